@@ -1,0 +1,78 @@
+//! Reading what is there: devices, and objects below the areas.
+
+pub(crate) mod clients;
+pub(crate) mod devices;
+pub(crate) mod objects;
+
+use heddle_sdk::{Fault, Host};
+use serde_json::{Value, json};
+
+use crate::rpc::{self, CallError, Read};
+
+/// One batch of reads. What is absent or denied is `null` and noted; the first
+/// read must work.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    answers: Vec<Value>,
+    /// Calls that the device does not have.
+    pub(crate) absent: Vec<String>,
+    /// Calls that the user may not make.
+    pub(crate) denied: Vec<String>,
+}
+
+impl Survey {
+    pub(crate) fn take(host: &dyn Host, reads: &[Read<'_>]) -> Result<Self, Fault> {
+        let mut survey =
+            Survey { answers: Vec::with_capacity(reads.len()), absent: Vec::new(), denied: Vec::new() };
+        for (index, ((object, method, _), answer)) in reads.iter().zip(rpc::batch(host, reads)?).enumerate() {
+            let what = format!("{object}.{method}");
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err(error @ CallError::Host(_)) => return Err(error.into_fault(&what)),
+                Err(error) if index == 0 => return Err(error.into_fault(&what)),
+                Err(error) => {
+                    let list = if error.is_denied() { &mut survey.denied } else { &mut survey.absent };
+                    if !list.contains(&what) {
+                        list.push(what);
+                    }
+                    Value::Null
+                }
+            };
+            survey.answers.push(answer);
+        }
+        Ok(survey)
+    }
+
+    pub(crate) fn answer(&self, index: usize) -> &Value {
+        self.answers.get(index).unwrap_or(&Value::Null)
+    }
+}
+
+/// A read without arguments.
+pub(crate) fn plain(object: &'static str, method: &'static str) -> Read<'static> {
+    (object, method, json!({}))
+}
+
+/// The reads that find clients, in the order that `clients::gather` expects.
+pub(crate) fn client_reads() -> Vec<Read<'static>> {
+    vec![
+        ("luci-rpc", "getDHCPLeases", json!({"family": 4})),
+        plain("dhcp", "ipv4leases"),
+        plain("luci-rpc", "getHostHints"),
+    ]
+}
+
+/// Wireless interface names in the answer of `network.wireless.status`.
+pub(crate) fn wireless_names(status: &Value) -> Vec<String> {
+    let radios = status.as_object().into_iter().flat_map(serde_json::Map::values);
+    radios
+        .flat_map(|radio| radio.get("interfaces").and_then(Value::as_array).into_iter().flatten())
+        .filter_map(|interface| interface.get("ifname").and_then(Value::as_str))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// A MAC address as everything here compares it.
+pub(crate) fn lower_mac(text: &str) -> String {
+    text.to_ascii_lowercase()
+}

@@ -1,0 +1,167 @@
+//! Clients, put together from leases, host hints and wireless stations by MAC.
+
+use std::collections::BTreeMap;
+
+use heddle_sdk::{Device, Fault, Host, Status};
+use serde_json::{Map, Value, json};
+
+use super::{Survey, lower_mac};
+use crate::rpc::Read;
+
+/// What is known of one client.
+#[derive(Debug, Default)]
+pub(crate) struct Client {
+    pub(crate) name: Option<String>,
+    pub(crate) addresses: Vec<String>,
+    pub(crate) lease: Option<Value>,
+    pub(crate) wireless: Option<Value>,
+}
+
+impl Client {
+    fn add_address(&mut self, address: Option<&str>) {
+        if let Some(address) = address.filter(|address| !self.addresses.iter().any(|known| known == address))
+        {
+            self.addresses.push(address.to_owned());
+        }
+    }
+    fn add_name(&mut self, name: Option<&str>) {
+        if let Some(name) = name.filter(|name| !name.is_empty() && *name != "*" && self.name.is_none()) {
+            self.name = Some(name.to_owned());
+        }
+    }
+}
+
+pub(crate) type Clients = BTreeMap<String, Client>;
+
+/// Merges the answers of `client_reads`.
+pub(crate) fn gather(leases: &Value, odhcpd: &Value, hints: &Value) -> Clients {
+    let mut clients = Clients::new();
+    for lease in all_leases(leases, odhcpd) {
+        let Some(mac) = lease.get("mac").and_then(Value::as_str) else { continue };
+        let client = clients.entry(mac.to_owned()).or_default();
+        client.add_address(lease.get("ip").and_then(Value::as_str));
+        client.add_name(lease.get("hostname").and_then(Value::as_str));
+        client.lease = Some(lease);
+    }
+    for (mac, hint) in hints.as_object().into_iter().flatten() {
+        let client = clients.entry(lower_mac(mac)).or_default();
+        client.add_address(hint.get("ipv4").and_then(Value::as_str));
+        for list in ["ipaddrs", "ip6addrs"] {
+            for address in hint.get(list).and_then(Value::as_array).into_iter().flatten() {
+                client.add_address(address.as_str());
+            }
+        }
+        client.add_address(hint.get("ipv6").and_then(Value::as_str));
+        client.add_name(hint.get("name").and_then(Value::as_str));
+    }
+    clients
+}
+
+/// Leases of both daemons in one form; `expires_secs` is `null` when infinite.
+pub(crate) fn all_leases(leases: &Value, odhcpd: &Value) -> Vec<Value> {
+    let mut all = Vec::new();
+    for lease in leases.get("dhcp_leases").and_then(Value::as_array).into_iter().flatten() {
+        let Some(mac) = lease.get("macaddr").and_then(Value::as_str) else { continue };
+        all.push(json!({"mac": lower_mac(mac), "ip": lease.get("ipaddr"), "hostname": lease.get("hostname"), "expires_secs": lease.get("expires").and_then(Value::as_i64)}));
+    }
+    for (interface, device) in odhcpd.get("device").and_then(Value::as_object).into_iter().flatten() {
+        for lease in device.get("leases").and_then(Value::as_array).into_iter().flatten() {
+            let Some(mac) = lease.get("mac").and_then(Value::as_str) else { continue };
+            let mac = with_colons(mac);
+            let valid = lease.get("valid").and_then(Value::as_i64).filter(|valid| *valid >= 0);
+            if !all.iter().any(|known| known["mac"] == json!(mac)) {
+                all.push(json!({"mac": mac, "ip": lease.get("address"), "hostname": lease.get("hostname"), "expires_secs": valid, "device": interface}));
+            }
+        }
+    }
+    all
+}
+
+/// odhcpd writes a MAC as twelve digits.
+fn with_colons(mac: &str) -> String {
+    let mac = lower_mac(mac);
+    if mac.len() != 12 || !mac.is_ascii() {
+        return mac;
+    }
+    (0..6).map(|i| &mac[i * 2..i * 2 + 2]).collect::<Vec<_>>().join(":")
+}
+
+/// Stations of the wireless interfaces, as (MAC, facts).
+pub(crate) fn stations(
+    host: &dyn Host,
+    names: &[String],
+) -> Result<(Vec<(String, Value)>, Vec<String>), Fault> {
+    if names.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let objects: Vec<String> = names.iter().map(|name| format!("hostapd.{name}")).collect();
+    // The first read of a survey must work; nothing here must.
+    let mut reads: Vec<Read<'_>> = vec![super::plain("system", "board")];
+    for (name, object) in names.iter().zip(&objects) {
+        reads.push(("iwinfo", "assoclist", json!({"device": name})));
+        reads.push((object, "get_clients", json!({})));
+    }
+    let survey = Survey::take(host, &reads)?;
+    let mut found: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+    for (index, name) in names.iter().enumerate() {
+        for station in
+            survey.answer(1 + index * 2).get("results").and_then(Value::as_array).into_iter().flatten()
+        {
+            let Some(mac) = station.get("mac").and_then(Value::as_str) else { continue };
+            let facts = found.entry(lower_mac(mac)).or_default();
+            facts.insert("interface".to_owned(), json!(name));
+            for (from, to) in [
+                ("signal", "signal_dbm"),
+                ("noise", "noise_dbm"),
+                ("inactive", "inactive_ms"),
+                ("connected_time", "connected_secs"),
+            ] {
+                facts.insert(to.to_owned(), station.get(from).cloned().unwrap_or_default());
+            }
+            facts.insert("rx_kbps".to_owned(), station.pointer("/rx/rate").cloned().unwrap_or_default());
+            facts.insert("tx_kbps".to_owned(), station.pointer("/tx/rate").cloned().unwrap_or_default());
+        }
+        for (mac, station) in
+            survey.answer(2 + index * 2).get("clients").and_then(Value::as_object).into_iter().flatten()
+        {
+            let facts = found.entry(lower_mac(mac)).or_default();
+            facts.insert("interface".to_owned(), json!(name));
+            facts.insert("authorized".to_owned(), station.get("authorized").cloned().unwrap_or_default());
+            if let (None, Some(signal)) = (facts.get("signal_dbm"), station.get("signal")) {
+                facts.insert("signal_dbm".to_owned(), signal.clone());
+            }
+        }
+    }
+    let missing = survey.absent.into_iter().chain(survey.denied).collect();
+    Ok((found.into_iter().map(|(mac, facts)| (mac, Value::Object(facts))).collect(), missing))
+}
+
+/// What a client is, and what is only measured of it.
+fn apart(facts: Option<Value>, lasting: &[&str]) -> (Option<Value>, Option<Value>) {
+    let Some(Value::Object(facts)) = facts else { return (None, None) };
+    let (is, measured): (Map<_, _>, Map<_, _>) =
+        facts.into_iter().filter(|(name, _)| name != "mac").partition(|(name, _)| lasting.contains(&name.as_str()));
+    (Some(is.into()), Some(measured.into()))
+}
+
+/// A client as a device. A lease alone does not say that it is there.
+pub(crate) fn device(mac: &str, client: Client) -> Device {
+    let status = if client.wireless.is_some() { Status::Online } else { Status::Unknown };
+    let (lease, lease_measured) = apart(client.lease, &["ip", "hostname", "device"]);
+    let (wireless, wireless_measured) = apart(client.wireless, &["interface", "authorized"]);
+    let attributes = json!({"lease": lease, "wireless": wireless});
+    let measurements = json!({"lease": lease_measured, "wireless": wireless_measured});
+    Device {
+        identity: mac.to_owned(),
+        name: client
+            .name
+            .unwrap_or_else(|| client.addresses.first().cloned().unwrap_or_else(|| mac.to_owned())),
+        kind: "client".to_owned(),
+        status,
+        mac: Some(mac.to_owned()),
+        addresses: client.addresses,
+        attributes: attributes.to_string(),
+        measurements: measurements.to_string(),
+        ..Device::named("")
+    }
+}

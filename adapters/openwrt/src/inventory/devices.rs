@@ -1,0 +1,219 @@
+//! The router itself and its clients.
+
+use std::collections::BTreeSet;
+
+use heddle_sdk::{Completeness, Device, DevicePage, Fault, Host, Status, json as sdk_json};
+use serde_json::{Map, Value, json};
+
+use super::{Survey, client_reads, clients, lower_mac, plain, wireless_names};
+
+/// Everything in two requests; one page.
+pub(crate) fn list(host: &dyn Host) -> Result<DevicePage, Fault> {
+    let mut reads = vec![
+        plain("system", "board"),
+        plain("system", "info"),
+        plain("network.interface", "dump"),
+        plain("network.device", "status"),
+        plain("network.wireless", "status"),
+    ];
+    reads.extend(client_reads());
+    let survey = Survey::take(host, &reads)?;
+    let wireless = survey.answer(4);
+    let (stations, missing) = clients::stations(host, &wireless_names(wireless))?;
+    let mut clients = clients::gather(survey.answer(5), survey.answer(6), survey.answer(7));
+    for (mac, facts) in stations {
+        clients.entry(mac).or_default().wireless = Some(facts);
+    }
+    let own = own_macs(survey.answer(3));
+    let mut items = vec![router(&survey, &missing)];
+    items.extend(
+        clients
+            .into_iter()
+            .filter(|(mac, _)| !own.contains(mac))
+            .map(|(mac, client)| clients::device(&mac, client)),
+    );
+    let complete =
+        if survey.denied.is_empty() { Completeness::Complete } else { Completeness::RightsLimited };
+    Ok(DevicePage { items, next: None, complete })
+}
+
+fn own_macs(devices: &Value) -> BTreeSet<String> {
+    devices
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(_, device)| sdk_json::text(device, "/macaddr").map(lower_mac))
+        .collect()
+}
+
+/// The MAC of the LAN device: it survives renames and new addresses.
+fn identity_mac(devices: &Value, interfaces: &Value) -> Option<String> {
+    let lan = sdk_json::items(interfaces, "/interface")
+        .iter()
+        .find(|interface| interface.get("interface") == Some(&json!("lan")));
+    let device =
+        lan.and_then(|lan| sdk_json::text(lan, "/l3_device").or_else(|| sdk_json::text(lan, "/device")));
+    // A VLAN of the bridge has the bridge's address.
+    let of = |name: &str| {
+        devices
+            .get(name)
+            .and_then(|device| sdk_json::text(device, "/macaddr"))
+            .filter(|mac| *mac != "00:00:00:00:00:00")
+    };
+    device
+        .and_then(of)
+        .or_else(|| of("br-lan"))
+        .or_else(|| of("eth0"))
+        .or_else(|| {
+            devices
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(name, _)| *name != "lo")
+                .find_map(|(name, _)| of(name))
+        })
+        .map(lower_mac)
+}
+
+fn router(survey: &Survey, missing: &[String]) -> Device {
+    let (board, info, dump, devices, wireless) =
+        (survey.answer(0), survey.answer(1), survey.answer(2), survey.answer(3), survey.answer(4));
+    let say = |pointer: &str| sdk_json::text(board, pointer).map(str::to_owned);
+    let mac = identity_mac(devices, dump);
+    let hostname = say("/hostname").unwrap_or_else(|| "router".to_owned());
+    let identity = mac
+        .clone()
+        .or_else(|| say("/board_name").map(|board| format!("{board}/{hostname}")))
+        .unwrap_or_else(|| hostname.clone());
+    let mut absent: Vec<&String> = survey.absent.iter().chain(missing).collect();
+    absent.dedup();
+    let attributes = json!({
+        "interfaces": without(interfaces(dump), "uptime"),
+        "ports": without_each(ports(devices), "statistics"),
+        "radios": radios(wireless),
+        "kernel": board.get("kernel"),
+        "target": board.pointer("/release/target"),
+        "unavailable": absent,
+        "denied": survey.denied,
+    });
+    let measurements = json!({
+        "uptime_secs": info.get("uptime"),
+        "load": load(info),
+        "memory_bytes": info.get("memory"),
+        "ports": only(devices, "statistics"),
+    });
+    Device {
+        identity,
+        name: hostname,
+        kind: "router".to_owned(),
+        status: Status::Online,
+        model: say("/model"),
+        firmware: say("/release/version"),
+        mac,
+        addresses: addresses(dump),
+        attributes: attributes.to_string(),
+        measurements: measurements.to_string(),
+        ..Device::named("")
+    }
+}
+
+fn without(mut items: Vec<Value>, field: &str) -> Vec<Value> {
+    for item in items.iter_mut().filter_map(Value::as_object_mut) {
+        item.remove(field);
+    }
+    items
+}
+
+fn without_each(mut items: Map<String, Value>, field: &str) -> Map<String, Value> {
+    for item in items.values_mut().filter_map(Value::as_object_mut) {
+        item.remove(field);
+    }
+    items
+}
+
+/// One field of each device, by the device's name.
+fn only(devices: &Value, field: &str) -> Map<String, Value> {
+    let devices = devices.as_object().into_iter().flatten();
+    devices.filter_map(|(name, device)| Some((name.clone(), device.get(field)?.clone()))).collect()
+}
+
+/// The device gives fixed point, 65536 to one; kept as hundredths to stay exact.
+fn load(info: &Value) -> Vec<String> {
+    let hundredths = |raw: u64| raw * 100 / 65_536;
+    sdk_json::items(info, "/load")
+        .iter()
+        .filter_map(Value::as_u64)
+        .map(hundredths)
+        .map(|h| format!("{}.{:02}", h / 100, h % 100))
+        .collect()
+}
+
+fn addresses(dump: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for interface in sdk_json::items(dump, "/interface")
+        .iter()
+        .filter(|interface| interface.get("interface") != Some(&json!("loopback")))
+    {
+        for list in ["/ipv4-address", "/ipv6-address"] {
+            for address in sdk_json::items(interface, list)
+                .iter()
+                .filter_map(|address| sdk_json::text(address, "/address"))
+            {
+                if !found.iter().any(|known| known == address) {
+                    found.push(address.to_owned());
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Layer 3 interfaces, without the secrets that `data` may hold.
+pub(crate) fn interfaces(dump: &Value) -> Vec<Value> {
+    let keep = [
+        "interface",
+        "up",
+        "proto",
+        "device",
+        "l3_device",
+        "uptime",
+        "ipv4-address",
+        "ipv6-address",
+        "ipv6-prefix-assignment",
+        "route",
+        "dns-server",
+        "errors",
+    ];
+    sdk_json::items(dump, "/interface").iter().map(|interface| picked(interface, &keep)).collect()
+}
+
+/// Devices by name with their counters, members and VLANs.
+pub(crate) fn ports(devices: &Value) -> Map<String, Value> {
+    let keep =
+        ["type", "up", "carrier", "macaddr", "mtu", "speed", "bridge-members", "bridge-vlans", "statistics"];
+    devices
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, device)| (name.clone(), picked(device, &keep)))
+        .collect()
+}
+
+fn radios(wireless: &Value) -> Map<String, Value> {
+    let interface = |interface: &Value| {
+        let config = interface.get("config").cloned().unwrap_or_default();
+        json!({"ifname": interface.get("ifname"), "ssid": config.get("ssid"), "mode": config.get("mode"), "encryption": config.get("encryption"), "network": config.get("network")})
+    };
+    let radio = |radio: &Value| {
+        let interfaces: Vec<Value> = sdk_json::items(radio, "/interfaces").iter().map(interface).collect();
+        json!({"up": radio.get("up"), "disabled": radio.get("disabled"), "band": radio.pointer("/config/band"), "channel": radio.pointer("/config/channel"), "interfaces": interfaces})
+    };
+    wireless.as_object().into_iter().flatten().map(|(name, body)| (name.clone(), radio(body))).collect()
+}
+
+fn picked(value: &Value, keep: &[&str]) -> Value {
+    keep.iter()
+        .filter_map(|name| Some(((*name).to_owned(), value.get(*name)?.clone())))
+        .collect::<Map<_, _>>()
+        .into()
+}

@@ -1,0 +1,69 @@
+//! The adapter for `OpenWrt`: ubus over HTTP, configuration in UCI.
+//!
+//! Everything is computed on a model of the configuration files; the device
+//! only ever gets calls that a person could read beforehand. The session, its
+//! token and all secrets stay with the host.
+
+mod compare;
+mod features;
+mod inventory;
+mod lifecycle;
+mod plan;
+mod power;
+mod rpc;
+mod run;
+#[cfg(test)]
+mod tests;
+mod token;
+mod uci;
+
+use heddle_sdk::{
+    Adapter, Change, ChangePlan, Description, DevicePage, DeviceProfile, Fault, Host, Object, ObjectPage,
+    Outcome, Stage, Standing, register,
+};
+
+/// The adapter.
+#[derive(Debug)]
+pub struct OpenWrt;
+
+impl Adapter for OpenWrt {
+    fn describe() -> Description {
+        lifecycle::describe()
+    }
+    fn check(host: &dyn Host) -> Result<DeviceProfile, Fault> {
+        lifecycle::check(host)
+    }
+    fn list_devices(
+        host: &dyn Host,
+        _site: Option<&str>,
+        _cursor: Option<&str>,
+    ) -> Result<DevicePage, Fault> {
+        inventory::devices::list(host)
+    }
+    fn list_objects(
+        host: &dyn Host,
+        kind: &str,
+        _site: Option<&str>,
+        cursor: Option<&str>,
+        limit: u32,
+    ) -> Result<ObjectPage, Fault> {
+        inventory::objects::list(host, kind, cursor, limit)
+    }
+    fn get_object(host: &dyn Host, kind: &str, _site: Option<&str>, key: &str) -> Result<Object, Fault> {
+        inventory::objects::get(host, kind, key)
+    }
+    fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
+        plan::plan(host, changes)
+    }
+    fn run(host: &dyn Host, stage: Stage, _changes: &[Change], token: &[u8]) -> Result<Outcome, Fault> {
+        run::run(host, stage, token)
+    }
+    fn poll(host: &dyn Host, task: &[u8]) -> Result<Outcome, Fault> {
+        power::poll(host, task)
+    }
+    fn compare(host: &dyn Host, _changes: &[Change], token: &[u8]) -> Result<Standing, Fault> {
+        compare::compare(host, token)
+    }
+}
+
+register!(OpenWrt);

@@ -1,0 +1,108 @@
+//! What the adapter can do, and who a device is.
+
+use heddle_sdk::{
+    Area, Attribute, Availability, Capability, Description, DeviceProfile, Fault, Host, json as sdk_json,
+};
+use serde_json::{Value, json};
+
+use crate::features::{SECTIONS, order, schema};
+use crate::inventory::objects::KINDS;
+use crate::{power, rpc};
+
+pub(crate) fn describe() -> Description {
+    let area = |id: &str, title: &str| Area { id: id.to_owned(), title: title.to_owned() };
+    let mut features: Vec<_> = SECTIONS.iter().map(|feature| schema::section_feature(feature)).collect();
+    features.extend(order::ORDERS.iter().map(schema::order_feature));
+    features.extend(power::features());
+    Description {
+        vendor: "openwrt".to_owned(),
+        title: "OpenWrt".to_owned(),
+        areas: vec![area("base", "System and network"), area("firewall", "Firewall"), area("dhcp", "DHCP")],
+        kinds: KINDS.iter().map(crate::inventory::objects::Kind::describe).collect(),
+        features,
+    }
+}
+
+/// Objects that decide what can be read or done, and what they are for.
+const OBJECTS: &[(&str, &str)] = &[
+    ("uci", "configuration; install rpcd"),
+    ("system", "identity and load"),
+    ("network.interface", "interfaces"),
+    ("network.device", "counters"),
+    ("network.wireless", "radios"),
+    ("iwinfo", "wireless clients; install rpcd-mod-iwinfo"),
+    ("luci-rpc", "DHCP leases and names; install rpcd-mod-luci"),
+    ("dhcp", "leases of odhcpd"),
+    ("file", "firmware upgrade; install rpcd-mod-file"),
+    ("rpc-sys", "firmware upgrade and factory reset; install rpcd-mod-rpcsys"),
+    ("log", "log"),
+];
+
+/// Logs in, reads who the device is, and probes which objects it has.
+pub(crate) fn check(host: &dyn Host) -> Result<DeviceProfile, Fault> {
+    let write =
+        |config: &str| ("session", "access", json!({"scope": "uci", "object": config, "function": "write"}));
+    let reads =
+        [("system", "board", json!({})), write("network"), write("firewall"), write("dhcp"), write("system")];
+    let mut answers = rpc::batch(host, &reads)?.into_iter();
+    let board = answers
+        .next()
+        .expect("as many answers as reads")
+        .map_err(|error| error.into_fault("system.board"))?;
+    let names: Vec<&str> = OBJECTS.iter().map(|(name, _)| *name).collect();
+    let found = rpc::objects(host, &names).ok();
+    let mut capabilities: Vec<Capability> = OBJECTS
+        .iter()
+        .map(|(name, purpose)| {
+            let available = match &found {
+                None => Availability::Unknown,
+                Some(found) if found.iter().any(|object| object == name) => Availability::Yes,
+                Some(_) => Availability::No,
+            };
+            let reason =
+                matches!(available, Availability::No).then(|| format!("'{name}' is absent: {purpose}"));
+            Capability { id: (*name).to_owned(), available, reason }
+        })
+        .collect();
+    for ((_, _, args), answer) in reads[1..].iter().zip(answers) {
+        let config = sdk_json::text(args, "/object").unwrap_or_default();
+        let available = match answer.map(|answer| answer.get("access").and_then(Value::as_bool)) {
+            Ok(Some(true)) => Availability::Yes,
+            Ok(Some(false)) => Availability::No,
+            Ok(None) | Err(_) => Availability::Unknown,
+        };
+        let reason = matches!(available, Availability::No)
+            .then(|| format!("the user may not write the configuration '{config}'"));
+        capabilities.push(Capability { id: format!("write.{config}"), available, reason });
+    }
+    Ok(profile(&board, capabilities))
+}
+
+fn profile(board: &Value, capabilities: Vec<Capability>) -> DeviceProfile {
+    let say = |pointer: &str| sdk_json::text(board, pointer).unwrap_or_default().to_owned();
+    let present: Vec<&str> = capabilities
+        .iter()
+        .filter(|capability| matches!(capability.available, Availability::Yes))
+        .map(|capability| capability.id.as_str())
+        .collect();
+    let fingerprint = json!([board.get("board_name"), board.get("release"), present]);
+    let facts = [
+        ("hostname", "/hostname"),
+        ("board", "/board_name"),
+        ("kernel", "/kernel"),
+        ("target", "/release/target"),
+        ("revision", "/release/revision"),
+    ]
+    .iter()
+    .filter_map(|(key, pointer)| {
+        Some(Attribute { key: (*key).to_owned(), value: sdk_json::text(board, pointer)?.to_owned() })
+    })
+    .collect();
+    DeviceProfile {
+        product: say("/model"),
+        version: say("/release/version"),
+        fingerprint: hex::encode(sdk_json::digest(&fingerprint)),
+        capabilities,
+        facts,
+    }
+}

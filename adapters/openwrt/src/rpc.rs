@@ -1,0 +1,171 @@
+//! JSON-RPC to ubus: the envelope, and its two layers of errors.
+//!
+//! The HTTP status says nothing: it is 200 for success and failure alike. The
+//! session id (position 0 of `params`) is filled in by the host.
+
+use heddle_sdk::{Auth, Fault, FaultExt, Host, Method, Request, fault};
+use serde_json::{Value, json};
+
+pub(crate) const PATH: &str = "/ubus";
+pub(crate) const SESSION: &str = "ubus";
+
+/// ubus statuses that mean something to the caller.
+pub(crate) mod status {
+    pub(crate) const NO_DATA: u64 = 5;
+    pub(crate) const DENIED: u64 = 6;
+}
+
+/// One call, as it is sent. The same arguments always give the same JSON.
+pub(crate) fn body(object: &str, method: &str, args: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "call", "params": ["", object, method, args]})
+}
+
+fn request(body: &Value) -> Request {
+    Request::new(Method::Post, PATH).with_json(body)
+}
+
+/// A call that the device answered with a failure.
+#[derive(Debug, Clone)]
+pub(crate) enum Refusal {
+    /// The envelope's error: -32000 object absent, -32002 access denied.
+    Rpc(i64),
+    /// The ubus status.
+    Ubus(u64),
+    /// The answer has neither form.
+    Malformed,
+}
+
+/// Why a call gave no data.
+#[derive(Debug, Clone)]
+pub(crate) enum CallError {
+    /// The host could not bring an answer, or refused to ask.
+    Host(Fault),
+    Refused(Refusal),
+}
+
+impl CallError {
+    pub(crate) fn is_ubus(&self, status: u64) -> bool {
+        matches!(self, CallError::Refused(Refusal::Ubus(found)) if *found == status)
+    }
+
+    /// The object or method is not on this device: an optional package.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, CallError::Refused(Refusal::Rpc(-32000) | Refusal::Ubus(3)))
+    }
+
+    /// The user's access groups do not include the call.
+    pub(crate) fn is_denied(&self) -> bool {
+        matches!(self, CallError::Refused(Refusal::Rpc(-32002) | Refusal::Ubus(status::DENIED)))
+    }
+
+    /// The fault for the host; `what` names the call: "uci.get".
+    pub(crate) fn into_fault(self, what: &str) -> Fault {
+        let refusal = match self {
+            CallError::Host(fault) => return fault,
+            CallError::Refused(refusal) => refusal,
+        };
+        match refusal {
+            Refusal::Rpc(code) => rpc_fault(code, what),
+            Refusal::Ubus(status) => ubus_fault(status, what),
+            Refusal::Malformed => fault::generic(format!("the answer to '{what}' is not a ubus answer")),
+        }
+    }
+}
+
+fn rpc_fault(code: i64, what: &str) -> Fault {
+    let fault = match code {
+        -32000 => fault::unsupported(format!(
+            "'{what}' is not on this device; install the package that provides it"
+        )),
+        -32002 => {
+            fault::denied(format!("the user may not call '{what}'; add it to an access group of the user"))
+        }
+        -32003 => fault::timeout(format!("'{what}' took too long")),
+        -32700 | -32600 | -32602 => fault::invalid(format!("the device did not accept the form of '{what}'")),
+        _ => fault::generic(format!("'{what}' failed with code {code}")),
+    };
+    fault.with_code(format!("vendor:{code}"))
+}
+
+fn ubus_fault(status: u64, what: &str) -> Fault {
+    let fault = match status {
+        1 | 2 => fault::invalid(format!("the device refused the arguments of '{what}'")),
+        3 | 8 => fault::unsupported(format!("this device cannot do '{what}'")),
+        4 => fault::not_found(format!("'{what}' did not find what it names")),
+        status::NO_DATA => fault::generic(format!("'{what}' had nothing to do")),
+        status::DENIED => fault::denied(format!(
+            "the user may not do '{what}' with these arguments; check the access groups of the user"
+        )),
+        7 => fault::timeout(format!("'{what}' took too long")),
+        10 => fault::not_ready(format!("the service behind '{what}' does not answer")),
+        _ => fault::generic(format!("'{what}' failed with status {status}")),
+    };
+    fault.with_code(format!("vendor:{status}"))
+}
+
+/// Reads one answer: `[0, data]` is success, data may be absent.
+fn parse(answer: &Value) -> Result<Value, CallError> {
+    if let Some(error) = answer.get("error") {
+        return Err(CallError::Refused(
+            error.get("code").and_then(Value::as_i64).map_or(Refusal::Malformed, Refusal::Rpc),
+        ));
+    }
+    match answer.pointer("/result/0").and_then(Value::as_u64) {
+        Some(0) => Ok(answer.pointer("/result/1").cloned().unwrap_or_else(|| json!({}))),
+        Some(status) => Err(CallError::Refused(Refusal::Ubus(status))),
+        None => Err(CallError::Refused(Refusal::Malformed)),
+    }
+}
+
+fn exchange(host: &dyn Host, body: &Value, auth: Auth) -> Result<Value, Fault> {
+    let response = host.send(request(body), auth)?;
+    if response.status == 404 {
+        return Err(fault::unsupported(
+            "the device has no ubus endpoint at '/ubus'; install uhttpd-mod-ubus",
+        )
+        .with_upstream_status(404));
+    }
+    if !(200..300).contains(&response.status) {
+        return Err(fault::generic(format!("the web server answered status {}", response.status))
+            .with_upstream_status(response.status));
+    }
+    response.json()
+}
+
+/// Sends one call that was built before.
+pub(crate) fn send(host: &dyn Host, body: &Value) -> Result<Value, CallError> {
+    parse(&exchange(host, body, Auth::Session(SESSION)).map_err(CallError::Host)?)
+}
+
+/// Sends one call.
+pub(crate) fn call(host: &dyn Host, object: &str, method: &str, args: &Value) -> Result<Value, CallError> {
+    send(host, &body(object, method, args))
+}
+
+/// A read: object, method, arguments.
+pub(crate) type Read<'a> = (&'a str, &'a str, Value);
+
+/// Sends reads in one request. The outer fault says that nothing came back at all.
+pub(crate) fn batch(host: &dyn Host, reads: &[Read<'_>]) -> Result<Vec<Result<Value, CallError>>, Fault> {
+    if reads.is_empty() {
+        return Ok(Vec::new());
+    }
+    let bodies: Vec<Value> = reads.iter().map(|(object, method, args)| body(object, method, args)).collect();
+    let answer = exchange(host, &Value::Array(bodies), Auth::Session(SESSION))?;
+    let answers = answer.as_array().filter(|answers| answers.len() == reads.len());
+    let answers = answers
+        .ok_or_else(|| fault::generic("the device answered a batch with another number of answers"))?;
+    Ok(answers.iter().map(parse).collect())
+}
+
+/// The ubus objects among `names` that are on the device. Needs no login.
+pub(crate) fn objects(host: &dyn Host, names: &[&str]) -> Result<Vec<String>, Fault> {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "list", "params": names});
+    let answer = exchange(host, &body, Auth::None)?;
+    let found = match answer.get("result") {
+        Some(Value::Object(map)) => map.keys().cloned().collect(),
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => return Err(fault::unsupported("the device does not list its ubus objects")),
+    };
+    Ok(found)
+}

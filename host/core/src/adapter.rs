@@ -1,0 +1,201 @@
+//! What an adapter says of itself and of devices, as the host keeps it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::change::{Danger, Operation};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Area {
+    pub id: String,
+    pub title: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ObjectKind {
+    pub id: String,
+    pub area: String,
+    pub title: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FeatureOperation {
+    pub operation: Operation,
+    pub danger: Danger,
+    /// JSON Schema 2020-12 of the payload.
+    pub payload_schema: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit_ms: Option<u32>,
+    pub invertible: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Feature {
+    pub id: String,
+    pub area: String,
+    pub title: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    pub natural_key: Vec<String>,
+    pub operations: Vec<FeatureOperation>,
+}
+
+impl Feature {
+    pub fn operation(&self, operation: Operation) -> Option<&FeatureOperation> {
+        self.operations.iter().find(|o| o.operation == operation)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Description {
+    pub vendor: String,
+    pub title: String,
+    pub areas: Vec<Area>,
+    pub kinds: Vec<ObjectKind>,
+    pub features: Vec<Feature>,
+}
+
+words! {
+    pub enum Availability {
+        Yes = "yes",
+        No = "no",
+        Unknown = "unknown",
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Capability {
+    pub id: String,
+    pub available: Availability,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What answered a check.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceProfile {
+    pub product: String,
+    pub version: String,
+    pub fingerprint: String,
+    pub capabilities: Vec<Capability>,
+    pub facts: Vec<(String, String)>,
+}
+
+words! {
+    pub enum DeviceStatus {
+        Online = "online",
+        Offline = "offline",
+        Unknown = "unknown",
+    }
+}
+
+/// A device as an adapter saw it just now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SeenDevice {
+    pub identity: String,
+    pub name: String,
+    pub kind: String,
+    pub status: DeviceStatus,
+    pub model: Option<String>,
+    pub serial: Option<String>,
+    pub firmware: Option<String>,
+    pub mac: Option<String>,
+    pub addresses: Vec<String>,
+    pub site: Option<String>,
+    /// What it is; a difference is a change of the device.
+    pub attributes: Value,
+    /// Counters and gauges; they move without the device changing.
+    pub measurements: Value,
+}
+
+words! {
+    /// Whether a list is all there is.
+    pub enum Completeness {
+        Complete = "complete",
+        Partial = "partial",
+        RightsLimited = "rights_limited",
+        Unknown = "unknown",
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct DevicePage {
+    pub items: Vec<SeenDevice>,
+    pub next: Option<String>,
+    pub complete: Completeness,
+}
+
+words! {
+    pub enum Stability {
+        Durable = "durable",
+        UntilRecreate = "until_recreate",
+        UntilWrite = "until_write",
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Locator {
+    pub surface: String,
+    pub value: String,
+    pub stability: Stability,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ObjectRef {
+    pub kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+    pub key: String,
+    pub locators: Vec<Locator>,
+}
+
+/// An object read live.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Object {
+    pub reference: ObjectRef,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    pub body: Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ObjectPage {
+    pub items: Vec<Object>,
+    pub next: Option<String>,
+    pub total: Option<u64>,
+    pub complete: Completeness,
+}
+
+/// A job that runs on at the device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    pub token: Vec<u8>,
+    pub poll_after_ms: u32,
+    pub unreachable_for_ms: Option<u32>,
+    pub give_up_after_ms: u32,
+    pub progress_percent: Option<u8>,
+    pub message: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Completion {
+    pub created: Vec<ObjectRef>,
+    pub warnings: Vec<String>,
+    pub needs: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunOutcome {
+    Done(Completion),
+    Pending(Task),
+}
+
+/// Where a device stands, seen from a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Standing {
+    Before,
+    After,
+    Stored(Vec<String>),
+    Other(Value),
+}

@@ -1,0 +1,178 @@
+//! Staged changes: what is planned, what was reviewed, and how it ended.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+words! {
+    pub enum Operation {
+        Create = "create",
+        Update = "update",
+        Delete = "delete",
+    }
+}
+
+words! {
+    /// How bad it is when this goes wrong. Ordered.
+    pub enum Danger {
+        Normal = "normal",
+        Destructive = "destructive",
+        Catastrophic = "catastrophic",
+    }
+}
+
+words! {
+    pub enum ChangeStatus {
+        Pending = "pending",
+        Applied = "applied",
+        Discarded = "discarded",
+    }
+}
+
+words! {
+    /// What is known of the device after the last attempt.
+    pub enum OutcomeState {
+        /// Never attempted since it was planned.
+        None = "none",
+        Applying = "applying",
+        /// The device is proved unchanged.
+        Failed = "failed",
+        /// The device is neither as before nor as planned.
+        Partial = "partial",
+        /// The device gives no answer.
+        Unknown = "unknown",
+        /// In effect, and taken back unless it is confirmed in time.
+        AwaitingConfirm = "awaiting_confirm",
+        /// Read back, equal to the plan, and permanent.
+        Applied = "applied",
+        /// Was in effect and is not any more.
+        Reverted = "reverted",
+    }
+}
+
+words! {
+    /// Where an apply stands, kept so that a restart goes on from here.
+    ///
+    /// Each step is recorded before it begins; every one can be done again.
+    pub enum ApplyStep {
+        /// Nothing is under way.
+        Idle = "idle",
+        /// The calls of the `apply` stage are being sent.
+        Sending = "sending",
+        /// The device works on it; its task is polled.
+        Polling = "polling",
+        /// It is not known whether the calls arrived; the device is read until it is.
+        Resolving = "resolving",
+        /// The calls were taken; the device is read back through the real path.
+        ReadingBack = "reading_back",
+        /// In effect; waiting for a person to confirm.
+        Holding = "holding",
+        /// Making it permanent.
+        Confirming = "confirming",
+        /// Bringing the state before back.
+        Restoring = "restoring",
+    }
+}
+
+words! {
+    /// When a native call is sent.
+    pub enum Stage {
+        Apply = "apply",
+        Confirm = "confirm",
+        Undo = "undo",
+        Restore = "restore",
+    }
+}
+
+/// A change as an adapter is told of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ChangeSpec {
+    pub feature: String,
+    pub operation: Operation,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+    pub payload: Value,
+}
+
+/// One request, exactly as it will be sent; secrets are references that display as `***`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NativeCall {
+    pub stage: Stage,
+    pub method: String,
+    pub path: String,
+    pub body: Option<Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanStep {
+    pub summary: String,
+    pub before: Option<Value>,
+    pub after: Option<Value>,
+}
+
+/// What a change will do, as it is reviewed and stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// SHA-256, hex, of everything below and the adapter that made it.
+    pub hash: String,
+    /// SHA-256, hex, of the device state that the plan saw.
+    pub base_fingerprint: String,
+    pub steps: Vec<PlanStep>,
+    pub native: Vec<NativeCall>,
+    pub danger: Danger,
+    /// It may cut the path to the device.
+    pub lockout_risk: bool,
+    pub warnings: Vec<String>,
+    pub invertible: bool,
+    /// The device itself takes the change back when nobody confirms it.
+    pub holds: bool,
+}
+
+/// What an adapter answers to `plan`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AdapterPlan {
+    pub steps: Vec<PlanStep>,
+    pub native: Vec<NativeCall>,
+    pub danger: Danger,
+    pub lockout_risk: bool,
+    pub warnings: Vec<String>,
+    pub base_digest: Vec<u8>,
+    pub inverse: Option<Vec<ChangeSpec>>,
+    pub holds: bool,
+    pub token: Vec<u8>,
+}
+
+impl Plan {
+    /// The plan that people review, bound to the adapter version that made it
+    /// and to the change that it is for.
+    pub fn of(adapter: &AdapterPlan, made_by: &str, change: &ChangeSpec) -> Self {
+        let mut plan = Plan {
+            hash: String::new(),
+            base_fingerprint: hex::encode(Sha256::digest(&adapter.base_digest)),
+            steps: adapter.steps.clone(),
+            native: adapter.native.clone(),
+            danger: adapter.danger,
+            lockout_risk: adapter.lockout_risk,
+            warnings: adapter.warnings.clone(),
+            invertible: adapter.inverse.is_some(),
+            holds: adapter.holds,
+        };
+        let bytes = serde_json::to_vec(&(made_by, change, &plan, &adapter.token))
+            .expect("a plan has only string keys");
+        plan.hash = hex::encode(Sha256::digest(bytes));
+        plan
+    }
+}
+
+/// One try to apply a change, kept for ever.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Attempt {
+    pub number: u32,
+    pub plan_hash: String,
+    pub started_at: crate::Timestamp,
+    pub started_by: crate::UserId,
+    pub ended_at: Option<crate::Timestamp>,
+    pub state: OutcomeState,
+    pub message: Option<String>,
+}

@@ -1,0 +1,144 @@
+//! The catalogue of events. What is not declared here cannot be emitted.
+
+use chrono::SecondsFormat;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{ControllerId, DeviceId, EventId, OrgId, SiteId, Timestamp};
+
+words! {
+    pub enum Priority {
+        Low = "low",
+        Normal = "normal",
+        High = "high",
+    }
+}
+
+/// Declares event types in one line each: name, category, priority, payload fields.
+macro_rules! events {
+    ($($variant:ident = $name:literal, $category:literal, $priority:ident, { $($field:literal : $kind:literal),* };)+) => {
+        words! {
+            pub enum EventType { $($variant = $name,)+ }
+        }
+
+        impl EventType {
+            pub const fn category(self) -> &'static str {
+                match self { $(EventType::$variant => $category,)+ }
+            }
+            pub const fn priority(self) -> Priority {
+                match self { $(EventType::$variant => Priority::$priority,)+ }
+            }
+            /// JSON Schema of the payload. `?` behind a kind means that the field may be null.
+            pub fn payload_schema(self) -> Value {
+                match self { $(EventType::$variant => object_schema(&[$(($field, $kind)),*]),)+ }
+            }
+        }
+    };
+}
+
+events! {
+    ChangeStaged = "controller.change.staged", "change", Normal,
+        { "change_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "feature": "string", "operation": "string", "user_id": "uuid", "plan_hash": "string?" };
+    ChangeApplied = "controller.change.applied", "change", Normal,
+        { "change_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "feature": "string", "operation": "string", "user_id": "uuid?", "plan_hash": "string?" };
+    ChangeFailed = "controller.change.failed", "change", High,
+        { "change_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "feature": "string", "operation": "string", "user_id": "uuid?", "plan_hash": "string?", "state": "string", "message": "string" };
+    ChangeDiscarded = "controller.change.discarded", "change", Normal,
+        { "change_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "feature": "string", "operation": "string", "user_id": "uuid?", "plan_hash": "string?" };
+    ChangeReverted = "controller.change.reverted", "change", High,
+        { "change_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "feature": "string", "operation": "string", "user_id": "uuid?", "plan_hash": "string?", "message": "string" };
+    ChangeExpired = "controller.change.expired", "change", Normal,
+        { "change_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "feature": "string", "operation": "string", "user_id": "uuid?", "plan_hash": "string?" };
+    ControllerStatusChanged = "controller.status.changed", "controller", High,
+        { "controller_id": "uuid", "site_id": "uuid", "new_status": "string", "message": "string?" };
+    ControllerSynced = "controller.sync.finished", "controller", Low,
+        { "controller_id": "uuid", "site_id": "uuid", "devices_seen": "integer", "devices_changed": "integer", "duration_ms": "integer" };
+    DeviceStateChanged = "device.state_changed", "device", Normal,
+        { "device_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "changed": "strings" };
+    DeviceStatusChanged = "device.status.changed", "device", Normal,
+        { "device_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "new_status": "string" };
+    DeviceOffline = "device.offline", "device", High,
+        { "device_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "name": "string" };
+}
+
+fn object_schema(fields: &[(&str, &str)]) -> Value {
+    let mut properties = serde_json::Map::new();
+    for (name, kind) in fields {
+        let (kind, nullable) = kind.strip_suffix('?').map_or((*kind, false), |kind| (kind, true));
+        let mut schema = match kind {
+            "uuid" => json!({"type": "string", "format": "uuid"}),
+            "integer" => json!({"type": "integer"}),
+            "strings" => json!({"type": "array", "items": {"type": "string"}}),
+            _ => json!({"type": "string"}),
+        };
+        if nullable {
+            schema["type"] = json!([schema["type"], "null"]);
+        }
+        properties.insert((*name).to_owned(), schema);
+    }
+    let required: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+/// An event about to be written, in the transaction of its cause.
+#[derive(Debug, Clone)]
+pub struct NewEvent {
+    pub event_type: EventType,
+    pub org_id: OrgId,
+    pub site_id: Option<SiteId>,
+    pub controller_id: Option<ControllerId>,
+    pub device_id: Option<DeviceId>,
+    pub causation_id: Option<EventId>,
+    pub payload: Value,
+}
+
+/// An event as clients see it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    pub id: EventId,
+    /// Gapless within the organization.
+    pub seq: i64,
+    pub event_type: EventType,
+    pub category: String,
+    pub priority: Priority,
+    pub organization_id: OrgId,
+    pub occurred_at: Timestamp,
+    pub causation_id: Option<EventId>,
+    pub schema_version: u32,
+    pub payload: Value,
+}
+
+/// The form that times have everywhere outside: RFC 3339, UTC, microseconds, `Z`.
+pub fn format_time(time: Timestamp) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+/// Whether `pattern` (`device.*`, `controller.change.applied`, `*`) covers `event_type`.
+pub fn matches(pattern: &str, event_type: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some("") => true,
+        Some(prefix) => prefix.ends_with('.') && event_type.starts_with(prefix),
+        None => pattern == event_type,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_covers_whole_segments() {
+        assert!(matches("device.*", "device.status.changed"));
+        assert!(matches("*", "device.offline"));
+        assert!(matches("device.offline", "device.offline"));
+        assert!(!matches("device.*", "devices.x"));
+        assert!(!matches("dev*", "device.offline"));
+    }
+}

@@ -1,0 +1,45 @@
+//! Typed ids: UUID version 7, so that they sort by creation.
+
+/// Declares id types that are transparent in JSON, JSON Schema and SQL.
+macro_rules! ids {
+    ($($(#[$meta:meta])* $name:ident,)+) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[cfg_attr(feature = "sqlx", derive(sqlx::Type), sqlx(transparent))]
+        #[serde(transparent)]
+        pub struct $name(pub uuid::Uuid);
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl From<uuid::Uuid> for $name {
+            fn from(id: uuid::Uuid) -> Self {
+                Self(id)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = uuid::Error;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                text.parse().map(Self)
+            }
+        }
+    )+};
+}
+
+ids! {
+    OrgId,
+    UserId,
+    SessionId,
+    SiteId,
+    ControllerId,
+    CredentialId,
+    DeviceId,
+    ChangeId,
+    EventId,
+    AuditId,
+}

@@ -1,0 +1,29 @@
+//! The vocabulary of Heddle: ids, roles, permissions, changes, events, time.
+//!
+//! No I/O and nothing asynchronous. Everything here can be understood and
+//! tested without a database, a network or a component.
+
+#[macro_use]
+mod words;
+
+pub mod adapter;
+pub mod change;
+pub mod clock;
+pub mod event;
+pub mod fault;
+pub mod id;
+pub mod page;
+pub mod permission;
+pub mod redact;
+pub mod role;
+pub mod secret;
+pub mod tls;
+
+pub use clock::{Clock, Timestamp};
+pub use id::{
+    AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, OrgId, SessionId, SiteId,
+    UserId,
+};
+pub use permission::Permission;
+pub use role::Role;
+pub use words::UnknownWord;

@@ -1,0 +1,126 @@
+//! Permissions, which role holds them, and which one a feature needs.
+//!
+//! This is the only table that says what a role may do.
+
+use crate::Role;
+
+words! {
+    /// A right that a route or a rule asks for.
+    pub enum Permission {
+        DeviceRead = "device:read",
+        DeviceWrite = "device:write",
+        ControllerRead = "controller:read",
+        ControllerWrite = "controller:write",
+        NetworkWrite = "network:write",
+        FirewallWrite = "firewall:write",
+        VpnRead = "vpn:read",
+        VpnWrite = "vpn:write",
+        HypervisorWrite = "hypervisor:write",
+        AlertRead = "alert:read",
+        AnalyticsRead = "analytics:read",
+        AuditRead = "audit:read",
+        SettingsRead = "settings:read",
+        SettingsWrite = "settings:write",
+        SiteWrite = "site:write",
+        OrganizationRead = "organization:read",
+        OrganizationWrite = "organization:write",
+        UserRead = "user:read",
+        UserWrite = "user:write",
+    }
+}
+
+const GUEST: &[Permission] = &[Permission::DeviceRead];
+const VIEWER: &[Permission] = &[
+    Permission::DeviceRead,
+    Permission::AlertRead,
+    Permission::ControllerRead,
+    Permission::VpnRead,
+    Permission::AnalyticsRead,
+    Permission::AuditRead,
+    Permission::OrganizationRead,
+];
+const OPERATOR: &[Permission] = &[
+    Permission::DeviceWrite,
+    Permission::NetworkWrite,
+    Permission::FirewallWrite,
+    Permission::VpnWrite,
+];
+const SITE_ADMIN: &[Permission] = &[
+    Permission::ControllerWrite,
+    Permission::HypervisorWrite,
+    Permission::SettingsRead,
+];
+const ORG_ADMIN: &[Permission] = &[
+    Permission::SettingsWrite,
+    Permission::SiteWrite,
+    Permission::OrganizationWrite,
+    Permission::UserRead,
+    Permission::UserWrite,
+];
+
+impl Role {
+    /// Whether this role holds `permission`. A higher role holds all of the lower ones'.
+    pub fn holds(self, permission: Permission) -> bool {
+        match self {
+            Role::SuperAdmin => true,
+            Role::OrgAdmin => ORG_ADMIN.contains(&permission) || Role::SiteAdmin.holds(permission),
+            Role::SiteAdmin => SITE_ADMIN.contains(&permission) || Role::Operator.holds(permission),
+            Role::Operator => OPERATOR.contains(&permission) || Role::Viewer.holds(permission),
+            Role::Viewer => VIEWER.contains(&permission),
+            Role::Guest => GUEST.contains(&permission),
+        }
+    }
+
+    /// The effective set as users see it: `["*"]` for `super_admin`.
+    pub fn permissions(self) -> Vec<&'static str> {
+        if self == Role::SuperAdmin {
+            return vec!["*"];
+        }
+        Permission::ALL.iter().filter(|p| self.holds(**p)).map(|p| p.as_str()).collect()
+    }
+}
+
+/// Which permission staging and applying a feature needs.
+///
+/// The first prefix that fits decides, after the vendor's own segment is taken
+/// off: `openwrt.firewall.rule` is read as `firewall.rule`. The two firewall
+/// vendors' features all count as firewall, unless a narrower word says VPN or system.
+pub fn for_feature(vendor: &str, feature: &str) -> Permission {
+    let within = feature.strip_prefix(vendor).and_then(|f| f.strip_prefix('.')).unwrap_or(feature);
+    let area = within.split('.').next().unwrap_or_default();
+    match (vendor, area) {
+        (_, "vpn") => Permission::VpnWrite,
+        (_, "system" | "monitoring") => Permission::ControllerWrite,
+        (_, "firewall") | ("opnsense" | "pfsense", _) => Permission::FirewallWrite,
+        ("proxmox", _) | (_, "hypervisor") => Permission::HypervisorWrite,
+        _ => Permission::NetworkWrite,
+    }
+}
+
+/// What a subscriber of events with this type must hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubscriptionAccess {
+    Permission(Permission),
+    SuperAdmin,
+    Denied,
+}
+
+/// The permission that a subscription to `pattern` needs, by the pattern's first segment.
+pub fn for_subscription(pattern: &str) -> SubscriptionAccess {
+    use SubscriptionAccess::{Denied, Permission as Needs, SuperAdmin};
+    match pattern.split('.').next().unwrap_or_default() {
+        "device" | "discovery" | "pbx" | "camera" | "nvr" => Needs(Permission::DeviceRead),
+        "alert" => Needs(Permission::AlertRead),
+        "sla" => Needs(Permission::AnalyticsRead),
+        "controller" => Needs(Permission::ControllerRead),
+        "vpn" => Needs(Permission::VpnRead),
+        "audit" | "security" => Needs(Permission::AuditRead),
+        "settings" => Needs(Permission::SettingsRead),
+        "user" => Needs(Permission::UserRead),
+        "admin" | "system" | "*" => SuperAdmin,
+        _ => Denied,
+    }
+}
+
+#[cfg(test)]
+mod tests;

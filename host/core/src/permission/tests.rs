@@ -1,0 +1,50 @@
+use super::*;
+
+#[test]
+fn a_higher_role_holds_everything_a_lower_one_does() {
+    let mut roles = Role::ALL.to_vec();
+    roles.sort_by_key(|role| role.level());
+    for pair in roles.windows(2) {
+        for permission in Permission::ALL {
+            assert!(
+                !pair[0].holds(*permission) || pair[1].holds(*permission),
+                "{} holds {permission} but {} does not",
+                pair[0],
+                pair[1]
+            );
+        }
+    }
+}
+
+#[track_caller]
+fn needs(vendor: &str, feature: &str, expected: Permission) {
+    assert_eq!(for_feature(vendor, feature), expected, "{feature}");
+}
+
+#[test]
+fn a_feature_resolves_to_the_permission_of_its_prefix() {
+    needs("openwrt", "openwrt.firewall.rule", Permission::FirewallWrite);
+    needs("openwrt", "openwrt.dhcp.host", Permission::NetworkWrite);
+    needs("openwrt", "openwrt.network.interface", Permission::NetworkWrite);
+    needs("openwrt", "openwrt.system.reboot", Permission::ControllerWrite);
+    needs("opnsense", "opnsense.nat.rule", Permission::FirewallWrite);
+    needs("opnsense", "opnsense.vpn.wireguard", Permission::VpnWrite);
+    needs("proxmox", "proxmox.vm.snapshot", Permission::HypervisorWrite);
+    needs("omada", "vpn.tunnel", Permission::VpnWrite);
+    needs("acme", "acme.vlan", Permission::NetworkWrite);
+}
+
+#[test]
+fn viewer_carries_the_specified_permissions() {
+    for word in ["device:read", "alert:read", "controller:read", "vpn:read", "analytics:read", "audit:read"] {
+        assert!(Role::Viewer.holds(word.parse().unwrap()), "{word}");
+    }
+}
+
+#[test]
+fn undeclared_prefixes_are_denied_to_everyone() {
+    for pattern in ["network.*", "cameras.*", "voip.x", "firewall.rule", "agent.*", "automation.*"] {
+        assert_eq!(for_subscription(pattern), SubscriptionAccess::Denied, "{pattern}");
+    }
+    assert_eq!(for_subscription("system.*"), SubscriptionAccess::SuperAdmin);
+}

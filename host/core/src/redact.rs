@@ -1,0 +1,98 @@
+//! The one serializer that takes secrets out of what leaves the service.
+
+use serde_json::Value;
+
+/// What stands in place of a secret.
+pub const MASK: &str = "***";
+
+/// How a reference to a secret begins. The digits behind it tell two secrets
+/// apart and nothing else, so that a plan can say "changed" without knowing how.
+pub const REFERENCE: &str = "hdl-secret:";
+/// Hex digits behind [`REFERENCE`].
+pub const REFERENCE_DIGITS: usize = 32;
+
+/// Names of fields that are removed at any depth from every outgoing payload.
+pub const FIELD_NAMES: &[&str] = &[
+    "password",
+    "hashed_password",
+    "secret",
+    "api_key",
+    "api_secret",
+    "client_secret",
+    "token",
+    "access_token",
+    "refresh_token",
+    "private_key",
+    "ssh_key",
+    "mfa_secret",
+    "mfa_backup_codes",
+    "credentials",
+    "cookie",
+    "session_token",
+    "encryption_key",
+];
+
+/// Takes out secret fields by name, PEM blocks, and references to secrets.
+///
+/// For events, audit and logs, where a secret field has no business at all.
+pub fn sanitize(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !FIELD_NAMES.contains(&name.to_ascii_lowercase().as_str()));
+            fields.values_mut().for_each(sanitize);
+        }
+        Value::Array(items) => items.iter_mut().for_each(sanitize),
+        Value::String(text) => mask_text(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Masks references to secrets and PEM blocks, and keeps every field.
+///
+/// For plans and payloads, where the reader must see that a field is set.
+pub fn mask(value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(mask),
+        Value::Array(items) => items.iter_mut().for_each(mask),
+        Value::String(text) => mask_text(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Masks references to secrets and PEM blocks inside a text.
+pub fn mask_text(text: &mut String) {
+    if text.contains("-----BEGIN ") {
+        MASK.clone_into(text);
+        return;
+    }
+    while let Some(at) = text.find(REFERENCE) {
+        let digits = text[at + REFERENCE.len()..]
+            .bytes()
+            .take(REFERENCE_DIGITS)
+            .take_while(u8::is_ascii_hexdigit)
+            .count();
+        text.replace_range(at..at + REFERENCE.len() + digits, MASK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn listed_names_go_at_any_depth_and_the_rest_stays() {
+        let mut value = json!({"name": "wan", "deep": [{"Password": "x", "mtu": 1500}], "token": 1});
+        sanitize(&mut value);
+        assert_eq!(value, json!({"name": "wan", "deep": [{"mtu": 1500}]}));
+    }
+
+    #[test]
+    fn references_are_masked_inside_a_text() {
+        let reference = format!("{REFERENCE}{}", "0".repeat(REFERENCE_DIGITS));
+        let mut value = json!({"password": reference, "line": format!("psk={reference};{reference}")});
+        mask(&mut value);
+        assert_eq!(value, json!({"password": "***", "line": "psk=***;***"}));
+    }
+}

@@ -1,0 +1,36 @@
+//! Roles, strictly ordered.
+
+words! {
+    /// What a user is in their organization. `super_admin` spans organizations.
+    pub enum Role {
+        SuperAdmin = "super_admin",
+        OrgAdmin = "org_admin",
+        SiteAdmin = "site_admin",
+        Operator = "operator",
+        Viewer = "viewer",
+        Guest = "guest",
+    }
+}
+
+impl Role {
+    /// The role's level; a higher one includes the lower ones.
+    pub const fn level(self) -> u8 {
+        match self {
+            Role::SuperAdmin => 100,
+            Role::OrgAdmin => 60,
+            Role::SiteAdmin => 40,
+            Role::Operator => 20,
+            Role::Viewer => 10,
+            Role::Guest => 5,
+        }
+    }
+
+    pub const fn is_at_least(self, other: Role) -> bool {
+        self.level() >= other.level()
+    }
+
+    /// Reads a role as clients write it: `admin` is another spelling of `org_admin`.
+    pub fn parse_assigned(text: &str) -> Result<Self, crate::UnknownWord> {
+        if text == "admin" { Ok(Role::OrgAdmin) } else { text.parse() }
+    }
+}

@@ -1,0 +1,140 @@
+//! What the server sees of the runtime: calls, their context, and why they fail.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use heddle_core::change::{NativeCall, Stage};
+use heddle_core::fault::Fault;
+use heddle_core::secret::Secret;
+use heddle_core::tls::TlsPolicy;
+use heddle_core::{ControllerId, CredentialId, OrgId};
+use serde_json::Value;
+use url::Url;
+
+/// The controller that a call is for. The guest names it and cannot build one.
+#[derive(Debug, Clone)]
+pub struct Target {
+    pub org_id: OrgId,
+    pub controller_id: ControllerId,
+    pub url: Url,
+    pub tls: TlsPolicy,
+    pub credential_id: CredentialId,
+    /// Changes when the credential does; connections and sessions are kept per version.
+    pub credential_version: i64,
+    /// The controller's settings, validated against the manifest's schema.
+    pub settings: Value,
+    pub site_ref: Option<String>,
+}
+
+/// Bytes of a credential, by the names that manifests and components use:
+/// `username`, `password`, `api-key`.
+#[derive(Debug, Clone, Default)]
+pub struct Credential {
+    pub fields: Vec<(String, Secret)>,
+}
+
+/// What the runtime needs to know of secrets, implemented by the server.
+#[async_trait::async_trait]
+pub trait Vault: Send + Sync + 'static {
+    /// Decrypts a credential, just before it is used.
+    async fn credential(&self, org: OrgId, id: CredentialId) -> Result<Credential, VaultError>;
+    /// Key of the references that stand for this controller's secrets (32 bytes).
+    fn reference_key(&self, controller: ControllerId) -> [u8; 32];
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("credential cannot be read: {0}")]
+pub struct VaultError(pub String);
+
+/// Secrets by their reference (`hdl-secret:<32 hex>`), for one change.
+#[derive(Debug, Clone, Default)]
+pub struct SecretBook {
+    pub entries: std::collections::BTreeMap<String, Secret>,
+}
+
+/// One call's surroundings.
+#[derive(Clone)]
+pub struct Call {
+    pub target: Target,
+    pub request_id: String,
+    /// Wall time; the phase's default when `None`, bounded by the host's maximum.
+    pub deadline: Option<Duration>,
+    /// Where `progress.report` goes.
+    pub progress: Option<Arc<dyn Fn(u8, String) + Send + Sync>>,
+}
+
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Call")
+            .field("target", &self.target)
+            .field("request_id", &self.request_id)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a write was approved to send.
+#[derive(Debug, Clone)]
+pub struct Approval<'a> {
+    pub stage: Stage,
+    /// The plan's calls of every stage; the runtime takes those of `stage`.
+    pub native: &'a [NativeCall],
+    /// Fills `{{host.hold_secs}}`.
+    pub hold_secs: u32,
+    pub secrets: &'a SecretBook,
+}
+
+/// How a call ended when it did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The component answered a fault, or the egress engine's own fault came through it.
+    #[error("{0}")]
+    Fault(Fault),
+    /// The component trapped, ran out of a limit or broke the interface.
+    #[error("adapter {component} {version} stopped: {class} (reference {reference})")]
+    Trap { component: String, version: String, class: TrapClass, reference: String, wrote: bool },
+    /// The component has failed too often for this controller or altogether.
+    #[error("adapter {component} is suspended after repeated failures; it is tried again in {retry_after_secs} s")]
+    Suspended { component: String, retry_after_secs: u64 },
+    /// No slot was free in time.
+    #[error("too many adapter calls are running; try again")]
+    Overload,
+    /// Fault of the host.
+    #[error("internal error: {0}")]
+    Host(String),
+}
+
+/// A write that did not come to its end.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct RunFailure {
+    #[source]
+    pub error: CallError,
+    /// A write was handed to the connection. When false, the host itself saw
+    /// that nothing left it, whatever the component says.
+    pub wrote: bool,
+}
+
+/// Why a component was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TrapClass {
+    Panic,
+    Bug,
+    Abi,
+    Cpu,
+    Wall,
+    Resource,
+}
+
+impl std::fmt::Display for TrapClass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            TrapClass::Panic => "panic",
+            TrapClass::Bug => "bug",
+            TrapClass::Abi => "abi",
+            TrapClass::Cpu => "cpu",
+            TrapClass::Wall => "wall",
+            TrapClass::Resource => "memory",
+        })
+    }
+}

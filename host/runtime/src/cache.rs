@@ -1,0 +1,187 @@
+//! Compiled code on disk, believed only with its authentication code.
+//!
+//! Wrong bytes would run as machine code, and the engine checks versions, not
+//! integrity. So every entry carries an HMAC under a key of this server.
+
+use std::hash::{Hash as _, Hasher};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use hmac::{Hmac, Mac as _};
+use sha2::{Digest as _, Sha256};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+use zeroize::Zeroizing;
+
+const MAC_BYTES: usize = 32;
+
+/// What was found for a component.
+pub(crate) enum Found {
+    Code(Component),
+    Nothing,
+    /// An entry that this server did not write; it was deleted.
+    Forged,
+}
+
+pub(crate) struct CodeCache {
+    dir: PathBuf,
+    key: Zeroizing<[u8; 32]>,
+    /// Changes with everything that compiled code depends on.
+    tag: String,
+}
+
+impl CodeCache {
+    pub(crate) fn open(dir: &Path, key: [u8; 32], engine: &Engine) -> io::Result<Self> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        Ok(Self { dir: dir.to_owned(), key: Zeroizing::new(key), tag: tag(engine) })
+    }
+
+    /// The compiled component with this SHA-256 (hex).
+    pub(crate) fn find(&self, engine: &Engine, sha256: &str) -> io::Result<Found> {
+        let path = self.path(sha256);
+        let entry = match std::fs::read(&path) {
+            Ok(entry) => entry,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+            Err(error) => return Err(error),
+        };
+        let genuine = entry
+            .split_at_checked(MAC_BYTES)
+            .filter(|(mac, code)| self.mac(sha256, code).verify_slice(mac).is_ok());
+        let Some((_, code)) = genuine else {
+            tracing::warn!(component.sha256 = sha256, "compiled code was not written by this server; it is deleted and compiled again");
+            std::fs::remove_file(&path)?;
+            return Ok(Found::Forged);
+        };
+        match deserialize(engine, code) {
+            Ok(component) => Ok(Found::Code(component)),
+            Err(error) => {
+                tracing::warn!(component.sha256 = sha256, reason = %error, "compiled code does not fit this engine; it is compiled again");
+                Ok(Found::Nothing)
+            }
+        }
+    }
+
+    /// Keeps code that this server just compiled, and loads it.
+    pub(crate) fn keep(&self, engine: &Engine, sha256: &str, code: &[u8]) -> Result<Component, KeepError> {
+        let component = deserialize(engine, code).map_err(|error| KeepError::Code(error.to_string()))?;
+        self.write(sha256, code).map_err(KeepError::Disk)?;
+        Ok(component)
+    }
+
+    fn write(&self, sha256: &str, code: &[u8]) -> io::Result<()> {
+        let path = self.path(sha256);
+        let folder = path.parent().unwrap_or(&self.dir);
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let unique = hex::encode(heddle_core::secret::random_bytes::<8>().as_slice());
+        let staged = folder.join(format!(".{unique}"));
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&staged)?;
+        file.write_all(&self.mac(sha256, code).finalize().into_bytes())?;
+        file.write_all(code)?;
+        file.sync_all()?;
+        std::fs::rename(&staged, &path)
+    }
+
+    fn path(&self, sha256: &str) -> PathBuf {
+        self.dir.join(sha256).join(format!("{}.cwasm", self.tag))
+    }
+
+    fn mac(&self, sha256: &str, code: &[u8]) -> Hmac<Sha256> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(self.key.as_slice()).expect("HMAC takes keys of any length");
+        mac.update(self.tag.as_bytes());
+        mac.update(sha256.as_bytes());
+        mac.update(code);
+        mac
+    }
+}
+
+/// Why compiled code could not be kept.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeepError {
+    #[error("the compiled code cannot be loaded: {0}")]
+    Code(String),
+    #[error("the compiled code cannot be stored")]
+    Disk(#[source] io::Error),
+}
+
+fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
+    #[expect(
+        unsafe_code,
+        reason = "the bytes were compiled by our own child or carry our authentication code, checked over this very buffer"
+    )]
+    // SAFETY: both callers pass bytes that `Engine::precompile_component` of this server made.
+    unsafe {
+        Component::deserialize(engine, code)
+    }
+}
+
+fn tag(engine: &Engine) -> String {
+    struct Sha(Sha256);
+    impl Hasher for Sha {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.update(bytes);
+        }
+        fn finish(&self) -> u64 {
+            0
+        }
+    }
+    let mut sha = Sha(Sha256::new());
+    engine.precompile_compatibility_hash().hash(&mut sha);
+    sha.0.update(std::env::consts::ARCH);
+    sha.0.update(std::env::consts::OS);
+    hex::encode(sha.0.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn compiled() -> (Engine, Vec<u8>) {
+        let engine = crate::engine::compiling().unwrap();
+        let code = engine.precompile_component(b"\0asm\x0d\0\x01\0").unwrap();
+        (engine, code)
+    }
+
+    #[test]
+    fn an_entry_comes_back_and_is_private() {
+        let dir = tempfile::tempdir().unwrap();
+        let (engine, code) = compiled();
+        let cache = CodeCache::open(&dir.path().join("code"), [7; 32], &engine).unwrap();
+        assert!(matches!(cache.find(&engine, "ab").unwrap(), Found::Nothing));
+        cache.keep(&engine, "ab", &code).unwrap();
+        assert!(matches!(cache.find(&engine, "ab").unwrap(), Found::Code(_)));
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&cache.dir), 0o700);
+        assert_eq!(mode(&cache.path("ab")), 0o600);
+    }
+
+    #[test]
+    fn a_changed_byte_or_another_key_deletes_the_entry() {
+        let dir = tempfile::tempdir().unwrap();
+        let (engine, code) = compiled();
+        let cache = CodeCache::open(dir.path(), [7; 32], &engine).unwrap();
+        cache.keep(&engine, "ab", &code).unwrap();
+        let mut entry = std::fs::read(cache.path("ab")).unwrap();
+        *entry.last_mut().unwrap() ^= 1;
+        std::fs::write(cache.path("ab"), &entry).unwrap();
+        assert!(matches!(cache.find(&engine, "ab").unwrap(), Found::Forged));
+        assert!(!cache.path("ab").exists());
+
+        cache.keep(&engine, "ab", &code).unwrap();
+        let other = CodeCache::open(dir.path(), [8; 32], &engine).unwrap();
+        assert!(matches!(other.find(&engine, "ab").unwrap(), Found::Forged));
+    }
+
+    #[test]
+    fn code_of_one_component_does_not_pass_for_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let (engine, code) = compiled();
+        let cache = CodeCache::open(dir.path(), [7; 32], &engine).unwrap();
+        cache.keep(&engine, "ab", &code).unwrap();
+        std::fs::create_dir(dir.path().join("cd")).unwrap();
+        std::fs::rename(cache.path("ab"), cache.path("cd")).unwrap();
+        assert!(matches!(cache.find(&engine, "cd").unwrap(), Found::Forged));
+    }
+}

@@ -1,0 +1,294 @@
+//! One call into a component: a fresh instance, two clocks, and a judgement of
+//! how it ended. Nothing of the instance outlives the call.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use heddle_core::fault::{Effect, Fault};
+use heddle_core::{Clock, ControllerId, OrgId};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use wasmtime::component::InstancePre;
+use wasmtime::{Engine, Store, UpdateDeadline, WasmBacktrace};
+
+use crate::admission::Admission;
+use crate::api::{CallError, SecretBook, TrapClass};
+use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
+use crate::bindings::heddle::common::types;
+use crate::breaker::{Breaker, Verdict};
+use crate::convert::{self, Unfit};
+use crate::egress::{Egress, Facts, Outbound};
+use crate::limits::{HANDLES_MAX, HOSTCALL_BYTES, Limiter};
+use crate::meter::CpuMeter;
+use crate::runtime::Tap;
+use crate::state::{Lines, State, Surroundings};
+use crate::task::Owned;
+use crate::trap::{self, Ending};
+
+/// What all calls share.
+pub(crate) struct Shared {
+    pub(crate) engine: Engine,
+    pub(crate) guests: Handle,
+    pub(crate) egress: Arc<Egress>,
+    pub(crate) admission: Admission,
+    pub(crate) clock: Clock,
+    pub(crate) tap: Option<Tap>,
+}
+
+/// A component that was linked.
+pub(crate) struct Component {
+    pub(crate) facts: Arc<Facts>,
+    pub(crate) pre: InstancePre<State>,
+    pub(crate) exports: Indices,
+    pub(crate) slots: Arc<Semaphore>,
+    pub(crate) breaker: Arc<Breaker>,
+}
+
+/// Where the exports of a component are; `changes` may be absent.
+pub(crate) struct Indices {
+    pub(crate) lifecycle: lifecycle::GuestIndices,
+    pub(crate) inventory: inventory::GuestIndices,
+    pub(crate) changes: Option<changes::GuestIndices>,
+}
+
+/// The exports of one instance.
+pub(crate) struct Exports {
+    pub(crate) lifecycle: lifecycle::Guest,
+    pub(crate) inventory: inventory::Guest,
+    pub(crate) changes: Option<changes::Guest>,
+}
+
+/// What an export answered, before it is converted.
+pub(crate) type Raw<T> = wasmtime::Result<Result<T, types::Fault>>;
+
+/// A call that is ready to be made.
+pub(crate) struct Prepared<T, R> {
+    pub(crate) around: Surroundings,
+    pub(crate) cpu: Duration,
+    pub(crate) outbound: Option<Arc<Outbound>>,
+    pub(crate) ask: Box<dyn for<'a> FnOnce(&'a Exports, &'a mut Store<State>) -> BoxFuture<'a, Raw<T>> + Send>,
+    pub(crate) fit: fn(T) -> Result<R, Unfit>,
+}
+
+/// How a call ended, before anyone is blamed.
+enum End<R> {
+    Answer(R),
+    Fault(types::Fault),
+    Unfit(Unfit),
+    Error(wasmtime::Error),
+    Wall,
+}
+
+/// What is known when a call is over.
+struct Report<R> {
+    end: End<R>,
+    waited: bool,
+    denied_growths: u32,
+    peak_bytes: usize,
+    cpu: Duration,
+    lines: String,
+}
+
+impl Shared {
+    /// Calls for a controller: with leave of the breaker, in a slot, on the guests' own threads.
+    pub(crate) async fn call<T: Send + 'static, R: Send + 'static>(
+        self: &Arc<Self>,
+        component: &Arc<Component>,
+        org: OrgId,
+        controller: ControllerId,
+        prepared: Prepared<T, R>,
+    ) -> Result<(R, SecretBook), CallError> {
+        let pass = component.breaker.admit(org, controller).map_err(|retry_after_secs| CallError::Suspended {
+            component: component.facts.manifest.id.clone(),
+            retry_after_secs,
+        })?;
+        let _slots = self.admission.enter(&component.slots, org).await.ok_or(CallError::Overload)?;
+        let outbound = prepared.outbound.clone();
+        let report = self.run_apart(component, prepared).await?;
+        let (result, verdict) = self.judge(component, report, outbound.as_deref());
+        pass.settle(verdict);
+        let seen = outbound.map(|outbound| std::mem::take(&mut outbound.ledger().seen)).unwrap_or_default();
+        result.map(|answer| (answer, seen))
+    }
+
+    /// Calls without a target, before anyone may use the component.
+    pub(crate) async fn call_sandboxed<T: Send + 'static, R: Send + 'static>(
+        self: &Arc<Self>,
+        component: &Arc<Component>,
+        prepared: Prepared<T, R>,
+    ) -> Result<R, CallError> {
+        let report = self.run_apart(component, prepared).await?;
+        self.judge(component, report, None).0
+    }
+
+    async fn run_apart<T: Send + 'static, R: Send + 'static>(
+        self: &Arc<Self>,
+        component: &Arc<Component>,
+        prepared: Prepared<T, R>,
+    ) -> Result<Report<R>, CallError> {
+        let (shared, component) = (Arc::clone(self), Arc::clone(component));
+        let work = async move { shared.run(&component, prepared).await };
+        Owned::spawn(&self.guests, work).join().await.map_err(|error| CallError::Host(format!("the call did not end: {error}")))
+    }
+
+    async fn run<T, R>(&self, component: &Component, prepared: Prepared<T, R>) -> Report<R> {
+        let deadline = prepared.around.deadline;
+        let cpu = CpuMeter::new();
+        let mut store = self.store(component, prepared.around, prepared.outbound, &cpu, prepared.cpu);
+        let (ask, fit) = (prepared.ask, prepared.fit);
+        let work = async {
+            let instance = component.pre.instantiate_async(&mut store).await?;
+            let exports = Exports {
+                lifecycle: component.exports.lifecycle.load(&mut store, &instance)?,
+                inventory: component.exports.inventory.load(&mut store, &instance)?,
+                changes: component.exports.changes.as_ref().map(|found| found.load(&mut store, &instance)).transpose()?,
+            };
+            ask(&exports, &mut store).await
+        };
+        let outcome = tokio::time::timeout_at(deadline.into(), work).await;
+        cpu.stop();
+        let end = match outcome {
+            Err(_) => End::Wall,
+            Ok(Err(error)) => End::Error(error),
+            Ok(Ok(Err(fault))) => End::Fault(fault),
+            Ok(Ok(Ok(answer))) => match fit(answer) {
+                Ok(answer) => End::Answer(answer),
+                Err(unfit) => End::Unfit(unfit),
+            },
+        };
+        let state = store.data();
+        Report {
+            end,
+            waited: state.waited,
+            denied_growths: state.limiter.denied,
+            peak_bytes: state.limiter.peak,
+            cpu: cpu.used(),
+            lines: state.lines.text(),
+        }
+    }
+
+    fn store(
+        &self,
+        component: &Component,
+        around: Surroundings,
+        outbound: Option<Arc<Outbound>>,
+        cpu: &CpuMeter,
+        budget: Duration,
+    ) -> Store<State> {
+        let state = State {
+            limiter: Limiter::new(component.facts.bounds.memory_bytes),
+            table: wasmtime::component::ResourceTable::new(),
+            around,
+            outbound,
+            clock: self.clock.clone(),
+            started: Instant::now(),
+            lines: Lines::default(),
+            waited: false,
+            tap: self.tap.clone(),
+        };
+        let mut store = Store::new(&self.engine, state);
+        store.limiter(|state| &mut state.limiter);
+        store.set_hostcall_fuel(HOSTCALL_BYTES);
+        store.set_max_component_handles(HANDLES_MAX);
+        let meter = cpu.clone();
+        store.call_hook(move |_, hook| {
+            if hook.exiting_host() { meter.start() } else { meter.stop() }
+            Ok(())
+        });
+        let meter = cpu.clone();
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(move |_| {
+            meter.stop();
+            if meter.used() > budget {
+                return Ok(UpdateDeadline::Interrupt);
+            }
+            let meter = meter.clone();
+            // The runtime's own yield: the engine's could be run again at once and starve others.
+            let turn = async move {
+                tokio::task::yield_now().await;
+                meter.start();
+            };
+            Ok(UpdateDeadline::YieldCustom(1, Box::pin(turn)))
+        });
+        store
+    }
+
+    fn judge<R>(
+        &self,
+        component: &Component,
+        report: Report<R>,
+        outbound: Option<&Outbound>,
+    ) -> (Result<R, CallError>, Verdict) {
+        let (wrote, unanswered, denied) =
+            outbound.map(|o| o.ledger()).map_or((false, false, 0), |l| (l.wrote, l.unanswered, l.denied));
+        let sound = if denied > 0 { Verdict::Failed { points: 1, abi: false } } else { Verdict::Sound };
+        let class = match &report.end {
+            End::Answer(_) | End::Fault(_) => None,
+            End::Wall => Some(Ending::Component(TrapClass::Wall)),
+            End::Unfit(_) => Some(Ending::Component(TrapClass::Abi)),
+            End::Error(error) => Some(trap::classify(error, report.denied_growths)),
+        };
+        let Some(ending) = class else {
+            return match report.end {
+                End::Answer(answer) => (Ok(answer), sound),
+                End::Fault(fault) => (Err(CallError::Fault(corrected(convert::fault(fault), unanswered))), sound),
+                End::Unfit(_) | End::Error(_) | End::Wall => unreachable!("these have a class"),
+            };
+        };
+        let class = match ending {
+            Ending::Overload => {
+                tracing::error!("the pool of instances is full although admission bounds it");
+                return (Err(CallError::Overload), Verdict::Open);
+            }
+            Ending::Host => return (Err(CallError::Host(reason(&report.end))), Verdict::Open),
+            Ending::Component(class) => class,
+        };
+        let reference = self.clock.new_id::<uuid::Uuid>().to_string();
+        let (name, version) = (component.facts.manifest.id.clone(), component.facts.manifest.version.to_string());
+        tracing::warn!(
+            component = name,
+            component.version = version,
+            reference,
+            class = %class,
+            cpu_ms = u64::try_from(report.cpu.as_millis()).unwrap_or(u64::MAX),
+            peak_kib = report.peak_bytes >> 10,
+            wrote,
+            backtrace = backtrace(&report.end),
+            lines = report.lines,
+            "adapter {name} {version} was stopped ({class}): {}", reason(&report.end)
+        );
+        let verdict = match class {
+            // Who waited for the device is not to blame for its silence.
+            TrapClass::Wall if report.waited => Verdict::Open,
+            TrapClass::Abi => Verdict::Failed { points: 3, abi: true },
+            _ => Verdict::Failed { points: 1, abi: false },
+        };
+        (Err(CallError::Trap { component: name, version, class, reference, wrote }), verdict)
+    }
+}
+
+/// A write that got no answer may have arrived, whatever the component says.
+fn corrected(mut fault: Fault, unanswered: bool) -> Fault {
+    if unanswered && fault.effect == Effect::None {
+        fault.effect = Effect::Possible;
+    }
+    fault
+}
+
+fn reason<R>(end: &End<R>) -> String {
+    match end {
+        End::Error(error) => error.root_cause().to_string(),
+        End::Unfit(unfit) => unfit.to_string(),
+        End::Wall => "its time is over".to_owned(),
+        End::Answer(_) | End::Fault(_) => String::new(),
+    }
+}
+
+/// Names of functions, innermost first.
+fn backtrace<R>(end: &End<R>) -> String {
+    let End::Error(error) = end else { return String::new() };
+    let Some(trace) = error.downcast_ref::<WasmBacktrace>() else { return String::new() };
+    let names: Vec<&str> = trace.frames().iter().take(16).map(|frame| frame.func_name().unwrap_or("<unknown>")).collect();
+    names.join(" < ")
+}

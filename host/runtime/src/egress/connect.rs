@@ -1,0 +1,100 @@
+//! Connections: one pool for each controller, credential and policy, and only
+//! to addresses that were judged.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use heddle_core::fault::{Fault, FaultKind};
+use heddle_core::tls::TlsPolicy;
+use heddle_core::{ControllerId, CredentialId, OrgId};
+use url::Url;
+
+use super::tls;
+use crate::api::Target;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const IDLE: Duration = Duration::from_secs(30);
+const POOLS_MAX: usize = 512;
+
+/// Everything that must be equal for two requests to share a connection.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    org: OrgId,
+    controller: ControllerId,
+    credential: CredentialId,
+    credential_version: i64,
+    tls: String,
+    url: Url,
+}
+
+struct Pool {
+    addresses: Vec<SocketAddr>,
+    client: reqwest::Client,
+    last_used: Instant,
+}
+
+#[derive(Default)]
+pub(super) struct Connections(Mutex<HashMap<Key, Pool>>);
+
+/// A way to a controller.
+#[derive(Debug, Clone)]
+pub(super) struct Route {
+    pub(super) client: reqwest::Client,
+    pub(super) base: Url,
+}
+
+impl Connections {
+    /// The pool to these addresses; a new one when they changed.
+    pub(super) fn route(&self, target: &Target, mut addresses: Vec<SocketAddr>) -> Result<Route, Fault> {
+        addresses.sort_unstable();
+        let key = Key {
+            org: target.org_id,
+            controller: target.controller_id,
+            credential: target.credential_id,
+            credential_version: target.credential_version,
+            tls: tls_key(&target.tls),
+            url: target.url.clone(),
+        };
+        let mut pools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if let Some(pool) = pools.get_mut(&key).filter(|pool| pool.addresses == addresses) {
+            pool.last_used = now;
+            return Ok(Route { client: pool.client.clone(), base: target.url.clone() });
+        }
+        if pools.len() >= POOLS_MAX
+            && let Some(oldest) = pools.iter().min_by_key(|(_, pool)| pool.last_used).map(|(key, _)| key.clone())
+        {
+            pools.remove(&oldest);
+        }
+        let client = build(target, &addresses)?;
+        pools.insert(key, Pool { addresses, client: client.clone(), last_used: now });
+        Ok(Route { client, base: target.url.clone() })
+    }
+}
+
+fn tls_key(policy: &TlsPolicy) -> String {
+    format!("{}|{}|{}", policy.mode, policy.pinned().unwrap_or_default(), policy.ca_pem.as_deref().unwrap_or_default())
+}
+
+fn build(target: &Target, addresses: &[SocketAddr]) -> Result<reqwest::Client, Fault> {
+    let host = target.url.host_str().unwrap_or_default();
+    #[expect(clippy::disallowed_methods, reason = "the egress engine, behind the address guard")]
+    let builder = reqwest::Client::builder();
+    builder
+        .tls_backend_preconfigured(tls::config(&target.tls)?)
+        .https_only(target.url.scheme() == "https")
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .no_proxy()
+        .referer(false)
+        // One request on one connection at a time: what arrived is what was handed over.
+        .http1_only()
+        .resolve_to_addrs(host, addresses)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(4)
+        .build()
+        .map_err(|_| Fault::new(FaultKind::Connection, "no connection can be prepared for this controller").with_code("connect"))
+}

@@ -1,0 +1,267 @@
+//! The steps together, against a device that runs in the test.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response as Answer};
+use heddle_core::Clock;
+use heddle_core::change::{NativeCall, Stage};
+use heddle_core::fault::FaultKind;
+use heddle_core::secret::Secret;
+use heddle_core::tls::TlsPolicy;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::tests::{manifest, request};
+use super::*;
+use crate::api::VaultError;
+
+const PASSWORD: &str = "correct horse";
+
+/// A device with a login; `alive` is the number of the session it accepts.
+#[derive(Default)]
+struct Device {
+    logins: AtomicU32,
+    alive: AtomicU32,
+    refuse: AtomicU32,
+    writes: Mutex<Vec<Value>>,
+}
+
+struct TestVault;
+
+#[async_trait::async_trait]
+impl Vault for TestVault {
+    async fn credential(&self, _: heddle_core::OrgId, _: heddle_core::CredentialId) -> Result<Credential, VaultError> {
+        let field = |name: &str, text: &str| (name.to_owned(), Secret::new(text));
+        Ok(Credential { fields: vec![field("username", "root"), field("password", PASSWORD)] })
+    }
+    fn reference_key(&self, _: heddle_core::ControllerId) -> [u8; 32] {
+        [3; 32]
+    }
+}
+
+async fn device(State(device): State<Arc<Device>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Answer {
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    match uri.path() {
+        "/login" => {
+            if device.refuse.load(Ordering::SeqCst) > 0 || body["p"] != PASSWORD {
+                return StatusCode::FORBIDDEN.into_response();
+            }
+            let number = device.logins.fetch_add(1, Ordering::SeqCst) + 1;
+            device.alive.store(number, Ordering::SeqCst);
+            let answer = json!({"ok": true, "sid": format!("session-{number}"), "device": "dev-1"});
+            ([("set-cookie", "jar=crumb; Path=/")], axum::Json(answer)).into_response()
+        }
+        "/rpc" => {
+            let sid = format!("session-{}", device.alive.load(Ordering::SeqCst));
+            if body["params"][0] != sid.as_str() {
+                return axum::Json(json!({"error": {"code": -32002}})).into_response();
+            }
+            if body["params"][2] == "set" {
+                device.writes.lock().unwrap().push(body.clone());
+            }
+            let echo = json!({"psk": "geheim", "sid": sid, "cookie": headers.get("cookie").map(|c| c.to_str().unwrap())});
+            ([("set-cookie", "jar=second")], axum::Json(echo)).into_response()
+        }
+        "/away" => (StatusCode::FOUND, [("location", "http://169.254.169.254/")]).into_response(),
+        "/large" => vec![b'a'; 9 << 20].into_response(),
+        "/echo" => format!("{method} {PASSWORD} {}", uri.query().unwrap_or_default()).into_response(),
+        "/slow" => {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            "late".into_response()
+        }
+        _ => "ok".into_response(),
+    }
+}
+
+struct Lab {
+    device: Arc<Device>,
+    egress: Arc<Egress>,
+    clock: Clock,
+    target: Target,
+}
+
+async fn lab() -> Lab {
+    let state = Arc::new(Device::default());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    let app = Router::new().fallback(device).with_state(Arc::clone(&state));
+    #[expect(clippy::disallowed_methods, reason = "the device lives as long as the test")]
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let clock = Clock::default();
+    let egress = Egress::new(Arc::new(TestVault), clock.clone(), vec!["127.0.0.0/8".parse().unwrap()]);
+    let target = Target {
+        org_id: clock.new_id(),
+        controller_id: clock.new_id(),
+        url,
+        tls: TlsPolicy::default(),
+        credential_id: clock.new_id(),
+        credential_version: 1,
+        settings: json!({}),
+        site_ref: None,
+    };
+    Lab { device: state, egress: Arc::new(egress), clock, target }
+}
+
+impl Lab {
+    fn call(&self, phase: Phase, approved: Option<Approved>) -> Outbound {
+        let manifest = manifest();
+        let facts = Facts { bounds: Bounds::of(&manifest.limits), manifest, sha256: "ab".to_owned() };
+        let deadline = Instant::now() + Duration::from_secs(10);
+        Outbound::new(Arc::clone(&self.egress), Arc::new(facts), self.target.clone(), phase, deadline, approved)
+    }
+}
+
+fn rpc(verb: &str) -> Value {
+    json!({"params": ["", "config", verb]})
+}
+
+fn get(path: &str) -> Request {
+    request(Method::GET, path, Body::None)
+}
+
+fn post(body: Value) -> Request {
+    request(Method::POST, "/rpc", Body::Json(body))
+}
+
+fn session() -> Auth {
+    Auth::Session("main".to_owned())
+}
+
+fn approved(bodies: &[Value]) -> Option<Approved> {
+    let call = |body: &Value| NativeCall {
+        stage: Stage::Apply,
+        method: "POST".to_owned(),
+        path: "/rpc".to_owned(),
+        body: Some(body.clone()),
+    };
+    Some(Approved { calls: bodies.iter().map(call).collect(), hold_secs: 90, secrets: SecretBook::default() })
+}
+
+#[track_caller]
+fn code(answer: Result<Response, Fault>) -> String {
+    answer.unwrap_err().code.unwrap_or_default()
+}
+
+#[tokio::test]
+async fn loopback_is_refused_unless_it_was_opened() {
+    let mut lab = lab().await;
+    assert_eq!(lab.call(Phase::Read, None).send(get("/"), &Auth::None).await.unwrap().status, 200);
+    lab.egress = Arc::new(Egress::new(Arc::new(TestVault), lab.clock.clone(), Vec::new()));
+    let call = lab.call(Phase::Read, None);
+    assert_eq!(code(call.send(get("/"), &Auth::None).await), "address");
+    assert_eq!(call.ledger().denied, 1);
+}
+
+#[tokio::test]
+async fn a_redirect_goes_to_the_guest_as_it_is() {
+    let lab = lab().await;
+    let answer = lab.call(Phase::Read, None).send(get("/away"), &Auth::None).await.unwrap();
+    assert_eq!(answer.status, 302);
+}
+
+#[tokio::test]
+async fn a_body_beyond_the_limit_is_cut_off() {
+    let lab = lab().await;
+    assert_eq!(code(lab.call(Phase::Read, None).send(get("/large"), &Auth::None).await), "response-too-large");
+}
+
+#[tokio::test]
+async fn a_slow_answer_is_a_timeout() {
+    let lab = lab().await;
+    let slow = Request { timeout: Some(Duration::from_millis(100)), ..get("/slow") };
+    let fault = lab.call(Phase::Read, None).send(slow, &Auth::None).await.unwrap_err();
+    assert_eq!((fault.kind, fault.effect), (FaultKind::Timeout, Effect::None));
+}
+
+#[tokio::test]
+async fn a_credential_that_comes_back_is_masked() {
+    let lab = lab().await;
+    let auth = Auth::Inject(vec![(Place::Query("key".to_owned()), "password".to_owned())]);
+    let answer = lab.call(Phase::Read, None).send(get("/echo"), &auth).await.unwrap();
+    assert_eq!(String::from_utf8(answer.body).unwrap(), "GET *** key=***");
+}
+
+#[tokio::test]
+async fn one_login_serves_many_and_its_secrets_stay_here() {
+    let lab = lab().await;
+    let call = lab.call(Phase::Read, None);
+    let auth = session();
+    let many = (0..4).map(|_| call.send(post(rpc("get")), &auth));
+    for answer in futures::future::join_all(many).await {
+        let answer = answer.unwrap();
+        let text = String::from_utf8(answer.body).unwrap();
+        assert!(text.contains("hdl-secret:") && !text.contains("geheim") && !text.contains("session-1"), "{text}");
+        assert!(answer.headers.iter().all(|(name, _)| name != "set-cookie"));
+    }
+    assert_eq!(lab.device.logins.load(Ordering::SeqCst), 1);
+    assert_eq!(call.ledger().seen.entries.len(), 1);
+    assert_eq!(call.session_facts("main").await.unwrap(), [("device".to_owned(), "dev-1".to_owned())]);
+}
+
+#[tokio::test]
+async fn an_ended_session_is_renewed_once_and_no_more() {
+    let lab = lab().await;
+    let call = lab.call(Phase::Read, None);
+    call.send(post(rpc("get")), &session()).await.unwrap();
+    lab.device.alive.store(77, Ordering::SeqCst);
+    let answer = call.send(post(rpc("get")), &session()).await.unwrap();
+    assert!(String::from_utf8(answer.body).unwrap().contains("psk"));
+    assert_eq!(lab.device.logins.load(Ordering::SeqCst), 2);
+    lab.device.alive.store(78, Ordering::SeqCst);
+    let answer = call.send(post(rpc("get")), &session()).await.unwrap();
+    assert!(String::from_utf8(answer.body).unwrap().contains("-32002"));
+    assert_eq!(lab.device.logins.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_session_that_ends_between_two_writes_is_not_opened_again() {
+    let lab = lab().await;
+    let call = lab.call(Phase::Write, approved(&[rpc("set"), rpc("set")]));
+    call.send(post(rpc("set")), &session()).await.unwrap();
+    assert!(call.ledger().wrote);
+    lab.device.alive.store(77, Ordering::SeqCst);
+    assert_eq!(code(call.send(post(rpc("set")), &session()).await), "session-lost");
+    assert_eq!(lab.device.writes.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_first_write_is_repeated_when_it_was_not_carried_out() {
+    let lab = lab().await;
+    lab.call(Phase::Write, None).send(post(rpc("get")), &session()).await.unwrap();
+    lab.device.alive.store(77, Ordering::SeqCst);
+    let call = lab.call(Phase::Write, approved(&[rpc("set")]));
+    call.send(post(rpc("set")), &session()).await.unwrap();
+    assert_eq!(lab.device.writes.lock().unwrap().len(), 1);
+    assert_eq!(code(call.send(post(rpc("set")), &session()).await), "not-approved");
+}
+
+#[tokio::test]
+async fn three_refused_logins_suspend_the_credential_for_a_while() {
+    let lab = lab().await;
+    lab.device.refuse.store(1, Ordering::SeqCst);
+    let send = || async { code(lab.call(Phase::Read, None).send(post(rpc("get")), &session()).await) };
+    for _ in 0..3 {
+        assert_eq!(send().await, "login-refused");
+    }
+    assert_eq!(send().await, "credential-suspended");
+    lab.device.refuse.store(0, Ordering::SeqCst);
+    assert_eq!(send().await, "credential-suspended");
+    lab.clock.advance(chrono::TimeDelta::minutes(6));
+    assert!(lab.call(Phase::Read, None).send(post(rpc("get")), &session()).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_write_to_nobody_is_known_not_to_have_left() {
+    let mut lab = lab().await;
+    lab.target.url = "http://127.0.0.1:9/".parse().unwrap();
+    let call = lab.call(Phase::Write, approved(&[rpc("set")]));
+    let fault = call.send(post(rpc("set")), &Auth::None).await.unwrap_err();
+    assert_eq!((fault.kind, fault.effect), (FaultKind::Connection, Effect::None));
+    assert!(!call.ledger().wrote);
+}

@@ -1,0 +1,137 @@
+//! Which headers a guest may set, and which of an answer it may see.
+
+use heddle_core::fault::Fault;
+use heddle_marketplace::manifest::{ApplyTo, Manifest};
+use http::{HeaderName, HeaderValue};
+
+use super::{Auth, Place, denied};
+
+const COUNT_MAX: usize = 64;
+const BYTES_MAX: usize = 32 << 10;
+
+/// Headers that belong to the connection. No credential may take them either.
+const CONNECTION: &[&str] = &[
+    "host", "connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "content-length", "expect",
+    "http2-settings",
+];
+/// Headers that belong to the host, because they decide what is checked and what is seen:
+/// who asks, how the body is read, which part of it comes back, and the true method.
+const HOST: &[&str] = &[
+    "authorization", "cookie", "content-type", "content-encoding", "accept-encoding", "accept-charset", "range",
+    "if-range", "x-http-method-override", "x-http-method", "x-method-override",
+];
+const HOP_BY_HOP: &[&str] =
+    &["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "content-length", "proxy-authenticate"];
+
+/// Refuses headers that a guest may not set.
+pub(super) fn check(headers: &[(String, Vec<u8>)], manifest: &Manifest, auth: &Auth) -> Result<(), Fault> {
+    if headers.len() > COUNT_MAX {
+        return Err(denied("header", format!("a request has at most {COUNT_MAX} headers")));
+    }
+    if headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > BYTES_MAX {
+        return Err(denied("header", "the headers of a request have at most 32 KiB"));
+    }
+    let reserved = reserved(manifest, auth);
+    for (name, value) in headers {
+        let shown: String = name.chars().filter(|c| c.is_ascii_graphic()).take(60).collect();
+        let Ok(parsed) = HeaderName::from_bytes(name.as_bytes()) else {
+            return Err(denied("header", format!("'{shown}' is not a header name")));
+        };
+        let lower = parsed.as_str();
+        if is_connection(lower) || HOST.contains(&lower) || reserved.iter().any(|r| r == lower) {
+            return Err(denied("header", format!("header '{shown}' is set by the host only")));
+        }
+        if !is_value(value) {
+            return Err(denied("header", format!("the value of header '{shown}' has control characters")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a credential may go into this header: into none that changes what
+/// is asked for or how it is sent.
+pub(super) fn carries_credentials(lower: &str) -> bool {
+    matches!(lower, "authorization" | "cookie") || !(is_connection(lower) || HOST.contains(&lower))
+}
+
+fn is_connection(lower: &str) -> bool {
+    CONNECTION.contains(&lower) || lower.starts_with("proxy-")
+}
+
+fn is_value(value: &[u8]) -> bool {
+    HeaderValue::from_bytes(value).is_ok()
+}
+
+/// Headers that credentials of this component use.
+fn reserved(manifest: &Manifest, auth: &Auth) -> Vec<String> {
+    let applied = manifest.auth.values().flat_map(|session| &session.apply).filter_map(|apply| match &apply.to {
+        ApplyTo::Header(name) => Some(name.to_ascii_lowercase()),
+        _ => None,
+    });
+    let placed = match auth {
+        Auth::Inject(places) => places.as_slice(),
+        _ => &[],
+    };
+    let placed = placed.iter().filter_map(|(place, _)| match place {
+        Place::Header(name, _) => Some(name.to_ascii_lowercase()),
+        _ => None,
+    });
+    applied.chain(placed).collect()
+}
+
+/// Whether a guest sees this header of an answer.
+pub(super) fn reaches_guest(lower: &str, owns_cookies: bool) -> bool {
+    !HOP_BY_HOP.contains(&lower) && !(owns_cookies && (lower == "set-cookie" || lower == "set-cookie2"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::egress::tests::manifest;
+
+    #[track_caller]
+    fn refused(name: &str, value: &[u8]) {
+        let fault = check(&[(name.to_owned(), value.to_vec())], &manifest(), &Auth::None).expect_err(name);
+        assert_eq!(fault.code.as_deref(), Some("header"), "{name}");
+    }
+
+    #[test]
+    fn ordinary_headers_pass() {
+        let headers = [("Accept".to_owned(), b"text/plain".to_vec()), ("X-Any".to_owned(), b"\xe4".to_vec())];
+        assert!(check(&headers, &manifest(), &Auth::None).is_ok());
+    }
+
+    #[test]
+    fn headers_of_the_host_and_tricks_are_refused() {
+        for name in [
+            "Host", "connection", "Keep-Alive", "Proxy-Authorization", "proxy-x", "TE", "Trailer", "Transfer-Encoding",
+            "Upgrade", "Content-Length", "Expect", "Cookie", "Authorization", "Content-Type", "Range", "Accept-Encoding",
+            "X-HTTP-Method-Override", "", "a b", "a:b", "a\r\nb", "\u{e4}", "x-token",
+        ] {
+            refused(name, b"1");
+        }
+        refused("X-Any", b"a\r\nHost: evil");
+        refused("X-Any", b"a\nb");
+        refused("X-Any", b"a\0b");
+    }
+
+    #[test]
+    fn numbers_and_sizes_are_bounded() {
+        let many: Vec<_> = (0..=COUNT_MAX).map(|n| (format!("x-{n}"), vec![b'a'])).collect();
+        assert!(check(&many, &manifest(), &Auth::None).is_err());
+        assert!(check(&[("x".to_owned(), vec![b'a'; BYTES_MAX])], &manifest(), &Auth::None).is_err());
+    }
+
+    #[test]
+    fn a_header_that_carries_a_credential_is_taken() {
+        let auth = Auth::Inject(vec![(Place::Header("X-Key".to_owned(), String::new()), "api-key".to_owned())]);
+        assert!(check(&[("x-key".to_owned(), b"1".to_vec())], &manifest(), &auth).is_err());
+    }
+
+    #[test]
+    fn cookies_of_a_jar_do_not_reach_the_guest() {
+        assert!(reaches_guest("set-cookie", false));
+        assert!(!reaches_guest("set-cookie", true));
+        assert!(!reaches_guest("connection", false));
+    }
+}

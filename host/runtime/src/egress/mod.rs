@@ -1,0 +1,374 @@
+//! The one place that opens connections for guests.
+//!
+//! [`Outbound::send`] holds the order of checks; each check is a file of its
+//! own. Nothing here knows a vendor: what is special stands in manifests.
+
+pub(crate) mod address;
+mod body;
+mod budget;
+mod connect;
+mod credentials;
+#[cfg(test)]
+mod exchange_tests;
+mod headers;
+mod lanes;
+mod path;
+mod phase;
+pub(crate) mod references;
+mod scrub;
+mod session;
+mod substitute;
+#[cfg(test)]
+mod tests;
+mod tls;
+#[cfg(test)]
+mod tls_tests;
+mod wire;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use heddle_core::Clock;
+use heddle_core::change::NativeCall;
+use heddle_core::fault::{Effect, Fault, FaultKind};
+use heddle_core::secret::Secret;
+use heddle_marketplace::manifest::Manifest;
+use serde_json::Value;
+
+use crate::api::{Credential, SecretBook, Target, Vault};
+use crate::limits::Bounds;
+use crate::state::Phase;
+use phase::Passage;
+use session::Live;
+use wire::Outgoing;
+
+/// A request as a guest asks for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) method: http::Method,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(String, Vec<u8>)>,
+    pub(crate) body: Body,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_response: Option<usize>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Body {
+    None,
+    Json(Value),
+    Form(Vec<(String, String)>),
+    Multipart(Vec<Part>),
+    Bytes(String, Vec<u8>),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    pub(crate) name: String,
+    pub(crate) filename: Option<String>,
+    pub(crate) content_type: Option<String>,
+    pub(crate) content: Vec<u8>,
+}
+
+/// Which secrets a request carries, by name.
+#[derive(Debug, Clone)]
+pub(crate) enum Auth {
+    None,
+    Session(String),
+    Basic(String, String),
+    Inject(Vec<(Place, String)>),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    Bearer,
+    Header(String, String),
+    Query(String),
+    JsonPointer(String),
+    FormField(String),
+}
+
+/// An answer as a guest sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) reason: Option<String>,
+    pub(crate) headers: Vec<(String, Vec<u8>)>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) elapsed: Duration,
+}
+
+/// What a component is, as far as its requests are concerned.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) manifest: Manifest,
+    pub(crate) bounds: Bounds,
+    /// SHA-256 of the component, hex.
+    pub(crate) sha256: String,
+}
+
+/// Connections, sessions and lanes, shared by all calls.
+pub(crate) struct Egress {
+    pub(crate) vault: Arc<dyn Vault>,
+    clock: Clock,
+    rules: address::Rules,
+    connections: connect::Connections,
+    sessions: session::Sessions,
+    lanes: lanes::Lanes,
+}
+
+impl Egress {
+    pub(crate) fn new(vault: Arc<dyn Vault>, clock: Clock, extra_networks: Vec<ipnet::IpNet>) -> Self {
+        Self {
+            vault,
+            clock,
+            rules: address::Rules::new(extra_networks),
+            connections: connect::Connections::default(),
+            sessions: session::Sessions::default(),
+            lanes: lanes::Lanes::default(),
+        }
+    }
+}
+
+/// What a write may send.
+#[derive(Debug, Clone)]
+pub(crate) struct Approved {
+    /// The calls of this stage, in order.
+    pub(crate) calls: Vec<NativeCall>,
+    pub(crate) hold_secs: u32,
+    pub(crate) secrets: SecretBook,
+}
+
+/// What happened in one call so far.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    pub(crate) requests: u32,
+    /// Approved calls that were used.
+    pub(crate) used: usize,
+    /// A write was handed to the connection.
+    pub(crate) wrote: bool,
+    /// One of them got no answer.
+    pub(crate) unanswered: bool,
+    /// Requests that were refused as not allowed.
+    pub(crate) denied: u32,
+    /// Secrets that answers held, by reference.
+    pub(crate) seen: SecretBook,
+    /// Credentials that came back in answers.
+    pub(crate) echoes: u32,
+    /// Sessions that were renewed in this call; once is enough.
+    renewed: HashSet<String>,
+}
+
+/// The requests of one call.
+pub(crate) struct Outbound {
+    pub(crate) egress: Arc<Egress>,
+    pub(crate) facts: Arc<Facts>,
+    pub(crate) target: Target,
+    pub(crate) phase: Phase,
+    pub(crate) deadline: Instant,
+    pub(crate) approved: Option<Approved>,
+    ledger: Mutex<Ledger>,
+}
+
+/// A request that was refused because the guest may not send it.
+fn denied(code: &str, message: impl Into<String>) -> Fault {
+    Fault::new(FaultKind::Denied, message).with_code(code)
+}
+
+/// A request that passed every check, and what is needed to send it.
+struct Cleared {
+    request: Request,
+    passage: Passage,
+    client: connect::Route,
+    timeout: Duration,
+    limit: usize,
+}
+
+impl Outbound {
+    pub(crate) fn new(
+        egress: Arc<Egress>,
+        facts: Arc<Facts>,
+        target: Target,
+        phase: Phase,
+        deadline: Instant,
+        approved: Option<Approved>,
+    ) -> Self {
+        Self { egress, facts, target, phase, deadline, approved, ledger: Mutex::default() }
+    }
+
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends one request through every check, in the order that matters.
+    pub(crate) async fn send(&self, request: Request, auth: &Auth) -> Result<Response, Fault> {
+        let answer = self.steps(request, auth).await;
+        if let Err(fault) = &answer
+            && fault.kind == FaultKind::Denied
+        {
+            self.ledger().denied += 1;
+            tracing::warn!(
+                component = self.facts.manifest.id,
+                controller.id = %self.target.controller_id,
+                code = fault.code,
+                "request of a component was refused: {}", fault.message
+            );
+        }
+        answer
+    }
+
+    async fn steps(&self, mut request: Request, auth: &Auth) -> Result<Response, Fault> {
+        let bounds = &self.facts.bounds;
+        // 1. Budget.
+        budget::take(&mut self.ledger(), bounds.requests)?;
+        let timeout = budget::time_left(self.deadline, request.timeout)?;
+        let lane = self.egress.lanes.lane(&self.target, bounds.parallel);
+        let _turn = lane.enter(timeout).await?;
+        // 2. What this phase may send.
+        let passage = self.gate(&request)?;
+        // 3. and 4. Path and headers.
+        path::check(&request.path)?;
+        headers::check(&request.headers, &self.facts.manifest, auth)?;
+        body::check(&request, bounds.request_bytes)?;
+        // 5. and 6. Addresses, and a connection to exactly those.
+        let client = self.route().await?;
+        if let Passage::Write(call) = &passage {
+            let approved = self.approved.as_ref().expect("a write passes only with an approval");
+            request.body = substitute::body(call.body.as_ref(), approved)?;
+            body::check(&request, bounds.request_bytes)?;
+        }
+        lane.pace(self.facts.manifest.pace.as_ref(), passage.is_write(), timeout).await?;
+        let timeout = budget::time_left(self.deadline, request.timeout)?;
+        let limit = request.max_response.and_then(|n| (n > 0).then_some(n)).unwrap_or(usize::MAX).min(bounds.response_bytes);
+        // 7. to 10.
+        self.exchange(Cleared { request, passage, client, timeout, limit }, auth).await
+    }
+
+    /// Judges the request by the phase, and uses up an approved call.
+    fn gate(&self, request: &Request) -> Result<Passage, Fault> {
+        let mut ledger = self.ledger();
+        let passage =
+            phase::judge(self.phase, &self.facts.manifest.reads, self.approved.as_ref(), ledger.used, request)?;
+        if passage.is_write() {
+            ledger.used += 1;
+        }
+        Ok(passage)
+    }
+
+    async fn route(&self) -> Result<connect::Route, Fault> {
+        let addresses = address::resolve(&self.target.url, &self.egress.rules).await?;
+        self.egress.connections.route(&self.target, addresses)
+    }
+
+    async fn exchange(&self, cleared: Cleared, auth: &Auth) -> Result<Response, Fault> {
+        match auth {
+            Auth::Session(name) => self.exchange_in_session(cleared, name).await,
+            _ => {
+                let credential = match auth {
+                    Auth::None => Credential::default(),
+                    _ => self.credential().await?,
+                };
+                let mut outgoing = Outgoing::of(&cleared.request);
+                credentials::place(&mut outgoing, auth, &credential)?;
+                let secrets: Vec<Secret> = credential.fields.iter().map(|(_, secret)| secret.clone()).collect();
+                let answer = self.hand_over(&cleared, outgoing).await?;
+                self.present(answer, &secrets, false)
+            }
+        }
+    }
+
+    async fn exchange_in_session(&self, cleared: Cleared, name: &str) -> Result<Response, Fault> {
+        let session = self.session(name).await?;
+        let declared = self.declared(name)?;
+        let wrote_before = self.ledger().wrote;
+        let answer = self.hand_over(&cleared, session.apply(&cleared.request, declared)?).await?;
+        session.keep_cookies(declared, &answer);
+        let verdict = session::expired(declared, &answer, cleared.passage.is_write());
+        if verdict == session::Expiry::Alive {
+            return self.present(answer, &session.secrets(), declared.cookie_jar);
+        }
+        if wrote_before {
+            return Err(Fault::new(
+                FaultKind::Authentication,
+                "the session ended after a write was sent; it is not opened again in the same call",
+            )
+            .with_code("session-lost")
+            .with_effect(Effect::Possible));
+        }
+        let repeatable = !cleared.passage.is_write()
+            || (declared.expired_before_effect && verdict == session::Expiry::Expired);
+        if !repeatable || !self.ledger().renewed.insert(name.to_owned()) {
+            // A right that is missing looks the same; the component must tell.
+            return self.present(answer, &session.secrets(), declared.cookie_jar);
+        }
+        // The refused write was not carried out: the manifest says so.
+        self.ledger().wrote = false;
+        let fresh = self.renew(name, &session).await?;
+        let answer = self.hand_over(&cleared, fresh.apply(&cleared.request, declared)?).await?;
+        fresh.keep_cookies(declared, &answer);
+        self.present(answer, &fresh.secrets(), declared.cookie_jar)
+    }
+
+    /// Sends, and keeps the books of what left.
+    async fn hand_over(&self, cleared: &Cleared, outgoing: Outgoing) -> Result<wire::Answer, Fault> {
+        let write = cleared.passage.is_write();
+        let before = self.ledger().wrote;
+        if write {
+            let mut ledger = self.ledger();
+            ledger.wrote = true;
+            // Until the answer is there: the call may be cancelled meanwhile.
+            ledger.unanswered = true;
+        }
+        let timeout = budget::time_left(self.deadline, Some(cleared.timeout))?;
+        let answer = wire::exchange(&cleared.client, outgoing, timeout, cleared.limit, write).await;
+        if write {
+            let mut ledger = self.ledger();
+            match &answer {
+                Ok(_) => ledger.unanswered = false,
+                Err(fault) if fault.effect == Effect::None => {
+                    ledger.wrote = before;
+                    ledger.unanswered = false;
+                }
+                Err(_) => {}
+            }
+        }
+        answer
+    }
+
+    /// Takes out of an answer what the guest must not see.
+    fn present(&self, answer: wire::Answer, secrets: &[Secret], owns_cookies: bool) -> Result<Response, Fault> {
+        let key = self.egress.vault.reference_key(self.target.controller_id);
+        let mut ledger = self.ledger();
+        let body = references::replace(answer.body, &self.facts.manifest.secret_fields, &key, &mut ledger.seen)?;
+        let mut response = Response {
+            status: answer.status,
+            reason: answer.reason,
+            headers: answer.headers,
+            body,
+            elapsed: answer.elapsed,
+        };
+        response.headers.retain(|(name, _)| headers::reaches_guest(name, owns_cookies));
+        ledger.echoes += scrub::response(&mut response, secrets);
+        Ok(response)
+    }
+
+    /// The credential, decrypted just before it is used.
+    async fn credential(&self) -> Result<Credential, Fault> {
+        self.egress.vault.credential(self.target.org_id, self.target.credential_id).await.map_err(|error| {
+            tracing::error!(credential.id = %self.target.credential_id, reason = %error, "credential cannot be read");
+            Fault::new(FaultKind::Authentication, "the controller's credential cannot be read").with_code("credential-unreadable")
+        })
+    }
+
+    /// Names of the credential's secrets.
+    pub(crate) async fn secret_names(&self) -> Result<Vec<String>, Fault> {
+        Ok(self.credential().await?.fields.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// What a login exposed to the component.
+    pub(crate) async fn session_facts(&self, name: &str) -> Result<Vec<(String, String)>, Fault> {
+        let session: Arc<Live> = self.session(name).await?;
+        Ok(session.exposed.clone())
+    }
+}

@@ -1,0 +1,101 @@
+//! Whether an answer is of a declared kind.
+
+use heddle_marketplace::manifest::{Matcher, Session};
+use serde_json::Value;
+
+use crate::egress::wire::Answer;
+
+/// What an answer says of its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::egress) enum Expiry {
+    Alive,
+    Expired,
+    /// A batch of which one part was refused and another was not.
+    Mixed,
+}
+
+/// Looks for signs that the session is gone.
+pub(in crate::egress) fn expired(session: &Session, answer: &Answer, write: bool) -> Expiry {
+    let body = json(answer);
+    let any = session.expired.iter().any(|matcher| fits(matcher, answer, body.as_ref()));
+    if !any {
+        return Expiry::Alive;
+    }
+    let Some(Value::Array(batch)) = &body else { return Expiry::Expired };
+    let all = batch.iter().all(|element| {
+        session.expired.iter().any(|matcher| fits_shell(matcher, answer) && fits_json(matcher, element))
+    });
+    // A read can be repeated whatever came of its parts.
+    if all || !write { Expiry::Expired } else { Expiry::Mixed }
+}
+
+/// Whether all conditions hold; of a batch, one element is enough.
+pub(super) fn fits(matcher: &Matcher, answer: &Answer, body: Option<&Value>) -> bool {
+    if !fits_shell(matcher, answer) {
+        return false;
+    }
+    match body {
+        _ if matcher.json.is_empty() => true,
+        None => false,
+        Some(Value::Array(batch)) => batch.iter().any(|element| fits_json(matcher, element)),
+        Some(body) => fits_json(matcher, body),
+    }
+}
+
+pub(super) fn json(answer: &Answer) -> Option<Value> {
+    serde_json::from_slice(&answer.body).ok()
+}
+
+fn fits_shell(matcher: &Matcher, answer: &Answer) -> bool {
+    let status = matcher.status.is_empty() || matcher.status.contains(&answer.status);
+    let kind = matcher.content_type.as_ref().is_none_or(|wanted| {
+        answer.header("content-type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with(wanted))
+    });
+    status && kind
+}
+
+fn fits_json(matcher: &Matcher, body: &Value) -> bool {
+    matcher.json.iter().all(|(pointer, values)| body.pointer(pointer).is_some_and(|found| values.contains(found)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::egress::tests::manifest;
+
+    fn answer(status: u16, body: &Value) -> Answer {
+        let headers = vec![("content-type".to_owned(), b"application/json; charset=utf-8".to_vec())];
+        Answer { status, reason: None, headers, body: body.to_string().into_bytes(), elapsed: Duration::ZERO }
+    }
+
+    #[test]
+    fn one_refused_element_of_a_batch_is_a_sign_but_not_for_repeating_writes() {
+        let session = manifest().auth.remove("main").unwrap();
+        let (good, gone) = (json!({"result": 1}), json!({"error": {"code": -32002}}));
+        let judge = |body: &Value, write| expired(&session, &answer(200, body), write);
+        assert_eq!(judge(&good, true), Expiry::Alive);
+        assert_eq!(judge(&gone, true), Expiry::Expired);
+        assert_eq!(judge(&json!([good, gone]), false), Expiry::Expired);
+        assert_eq!(judge(&json!([good, gone]), true), Expiry::Mixed);
+        assert_eq!(judge(&json!([gone, gone]), true), Expiry::Expired);
+        assert_eq!(expired(&session, &answer(401, &good), true), Expiry::Expired);
+    }
+
+    #[test]
+    fn all_conditions_must_hold() {
+        let matcher = Matcher {
+            status: vec![200],
+            json: [("/code".to_owned(), vec![json!(0)])].into(),
+            content_type: Some("application/json".to_owned()),
+        };
+        let fit = |status, body: Value| fits(&matcher, &answer(status, &body), Some(&body));
+        assert!(fit(200, json!({"code": 0})));
+        assert!(!fit(201, json!({"code": 0})));
+        assert!(!fit(200, json!({"code": 1})));
+        assert!(!fit(200, json!({})));
+    }
+}

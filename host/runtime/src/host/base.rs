@@ -1,0 +1,145 @@
+//! Interfaces without reach: context, log, progress, clock, random; and names of secrets.
+
+use std::time::{Duration, Instant};
+
+use wasmtime::component::Resource;
+
+use super::SecretHandle;
+use crate::bindings::heddle::common::types;
+use crate::bindings::heddle::host::{clock, context, log, progress, random, secrets};
+use crate::limits::{LOG_BYTES_MAX, LOG_LINES_MAX, RANDOM_BYTES_MAX};
+use crate::state::{Phase, State};
+
+impl types::Host for State {}
+
+impl context::Host for State {
+    fn current(&mut self) -> wasmtime::Result<context::CallContext> {
+        let left = self.around.deadline.saturating_duration_since(Instant::now());
+        let answer = context::CallContext {
+            request_id: self.around.request_id.clone(),
+            controller_id: self.around.controller_id.clone(),
+            site_ref: self.around.site_ref.clone(),
+            phase: match self.around.phase {
+                Phase::Describe => context::Phase::Describe,
+                Phase::Probe => context::Phase::Probe,
+                Phase::Read => context::Phase::Read,
+                Phase::Plan => context::Phase::Plan,
+                Phase::Verify => context::Phase::Verify,
+                Phase::Write => context::Phase::Write,
+                Phase::Poll => context::Phase::Poll,
+            },
+            deadline_ms: millis(left),
+        };
+        self.lower("context.current", format!("{answer:?}"));
+        Ok(answer)
+    }
+
+    fn config(&mut self) -> wasmtime::Result<String> {
+        self.lower("context.config", &self.around.settings);
+        Ok(self.around.settings.clone())
+    }
+}
+
+impl log::Host for State {
+    fn emit(&mut self, level: log::Level, message: String, fields: Vec<types::Attribute>) -> wasmtime::Result<()> {
+        if self.lines.written >= LOG_LINES_MAX {
+            self.lines.dropped += 1;
+            return Ok(());
+        }
+        self.lines.written += 1;
+        let mut line = message;
+        for field in fields.iter().filter(|field| !is_sensitive(&field.key)) {
+            if line.len() > LOG_BYTES_MAX {
+                break;
+            }
+            line.push_str(&format!(" {}={}", field.key, field.value));
+        }
+        let line = tidy(&line);
+        let (component, request) = (self.around.component.as_str(), self.around.request_id.as_str());
+        match level {
+            log::Level::Trace => tracing::trace!(target: "guest", component, request.id = request, "{line}"),
+            log::Level::Debug => tracing::debug!(target: "guest", component, request.id = request, "{line}"),
+            log::Level::Info => tracing::info!(target: "guest", component, request.id = request, "{line}"),
+            log::Level::Warn => tracing::warn!(target: "guest", component, request.id = request, "{line}"),
+            log::Level::Error => tracing::error!(target: "guest", component, request.id = request, "{line}"),
+        }
+        self.lines.push(line);
+        Ok(())
+    }
+}
+
+impl progress::Host for State {
+    fn report(&mut self, percent: u8, message: String) -> wasmtime::Result<()> {
+        if let Some(report) = &self.around.progress {
+            report(percent.min(100), tidy(&message));
+        }
+        Ok(())
+    }
+
+    /// A caller that gave up drops the call, so whoever can still ask was not cancelled.
+    fn cancelled(&mut self) -> wasmtime::Result<bool> {
+        Ok(false)
+    }
+}
+
+impl clock::Host for State {
+    fn now_ms(&mut self) -> wasmtime::Result<u64> {
+        Ok(u64::try_from(self.clock.now().timestamp_millis()).unwrap_or_default())
+    }
+
+    fn monotonic_ns(&mut self) -> wasmtime::Result<u64> {
+        Ok(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl random::Host for State {
+    fn bytes(&mut self, len: u32) -> wasmtime::Result<Vec<u8>> {
+        let len = usize::try_from(len.min(RANDOM_BYTES_MAX)).unwrap_or_default();
+        let mut bytes = Vec::with_capacity(len + 32);
+        while bytes.len() < len {
+            bytes.extend_from_slice(heddle_core::secret::random_bytes::<32>().as_slice());
+        }
+        bytes.truncate(len);
+        self.lower("random.bytes", &bytes);
+        Ok(bytes)
+    }
+}
+
+impl secrets::Host for State {
+    async fn get(&mut self, name: String) -> wasmtime::Result<Option<Resource<SecretHandle>>> {
+        self.waited = true;
+        let Some(outbound) = &self.outbound else { return Ok(None) };
+        // A credential that cannot be read has no secrets to name; using one says why.
+        let known = outbound.secret_names().await.unwrap_or_default().contains(&name);
+        if known { Ok(Some(self.table.push(SecretHandle { name })?)) } else { Ok(None) }
+    }
+}
+
+impl secrets::HostSecret for State {
+    async fn name(&mut self, secret: Resource<SecretHandle>) -> wasmtime::Result<String> {
+        let name = self.table.get(&secret)?.name.clone();
+        self.lower("secret.name", &name);
+        Ok(name)
+    }
+
+    async fn drop(&mut self, secret: Resource<SecretHandle>) -> wasmtime::Result<()> {
+        self.table.delete(secret)?;
+        Ok(())
+    }
+}
+
+fn is_sensitive(key: &str) -> bool {
+    heddle_core::redact::FIELD_NAMES.contains(&key.to_ascii_lowercase().as_str())
+}
+
+/// One line without control characters, bounded, references masked.
+fn tidy(text: &str) -> String {
+    let mut line: String =
+        text.chars().take(LOG_BYTES_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    heddle_core::redact::mask_text(&mut line);
+    line
+}
+
+fn millis(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,198 @@
+//! HTTP for guests: translates, and leaves every decision to the egress engine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use heddle_core::fault::{Fault, FaultKind};
+use wasmtime::component::Resource;
+
+use super::{SecretHandle, TargetHandle};
+use crate::bindings::heddle::common::types;
+use crate::bindings::heddle::host::http;
+use crate::convert;
+use crate::egress::{Auth, Body, Outbound, Part, Place, Request, Response};
+use crate::state::{Phase, State};
+
+const BATCH_MAX: usize = 512;
+const PARALLEL_MAX: usize = 16;
+
+impl http::Host for State {
+    async fn open(&mut self, name: String) -> wasmtime::Result<Result<Resource<TargetHandle>, types::Fault>> {
+        if self.outbound.is_none() {
+            let fault = Fault::new(FaultKind::Denied, "this call has no target").with_code("no-target");
+            return Ok(Err(self.fault(fault)));
+        }
+        if name != "controller" {
+            let fault = Fault::new(FaultKind::Denied, "an adapter has one target: 'controller'").with_code("no-target");
+            return Ok(Err(self.fault(fault)));
+        }
+        Ok(Ok(self.table.push(TargetHandle)?))
+    }
+}
+
+impl http::HostTarget for State {
+    async fn send(
+        &mut self,
+        _: Resource<TargetHandle>,
+        request: http::Request,
+        auth: http::Auth,
+    ) -> wasmtime::Result<Result<http::Response, types::Fault>> {
+        let auth = self.auth(auth)?;
+        let answer = match (request_of(request), self.outgoing()) {
+            (Ok(request), Ok(outbound)) => outbound.send(request, &auth).await,
+            (Err(fault), _) | (_, Err(fault)) => Err(fault),
+        };
+        Ok(self.answer(answer))
+    }
+
+    async fn send_all(
+        &mut self,
+        _: Resource<TargetHandle>,
+        requests: Vec<http::Request>,
+        auth: http::Auth,
+        parallel: u8,
+    ) -> wasmtime::Result<Vec<Result<http::Response, types::Fault>>> {
+        let auth = self.auth(auth)?;
+        let outbound = self.outgoing();
+        let width = usize::from(parallel).clamp(1, PARALLEL_MAX);
+        let in_write = self.around.phase == Phase::Write;
+        let one = |request: http::Request| {
+            let (outbound, auth) = (outbound.clone(), &auth);
+            async move {
+                let request = request_of(request)?;
+                if in_write && request.method != ::http::Method::GET {
+                    return Err(Fault::new(FaultKind::Denied, "send-all is for reads; the order of writes matters")
+                        .with_code("not-approved"));
+                }
+                outbound?.send(request, auth).await
+            }
+        };
+        let answers: Vec<_> =
+            futures::stream::iter(requests.into_iter().take(BATCH_MAX).map(one)).buffered(width).collect().await;
+        Ok(answers.into_iter().map(|answer| self.answer(answer)).collect())
+    }
+
+    async fn reset_session(&mut self, _: Resource<TargetHandle>, name: String) -> wasmtime::Result<()> {
+        if let Ok(outbound) = self.outgoing() {
+            outbound.reset_session(&name).await;
+        }
+        Ok(())
+    }
+
+    async fn session_facts(
+        &mut self,
+        _: Resource<TargetHandle>,
+        name: String,
+    ) -> wasmtime::Result<Result<Vec<(String, String)>, types::Fault>> {
+        let facts = match self.outgoing() {
+            Ok(outbound) => outbound.session_facts(&name).await,
+            Err(fault) => Err(fault),
+        };
+        Ok(match facts {
+            Ok(facts) => {
+                self.lower("http.session-facts", format!("{facts:?}"));
+                Ok(facts)
+            }
+            Err(fault) => Err(self.fault(fault)),
+        })
+    }
+
+    async fn drop(&mut self, target: Resource<TargetHandle>) -> wasmtime::Result<()> {
+        self.table.delete(target)?;
+        Ok(())
+    }
+}
+
+impl State {
+    fn outgoing(&mut self) -> Result<Arc<Outbound>, Fault> {
+        self.waited = true;
+        self.outbound
+            .clone()
+            .ok_or_else(|| Fault::new(FaultKind::Denied, "this call has no target").with_code("no-target"))
+    }
+
+    fn fault(&self, fault: Fault) -> types::Fault {
+        let fault = convert::to_guest_fault(fault);
+        self.lower("fault", format!("{fault:?}"));
+        fault
+    }
+
+    fn answer(&self, answer: Result<Response, Fault>) -> Result<http::Response, types::Fault> {
+        match answer {
+            Err(fault) => Err(self.fault(fault)),
+            Ok(response) => {
+                self.lower("http.body", &response.body);
+                for (name, value) in &response.headers {
+                    self.lower("http.header", name);
+                    self.lower("http.header", value);
+                }
+                if let Some(reason) = &response.reason {
+                    self.lower("http.reason", reason);
+                }
+                Ok(http::Response {
+                    status: response.status,
+                    reason: response.reason,
+                    headers: response
+                        .headers
+                        .into_iter()
+                        .map(|(name, value)| http::Header { name, value })
+                        .collect(),
+                    body: response.body,
+                    elapsed_ms: u32::try_from(response.elapsed.as_millis()).unwrap_or(u32::MAX),
+                })
+            }
+        }
+    }
+
+    fn auth(&self, auth: http::Auth) -> wasmtime::Result<Auth> {
+        let name = |secret: &Resource<SecretHandle>| self.table.get(secret).map(|handle| handle.name.clone());
+        Ok(match auth {
+            http::Auth::None => Auth::None,
+            http::Auth::Session(session) => Auth::Session(session),
+            http::Auth::Basic((user, password)) => Auth::Basic(name(&user)?, name(&password)?),
+            http::Auth::Inject(places) => {
+                let mut injected = Vec::with_capacity(places.len());
+                for (place, secret) in &places {
+                    injected.push((place_of(place), name(secret)?));
+                }
+                Auth::Inject(injected)
+            }
+        })
+    }
+}
+
+fn place_of(place: &http::Place) -> Place {
+    match place {
+        http::Place::Bearer => Place::Bearer,
+        http::Place::Header((name, prefix)) => Place::Header(name.clone(), prefix.clone()),
+        http::Place::Query(name) => Place::Query(name.clone()),
+        http::Place::JsonPointer(pointer) => Place::JsonPointer(pointer.clone()),
+        http::Place::FormField(name) => Place::FormField(name.clone()),
+    }
+}
+
+fn request_of(request: http::Request) -> Result<Request, Fault> {
+    let body = match request.body {
+        http::Body::None => Body::None,
+        http::Body::Json(text) => Body::Json(serde_json::from_str(&text).map_err(|_| {
+            Fault::new(FaultKind::Invalid, "the request body is not JSON").with_code("not-json")
+        })?),
+        http::Body::Form(fields) => Body::Form(fields),
+        http::Body::Multipart(parts) => Body::Multipart(
+            parts
+                .into_iter()
+                .map(|p| Part { name: p.name, filename: p.filename, content_type: p.content_type, content: p.content })
+                .collect(),
+        ),
+        http::Body::Bytes((kind, bytes)) => Body::Bytes(kind, bytes),
+    };
+    Ok(Request {
+        method: convert::method(request.method),
+        path: request.path,
+        headers: request.headers.into_iter().map(|header| (header.name, header.value)).collect(),
+        body,
+        timeout: request.timeout_ms.map(|ms| Duration::from_millis(u64::from(ms))),
+        max_response: request.max_response_bytes.and_then(|n| usize::try_from(n).ok()),
+    })
+}

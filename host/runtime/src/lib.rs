@@ -1,0 +1,37 @@
+//! Loads, confines and calls components.
+//!
+//! The only crate that knows wasmtime, and the only one that opens connections
+//! for guests. It keeps no database and decides no rights: the server says for
+//! whom a call is, and hands out secrets through [`Vault`].
+
+mod adapter;
+mod admission;
+mod api;
+mod bindings;
+mod breaker;
+mod cache;
+mod call;
+mod compile;
+mod convert;
+mod describe;
+mod egress;
+mod engine;
+mod host;
+mod limits;
+mod linker;
+mod load;
+mod meter;
+mod runtime;
+mod state;
+mod task;
+mod trap;
+
+pub use adapter::Adapter;
+pub use api::{
+    Approval, Call, CallError, Credential, RunFailure, SecretBook, Target, TrapClass, Vault, VaultError,
+};
+pub use compile::{CompileError, Compiler, compile_child};
+pub use egress::references::reference;
+pub use engine::StartError;
+pub use load::LoadError;
+pub use runtime::{Runtime, Settings, Tap};

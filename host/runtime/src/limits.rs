@@ -1,0 +1,130 @@
+//! Numbers that bound a guest, and the part of them that wasmtime asks for.
+//!
+//! A manifest may ask for less or more; the host's maximum wins.
+
+use std::time::Duration;
+
+use heddle_marketplace::manifest::Limits;
+use wasmtime::ResourceLimiter;
+
+/// Bytes a guest may hand to the host in one call, and an export may answer.
+pub(crate) const HOSTCALL_BYTES: usize = 8 << 20;
+pub(crate) const HANDLES_MAX: usize = 1_000;
+pub(crate) const TABLE_ELEMENTS_MAX: usize = 20_000;
+pub(crate) const MEMORY_BYTES_MAX: usize = 256 << 20;
+/// Wall time that no call exceeds, whatever its caller asks for.
+pub(crate) const WALL_MAX: Duration = Duration::from_secs(120);
+/// CPU of `describe`, which has nothing to compute.
+pub(crate) const DESCRIBE_CPU: Duration = Duration::from_millis(200);
+pub(crate) const LOG_LINES_MAX: usize = 200;
+pub(crate) const LOG_BYTES_MAX: usize = 2 << 10;
+pub(crate) const RANDOM_BYTES_MAX: u32 = 4_096;
+
+/// What a component may use, per call unless it says otherwise.
+#[derive(Debug, Clone)]
+pub(crate) struct Bounds {
+    pub(crate) memory_bytes: usize,
+    pub(crate) cpu: Duration,
+    pub(crate) requests: u32,
+    /// Parallel requests to one controller, of all calls together.
+    pub(crate) parallel: u32,
+    pub(crate) request_bytes: usize,
+    pub(crate) response_bytes: usize,
+}
+
+impl Bounds {
+    pub(crate) fn of(asked: &Limits) -> Self {
+        let pick = |asked: Option<u32>, default: u32, most: u32| asked.unwrap_or(default).clamp(1, most);
+        let bytes = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        Self {
+            memory_bytes: bytes(pick(asked.memory_mib, 64, 256)) << 20,
+            cpu: Duration::from_millis(u64::from(pick(asked.cpu_ms, 500, 5_000))),
+            requests: pick(asked.requests, 64, 512),
+            parallel: pick(asked.parallel, 4, 16),
+            request_bytes: bytes(pick(asked.request_bytes, 1 << 20, 8 << 20)),
+            response_bytes: 8 << 20,
+        }
+    }
+}
+
+/// Bounds the memory of one store. Counts the sum over its memories.
+#[derive(Debug)]
+pub(crate) struct Limiter {
+    max: usize,
+    used: usize,
+    /// Most that was in use at a time.
+    pub(crate) peak: usize,
+    /// Growths that were refused. Tells a guest without memory from one that panics.
+    pub(crate) denied: u32,
+}
+
+impl Limiter {
+    pub(crate) fn new(max: usize) -> Self {
+        Self { max, used: 0, peak: 0, denied: 0 }
+    }
+}
+
+impl ResourceLimiter for Limiter {
+    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        let total = self.used.saturating_sub(current).saturating_add(desired);
+        if total > self.max {
+            self.denied += 1;
+            return Ok(false);
+        }
+        self.used = total;
+        self.peak = self.peak.max(total);
+        Ok(true)
+    }
+
+    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        if desired > TABLE_ELEMENTS_MAX {
+            self.denied += 1;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    fn instances(&self) -> usize {
+        16
+    }
+
+    fn memories(&self) -> usize {
+        1
+    }
+
+    fn tables(&self) -> usize {
+        4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_beyond_the_sum_is_refused_and_counted() {
+        let mut limiter = Limiter::new(100);
+        assert!(limiter.memory_growing(0, 60, None).unwrap());
+        assert!(limiter.memory_growing(60, 90, None).unwrap());
+        assert!(!limiter.memory_growing(0, 20, None).unwrap());
+        assert!(!limiter.memory_growing(90, usize::MAX, None).unwrap());
+        assert_eq!((limiter.peak, limiter.denied), (90, 2));
+    }
+
+    #[test]
+    fn a_table_has_its_own_limit() {
+        let mut limiter = Limiter::new(100);
+        assert!(limiter.table_growing(0, TABLE_ELEMENTS_MAX, None).unwrap());
+        assert!(!limiter.table_growing(0, TABLE_ELEMENTS_MAX + 1, None).unwrap());
+    }
+
+    #[test]
+    fn asking_for_more_than_the_host_gives_is_bounded() {
+        let asked = Limits { memory_mib: Some(4_000), cpu_ms: Some(u32::MAX), parallel: Some(0), ..Limits::default() };
+        let bounds = Bounds::of(&asked);
+        assert_eq!(bounds.memory_bytes, MEMORY_BYTES_MAX);
+        assert_eq!(bounds.cpu, Duration::from_secs(5));
+        assert_eq!(bounds.parallel, 1);
+        assert_eq!(bounds.requests, 64);
+    }
+}

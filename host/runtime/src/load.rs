@@ -1,0 +1,149 @@
+//! From verified bytes to an adapter that can be called. The cheap checks come
+//! first; nothing reaches the compiler before they passed.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use heddle_marketplace::manifest::Manifest;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
+use wasmparser::{Validator, WasmFeatures};
+use wasmtime::Engine;
+use wasmtime::component::{self, InstancePre};
+
+use crate::adapter::Adapter;
+use crate::admission::COMPONENT_CALLS;
+use crate::api::CallError;
+use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
+use crate::breaker::Breaker;
+use crate::cache::{Found, KeepError};
+use crate::call::{Component, Indices, Prepared};
+use crate::compile::{self, CompileError};
+use crate::egress::Facts;
+use crate::limits::{Bounds, DESCRIBE_CPU};
+use crate::runtime::Runtime;
+use crate::state::{Phase, State, Surroundings};
+use crate::{convert, describe, linker};
+
+const HEADER: &[u8] = b"\0asm\x0d\0\x01\0";
+const CHANGES: &str = "heddle:adapter/changes@1.0.0";
+
+/// Why a package cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error("the file is not a component; compiled code and core modules are refused")]
+    NotComponent,
+    #[error("the component is not valid: {0}")]
+    Invalid(String),
+    #[error("the component imports '{name}': {needs}")]
+    Import { name: String, needs: &'static str },
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    #[error("the compiled code cannot be used: {0}")]
+    Code(String),
+    #[error("the folder of compiled code cannot be used")]
+    Cache(#[source] std::io::Error),
+    #[error("the component does not fit the interface: {0}")]
+    Link(String),
+    #[error("the component does not describe itself: {0}")]
+    Describe(#[source] CallError),
+    #[error("the component's description does not fit: {0}")]
+    Description(String),
+}
+
+impl Runtime {
+    pub(crate) async fn prepare(&self, manifest: &Manifest, bytes: &[u8]) -> Result<Adapter, LoadError> {
+        if Engine::detect_precompiled(bytes).is_some() || !bytes.starts_with(HEADER) {
+            return Err(LoadError::NotComponent);
+        }
+        validate(bytes)?;
+        let sha256 = hex::encode(Sha256::digest(bytes));
+        let code = self.code(&sha256, bytes).await?;
+        linker::check_imports(&self.shared.engine, &code, &manifest.capabilities)?;
+        let pre = self.linker.instantiate_pre(&code).map_err(|error| LoadError::Link(format!("{error:#}")))?;
+        let component = Arc::new(Component {
+            exports: indices(&code, &pre)?,
+            pre,
+            facts: Arc::new(Facts { bounds: Bounds::of(&manifest.limits), manifest: manifest.clone(), sha256 }),
+            slots: Arc::new(Semaphore::new(COMPONENT_CALLS)),
+            breaker: Breaker::new(format!("{} {}", manifest.id, manifest.version), self.shared.clock.clone()),
+        });
+        let description = self
+            .shared
+            .call_sandboxed(&component, describe_call(manifest))
+            .await
+            .map_err(LoadError::Describe)?;
+        if let Some(problem) = describe::problem(&description, &manifest.id) {
+            return Err(LoadError::Description(problem));
+        }
+        Ok(Adapter::new(Arc::clone(&self.shared), component, description))
+    }
+
+    /// The compiled component, from the cache or from the compile child.
+    async fn code(&self, sha256: &str, bytes: &[u8]) -> Result<component::Component, LoadError> {
+        if let Found::Code(code) = self.cache.find(&self.shared.engine, sha256).map_err(LoadError::Cache)? {
+            return Ok(code);
+        }
+        let started = Instant::now();
+        let code = compile::compile(&self.compiler, bytes).await?;
+        tracing::info!(
+            component.sha256 = sha256,
+            duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            "compiled a component"
+        );
+        self.cache.keep(&self.shared.engine, sha256, &code).map_err(|error| match error {
+            KeepError::Code(reason) => LoadError::Code(reason),
+            KeepError::Disk(source) => LoadError::Cache(source),
+        })
+    }
+}
+
+/// Validates with what the engine has switched on, before anything is compiled.
+fn validate(bytes: &[u8]) -> Result<(), LoadError> {
+    let features = WasmFeatures::MUTABLE_GLOBAL
+        | WasmFeatures::SATURATING_FLOAT_TO_INT
+        | WasmFeatures::SIGN_EXTENSION
+        | WasmFeatures::REFERENCE_TYPES
+        | WasmFeatures::MULTI_VALUE
+        | WasmFeatures::BULK_MEMORY
+        | WasmFeatures::SIMD
+        | WasmFeatures::FLOATS
+        | WasmFeatures::EXTENDED_CONST
+        | WasmFeatures::GC_TYPES
+        | WasmFeatures::COMPONENT_MODEL;
+    Validator::new_with_features(features)
+        .validate_all(bytes)
+        .map(drop)
+        .map_err(|error| LoadError::Invalid(error.to_string()))
+}
+
+fn indices(code: &component::Component, pre: &InstancePre<State>) -> Result<Indices, LoadError> {
+    let missing = |error: wasmtime::Error| LoadError::Link(format!("{error:#}"));
+    let writes = code.get_export_index(None, CHANGES).is_some();
+    Ok(Indices {
+        lifecycle: lifecycle::GuestIndices::new(pre).map_err(missing)?,
+        inventory: inventory::GuestIndices::new(pre).map_err(missing)?,
+        changes: if writes { Some(changes::GuestIndices::new(pre).map_err(missing)?) } else { None },
+    })
+}
+
+fn describe_call(manifest: &Manifest) -> Prepared<lifecycle::Description, heddle_core::adapter::Description> {
+    Prepared {
+        around: Surroundings {
+            component: manifest.id.clone(),
+            request_id: "describe".to_owned(),
+            controller_id: None,
+            site_ref: None,
+            phase: Phase::Describe,
+            deadline: Instant::now() + std::time::Duration::from_secs(5),
+            settings: "{}".to_owned(),
+            progress: None,
+        },
+        cpu: DESCRIBE_CPU,
+        outbound: None,
+        ask: Box::new(|exports, store| {
+            Box::pin(async move { exports.lifecycle.call_describe(store).await.map(Ok) })
+        }),
+        fit: convert::description,
+    }
+}

@@ -1,0 +1,121 @@
+//! The runtime as the server holds it: started once, adapters loaded and looked up.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use heddle_core::Clock;
+use heddle_marketplace::Verified;
+use ipnet::IpNet;
+use wasmtime::component::Linker;
+
+use crate::adapter::Adapter;
+use crate::admission::Admission;
+use crate::api::Vault;
+use crate::cache::CodeCache;
+use crate::call::Shared;
+use crate::compile::Compiler;
+use crate::egress::Egress;
+use crate::engine::{self, StartError};
+use crate::load::LoadError;
+use crate::state::State;
+
+/// Sees all bytes that go into guests, with a word for where they come from. For tests.
+pub type Tap = Arc<dyn Fn(&str, &[u8]) + Send + Sync>;
+
+/// How the runtime is set up.
+pub struct Settings {
+    /// Folder of compiled code; made when it is missing, readable to nobody else.
+    pub code_cache_dir: PathBuf,
+    /// Key of the codes that authenticate it.
+    pub code_cache_key: [u8; 32],
+    pub compiler: Compiler,
+    /// Networks that controllers may be in although the guard refuses them:
+    /// loopback and link-local. Metadata services stay refused.
+    pub extra_networks: Vec<IpNet>,
+    /// Instances that can live at a time.
+    pub pooling_instances: u32,
+    /// Threads that run guests.
+    pub guest_workers: usize,
+    pub tap: Option<Tap>,
+}
+
+/// Loads adapters and keeps them.
+pub struct Runtime {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) linker: Linker<State>,
+    pub(crate) cache: CodeCache,
+    pub(crate) compiler: Compiler,
+    adapters: ArcSwap<BTreeMap<String, Adapter>>,
+    /// Guests have threads of their own, so that they cannot delay the server's.
+    threads: Mutex<Option<tokio::runtime::Runtime>>,
+}
+
+impl Runtime {
+    pub fn start(settings: Settings, vault: Arc<dyn Vault>, clock: Clock) -> Result<Arc<Self>, StartError> {
+        let engine = engine::running(settings.pooling_instances)?;
+        engine::start_ticking(&engine)?;
+        let threads = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(settings.guest_workers.max(1))
+            .thread_name("guest")
+            .enable_all()
+            .build()
+            .map_err(StartError::Threads)?;
+        let cache = CodeCache::open(&settings.code_cache_dir, settings.code_cache_key, &engine).map_err(StartError::Cache)?;
+        let linker = crate::linker::linker(&engine).map_err(|error| StartError::Engine(error.to_string()))?;
+        let instances = usize::try_from(settings.pooling_instances).unwrap_or(usize::MAX);
+        let shared = Arc::new(Shared {
+            engine,
+            guests: threads.handle().clone(),
+            egress: Arc::new(Egress::new(vault, clock.clone(), settings.extra_networks)),
+            admission: Admission::new(instances),
+            clock,
+            tap: settings.tap,
+        });
+        Ok(Arc::new(Self {
+            shared,
+            linker,
+            cache,
+            compiler: settings.compiler,
+            adapters: ArcSwap::default(),
+            threads: Mutex::new(Some(threads)),
+        }))
+    }
+
+    /// Checks, compiles and links a package, asks it to describe itself, and
+    /// puts it in the place of an older version. Running calls end on the old one.
+    pub async fn load(&self, package: &Verified) -> Result<Adapter, LoadError> {
+        let adapter = self.prepare(package.manifest(), package.component()).await?;
+        self.adapters.rcu(|adapters| {
+            let mut adapters = BTreeMap::clone(adapters);
+            adapters.insert(adapter.id().to_owned(), adapter.clone());
+            adapters
+        });
+        Ok(adapter)
+    }
+
+    /// The adapter of a vendor.
+    pub fn adapter(&self, vendor: &str) -> Option<Adapter> {
+        self.adapters.load().get(vendor).cloned()
+    }
+
+    /// All adapters, by id.
+    pub fn adapters(&self) -> Vec<Adapter> {
+        self.adapters.load().values().cloned().collect()
+    }
+
+    /// Takes no calls any more and cuts those that run.
+    pub fn shutdown(&self) {
+        self.adapters.store(Arc::default());
+        if let Some(threads) = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            threads.shutdown_background();
+        }
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}

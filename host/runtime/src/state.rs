@@ -1,0 +1,86 @@
+//! What one instance of a component knows and has used: the data of its store.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use heddle_core::Clock;
+use wasmtime::component::ResourceTable;
+
+use crate::egress::Outbound;
+use crate::limits::Limiter;
+use crate::runtime::Tap;
+
+/// What a call may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Describe,
+    Probe,
+    Read,
+    Plan,
+    Verify,
+    Write,
+    Poll,
+}
+
+pub(crate) type Progress = Arc<dyn Fn(u8, String) + Send + Sync>;
+
+/// What a guest is told of its call.
+pub(crate) struct Surroundings {
+    pub(crate) component: String,
+    pub(crate) request_id: String,
+    pub(crate) controller_id: Option<String>,
+    pub(crate) site_ref: Option<String>,
+    pub(crate) phase: Phase,
+    pub(crate) deadline: Instant,
+    /// The controller's settings as JSON.
+    pub(crate) settings: String,
+    pub(crate) progress: Option<Progress>,
+}
+
+/// The data of one store.
+pub(crate) struct State {
+    pub(crate) limiter: Limiter,
+    pub(crate) table: ResourceTable,
+    pub(crate) around: Surroundings,
+    /// Absent in `describe`, which has no target.
+    pub(crate) outbound: Option<Arc<Outbound>>,
+    pub(crate) clock: Clock,
+    pub(crate) started: Instant,
+    pub(crate) lines: Lines,
+    /// Whether it called the host at all for something that waits.
+    pub(crate) waited: bool,
+    pub(crate) tap: Option<Tap>,
+}
+
+impl State {
+    /// Shows the tap what goes into the guest's memory.
+    pub(crate) fn lower(&self, what: &str, bytes: impl AsRef<[u8]>) {
+        if let Some(tap) = &self.tap {
+            tap(what, bytes.as_ref());
+        }
+    }
+}
+
+/// The last lines a guest logged, for whoever looks into its failure.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    pub(crate) written: usize,
+    pub(crate) dropped: usize,
+    last: VecDeque<String>,
+}
+
+impl Lines {
+    const KEPT: usize = 20;
+
+    pub(crate) fn push(&mut self, line: String) {
+        if self.last.len() == Self::KEPT {
+            self.last.pop_front();
+        }
+        self.last.push_back(line);
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.last.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
+    }
+}

@@ -1,0 +1,80 @@
+//! What kind of end a call came to when it did not answer.
+
+use wasmtime::{PoolConcurrencyLimitError, Trap};
+
+use crate::api::TrapClass;
+
+/// Whose fault an error of a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Component(TrapClass),
+    /// The pool is full, which admission should have prevented.
+    Overload,
+    Host,
+}
+
+/// Marks an error of a host function, which is not the component's fault.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct HostFault(pub(crate) String);
+
+/// Classifies an error of a call; `denied_growths` counts refused memory.
+pub(crate) fn classify(error: &wasmtime::Error, denied_growths: u32) -> Ending {
+    if error.is::<PoolConcurrencyLimitError>() {
+        return Ending::Overload;
+    }
+    if error.is::<HostFault>() {
+        return Ending::Host;
+    }
+    let class = match error.downcast_ref::<Trap>() {
+        Some(trap) => class_of(*trap),
+        // Whatever is no trap is a broken border: bad pointers, handles, discriminants.
+        None => TrapClass::Abi,
+    };
+    // A guest that gets no memory usually ends in `unreachable`, like any panic.
+    let starved = denied_growths > 0 && class != TrapClass::Cpu;
+    Ending::Component(if starved { TrapClass::Resource } else { class })
+}
+
+fn class_of(trap: Trap) -> TrapClass {
+    match trap {
+        Trap::UnreachableCodeReached => TrapClass::Panic,
+        Trap::Interrupt | Trap::OutOfFuel => TrapClass::Cpu,
+        Trap::StackOverflow | Trap::AllocationTooLarge => TrapClass::Resource,
+        Trap::MemoryOutOfBounds
+        | Trap::TableOutOfBounds
+        | Trap::IndirectCallToNull
+        | Trap::BadSignature
+        | Trap::IntegerOverflow
+        | Trap::IntegerDivisionByZero
+        | Trap::BadConversionToInteger
+        | Trap::HeapMisaligned
+        | Trap::NullReference
+        | Trap::ArrayOutOfBounds
+        | Trap::CastFailure => TrapClass::Bug,
+        _ => TrapClass::Abi,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(error: impl Into<wasmtime::Error>, denied: u32, expected: Ending) {
+        assert_eq!(classify(&error.into(), denied), expected);
+    }
+
+    #[test]
+    fn each_end_has_its_class() {
+        let component = Ending::Component;
+        check(Trap::UnreachableCodeReached, 0, component(TrapClass::Panic));
+        check(Trap::UnreachableCodeReached, 1, component(TrapClass::Resource));
+        check(Trap::Interrupt, 1, component(TrapClass::Cpu));
+        check(Trap::StackOverflow, 0, component(TrapClass::Resource));
+        check(Trap::IntegerDivisionByZero, 0, component(TrapClass::Bug));
+        check(Trap::CannotEnterComponent, 0, component(TrapClass::Abi));
+        check(wasmtime::Error::msg("string pointer out of bounds"), 0, component(TrapClass::Abi));
+        check(HostFault("x".to_owned()), 0, Ending::Host);
+    }
+}

@@ -1,0 +1,202 @@
+//! The `/auth` routes.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use heddle_core::page::{Page, PageRequest};
+use heddle_core::secret::Secret;
+use heddle_core::{OrgId, Role, SessionId, Timestamp, UserId};
+use heddle_store::grants::{self, SiteGrant};
+use heddle_store::users::{self, User};
+use heddle_store::{Scope, organizations, sessions};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::session::{self, Tokens};
+use super::{Caller, REVOKED, login};
+use crate::app::SharedApp;
+use crate::http::access::Access;
+use crate::http::error::Error;
+use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX};
+use crate::http::routes::{Routes, doc};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Login")]
+struct LoginBody {
+    /// User name or email, in any case.
+    login: String,
+    password: Secret,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct LoginAnswer {
+    #[serde(flatten)]
+    tokens: Tokens,
+    user: User,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Refresh")]
+struct RefreshBody {
+    refresh_token: Secret,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct OwnOrganization {
+    id: OrgId,
+    name: String,
+    slug: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Profile {
+    id: UserId,
+    username: String,
+    email: String,
+    full_name: Option<String>,
+    organization_id: OrgId,
+    organization: OwnOrganization,
+    role: Role,
+    /// The effective set; `["*"]` for `super_admin`.
+    permissions: Vec<&'static str>,
+    /// Empty means every site.
+    site_grants: Vec<SiteGrant>,
+    is_active: bool,
+    token_version: i64,
+    mfa_enabled: bool,
+    created_at: Timestamp,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Session")]
+struct SessionView {
+    id: SessionId,
+    created_at: Timestamp,
+    last_used_at: Timestamp,
+    expires_at: Timestamp,
+    ip: String,
+    user_agent: String,
+    /// It is the session of this very request.
+    current: bool,
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .post(
+            "/auth/login",
+            Access::Public,
+            log_in,
+            doc("Log in with a password").body::<LoginBody>().answers::<LoginAnswer>(200),
+        )
+        .post(
+            "/auth/refresh",
+            Access::Public,
+            refresh,
+            doc("Spend a refresh token for a new pair").body::<RefreshBody>().answers::<Tokens>(200),
+        )
+        .post("/auth/logout", Access::Authenticated, log_out, doc("End this session").empty(204))
+        .post("/auth/logout-all", Access::Authenticated, log_out_all, doc("End all own sessions").empty(204))
+        .get("/auth/me", Access::Authenticated, me, doc("The caller's profile").answers::<Profile>(200))
+        .get(
+            "/auth/sessions",
+            Access::Authenticated,
+            list_sessions,
+            doc("The caller's active sessions, last used first").answers::<Page<SessionView>>(200),
+        )
+        .delete(
+            "/auth/sessions/{session_id}",
+            Access::Authenticated,
+            revoke_session,
+            doc("End one own session").empty(204),
+        )
+}
+
+async fn log_in(
+    State(app): State<SharedApp>,
+    origin: Origin,
+    Json(body): Json<LoginBody>,
+) -> Result<Answer<LoginAnswer>, Error> {
+    let (user, tokens) = login::login(&app, &origin, &body.login, body.password).await?;
+    Ok(Answer(LoginAnswer { tokens, user }))
+}
+
+async fn refresh(
+    State(app): State<SharedApp>,
+    origin: Origin,
+    Json(body): Json<RefreshBody>,
+) -> Result<Answer<Tokens>, Error> {
+    session::refresh(&app, &origin, &body.refresh_token).await.map(Answer)
+}
+
+async fn log_out(State(app): State<SharedApp>, caller: Caller, origin: Origin) -> Result<StatusCode, Error> {
+    session::revoke(&app, &caller, &origin, caller.session_id, "user.logout").await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn log_out_all(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+) -> Result<StatusCode, Error> {
+    session::revoke_all(&app, &caller, &origin).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn me(State(app): State<SharedApp>, caller: Caller) -> Result<Answer<Profile>, Error> {
+    let mut tx = app.db.read().await?;
+    let login = users::find_login(&mut tx, caller.user_id).await?.ok_or(REVOKED)?;
+    let scope = Scope::organization(caller.org_id);
+    let organization = organizations::find(&mut tx, &scope, caller.org_id).await?.ok_or(REVOKED)?;
+    let user = login.user;
+    Ok(Answer(Profile {
+        id: user.id,
+        username: user.username,
+        email: user.email,
+        full_name: user.full_name,
+        organization_id: user.org_id,
+        organization: OwnOrganization {
+            id: organization.id,
+            name: organization.name,
+            slug: organization.slug,
+        },
+        role: user.role,
+        permissions: user.role.permissions(),
+        site_grants: grants::list(&mut tx, caller.user_id).await?,
+        is_active: user.is_active,
+        token_version: login.token_version,
+        mfa_enabled: false,
+        created_at: user.created_at,
+    }))
+}
+
+async fn list_sessions(
+    State(app): State<SharedApp>,
+    caller: Caller,
+) -> Result<Answer<Page<SessionView>>, Error> {
+    let mut tx = app.db.read().await?;
+    let active = sessions::list_active(&mut tx, caller.user_id, app.clock.now()).await?;
+    let view = |session: sessions::Session| SessionView {
+        id: session.id,
+        created_at: session.created_at,
+        last_used_at: session.last_used_at,
+        expires_at: session.expires_at,
+        ip: session.ip,
+        user_agent: session.user_agent,
+        current: session.id == caller.session_id,
+    };
+    let items: Vec<SessionView> = active.into_iter().map(view).collect();
+    let total = i64::try_from(items.len()).map_err(Error::internal)?;
+    Ok(Answer(PageRequest { page: 1, per_page: PER_PAGE_MAX }.of(items, total)))
+}
+
+async fn revoke_session(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<SessionId>,
+) -> Result<StatusCode, Error> {
+    session::revoke(&app, &caller, &origin, id, "session.revoked").await?;
+    Ok(StatusCode::NO_CONTENT)
+}

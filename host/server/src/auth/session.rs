@@ -1,0 +1,183 @@
+//! Sessions: opened by a login, kept alive by single-use refresh tokens, ended by revocation.
+//!
+//! A refresh token that comes a second time is either a lost race between two
+//! tabs or stolen; the time since its rotation tells which.
+
+use chrono::TimeDelta;
+use heddle_core::secret::{Secret, random_secret};
+use heddle_core::{SessionId, Timestamp};
+use heddle_store::Tx;
+use heddle_store::sessions::{self, FoundSession, Matched, NewSession, Rotation};
+use heddle_store::users::{self, User};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::token::{self, Claims, Subject};
+use super::trail::{self, Deed};
+use super::{Caller, REVOKED, inactive};
+use crate::app::App;
+use crate::http::error::Error;
+use crate::http::extract::Origin;
+use crate::keys::keyed_hash;
+
+/// Seconds within which a spent refresh token is a lost race and not theft.
+const RACE_SECS: i64 = 10;
+
+const LOST_RACE: Error = Error::Unauthenticated("refresh token was already used");
+
+/// What a login or a refresh gives.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Tokens {
+    access_token: String,
+    refresh_token: String,
+    token_type: &'static str,
+    /// Seconds until the access token expires.
+    expires_in: u32,
+}
+
+/// Opens a session for a user who has just proved who they are.
+pub(crate) async fn open(
+    tx: &mut Tx,
+    app: &App,
+    origin: &Origin,
+    user: &User,
+    token_version: i64,
+) -> Result<Tokens, Error> {
+    let now = app.clock.now();
+    let id: SessionId = app.clock.new_id();
+    let refresh = random_secret();
+    let new = NewSession {
+        id,
+        user_id: user.id,
+        refresh_hash: keyed_hash(&app.keys.refresh_key(), &refresh),
+        token_version,
+        ip: origin.ip.clone(),
+        user_agent: origin.user_agent.clone(),
+        expires_at: refresh_expiry(app, now),
+        now,
+    };
+    sessions::insert(tx, &new).await?;
+    let subject = Subject { user: user.id, org: user.org_id, role: user.role, token_version, session: id };
+    tokens(app, subject, &refresh)
+}
+
+fn refresh_expiry(app: &App, now: Timestamp) -> Timestamp {
+    now + TimeDelta::days(i64::from(app.config.refresh_token_days))
+}
+
+fn tokens(app: &App, subject: Subject, refresh: &Secret) -> Result<Tokens, Error> {
+    let expires_in = app.config.access_token_minutes.saturating_mul(60);
+    let claims = Claims::new(subject, app.clock.new_id(), app.clock.now(), expires_in);
+    Ok(Tokens {
+        access_token: token::sign(&app.keys.token_key(), &claims)?,
+        refresh_token: refresh.expose().to_owned(),
+        token_type: "bearer",
+        expires_in,
+    })
+}
+
+/// Spends a refresh token for a new pair. Of two who present it at once, one gets the pair.
+pub(super) async fn refresh(app: &App, origin: &Origin, presented: &Secret) -> Result<Tokens, Error> {
+    let now = app.clock.now();
+    let key = app.keys.refresh_key();
+    let old_hash = keyed_hash(&key, presented);
+    let mut tx = app.db.write().await?;
+    let found = sessions::find_by_refresh_hash(&mut tx, &old_hash).await?;
+    let found = found.ok_or(Error::Unauthenticated("refresh token is not valid"))?;
+    if found.revoked_at.is_some() {
+        return Err(REVOKED);
+    }
+    if matches!(found.matched, Matched::Previous) {
+        return Err(spent(tx, app, origin, &found).await?);
+    }
+    if found.session.expires_at <= now {
+        return Err(Error::Unauthenticated("refresh token is expired"));
+    }
+    let login = users::find_login(&mut tx, found.session.user_id).await?.ok_or(REVOKED)?;
+    if login.token_version != found.token_version {
+        return Err(REVOKED);
+    }
+    if !login.user.is_active {
+        return Err(inactive());
+    }
+    let new = random_secret();
+    let rotation = sessions::rotate(&mut tx, &old_hash, &keyed_hash(&key, &new), now).await?;
+    let Rotation::Rotated(session) = rotation else { return Err(LOST_RACE) };
+    sessions::extend(&mut tx, session.id, refresh_expiry(app, now)).await?;
+    let subject = Subject {
+        user: login.user.id,
+        org: login.user.org_id,
+        role: login.user.role,
+        token_version: login.token_version,
+        session: session.id,
+    };
+    let tokens = tokens(app, subject, &new)?;
+    tx.commit().await?;
+    Ok(tokens)
+}
+
+/// What a refresh token that was already spent means: a lost race, or theft, which ends the session.
+async fn spent(mut tx: Tx, app: &App, origin: &Origin, found: &FoundSession) -> Result<Error, Error> {
+    let now = app.clock.now();
+    if now - found.rotated_at <= TimeDelta::seconds(RACE_SECS) {
+        return Ok(LOST_RACE);
+    }
+    let session = &found.session;
+    sessions::revoke(&mut tx, session.user_id, session.id, now).await?;
+    if let Some(login) = users::find_login(&mut tx, session.user_id).await? {
+        let deed = Deed {
+            org: login.user.org_id,
+            actor: None,
+            action: "security.refresh_reuse",
+            target: ("session", session.id.0),
+            detail: json!({ "user_id": session.user_id, "rotated_at": found.rotated_at }),
+        };
+        trail::record(&mut tx, app, origin, deed).await?;
+    }
+    tx.commit().await?;
+    tracing::warn!(session.id = %session.id, "revoked session {}: its spent refresh token was used again", session.id);
+    Ok(REVOKED)
+}
+
+/// Ends one of the caller's sessions; the action says how.
+pub(super) async fn revoke(
+    app: &App,
+    caller: &Caller,
+    origin: &Origin,
+    id: SessionId,
+    action: &'static str,
+) -> Result<(), Error> {
+    let mut tx = app.db.write().await?;
+    if !sessions::revoke(&mut tx, caller.user_id, id, app.clock.now()).await? {
+        return Err(Error::NotFound("session"));
+    }
+    let deed = Deed {
+        org: caller.org_id,
+        actor: caller.actor(),
+        action,
+        target: ("session", id.0),
+        detail: json!({}),
+    };
+    trail::record(&mut tx, app, origin, deed).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Makes every token of the caller worthless.
+pub(super) async fn revoke_all(app: &App, caller: &Caller, origin: &Origin) -> Result<(), Error> {
+    let now = app.clock.now();
+    let mut tx = app.db.write().await?;
+    users::bump_token_version(&mut tx, caller.user_id, now).await?.ok_or(Error::NotFound("user"))?;
+    let revoked = sessions::revoke_all(&mut tx, caller.user_id, now).await?;
+    let deed = Deed {
+        org: caller.org_id,
+        actor: caller.actor(),
+        action: "user.logout_all",
+        target: ("user", caller.user_id.0),
+        detail: json!({ "sessions_revoked": revoked }),
+    };
+    trail::record(&mut tx, app, origin, deed).await?;
+    tx.commit().await?;
+    Ok(())
+}

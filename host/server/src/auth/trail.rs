@@ -1,0 +1,55 @@
+//! Who did what to which object, written to the audit log in the transaction of the deed.
+
+use heddle_core::{OrgId, UserId};
+use heddle_store::Tx;
+use heddle_store::audit::{self, NewAudit};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::Caller;
+use crate::app::App;
+use crate::http::error::Error;
+use crate::http::extract::Origin;
+
+/// Name of the actor where nobody is authenticated.
+const ANONYMOUS: &str = "anonymous";
+
+/// One line of the audit log.
+#[derive(Debug)]
+pub(crate) struct Deed<'a> {
+    /// The organization that it happened in.
+    pub(crate) org: OrgId,
+    /// `None` where nobody is authenticated.
+    pub(crate) actor: Option<(UserId, &'a str)>,
+    /// `site.created`, `user.login`, …
+    pub(crate) action: &'static str,
+    /// Type and id of what it was done to.
+    pub(crate) target: (&'static str, Uuid),
+    /// Never a secret.
+    pub(crate) detail: Value,
+}
+
+impl Caller {
+    /// This caller as the actor of a deed.
+    pub(crate) fn actor(&self) -> Option<(UserId, &str)> {
+        Some((self.user_id, &self.username))
+    }
+}
+
+pub(crate) async fn record(tx: &mut Tx, app: &App, origin: &Origin, deed: Deed<'_>) -> Result<(), Error> {
+    let Deed { org, actor, action, target: (target_type, target_id), mut detail } = deed;
+    heddle_core::redact::sanitize(&mut detail);
+    let entry = NewAudit {
+        org_id: org,
+        actor_id: actor.map(|(id, _)| id),
+        actor_name: actor.map_or(ANONYMOUS, |(_, name)| name).to_owned(),
+        action: action.to_owned(),
+        target_type: target_type.to_owned(),
+        target_id: Some(target_id),
+        detail,
+        request_id: Some(origin.request_id.clone()),
+        ip: Some(origin.ip.clone()),
+    };
+    audit::append(tx, &entry, &app.clock).await?;
+    Ok(())
+}

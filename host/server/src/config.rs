@@ -1,0 +1,295 @@
+//! Every setting in one typed struct, read and checked once at start.
+//!
+//! Settings come from the environment and, below it, from an optional
+//! `heddle.toml` in the data folder or the working folder, with the same names
+//! in lower case. Nothing else reads the environment.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use heddle_core::secret::Secret;
+use ipnet::IpNet;
+
+/// A setting that cannot be used. Names the variable, the value and what is accepted.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ConfigError {
+    #[error("{name}='{value}' is not accepted: {accepted}")]
+    Value { name: &'static str, value: String, accepted: String },
+    #[error("{name} must be set when ENVIRONMENT is {environment}: {accepted}")]
+    Required { name: &'static str, environment: Environment, accepted: &'static str },
+    #[error("configuration file '{path}' cannot be read: {reason}")]
+    File { path: String, reason: String },
+    #[error("configuration file has unknown setting '{0}'")]
+    Unknown(String),
+}
+
+heddle_core::words! {
+    pub enum Environment {
+        Development = "development",
+        Staging = "staging",
+        Production = "production",
+    }
+}
+
+/// One line of the settings table.
+#[derive(Debug)]
+pub struct Setting {
+    pub name: &'static str,
+    pub default: &'static str,
+    pub about: &'static str,
+}
+
+/// Text to a setting's type, with words for what is accepted.
+trait Parse: Sized {
+    const ACCEPTED: &'static str;
+    fn parse(text: &str) -> Result<Self, String>;
+}
+
+macro_rules! parse_with_from_str {
+    ($($type:ty: $accepted:literal,)+) => {$(
+        impl Parse for $type {
+            const ACCEPTED: &'static str = $accepted;
+            fn parse(text: &str) -> Result<Self, String> {
+                text.parse().map_err(|_| Self::ACCEPTED.to_owned())
+            }
+        }
+    )+};
+}
+
+parse_with_from_str! {
+    SocketAddr: "an address and port such as 127.0.0.1:8080",
+    u32: "a whole number from 0 to 4294967295",
+    PathBuf: "a path",
+    String: "a text",
+}
+
+impl Parse for Secret {
+    const ACCEPTED: &'static str = "a text";
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(Secret::new(text))
+    }
+}
+
+impl Parse for bool {
+    const ACCEPTED: &'static str = "true or false";
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.to_ascii_lowercase().as_str() {
+            "true" | "1" | "yes" | "on" => Ok(true),
+            "false" | "0" | "no" | "off" => Ok(false),
+            _ => Err(Self::ACCEPTED.to_owned()),
+        }
+    }
+}
+
+impl Parse for Environment {
+    const ACCEPTED: &'static str = "development, staging or production";
+    fn parse(text: &str) -> Result<Self, String> {
+        Environment::from_str(text).map_err(|_| Self::ACCEPTED.to_owned())
+    }
+}
+
+impl<T: Parse> Parse for Option<T> {
+    const ACCEPTED: &'static str = T::ACCEPTED;
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() { Ok(None) } else { T::parse(text).map(Some) }
+    }
+}
+
+/// A comma-separated list; empty means none.
+impl<T: Item> Parse for Vec<T> {
+    const ACCEPTED: &'static str = T::ACCEPTED_ITEMS;
+    fn parse(text: &str) -> Result<Self, String> {
+        let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+        items.map(|item| T::from_str(item).map_err(|_| T::ACCEPTED_ITEMS.to_owned())).collect()
+    }
+}
+
+trait Item: FromStr {
+    const ACCEPTED_ITEMS: &'static str;
+}
+
+impl Item for IpNet {
+    const ACCEPTED_ITEMS: &'static str = "networks such as 10.1.0.0/16, separated by commas";
+}
+
+impl Item for String {
+    const ACCEPTED_ITEMS: &'static str = "texts, separated by commas";
+}
+
+macro_rules! settings {
+    ($($(#[doc = $about:literal])+ $field:ident: $type:ty = $name:literal, $default:literal;)+) => {
+        #[derive(Debug, Clone)]
+        pub struct Config { $($(#[doc = $about])+ pub $field: $type,)+ }
+
+        impl Config {
+            /// The table of all settings, for the documentation.
+            pub const SETTINGS: &'static [Setting] = &[
+                $(Setting { name: $name, default: $default, about: concat!($($about),+) },)+
+            ];
+
+            fn from_lookup(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+                Ok(Self {$(
+                    $field: {
+                        let text = lookup($name).unwrap_or_else(|| $default.to_owned());
+                        <$type as Parse>::parse(text.trim()).map_err(|accepted| {
+                            ConfigError::Value { name: $name, value: text, accepted }
+                        })?
+                    },
+                )+})
+            }
+        }
+    };
+}
+
+settings! {
+    /// development, staging or production. The last two refuse to start without secrets.
+    environment: Environment = "ENVIRONMENT", "development";
+    /// Address and port to listen on.
+    bind_addr: SocketAddr = "BIND_ADDR", "127.0.0.1:8080";
+    /// Folder of the embedded database, generated keys and compiled adapters.
+    data_dir: PathBuf = "DATA_DIR", "./data";
+    /// `sqlite://…` or `postgres://…`; a SQLite file in the data folder when empty.
+    database_url: Option<String> = "DATABASE_URL", "";
+    /// Connections to the database per process.
+    db_pool_size: u32 = "DB_POOL_SIZE", "20";
+    /// Signs tokens: at least 32 random bytes. Generated once in development.
+    secret_key: Option<Secret> = "SECRET_KEY", "";
+    /// Encrypts credentials: at least 32 random bytes. Generated once in development.
+    encryption_key: Option<Secret> = "ENCRYPTION_KEY", "";
+    /// While true every write stays staged and nothing is applied.
+    adapter_read_only: bool = "ADAPTER_READ_ONLY", "true";
+    /// Folder with one folder per adapter package.
+    adapter_packages: Option<PathBuf> = "ADAPTER_PACKAGES", "";
+    /// File with the publishers' keys that are trusted, as JSON.
+    adapter_trusted_keys: Option<PathBuf> = "ADAPTER_TRUSTED_KEYS", "";
+    /// Networks that controllers may have although the address guard refuses them, such as 127.0.0.0/8.
+    egress_extra_networks: Vec<IpNet> = "EGRESS_EXTRA_NETWORKS", "";
+    /// Minutes that an access token is good for.
+    access_token_minutes: u32 = "ACCESS_TOKEN_EXPIRE_MINUTES", "30";
+    /// Days that a refresh token is good for.
+    refresh_token_days: u32 = "REFRESH_TOKEN_EXPIRE_DAYS", "7";
+    /// Serves the OpenAPI document, outside production.
+    enable_docs: bool = "ENABLE_DOCS", "true";
+    /// Origins of browsers that may open the event stream, separated by commas; the own one always may.
+    cors_origins: Vec<String> = "CORS_ORIGINS", "";
+    /// Seconds between two readings of a controller, where the controller does not say.
+    sync_interval_secs: u32 = "SYNC_INTERVAL_SECS", "60";
+    /// Seconds within which a change must be readable at the device when no confirm window is asked for.
+    apply_hold_secs: u32 = "APPLY_HOLD_SECS", "30";
+    /// Hours until a pending change expires, where the organization does not say.
+    change_ttl_hours: u32 = "CHANGE_TTL_HOURS", "168";
+    /// `text` or `json`.
+    log_format: String = "LOG_FORMAT", "text";
+    /// What is logged, in the form `info,heddle_server=debug`.
+    log_filter: String = "LOG_FILTER", "info";
+    /// Instances of components that can live at once.
+    component_instances: u32 = "COMPONENT_INSTANCES", "512";
+}
+
+/// Secrets that documentation and examples have used; never accepted outside development.
+const KNOWN_SECRETS: &[&str] = &["changeme", "change-me", "secret", "insecure", "default", "example"];
+
+impl Config {
+    /// Reads the environment and `heddle.toml`.
+    pub fn from_environment() -> Result<Self, ConfigError> {
+        #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+        let environment: BTreeMap<String, String> = std::env::vars().collect();
+        let file = match environment.get("HEDDLE_CONFIG") {
+            Some(path) => read_file(Path::new(path), true)?,
+            None => read_file(Path::new("heddle.toml"), false)?,
+        };
+        Self::from_maps(&environment, &file)
+    }
+
+    /// The environment wins over the file.
+    pub fn from_maps(
+        environment: &BTreeMap<String, String>,
+        file: &BTreeMap<String, String>,
+    ) -> Result<Self, ConfigError> {
+        let known = |key: &str| Self::SETTINGS.iter().any(|s| s.name.eq_ignore_ascii_case(key));
+        if let Some(unknown) = file.keys().find(|key| !known(key)) {
+            return Err(ConfigError::Unknown(unknown.clone()));
+        }
+        let config = Self::from_lookup(&|name| {
+            environment.get(name).or_else(|| file.get(&name.to_ascii_lowercase())).cloned()
+        })?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        if self.log_format != "text" && self.log_format != "json" {
+            return Err(ConfigError::Value {
+                name: "LOG_FORMAT",
+                value: self.log_format.clone(),
+                accepted: "text or json".to_owned(),
+            });
+        }
+        for (name, key) in [("SECRET_KEY", &self.secret_key), ("ENCRYPTION_KEY", &self.encryption_key)] {
+            self.check_key(name, key.as_ref().map(Secret::expose))?;
+        }
+        if self.environment == Environment::Production
+            && self.egress_extra_networks.iter().any(|n| n.addr().is_loopback() || n.prefix_len() == 0)
+        {
+            return Err(ConfigError::Value {
+                name: "EGRESS_EXTRA_NETWORKS",
+                value: "a loopback network or everything".to_owned(),
+                accepted: "in production only networks that are neither".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    fn check_key(&self, name: &'static str, key: Option<&str>) -> Result<(), ConfigError> {
+        const ACCEPTED: &str = "at least 32 random bytes, for example from 'openssl rand -base64 48'";
+        match key {
+            None if self.environment == Environment::Development => Ok(()),
+            None => Err(ConfigError::Required { name, environment: self.environment, accepted: ACCEPTED }),
+            Some(key) => {
+                let lower = key.to_ascii_lowercase();
+                let distinct: std::collections::BTreeSet<char> = key.chars().collect();
+                let known = KNOWN_SECRETS.iter().any(|word| lower.contains(word));
+                if key.len() < 32 || distinct.len() < 8 || known {
+                    return Err(ConfigError::Value {
+                        name,
+                        value: "(hidden)".to_owned(),
+                        accepted: ACCEPTED.to_owned(),
+                    });
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Where the database is, with the embedded default filled in.
+    pub fn database(&self) -> String {
+        self.database_url.clone().unwrap_or_else(|| {
+            format!("sqlite://{}?mode=rwc", self.data_dir.join("heddle.db").display())
+        })
+    }
+}
+
+fn read_file(path: &Path, required: bool) -> Result<BTreeMap<String, String>, ConfigError> {
+    let error = |reason: String| ConfigError::File { path: path.display().to_string(), reason };
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && !required => {
+            return Ok(BTreeMap::new());
+        }
+        Err(cause) => return Err(error(cause.to_string())),
+    };
+    let table: toml::Table = text.parse().map_err(|cause: toml::de::Error| error(cause.message().to_owned()))?;
+    let plain = |value: toml::Value| match value {
+        toml::Value::String(text) => text,
+        toml::Value::Array(items) => {
+            items.iter().map(|i| i.as_str().map_or_else(|| i.to_string(), str::to_owned)).collect::<Vec<_>>().join(",")
+        }
+        other => other.to_string(),
+    };
+    Ok(table.into_iter().map(|(key, value)| (key, plain(value))).collect())
+}
+
+#[cfg(test)]
+mod tests;

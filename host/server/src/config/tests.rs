@@ -1,0 +1,65 @@
+use super::*;
+
+fn read(pairs: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    let map = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    Config::from_maps(&map, &BTreeMap::new())
+}
+
+#[track_caller]
+fn refused(pairs: &[(&str, &str)], words: &[&str]) {
+    let message = read(pairs).expect_err("is refused").to_string();
+    for word in words {
+        assert!(message.contains(word), "'{message}' names '{word}'");
+    }
+}
+
+#[test]
+fn defaults_are_accepted() {
+    let config = read(&[]).unwrap();
+    assert_eq!(config.bind_addr.to_string(), "127.0.0.1:8080");
+    assert!(config.adapter_read_only);
+}
+
+#[test]
+fn a_wrong_value_names_the_variable_the_value_and_what_is_accepted() {
+    refused(&[("ENVIRONMENT", "prod")], &["ENVIRONMENT", "prod", "production"]);
+    refused(&[("BIND_ADDR", "8080")], &["BIND_ADDR", "8080", "127.0.0.1:8080"]);
+    refused(&[("ADAPTER_READ_ONLY", "maybe")], &["ADAPTER_READ_ONLY", "maybe", "true or false"]);
+    refused(&[("EGRESS_EXTRA_NETWORKS", "10.0.0.0")], &["EGRESS_EXTRA_NETWORKS", "10.1.0.0/16"]);
+    refused(&[("LOG_FORMAT", "xml")], &["LOG_FORMAT", "xml", "json"]);
+}
+
+#[test]
+fn production_refuses_missing_short_and_known_keys() {
+    let good = "kD93nfQ0sLq81mZx7vTbW2yRc5uHa6Je4PgX";
+    refused(&[("ENVIRONMENT", "production")], &["SECRET_KEY", "production", "32"]);
+    refused(&[("ENVIRONMENT", "staging"), ("SECRET_KEY", good)], &["ENCRYPTION_KEY"]);
+    refused(&[("SECRET_KEY", "short")], &["SECRET_KEY", "32"]);
+    refused(&[("SECRET_KEY", "changeme-changeme-changeme-changeme-42")], &["SECRET_KEY"]);
+    refused(&[("ENCRYPTION_KEY", &"a".repeat(64))], &["ENCRYPTION_KEY"]);
+    read(&[("ENVIRONMENT", "production"), ("SECRET_KEY", good), ("ENCRYPTION_KEY", good)]).unwrap();
+}
+
+#[test]
+fn production_refuses_to_open_loopback_for_controllers() {
+    let good = "kD93nfQ0sLq81mZx7vTbW2yRc5uHa6Je4PgX";
+    let base = [("ENVIRONMENT", "production"), ("SECRET_KEY", good), ("ENCRYPTION_KEY", good)];
+    let with = |network| [base.as_slice(), &[("EGRESS_EXTRA_NETWORKS", network)]].concat();
+    refused(&with("127.0.0.0/8"), &["EGRESS_EXTRA_NETWORKS"]);
+    read(&with("198.18.0.0/15")).unwrap();
+}
+
+#[test]
+fn the_file_is_below_the_environment_and_its_typos_are_refused() {
+    let file: BTreeMap<String, String> =
+        [("bind_addr", "127.0.0.1:1"), ("log_format", "json")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+    let environment = [("BIND_ADDR".to_owned(), "127.0.0.1:2".to_owned())].into();
+    let config = Config::from_maps(&environment, &file).unwrap();
+    assert_eq!(config.bind_addr.port(), 2);
+    assert_eq!(config.log_format, "json");
+    let typo = [("bind_adr".to_owned(), "x".to_owned())].into();
+    assert_eq!(
+        Config::from_maps(&BTreeMap::new(), &typo).unwrap_err(),
+        ConfigError::Unknown("bind_adr".to_owned())
+    );
+}

@@ -1,0 +1,231 @@
+//! The one error of all handlers, and the one place that renders it.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use heddle_core::fault::Fault;
+use heddle_core::{Permission, Role};
+use heddle_runtime::CallError;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// One thing that is wrong with a body or a parameter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Detail {
+    /// Path of the field: `payload.dest_port`.
+    pub field: String,
+    pub message: String,
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+impl Detail {
+    pub fn new(field: impl Into<String>, message: impl Into<String>, kind: &str) -> Self {
+        Self { field: field.into(), message: message.into(), kind: kind.to_owned() }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// 400. A rule of the business is not met; the type says which.
+    #[error("{message}")]
+    BadRequest { kind: &'static str, message: String },
+    /// 401. Who calls is not known, or not any more.
+    #[error("{0}")]
+    Unauthenticated(&'static str),
+    /// 403. Names the missing permission so that an administrator can grant it.
+    #[error("permission '{0}' is required")]
+    Forbidden(Permission),
+    /// 403. Names the role that would do.
+    #[error("role '{0}' or higher is required")]
+    ForbiddenRole(Role),
+    /// 403. Another rule forbids it.
+    #[error("{message}")]
+    Refused { kind: &'static str, message: String },
+    /// 404. Absent, removed, or in another organization: the caller cannot tell which.
+    #[error("{0} not found")]
+    NotFound(&'static str),
+    /// 409. The type is stable: `conflict`, `state_moved`, `plan_changed`, …
+    #[error("{message}")]
+    Conflict { kind: &'static str, message: String },
+    /// 422. Each detail names a field.
+    #[error("request is not valid")]
+    Validation(Vec<Detail>),
+    /// 423.
+    #[error("account is locked after repeated failures; try again in {minutes} min")]
+    Locked { minutes: i64 },
+    /// An adapter's fault, or its trap.
+    #[error("{0}")]
+    Adapter(#[from] CallError),
+    /// 503. A part that is needed gives no answer.
+    #[error("{0}")]
+    Unavailable(String),
+    /// Exactly `{"detail": …}`, outside the envelope, where the interface says so.
+    #[error("{detail}")]
+    Bare { status: StatusCode, detail: String },
+    /// 500. The source goes to the log; the client sees a generic sentence.
+    #[error("internal error")]
+    Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Error::Conflict { kind: "conflict", message: message.into() }
+    }
+
+    pub fn internal(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Error::Internal(source.into())
+    }
+
+    /// One field that is not valid.
+    pub fn field(field: &str, message: impl Into<String>) -> Self {
+        Error::Validation(vec![Detail::new(field, message, "value_error")])
+    }
+
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Error::BadRequest { .. } => StatusCode::BAD_REQUEST,
+            Error::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
+            Error::Forbidden(_) | Error::ForbiddenRole(_) | Error::Refused { .. } => StatusCode::FORBIDDEN,
+            Error::NotFound(_) => StatusCode::NOT_FOUND,
+            Error::Conflict { .. } => StatusCode::CONFLICT,
+            Error::Validation(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Error::Locked { .. } => StatusCode::LOCKED,
+            Error::Adapter(error) => adapter_public(error).0,
+            Error::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Error::Bare { status, .. } => *status,
+            Error::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Error::BadRequest { kind, .. } | Error::Refused { kind, .. } | Error::Conflict { kind, .. } => kind,
+            Error::Unauthenticated(_) => "unauthenticated",
+            Error::Forbidden(_) | Error::ForbiddenRole(_) => "permission_denied",
+            Error::NotFound(_) => "not_found",
+            Error::Validation(_) => "validation_error",
+            Error::Locked { .. } => "locked",
+            Error::Adapter(error) => adapter_public(error).1,
+            Error::Unavailable(_) => "unavailable",
+            Error::Bare { .. } => "refused",
+            Error::Internal(_) => "internal_error",
+        }
+    }
+
+    fn details(&self) -> Option<Vec<Detail>> {
+        match self {
+            Error::Validation(details) => Some(details.clone()),
+            Error::Adapter(CallError::Fault(fault)) if !fault.fields.is_empty() => {
+                let detail = |f: &heddle_core::fault::FieldError| {
+                    Detail::new(format!("payload{}", f.pointer.replace('/', ".")), &f.message, "value_error")
+                };
+                Some(fault.fields.iter().map(detail).collect())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Status and `error.type` of an adapter's failure.
+fn adapter_public(error: &CallError) -> (StatusCode, &'static str) {
+    use heddle_runtime::TrapClass;
+    match error {
+        CallError::Fault(fault) => {
+            let (status, kind) = fault.kind.public();
+            (StatusCode::from_u16(status).expect("the table holds valid codes"), kind)
+        }
+        CallError::Trap { class: TrapClass::Cpu | TrapClass::Wall, .. } => {
+            (StatusCode::GATEWAY_TIMEOUT, "adapter_timeout")
+        }
+        CallError::Trap { .. } => (StatusCode::BAD_GATEWAY, "adapter_error"),
+        CallError::Suspended { .. } => (StatusCode::SERVICE_UNAVAILABLE, "adapter_suspended"),
+        CallError::Overload => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
+        CallError::Host(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        Error::Adapter(CallError::Fault(fault))
+    }
+}
+
+impl From<heddle_store::Error> for Error {
+    fn from(error: heddle_store::Error) -> Self {
+        use heddle_store::Error as Store;
+        match error {
+            Store::Busy => Error::Unavailable("database is busy; try again".to_owned()),
+            Store::Full => Error::Unavailable("database has no space left; free some and try again".to_owned()),
+            Store::Unavailable(source) => {
+                tracing::error!(error = %source, "database gives no answer");
+                Error::Unavailable("database gives no answer; try again".to_owned())
+            }
+            other => Error::internal(other),
+        }
+    }
+}
+
+/// Rides on a response from the handler to the edge, which renders it.
+#[derive(Clone)]
+pub(crate) struct Failure(pub(crate) std::sync::Arc<Error>);
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        let mut response = self.status().into_response();
+        response.extensions_mut().insert(Failure(std::sync::Arc::new(self)));
+        response
+    }
+}
+
+/// Writes an error's body. The only code that does.
+pub(crate) fn render(error: &Error, request_id: &str) -> Response {
+    if let Error::Bare { status, detail } = error {
+        return (*status, axum::Json(json!({ "detail": detail }))).into_response();
+    }
+    let status = error.status();
+    let message = match error {
+        Error::Internal(_) | Error::Adapter(CallError::Host(_)) => "internal error".to_owned(),
+        other => other.to_string(),
+    };
+    let mut response =
+        (status, axum::Json(envelope(status, error.kind(), &message, request_id, error.details()))).into_response();
+    let headers = response.headers_mut();
+    if status == StatusCode::UNAUTHORIZED {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if let Error::Adapter(CallError::Fault(Fault { retry_after_ms: Some(ms), .. })) = error {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(ms.div_ceil(1000)));
+    }
+    response
+}
+
+/// What a response without an error of ours means: an unmatched path, a wrong method, a rejected extractor.
+pub(crate) fn render_plain(status: StatusCode, request_id: &str) -> Response {
+    let (kind, message) = match status {
+        StatusCode::NOT_FOUND => ("not_found", "path not found"),
+        StatusCode::METHOD_NOT_ALLOWED => ("method_not_allowed", "method not allowed on this path"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => ("unsupported_media_type", "send 'content-type: application/json'"),
+        status if status.is_server_error() => ("internal_error", "internal error"),
+        _ => ("bad_request", "request cannot be read"),
+    };
+    (status, axum::Json(envelope(status, kind, message, request_id, None))).into_response()
+}
+
+fn envelope(
+    status: StatusCode,
+    kind: &str,
+    message: &str,
+    request_id: &str,
+    details: Option<Vec<Detail>>,
+) -> Value {
+    let mut error = json!({
+        "code": status.as_u16(),
+        "message": message,
+        "request_id": request_id,
+        "type": kind,
+    });
+    if let Some(details) = details {
+        error["details"] = json!(details);
+    }
+    json!({ "error": error })
+}

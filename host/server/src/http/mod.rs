@@ -1,0 +1,165 @@
+//! The edge: what every request meets before a handler and every response after it.
+
+pub mod access;
+pub mod error;
+pub mod extract;
+mod headers;
+mod health;
+pub mod openapi;
+pub mod routes;
+
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use tower::util::MapRequestLayer;
+use tower::{Layer, ServiceExt as _};
+use tracing::Instrument as _;
+
+use crate::app::SharedApp;
+use error::{Error, Failure};
+
+/// Prefix of the versioned interface.
+pub const PREFIX: &str = "/api/v1";
+
+/// The id of a request, as clients and logs see it.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestId(pub(crate) String);
+
+/// Everything that the service answers, ready to serve.
+pub fn service(app: &SharedApp) -> Router {
+    let table = routes(app);
+    let document = openapi::document(&table);
+    let api = table
+        .merge(openapi::routes(app, document))
+        .into_router(app)
+        .merge(crate::events::socket_routes());
+    let router = Router::new()
+        .nest(PREFIX, api)
+        .merge(health::root_routes())
+        .fallback(|| async { StatusCode::NOT_FOUND })
+        .method_not_allowed_fallback(|| async { StatusCode::METHOD_NOT_ALLOWED })
+        .layer(DefaultBodyLimit::max(extract::BODY_BYTES_MAX))
+        .layer(tower_http::catch_panic::CatchPanicLayer::custom(panicked))
+        .layer(from_fn(edge))
+        .with_state(app.clone());
+    // The trailing slash goes before the router looks at the path, so both spellings reach one handler.
+    let service = MapRequestLayer::new(strip_trailing_slash).layer(router);
+    Router::new().fallback_service(service.map_response(IntoResponse::into_response))
+}
+
+/// The table of all routes below the prefix.
+pub fn routes(app: &SharedApp) -> routes::Routes {
+    health::routes()
+        .merge(crate::setup::routes())
+        .merge(crate::auth::routes())
+        .merge(crate::tenancy::routes())
+        .merge(crate::devices::routes())
+        .merge(crate::staging::routes(app))
+        .merge(crate::events::routes())
+        .merge(crate::audit::routes())
+}
+
+fn strip_trailing_slash(mut request: Request) -> Request {
+    let path = request.uri().path();
+    if path.len() > 1 && path.ends_with('/') {
+        let trimmed = path.trim_end_matches('/');
+        let path_and_query = match request.uri().query() {
+            Some(query) => format!("{trimmed}?{query}"),
+            None => trimmed.to_owned(),
+        };
+        let mut parts = request.uri().clone().into_parts();
+        if let Ok(value) = path_and_query.parse() {
+            parts.path_and_query = Some(value);
+            if let Ok(uri) = Uri::from_parts(parts) {
+                *request.uri_mut() = uri;
+            }
+        }
+    }
+    request
+}
+
+/// Gives the request its id and span, and the response its error body and headers.
+async fn edge(mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let (id, logged) = request_id(&request);
+    request.extensions_mut().insert(RequestId(id.clone()));
+    let span = tracing::info_span!(
+        "request",
+        http.method = %request.method(),
+        http.path = %request.uri().path(),
+        request.id = %logged,
+        user.id = tracing::field::Empty,
+    );
+    let response = next.run(request).instrument(span.clone()).await;
+    let _entered = span.enter();
+    finish(response, &id, started)
+}
+
+fn finish(response: Response, id: &str, started: Instant) -> Response {
+    let failure = response.extensions().get::<Failure>().cloned();
+    let status = response.status();
+    let is_plain_error =
+        (status.is_client_error() || status.is_server_error()) && !response.headers().contains_key("content-type");
+    let is_rejection = status.is_client_error()
+        && response.headers().get("content-type").is_some_and(|v| v.as_bytes().starts_with(b"text/plain"));
+    let mut response = match failure {
+        Some(Failure(failure)) => {
+            log(&failure);
+            error::render(&failure, id)
+        }
+        None if is_plain_error || is_rejection => error::render_plain(status, id),
+        None => response,
+    };
+    let elapsed_ms = started.elapsed().as_secs_f64() * 1000.0;
+    let headers = response.headers_mut();
+    headers::add_security(headers);
+    if let Ok(value) = HeaderValue::from_str(id) {
+        headers.insert("x-request-id", value);
+    }
+    if let Ok(value) = HeaderValue::from_str(&format!("{elapsed_ms:.3}")) {
+        headers.insert("x-response-time", value);
+    }
+    tracing::debug!(http.status = response.status().as_u16(), duration_ms = elapsed_ms, "answered");
+    response
+}
+
+fn log(error: &Error) {
+    if let Error::Internal(source) = error {
+        let mut causes = vec![source.to_string()];
+        let mut next = source.source();
+        while let Some(cause) = next {
+            causes.push(cause.to_string());
+            next = cause.source();
+        }
+        tracing::error!(error = %causes.join(": "), "request failed");
+    }
+}
+
+fn panicked(payload: Box<dyn std::any::Any + Send>) -> Response {
+    let text = payload
+        .downcast_ref::<String>()
+        .cloned()
+        .or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+        .unwrap_or_default();
+    tracing::error!(panic = %text, "handler panicked");
+    StatusCode::INTERNAL_SERVER_ERROR.into_response()
+}
+
+/// The client's id when it is well formed, and how the log marks it; else a new one.
+fn request_id(request: &Request) -> (String, String) {
+    let given = request.headers().get("x-request-id").and_then(|v| v.to_str().ok()).filter(|text| {
+        (1..=128).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    });
+    match given {
+        Some(text) => (text.to_owned(), format!("ext-{text}")),
+        None => {
+            let id = heddle_core::Clock::default().new_id::<uuid::Uuid>().simple().to_string();
+            (id.clone(), id)
+        }
+    }
+}

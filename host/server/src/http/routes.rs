@@ -1,0 +1,135 @@
+//! The table that builds the router, the OpenAPI document and the access tests.
+//!
+//! A route cannot be registered without saying who may call it and what it answers.
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::app::SharedApp;
+use crate::http::access::{Access, guard};
+
+type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// What a route's document says.
+#[derive(Debug, Clone)]
+pub struct Doc {
+    pub summary: &'static str,
+    pub status: u16,
+    pub query: Option<SchemaOf>,
+    pub body: Option<SchemaOf>,
+    pub answer: Option<SchemaOf>,
+    /// Schema of the body's `payload`, where it is known only at run time.
+    pub payload: Option<serde_json::Value>,
+}
+
+/// Begins the document of a route that answers 200.
+pub fn doc(summary: &'static str) -> Doc {
+    Doc { summary, status: 200, query: None, body: None, answer: None, payload: None }
+}
+
+impl Doc {
+    #[must_use]
+    pub fn query<T: JsonSchema>(mut self) -> Self {
+        self.query = Some(T::json_schema);
+        self
+    }
+
+    #[must_use]
+    pub fn body<T: JsonSchema>(mut self) -> Self {
+        self.body = Some(SchemaGenerator::subschema_for::<T>);
+        self
+    }
+
+    #[must_use]
+    pub fn answers<T: JsonSchema>(mut self, status: u16) -> Self {
+        self.status = status;
+        self.answer = Some(SchemaGenerator::subschema_for::<T>);
+        self
+    }
+
+    /// Answers this status without a body.
+    #[must_use]
+    pub fn empty(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+}
+
+#[derive(Debug)]
+pub struct Route {
+    pub method: Method,
+    /// Without the version prefix: `/sites/{site_id}`.
+    pub path: String,
+    pub access: Access,
+    pub doc: Doc,
+    handler: MethodRouter<SharedApp>,
+}
+
+#[derive(Debug, Default)]
+pub struct Routes {
+    routes: Vec<Route>,
+}
+
+impl Routes {
+    #[must_use]
+    pub fn get<H, T>(self, path: &str, access: Access, handler: H, doc: Doc) -> Self
+    where
+        H: Handler<T, SharedApp>,
+        T: 'static,
+    {
+        self.add(Method::GET, path, access, on(MethodFilter::GET, handler), doc)
+    }
+
+    #[must_use]
+    pub fn post<H, T>(self, path: &str, access: Access, handler: H, doc: Doc) -> Self
+    where
+        H: Handler<T, SharedApp>,
+        T: 'static,
+    {
+        self.add(Method::POST, path, access, on(MethodFilter::POST, handler), doc)
+    }
+
+    #[must_use]
+    pub fn patch<H, T>(self, path: &str, access: Access, handler: H, doc: Doc) -> Self
+    where
+        H: Handler<T, SharedApp>,
+        T: 'static,
+    {
+        self.add(Method::PATCH, path, access, on(MethodFilter::PATCH, handler), doc)
+    }
+
+    #[must_use]
+    pub fn delete<H, T>(self, path: &str, access: Access, handler: H, doc: Doc) -> Self
+    where
+        H: Handler<T, SharedApp>,
+        T: 'static,
+    {
+        self.add(Method::DELETE, path, access, on(MethodFilter::DELETE, handler), doc)
+    }
+
+    fn add(mut self, method: Method, path: &str, access: Access, handler: MethodRouter<SharedApp>, doc: Doc) -> Self {
+        self.routes.push(Route { method, path: path.to_owned(), access, doc, handler });
+        self
+    }
+
+    #[must_use]
+    pub fn merge(mut self, other: Routes) -> Self {
+        self.routes.extend(other.routes);
+        self
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Route> {
+        self.routes.iter()
+    }
+
+    /// Every route behind its guard.
+    pub fn into_router(self, app: &SharedApp) -> Router<SharedApp> {
+        self.routes.into_iter().fold(Router::new(), |router, route| {
+            let guard = axum::middleware::from_fn_with_state((app.clone(), route.access), guard);
+            router.route(&route.path, route.handler.route_layer(guard))
+        })
+    }
+}

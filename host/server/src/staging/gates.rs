@@ -1,0 +1,81 @@
+//! The gates before a write: one function each, with the reason in its name.
+
+use axum::http::StatusCode;
+use heddle_core::change::{ChangeStatus, Danger, OutcomeState};
+use heddle_core::permission::for_feature;
+use heddle_core::{Role, UserId};
+use heddle_store::changes::ChangeRow;
+use serde_json::Value;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::http::error::{Detail, Error};
+
+/// The permission that the feature's prefix asks for.
+pub(super) fn feature_is_permitted(caller: &Caller, vendor: &str, feature: &str) -> Result<(), Error> {
+    caller.require(for_feature(vendor, feature))
+}
+
+/// Catastrophic changes need `site_admin`, when staged and when applied.
+pub(super) fn catastrophe_needs_site_admin(caller: &Caller, danger: Danger) -> Result<(), Error> {
+    if danger == Danger::Catastrophic { caller.require_role(Role::SiteAdmin) } else { Ok(()) }
+}
+
+pub(super) fn platform_is_writable(app: &App) -> Result<(), Error> {
+    if app.config.adapter_read_only {
+        return Err(Error::Bare {
+            status: StatusCode::FORBIDDEN,
+            detail: "staged changes cannot be pushed while ADAPTER_READ_ONLY is set; \
+                     ADAPTER_READ_ONLY=false plus force=true are needed"
+                .to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// `force` must be there and true: a missing one is a malformed request, a false one is a decision not to.
+pub(super) fn force_is_given(force: Option<bool>) -> Result<(), Error> {
+    match force {
+        Some(true) => Ok(()),
+        Some(false) => Err(Error::BadRequest {
+            kind: "force_required",
+            message: "nothing was sent because force is false; send 'force': true to apply".to_owned(),
+        }),
+        None => Err(Error::Validation(vec![Detail::new("force", "missing field 'force'; send 'force': true", "missing")])),
+    }
+}
+
+pub(super) fn change_is_pending(status: ChangeStatus) -> Result<(), Error> {
+    if status == ChangeStatus::Pending {
+        return Ok(());
+    }
+    Err(Error::Conflict { kind: "not_pending", message: format!("change is already {status}") })
+}
+
+/// Whether an outcome must be looked into before anything else is sent.
+pub(super) fn must_be_verified(row: &ChangeRow) -> bool {
+    row.status == ChangeStatus::Pending && matches!(row.outcome_state, OutcomeState::Partial | OutcomeState::Unknown)
+}
+
+/// After a partial or unknown outcome the device is looked at before anything else is sent.
+pub(super) fn outcome_is_settled(row: &ChangeRow) -> Result<(), Error> {
+    if !must_be_verified(row) {
+        return Ok(());
+    }
+    Err(Error::Conflict {
+        kind: "outcome_unknown",
+        message: format!("the last attempt ended {}; verify the change first, or discard it", row.outcome_state),
+    })
+}
+
+/// Where the organization asks for it, who staged a change may not apply it.
+pub(super) fn second_person_applies(caller: &Caller, staged_by: UserId, settings: &Value) -> Result<(), Error> {
+    let required = settings.get("require_second_person").and_then(Value::as_bool).unwrap_or(false);
+    if required && caller.user_id == staged_by {
+        return Err(Error::Refused {
+            kind: "second_person_required",
+            message: "the organization requires that a second person applies; you staged this change".to_owned(),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,277 @@
+//! Staging and planning: what a change would send is computed before anyone may apply it.
+
+use chrono::TimeDelta;
+use heddle_core::adapter::{Feature, FeatureOperation};
+use heddle_core::change::{AdapterPlan, ChangeSpec, Danger, Operation, Plan};
+use heddle_core::event::EventType;
+use heddle_core::fault::FaultKind;
+use heddle_core::{ChangeId, ControllerId, OrgId, SiteId};
+use heddle_runtime::{Adapter, CallError, SecretBook};
+use heddle_store::changes::{self, ChangeRow, NewChange, Planned as PlanRecord};
+use heddle_store::controllers::{self, ControllerTarget};
+use heddle_store::{Scope, Tx, organizations};
+use serde_json::{Value, json};
+
+use super::outcome::{Actor, Step, record};
+use super::{gates, payload};
+use crate::adapters::call_for;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::http::error::Error;
+use crate::http::extract::Origin;
+
+/// What a client asks for.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) controller_id: ControllerId,
+    /// Where the path names one, it must be the controller's.
+    pub(super) site_id: Option<SiteId>,
+    pub(super) vendor: Option<String>,
+    pub(super) area: String,
+    pub(super) feature: String,
+    pub(super) operation: Operation,
+    pub(super) payload: Value,
+    pub(super) notes: Option<String>,
+}
+
+/// A change that takes another one back.
+#[derive(Debug)]
+pub(super) struct Inverse {
+    pub(super) of: ChangeId,
+    pub(super) secrets: SecretBook,
+    pub(super) warnings: Vec<String>,
+}
+
+/// The result of asking the adapter: a plan, or why there is none.
+struct Planned {
+    plan: Option<(Plan, AdapterPlan)>,
+    error: Option<Value>,
+    secrets: SecretBook,
+}
+
+/// The controller, if the caller sees it and it belongs to this path.
+pub(super) async fn controller_on_path(
+    app: &App,
+    caller: &Caller,
+    controller: ControllerId,
+    site: Option<SiteId>,
+    vendor: Option<&str>,
+) -> Result<ControllerTarget, Error> {
+    let mut tx = app.db.read().await?;
+    let target = controllers::find_target(&mut tx, &caller.scope(), controller).await?;
+    let target = target.ok_or(Error::NotFound("controller"))?;
+    let fits = site.is_none_or(|site| site == target.site_id) && vendor.is_none_or(|vendor| vendor == target.vendor);
+    if fits { Ok(target) } else { Err(Error::NotFound("controller")) }
+}
+
+/// The feature and its operation, or an error that says which there are.
+fn feature_of<'a>(
+    adapter: &'a Adapter,
+    area: &str,
+    feature: &str,
+    operation: Operation,
+) -> Result<(&'a Feature, &'a FeatureOperation), Error> {
+    let features = &adapter.description().features;
+    let Some(found) = features.iter().find(|f| f.id == feature && f.area == area) else {
+        let known: Vec<&str> = features.iter().filter(|f| f.area == area).map(|f| f.id.as_str()).collect();
+        return Err(Error::field(
+            "feature",
+            format!("feature '{feature}' is not in area '{area}'; there are: {}", known.join(", ")),
+        ));
+    };
+    let of_operation = found.operation(operation).ok_or_else(|| {
+        let known: Vec<&str> = found.operations.iter().map(|o| o.operation.as_str()).collect();
+        Error::field("operation", format!("'{feature}' has no '{operation}'; it has: {}", known.join(", ")))
+    })?;
+    Ok((found, of_operation))
+}
+
+/// Stages a change: validated, planned, recorded. The device is only read.
+pub(super) async fn stage(app: &App, caller: &Caller, origin: &Origin, request: Request) -> Result<ChangeRow, Error> {
+    let controller =
+        controller_on_path(app, caller, request.controller_id, request.site_id, request.vendor.as_deref()).await?;
+    let adapter = app.adapter(&controller.vendor)?;
+    gates::feature_is_permitted(caller, &controller.vendor, &request.feature)?;
+    let (_, operation) = feature_of(&adapter, &request.area, &request.feature, request.operation)?;
+    gates::catastrophe_needs_site_admin(caller, operation.danger)?;
+    payload::validate(&operation.payload_schema, &request.payload)?;
+    let mut request = request;
+    let key = app.keys.reference_key(controller.id);
+    let secrets = payload::take_secrets(&operation.payload_schema, &mut request.payload, &key)?;
+    let danger = operation.danger;
+    stage_checked(app, caller, origin, &controller, &adapter, request, danger, secrets, None).await
+}
+
+/// Stages the inverse of a change; its payload is the adapter's own.
+pub(super) async fn stage_inverse(
+    app: &App,
+    caller: &Caller,
+    origin: &Origin,
+    controller: &ControllerTarget,
+    request: Request,
+    inverse: Inverse,
+) -> Result<ChangeRow, Error> {
+    let adapter = app.adapter(&controller.vendor)?;
+    let (_, operation) = feature_of(&adapter, &request.area, &request.feature, request.operation)?;
+    gates::catastrophe_needs_site_admin(caller, operation.danger)?;
+    let (danger, secrets) = (operation.danger, inverse.secrets.clone());
+    stage_checked(app, caller, origin, controller, &adapter, request, danger, secrets, Some(inverse)).await
+}
+
+#[expect(clippy::too_many_arguments, reason = "each is a different thing, and there are two callers")]
+async fn stage_checked(
+    app: &App,
+    caller: &Caller,
+    origin: &Origin,
+    controller: &ControllerTarget,
+    adapter: &Adapter,
+    request: Request,
+    danger: Danger,
+    secrets: SecretBook,
+    inverse: Option<Inverse>,
+) -> Result<ChangeRow, Error> {
+    let spec = ChangeSpec {
+        feature: request.feature.clone(),
+        operation: request.operation,
+        site: None,
+        payload: request.payload,
+    };
+    let mut planned = ask(adapter, controller, &origin.request_id, &spec, &secrets).await?;
+    if let (Some((plan, _)), Some(inverse)) = (&mut planned.plan, &inverse) {
+        plan.warnings.extend(inverse.warnings.iter().cloned());
+    }
+    let danger = planned.plan.as_ref().map_or(danger, |(plan, _)| plan.danger.max(danger));
+    gates::catastrophe_needs_site_admin(caller, danger)?;
+
+    let id: ChangeId = app.clock.new_id();
+    let now = app.clock.now();
+    let mut tx = app.db.write().await?;
+    let settings = settings_of(&mut tx, controller.org_id).await?;
+    let row = changes::insert(
+        &mut tx,
+        &NewChange {
+            id,
+            org_id: controller.org_id,
+            site_id: controller.site_id,
+            controller_id: controller.id,
+            vendor: controller.vendor.clone(),
+            area: request.area,
+            feature: spec.feature,
+            operation: spec.operation,
+            payload: spec.payload,
+            notes: request.notes,
+            staged_by: caller.user_id,
+            expires_at: now + ttl(app, &settings),
+            planned: record_of(app, id, planned, danger),
+            now,
+            reverts: inverse.map(|inverse| inverse.of),
+        },
+    )
+    .await?;
+    let step = Step::new("change.staged", Actor::caller(caller, origin)).event(EventType::ChangeStaged);
+    record(&mut tx, app, &row, &step).await?;
+    tx.commit().await?;
+    app.hub.wake();
+    tracing::info!(change.id = %row.id, controller.id = %row.controller_id, "staged {} {}", row.operation, row.feature);
+    Ok(row)
+}
+
+/// An organization's own settings.
+pub(super) async fn settings_of(tx: &mut Tx, org: OrgId) -> Result<Value, Error> {
+    let found = organizations::find(tx, &Scope::everything(), org).await?;
+    Ok(found.map_or_else(|| json!({}), |organization| organization.settings))
+}
+
+fn ttl(app: &App, settings: &Value) -> TimeDelta {
+    let hours = settings.get("change_ttl_hours").and_then(Value::as_i64).filter(|hours| (1..=8760).contains(hours));
+    TimeDelta::hours(hours.unwrap_or_else(|| i64::from(app.config.change_ttl_hours)))
+}
+
+/// Plans a pending change again, against the device as it is now.
+pub(super) async fn plan_again(app: &App, caller: &Caller, origin: &Origin, row: ChangeRow) -> Result<ChangeRow, Error> {
+    gates::feature_is_permitted(caller, &row.vendor, &row.feature)?;
+    gates::change_is_pending(row.status)?;
+    gates::outcome_is_settled(&row)?;
+    let controller = controller_on_path(app, caller, row.controller_id, None, None).await?;
+    let adapter = app.adapter(&controller.vendor)?;
+    let spec = spec_of(&row);
+    let secrets = secrets_of(app, &row)?;
+    let planned = ask(&adapter, &controller, &origin.request_id, &spec, &secrets).await?;
+    let danger = planned.plan.as_ref().map_or(row.danger, |(plan, _)| plan.danger.max(row.danger));
+    gates::catastrophe_needs_site_admin(caller, danger)?;
+
+    let mut tx = app.db.write().await?;
+    let record_of_plan = record_of(app, row.id, planned, danger);
+    let row = changes::set_plan(&mut tx, row.id, &record_of_plan, app.clock.now())
+        .await?
+        .ok_or_else(|| Error::conflict("change is being applied, or is not pending any more"))?;
+    let step = Step::new("change.planned", Actor::caller(caller, origin));
+    record(&mut tx, app, &row, &step).await?;
+    tx.commit().await?;
+    Ok(row)
+}
+
+/// Asks the adapter. A device that cannot be reached is no obstacle; a payload that cannot work is.
+async fn ask(
+    adapter: &Adapter,
+    controller: &ControllerTarget,
+    request_id: &str,
+    spec: &ChangeSpec,
+    secrets: &SecretBook,
+) -> Result<Planned, Error> {
+    let call = call_for(controller, request_id)?;
+    match adapter.plan(&call, std::slice::from_ref(spec), secrets).await {
+        Ok((plan, found)) => {
+            let mut secrets = secrets.clone();
+            secrets.entries.extend(found.entries);
+            let made_by = format!("{}@{}", adapter.id(), adapter.version());
+            Ok(Planned { plan: Some((Plan::of(&plan, &made_by, spec), plan)), error: None, secrets })
+        }
+        Err(CallError::Fault(fault)) if matches!(fault.kind, FaultKind::Invalid | FaultKind::NotFound) => {
+            Err(fault.into())
+        }
+        Err(error @ (CallError::Overload | CallError::Host(_))) => Err(error.into()),
+        Err(error) => {
+            let error = Error::Adapter(error);
+            let reason = json!({ "type": error.kind(), "message": error.to_string() });
+            Ok(Planned { plan: None, error: Some(reason), secrets: secrets.clone() })
+        }
+    }
+}
+
+fn record_of(app: &App, id: ChangeId, planned: Planned, danger: Danger) -> PlanRecord {
+    let secret = (!planned.secrets.entries.is_empty()).then(|| {
+        let plain: Vec<(&String, &str)> =
+            planned.secrets.entries.iter().map(|(name, secret)| (name, secret.expose())).collect();
+        let bytes = zeroize::Zeroizing::new(serde_json::to_vec(&plain).expect("texts are valid JSON"));
+        app.keys.seal(&secret_context(id), &bytes)
+    });
+    let (plan, token, inverse) = match planned.plan {
+        Some((plan, adapter)) => (Some(plan), Some(adapter.token), adapter.inverse),
+        None => (None, None, None),
+    };
+    PlanRecord { plan, token, inverse, error: planned.error, secret, danger }
+}
+
+fn secret_context(id: ChangeId) -> String {
+    format!("change:{id}")
+}
+
+/// The secrets that a change's payload and plan refer to.
+pub(super) fn secrets_of(app: &App, row: &ChangeRow) -> Result<SecretBook, Error> {
+    let Some(sealed) = &row.secret else { return Ok(SecretBook::default()) };
+    let plain = app.keys.open_sealed(&secret_context(row.id), sealed).map_err(Error::internal)?;
+    let entries: Vec<(String, heddle_core::secret::Secret)> =
+        serde_json::from_slice(&plain).map_err(Error::internal)?;
+    Ok(SecretBook { entries: entries.into_iter().collect() })
+}
+
+/// The change as the adapter is told of it.
+pub(super) fn spec_of(row: &ChangeRow) -> ChangeSpec {
+    ChangeSpec {
+        feature: row.feature.clone(),
+        operation: row.operation,
+        site: None,
+        payload: row.payload.clone(),
+    }
+}

@@ -1,0 +1,438 @@
+//! The `gateway-…` families, mounted from what the adapters describe.
+
+use std::collections::BTreeSet;
+
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::Json as Answer;
+use heddle_core::adapter::{Area, Feature, ObjectPage};
+use heddle_core::change::{ChangeStatus, Operation};
+use heddle_core::{ChangeId, ControllerId, Permission, SiteId};
+use heddle_core::page::PageRequest;
+use heddle_store::changes::{self, ChangeFilter, ChangeRow};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::apply::{self, ApplyRequest};
+use super::plan::{self, Request, controller_on_path};
+use super::view::{ChangeView, view};
+use crate::adapters::call_for;
+use crate::app::{App, SharedApp};
+use crate::auth::Caller;
+use crate::http::access::Access;
+use crate::http::error::Error;
+use crate::http::extract::{At, Json, Origin, Params};
+use crate::http::routes::{Routes, doc};
+
+/// Areas of the family whose paths name a site.
+const SITE_SCOPED: &[&str] = &[
+    "vpn", "firewall", "wifi", "switch-advanced", "firmware", "routing", "diagnostics", "hotspot", "raw", "bulk",
+    "system", "profiles", "insights", "openapi",
+];
+/// The vendors that `by-gateway` accepts.
+const GATEWAY_VENDORS: &[&str] = &["omada", "opnsense", "pfsense", "mikrotik", "openwrt"];
+/// Most changes of one list.
+const LIST_MAX: u32 = 200;
+const LIVE_LIMIT_DEFAULT: u32 = 200;
+const LIVE_LIMIT_MAX: u32 = 1000;
+
+/// One area on one path family.
+#[derive(Debug, Clone)]
+struct Mounted {
+    /// `None` where the family serves every vendor.
+    vendor: Option<String>,
+    area: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StageQuery {
+    /// `create`, `update` or `delete`.
+    operation: Operation,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StageBody {
+    payload: Value,
+    #[serde(default)]
+    notes: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    status: Option<ChangeStatus>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ByGatewayQuery {
+    vendor: String,
+    status: Option<ChangeStatus>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LiveQuery {
+    cursor: Option<String>,
+    /// From 1 to 1000; 200 when absent.
+    limit: Option<u32>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ApplyBody {
+    /// Must be true.
+    force: Option<bool>,
+    /// What was reviewed: applied only while the plan still has this hash.
+    plan_hash: Option<String>,
+    /// From 10 to 600: taken back unless it is confirmed within these seconds.
+    confirm_within_secs: Option<u32>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DiscardQuery {
+    #[expect(dead_code, reason = "part of the interface; a discard sends nothing, so there is nothing to force")]
+    force: Option<bool>,
+}
+
+/// An area's features with their schemas, and the kinds that can be read live.
+#[derive(Debug, Serialize, JsonSchema)]
+struct AreaView {
+    controller_id: ControllerId,
+    vendor: String,
+    area: Area,
+    features: Vec<Feature>,
+    resources: Vec<heddle_core::adapter::ObjectKind>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Verified {
+    change: ChangeView,
+    /// `before`, `after`, `stored` or `other`, with what differs.
+    standing: Value,
+}
+
+pub(crate) fn routes(app: &SharedApp) -> Routes {
+    let mut routes = shared_routes();
+    let mut site_areas = BTreeSet::new();
+    for adapter in app.runtime.adapters() {
+        for area in &adapter.description().areas {
+            let mounted = Mounted { vendor: Some(adapter.id().to_owned()), area: area.id.clone() };
+            let base = format!("/gateway-{}-{}/{{controller_id}}", adapter.id(), area.id);
+            routes = mount(routes, &base, &mounted);
+            if SITE_SCOPED.contains(&area.id.as_str()) {
+                site_areas.insert(area.id.clone());
+            }
+        }
+    }
+    for area in site_areas {
+        let base = format!("/gateway-{area}/{{controller_id}}/sites/{{site_id}}");
+        routes = mount(routes, &base, &Mounted { vendor: None, area });
+    }
+    routes
+}
+
+fn mount(routes: Routes, base: &str, mounted: &Mounted) -> Routes {
+    let read = Access::Permission(Permission::ControllerRead);
+    let (a, b, c, d, e) = (mounted.clone(), mounted.clone(), mounted.clone(), mounted.clone(), mounted.clone());
+    routes
+        .get(
+            base,
+            read,
+            move |state, caller, path| features(a, state, caller, path),
+            doc("Features of the area, with their schemas").answers::<AreaView>(200),
+        )
+        .get(
+            &format!("{base}/changes"),
+            read,
+            move |state, caller, path, query| list(b, state, caller, path, query),
+            doc("Staged changes").query::<ListQuery>().answers::<Vec<ChangeView>>(200),
+        )
+        .post(
+            &format!("{base}/changes/{{feature}}"),
+            Access::ByFeature,
+            move |state, caller, origin, path, query, body| stage(c, (state, caller, origin), path, query, body),
+            doc("Stage a change; the device is only read").query::<StageQuery>().body::<StageBody>().answers::<ChangeView>(201),
+        )
+        .get(
+            &format!("{base}/{{resource}}"),
+            read,
+            move |state, caller, origin, path, query| live_list(d, (state, caller, origin), path, query),
+            doc("Read objects live through the adapter").query::<LiveQuery>().answers::<ObjectPage>(200),
+        )
+        .get(
+            &format!("{base}/{{resource}}/{{key}}"),
+            read,
+            move |state, caller, origin, path| live_get(e, (state, caller, origin), path),
+            doc("Read one object live through the adapter").answers::<heddle_core::adapter::Object>(200),
+        )
+}
+
+fn shared_routes() -> Routes {
+    let change = "/gateway-vpn/changes/{change_id}";
+    let read = Access::Permission(Permission::ControllerRead);
+    Routes::default()
+        .get(change, read, get_change, doc("One change").answers::<ChangeView>(200))
+        .post(&format!("{change}/plan"), Access::ByFeature, plan_again, doc("Plan again").answers::<ChangeView>(200))
+        .post(
+            &format!("{change}/apply"),
+            Access::ByFeature,
+            apply_change,
+            doc("Apply to the live device").body::<ApplyBody>().answers::<ChangeView>(200),
+        )
+        .post(&format!("{change}/confirm"), Access::ByFeature, confirm, doc("Confirm in time").answers::<ChangeView>(200))
+        .post(&format!("{change}/verify"), Access::ByFeature, verify, doc("Read the device back").answers::<Verified>(200))
+        .post(
+            &format!("{change}/discard"),
+            Access::ByFeature,
+            discard,
+            doc("Give a pending change up").query::<DiscardQuery>().answers::<ChangeView>(200),
+        )
+        .post(&format!("{change}/revert"), Access::ByFeature, revert, doc("Stage the inverse").answers::<ChangeView>(201))
+        .get(
+            "/gateway-vpn/changes/by-gateway/{gateway_id}",
+            read,
+            by_gateway,
+            doc("Changes of a gateway across areas").query::<ByGatewayQuery>().answers::<Vec<ChangeView>>(200),
+        )
+}
+
+/// Path parameters of both families.
+#[derive(Debug, Deserialize)]
+struct OnController {
+    controller_id: ControllerId,
+    site_id: Option<SiteId>,
+    feature: Option<String>,
+    resource: Option<String>,
+    key: Option<String>,
+}
+
+type Who = (State<SharedApp>, Caller, Origin);
+
+async fn features(
+    mounted: Mounted,
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(path): At<OnController>,
+) -> Result<Answer<AreaView>, Error> {
+    let controller =
+        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref()).await?;
+    let adapter = app.adapter(&controller.vendor)?;
+    let description = adapter.description();
+    let area = description.areas.iter().find(|area| area.id == mounted.area).ok_or(Error::NotFound("area"))?;
+    Ok(Answer(AreaView {
+        controller_id: controller.id,
+        vendor: controller.vendor.clone(),
+        area: area.clone(),
+        features: description.features.iter().filter(|f| f.area == mounted.area).cloned().collect(),
+        resources: description.kinds.iter().filter(|k| k.area == mounted.area).cloned().collect(),
+    }))
+}
+
+async fn stage(
+    mounted: Mounted,
+    (State(app), caller, origin): Who,
+    At(path): At<OnController>,
+    Params(query): Params<StageQuery>,
+    Json(body): Json<StageBody>,
+) -> Result<Response, Error> {
+    let request = Request {
+        controller_id: path.controller_id,
+        site_id: path.site_id,
+        vendor: mounted.vendor,
+        area: mounted.area,
+        feature: path.feature.unwrap_or_default(),
+        operation: query.operation,
+        payload: body.payload,
+        notes: body.notes,
+    };
+    let row = plan::stage(&app, &caller, &origin, request).await?;
+    created(&app, row).await
+}
+
+async fn created(app: &App, row: ChangeRow) -> Result<Response, Error> {
+    let location = format!("{}/gateway-vpn/changes/{}", crate::http::PREFIX, row.id);
+    let mut response = (StatusCode::CREATED, Answer(shown(app, row).await?)).into_response();
+    response.headers_mut().insert(header::LOCATION, HeaderValue::from_str(&location).map_err(Error::internal)?);
+    Ok(response)
+}
+
+/// The change as clients see it, with its conflicts.
+async fn shown(app: &App, row: ChangeRow) -> Result<ChangeView, Error> {
+    let conflicts = if row.status == ChangeStatus::Pending {
+        let mut tx = app.db.read().await?;
+        changes::conflicts(&mut tx, row.controller_id, &row.area, row.id).await?
+    } else {
+        Vec::new()
+    };
+    view(row, conflicts)
+}
+
+async fn list(
+    mounted: Mounted,
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(path): At<OnController>,
+    Params(query): Params<ListQuery>,
+) -> Result<Answer<Vec<ChangeView>>, Error> {
+    let controller =
+        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref()).await?;
+    let filter = ChangeFilter {
+        controller_id: Some(controller.id),
+        area: Some(mounted.area),
+        status: query.status,
+        ..ChangeFilter::default()
+    };
+    listed(&app, &caller, &filter).await
+}
+
+async fn listed(app: &App, caller: &Caller, filter: &ChangeFilter) -> Result<Answer<Vec<ChangeView>>, Error> {
+    let mut tx = app.db.read().await?;
+    let page = PageRequest { page: 1, per_page: LIST_MAX };
+    let (rows, _) = changes::list(&mut tx, &caller.scope(), filter, page).await?;
+    let mut conflicts = changes::conflicts_among(&mut tx, &rows).await?;
+    let views = rows.into_iter().map(|row| {
+        let rivals = conflicts.remove(&row.id).unwrap_or_default();
+        view(row, rivals)
+    });
+    Ok(Answer(views.collect::<Result<_, _>>()?))
+}
+
+async fn by_gateway(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(controller): At<ControllerId>,
+    Params(query): Params<ByGatewayQuery>,
+) -> Result<Answer<Vec<ChangeView>>, Error> {
+    if !GATEWAY_VENDORS.contains(&query.vendor.as_str()) {
+        return Err(Error::BadRequest {
+            kind: "unknown_vendor",
+            message: format!("vendor '{}' is not one of {}", query.vendor, GATEWAY_VENDORS.join(", ")),
+        });
+    }
+    let controller = controller_on_path(&app, &caller, controller, None, Some(&query.vendor)).await?;
+    let filter =
+        ChangeFilter { controller_id: Some(controller.id), status: query.status, ..ChangeFilter::default() };
+    listed(&app, &caller, &filter).await
+}
+
+/// The kind that a path's resource names, in this area.
+fn kind_of(description: &heddle_core::adapter::Description, area: &str, resource: &str) -> Result<String, Error> {
+    let mut kinds = description.kinds.iter().filter(|kind| kind.area == area);
+    kinds.find(|kind| kind.id == resource).map(|kind| kind.id.clone()).ok_or(Error::NotFound("resource"))
+}
+
+async fn live_list(
+    mounted: Mounted,
+    (State(app), caller, origin): Who,
+    At(path): At<OnController>,
+    Params(query): Params<LiveQuery>,
+) -> Result<Answer<ObjectPage>, Error> {
+    let limit = query.limit.unwrap_or(LIVE_LIMIT_DEFAULT);
+    if !(1..=LIVE_LIMIT_MAX).contains(&limit) {
+        return Err(Error::field("limit", format!("limit must be from 1 to {LIVE_LIMIT_MAX}")));
+    }
+    let controller =
+        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref()).await?;
+    let adapter = app.adapter(&controller.vendor)?;
+    let kind = kind_of(adapter.description(), &mounted.area, path.resource.as_deref().unwrap_or_default())?;
+    let call = call_for(&controller, &origin.request_id)?;
+    let mut page = adapter.list_objects(&call, &kind, None, query.cursor.as_deref(), limit).await?;
+    page.items.iter_mut().for_each(|object| heddle_core::redact::mask(&mut object.body));
+    Ok(Answer(page))
+}
+
+async fn live_get(
+    mounted: Mounted,
+    (State(app), caller, origin): Who,
+    At(path): At<OnController>,
+) -> Result<Answer<heddle_core::adapter::Object>, Error> {
+    let controller =
+        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref()).await?;
+    let adapter = app.adapter(&controller.vendor)?;
+    let kind = kind_of(adapter.description(), &mounted.area, path.resource.as_deref().unwrap_or_default())?;
+    let call = call_for(&controller, &origin.request_id)?;
+    let mut object = adapter.get_object(&call, &kind, None, path.key.as_deref().unwrap_or_default()).await?;
+    heddle_core::redact::mask(&mut object.body);
+    Ok(Answer(object))
+}
+
+async fn get_change(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<ChangeId>,
+) -> Result<Answer<ChangeView>, Error> {
+    let row = apply::find(&app, &caller, id).await?;
+    shown(&app, row).await.map(Answer)
+}
+
+async fn plan_again(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<ChangeId>,
+) -> Result<Answer<ChangeView>, Error> {
+    let row = apply::find(&app, &caller, id).await?;
+    let row = plan::plan_again(&app, &caller, &origin, row).await?;
+    shown(&app, row).await.map(Answer)
+}
+
+async fn apply_change(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<ChangeId>,
+    Json(body): Json<ApplyBody>,
+) -> Result<Answer<ChangeView>, Error> {
+    let request =
+        ApplyRequest { force: body.force, plan_hash: body.plan_hash, confirm_within_secs: body.confirm_within_secs };
+    let row = apply::apply(&app, &caller, &origin, id, request).await?;
+    shown(&app, row).await.map(Answer)
+}
+
+async fn confirm(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<ChangeId>,
+) -> Result<Answer<ChangeView>, Error> {
+    let row = apply::confirm(&app, &caller, &origin, id).await?;
+    shown(&app, row).await.map(Answer)
+}
+
+async fn verify(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<ChangeId>,
+) -> Result<Answer<Verified>, Error> {
+    let (row, mut standing) = apply::verify(&app, &caller, &origin, id).await?;
+    heddle_core::redact::mask(&mut standing);
+    Ok(Answer(Verified { change: shown(&app, row).await?, standing }))
+}
+
+async fn discard(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<ChangeId>,
+    Params(_): Params<DiscardQuery>,
+) -> Result<Answer<ChangeView>, Error> {
+    let row = apply::discard(&app, &caller, &origin, id).await?;
+    shown(&app, row).await.map(Answer)
+}
+
+async fn revert(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<ChangeId>,
+) -> Result<Response, Error> {
+    let row = apply::revert(&app, &caller, &origin, id).await?;
+    created(&app, row).await
+}

@@ -1,0 +1,108 @@
+//! A change as clients see it: secrets masked, conflicts named.
+
+use heddle_core::change::{
+    ApplyStep, Attempt, ChangeStatus, Danger, Operation, OutcomeState, Plan,
+};
+use heddle_core::redact::mask;
+use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, Timestamp, UserId};
+use heddle_store::changes::ChangeRow;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::http::error::Error;
+
+/// What is known of the device after the last attempt.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Outcome {
+    pub(super) state: OutcomeState,
+    pub(super) message: Option<String>,
+    pub(super) detail: Option<Value>,
+    /// Where an apply that is under way stands.
+    pub(super) step: ApplyStep,
+    /// Until then the change must be confirmed, else it is taken back.
+    pub(super) confirm_deadline: Option<Timestamp>,
+}
+
+/// A pending change.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ChangeView {
+    pub(super) id: ChangeId,
+    pub(super) organization_id: OrgId,
+    pub(super) site_id: SiteId,
+    pub(super) controller_id: ControllerId,
+    pub(super) vendor: String,
+    pub(super) area: String,
+    pub(super) feature: String,
+    pub(super) operation: Operation,
+    pub(super) payload: Value,
+    pub(super) notes: Option<String>,
+    pub(super) status: ChangeStatus,
+    pub(super) danger: Danger,
+    pub(super) created_at: Timestamp,
+    pub(super) staged_by: UserId,
+    pub(super) staged_at: Timestamp,
+    pub(super) applied_by: Option<UserId>,
+    pub(super) applied_at: Option<Timestamp>,
+    pub(super) expires_at: Timestamp,
+    pub(super) plan: Option<Plan>,
+    pub(super) plan_error: Option<Value>,
+    pub(super) outcome: Outcome,
+    pub(super) attempts: Vec<Attempt>,
+    /// Other pending changes of the same area on this controller.
+    pub(super) conflicts_with: Vec<ChangeId>,
+    /// The change that this one takes back.
+    pub(super) reverts: Option<ChangeId>,
+    /// The change that took this one back.
+    pub(super) reverted_by: Option<ChangeId>,
+}
+
+/// Masks what must not be seen and names the conflicts.
+pub(super) fn view(row: ChangeRow, conflicts_with: Vec<ChangeId>) -> Result<ChangeView, Error> {
+    let mut payload = row.payload;
+    mask(&mut payload);
+    let plan = row.plan.map(masked_plan).transpose()?;
+    let mut detail = row.outcome_detail;
+    if let Some(detail) = &mut detail {
+        mask(detail);
+    }
+    Ok(ChangeView {
+        id: row.id,
+        organization_id: row.org_id,
+        site_id: row.site_id,
+        controller_id: row.controller_id,
+        vendor: row.vendor,
+        area: row.area,
+        feature: row.feature,
+        operation: row.operation,
+        payload,
+        notes: row.notes,
+        status: row.status,
+        danger: row.danger,
+        created_at: row.staged_at,
+        staged_by: row.staged_by,
+        staged_at: row.staged_at,
+        applied_by: row.applied_by,
+        applied_at: row.applied_at,
+        expires_at: row.expires_at,
+        plan,
+        plan_error: row.plan_error,
+        outcome: Outcome {
+            state: row.outcome_state,
+            message: row.outcome_message.filter(|message| !message.is_empty()),
+            detail,
+            step: row.apply_step,
+            confirm_deadline: row.confirm_deadline.filter(|_| row.apply_step != ApplyStep::Idle),
+        },
+        attempts: row.attempts,
+        conflicts_with,
+        reverts: row.reverts,
+        reverted_by: row.reverted_by,
+    })
+}
+
+fn masked_plan(plan: Plan) -> Result<Plan, Error> {
+    let mut value = serde_json::to_value(plan).map_err(Error::internal)?;
+    mask(&mut value);
+    serde_json::from_value(value).map_err(Error::internal)
+}

@@ -1,0 +1,41 @@
+//! Background work: named, cancelled together, awaited at the end.
+//!
+//! The only place that spawns. A task that panics is logged and does not take
+//! the process with it.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
+
+#[derive(Debug, Clone, Default)]
+pub struct Tasks {
+    tracker: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Tasks {
+    /// Fires when the process is asked to stop. Loops wait on it beside their work.
+    pub fn stopping(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    /// Runs work to its end; a drain waits for it.
+    pub fn spawn<F>(&self, name: &'static str, work: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.tracker.spawn(work.instrument(tracing::info_span!("task", task.name = name)))
+    }
+
+    /// Asks every task to stop and waits; false when some did not in time.
+    pub async fn drain(&self, limit: Duration) -> bool {
+        self.stop.cancel();
+        self.tracker.close();
+        tokio::time::timeout(limit, self.tracker.wait()).await.is_ok()
+    }
+}

@@ -1,0 +1,76 @@
+//! What is wrong with a body, all of it at once.
+
+use crate::http::error::{Detail, Error};
+
+/// Most characters of a name.
+const NAME_CHARS_MAX: usize = 200;
+/// Most characters of a search text.
+const SEARCH_CHARS_MAX: usize = 200;
+
+/// Collects what does not hold.
+#[derive(Debug, Default)]
+pub(crate) struct Checks(Vec<Detail>);
+
+impl Checks {
+    pub(crate) fn require(&mut self, holds: bool, field: &str, message: &str) {
+        if !holds {
+            self.0.push(Detail::new(field, message, "value_error"));
+        }
+    }
+
+    pub(crate) fn add(&mut self, details: Vec<Detail>) {
+        self.0.extend(details);
+    }
+
+    /// Keeps the value, or notes what is wrong with it.
+    pub(crate) fn keep<T: Default>(&mut self, field: &str, value: Result<T, String>) -> T {
+        value.unwrap_or_else(|message| {
+            self.0.push(Detail::new(field, message, "value_error"));
+            T::default()
+        })
+    }
+
+    /// A name for people, without the space around it.
+    pub(crate) fn name(&mut self, field: &str, text: &str) -> String {
+        let name = text.trim();
+        let fits =
+            (1..=NAME_CHARS_MAX).contains(&name.chars().count()) && !name.chars().any(char::is_control);
+        self.require(fits, field, "must have 1 to 200 characters and no control characters");
+        name.to_owned()
+    }
+
+    pub(crate) fn done(self) -> Result<(), Error> {
+        if self.0.is_empty() { Ok(()) } else { Err(Error::Validation(self.0)) }
+    }
+}
+
+/// A search text; `None` when there is nothing to search for.
+pub(crate) fn search(text: Option<String>) -> Result<Option<String>, Error> {
+    if text.as_ref().is_some_and(|text| text.chars().count() > SEARCH_CHARS_MAX) {
+        return Err(Error::field("search", "search must not have more than 200 characters"));
+    }
+    Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_wrong_is_reported_together() {
+        let mut checks = Checks::default();
+        checks.name("name", " ");
+        checks.require(false, "url", "must be a URL");
+        assert_eq!(checks.name("title", " Head office "), "Head office");
+        let Err(Error::Validation(details)) = checks.done() else { panic!("two things are wrong") };
+        let fields: Vec<&str> = details.iter().map(|detail| detail.field.as_str()).collect();
+        assert_eq!(fields, ["name", "url"]);
+    }
+
+    #[test]
+    fn an_empty_search_is_none_and_a_long_one_is_refused() {
+        assert_eq!(search(Some("  ".to_owned())).unwrap(), None);
+        assert_eq!(search(Some(" a_b% ".to_owned())).unwrap().as_deref(), Some("a_b%"));
+        assert!(search(Some("x".repeat(201))).is_err());
+    }
+}

@@ -1,0 +1,152 @@
+//! How a controller is reached: its address, and how its certificate is judged.
+
+use heddle_core::tls::{TlsMode, TlsPolicy};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use url::Url;
+
+use super::super::checks::Checks;
+
+const URL_BYTES_MAX: usize = 2048;
+const CA_PEM_BYTES_MAX: usize = 65_536;
+/// Hex digits of a SHA-256.
+const FINGERPRINT_DIGITS: usize = 64;
+
+/// The address in its normal form, without a slash at the end.
+pub(super) fn parse_url(text: &str) -> Result<String, String> {
+    if text.len() > URL_BYTES_MAX {
+        return Err("must not exceed 2048 bytes".to_owned());
+    }
+    let refused = |why: &str| Err(format!("{why}: give an address such as 'https://192.0.2.1:8443'"));
+    let Ok(url) = Url::parse(text.trim()) else { return refused("is not a complete URL") };
+    if !matches!(url.scheme(), "http" | "https") {
+        return refused("must begin with http:// or https://");
+    }
+    if url.host_str().is_none_or(str::is_empty) {
+        return refused("must name a host");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return refused("must not hold a user name or password; they belong to the credential");
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return refused("must not have a query or a fragment");
+    }
+    Ok(url.as_str().trim_end_matches('/').to_owned())
+}
+
+/// The policy with its fingerprint in lower-case hex.
+pub(super) fn check_tls(mut policy: TlsPolicy, checks: &mut Checks) -> TlsPolicy {
+    match policy.mode {
+        TlsMode::Pin => {
+            let pinned = policy.fingerprint.as_deref().and_then(parse_fingerprint);
+            checks.require(
+                pinned.is_some(),
+                "tls.fingerprint",
+                "mode 'pin' needs the SHA-256 fingerprint of the certificate: 64 hex digits, colons are accepted",
+            );
+            policy.fingerprint = pinned;
+        }
+        TlsMode::Verify | TlsMode::Insecure => {
+            checks.require(policy.fingerprint.is_none(), "tls.fingerprint", "is only for mode 'pin'");
+        }
+    }
+    if let Some(pem) = &policy.ca_pem {
+        checks.require(policy.mode == TlsMode::Verify, "tls.ca_pem", "is only for mode 'verify'");
+        checks.require(
+            is_certificates(pem),
+            "tls.ca_pem",
+            "must hold one or more certificates in PEM, 64 KiB at most",
+        );
+    }
+    policy
+}
+
+fn parse_fingerprint(text: &str) -> Option<String> {
+    let digits: String = text.trim().chars().filter(|c| *c != ':').collect();
+    let fits = digits.len() == FINGERPRINT_DIGITS && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    fits.then(|| digits.to_ascii_lowercase())
+}
+
+fn is_certificates(pem: &str) -> bool {
+    if pem.len() > CA_PEM_BYTES_MAX {
+        return false;
+    }
+    let Ok(certificates) = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>()
+    else {
+        return false;
+    };
+    let mut roots = RootCertStore::empty();
+    !certificates.is_empty() && certificates.into_iter().all(|certificate| roots.add(certificate).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::error::Error;
+
+    #[track_caller]
+    fn check_url(text: &str, expected: Option<&str>) {
+        assert_eq!(parse_url(text).ok().as_deref(), expected, "{text}");
+    }
+
+    #[test]
+    fn an_address_is_http_or_https_with_a_host_and_nothing_secret() {
+        check_url("https://192.0.2.1", Some("https://192.0.2.1"));
+        check_url(" https://Router.Example:8443/ ", Some("https://router.example:8443"));
+        check_url("http://[2001:db8::1]:8080/base/", Some("http://[2001:db8::1]:8080/base"));
+        check_url("ftp://192.0.2.1", None);
+        check_url("file:///etc/passwd", None);
+        check_url("192.0.2.1", None);
+        check_url("/relative", None);
+        check_url("https://", None);
+        check_url("https://root:pw@192.0.2.1", None);
+        check_url("https://root@192.0.2.1", None);
+        check_url("https://192.0.2.1/?a=b", None);
+        check_url("https://192.0.2.1/#top", None);
+        check_url(&format!("https://192.0.2.1/{}", "x".repeat(2048)), None);
+    }
+
+    #[track_caller]
+    fn check_policy(
+        mode: TlsMode,
+        fingerprint: Option<&str>,
+        ca_pem: Option<&str>,
+        wrong: &[&str],
+    ) -> TlsPolicy {
+        let mut checks = Checks::default();
+        let given = TlsPolicy {
+            mode,
+            fingerprint: fingerprint.map(str::to_owned),
+            ca_pem: ca_pem.map(str::to_owned),
+        };
+        let policy = check_tls(given, &mut checks);
+        let fields: Vec<String> = match checks.done() {
+            Ok(()) => Vec::new(),
+            Err(Error::Validation(details)) => details.into_iter().map(|detail| detail.field).collect(),
+            Err(other) => panic!("{other}"),
+        };
+        assert_eq!(fields, wrong);
+        policy
+    }
+
+    #[test]
+    fn a_pin_needs_a_whole_fingerprint() {
+        let plain = "AB".repeat(32);
+        let colons = vec!["ab"; 32].join(":");
+        assert_eq!(check_policy(TlsMode::Pin, Some(&plain), None, &[]).fingerprint, Some("ab".repeat(32)));
+        assert_eq!(check_policy(TlsMode::Pin, Some(&colons), None, &[]).fingerprint, Some("ab".repeat(32)));
+        check_policy(TlsMode::Pin, None, None, &["tls.fingerprint"]);
+        check_policy(TlsMode::Pin, Some("abcd"), None, &["tls.fingerprint"]);
+        check_policy(TlsMode::Pin, Some(&"zz".repeat(32)), None, &["tls.fingerprint"]);
+    }
+
+    #[test]
+    fn what_a_mode_does_not_use_is_refused() {
+        check_policy(TlsMode::Verify, None, None, &[]);
+        check_policy(TlsMode::Insecure, None, None, &[]);
+        check_policy(TlsMode::Verify, Some(&"ab".repeat(32)), None, &["tls.fingerprint"]);
+        check_policy(TlsMode::Verify, None, Some("no certificate"), &["tls.ca_pem"]);
+        check_policy(TlsMode::Insecure, None, Some("no certificate"), &["tls.ca_pem", "tls.ca_pem"]);
+    }
+}

@@ -1,0 +1,344 @@
+//! Controllers: registered with an address, a credential and an adapter.
+
+mod endpoint;
+mod probe;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use heddle_core::adapter::DeviceStatus;
+use heddle_core::page::Page;
+use heddle_core::tls::TlsPolicy;
+use heddle_core::{ControllerId, CredentialId, OrgId, Permission, Role, SiteId};
+use heddle_store::controllers::{self, Controller, ControllerFilter, ControllerUpdate, NewController};
+use heddle_store::{Scope, Site, Tx, changes, credentials, sites};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use self::endpoint::{check_tls, parse_url};
+use self::probe::Tested;
+use super::checks::{Checks, search};
+use super::{created, given};
+use crate::app::SharedApp;
+use crate::auth::Caller;
+use crate::auth::trail::{self, Deed};
+use crate::http::access::Access;
+use crate::http::error::Error;
+use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::routes::{Routes, doc};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewController")]
+struct NewBody {
+    name: String,
+    site_id: SiteId,
+    /// Id of an installed adapter.
+    vendor: String,
+    /// `http://` or `https://`, a host, and perhaps a port and a path.
+    url: String,
+    credential_id: CredentialId,
+    #[serde(default)]
+    tls: TlsPolicy,
+    /// What the adapter's own schema allows.
+    #[serde(default)]
+    settings: Map<String, Value>,
+    /// From 10 to 86400; the service's default when absent.
+    sync_interval_secs: Option<u32>,
+}
+
+/// What to change; absent keeps. `tls` and `settings` are replaced as a whole.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ControllerUpdate")]
+struct UpdateBody {
+    #[serde(default, deserialize_with = "given")]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    site_id: Option<SiteId>,
+    #[serde(default, deserialize_with = "given")]
+    url: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    credential_id: Option<CredentialId>,
+    #[serde(default, deserialize_with = "given")]
+    tls: Option<TlsPolicy>,
+    #[serde(default, deserialize_with = "given")]
+    settings: Option<Map<String, Value>>,
+    /// From 10 to 86400.
+    #[serde(default, deserialize_with = "given")]
+    sync_interval_secs: Option<u32>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    page: Option<u32>,
+    per_page: Option<u32>,
+    site_id: Option<SiteId>,
+    vendor: Option<String>,
+    status: Option<DeviceStatus>,
+    /// Part of the name or the address.
+    search: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Scheduled {
+    scheduled: bool,
+}
+
+pub(super) fn routes() -> Routes {
+    let one = "/controllers/{controller_id}";
+    let read = Access::Permission(Permission::ControllerRead);
+    let write = Access::Role(Role::OrgAdmin);
+    Routes::default()
+        .get(
+            "/controllers",
+            read,
+            list,
+            doc("Controllers").query::<ListQuery>().answers::<Page<Controller>>(200),
+        )
+        .post(
+            "/controllers",
+            write,
+            create,
+            doc("Register a controller").body::<NewBody>().answers::<Controller>(201),
+        )
+        .get(one, read, get, doc("One controller").answers::<Controller>(200))
+        .patch(one, write, update, doc("Change a controller").body::<UpdateBody>().answers::<Controller>(200))
+        .delete(one, write, remove, doc("Remove a controller and its devices").empty(204))
+        .post(
+            &format!("{one}/restore"),
+            write,
+            restore,
+            doc("Bring a removed controller back").answers::<Controller>(200),
+        )
+        .post(
+            &format!("{one}/test"),
+            write,
+            test,
+            doc("Ask the controller whether it answers").answers::<Tested>(200),
+        )
+        .post(
+            &format!("{one}/sync"),
+            write,
+            sync,
+            doc("Read the controller as soon as possible").answers::<Scheduled>(202),
+        )
+}
+
+async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<ListQuery>,
+) -> Result<Answer<Page<Controller>>, Error> {
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let filter = ControllerFilter {
+        site_id: query.site_id,
+        vendor: query.vendor,
+        status: query.status,
+        search: search(query.search)?,
+    };
+    let mut tx = app.db.read().await?;
+    let (items, total) = controllers::list(&mut tx, &caller.scope(), &filter, page).await?;
+    Ok(Answer(page.of(items, total)))
+}
+
+async fn get(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<ControllerId>,
+) -> Result<Answer<Controller>, Error> {
+    let mut tx = app.db.read().await?;
+    found(&mut tx, &caller, id).await.map(Answer)
+}
+
+async fn found(tx: &mut Tx, caller: &Caller, id: ControllerId) -> Result<Controller, Error> {
+    controllers::find(tx, &caller.scope(), id).await?.ok_or(Error::NotFound("controller"))
+}
+
+async fn create(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    Json(body): Json<NewBody>,
+) -> Result<Response, Error> {
+    let mut checks = Checks::default();
+    let name = checks.name("name", &body.name);
+    let url = checks.keep("url", parse_url(&body.url));
+    let tls = check_tls(body.tls, &mut checks);
+    let interval = body.sync_interval_secs.unwrap_or(app.config.sync_interval_secs);
+    check_interval(body.sync_interval_secs, &mut checks);
+    checks.done()?;
+    app.adapter(&body.vendor)?;
+    let now = app.clock.now();
+    let mut tx = app.db.write().await?;
+    let site = site_for(&mut tx, &caller, body.site_id).await?;
+    check_credential(&mut tx, site.org_id, body.credential_id).await?;
+    let new = NewController {
+        id: app.clock.new_id(),
+        org_id: site.org_id,
+        site_id: site.id,
+        credential_id: body.credential_id,
+        name,
+        vendor: body.vendor,
+        url,
+        tls,
+        settings: Value::Object(body.settings),
+        sync_interval_secs: i64::from(interval),
+        next_sync_at: Some(now),
+        now,
+    };
+    let controller = controllers::insert(&mut tx, &new).await?;
+    let detail = json!({
+        "name": controller.name, "vendor": controller.vendor, "url": controller.url,
+        "site_id": controller.site_id, "credential_id": controller.credential_id, "tls_mode": controller.tls.mode,
+    });
+    trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.created", detail)).await?;
+    tx.commit().await?;
+    app.sync_wake.notify_one();
+    created(&format!("/controllers/{}", controller.id), controller)
+}
+
+async fn update(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<ControllerId>,
+    Json(body): Json<UpdateBody>,
+) -> Result<Answer<Controller>, Error> {
+    let mut tx = app.db.write().await?;
+    let current = found(&mut tx, &caller, id).await?;
+    let mut checks = Checks::default();
+    check_interval(body.sync_interval_secs, &mut checks);
+    let change = ControllerUpdate {
+        name: body.name.as_deref().map(|name| checks.name("name", name)),
+        url: body.url.as_deref().map(|url| checks.keep("url", parse_url(url))),
+        site_id: body.site_id,
+        credential_id: body.credential_id,
+        tls: body.tls.map(|tls| check_tls(tls, &mut checks)),
+        settings: body.settings.map(Value::Object),
+        sync_interval_secs: body.sync_interval_secs.map(i64::from),
+    };
+    checks.done()?;
+    refuse_under_way(&mut tx, id).await?;
+    if let Some(site) = change.site_id {
+        let site = site_for(&mut tx, &caller, site).await?;
+        if site.org_id != current.org_id {
+            return Err(Error::field("site_id", "site not found in the controller's organization"));
+        }
+    }
+    if let Some(credential) = change.credential_id {
+        check_credential(&mut tx, current.org_id, credential).await?;
+    }
+    let updated = controllers::update(&mut tx, &caller.scope(), id, &change, app.clock.now()).await?;
+    let controller = updated.ok_or(Error::NotFound("controller"))?;
+    let detail = json!({
+        "name": change.name, "url": change.url, "site_id": change.site_id, "credential_id": change.credential_id,
+        "tls_mode": change.tls.map(|tls| tls.mode), "settings": change.settings,
+        "sync_interval_secs": change.sync_interval_secs,
+    });
+    trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.updated", detail)).await?;
+    tx.commit().await?;
+    Ok(Answer(controller))
+}
+
+fn check_interval(secs: Option<u32>, checks: &mut Checks) {
+    let fits = secs.is_none_or(|secs| (10..=86_400).contains(&secs));
+    checks.require(fits, "sync_interval_secs", "must be from 10 to 86400");
+}
+
+/// The site that a body names, when the caller may see it.
+async fn site_for(tx: &mut Tx, caller: &Caller, id: SiteId) -> Result<Site, Error> {
+    sites::find(tx, &caller.scope(), id).await?.ok_or_else(|| Error::field("site_id", "site not found"))
+}
+
+async fn check_credential(tx: &mut Tx, org: OrgId, id: CredentialId) -> Result<(), Error> {
+    match credentials::find(tx, &Scope::organization(org), id).await? {
+        Some(_) => Ok(()),
+        None => Err(Error::field("credential_id", "credential not found")),
+    }
+}
+
+/// While a change is being applied, the controller stays what the change was approved for.
+async fn refuse_under_way(tx: &mut Tx, id: ControllerId) -> Result<(), Error> {
+    let under_way = changes::under_way(tx).await?;
+    if under_way.iter().any(|change| change.controller_id == id) {
+        return Err(Error::conflict(
+            "a change is being applied at this controller: try again when it has ended",
+        ));
+    }
+    Ok(())
+}
+
+async fn remove(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<ControllerId>,
+) -> Result<StatusCode, Error> {
+    let mut tx = app.db.write().await?;
+    let controller = found(&mut tx, &caller, id).await?;
+    refuse_under_way(&mut tx, id).await?;
+    controllers::remove(&mut tx, &caller.scope(), id, app.clock.now()).await?;
+    let detail = json!({ "name": controller.name, "vendor": controller.vendor, "url": controller.url });
+    trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.removed", detail)).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn restore(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<ControllerId>,
+) -> Result<Answer<Controller>, Error> {
+    let mut tx = app.db.write().await?;
+    let restored = controllers::restore(&mut tx, &caller.scope(), id, app.clock.now()).await?;
+    let controller = restored.ok_or(Error::NotFound("controller"))?;
+    let scope = Scope::organization(controller.org_id);
+    if sites::find(&mut tx, &scope, controller.site_id).await?.is_none() {
+        return Err(Error::conflict("site of the controller was removed: restore it first"));
+    }
+    if credentials::find(&mut tx, &scope, controller.credential_id).await?.is_none() {
+        return Err(Error::conflict("credential of the controller was removed: restore it first"));
+    }
+    trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.restored", json!({})))
+        .await?;
+    tx.commit().await?;
+    Ok(Answer(controller))
+}
+
+async fn test(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<ControllerId>,
+) -> Result<Answer<Tested>, Error> {
+    probe::test(&app, &caller, &origin, id).await.map(Answer)
+}
+
+async fn sync(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<ControllerId>,
+) -> Result<(StatusCode, Answer<Scheduled>), Error> {
+    let mut tx = app.db.write().await?;
+    if !controllers::schedule_now(&mut tx, &caller.scope(), id, app.clock.now()).await? {
+        return Err(Error::NotFound("controller"));
+    }
+    tx.commit().await?;
+    app.sync_wake.notify_one();
+    Ok((StatusCode::ACCEPTED, Answer(Scheduled { scheduled: true })))
+}
+
+fn deed<'a>(caller: &'a Caller, controller: &Controller, action: &'static str, detail: Value) -> Deed<'a> {
+    Deed {
+        org: controller.org_id,
+        actor: caller.actor(),
+        action,
+        target: ("controller", controller.id.0),
+        detail,
+    }
+}

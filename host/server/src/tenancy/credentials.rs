@@ -1,0 +1,290 @@
+//! Credentials of controllers: sealed when they come in, and never given out again.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use heddle_core::page::Page;
+use heddle_core::secret::Secret;
+use heddle_core::{CredentialId, OrgId, Permission, Role};
+use heddle_store::credentials::{self, Credential, CredentialUpdate, NewCredential, SealedSecret};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use super::checks::{Checks, search};
+use super::{created, given, nullable, organization_scope, owner};
+use crate::adapters::credential_context;
+use crate::app::{App, SharedApp};
+use crate::auth::Caller;
+use crate::auth::trail::{self, Deed};
+use crate::http::access::Access;
+use crate::http::error::Error;
+use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::routes::{Routes, doc};
+
+/// Most bytes of one secret.
+const SECRET_BYTES_MAX: usize = 16_384;
+/// Names that manifests and components know the fields by.
+const USERNAME: &str = "username";
+const PASSWORD: &str = "password";
+const API_KEY: &str = "api-key";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewCredential")]
+struct NewBody {
+    name: String,
+    username: Option<String>,
+    password: Option<Secret>,
+    api_key: Option<Secret>,
+    /// Another organization than the own one; for `super_admin`.
+    organization_id: Option<OrgId>,
+}
+
+/// What to change; absent keeps, `null` clears.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "CredentialUpdate")]
+struct UpdateBody {
+    #[serde(default, deserialize_with = "given")]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "nullable")]
+    username: Option<Option<String>>,
+    #[serde(default, deserialize_with = "nullable")]
+    password: Option<Option<Secret>>,
+    #[serde(default, deserialize_with = "nullable")]
+    api_key: Option<Option<Secret>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    page: Option<u32>,
+    per_page: Option<u32>,
+    /// Part of the name or the user name.
+    search: Option<String>,
+}
+
+/// A credential's secret fields, in the clear.
+#[derive(Default)]
+struct Fields {
+    username: Option<String>,
+    password: Option<Secret>,
+    api_key: Option<Secret>,
+}
+
+pub(super) fn routes() -> Routes {
+    let one = "/credentials/{credential_id}";
+    let read = Access::Permission(Permission::SettingsRead);
+    let write = Access::Permission(Permission::SettingsWrite);
+    Routes::default()
+        .get(
+            "/credentials",
+            read,
+            list,
+            doc("Credentials, without their secrets").query::<ListQuery>().answers::<Page<Credential>>(200),
+        )
+        .post(
+            "/credentials",
+            write,
+            create,
+            doc("Store a credential").body::<NewBody>().answers::<Credential>(201),
+        )
+        .get(one, read, get, doc("One credential, without its secrets").answers::<Credential>(200))
+        .patch(one, write, update, doc("Change a credential").body::<UpdateBody>().answers::<Credential>(200))
+        .delete(one, write, remove, doc("Remove a credential that no controller uses").empty(204))
+        .post(
+            &format!("{one}/restore"),
+            Access::Role(Role::OrgAdmin),
+            restore,
+            doc("Bring a removed credential back").answers::<Credential>(200),
+        )
+}
+
+impl Fields {
+    fn check(&self, checks: &mut Checks) {
+        let given = self.username.is_some() || self.password.is_some() || self.api_key.is_some();
+        checks.require(given, "password", "give a username, a password or an api_key");
+        let fits = |text: &str| text.len() <= SECRET_BYTES_MAX;
+        checks.require(self.username.as_deref().is_none_or(fits), "username", "must not exceed 16384 bytes");
+        let fits = |secret: &Secret| secret.expose().len() <= SECRET_BYTES_MAX;
+        checks.require(self.password.as_ref().is_none_or(fits), "password", "must not exceed 16384 bytes");
+        checks.require(self.api_key.as_ref().is_none_or(fits), "api_key", "must not exceed 16384 bytes");
+    }
+
+    /// Sealed for the credential with this id, and openable only there.
+    fn seal(&self, app: &App, id: CredentialId) -> Result<SealedSecret, Error> {
+        let fields = [
+            (USERNAME, self.username.as_deref()),
+            (PASSWORD, self.password.as_ref().map(Secret::expose)),
+            (API_KEY, self.api_key.as_ref().map(Secret::expose)),
+        ];
+        let present: Vec<(&str, &str)> =
+            fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        let plain = Zeroizing::new(serde_json::to_vec(&present).map_err(Error::internal)?);
+        Ok(SealedSecret {
+            username: self.username.clone(),
+            has_password: self.password.is_some(),
+            has_api_key: self.api_key.is_some(),
+            key_id: app.keys.key_id(),
+            secret: app.keys.seal(&credential_context(id), &plain),
+        })
+    }
+
+    fn open(app: &App, id: CredentialId, sealed: &[u8]) -> Result<Self, Error> {
+        let plain = app.keys.open_sealed(&credential_context(id), sealed).map_err(Error::internal)?;
+        let present: Vec<(String, Secret)> = serde_json::from_slice(&plain).map_err(Error::internal)?;
+        let mut fields = Self::default();
+        for (name, value) in present {
+            match name.as_str() {
+                USERNAME => fields.username = Some(value.expose().to_owned()),
+                PASSWORD => fields.password = Some(value),
+                API_KEY => fields.api_key = Some(value),
+                _ => {}
+            }
+        }
+        Ok(fields)
+    }
+}
+
+async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<ListQuery>,
+) -> Result<Answer<Page<Credential>>, Error> {
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let search = search(query.search)?;
+    let mut tx = app.db.read().await?;
+    let (items, total) =
+        credentials::list(&mut tx, &organization_scope(&caller), search.as_deref(), page).await?;
+    Ok(Answer(page.of(items, total)))
+}
+
+async fn get(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<CredentialId>,
+) -> Result<Answer<Credential>, Error> {
+    let mut tx = app.db.read().await?;
+    let found = credentials::find(&mut tx, &organization_scope(&caller), id).await?;
+    found.map(Answer).ok_or(Error::NotFound("credential"))
+}
+
+async fn create(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    Json(body): Json<NewBody>,
+) -> Result<Response, Error> {
+    let mut checks = Checks::default();
+    let name = checks.name("name", &body.name);
+    let fields = Fields { username: body.username, password: body.password, api_key: body.api_key };
+    fields.check(&mut checks);
+    checks.done()?;
+    let id: CredentialId = app.clock.new_id();
+    let sealed = fields.seal(&app, id)?;
+    let mut tx = app.db.write().await?;
+    let org_id = owner(&mut tx, &caller, body.organization_id).await?;
+    let new = NewCredential { id, org_id, name, sealed, now: app.clock.now() };
+    let credential = credentials::insert(&mut tx, &new).await?;
+    let detail = json!({ "name": credential.name });
+    trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.created", detail)).await?;
+    tx.commit().await?;
+    created(&format!("/credentials/{id}"), credential)
+}
+
+async fn update(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<CredentialId>,
+    Json(body): Json<UpdateBody>,
+) -> Result<Answer<Credential>, Error> {
+    let scope = organization_scope(&caller);
+    let mut checks = Checks::default();
+    let name = body.name.as_deref().map(|name| checks.name("name", name));
+    let changed = changed_fields(&body);
+    let mut tx = app.db.write().await?;
+    let current = credentials::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("credential"))?;
+    let stored = credentials::find_sealed(&mut tx, current.org_id, id).await?;
+    let stored = stored.ok_or(Error::NotFound("credential"))?;
+    let seals_again = body.username.is_some() || body.password.is_some() || body.api_key.is_some();
+    let sealed = if seals_again {
+        let mut fields = Fields::open(&app, id, &stored.secret)?;
+        fields.username = body.username.unwrap_or(fields.username);
+        fields.password = body.password.unwrap_or(fields.password);
+        fields.api_key = body.api_key.unwrap_or(fields.api_key);
+        fields.check(&mut checks);
+        Some(fields.seal(&app, id)?)
+    } else {
+        None
+    };
+    checks.done()?;
+    let change = CredentialUpdate { name, sealed };
+    let updated = credentials::update(&mut tx, &scope, id, &change, app.clock.now()).await?;
+    let credential = updated.ok_or(Error::NotFound("credential"))?;
+    let detail = json!({ "changed": changed, "version": credential.version });
+    trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.updated", detail)).await?;
+    tx.commit().await?;
+    Ok(Answer(credential))
+}
+
+/// Names of what a body changes, for the audit log.
+fn changed_fields(body: &UpdateBody) -> Vec<&'static str> {
+    let fields = [
+        ("name", body.name.is_some()),
+        ("username", body.username.is_some()),
+        ("password", body.password.is_some()),
+        ("api_key", body.api_key.is_some()),
+    ];
+    fields.into_iter().filter_map(|(name, is_changed)| is_changed.then_some(name)).collect()
+}
+
+async fn remove(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<CredentialId>,
+) -> Result<StatusCode, Error> {
+    let scope = organization_scope(&caller);
+    let mut tx = app.db.write().await?;
+    let credential = credentials::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("credential"))?;
+    let users = credentials::used_by(&mut tx, id).await?;
+    if users > 0 {
+        return Err(Error::conflict(format!(
+            "credential is used by controllers ({users}): give them another first"
+        )));
+    }
+    credentials::remove(&mut tx, &scope, id, app.clock.now()).await?;
+    let detail = json!({ "name": credential.name });
+    trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.removed", detail)).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn restore(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<CredentialId>,
+) -> Result<Answer<Credential>, Error> {
+    let mut tx = app.db.write().await?;
+    let restored = credentials::restore(&mut tx, &organization_scope(&caller), id, app.clock.now()).await?;
+    let credential = restored.ok_or(Error::NotFound("credential"))?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.restored", json!({})))
+        .await?;
+    tx.commit().await?;
+    Ok(Answer(credential))
+}
+
+fn deed<'a>(caller: &'a Caller, credential: &Credential, action: &'static str, detail: Value) -> Deed<'a> {
+    Deed {
+        org: credential.org_id,
+        actor: caller.actor(),
+        action,
+        target: ("credential", credential.id.0),
+        detail,
+    }
+}

@@ -1,0 +1,294 @@
+//! Organizations and their settings.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use heddle_core::page::Page;
+use heddle_core::{OrgId, Role};
+use heddle_store::organizations::{self, NewOrganization, Organization, OrganizationUpdate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::checks::{Checks, search};
+use super::{created, given, nullable, slug};
+use crate::app::SharedApp;
+use crate::auth::Caller;
+use crate::auth::trail::{self, Deed};
+use crate::http::access::Access;
+use crate::http::error::Error;
+use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::routes::{Routes, doc};
+
+/// Index that keeps slugs apart.
+pub(crate) const SLUG_INDEX: &str = "organization_slug";
+
+/// How an organization works.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Settings {
+    /// Who staged a change may not apply it.
+    require_second_person: bool,
+    /// Hours until a pending change expires; the service's default when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change_ttl_hours: Option<u32>,
+}
+
+/// What to change of the settings; absent keeps.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "OrganizationSettings")]
+struct SettingsBody {
+    /// Who staged a change may not apply it.
+    #[serde(default, deserialize_with = "given")]
+    require_second_person: Option<bool>,
+    /// From 1 to 8760; `null` brings the service's default back.
+    #[serde(default, deserialize_with = "nullable")]
+    change_ttl_hours: Option<Option<u32>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewOrganization")]
+struct NewBody {
+    name: String,
+    /// Made of the name when absent.
+    slug: Option<String>,
+    #[serde(default)]
+    settings: SettingsBody,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "OrganizationUpdate")]
+struct UpdateBody {
+    #[serde(default, deserialize_with = "given")]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    slug: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    settings: Option<SettingsBody>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    page: Option<u32>,
+    per_page: Option<u32>,
+    /// Part of the name or the slug.
+    search: Option<String>,
+}
+
+pub(super) fn routes() -> Routes {
+    let one = "/organizations/{organization_id}";
+    let admin = Access::Role(Role::OrgAdmin);
+    let service = Access::Role(Role::SuperAdmin);
+    Routes::default()
+        .get(
+            "/organizations",
+            admin,
+            list,
+            doc("Organizations that the caller may see")
+                .query::<ListQuery>()
+                .answers::<Page<Organization>>(200),
+        )
+        .post(
+            "/organizations",
+            service,
+            create,
+            doc("Create an organization").body::<NewBody>().answers::<Organization>(201),
+        )
+        .get(one, admin, get, doc("One organization").answers::<Organization>(200))
+        .patch(
+            one,
+            admin,
+            update,
+            doc("Change an organization").body::<UpdateBody>().answers::<Organization>(200),
+        )
+        .delete(one, service, remove, doc("Remove an organization other than the own one").empty(204))
+        .post(
+            &format!("{one}/restore"),
+            service,
+            restore,
+            doc("Bring a removed organization back").answers::<Organization>(200),
+        )
+}
+
+impl Settings {
+    /// The settings with what the body says.
+    fn with(mut self, body: &SettingsBody, checks: &mut Checks) -> Self {
+        if let Some(required) = body.require_second_person {
+            self.require_second_person = required;
+        }
+        if let Some(hours) = body.change_ttl_hours {
+            let fits = hours.is_none_or(|hours| (1..=8760).contains(&hours));
+            checks.require(fits, "settings.change_ttl_hours", "must be from 1 to 8760");
+            self.change_ttl_hours = hours;
+        }
+        self
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        json!(self)
+    }
+}
+
+async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<ListQuery>,
+) -> Result<Answer<Page<Organization>>, Error> {
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let search = search(query.search)?;
+    let mut tx = app.db.read().await?;
+    let (items, total) = organizations::list(&mut tx, &caller.scope(), search.as_deref(), page).await?;
+    Ok(Answer(page.of(items, total)))
+}
+
+async fn get(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<OrgId>,
+) -> Result<Answer<Organization>, Error> {
+    let mut tx = app.db.read().await?;
+    let found = organizations::find(&mut tx, &caller.scope(), id).await?;
+    found.map(Answer).ok_or(Error::NotFound("organization"))
+}
+
+async fn create(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    Json(body): Json<NewBody>,
+) -> Result<Response, Error> {
+    let mut checks = Checks::default();
+    let name = checks.name("name", &body.name);
+    let slug = checks.keep("slug", slug::given_or_derived(body.slug.as_deref(), &name));
+    let settings = Settings::default().with(&body.settings, &mut checks).to_json();
+    checks.done()?;
+    let new = NewOrganization { id: app.clock.new_id(), name, slug, settings, now: app.clock.now() };
+    let mut tx = app.db.write().await?;
+    let organization = organizations::insert(&mut tx, &new)
+        .await
+        .map_err(|error| slug::taken(error, SLUG_INDEX, &new.slug))?;
+    let detail = json!({ "name": organization.name, "slug": organization.slug });
+    trail::record(&mut tx, &app, &origin, deed(&caller, organization.id, "organization.created", detail))
+        .await?;
+    tx.commit().await?;
+    created(&format!("/organizations/{}", organization.id), organization)
+}
+
+async fn update(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<OrgId>,
+    Json(body): Json<UpdateBody>,
+) -> Result<Answer<Organization>, Error> {
+    let mut tx = app.db.write().await?;
+    let current =
+        organizations::find(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("organization"))?;
+    let mut checks = Checks::default();
+    let name = body.name.as_deref().map(|name| checks.name("name", name));
+    if let Some(slug) = &body.slug {
+        checks.keep("slug", slug::check(slug));
+    }
+    let settings = match &body.settings {
+        Some(given) => {
+            let stored: Settings = serde_json::from_value(current.settings).map_err(Error::internal)?;
+            Some(stored.with(given, &mut checks).to_json())
+        }
+        None => None,
+    };
+    checks.done()?;
+    let change = OrganizationUpdate { name, slug: body.slug, settings };
+    let detail = json!({ "name": change.name, "slug": change.slug, "settings": change.settings });
+    let updated = organizations::update(&mut tx, &caller.scope(), id, &change, app.clock.now())
+        .await
+        .map_err(|error| slug::taken(error, SLUG_INDEX, change.slug.as_deref().unwrap_or_default()))?;
+    let organization = updated.ok_or(Error::NotFound("organization"))?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, id, "organization.updated", detail)).await?;
+    tx.commit().await?;
+    Ok(Answer(organization))
+}
+
+async fn remove(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<OrgId>,
+) -> Result<StatusCode, Error> {
+    if id == caller.org_id {
+        return Err(Error::conflict("own organization cannot be removed: nobody could log in to restore it"));
+    }
+    let mut tx = app.db.write().await?;
+    if !organizations::remove(&mut tx, &caller.scope(), id, app.clock.now()).await? {
+        return Err(Error::NotFound("organization"));
+    }
+    trail::record(&mut tx, &app, &origin, deed(&caller, id, "organization.removed", json!({}))).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn restore(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<OrgId>,
+) -> Result<Answer<Organization>, Error> {
+    let mut tx = app.db.write().await?;
+    let restored = organizations::restore(&mut tx, &caller.scope(), id, app.clock.now()).await;
+    let organization = restored.map_err(restore_conflict)?.ok_or(Error::NotFound("organization"))?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, id, "organization.restored", json!({}))).await?;
+    tx.commit().await?;
+    Ok(Answer(organization))
+}
+
+fn restore_conflict(error: heddle_store::Error) -> Error {
+    if error.is_unique(SLUG_INDEX) {
+        Error::conflict(
+            "slug of the removed organization was taken by another one; change that one's slug first",
+        )
+    } else {
+        error.into()
+    }
+}
+
+fn deed<'a>(caller: &'a Caller, id: OrgId, action: &'static str, detail: Value) -> Deed<'a> {
+    Deed { org: id, actor: caller.actor(), action, target: ("organization", id.0), detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(stored: Value, body: Value, expected: Option<Value>) {
+        let stored: Settings = serde_json::from_value(stored).unwrap();
+        let body: SettingsBody = serde_json::from_value(body).unwrap();
+        let mut checks = Checks::default();
+        let settings = stored.with(&body, &mut checks).to_json();
+        assert_eq!(checks.done().ok().map(|()| settings), expected);
+    }
+
+    #[test]
+    fn settings_keep_what_is_absent_and_null_clears() {
+        let stored = json!({"require_second_person": true, "change_ttl_hours": 24});
+        check(stored.clone(), json!({}), Some(stored.clone()));
+        check(
+            stored.clone(),
+            json!({"require_second_person": false}),
+            Some(json!({"require_second_person": false, "change_ttl_hours": 24})),
+        );
+        check(stored, json!({"change_ttl_hours": null}), Some(json!({"require_second_person": true})));
+        check(json!({}), json!({"change_ttl_hours": 0}), None);
+        check(json!({}), json!({"change_ttl_hours": 8761}), None);
+    }
+
+    #[test]
+    fn an_unknown_setting_is_refused() {
+        assert!(serde_json::from_value::<SettingsBody>(json!({"second_person": true})).is_err());
+        assert!(serde_json::from_value::<SettingsBody>(json!({"require_second_person": null})).is_err());
+    }
+}

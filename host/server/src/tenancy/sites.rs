@@ -1,0 +1,225 @@
+//! Sites of an organization.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use heddle_core::page::Page;
+use heddle_core::{OrgId, Permission, Role, SiteId};
+use heddle_store::SiteScope;
+use heddle_store::sites::{self, NewSite, Site, SiteUpdate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::checks::{Checks, search};
+use super::{created, given, owner, slug};
+use crate::app::SharedApp;
+use crate::auth::Caller;
+use crate::auth::trail::{self, Deed};
+use crate::http::access::Access;
+use crate::http::error::Error;
+use crate::http::extract::{At, Json, Origin, Params, page_request};
+use crate::http::routes::{Routes, doc};
+
+/// Index that keeps slugs of one organization apart.
+pub(crate) const SLUG_INDEX: &str = "site_slug";
+/// Most rows of a page.
+const PER_PAGE_MAX: u32 = 100;
+
+/// How a site works.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "SiteSettings")]
+pub(crate) struct Settings {
+    /// Discovered devices are adopted without asking.
+    auto_adopt: bool,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewSite")]
+struct NewBody {
+    name: String,
+    /// Made of the name when absent. Unique within the organization.
+    slug: Option<String>,
+    #[serde(default)]
+    settings: Settings,
+    /// Another organization than the own one; for `super_admin`.
+    organization_id: Option<OrgId>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "SiteUpdate")]
+struct UpdateBody {
+    #[serde(default, deserialize_with = "given")]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    slug: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    settings: Option<Settings>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    page: Option<u32>,
+    /// From 1 to 100; 50 when absent.
+    per_page: Option<u32>,
+    /// Part of the name or the slug.
+    search: Option<String>,
+}
+
+pub(super) fn routes() -> Routes {
+    let one = "/sites/{site_id}";
+    let write = Access::Permission(Permission::SiteWrite);
+    Routes::default()
+        .get(
+            "/sites",
+            Access::Authenticated,
+            list,
+            doc("Sites with their device counts").query::<ListQuery>().answers::<Page<Site>>(200),
+        )
+        .post("/sites", write, create, doc("Create a site").body::<NewBody>().answers::<Site>(201))
+        .get(one, Access::Authenticated, get, doc("One site").answers::<Site>(200))
+        .patch(one, write, update, doc("Change a site").body::<UpdateBody>().answers::<Site>(200))
+        .delete(one, write, remove, doc("Remove a site without controllers").empty(204))
+        .post(
+            &format!("{one}/restore"),
+            Access::Role(Role::OrgAdmin),
+            restore,
+            doc("Bring a removed site back").answers::<Site>(200),
+        )
+}
+
+impl Settings {
+    pub(crate) fn to_json(&self) -> Value {
+        json!(self)
+    }
+}
+
+async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<ListQuery>,
+) -> Result<Answer<Page<Site>>, Error> {
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let search = search(query.search)?;
+    let mut tx = app.db.read().await?;
+    let (items, total) = sites::list(&mut tx, &caller.scope(), search.as_deref(), page).await?;
+    Ok(Answer(page.of(items, total)))
+}
+
+async fn get(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<SiteId>,
+) -> Result<Answer<Site>, Error> {
+    let mut tx = app.db.read().await?;
+    sites::find(&mut tx, &caller.scope(), id).await?.map(Answer).ok_or(Error::NotFound("site"))
+}
+
+async fn create(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    Json(body): Json<NewBody>,
+) -> Result<Response, Error> {
+    if caller.sites != SiteScope::All {
+        let message = "creating a site needs access to all sites of the organization";
+        return Err(Error::Refused { kind: "permission_denied", message: message.to_owned() });
+    }
+    let mut checks = Checks::default();
+    let name = checks.name("name", &body.name);
+    let slug = checks.keep("slug", slug::given_or_derived(body.slug.as_deref(), &name));
+    checks.done()?;
+    let mut tx = app.db.write().await?;
+    let new = NewSite {
+        id: app.clock.new_id(),
+        org_id: owner(&mut tx, &caller, body.organization_id).await?,
+        name,
+        slug,
+        settings: body.settings.to_json(),
+        now: app.clock.now(),
+    };
+    let site =
+        sites::insert(&mut tx, &new).await.map_err(|error| slug::taken(error, SLUG_INDEX, &new.slug))?;
+    let detail = json!({ "name": site.name, "slug": site.slug });
+    trail::record(&mut tx, &app, &origin, deed(&caller, &site, "site.created", detail)).await?;
+    tx.commit().await?;
+    created(&format!("/sites/{}", site.id), site)
+}
+
+async fn update(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<SiteId>,
+    Json(body): Json<UpdateBody>,
+) -> Result<Answer<Site>, Error> {
+    let mut checks = Checks::default();
+    let name = body.name.as_deref().map(|name| checks.name("name", name));
+    if let Some(slug) = &body.slug {
+        checks.keep("slug", slug::check(slug));
+    }
+    checks.done()?;
+    let settings = body.settings.as_ref().map(Settings::to_json);
+    let change = SiteUpdate { name, slug: body.slug, settings };
+    let mut tx = app.db.write().await?;
+    let updated = sites::update(&mut tx, &caller.scope(), id, &change, app.clock.now())
+        .await
+        .map_err(|error| slug::taken(error, SLUG_INDEX, change.slug.as_deref().unwrap_or_default()))?;
+    let site = updated.ok_or(Error::NotFound("site"))?;
+    let detail = json!({ "name": change.name, "slug": change.slug, "settings": change.settings });
+    trail::record(&mut tx, &app, &origin, deed(&caller, &site, "site.updated", detail)).await?;
+    tx.commit().await?;
+    Ok(Answer(site))
+}
+
+async fn remove(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<SiteId>,
+) -> Result<StatusCode, Error> {
+    let mut tx = app.db.write().await?;
+    let site = sites::find(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("site"))?;
+    if site.controller_count > 0 {
+        let count = site.controller_count;
+        return Err(Error::conflict(format!(
+            "site still has controllers ({count}): remove or move them first"
+        )));
+    }
+    sites::remove(&mut tx, &caller.scope(), id, app.clock.now()).await?;
+    let detail = json!({ "name": site.name, "slug": site.slug });
+    trail::record(&mut tx, &app, &origin, deed(&caller, &site, "site.removed", detail)).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn restore(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<SiteId>,
+) -> Result<Answer<Site>, Error> {
+    let mut tx = app.db.write().await?;
+    let restored = sites::restore(&mut tx, &caller.scope(), id, app.clock.now()).await;
+    let site = restored.map_err(restore_conflict)?.ok_or(Error::NotFound("site"))?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &site, "site.restored", json!({}))).await?;
+    tx.commit().await?;
+    Ok(Answer(site))
+}
+
+fn restore_conflict(error: heddle_store::Error) -> Error {
+    if error.is_unique(SLUG_INDEX) {
+        Error::conflict("slug of the removed site was taken by another one; change that one's slug first")
+    } else {
+        error.into()
+    }
+}
+
+fn deed<'a>(caller: &'a Caller, site: &Site, action: &'static str, detail: Value) -> Deed<'a> {
+    Deed { org: site.org_id, actor: caller.actor(), action, target: ("site", site.id.0), detail }
+}

@@ -1,0 +1,237 @@
+//! Staged changes: their rows, plans and lists. Applying them is in [`apply`].
+//!
+//! A row is written by compare-and-set on its status and step, so that of two
+//! requests at once one wins. Which step may follow which is the caller's rule.
+
+mod apply;
+mod row;
+
+use std::collections::HashMap;
+
+use heddle_core::change::{ApplyStep, ChangeStatus, Danger, Operation, OutcomeState, Plan};
+use heddle_core::page::PageRequest;
+use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, Timestamp, UserId};
+use serde_json::Value;
+use sqlx::FromRow;
+use sqlx::types::Json;
+
+pub use apply::{Advance, Claim, advance, claim_apply, mark_reverted, under_way};
+pub use row::{Change, ChangeRow, Outcome};
+
+use crate::select::{Bind, Select};
+use crate::{Result, Scope, Tx};
+
+/// What planning a change gave.
+#[derive(Clone)]
+pub struct Planned {
+    pub plan: Option<Plan>,
+    /// Why there is no plan.
+    pub error: Option<Value>,
+    pub token: Option<Vec<u8>>,
+    pub inverse: Option<Vec<heddle_core::change::ChangeSpec>>,
+    /// The payload's secrets, sealed; `None` keeps the stored ones.
+    pub secret: Option<Vec<u8>>,
+    pub danger: Danger,
+}
+
+#[derive(Clone)]
+pub struct NewChange {
+    pub id: ChangeId,
+    pub org_id: OrgId,
+    pub site_id: SiteId,
+    pub controller_id: ControllerId,
+    pub vendor: String,
+    pub area: String,
+    pub feature: String,
+    pub operation: Operation,
+    pub payload: Value,
+    pub notes: Option<String>,
+    pub staged_by: UserId,
+    pub expires_at: Timestamp,
+    /// The change that this one takes back.
+    pub reverts: Option<ChangeId>,
+    pub planned: Planned,
+    pub now: Timestamp,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct ChangeFilter {
+    pub controller_id: Option<ControllerId>,
+    pub site_id: Option<SiteId>,
+    pub area: Option<String>,
+    pub status: Option<ChangeStatus>,
+    pub vendor: Option<String>,
+}
+
+const SELECT: &str = "SELECT c.*";
+const FROM: &str = "FROM change c";
+
+/// Most changes that one round of expiry takes.
+const EXPIRE_MAX: i64 = 100;
+/// Most ids in an answer about other changes.
+const RELATED_MAX: i64 = 1_000;
+
+pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
+    let planned = &new.planned;
+    Ok(on!(tx, conn => sqlx::query_as("
+        INSERT INTO change (id, org_id, site_id, controller_id, vendor, area, feature, operation, payload, notes,
+            status, danger, staged_by, staged_at, expires_at, plan, plan_token, plan_inverse, plan_error, secret,
+            outcome_state, apply_step, attempts, reverts, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
+            $21, $22, $23, $24, $14)
+        RETURNING *")
+        .bind(new.id).bind(new.org_id).bind(new.site_id).bind(new.controller_id)
+        .bind(&new.vendor).bind(&new.area).bind(&new.feature).bind(new.operation)
+        .bind(&new.payload).bind(new.notes.as_ref())
+        .bind(ChangeStatus::Pending).bind(planned.danger).bind(new.staged_by).bind(new.now).bind(new.expires_at)
+        .bind(planned.plan.as_ref().map(Json)).bind(planned.token.as_ref())
+        .bind(planned.inverse.as_ref().map(Json)).bind(planned.error.as_ref()).bind(planned.secret.as_ref())
+        .bind(OutcomeState::None).bind(ApplyStep::Idle).bind(Json(Vec::<Value>::new())).bind(new.reverts)
+        .fetch_one(conn)
+        .await)?)
+}
+
+pub async fn find(tx: &mut Tx, scope: &Scope, id: ChangeId) -> Result<Option<ChangeRow>> {
+    within(scope).and_bind("c.id = ?", Bind::Id(id.0)).one(tx).await
+}
+
+/// A page of changes, the newest first.
+pub async fn list(
+    tx: &mut Tx,
+    scope: &Scope,
+    filter: &ChangeFilter,
+    page: PageRequest,
+) -> Result<(Vec<ChangeRow>, i64)> {
+    within(scope)
+        .and_some("c.controller_id = ?", filter.controller_id.map(|id| Bind::Id(id.0)))
+        .and_some("c.site_id = ?", filter.site_id.map(|id| Bind::Id(id.0)))
+        .and_some("c.area = ?", filter.area.clone().map(Bind::Text))
+        .and_some("c.status = ?", filter.status.map(|status| Bind::Text(status.to_string())))
+        .and_some("c.vendor = ?", filter.vendor.clone().map(Bind::Text))
+        .page(tx, "c.staged_at DESC, c.id DESC", page)
+        .await
+}
+
+/// Replaces the plan of a change that is pending and not being applied; its outcome is `none` again.
+pub async fn set_plan(
+    tx: &mut Tx,
+    id: ChangeId,
+    planned: &Planned,
+    now: Timestamp,
+) -> Result<Option<ChangeRow>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE change
+        SET plan = $2, plan_token = $3, plan_inverse = $4, plan_error = $5, secret = COALESCE($6, secret),
+            danger = $7, outcome_state = $8, outcome_message = NULL, outcome_detail = NULL, updated_at = $9
+        WHERE id = $1 AND status = $10 AND apply_step = $11
+        RETURNING *")
+        .bind(id).bind(planned.plan.as_ref().map(Json)).bind(planned.token.as_ref())
+        .bind(planned.inverse.as_ref().map(Json)).bind(planned.error.as_ref()).bind(planned.secret.as_ref())
+        .bind(planned.danger).bind(OutcomeState::None).bind(now)
+        .bind(ChangeStatus::Pending).bind(ApplyStep::Idle)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Discards a change that is pending and not being applied, and forgets its secrets.
+pub async fn discard(tx: &mut Tx, scope: &Scope, id: ChangeId, now: Timestamp) -> Result<Option<ChangeRow>> {
+    if find(tx, scope, id).await?.is_none() {
+        return Ok(None);
+    }
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE change SET status = $2, secret = NULL, plan_token = NULL, updated_at = $3
+        WHERE id = $1 AND status = $4 AND apply_step = $5
+        RETURNING *")
+        .bind(id).bind(ChangeStatus::Discarded).bind(now).bind(ChangeStatus::Pending).bind(ApplyStep::Idle)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Discards up to a hundred changes whose time has run out; gives them.
+///
+/// One whose device is in a state that nobody knows stays, until a person has looked.
+pub async fn expire_due(tx: &mut Tx, now: Timestamp) -> Result<Vec<ChangeRow>> {
+    let mut rows: Vec<ChangeRow> = on!(tx, conn => sqlx::query_as("
+        UPDATE change SET status = $2, secret = NULL, plan_token = NULL, updated_at = $1
+        WHERE status = $3 AND apply_step = $4 AND id IN (
+            SELECT id FROM change
+            WHERE status = $3 AND apply_step = $4 AND expires_at <= $1 AND outcome_state NOT IN ($5, $6)
+            ORDER BY expires_at, id
+            LIMIT $7)
+        RETURNING *")
+        .bind(now).bind(ChangeStatus::Discarded).bind(ChangeStatus::Pending).bind(ApplyStep::Idle)
+        .bind(OutcomeState::Partial).bind(OutcomeState::Unknown).bind(EXPIRE_MAX)
+        .fetch_all(conn)
+        .await)?;
+    rows.sort_by_key(|row| (row.expires_at, row.id));
+    Ok(rows)
+}
+
+/// Other pending changes of the same area of the controller, in the order they were staged.
+pub async fn conflicts(
+    tx: &mut Tx,
+    controller: ControllerId,
+    area: &str,
+    except: ChangeId,
+) -> Result<Vec<ChangeId>> {
+    Ok(on!(tx, conn => sqlx::query_scalar("
+        SELECT id FROM change
+        WHERE controller_id = $1 AND area = $2 AND id <> $3 AND status = $4
+        ORDER BY staged_at, id
+        LIMIT $5")
+        .bind(controller).bind(area).bind(except).bind(ChangeStatus::Pending).bind(RELATED_MAX)
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// [`conflicts`] of every pending change of a list, in one statement.
+pub async fn conflicts_among(tx: &mut Tx, rows: &[ChangeRow]) -> Result<HashMap<ChangeId, Vec<ChangeId>>> {
+    #[derive(FromRow)]
+    struct Pending {
+        id: ChangeId,
+        controller_id: ControllerId,
+        area: String,
+    }
+    let is_pending = |row: &&ChangeRow| row.status == ChangeStatus::Pending;
+    let mut controllers: Vec<ControllerId> = rows.iter().filter(is_pending).map(|row| row.controller_id).collect();
+    controllers.sort_unstable();
+    controllers.dedup();
+    if controllers.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let pending: Vec<Pending> = Select::new("SELECT c.id, c.controller_id, c.area", FROM)
+        .and_bind("c.status = ?", Bind::Text(ChangeStatus::Pending.to_string()))
+        .and_in("c.controller_id", controllers.iter().map(|id| Bind::Id(id.0)))
+        .all(tx, "c.staged_at, c.id", RELATED_MAX * 10)
+        .await?;
+    let mut by_place: HashMap<(ControllerId, &str), Vec<ChangeId>> = HashMap::new();
+    for change in &pending {
+        by_place.entry((change.controller_id, &change.area)).or_default().push(change.id);
+    }
+    let others = |row: &ChangeRow| {
+        let all = by_place.get(&(row.controller_id, row.area.as_str())).map_or(&[][..], Vec::as_slice);
+        (row.id, all.iter().copied().filter(|id| *id != row.id).collect())
+    };
+    Ok(rows.iter().filter(is_pending).map(others).collect())
+}
+
+/// Changes of the same area of the controller that were applied later and still hold.
+pub async fn later_dependents(tx: &mut Tx, row: &ChangeRow) -> Result<Vec<ChangeId>> {
+    Ok(on!(tx, conn => sqlx::query_scalar("
+        SELECT id FROM change
+        WHERE controller_id = $1 AND area = $2 AND id <> $3 AND status = $4
+            AND applied_at > $5 AND reverted_by IS NULL
+        ORDER BY applied_at, id
+        LIMIT $6")
+        .bind(row.controller_id).bind(&row.area).bind(row.id).bind(ChangeStatus::Applied)
+        .bind(row.applied_at).bind(RELATED_MAX)
+        .fetch_all(conn)
+        .await)?)
+}
+
+fn within(scope: &Scope) -> Select {
+    Select::new(SELECT, FROM).within(scope, "c.org_id", Some("c.site_id"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+use chrono::TimeDelta;
+
+use super::*;
+use crate::Set;
+use crate::testing::{World, on_both, page};
+
+async fn claim(db: &crate::Db, world: &World, id: ChangeId) -> Claim {
+    let mut tx = db.write().await.unwrap();
+    let claim = claim_apply(&mut tx, id, &world.attempt(), Some(60), world.clock.now()).await.unwrap();
+    tx.commit().await.unwrap();
+    claim
+}
+
+on_both! {
+    async fn a_change_is_found_in_its_scope_only(db) {
+        let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
+        let id = a.staged(&db).await;
+        let mut tx = db.write().await.unwrap();
+        let row = find(&mut tx, &a.scope(), id).await.unwrap().unwrap();
+        assert_eq!((row.secret.clone(), row.attempts.len(), row.plan.is_none()), (Some(vec![9]), 0, true));
+        assert!(find(&mut tx, &b.scope(), id).await.unwrap().is_none());
+        assert!(discard(&mut tx, &b.scope(), id, a.clock.now()).await.unwrap().is_none());
+        let filter = ChangeFilter { controller_id: Some(a.controller), site_id: Some(a.site), area: Some("firewall".into()), status: Some(ChangeStatus::Pending), vendor: Some("acme".into()) };
+        assert_eq!(list(&mut tx, &a.scope(), &filter, page()).await.unwrap().1, 1);
+        assert_eq!(list(&mut tx, &b.scope(), &filter, page()).await.unwrap().1, 0);
+        let text = serde_json::to_string(&row.into_change(vec![])).unwrap();
+        for hidden in ["secret", "token", "inverse"] {
+            assert!(!text.contains(hidden), "{text}");
+        }
+    }
+
+    async fn of_two_claims_at_once_one_wins(db) {
+        let world = World::new(&db, "a").await;
+        let (one, two) = (world.staged(&db).await, world.staged(&db).await);
+        for (first, second) in [(one, one), (one, two)] {
+            let (a, b) = tokio::join!(claim(&db, &world, first), claim(&db, &world, second));
+            let won = [&a, &b].iter().filter(|c| matches!(c, Claim::Claimed(_))).count();
+            assert_eq!(won, 1, "{a:?} {b:?}");
+            let mut tx = db.write().await.unwrap();
+            let row = under_way(&mut tx).await.unwrap().remove(0);
+            advance(&mut tx, row.id, ApplyStep::Sending, ApplyStep::Idle, &Advance::default(), world.clock.now()).await.unwrap().unwrap();
+            tx.commit().await.unwrap();
+        }
+    }
+
+    async fn a_claim_says_why_it_failed(db) {
+        let world = World::new(&db, "a").await;
+        let (one, two) = (world.staged(&db).await, world.staged(&db).await);
+        let Claim::Claimed(row) = claim(&db, &world, one).await else { panic!() };
+        assert_eq!((row.apply_step, row.attempts[0].number, row.confirm_within_secs), (ApplyStep::Sending, 1, Some(60)));
+        assert!(matches!(claim(&db, &world, one).await, Claim::UnderWay));
+        assert!(matches!(claim(&db, &world, two).await, Claim::Busy));
+        assert!(matches!(claim(&db, &world, world.clock.new_id()).await, Claim::NotFound));
+        let mut tx = db.write().await.unwrap();
+        let now = world.clock.now();
+        assert!(discard(&mut tx, &world.scope(), one, now).await.unwrap().is_none());
+        assert!(set_plan(&mut tx, one, &world.planned(), now).await.unwrap().is_none());
+        let done = Advance {
+            outcome_state: Some(OutcomeState::Applied), status: Some(ChangeStatus::Applied), applied_by: Some(world.user), applied_at: Some(now),
+            outcome_message: Set::To("done".into()), outcome_detail: Set::To(serde_json::json!({"a": 1})),
+            confirm_deadline: Set::To(now), task: Set::To(heddle_core::adapter::Task { token: vec![1], poll_after_ms: 1, unreachable_for_ms: None, give_up_after_ms: 2, progress_percent: None, message: None }),
+            attempts: Some(vec![]),
+        };
+        assert!(advance(&mut tx, one, ApplyStep::Holding, ApplyStep::Idle, &done, now).await.unwrap().is_none());
+        let row = advance(&mut tx, one, ApplyStep::Sending, ApplyStep::Idle, &done, now).await.unwrap().unwrap();
+        assert_eq!((row.status, row.outcome_message.as_deref(), row.confirm_deadline), (ChangeStatus::Applied, Some("done"), Some(now)));
+        assert_eq!(row.task.unwrap().token, [1]);
+        tx.commit().await.unwrap();
+        assert!(matches!(claim(&db, &world, one).await, Claim::NotPending(ChangeStatus::Applied)));
+        assert!(matches!(claim(&db, &world, two).await, Claim::Claimed(_)));
+    }
+
+    async fn a_new_plan_keeps_the_secret(db) {
+        let world = World::new(&db, "a").await;
+        let id = world.staged(&db).await;
+        let mut tx = db.write().await.unwrap();
+        let planned = Planned { secret: None, error: None, danger: Danger::Destructive, ..world.planned() };
+        let row = set_plan(&mut tx, id, &planned, world.clock.now()).await.unwrap().unwrap();
+        assert_eq!((row.secret, row.plan_error, row.danger), (Some(vec![9]), None, Danger::Destructive));
+        let gone = discard(&mut tx, &world.scope(), id, world.clock.now()).await.unwrap().unwrap();
+        assert_eq!((gone.status, gone.secret), (ChangeStatus::Discarded, None));
+        assert!(discard(&mut tx, &world.scope(), id, world.clock.now()).await.unwrap().is_none());
+    }
+
+    async fn a_change_expires_unless_its_device_is_in_doubt(db) {
+        let world = World::new(&db, "a").await;
+        let (one, two) = (world.staged(&db).await, world.staged(&db).await);
+        let Claim::Claimed(_) = claim(&db, &world, two).await else { panic!() };
+        let mut tx = db.write().await.unwrap();
+        let doubt = Advance { outcome_state: Some(OutcomeState::Unknown), ..Default::default() };
+        advance(&mut tx, two, ApplyStep::Sending, ApplyStep::Idle, &doubt, world.clock.now()).await.unwrap();
+        assert!(expire_due(&mut tx, world.clock.now()).await.unwrap().is_empty());
+        let expired = expire_due(&mut tx, world.clock.now() + TimeDelta::hours(2)).await.unwrap();
+        assert_eq!(expired.iter().map(|row| row.id).collect::<Vec<_>>(), [one]);
+    }
+
+    async fn changes_of_one_area_know_of_each_other(db) {
+        let world = World::new(&db, "a").await;
+        let (one, two) = (world.staged(&db).await, world.staged(&db).await);
+        let mut tx = db.write().await.unwrap();
+        assert_eq!(conflicts(&mut tx, world.controller, "firewall", one).await.unwrap(), [two]);
+        let (rows, _) = list(&mut tx, &world.scope(), &ChangeFilter::default(), page()).await.unwrap();
+        assert_eq!(rows[0].id, two, "the newest comes first");
+        let all = conflicts_among(&mut tx, &rows).await.unwrap();
+        assert_eq!((&all[&one], &all[&two]), (&vec![two], &vec![one]));
+        assert!(conflicts_among(&mut tx, &[]).await.unwrap().is_empty());
+        tx.commit().await.unwrap();
+        for id in [one, two] {
+            claim(&db, &world, id).await;
+            let mut tx = db.write().await.unwrap();
+            let now = world.clock.now();
+            let done = Advance { status: Some(ChangeStatus::Applied), applied_at: Some(now), ..Default::default() };
+            advance(&mut tx, id, ApplyStep::Sending, ApplyStep::Idle, &done, now).await.unwrap();
+            tx.commit().await.unwrap();
+        }
+        let mut tx = db.write().await.unwrap();
+        let row = find(&mut tx, &world.scope(), one).await.unwrap().unwrap();
+        assert_eq!(later_dependents(&mut tx, &row).await.unwrap(), [two]);
+        assert!(mark_reverted(&mut tx, two, one, world.clock.now()).await.unwrap());
+        assert!(!mark_reverted(&mut tx, two, one, world.clock.now()).await.unwrap());
+        assert!(later_dependents(&mut tx, &row).await.unwrap().is_empty());
+    }
+}

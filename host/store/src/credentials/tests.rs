@@ -1,0 +1,37 @@
+use super::*;
+use crate::testing::{World, on_both, page};
+
+on_both! {
+    async fn a_new_secret_raises_the_version(db) {
+        let (world, other) = (World::new(&db, "a").await, World::new(&db, "b").await);
+        let mut tx = db.write().await.unwrap();
+        let (scope, now) = (world.scope(), world.clock.now());
+        let sealed = find_sealed(&mut tx, world.org, world.credential).await.unwrap().unwrap();
+        assert_eq!((sealed.secret, sealed.version, sealed.key_id.as_str()), (vec![0, 1, 255], 1, "k1"));
+        assert!(find_sealed(&mut tx, other.org, world.credential).await.unwrap().is_none());
+        let rename = CredentialUpdate { name: Some("n".into()), sealed: None };
+        assert_eq!(update(&mut tx, &other.scope(), world.credential, &rename, now).await.unwrap(), None);
+        let renamed = update(&mut tx, &scope, world.credential, &rename, now).await.unwrap().unwrap();
+        assert_eq!((renamed.version, renamed.username.as_deref()), (1, Some("root")));
+        let sealed = SealedSecret { username: None, has_password: false, has_api_key: true, key_id: "k2".into(), secret: vec![7] };
+        let new = update(&mut tx, &scope, world.credential, &CredentialUpdate { name: None, sealed: Some(sealed) }, now).await.unwrap().unwrap();
+        assert_eq!((new.version, new.username, new.has_password, new.has_api_key), (2, None, false, true));
+        assert_eq!(list(&mut tx, &scope, Some("N"), page()).await.unwrap().1, 1);
+        assert_eq!(used_by(&mut tx, world.credential).await.unwrap(), 1);
+        assert!(remove(&mut tx, &scope, world.credential, now).await.unwrap());
+        assert_eq!(find(&mut tx, &scope, world.credential).await.unwrap(), None);
+        assert!(find(&mut tx, &other.scope(), other.credential).await.unwrap().is_some());
+    }
+
+    async fn a_removed_credential_comes_back_with_its_secret(db) {
+        let (world, other) = (World::new(&db, "a").await, World::new(&db, "b").await);
+        let mut tx = db.write().await.unwrap();
+        let (scope, now) = (world.scope(), world.clock.now());
+        assert_eq!(restore(&mut tx, &scope, world.credential, now).await.unwrap(), None);
+        assert!(remove(&mut tx, &scope, world.credential, now).await.unwrap());
+        assert_eq!(restore(&mut tx, &other.scope(), world.credential, now).await.unwrap(), None);
+        let restored = restore(&mut tx, &scope, world.credential, now).await.unwrap().unwrap();
+        assert_eq!((restored.id, restored.deleted_at), (world.credential, None));
+        assert!(find_sealed(&mut tx, world.org, world.credential).await.unwrap().is_some());
+    }
+}

@@ -1,0 +1,201 @@
+//! Opening a database, and transactions on whichever one it is.
+//!
+//! SQLite has one connection that writes and several that read, so that
+//! writers wait their turn in the process and readers never wait. Nothing here
+//! knows a table.
+
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+
+use crate::error::{Error, Result};
+
+static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
+
+/// How long a statement waits for a lock that another process holds.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+/// The longest that [`Db::ping`] takes.
+const PING_LIMIT: Duration = Duration::from_secs(3);
+
+#[derive(Debug, Clone, Copy)]
+pub struct PoolSettings {
+    /// Most connections that are open at once. At least one; SQLite has one more, which writes.
+    pub connections_max: u32,
+    /// How long a transaction waits for a connection before it is [`Error::Busy`].
+    pub acquire_timeout: Duration,
+}
+
+/// An open, migrated database. Cloning shares its connections.
+#[derive(Debug, Clone)]
+pub struct Db(Pools);
+
+#[derive(Debug, Clone)]
+enum Pools {
+    Sqlite { reader: SqlitePool, writer: SqlitePool },
+    Postgres(PgPool),
+}
+
+/// A transaction; dropped without [`Tx::commit`], it is rolled back.
+#[derive(Debug)]
+pub enum Tx {
+    Sqlite(Transaction<'static, Sqlite>),
+    Postgres(Transaction<'static, Postgres>),
+}
+
+/// Runs one query on whichever database the transaction belongs to.
+macro_rules! on {
+    ($tx:expr, $conn:ident => $query:expr) => {
+        match $tx {
+            $crate::Tx::Sqlite(tx) => {
+                let $conn = &mut **tx;
+                $query
+            }
+            $crate::Tx::Postgres(tx) => {
+                let $conn = &mut **tx;
+                $query
+            }
+        }
+    };
+}
+
+impl Db {
+    /// Opens the database at `sqlite://path` or `postgres://…` and brings its tables up to date.
+    ///
+    /// # Errors
+    /// [`Error::Url`] for any other address, [`Error::TooNew`] when a newer
+    /// version was here, [`Error::Unavailable`] when nothing answers.
+    pub async fn open(url: &str, settings: &PoolSettings) -> Result<Self> {
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            Self::open_postgres(url, settings).await
+        } else if url.starts_with("sqlite://") && !url.contains(":memory:") && !url.contains("mode=memory") {
+            Self::open_sqlite(url, settings).await
+        } else {
+            Err(Error::Url("it must begin with 'postgres://' or be 'sqlite://' and the path of a file"))
+        }
+    }
+
+    async fn open_sqlite(url: &str, settings: &PoolSettings) -> Result<Self> {
+        let options = SqliteConnectOptions::from_str(url)
+            .map_err(|_| Error::Url("after 'sqlite://' comes a path, and '?mode=rwc' to create the file"))?
+            .journal_mode(SqliteJournalMode::Wal)
+            .foreign_keys(true)
+            .busy_timeout(LOCK_WAIT)
+            .synchronous(SqliteSynchronous::Normal);
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(settings.acquire_timeout)
+            .connect_with(options.clone())
+            .await?;
+        MIGRATIONS.run(&writer).await.map_err(migration_error)?;
+        let reader = SqlitePoolOptions::new()
+            .max_connections(settings.connections_max.max(1))
+            .acquire_timeout(settings.acquire_timeout)
+            .connect_with(options.pragma("query_only", "ON"))
+            .await?;
+        Ok(Self(Pools::Sqlite { reader, writer }))
+    }
+
+    async fn open_postgres(url: &str, settings: &PoolSettings) -> Result<Self> {
+        let options = PgConnectOptions::from_str(url)
+            .map_err(|_| Error::Url("after 'postgres://' comes 'user:password@host:port/database'"))?;
+        let pool = PgPoolOptions::new()
+            .max_connections(settings.connections_max.max(1))
+            .acquire_timeout(settings.acquire_timeout)
+            .connect_with(options)
+            .await
+            // The pool tries again until its time is over; nothing else can have held it up yet.
+            .map_err(|error| match error {
+                sqlx::Error::PoolTimedOut => Error::Unavailable(Box::new(error)),
+                other => other.into(),
+            })?;
+        MIGRATIONS.run(&pool).await.map_err(migration_error)?;
+        Ok(Self(Pools::Postgres(pool)))
+    }
+
+    /// Begins a transaction that sees one state of the database and cannot change it.
+    pub async fn read(&self) -> Result<Tx> {
+        match &self.0 {
+            Pools::Sqlite { reader, .. } => Ok(Tx::Sqlite(reader.begin_with("BEGIN DEFERRED").await?)),
+            Pools::Postgres(pool) => {
+                begin_postgres(pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
+            }
+        }
+    }
+
+    /// Begins a transaction that writes. On SQLite it waits here for the writers before it.
+    pub async fn write(&self) -> Result<Tx> {
+        match &self.0 {
+            Pools::Sqlite { writer, .. } => Ok(Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?)),
+            Pools::Postgres(pool) => begin_postgres(pool, "BEGIN").await,
+        }
+    }
+
+    /// Whether the database answers; decides within three seconds.
+    pub async fn ping(&self) -> Result<()> {
+        let answer = async {
+            let mut tx = self.read().await?;
+            let one: i64 =
+                on!(&mut tx, conn => sqlx::query_scalar("SELECT CAST(1 AS BIGINT)").fetch_one(conn).await)?;
+            debug_assert_eq!(one, 1);
+            tx.rollback().await
+        };
+        tokio::time::timeout(PING_LIMIT, answer)
+            .await
+            .map_err(|elapsed| Error::Unavailable(Box::new(elapsed)))?
+    }
+
+    /// Closes every connection, once the transactions on them have ended.
+    pub async fn close(&self) {
+        match &self.0 {
+            Pools::Sqlite { reader, writer } => {
+                reader.close().await;
+                // The last connection empties the log; it must be the one that may write.
+                writer.close().await;
+            }
+            Pools::Postgres(pool) => pool.close().await,
+        }
+    }
+}
+
+impl Tx {
+    pub async fn commit(self) -> Result<()> {
+        match self {
+            Tx::Sqlite(tx) => Ok(tx.commit().await?),
+            Tx::Postgres(tx) => Ok(tx.commit().await?),
+        }
+    }
+
+    pub async fn rollback(self) -> Result<()> {
+        match self {
+            Tx::Sqlite(tx) => Ok(tx.rollback().await?),
+            Tx::Postgres(tx) => Ok(tx.rollback().await?),
+        }
+    }
+}
+
+async fn begin_postgres(pool: &PgPool, begin: &'static str) -> Result<Tx> {
+    match pool.begin_with(begin).await {
+        Ok(tx) => Ok(Tx::Postgres(tx)),
+        // A pool that could not even fill itself waited for the server, not for its own users.
+        Err(error @ sqlx::Error::PoolTimedOut) if pool.size() < pool.options().get_max_connections() => {
+            Err(Error::Unavailable(Box::new(error)))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn migration_error(error: MigrateError) -> Error {
+    let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
+    match error {
+        MigrateError::VersionMissing(found) if found > known => Error::TooNew { found, known },
+        MigrateError::Execute(error) => error.into(),
+        other => Error::Migration(Box::new(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+use super::*;
+use crate::testing::{POOL, World, on_both, sqlite, tamper};
+
+on_both! {
+    async fn what_is_not_committed_is_gone(db) {
+        db.ping().await.unwrap();
+        let mut tx = db.write().await.unwrap();
+        crate::setup::complete(&mut tx, heddle_core::Clock::default().now()).await.unwrap();
+        tx.rollback().await.unwrap();
+        let mut tx = db.read().await.unwrap();
+        assert!(!crate::setup::is_completed(&mut tx).await.unwrap());
+    }
+
+    async fn a_read_cannot_write(db) {
+        let mut tx = db.read().await.unwrap();
+        let error = crate::setup::complete(&mut tx, heddle_core::Clock::default().now()).await.unwrap_err();
+        assert!(matches!(error, Error::ReadOnly), "{error:?}");
+    }
+
+    async fn a_newer_database_is_refused(db) {
+        tamper(&db, "UPDATE _sqlx_migrations SET version = 9999").await;
+        let error = match &db.0 {
+            Pools::Sqlite { writer, .. } => MIGRATIONS.run(writer).await.map_err(migration_error),
+            Pools::Postgres(pool) => MIGRATIONS.run(pool).await.map_err(migration_error),
+        }.unwrap_err();
+        assert!(matches!(error, Error::TooNew { found: 9999, known: 1 }), "{error:?}");
+    }
+
+    async fn a_second_opening_changes_nothing(db) {
+        World::new(&db, "one").await;
+        match &db.0 {
+            Pools::Sqlite { writer, .. } => MIGRATIONS.run(writer).await.unwrap(),
+            Pools::Postgres(pool) => MIGRATIONS.run(pool).await.unwrap(),
+        }
+        let mut tx = db.read().await.unwrap();
+        assert_eq!(crate::users::count(&mut tx, &crate::Scope::everything()).await.unwrap(), 1);
+    }
+}
+
+#[tokio::test]
+async fn an_address_of_no_database_is_refused() {
+    for url in ["mysql://x", "sqlite::memory:", "sqlite://:memory:", "x"] {
+        assert!(matches!(Db::open(url, &POOL).await, Err(Error::Url(_))), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_unavailable() {
+    let settings = PoolSettings { connections_max: 1, acquire_timeout: Duration::from_millis(300) };
+    let error = Db::open("postgres://x:y@127.0.0.1:1/z", &settings).await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+    let error = Db::open("sqlite:///nowhere/at/all.db?mode=rwc", &settings).await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_corrupt() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("test.db"), "not a database, but long enough to be taken for one".repeat(100)).unwrap();
+    let url = format!("sqlite://{}", folder.path().join("test.db").display());
+    let error = Db::open(&url, &POOL).await.unwrap_err();
+    assert!(matches!(error, Error::Corrupt), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_full_database_is_full() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = sqlite(folder.path()).await;
+    tamper(&db, "PRAGMA max_page_count = 1").await;
+    let mut tx = db.write().await.unwrap();
+    let grow = "INSERT INTO setup (id, completed_at) VALUES (1, zeroblob(100000))";
+    let error = on!(&mut tx, conn => sqlx::query(grow).execute(conn).await.map(|_| ())).unwrap_err();
+    assert!(matches!(Error::from(error), Error::Full));
+}
+
+#[tokio::test]
+async fn a_second_writer_is_told_that_the_database_is_busy() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = PoolSettings { connections_max: 1, acquire_timeout: Duration::from_millis(200) };
+    let url = format!("sqlite://{}?mode=rwc", folder.path().join("test.db").display());
+    let db = Db::open(&url, &settings).await.unwrap();
+    let _held = db.write().await.unwrap();
+    assert!(matches!(db.write().await, Err(Error::Busy)));
+    db.ping().await.expect("readers do not wait for the writer");
+}

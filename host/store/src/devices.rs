@@ -1,0 +1,276 @@
+//! Devices as they were last seen.
+//!
+//! A whole controller's devices are written at once, in a number of statements
+//! that does not grow with them, except that very long lists go in pieces.
+
+use std::collections::HashMap;
+
+use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
+use heddle_core::page::PageRequest;
+use heddle_core::{Clock, ControllerId, DeviceId, OrgId, SiteId, Timestamp};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::types::Json;
+use sqlx::{AssertSqlSafe, FromRow, QueryBuilder};
+
+use crate::select::{Bind, Select, affected, bind_all};
+use crate::{Result, Scope, Tx};
+
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
+pub struct Device {
+    pub id: DeviceId,
+    #[serde(rename = "organization_id")]
+    pub org_id: OrgId,
+    pub site_id: SiteId,
+    pub controller_id: ControllerId,
+    /// What the controller knows it by; unique there.
+    pub identity: String,
+    pub name: String,
+    pub kind: String,
+    pub status: DeviceStatus,
+    pub model: Option<String>,
+    pub serial: Option<String>,
+    pub firmware: Option<String>,
+    pub mac: Option<String>,
+    #[sqlx(json)]
+    pub addresses: Vec<String>,
+    pub attributes: Value,
+    /// Counters and gauges of the last reading.
+    pub measurements: Value,
+    pub first_seen_at: Timestamp,
+    pub last_seen_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub deleted_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct DeviceFilter {
+    pub site_id: Option<SiteId>,
+    pub controller_id: Option<ControllerId>,
+    pub kind: Option<String>,
+    pub status: Option<DeviceStatus>,
+    /// Part of the name, identity, model, serial number or hardware address.
+    pub search: Option<String>,
+}
+
+/// What one reading of a controller showed.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    pub org_id: OrgId,
+    pub site_id: SiteId,
+    pub controller_id: ControllerId,
+    pub devices: &'a [SeenDevice],
+    /// Only a complete list says that a device which is not on it is gone.
+    pub complete: Completeness,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Novelty {
+    Created,
+    Known,
+}
+
+/// What a reading meant for one device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sighting {
+    pub device_id: DeviceId,
+    pub site_id: SiteId,
+    pub name: String,
+    pub novelty: Novelty,
+    /// Names of the fields with another value than before; not the status.
+    pub changed: Vec<&'static str>,
+    /// The new status, when it is another one or the device is new.
+    pub status: Option<DeviceStatus>,
+}
+
+const SELECT: &str = "SELECT d.id, d.org_id, d.site_id, d.controller_id, d.identity, d.name, d.kind, d.status,
+    d.model, d.serial, d.firmware, d.mac, d.addresses, d.attributes, d.measurements,
+    d.first_seen_at, d.last_seen_at, d.updated_at, d.deleted_at";
+const FROM: &str = "FROM device d";
+
+/// Rows of one statement; keeps its parameters below what both databases accept.
+const ROWS_PER_STATEMENT: usize = 1_000;
+/// Most devices of one controller.
+const DEVICES_MAX: i64 = 100_000;
+
+pub async fn find(tx: &mut Tx, scope: &Scope, id: DeviceId) -> Result<Option<Device>> {
+    live(scope).and_bind("d.id = ?", Bind::Id(id.0)).one(tx).await
+}
+
+pub async fn list(
+    tx: &mut Tx,
+    scope: &Scope,
+    filter: &DeviceFilter,
+    page: PageRequest,
+) -> Result<(Vec<Device>, i64)> {
+    live(scope)
+        .and_some("d.site_id = ?", filter.site_id.map(|id| Bind::Id(id.0)))
+        .and_some("d.controller_id = ?", filter.controller_id.map(|id| Bind::Id(id.0)))
+        .and_some("d.kind = ?", filter.kind.clone().map(Bind::Text))
+        .and_some("d.status = ?", filter.status.map(|status| Bind::Text(status.to_string())))
+        .search(&["d.name", "d.identity", "d.model", "d.serial", "d.mac"], filter.search.as_deref())
+        .page(tx, "d.first_seen_at, d.id", page)
+        .await
+}
+
+/// Records a reading: new devices are created, others updated, and with a
+/// complete list those that are missing go offline.
+///
+/// Gives one sighting per seen device, then one per device that went offline.
+/// Of two seen devices with the same identity the later one counts.
+pub async fn upsert_seen(tx: &mut Tx, seen: &Seen<'_>, clock: &Clock) -> Result<Vec<Sighting>> {
+    let now = clock.now();
+    let stored: Vec<Device> = Select::new(SELECT, FROM)
+        .and_bind("d.controller_id = ?", Bind::Id(seen.controller_id.0))
+        .all(tx, "d.first_seen_at, d.id", DEVICES_MAX)
+        .await?;
+    let stored: HashMap<&str, &Device> = stored.iter().map(|d| (d.identity.as_str(), d)).collect();
+    let mut fresh: HashMap<&str, (usize, &SeenDevice)> = HashMap::new();
+    for (at, device) in seen.devices.iter().enumerate() {
+        fresh.insert(&device.identity, (at, device));
+    }
+    let mut in_order: Vec<(usize, &SeenDevice)> = fresh.values().copied().collect();
+    in_order.sort_by_key(|(at, _)| *at);
+
+    let mut sightings = Vec::with_capacity(in_order.len());
+    let (mut to_write, mut unchanged) = (Vec::new(), Vec::new());
+    for (_, device) in in_order {
+        let known = stored.get(device.identity.as_str()).copied();
+        let sighting = compare(known, device, seen.site_id, clock);
+        let is_new = sighting.novelty == Novelty::Created;
+        let moved = known.is_some_and(|known| known.site_id != seen.site_id);
+        let has_moved_on = known.is_some_and(|known| known.measurements != device.measurements);
+        if is_new || moved || has_moved_on || !sighting.changed.is_empty() || sighting.status.is_some() {
+            to_write.push((sighting.device_id, device));
+        } else {
+            unchanged.push(Bind::Id(sighting.device_id.0));
+        }
+        sightings.push(sighting);
+    }
+    for rows in to_write.chunks(ROWS_PER_STATEMENT) {
+        write(tx, seen, rows, now).await?;
+    }
+    for ids in unchanged.chunks(ROWS_PER_STATEMENT * 10) {
+        set_by_id(tx, "UPDATE device SET last_seen_at = $1 WHERE id IN (", vec![Bind::Time(now)], ids).await?;
+    }
+    if seen.complete == Completeness::Complete {
+        let gone = |device: &&&Device| {
+            device.deleted_at.is_none()
+                && device.status != DeviceStatus::Offline
+                && !fresh.contains_key(device.identity.as_str())
+        };
+        let mut missing: Vec<&Device> = stored.values().filter(gone).copied().collect();
+        missing.sort_by_key(|device| (device.first_seen_at, device.id));
+        sightings.extend(mark_offline(tx, &missing, now).await?);
+    }
+    Ok(sightings)
+}
+
+/// What is new about a device. One that was removed comes back as a new one, under its old id.
+fn compare(known: Option<&Device>, seen: &SeenDevice, site_id: SiteId, clock: &Clock) -> Sighting {
+    let name = seen.name.clone();
+    let Some(known) = known.filter(|known| known.deleted_at.is_none()) else {
+        return Sighting {
+            device_id: known.map_or_else(|| clock.new_id(), |known| known.id),
+            site_id,
+            name,
+            novelty: Novelty::Created,
+            changed: Vec::new(),
+            status: Some(seen.status),
+        };
+    };
+    let differs = [
+        ("name", known.name != seen.name),
+        ("kind", known.kind != seen.kind),
+        ("model", known.model != seen.model),
+        ("serial", known.serial != seen.serial),
+        ("firmware", known.firmware != seen.firmware),
+        ("mac", known.mac != seen.mac),
+        ("addresses", known.addresses != seen.addresses),
+        ("attributes", crate::audit::canonical(&known.attributes) != crate::audit::canonical(&seen.attributes)),
+    ];
+    Sighting {
+        device_id: known.id,
+        site_id,
+        name,
+        novelty: Novelty::Known,
+        changed: differs.iter().filter(|(_, differs)| *differs).map(|(field, _)| *field).collect(),
+        status: (known.status != seen.status).then_some(seen.status),
+    }
+}
+
+async fn write(tx: &mut Tx, seen: &Seen<'_>, rows: &[(DeviceId, &SeenDevice)], now: Timestamp) -> Result<()> {
+    on!(tx, conn => {
+        let mut insert = QueryBuilder::new(
+            "INSERT INTO device (id, org_id, site_id, controller_id, identity, name, kind, status, model, serial,
+                firmware, mac, addresses, attributes, measurements, first_seen_at, last_seen_at, updated_at) ",
+        );
+        insert.push_values(rows, |mut row, (id, device)| {
+            row.push_bind(*id)
+                .push_bind(seen.org_id)
+                .push_bind(seen.site_id)
+                .push_bind(seen.controller_id)
+                .push_bind(&device.identity)
+                .push_bind(&device.name)
+                .push_bind(&device.kind)
+                .push_bind(device.status)
+                .push_bind(device.model.as_ref())
+                .push_bind(device.serial.as_ref())
+                .push_bind(device.firmware.as_ref())
+                .push_bind(device.mac.as_ref())
+                .push_bind(Json(&device.addresses))
+                .push_bind(&device.attributes)
+                .push_bind(&device.measurements)
+                .push_bind(now)
+                .push_bind(now)
+                .push_bind(now);
+        });
+        insert.push(
+            " ON CONFLICT (controller_id, identity) DO UPDATE SET
+                site_id = excluded.site_id, name = excluded.name, kind = excluded.kind, status = excluded.status,
+                model = excluded.model, serial = excluded.serial, firmware = excluded.firmware, mac = excluded.mac,
+                addresses = excluded.addresses, attributes = excluded.attributes,
+                measurements = excluded.measurements,
+                last_seen_at = excluded.last_seen_at, updated_at = excluded.updated_at, deleted_at = NULL",
+        );
+        insert.build().execute(conn).await.map(|_| ())
+    })?;
+    Ok(())
+}
+
+async fn mark_offline(tx: &mut Tx, missing: &[&Device], now: Timestamp) -> Result<Vec<Sighting>> {
+    let ids: Vec<Bind> = missing.iter().map(|device| Bind::Id(device.id.0)).collect();
+    for ids in ids.chunks(ROWS_PER_STATEMENT * 10) {
+        let values = vec![Bind::Text(DeviceStatus::Offline.to_string()), Bind::Time(now)];
+        set_by_id(tx, "UPDATE device SET status = $1, updated_at = $2 WHERE id IN (", values, ids).await?;
+    }
+    let gone = missing.iter().map(|device| Sighting {
+        device_id: device.id,
+        site_id: device.site_id,
+        name: device.name.clone(),
+        novelty: Novelty::Known,
+        changed: Vec::new(),
+        status: Some(DeviceStatus::Offline),
+    });
+    Ok(gone.collect())
+}
+
+/// Runs an update that ends in `id IN (`.
+async fn set_by_id(tx: &mut Tx, update: &'static str, mut values: Vec<Bind>, ids: &[Bind]) -> Result<()> {
+    let first = values.len() + 1;
+    let places: Vec<String> = (first..first + ids.len()).map(|at| format!("${at}")).collect();
+    let sql = format!("{update}{})", places.join(", "));
+    values.extend_from_slice(ids);
+    affected!(tx, bind_all!(sqlx::query(AssertSqlSafe(sql)), &values));
+    Ok(())
+}
+
+fn live(scope: &Scope) -> Select {
+    Select::new(SELECT, FROM)
+        .within(scope, "d.org_id", Some("d.site_id"))
+        .and("d.deleted_at IS NULL")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! The database: the only crate that knows SQL.
+//!
+//! One module per group of tables. A function is one statement or one
+//! indivisible group of them; it takes an open transaction, and never begins,
+//! commits, emits an event or decides access. Who may see a row is a parameter.
+
+#[macro_use]
+mod db;
+
+pub mod audit;
+pub mod changes;
+pub mod controllers;
+pub mod credentials;
+pub mod devices;
+mod error;
+pub mod events;
+pub mod grants;
+pub mod organizations;
+mod select;
+pub mod sessions;
+pub mod setup;
+pub mod sites;
+pub mod users;
+
+pub use audit::AuditEntry;
+pub use changes::{Change, ChangeRow};
+pub use controllers::{Controller, ControllerTarget};
+pub use credentials::Credential;
+pub use db::{Db, PoolSettings, Tx};
+pub use devices::Device;
+pub use error::{Error, Result};
+pub use events::StoredEvent;
+pub use organizations::Organization;
+pub use select::{PER_PAGE_MAX, Scope, Set, SiteScope};
+pub use sessions::{Authenticated, Session};
+pub use sites::Site;
+pub use users::User;
+
+#[cfg(test)]
+mod testing;

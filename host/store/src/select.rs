@@ -1,0 +1,261 @@
+//! What several tables' functions share: who may see a row, and lists with
+//! filters, search and pages.
+//!
+//! SQL comes in as literals only, values only as bound parameters.
+
+use heddle_core::page::PageRequest;
+use heddle_core::{OrgId, SiteId, Timestamp};
+use sqlx::postgres::PgRow;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{AssertSqlSafe, FromRow};
+use uuid::Uuid;
+
+use crate::{Result, Tx};
+
+/// Most rows of one page, whatever is asked for.
+pub const PER_PAGE_MAX: i64 = 200;
+
+/// Whose rows a function may see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    /// `None` spans all organizations.
+    pub org: Option<OrgId>,
+    pub sites: SiteScope,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SiteScope {
+    All,
+    Only(Vec<SiteId>),
+}
+
+impl Scope {
+    /// Every site of one organization.
+    pub fn organization(org: OrgId) -> Self {
+        Self { org: Some(org), sites: SiteScope::All }
+    }
+
+    /// Every organization: for the host's own work.
+    pub fn everything() -> Self {
+        Self { org: None, sites: SiteScope::All }
+    }
+}
+
+/// What an update does to a field that may be empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Set<T> {
+    #[default]
+    Keep,
+    Clear,
+    To(T),
+}
+
+impl<T> Set<T> {
+    /// Whether the field is written at all.
+    pub(crate) fn is_set(&self) -> bool {
+        !matches!(self, Set::Keep)
+    }
+
+    pub(crate) fn value(&self) -> Option<&T> {
+        match self {
+            Set::To(value) => Some(value),
+            Set::Keep | Set::Clear => None,
+        }
+    }
+}
+
+/// A value to bind.
+#[derive(Debug, Clone)]
+pub(crate) enum Bind {
+    Id(Uuid),
+    Text(String),
+    Time(Timestamp),
+    Flag(bool),
+    Number(i64),
+}
+
+/// Binds every value of a list to a query, in order.
+macro_rules! bind_all {
+    ($query:expr, $binds:expr) => {{
+        let mut query = $query;
+        for bind in $binds {
+            query = match bind {
+                $crate::select::Bind::Id(value) => query.bind(*value),
+                $crate::select::Bind::Text(value) => query.bind(value.clone()),
+                $crate::select::Bind::Time(value) => query.bind(*value),
+                $crate::select::Bind::Flag(value) => query.bind(*value),
+                $crate::select::Bind::Number(value) => query.bind(*value),
+            };
+        }
+        query
+    }};
+}
+
+/// A row that both databases can give.
+pub(crate) trait Row:
+    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
+{
+}
+impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin {}
+
+/// A statement whose conditions are known only when it runs.
+///
+/// In a condition one `?` stands for the bound value.
+#[derive(Debug)]
+pub(crate) struct Select {
+    head: &'static str,
+    from: &'static str,
+    conditions: String,
+    binds: Vec<Bind>,
+}
+
+impl Select {
+    /// `head` is `SELECT columns`, `from` is `FROM table alias`.
+    pub(crate) fn new(head: &'static str, from: &'static str) -> Self {
+        Self { head, from, conditions: String::new(), binds: Vec::new() }
+    }
+
+    pub(crate) fn and(mut self, condition: &'static str) -> Self {
+        self.begin_condition();
+        self.conditions.push_str(condition);
+        self
+    }
+
+    pub(crate) fn and_bind(mut self, condition: &'static str, value: Bind) -> Self {
+        self.begin_condition();
+        let (before, after) = condition.split_once('?').expect("the condition has a place for its value");
+        self.conditions.push_str(before);
+        self.push_bind(value);
+        self.conditions.push_str(after);
+        self
+    }
+
+    pub(crate) fn and_some(self, condition: &'static str, value: Option<Bind>) -> Self {
+        match value {
+            Some(value) => self.and_bind(condition, value),
+            None => self,
+        }
+    }
+
+    pub(crate) fn and_in(mut self, column: &'static str, values: impl IntoIterator<Item = Bind>) -> Self {
+        let mut values = values.into_iter().peekable();
+        if values.peek().is_none() {
+            return self.and("1 = 0");
+        }
+        self.begin_condition();
+        self.conditions.push_str(column);
+        self.conditions.push_str(" IN (");
+        for (at, value) in values.enumerate() {
+            if at > 0 {
+                self.conditions.push_str(", ");
+            }
+            self.push_bind(value);
+        }
+        self.conditions.push(')');
+        self
+    }
+
+    /// Only rows of the scope; names the columns that hold the organization and the site.
+    pub(crate) fn within(self, scope: &Scope, org: &'static str, site: Option<&'static str>) -> Self {
+        let select = match scope.org {
+            Some(id) => self.and(org).equals(Bind::Id(id.0)),
+            None => self,
+        };
+        match (&scope.sites, site) {
+            (SiteScope::Only(sites), Some(column)) => {
+                select.and_in(column, sites.iter().map(|site| Bind::Id(site.0)))
+            }
+            _ => select,
+        }
+    }
+
+    /// Rows where one of the columns contains the text, whatever its case; `%` and `_` are nothing special.
+    pub(crate) fn search(mut self, columns: &[&'static str], text: Option<&str>) -> Self {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return self };
+        let pattern = format!("%{}%", text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"));
+        self.begin_condition();
+        self.conditions.push('(');
+        for (at, column) in columns.iter().enumerate() {
+            if at > 0 {
+                self.conditions.push_str(" OR ");
+            }
+            self.conditions.push_str("LOWER(");
+            self.conditions.push_str(column);
+            self.conditions.push_str(") LIKE LOWER(");
+            self.push_bind(Bind::Text(pattern.clone()));
+            self.conditions.push_str(") ESCAPE '\\'");
+        }
+        self.conditions.push(')');
+        self
+    }
+
+    /// One page in the given order, and how many rows there are in all: two statements.
+    pub(crate) async fn page<T: Row>(
+        self,
+        tx: &mut Tx,
+        order: &'static str,
+        page: PageRequest,
+    ) -> Result<(Vec<T>, i64)> {
+        let total = self.count(tx).await?;
+        let limit = page.limit().min(PER_PAGE_MAX);
+        let offset = i64::from(page.page.saturating_sub(1)) * limit;
+        Ok((self.rows(tx, order, limit, offset).await?, total))
+    }
+
+    pub(crate) async fn count(&self, tx: &mut Tx) -> Result<i64> {
+        let sql = format!("SELECT COUNT(*) {}{}", self.from, self.conditions);
+        Ok(on!(tx, conn => bind_all!(sqlx::query_scalar(AssertSqlSafe(sql)), &self.binds).fetch_one(conn).await)?)
+    }
+
+    pub(crate) async fn all<T: Row>(self, tx: &mut Tx, order: &'static str, limit: i64) -> Result<Vec<T>> {
+        self.rows(tx, order, limit, 0).await
+    }
+
+    pub(crate) async fn one<T: Row>(self, tx: &mut Tx) -> Result<Option<T>> {
+        let sql = format!("{} {}{}", self.head, self.from, self.conditions);
+        Ok(on!(tx, conn => bind_all!(sqlx::query_as(AssertSqlSafe(sql)), &self.binds).fetch_optional(conn).await)?)
+    }
+
+    async fn rows<T: Row>(self, tx: &mut Tx, order: &str, limit: i64, offset: i64) -> Result<Vec<T>> {
+        let mut sql = format!("{} {}{} ORDER BY {order}", self.head, self.from, self.conditions);
+        let at = self.binds.len();
+        sql.push_str(&format!(" LIMIT ${} OFFSET ${}", at + 1, at + 2));
+        Ok(on!(tx, conn => bind_all!(sqlx::query_as(AssertSqlSafe(sql)), &self.binds)
+            .bind(limit)
+            .bind(offset)
+            .fetch_all(conn)
+            .await)?)
+    }
+
+    fn equals(mut self, value: Bind) -> Self {
+        self.conditions.push_str(" = ");
+        self.push_bind(value);
+        self
+    }
+
+    fn begin_condition(&mut self) {
+        self.conditions.push_str(if self.conditions.is_empty() { " WHERE " } else { " AND " });
+    }
+
+    fn push_bind(&mut self, value: Bind) {
+        self.binds.push(value);
+        self.conditions.push_str(&format!("${}", self.binds.len()));
+    }
+}
+
+/// Runs a literal `UPDATE` or `DELETE` and tells how many rows it touched.
+macro_rules! affected {
+    ($tx:expr, $query:expr) => {
+        match $tx {
+            $crate::Tx::Sqlite(tx) => {
+                let result: sqlx::Result<sqlx::sqlite::SqliteQueryResult> = $query.execute(&mut **tx).await;
+                result?.rows_affected()
+            }
+            $crate::Tx::Postgres(tx) => {
+                let result: sqlx::Result<sqlx::postgres::PgQueryResult> = $query.execute(&mut **tx).await;
+                result?.rows_affected()
+            }
+        }
+    };
+}
+pub(crate) use {affected, bind_all};

@@ -1,0 +1,260 @@
+//! Logins: refresh tokens by their hash, and the check of each request.
+//!
+//! Knows no token, only hashes; what a spent or foreign hash means is the caller's rule.
+
+use heddle_core::{OrgId, Role, SessionId, SiteId, Timestamp, UserId};
+use schemars::JsonSchema;
+use serde::Serialize;
+use sqlx::FromRow;
+
+use crate::grants::SiteGrant;
+use crate::select::affected;
+use crate::{Result, SiteScope, Tx};
+
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
+pub struct Session {
+    pub id: SessionId,
+    pub user_id: UserId,
+    pub ip: String,
+    pub user_agent: String,
+    pub created_at: Timestamp,
+    pub last_used_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+#[derive(Clone)]
+pub struct NewSession {
+    pub id: SessionId,
+    pub user_id: UserId,
+    pub refresh_hash: String,
+    pub token_version: i64,
+    pub ip: String,
+    pub user_agent: String,
+    pub expires_at: Timestamp,
+    pub now: Timestamp,
+}
+
+/// Which of a session's two hashes was presented.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Matched {
+    Current,
+    /// Spent by the last rotation.
+    Previous,
+}
+
+#[derive(Debug, Clone)]
+pub struct FoundSession {
+    pub session: Session,
+    pub token_version: i64,
+    pub rotated_at: Timestamp,
+    pub revoked_at: Option<Timestamp>,
+    pub matched: Matched,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rotation {
+    Rotated(Session),
+    /// Another request rotated first, or the session ended.
+    Lost,
+}
+
+/// Everything that decides whether a request is its user's, read at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authenticated {
+    pub user_id: UserId,
+    pub username: String,
+    pub org_id: OrgId,
+    pub role: Role,
+    pub is_active: bool,
+    /// The user's; a token must carry it.
+    pub token_version: i64,
+    pub session_id: SessionId,
+    pub session_token_version: i64,
+    pub revoked_at: Option<Timestamp>,
+    pub expires_at: Timestamp,
+    pub grants: Vec<SiteGrant>,
+}
+
+impl Authenticated {
+    /// All sites without grants; with some, exactly those.
+    pub fn sites(&self) -> SiteScope {
+        if self.grants.is_empty() {
+            SiteScope::All
+        } else {
+            SiteScope::Only(self.grants.iter().map(|grant| grant.site_id).collect())
+        }
+    }
+}
+
+#[derive(FromRow)]
+struct FoundRow {
+    #[sqlx(flatten)]
+    session: Session,
+    token_version: i64,
+    rotated_at: Timestamp,
+    revoked_at: Option<Timestamp>,
+    refresh_hash: String,
+}
+
+#[derive(FromRow)]
+struct AuthenticatedRow {
+    user_id: UserId,
+    username: String,
+    org_id: OrgId,
+    role: Role,
+    is_active: bool,
+    token_version: i64,
+    session_id: SessionId,
+    session_token_version: i64,
+    revoked_at: Option<Timestamp>,
+    expires_at: Timestamp,
+    grant_site_id: Option<SiteId>,
+    grant_level: Option<String>,
+}
+
+pub async fn insert(tx: &mut Tx, new: &NewSession) -> Result<Session> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        INSERT INTO user_session (id, user_id, refresh_hash, rotated_at, token_version, ip, user_agent,
+            created_at, last_used_at, expires_at)
+        VALUES ($1, $2, $3, $8, $4, $5, $6, $8, $8, $7)
+        RETURNING id, user_id, ip, user_agent, created_at, last_used_at, expires_at")
+        .bind(new.id).bind(new.user_id).bind(&new.refresh_hash).bind(new.token_version)
+        .bind(&new.ip).bind(&new.user_agent).bind(new.expires_at).bind(new.now)
+        .fetch_one(conn)
+        .await)?)
+}
+
+/// The session that this hash is good for, or was before the last rotation.
+pub async fn find_by_refresh_hash(tx: &mut Tx, hash: &str) -> Result<Option<FoundSession>> {
+    let row: Option<FoundRow> = on!(tx, conn => sqlx::query_as("
+        SELECT id, user_id, ip, user_agent, created_at, last_used_at, expires_at,
+            token_version, rotated_at, revoked_at, refresh_hash
+        FROM user_session
+        WHERE refresh_hash = $1 OR previous_refresh_hash = $1
+        ORDER BY CASE WHEN refresh_hash = $1 THEN 0 ELSE 1 END, created_at, id
+        LIMIT 1")
+        .bind(hash)
+        .fetch_optional(conn)
+        .await)?;
+    Ok(row.map(|row| FoundSession {
+        session: row.session,
+        token_version: row.token_version,
+        rotated_at: row.rotated_at,
+        revoked_at: row.revoked_at,
+        matched: if row.refresh_hash == hash { Matched::Current } else { Matched::Previous },
+    }))
+}
+
+/// Spends one refresh token for the next. Of several at once, one wins.
+pub async fn rotate(tx: &mut Tx, old_hash: &str, new_hash: &str, now: Timestamp) -> Result<Rotation> {
+    let session = on!(tx, conn => sqlx::query_as("
+        UPDATE user_session
+        SET refresh_hash = $2, previous_refresh_hash = $1, rotated_at = $3, last_used_at = $3
+        WHERE refresh_hash = $1 AND revoked_at IS NULL AND expires_at > $3
+        RETURNING id, user_id, ip, user_agent, created_at, last_used_at, expires_at")
+        .bind(old_hash).bind(new_hash).bind(now)
+        .fetch_optional(conn)
+        .await)?;
+    Ok(session.map_or(Rotation::Lost, Rotation::Rotated))
+}
+
+/// Moves the end of a session that has not ended.
+pub async fn extend(tx: &mut Tx, id: SessionId, expires_at: Timestamp) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query("UPDATE user_session SET expires_at = $2 WHERE id = $1 AND revoked_at IS NULL")
+            .bind(id)
+            .bind(expires_at)
+    );
+    Ok(rows == 1)
+}
+
+/// Ends one session of the user; false when it is not theirs or has ended.
+pub async fn revoke(tx: &mut Tx, user: UserId, id: SessionId, now: Timestamp) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "UPDATE user_session SET revoked_at = $3 WHERE id = $1 AND user_id = $2 AND revoked_at IS NULL"
+        )
+        .bind(id)
+        .bind(user)
+        .bind(now)
+    );
+    Ok(rows == 1)
+}
+
+/// Ends all sessions of the user; tells how many.
+pub async fn revoke_all(tx: &mut Tx, user: UserId, now: Timestamp) -> Result<u64> {
+    Ok(affected!(
+        tx,
+        sqlx::query("UPDATE user_session SET revoked_at = $2 WHERE user_id = $1 AND revoked_at IS NULL")
+            .bind(user)
+            .bind(now)
+    ))
+}
+
+/// The user's sessions that are neither revoked nor expired, the one used last first; at most 200.
+pub async fn list_active(tx: &mut Tx, user: UserId, now: Timestamp) -> Result<Vec<Session>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT id, user_id, ip, user_agent, created_at, last_used_at, expires_at
+        FROM user_session
+        WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > $2
+        ORDER BY last_used_at DESC, id DESC
+        LIMIT 200")
+        .bind(user).bind(now)
+        .fetch_all(conn)
+        .await)?)
+}
+
+pub async fn touch(tx: &mut Tx, id: SessionId, now: Timestamp) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query("UPDATE user_session SET last_used_at = $2 WHERE id = $1 AND revoked_at IS NULL")
+            .bind(id)
+            .bind(now)
+    );
+    Ok(rows == 1)
+}
+
+/// What the check of a request needs, in one statement.
+///
+/// `None` when the user, the session or the organization is absent or removed.
+/// A grant for a removed site counts: losing a site must not open the others.
+pub async fn authenticate(tx: &mut Tx, user: UserId, session: SessionId) -> Result<Option<Authenticated>> {
+    let rows: Vec<AuthenticatedRow> = on!(tx, conn => sqlx::query_as("
+        SELECT u.id AS user_id, u.username, u.org_id, u.role, u.is_active, u.token_version,
+            s.id AS session_id, s.token_version AS session_token_version, s.revoked_at, s.expires_at,
+            g.site_id AS grant_site_id, g.level AS grant_level
+        FROM user_session s
+        JOIN app_user u ON u.id = s.user_id
+        JOIN organization o ON o.id = u.org_id
+        LEFT JOIN site_grant g ON g.user_id = u.id
+        WHERE s.id = $1 AND s.user_id = $2 AND u.deleted_at IS NULL AND o.deleted_at IS NULL
+        ORDER BY g.created_at, g.site_id
+        LIMIT 10000")
+        .bind(session).bind(user)
+        .fetch_all(conn)
+        .await)?;
+    let mut found: Option<Authenticated> = None;
+    for row in rows {
+        let grant = row.grant_site_id.zip(row.grant_level);
+        let caller = found.get_or_insert(Authenticated {
+            user_id: row.user_id,
+            username: row.username,
+            org_id: row.org_id,
+            role: row.role,
+            is_active: row.is_active,
+            token_version: row.token_version,
+            session_id: row.session_id,
+            session_token_version: row.session_token_version,
+            revoked_at: row.revoked_at,
+            expires_at: row.expires_at,
+            grants: Vec::new(),
+        });
+        caller.grants.extend(grant.map(|(site_id, level)| SiteGrant { site_id, level }));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,29 @@
+//! Whether the service was set up. The row's primary key lets it happen once.
+
+use heddle_core::Timestamp;
+
+use crate::select::affected;
+use crate::{Result, Tx};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completion {
+    Done,
+    AlreadyDone,
+}
+
+pub async fn is_completed(tx: &mut Tx) -> Result<bool> {
+    let rows: i64 = on!(tx, conn => sqlx::query_scalar("SELECT COUNT(*) FROM setup").fetch_one(conn).await)?;
+    Ok(rows > 0)
+}
+
+/// Completes the setup, unless another did. A second one waits for the first to commit or roll back.
+pub async fn complete(tx: &mut Tx, now: Timestamp) -> Result<Completion> {
+    let rows = affected!(
+        tx,
+        sqlx::query("INSERT INTO setup (id, completed_at) VALUES (1, $1) ON CONFLICT (id) DO NOTHING").bind(now)
+    );
+    Ok(if rows == 1 { Completion::Done } else { Completion::AlreadyDone })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! Users, and what a login needs of them. A password's hash never serializes.
+
+use heddle_core::page::PageRequest;
+use heddle_core::{OrgId, Role, Timestamp, UserId};
+use schemars::JsonSchema;
+use serde::Serialize;
+use sqlx::FromRow;
+
+use crate::select::{Bind, Select, Set, affected};
+use crate::{Result, Scope, Tx};
+
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
+pub struct User {
+    pub id: UserId,
+    #[serde(rename = "organization_id")]
+    pub org_id: OrgId,
+    pub username: String,
+    pub email: String,
+    pub full_name: Option<String>,
+    pub role: Role,
+    pub is_active: bool,
+    pub locked_until: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub deleted_at: Option<Timestamp>,
+}
+
+/// A user together with what proves who they are.
+#[derive(Clone, FromRow)]
+pub struct Login {
+    #[sqlx(flatten)]
+    pub user: User,
+    pub password_hash: String,
+    pub token_version: i64,
+    pub failed_logins: i64,
+}
+
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Login").field("user", &self.user.id).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone)]
+pub struct NewUser {
+    pub id: UserId,
+    pub org_id: OrgId,
+    pub username: String,
+    pub email: String,
+    pub full_name: Option<String>,
+    pub password_hash: String,
+    pub role: Role,
+    pub now: Timestamp,
+}
+
+/// What to change; `None` keeps.
+#[derive(Clone, Default)]
+pub struct UserUpdate {
+    pub email: Option<String>,
+    pub full_name: Set<String>,
+    pub role: Option<Role>,
+    pub is_active: Option<bool>,
+    pub password_hash: Option<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct UserFilter {
+    pub role: Option<Role>,
+    pub is_active: Option<bool>,
+    /// Part of the user name, the email or the full name.
+    pub search: Option<String>,
+}
+
+/// Where a user stands after a failed login.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct LoginState {
+    pub failed_logins: i64,
+    pub locked_until: Option<Timestamp>,
+}
+
+const SELECT: &str = "SELECT u.id, u.org_id, u.username, u.email, u.full_name, u.role, u.is_active,
+    u.locked_until, u.created_at, u.updated_at, u.deleted_at";
+const SELECT_LOGIN: &str = "SELECT u.id, u.org_id, u.username, u.email, u.full_name, u.role, u.is_active,
+    u.locked_until, u.created_at, u.updated_at, u.deleted_at, u.password_hash, u.token_version, u.failed_logins";
+const FROM: &str = "FROM app_user u";
+
+/// # Errors
+/// [`crate::Error::Unique`] with `app_user_username` or `app_user_email`.
+pub async fn insert(tx: &mut Tx, new: &NewUser) -> Result<User> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        INSERT INTO app_user (id, org_id, username, email, full_name, password_hash, role,
+            is_active, token_version, failed_logins, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, $9, $9)
+        RETURNING id, org_id, username, email, full_name, role, is_active,
+            locked_until, created_at, updated_at, deleted_at")
+        .bind(new.id).bind(new.org_id).bind(&new.username).bind(&new.email).bind(new.full_name.as_ref())
+        .bind(&new.password_hash).bind(new.role).bind(true).bind(new.now)
+        .fetch_one(conn)
+        .await)?)
+}
+
+pub async fn find(tx: &mut Tx, scope: &Scope, id: UserId) -> Result<Option<User>> {
+    live(SELECT, scope).and_bind("u.id = ?", Bind::Id(id.0)).one(tx).await
+}
+
+/// The user with their password's hash: for a change of the own password.
+pub async fn find_login(tx: &mut Tx, id: UserId) -> Result<Option<Login>> {
+    live(SELECT_LOGIN, &Scope::everything()).and_bind("u.id = ?", Bind::Id(id.0)).one(tx).await
+}
+
+/// The user with this user name or, when there is none, with this email; the case of letters does not matter.
+pub async fn find_by_login(tx: &mut Tx, text: &str) -> Result<Option<Login>> {
+    let by = |condition| {
+        live(SELECT_LOGIN, &Scope::everything()).and_bind(condition, Bind::Text(text.to_owned()))
+    };
+    match by("LOWER(u.username) = LOWER(?)").one(tx).await? {
+        Some(login) => Ok(Some(login)),
+        None => by("LOWER(u.email) = LOWER(?)").one(tx).await,
+    }
+}
+
+pub async fn list(
+    tx: &mut Tx,
+    scope: &Scope,
+    filter: &UserFilter,
+    page: PageRequest,
+) -> Result<(Vec<User>, i64)> {
+    live(SELECT, scope)
+        .and_some("u.role = ?", filter.role.map(|role| Bind::Text(role.to_string())))
+        .and_some("u.is_active = ?", filter.is_active.map(Bind::Flag))
+        .search(&["u.username", "u.email", "u.full_name"], filter.search.as_deref())
+        .page(tx, "u.created_at, u.id", page)
+        .await
+}
+
+/// # Errors
+/// [`crate::Error::Unique`] with `app_user_email` when the email is taken.
+pub async fn update(
+    tx: &mut Tx,
+    scope: &Scope,
+    id: UserId,
+    update: &UserUpdate,
+    now: Timestamp,
+) -> Result<Option<User>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE app_user
+        SET email = COALESCE($3, email), role = COALESCE($4, role), is_active = COALESCE($5, is_active),
+            password_hash = COALESCE($6, password_hash),
+            full_name = CASE WHEN $7 THEN $8 ELSE full_name END, updated_at = $9
+        WHERE id = $1 AND deleted_at IS NULL AND ($10 OR org_id = $2)
+        RETURNING id, org_id, username, email, full_name, role, is_active,
+            locked_until, created_at, updated_at, deleted_at")
+        .bind(id).bind(scope.org).bind(update.email.as_ref()).bind(update.role).bind(update.is_active)
+        .bind(update.password_hash.as_ref()).bind(update.full_name.is_set()).bind(update.full_name.value())
+        .bind(now).bind(scope.org.is_none())
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Counts a failed login, and locks the account when there were `lock_after` in a row.
+///
+/// A lock that has run out starts the count again, so that one mistake later does not lock at once.
+pub async fn record_failed_login(
+    tx: &mut Tx,
+    id: UserId,
+    now: Timestamp,
+    lock_after: i64,
+    locked_until: Timestamp,
+) -> Result<Option<LoginState>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE app_user
+        SET failed_logins = CASE WHEN locked_until <= $2 THEN 1 ELSE failed_logins + 1 END,
+            locked_until = CASE
+                WHEN (CASE WHEN locked_until <= $2 THEN 1 ELSE failed_logins + 1 END) >= $3 THEN $4
+                WHEN locked_until <= $2 THEN NULL
+                ELSE locked_until END
+        WHERE id = $1 AND deleted_at IS NULL
+        RETURNING failed_logins, locked_until")
+        .bind(id).bind(now).bind(lock_after).bind(locked_until)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Forgets the failed logins; false when the user is gone.
+pub async fn record_login_success(tx: &mut Tx, id: UserId, now: Timestamp) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE app_user SET failed_logins = 0, locked_until = NULL, updated_at = $2
+        WHERE id = $1 AND deleted_at IS NULL"
+        )
+        .bind(id)
+        .bind(now)
+    );
+    Ok(rows == 1)
+}
+
+/// Makes every token of the user worthless; gives the new version.
+pub async fn bump_token_version(tx: &mut Tx, id: UserId, now: Timestamp) -> Result<Option<i64>> {
+    Ok(on!(tx, conn => sqlx::query_scalar("
+        UPDATE app_user SET token_version = token_version + 1, updated_at = $2
+        WHERE id = $1 AND deleted_at IS NULL
+        RETURNING token_version")
+        .bind(id).bind(now)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+pub async fn count(tx: &mut Tx, scope: &Scope) -> Result<i64> {
+    live(SELECT, scope).count(tx).await
+}
+
+fn live(select: &'static str, scope: &Scope) -> Select {
+    Select::new(select, FROM).within(scope, "u.org_id", None).and("u.deleted_at IS NULL")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! `test` and `ci`: what must pass, in the order in which failures are cheapest.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use anyhow::ensure;
+
+use crate::package;
+use crate::postgres::Postgres;
+use crate::process::{self, Stop, say};
+use crate::run;
+use crate::workspace::Workspace;
+
+/// All tests, with components, programs and PostgreSQL in place.
+pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyhow::Result<ExitCode> {
+    phase("components", || package::components(workspace, stop))?;
+    phase("programs", || run::build_programs(workspace, stop))?;
+    let postgres = phase("postgresql", || Postgres::start(stop))?;
+    let mut cargo = workspace.cargo();
+    cargo
+        .args(["test", "--workspace"])
+        .args(args)
+        .env("TEST_POSTGRES_URL", postgres.url())
+        .env("HEDDLE_BIN", workspace.bin("heddle"))
+        .env("OPENWRT_ROUTER_BIN", workspace.bin("openwrt-router"))
+        .env("HEDDLE_PACKAGES", workspace.packages())
+        .env("HEDDLE_GUESTS", workspace.guests());
+    let status = phase("tests", || process::status("cargo test", &mut cargo, stop))?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// Everything, stopping at the first failure.
+pub(crate) fn ci(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCode> {
+    let cargo = |name: &'static str, args: &[&str]| {
+        phase(name, || process::run(name, workspace.cargo().args(args), stop))
+    };
+    cargo("format", &["fmt", "--all", "--check"])?;
+    cargo("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    phase("dependencies", || dependencies(workspace, stop))?;
+    test(workspace, stop, &[])
+}
+
+/// Prints the name before, and the duration after, whatever came of it.
+fn phase<T>(name: &str, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    say(&format!("== {name}"));
+    let start = Instant::now();
+    let result = work();
+    let verdict = if result.is_ok() { "done" } else { "FAILED" };
+    say(&format!("== {name}: {verdict} after {:.1} s", start.elapsed().as_secs_f64()));
+    result
+}
+
+/// Licences, banned crates, sources and, where they can be had, advisories.
+fn dependencies(workspace: &Workspace, stop: &Stop) -> anyhow::Result<()> {
+    let program = cargo_deny(workspace, stop)?;
+    let deny = || {
+        let mut command = Command::new(&program);
+        command.current_dir(&workspace.root);
+        command
+    };
+    process::run(
+        "cargo deny",
+        deny().args(["check", "--hide-inclusion-graph", "licenses", "bans", "sources"]),
+        stop,
+    )?;
+    let fetched =
+        process::status("cargo deny fetch", deny().args(["fetch", "db"]).stderr(Stdio::null()), stop)?;
+    if !fetched.success() {
+        say("advisories are not checked: the advisory database cannot be fetched from here");
+        return Ok(());
+    }
+    process::run(
+        "cargo deny",
+        deny().args(["--offline", "check", "--hide-inclusion-graph", "advisories"]),
+        stop,
+    )
+}
+
+/// The installed one, or one that is built once into the target folder.
+fn cargo_deny(workspace: &Workspace, stop: &Stop) -> anyhow::Result<PathBuf> {
+    let works = |program: &PathBuf| {
+        Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+    };
+    let tools = workspace.target.join("tools");
+    let own = tools.join("bin").join("cargo-deny");
+    if let Some(found) = [PathBuf::from("cargo-deny"), own.clone()].into_iter().find(works) {
+        return Ok(found);
+    }
+    say("building cargo-deny, once");
+    let mut cargo = workspace.cargo();
+    // Unoptimised: it builds in half the time and runs for a second.
+    cargo
+        .args(["install", "--quiet", "--locked", "--debug", "cargo-deny", "--root"])
+        .arg(&tools)
+        .env("CARGO_TARGET_DIR", tools.join("build"))
+        .env("CARGO_PROFILE_DEV_DEBUG", "0");
+    process::run("building cargo-deny", &mut cargo, stop)?;
+    ensure!(works(&own), "cargo-deny was installed but does not run");
+    Ok(own)
+}

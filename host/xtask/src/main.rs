@@ -1,0 +1,86 @@
+//! The project's own commands: `cargo xtask help` lists them.
+//!
+//! Wiring only. Each command stands in its module; none is part of the product.
+
+mod ci;
+mod guest;
+mod package;
+mod postgres;
+mod process;
+mod run;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::process::Stop;
+use crate::workspace::Workspace;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Build, run and test the project")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build, encode and sign the adapters and the test guests
+    Components,
+    /// Start the server with the adapters, ready for writes
+    Run {
+        /// Also start a practice router, and set up an organization that knows it
+        #[arg(long)]
+        demo: bool,
+    },
+    /// Start a practice device
+    Lab {
+        #[command(subcommand)]
+        device: Lab,
+    },
+    /// Run all tests, with a PostgreSQL of their own
+    Test {
+        /// Passed on to `cargo test`, after `--`
+        #[arg(last = true)]
+        args: Vec<String>,
+    },
+    /// Everything that must pass before a change is accepted
+    Ci,
+    /// Start a PostgreSQL and print its URL, until Ctrl-C
+    Db,
+}
+
+#[derive(Subcommand)]
+enum Lab {
+    /// A practice router
+    Openwrt {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    match execute() {
+        Ok(code) => code,
+        Err(error) => {
+            process::say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute() -> anyhow::Result<ExitCode> {
+    let command = Arguments::parse().command;
+    let stop = Stop::install()?;
+    let workspace = Workspace::locate()?;
+    match command {
+        Command::Components => package::components(&workspace, &stop).map(|()| ExitCode::SUCCESS),
+        Command::Run { demo: false } => run::serve(&workspace, &stop),
+        Command::Run { demo: true } => run::demo(&workspace, &stop),
+        Command::Lab { device: Lab::Openwrt { args } } => run::lab(&workspace, &stop, &args),
+        Command::Test { args } => ci::test(&workspace, &stop, &args),
+        Command::Ci => ci::ci(&workspace, &stop),
+        Command::Db => postgres::serve(&stop),
+    }
+}

@@ -1,0 +1,213 @@
+//! `run` and `lab`: the server and a practice device on this machine.
+
+use std::net::SocketAddr;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use serde_json::{Value, json};
+
+use crate::package;
+use crate::process::{self, Guarded, Stop, say};
+use crate::workspace::Workspace;
+
+const START_LIMIT: Duration = Duration::from_secs(60);
+const ROUTER_LISTEN: &str = "127.0.0.1:8181";
+const ROUTER_CONTROL: &str = "127.0.0.1:8182";
+const ROUTER_PASSWORD: &str = "heddle-demo";
+const DEMO_USER: &str = "demo";
+const DEMO_PASSWORD: &str = "Heddle-Demo-2026!";
+
+/// `run`: the server alone.
+pub(crate) fn serve(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCode> {
+    package::components(workspace, stop)?;
+    build_programs(workspace, stop)?;
+    let address = bind_addr()?;
+    let mut server = Guarded::start("heddle", &mut server_command(workspace, address)?)?;
+    let api = Api::at(address);
+    api.wait_until_healthy(&mut server, stop)?;
+    say(&format!("heddle is at {}", api.base));
+    wait(&mut [&mut server], stop)
+}
+
+/// `run --demo`: server, practice router, and an organization that knows it.
+pub(crate) fn demo(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCode> {
+    package::components(workspace, stop)?;
+    build_programs(workspace, stop)?;
+    let mut router = router_command(workspace)?;
+    router.args(["--listen", ROUTER_LISTEN, "--control", ROUTER_CONTROL, "--password", ROUTER_PASSWORD]);
+    let mut router = Guarded::start("openwrt-router", &mut router)?;
+    let address = bind_addr()?;
+    let mut server = server_command(workspace, address)?;
+    // The practice router is on loopback, which the address guard refuses otherwise.
+    server.env("EGRESS_EXTRA_NETWORKS", "127.0.0.0/8");
+    let mut server = Guarded::start("heddle", &mut server)?;
+    let api = Api::at(address);
+    api.wait_until_healthy(&mut server, stop)?;
+    router.expect_running()?;
+    if api.seed()? {
+        say("set up the organization 'Demo' with the practice router");
+    } else {
+        say("setup was completed before; nothing was added");
+    }
+    say(&format!("heddle is at {}", api.base));
+    say(&format!("sign in as '{DEMO_USER}' with the password '{DEMO_PASSWORD}'"));
+    say(&format!(
+        "practice router: http://{ROUTER_LISTEN} (root, '{ROUTER_PASSWORD}'), its faults: http://{ROUTER_CONTROL}"
+    ));
+    wait(&mut [&mut server, &mut router], stop)
+}
+
+/// `lab openwrt`: the practice router alone, with the caller's arguments.
+pub(crate) fn lab(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyhow::Result<ExitCode> {
+    build_programs(workspace, stop)?;
+    let mut router = Guarded::start("openwrt-router", router_command(workspace)?.args(args))?;
+    wait(&mut [&mut router], stop)
+}
+
+/// Builds every program of the workspace, so that tests and servers share one set of features.
+pub(crate) fn build_programs(workspace: &Workspace, stop: &Stop) -> anyhow::Result<()> {
+    let mut cargo = workspace.cargo();
+    cargo.args(["build", "--quiet", "--workspace", "--bins"]);
+    process::run("building the programs", &mut cargo, stop)
+}
+
+/// Until a signal comes, which is how it should end, or one of them ends by itself.
+fn wait(children: &mut [&mut Guarded], stop: &Stop) -> anyhow::Result<ExitCode> {
+    say("stop with Ctrl-C");
+    while !stop.is_set() {
+        for child in children.iter_mut() {
+            if let Some(status) = child.finished()? {
+                if stop.is_set() || status.success() {
+                    return Ok(ExitCode::SUCCESS);
+                }
+                bail!("a program ended early ({status})");
+            }
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn server_command(workspace: &Workspace, address: SocketAddr) -> anyhow::Result<Command> {
+    let mut command = program(workspace, "heddle")?;
+    command
+        .arg("serve")
+        .env("ENVIRONMENT", "development")
+        .env("ADAPTER_READ_ONLY", "false")
+        .env("BIND_ADDR", address.to_string())
+        .env("DATA_DIR", setting("DATA_DIR").unwrap_or_else(|| "./data".to_owned()))
+        .env("ADAPTER_PACKAGES", workspace.packages())
+        .env("ADAPTER_TRUSTED_KEYS", workspace.trusted_keys());
+    Ok(command)
+}
+
+fn router_command(workspace: &Workspace) -> anyhow::Result<Command> {
+    program(workspace, "openwrt-router")
+}
+
+fn program(workspace: &Workspace, name: &str) -> anyhow::Result<Command> {
+    let path = workspace.bin(name);
+    ensure!(path.is_file(), "no program '{name}' was built");
+    Ok(Command::new(path))
+}
+
+fn bind_addr() -> anyhow::Result<SocketAddr> {
+    let text = setting("BIND_ADDR").unwrap_or_else(|| "127.0.0.1:8080".to_owned());
+    text.parse().with_context(|| format!("BIND_ADDR '{text}' is not address:port, such as 127.0.0.1:8080"))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "decides where the server is before the server reads its settings"
+)]
+fn setting(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The server's REST interface, as far as seeding needs it.
+struct Api {
+    base: String,
+    agent: ureq::Agent,
+}
+
+impl Api {
+    fn at(mut address: SocketAddr) -> Self {
+        if address.ip().is_unspecified() {
+            address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+        }
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .proxy(None)
+            .timeout_global(Some(Duration::from_secs(20)))
+            .build();
+        Self { base: format!("http://{address}"), agent: config.into() }
+    }
+
+    fn wait_until_healthy(&self, server: &mut Guarded, stop: &Stop) -> anyhow::Result<()> {
+        let end = Instant::now() + START_LIMIT;
+        let url = format!("{}/health", self.base);
+        while Instant::now() < end {
+            server.expect_running()?;
+            if self.agent.get(&url).call().is_ok_and(|answer| answer.status().is_success()) {
+                return Ok(());
+            }
+            stop.sleep(Duration::from_millis(200))?;
+        }
+        bail!("the server did not answer at {url} within {} s", START_LIMIT.as_secs())
+    }
+
+    /// False when the server was set up before.
+    fn seed(&self) -> anyhow::Result<bool> {
+        let url = format!("{}/api/v1/setup/status", self.base);
+        let status = read("/setup/status", self.agent.get(&url).call()?)?;
+        if status["completed"] == true {
+            return Ok(false);
+        }
+        let setup = self.post(
+            "/setup/complete",
+            None,
+            &json!({
+                "organization": { "name": "Demo" },
+                "admin": { "username": DEMO_USER, "email": "demo@example.net", "password": DEMO_PASSWORD },
+                "site": { "name": "Lab" },
+            }),
+        )?;
+        let token = text(&setup, "/access_token")?;
+        let credential = self.post(
+            "/credentials",
+            Some(token),
+            &json!({ "name": "Practice router", "username": "root", "password": ROUTER_PASSWORD }),
+        )?;
+        self.post(
+            "/controllers",
+            Some(token),
+            &json!({
+                "name": "Practice router",
+                "site_id": text(&setup, "/site/id")?,
+                "vendor": "openwrt",
+                "url": format!("http://{ROUTER_LISTEN}"),
+                "credential_id": text(&credential, "/id")?,
+            }),
+        )?;
+        Ok(true)
+    }
+
+    fn post(&self, path: &str, token: Option<&str>, body: &Value) -> anyhow::Result<Value> {
+        let mut request = self.agent.post(format!("{}/api/v1{path}", self.base));
+        if let Some(token) = token {
+            request = request.header("Authorization", format!("Bearer {token}"));
+        }
+        read(path, request.send_json(body)?)
+    }
+}
+
+fn read(path: &str, mut answer: ureq::http::Response<ureq::Body>) -> anyhow::Result<Value> {
+    let body: Value = answer.body_mut().read_json().with_context(|| format!("{path} did not answer JSON"))?;
+    ensure!(answer.status().is_success(), "{path} answered {}: {body}", answer.status());
+    Ok(body)
+}
+
+fn text<'a>(answer: &'a Value, pointer: &str) -> anyhow::Result<&'a str> {
+    answer.pointer(pointer).and_then(Value::as_str).with_context(|| format!("the answer has no '{pointer}'"))
+}

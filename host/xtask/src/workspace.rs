@@ -1,0 +1,63 @@
+//! Where things are: the checkout, and the target folder that cargo uses for it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+
+pub(crate) struct Workspace {
+    pub(crate) root: PathBuf,
+    pub(crate) target: PathBuf,
+}
+
+impl Workspace {
+    /// Asks cargo, so that every way to set the target folder is honoured.
+    pub(crate) fn locate() -> anyhow::Result<Self> {
+        let output = Command::new("cargo")
+            .args(["metadata", "--format-version", "1", "--no-deps", "--manifest-path"])
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+            .output()
+            .context("'cargo' cannot be started")?;
+        ensure!(
+            output.status.success(),
+            "cargo metadata failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")?;
+        let folder = |key: &str| {
+            metadata[key]
+                .as_str()
+                .map(PathBuf::from)
+                .with_context(|| format!("cargo metadata has no '{key}'"))
+        };
+        Ok(Self { root: folder("workspace_root")?, target: folder("target_directory")? })
+    }
+
+    /// A cargo command that runs at the root of the checkout.
+    pub(crate) fn cargo(&self) -> Command {
+        let mut command = Command::new("cargo");
+        command.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
+        command
+    }
+
+    /// Where signed packages are written, one folder each.
+    pub(crate) fn packages(&self) -> PathBuf {
+        self.target.join("packages")
+    }
+
+    /// Public keys that the packages are signed with.
+    pub(crate) fn trusted_keys(&self) -> PathBuf {
+        self.packages().join("trusted-keys.json")
+    }
+
+    /// Where unsigned components for tests are written.
+    pub(crate) fn guests(&self) -> PathBuf {
+        self.target.join("guests")
+    }
+
+    /// A program of the development profile.
+    pub(crate) fn bin(&self, name: &str) -> PathBuf {
+        self.target.join("debug").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+    }
+}

@@ -1,0 +1,28 @@
+//! The package format: manifest, signature, hashes. Verifying is this library;
+//! signing and packing is the binary beside it. It knows nothing of the host
+//! and does not look inside a component beyond its first bytes.
+
+mod error;
+mod json;
+mod keys;
+pub mod manifest;
+mod names;
+mod pack;
+mod rules;
+mod session_rules;
+mod signature;
+pub mod template;
+mod verify;
+
+pub use error::PackageError;
+pub use keys::{KeyError, PublisherKey, TrustedKey, parse_trusted_keys, write_trusted_keys};
+pub use pack::{PackError, pack, write_dir};
+pub use signature::{key_id, keygen, sign};
+pub use verify::{COMPONENT_BYTES_MAX, MANIFEST_BYTES_MAX, Verified};
+
+/// Interface versions that a manifest may name in `api`.
+pub const SUPPORTED_API: &[&str] = &["1.0"];
+/// Name of the manifest inside a package.
+pub const MANIFEST: &str = "manifest.json";
+/// Name of the signatures inside a package.
+pub const SIGNATURE: &str = "manifest.sig";

@@ -1,0 +1,131 @@
+//! `heddle-package`: makes keys, signs, packs and verifies adapter packages.
+//!
+//! A package is a folder here; nothing is uploaded anywhere.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, ensure};
+use clap::{Parser, Subcommand};
+use heddle_marketplace::{
+    MANIFEST, PublisherKey, SIGNATURE, Verified, pack, parse_trusted_keys, sign, write_dir,
+    write_trusted_keys,
+};
+
+#[derive(Parser)]
+#[command(name = "heddle-package", about = "Make and verify adapter packages", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make a publisher's key; prints the entry for a server's trusted keys
+    Keygen {
+        /// Name of the publisher, as manifests give it
+        #[arg(long)]
+        publisher: String,
+        /// New file for the key; keep it secret
+        #[arg(long)]
+        out: PathBuf,
+    },
+    /// Sign the manifest of a package folder again
+    Sign {
+        #[arg(long)]
+        key: PathBuf,
+        folder: PathBuf,
+    },
+    /// Check a package folder as a server would
+    Verify {
+        /// The server's list of trusted keys
+        #[arg(long)]
+        trusted: PathBuf,
+        folder: PathBuf,
+    },
+    /// Complete and sign a manifest and write the package folder
+    Pack {
+        #[arg(long)]
+        key: PathBuf,
+        /// Manifest without `files`
+        #[arg(long)]
+        manifest: PathBuf,
+        #[arg(long)]
+        component: PathBuf,
+        /// A further file, as `name in the package=file to read`
+        #[arg(long = "file")]
+        files: Vec<String>,
+        #[arg(long)]
+        out: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    match execute(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody is left to tell when standard error is closed.
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Keygen { publisher, out } => {
+            let key = PublisherKey::generate(&publisher)?;
+            key.save(&out).with_context(|| format!("key file '{}' not written", out.display()))?;
+            say(&write_trusted_keys(&[key.trusted()]))
+        }
+        Command::Sign { key, folder } => sign_folder(&load_key(&key)?, &folder),
+        Command::Verify { trusted, folder } => {
+            let trusted = parse_trusted_keys(&read(&trusted)?)?;
+            describe(&Verified::open_dir(&folder, &trusted)?)
+        }
+        Command::Pack { key, manifest, component, files, out } => {
+            let key = load_key(&key)?;
+            let mut contents = BTreeMap::from([("component.wasm".to_owned(), read(&component)?)]);
+            for file in files {
+                let (name, path) =
+                    file.split_once('=').with_context(|| format!("'{file}' is not name=file"))?;
+                contents.insert(name.to_owned(), read(Path::new(path))?);
+            }
+            let files = pack(&read(&manifest)?, contents, &key)?;
+            write_dir(&files, &out)?;
+            describe(&Verified::open_dir(&out, &[key.trusted()])?)
+        }
+    }
+}
+
+fn sign_folder(key: &PublisherKey, folder: &Path) -> anyhow::Result<()> {
+    ensure!(folder.is_dir(), "'{}' is not a folder", folder.display());
+    let manifest = read(&folder.join(MANIFEST))?;
+    std::fs::write(folder.join(SIGNATURE), sign(&manifest, key.signing()))?;
+    describe(&Verified::open_dir(folder, &[key.trusted()])?)
+}
+
+fn describe(package: &Verified) -> anyhow::Result<()> {
+    let manifest = package.manifest();
+    say(&format!(
+        "{} {} by {}, signed by key {}",
+        manifest.id,
+        manifest.version,
+        manifest.publisher,
+        package.key_ids().join(", ")
+    ))
+}
+
+fn load_key(path: &Path) -> anyhow::Result<PublisherKey> {
+    PublisherKey::load(path).with_context(|| format!("key file '{}' not accepted", path.display()))
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("'{}' cannot be read", path.display()))
+}
+
+fn say(line: &str) -> anyhow::Result<()> {
+    Ok(writeln!(std::io::stdout(), "{line}")?)
+}

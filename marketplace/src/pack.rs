@@ -1,0 +1,80 @@
+//! Making a package: a manifest without `files` becomes one with them, signed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::error::PackageError;
+use crate::json::{self as strict, StrictError};
+use crate::keys::PublisherKey;
+use crate::verify::{Verified, sha256};
+use crate::{MANIFEST, SIGNATURE, sign};
+
+/// Why no package could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PackError {
+    #[error("manifest cannot be used: {0}")]
+    Manifest(String),
+    #[error("manifest lists files already; leave 'files' out, it is filled in here")]
+    FilesListed,
+    /// The result would be refused by every server.
+    #[error("the package would be refused: {0}")]
+    Refused(#[from] PackageError),
+}
+
+/// Completes `manifest` (JSON without `files`; `publisher` defaults to the
+/// key's) for these files, signs it and returns all files of the package, which
+/// has been verified.
+pub fn pack(
+    manifest: &[u8],
+    mut files: BTreeMap<String, Vec<u8>>,
+    key: &PublisherKey,
+) -> Result<BTreeMap<String, Vec<u8>>, PackError> {
+    strict::check_strict(manifest, 32).map_err(|error| {
+        PackError::Manifest(match error {
+            StrictError::Duplicate(name) => format!("key '{name}' occurs twice in one object"),
+            StrictError::TooDeep => "it is nested too deep".to_owned(),
+            StrictError::Syntax(problem) => problem,
+        })
+    })?;
+    let mut manifest: Value =
+        serde_json::from_slice(manifest).map_err(|error| PackError::Manifest(error.to_string()))?;
+    if manifest.get("files").is_some() {
+        return Err(PackError::FilesListed);
+    }
+    manifest["files"] = files
+        .iter()
+        .map(|(path, bytes)| json!({ "path": path, "size": bytes.len(), "sha256": sha256(bytes) }))
+        .collect();
+    if manifest.get("publisher").is_none() {
+        manifest["publisher"] = key.publisher().into();
+    }
+    let text =
+        serde_json::to_vec_pretty(&manifest).map_err(|error| PackError::Manifest(error.to_string()))?;
+    files.insert(SIGNATURE.to_owned(), sign(&text, key.signing()));
+    files.insert(MANIFEST.to_owned(), text);
+    Verified::from_files(files.clone(), &[key.trusted()])?;
+    Ok(files)
+}
+
+/// Writes a package as a folder, in place of the one that may be there. A reader
+/// sees the old one, none, or the new one, never a mixture.
+pub fn write_dir(files: &BTreeMap<String, Vec<u8>>, dir: &Path) -> std::io::Result<()> {
+    let parent = dir.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = dir.file_name().ok_or_else(|| std::io::Error::other("the folder needs a name"))?;
+    std::fs::create_dir_all(parent)?;
+    let staging = parent.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    if staging.exists() {
+        std::fs::remove_dir_all(&staging)?;
+    }
+    for (name, bytes) in files {
+        let path = staging.join(name);
+        std::fs::create_dir_all(path.parent().unwrap_or(&staging))?;
+        std::fs::write(path, bytes)?;
+    }
+    if dir.exists() {
+        std::fs::remove_dir_all(dir)?;
+    }
+    std::fs::rename(&staging, dir)
+}

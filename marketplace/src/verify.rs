@@ -1,0 +1,230 @@
+//! A package is believed only after its signature, sizes and hashes were checked.
+//!
+//! The order is the point: sizes bound the work, the signature comes before any
+//! parser sees the manifest, and hashes bind every other byte to the manifest.
+//! Whether the component is valid and what it imports is the runtime's part.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::error::PackageError;
+use crate::json::{self, StrictError};
+use crate::keys::TrustedKey;
+use crate::manifest::Manifest;
+use crate::{MANIFEST, SIGNATURE, names, rules, signature};
+
+/// Largest `manifest.json`, in bytes.
+pub const MANIFEST_BYTES_MAX: u64 = 256 * 1024;
+/// Largest component, and largest file of any kind, in bytes.
+pub const COMPONENT_BYTES_MAX: u64 = 32 * 1024 * 1024;
+const SIGNATURE_BYTES_MAX: u64 = 16 * 1024;
+const PACKAGE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const FILES_MAX: usize = 256;
+const MANIFEST_DEPTH_MAX: usize = 32;
+
+/// A package whose signature, sizes and hashes were checked. Only the verifier
+/// makes one, and the runtime loads nothing else.
+#[derive(Debug, Clone)]
+pub struct Verified {
+    manifest: Manifest,
+    manifest_sha256: String,
+    component: Vec<u8>,
+    component_sha256: String,
+    key_ids: Vec<String>,
+}
+
+impl Verified {
+    /// Verifies a package that lies in a folder. Links are never followed.
+    pub fn open_dir(path: &Path, trusted: &[TrustedKey]) -> Result<Self, PackageError> {
+        let mut files = BTreeMap::new();
+        let mut left = PACKAGE_BYTES_MAX;
+        read_folder(path, "", &mut files, &mut left)?;
+        Self::from_files(files, trusted)
+    }
+
+    /// Verifies a package whose files are in memory, by their names with `/`.
+    pub fn from_files(
+        mut files: BTreeMap<String, Vec<u8>>,
+        trusted: &[TrustedKey],
+    ) -> Result<Self, PackageError> {
+        check_sizes(&files)?;
+        let text = files.remove(MANIFEST).ok_or(PackageError::Missing(MANIFEST))?;
+        let detached = files.remove(SIGNATURE).ok_or(PackageError::Missing(SIGNATURE))?;
+        let signers = signature::signers(&text, &detached, trusted)?;
+
+        let manifest = parse(&text)?;
+        rules::check(&manifest)?;
+        check_publisher(&manifest, &signers)?;
+        check_files(&manifest, &files)?;
+        let component = files
+            .remove(&manifest.component)
+            .ok_or_else(|| PackageError::ComponentNotListed(manifest.component.clone()))?;
+        check_component(&manifest.component, &component)?;
+        Ok(Self {
+            manifest_sha256: sha256(&text),
+            component_sha256: sha256(&component),
+            key_ids: signers.iter().map(|key| key.key_id()).collect(),
+            manifest,
+            component,
+        })
+    }
+
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// SHA-256 of the exact manifest, lower-case hex: names this very package.
+    pub fn manifest_sha256(&self) -> &str {
+        &self.manifest_sha256
+    }
+
+    /// Bytes of the component.
+    pub fn component(&self) -> &[u8] {
+        &self.component
+    }
+
+    /// SHA-256 of the component, lower-case hex.
+    pub fn component_sha256(&self) -> &str {
+        &self.component_sha256
+    }
+
+    /// Ids of the trusted keys that signed; at least one.
+    pub fn key_ids(&self) -> &[String] {
+        &self.key_ids
+    }
+}
+
+/// Parses a manifest of untrusted origin, without judging its rules.
+pub(crate) fn parse(text: &[u8]) -> Result<Manifest, PackageError> {
+    json::check_strict(text, MANIFEST_DEPTH_MAX).map_err(|error| match error {
+        StrictError::Duplicate(key) => PackageError::DuplicateKey(key),
+        StrictError::TooDeep => PackageError::TooDeep(MANIFEST_DEPTH_MAX),
+        StrictError::Syntax(problem) => PackageError::ManifestFormat(problem),
+    })?;
+    serde_json::from_slice(text).map_err(|error| PackageError::ManifestFormat(error.to_string()))
+}
+
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}
+
+fn bytes_max(name: &str) -> u64 {
+    match name {
+        MANIFEST => MANIFEST_BYTES_MAX,
+        SIGNATURE => SIGNATURE_BYTES_MAX,
+        _ => COMPONENT_BYTES_MAX,
+    }
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+fn check_sizes(files: &BTreeMap<String, Vec<u8>>) -> Result<(), PackageError> {
+    if files.len() > FILES_MAX {
+        return Err(PackageError::TooManyFiles { max: FILES_MAX });
+    }
+    let mut total = 0_u64;
+    for (name, bytes) in files {
+        let max = bytes_max(name);
+        if length(bytes) > max {
+            return Err(PackageError::TooLarge { name: name.clone(), max });
+        }
+        total = total.saturating_add(length(bytes));
+    }
+    if total > PACKAGE_BYTES_MAX {
+        return Err(PackageError::PackageTooLarge { max: PACKAGE_BYTES_MAX });
+    }
+    Ok(())
+}
+
+/// A trusted publisher cannot sign in another one's name.
+fn check_publisher(manifest: &Manifest, signers: &[&TrustedKey]) -> Result<(), PackageError> {
+    if signers.iter().any(|key| key.publisher == manifest.publisher) {
+        return Ok(());
+    }
+    let signer = signers.first().map(|key| key.publisher.clone()).unwrap_or_default();
+    Err(PackageError::Publisher { manifest: manifest.publisher.clone(), signer })
+}
+
+fn check_files(manifest: &Manifest, files: &BTreeMap<String, Vec<u8>>) -> Result<(), PackageError> {
+    let listed: BTreeSet<&str> = manifest.files.iter().map(|file| file.path.as_str()).collect();
+    if let Some(name) = files.keys().find(|name| !listed.contains(name.as_str())) {
+        return Err(PackageError::FileUnlisted(name.clone()));
+    }
+    for file in &manifest.files {
+        let bytes = files.get(&file.path).ok_or_else(|| PackageError::FileMissing(file.path.clone()))?;
+        let found = length(bytes);
+        if found != file.size {
+            return Err(PackageError::FileSize { name: file.path.clone(), listed: file.size, found });
+        }
+        if sha256(bytes) != file.sha256 {
+            return Err(PackageError::FileHash(file.path.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// Tells a component by its first bytes from what must never reach a loader.
+fn check_component(name: &str, bytes: &[u8]) -> Result<(), PackageError> {
+    const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+    const CORE_MODULE: &[u8] = b"\0asm\x01\0\0\0";
+    const ELF: &[u8] = b"\x7fELF";
+    if bytes.starts_with(COMPONENT) {
+        Ok(())
+    } else if bytes.starts_with(CORE_MODULE) {
+        Err(PackageError::CoreModule(name.to_owned()))
+    } else if bytes.starts_with(ELF) {
+        Err(PackageError::Precompiled(name.to_owned()))
+    } else {
+        Err(PackageError::NotComponent(name.to_owned()))
+    }
+}
+
+/// Reads a folder and those in it; `left` counts down the bytes of the package.
+fn read_folder(
+    path: &Path,
+    prefix: &str,
+    files: &mut BTreeMap<String, Vec<u8>>,
+    left: &mut u64,
+) -> Result<(), PackageError> {
+    let here = if prefix.is_empty() { "." } else { prefix };
+    let unreadable = |name: &str| {
+        let name = name.to_owned();
+        move |source| PackageError::Unreadable { name, source }
+    };
+    for entry in std::fs::read_dir(path).map_err(unreadable(here))? {
+        let entry = entry.map_err(unreadable(here))?;
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        // A name with bytes that are no UTF-8 shows a replacement character here and is refused.
+        names::check_name(&name)?;
+        let kind = entry.file_type().map_err(unreadable(&name))?;
+        if kind.is_dir() {
+            read_folder(&entry.path(), &format!("{name}/"), files, left)?;
+        } else if kind.is_file() {
+            if files.len() >= FILES_MAX {
+                return Err(PackageError::TooManyFiles { max: FILES_MAX });
+            }
+            let max = bytes_max(&name);
+            let file = std::fs::File::open(entry.path()).map_err(unreadable(&name))?;
+            let mut bytes = Vec::new();
+            file.take(max + 1).read_to_end(&mut bytes).map_err(unreadable(&name))?;
+            if length(&bytes) > max {
+                return Err(PackageError::TooLarge { name, max });
+            }
+            *left = left
+                .checked_sub(length(&bytes))
+                .ok_or(PackageError::PackageTooLarge { max: PACKAGE_BYTES_MAX })?;
+            files.insert(name, bytes);
+        } else {
+            return Err(PackageError::NotRegular(name));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

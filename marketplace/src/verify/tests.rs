@@ -1,0 +1,390 @@
+//! Every way to tamper with a package, and its refusal.
+
+use ed25519_dalek::SigningKey;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::keys::PublisherKey;
+use crate::{pack, sign, write_dir};
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+fn key(seed: u8) -> PublisherKey {
+    PublisherKey::new("acme", SigningKey::from_bytes(&[seed; 32])).unwrap()
+}
+
+fn template() -> Value {
+    json!({
+        "schema": 1, "id": "acme-switch", "version": "1.0.0", "kind": "adapter", "api": "1.0",
+        "name": "ACME switches", "publisher": "acme", "license": "Apache-2.0", "component": "component.wasm",
+        "limits": { "cpu-ms": 200 },
+        "config-schema": { "type": "object", "properties": { "port": { "$ref": "#/$defs/port" } } },
+        "auth": { "main": {
+            "login": [{
+                "request": { "method": "POST", "path": "/login", "json": { "user": "{{secret.username}}" } },
+                "expect": { "status": [200] },
+                "capture": [{ "as": "token", "from": { "json": "/token" } }]
+            }],
+            "apply": [{ "to": { "header": "X-Token" }, "value": "{{session.token}}" }],
+            "ttl-s": 300,
+            "logout": { "method": "POST", "path": "/logout", "form": { "t": "{{session.token}}" } }
+        } },
+        "reads": [{ "method": "POST", "path": "/api/*/query", "json": { "/op": ["get"] } }]
+    })
+}
+
+fn contents() -> Files {
+    BTreeMap::from([
+        ("component.wasm".to_owned(), b"\0asm\x0d\0\x01\0body".to_vec()),
+        ("assets/icon.svg".to_owned(), b"<svg/>".to_vec()),
+    ])
+}
+
+fn package() -> Files {
+    pack(template().to_string().as_bytes(), contents(), &key(1)).unwrap()
+}
+
+/// The package with this manifest text, signed properly.
+fn resigned(text: &[u8]) -> Files {
+    let mut files = package();
+    files.insert(SIGNATURE.to_owned(), sign(text, key(1).signing()));
+    files.insert(MANIFEST.to_owned(), text.to_vec());
+    files
+}
+
+fn complete() -> Value {
+    serde_json::from_slice(&package()[MANIFEST]).unwrap()
+}
+
+fn open(files: Files) -> Result<Verified, PackageError> {
+    Verified::from_files(files, &[key(1).trusted()])
+}
+
+#[track_caller]
+fn refused(files: Files, expected: &str) {
+    let error = open(files).expect_err(expected);
+    let shown = format!("{error:?}");
+    assert!(shown.starts_with(expected), "expected {expected}, got {shown}: {error}");
+}
+
+/// A signed manifest with this one value changed is refused so.
+#[track_caller]
+fn rule(pointer: &str, value: Value, expected: &str) {
+    let mut manifest = complete();
+    let (parent, last) = pointer.rsplit_once('/').unwrap();
+    let parent = manifest.pointer_mut(parent).unwrap();
+    match parent {
+        Value::Array(items) => items[last.parse::<usize>().unwrap()] = value,
+        _ => parent[last] = value,
+    }
+    refused(resigned(manifest.to_string().as_bytes()), expected);
+}
+
+#[test]
+fn sound_package_is_accepted_from_memory_and_from_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("acme-switch");
+    write_dir(&package(), &path).unwrap();
+    write_dir(&package(), &path).unwrap();
+    let opened = Verified::open_dir(&path, &[key(2).trusted(), key(1).trusted()]).unwrap();
+    assert_eq!(opened.manifest().id, "acme-switch");
+    assert_eq!(opened.component(), contents()["component.wasm"]);
+    assert_eq!(opened.key_ids(), [key(1).trusted().key_id()]);
+    assert_eq!(open(package()).unwrap().manifest_sha256(), opened.manifest_sha256());
+}
+
+#[test]
+fn a_changed_byte_in_any_file_is_refused() {
+    for (name, expected) in [
+        (MANIFEST, "BadSignature"),
+        (SIGNATURE, "SignatureFormat"),
+        ("component.wasm", "FileHash"),
+        ("assets/icon.svg", "FileHash"),
+    ] {
+        let mut files = package();
+        files.get_mut(name).unwrap()[0] ^= 1;
+        refused(files, expected);
+    }
+}
+
+#[test]
+fn every_byte_of_the_manifest_is_covered_by_the_signature() {
+    let files = package();
+    for at in 0..files[MANIFEST].len() {
+        let mut changed = files.clone();
+        changed.get_mut(MANIFEST).unwrap()[at] ^= 1 << (at % 8);
+        refused(changed, "BadSignature");
+    }
+}
+
+#[test]
+fn every_byte_of_the_signature_file_matters() {
+    let files = package();
+    for at in 0..files[SIGNATURE].len() {
+        let mut changed = files.clone();
+        changed.get_mut(SIGNATURE).unwrap()[at] ^= 1;
+        assert!(open(changed).is_err(), "byte {at}");
+    }
+}
+
+#[test]
+fn only_a_trusted_key_counts() {
+    let other = pack(template().to_string().as_bytes(), contents(), &key(2)).unwrap();
+    refused(other.clone(), "UntrustedKey");
+    assert!(matches!(Verified::from_files(package(), &[]), Err(PackageError::UntrustedKey(_))));
+
+    // Another key's signature under the trusted key's name.
+    let mut renamed = other.clone();
+    let signature = String::from_utf8(other[SIGNATURE].clone()).unwrap();
+    let renamed_signature = signature.replace(&key(2).trusted().key_id(), &key(1).trusted().key_id());
+    renamed.insert(SIGNATURE.to_owned(), renamed_signature.into_bytes());
+    refused(renamed, "BadSignature");
+}
+
+#[test]
+fn one_good_signature_among_two_is_enough() {
+    let mut files = package();
+    let mut both: Value = serde_json::from_slice(&sign(&files[MANIFEST], key(2).signing())).unwrap();
+    let good: Value = serde_json::from_slice(&files[SIGNATURE]).unwrap();
+    both["signatures"].as_array_mut().unwrap().push(good["signatures"][0].clone());
+    files.insert(SIGNATURE.to_owned(), both.to_string().into_bytes());
+    open(files).unwrap();
+}
+
+#[test]
+fn a_signature_without_the_context_is_refused() {
+    use base64::Engine as _;
+    use ed25519_dalek::Signer as _;
+    let mut files = package();
+    let bare = key(1).signing().sign(&files[MANIFEST]);
+    let entry = json!({ "signatures": [{ "keyid": key(1).trusted().key_id(),
+        "sig": base64::engine::general_purpose::STANDARD.encode(bare.to_bytes()) }] });
+    files.insert(SIGNATURE.to_owned(), entry.to_string().into_bytes());
+    refused(files, "BadSignature");
+}
+
+#[test]
+fn a_publisher_cannot_sign_for_another() {
+    rule("/publisher", json!("globex"), "Publisher");
+}
+
+#[test]
+fn signature_is_judged_before_the_manifest_is_parsed() {
+    let mut files = package();
+    files.insert(MANIFEST.to_owned(), b"not json".to_vec());
+    refused(files, "BadSignature");
+    refused(resigned(b"not json"), "ManifestFormat");
+}
+
+#[test]
+fn json_that_readers_could_understand_differently_is_refused() {
+    let text = complete().to_string();
+    let twice = text.replacen('{', "{\"id\":\"other\",", 1);
+    refused(resigned(twice.as_bytes()), "DuplicateKey(\"id\")");
+    let escaped = text.replacen('{', "{\"\\u0069d\":\"other\",", 1);
+    refused(resigned(escaped.as_bytes()), "DuplicateKey(\"id\")");
+    let nested = text.replacen("\"cpu-ms\":200", "\"cpu-ms\":200,\"cpu-ms\":201", 1);
+    refused(resigned(nested.as_bytes()), "DuplicateKey(\"cpu-ms\")");
+    let in_free_json = text.replacen("\"type\":\"object\"", "\"type\":\"object\",\"type\":\"array\"", 1);
+    refused(resigned(in_free_json.as_bytes()), "DuplicateKey(\"type\")");
+    let raw = text.replacen("\"type\":\"object\"", "\"$serde_json::private::RawValue\":\"{}\"", 1);
+    refused(resigned(raw.as_bytes()), "ManifestFormat");
+    let deep = text.replacen("\"object\"", &format!("{}{}", "[".repeat(60), "]".repeat(60)), 1);
+    refused(resigned(deep.as_bytes()), "TooDeep");
+    refused(resigned(format!("{text} {{}}").as_bytes()), "ManifestFormat");
+    refused(resigned(b"[]"), "ManifestFormat");
+}
+
+#[test]
+fn unknown_fields_are_refused_at_every_level() {
+    rule("/extra", json!(1), "ManifestFormat");
+    rule("/limits/cpu", json!(1), "ManifestFormat");
+    rule("/capabilities", json!({ "filesystem": true }), "ManifestFormat");
+    rule("/auth/main/login/0/retry", json!(1), "ManifestFormat");
+}
+
+#[test]
+fn files_must_be_exactly_those_that_are_listed() {
+    let mut files = package();
+    files.insert("extra.txt".to_owned(), Vec::new());
+    refused(files, "FileUnlisted");
+    let mut files = package();
+    files.remove("assets/icon.svg");
+    refused(files, "FileMissing");
+    let mut files = package();
+    files.get_mut("component.wasm").unwrap().push(0);
+    refused(files, "FileSize");
+    rule("/files/0/size", json!(1), "FileSize");
+    rule("/files/0/sha256", json!("0".repeat(64)), "FileHash");
+    rule("/files/0/sha256", json!("A".repeat(64)), "Field");
+    for name in [MANIFEST, SIGNATURE] {
+        let mut files = package();
+        files.remove(name);
+        refused(files, "Missing");
+    }
+}
+
+#[test]
+fn paths_that_mean_something_else_elsewhere_are_refused() {
+    for name in [
+        "",
+        "/etc/passwd",
+        "../up",
+        "a/../b",
+        "./a",
+        "a//b",
+        "a/",
+        "a\\b",
+        "C:a",
+        "a b",
+        "a.",
+        "dir./a",
+        "nul",
+        "assets/CON.txt",
+        "lpt1.x",
+        "ümlaut",
+        "a/b/c/d/e/f/g",
+        "Manifest.json",
+        "manifest.sig",
+        "a\u{0}b",
+    ] {
+        rule("/files/0/path", json!(name), "FileName");
+    }
+    rule("/files/0/path", json!("x".repeat(121)), "FileName");
+    rule("/files/0/path", json!("COMPONENT.wasm"), "DuplicateFile");
+    rule("/files/0/path", json!("component.wasm/x"), "FileIsFolder");
+    rule("/component", json!("other.wasm"), "ComponentNotListed");
+}
+
+#[test]
+fn only_a_component_is_accepted_as_component() {
+    for (bytes, expected) in [
+        (&b"\0asm\x01\0\0\0"[..], "CoreModule"),
+        (b"\x7fELF\x02\x01\x01\0", "Precompiled"),
+        (b"\0asm", "NotComponent"),
+        (b"", "NotComponent"),
+    ] {
+        let mut contents = contents();
+        contents.insert("component.wasm".to_owned(), bytes.to_vec());
+        let error = pack(template().to_string().as_bytes(), contents, &key(1)).unwrap_err();
+        assert!(format!("{error:?}").contains(expected), "{error:?}");
+    }
+}
+
+#[test]
+fn sizes_are_bounded_before_anything_is_read() {
+    let mut files = package();
+    files.insert(MANIFEST.to_owned(), vec![b' '; 256 * 1024 + 1]);
+    refused(files, "TooLarge");
+    let mut files = package();
+    files.insert("component.wasm".to_owned(), vec![0; 32 * 1024 * 1024 + 1]);
+    refused(files, "TooLarge");
+    let mut files = package();
+    for name in ["a", "b"] {
+        files.insert(name.to_owned(), vec![0; 32 * 1024 * 1024]);
+    }
+    refused(files, "PackageTooLarge");
+    let mut files = package();
+    files.extend((0..256).map(|n| (format!("f{n}"), Vec::new())));
+    refused(files, "TooManyFiles");
+}
+
+#[test]
+fn identity_and_limits_follow_the_rules() {
+    for id in ["Acme", "a", "ab", "1ab", "-ab", "a_b", "a.b", ""] {
+        rule("/id", json!(id), "Id(");
+    }
+    rule("/id", json!("x".repeat(42)), "Id(");
+    rule("/id", json!("controller"), "ReservedId");
+    rule("/schema", json!(2), "Schema");
+    rule("/api", json!("2.0"), "Api");
+    rule("/kind", json!("plugin"), "Kind");
+    rule("/version", json!("1.0"), "ManifestFormat");
+    rule("/min-host", json!("26"), "Field");
+    rule("/name", json!(" "), "Field");
+    for (name, value) in [("memory-mib", 257), ("cpu-ms", 0), ("requests", 513), ("parallel", 17)] {
+        rule(&format!("/limits/{name}"), json!(value), "Limit");
+    }
+    rule("/pace", json!({ "read-gap-ms": 0, "write-gap-ms": 60_001 }), "Field");
+}
+
+#[test]
+fn config_schema_is_small_flat_and_local() {
+    rule("/config-schema", json!([]), "ConfigSchema");
+    rule("/config-schema/properties/port/$ref", json!("https://acme.example/s.json"), "ConfigSchema");
+    rule("/config-schema/title", json!("x".repeat(65 * 1024)), "ConfigSchema");
+    let deep = (0..16).fold(json!({}), |inner, _| json!({ "not": inner }));
+    rule("/config-schema", deep, "ConfigSchema");
+}
+
+#[test]
+fn session_declarations_can_be_carried_out() {
+    for (pointer, value) in [
+        ("login", json!([])),
+        ("ttl-s", json!(0)),
+        ("apply", json!([])),
+        ("login/0/request/method", json!("post")),
+        ("login/0/request/path", json!("https://elsewhere/")),
+        ("login/0/request/path", json!("//elsewhere/")),
+        ("login/0/request/path", json!("/a/%2e%2E/b")),
+        ("login/0/request/json/user", json!("{{secret.username")),
+        ("login/0/request/json/user", json!("{{env.HOME}}")),
+        ("login/0/request/json/user", json!("{{session.token}}")),
+        ("login/0/request/form", json!({ "a": "b" })),
+        ("login/0/expect", json!({})),
+        ("login/0/expect/status", json!([99])),
+        ("login/0/expect/json", json!({ "code": [0] })),
+        ("login/0/denied", json!({ "json": { "/code": [] } })),
+        ("login/0/capture/0/from", json!({ "json": "token" })),
+        ("login/0/capture/0/from", json!({ "header": "X Token" })),
+        ("apply/0/to", json!({ "header": "Host" })),
+        ("apply/0/to", json!({ "json-pointer": "" })),
+        ("apply/0/value", json!("{{session.csrf}}")),
+        ("apply/0/methods", json!(["SEND"])),
+        ("logout/path", json!("logout")),
+    ] {
+        rule(&format!("/auth/main/{pointer}"), value, "Session");
+    }
+}
+
+#[test]
+fn reads_rules_name_a_method_and_a_path() {
+    for (key, value) in [
+        ("method", json!("GET")),
+        ("method", json!("post")),
+        ("method", json!("DELETE")),
+        ("path", json!("")),
+        ("path", json!("api")),
+        ("path", json!("/a*")),
+        ("path", json!("/a/../b")),
+        ("path", json!("/a?b=c")),
+        ("json", json!({ "op": ["get"] })),
+        ("json", json!({ "/op": [] })),
+    ] {
+        rule(&format!("/reads/0/{key}"), value, "ReadRule");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn links_in_a_folder_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("acme-switch");
+    write_dir(&package(), &path).unwrap();
+    std::fs::remove_file(path.join("component.wasm")).unwrap();
+    std::fs::write(folder.path().join("outside"), &contents()["component.wasm"]).unwrap();
+    std::os::unix::fs::symlink(folder.path().join("outside"), path.join("component.wasm")).unwrap();
+    let error = Verified::open_dir(&path, &[key(1).trusted()]).unwrap_err();
+    assert!(matches!(error, PackageError::NotRegular(name) if name == "component.wasm"));
+}
+
+#[test]
+fn arbitrary_manifests_never_panic() {
+    let text = complete().to_string().into_bytes();
+    for at in 0..text.len() {
+        let mut changed = text.clone();
+        changed[at] = changed[at].wrapping_add(1);
+        let _ = parse(&changed).map(|manifest| rules::check(&manifest));
+        let _ = parse(&text[..at]);
+    }
+}

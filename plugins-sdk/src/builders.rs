@@ -1,0 +1,96 @@
+//! Short ways to make the interface's records.
+
+use serde_json::Value;
+
+use crate::{
+    Body, Description, Device, DeviceProfile, Fault, FaultExt, Method, Request, Response, Status, fault,
+};
+
+impl Request {
+    /// A request without a body or headers; the host's limits hold.
+    #[must_use]
+    pub fn new(method: Method, path: impl Into<String>) -> Self {
+        Request {
+            method,
+            path: path.into(),
+            headers: Vec::new(),
+            body: Body::None,
+            timeout_ms: None,
+            max_response_bytes: None,
+        }
+    }
+
+    #[must_use]
+    pub fn get(path: impl Into<String>) -> Self {
+        Self::new(Method::Get, path)
+    }
+
+    #[must_use]
+    pub fn with_json(mut self, body: &Value) -> Self {
+        self.body = Body::Json(body.to_string());
+        self
+    }
+
+    #[must_use]
+    pub fn with_timeout_ms(mut self, timeout_ms: u32) -> Self {
+        self.timeout_ms = Some(timeout_ms);
+        self
+    }
+}
+
+impl Response {
+    /// The body as JSON; a `generic` fault with the status when it is none.
+    pub fn json(&self) -> Result<Value, Fault> {
+        serde_json::from_slice(&self.body).map_err(|_| {
+            fault::generic(format!("the device answered status {} without JSON", self.status))
+                .with_upstream_status(self.status)
+        })
+    }
+}
+
+impl Device {
+    /// A device of unknown status that only has a name, which is its identity
+    /// too: a base to fill in.
+    #[must_use]
+    pub fn named(name: impl Into<String>) -> Self {
+        let name = name.into();
+        Device {
+            identity: name.clone(),
+            name,
+            kind: String::new(),
+            status: Status::Unknown,
+            model: None,
+            serial: None,
+            firmware: None,
+            mac: None,
+            addresses: Vec::new(),
+            site: None,
+            attributes: "{}".to_owned(),
+            measurements: "{}".to_owned(),
+        }
+    }
+}
+
+impl Description {
+    /// A vendor without areas, kinds or features yet.
+    #[must_use]
+    pub fn new(vendor: impl Into<String>, title: impl Into<String>) -> Self {
+        Description {
+            vendor: vendor.into(),
+            title: title.into(),
+            areas: Vec::new(),
+            kinds: Vec::new(),
+            features: Vec::new(),
+        }
+    }
+}
+
+impl DeviceProfile {
+    /// A device without capabilities; its fingerprint is made of product and version.
+    #[must_use]
+    pub fn new(product: impl Into<String>, version: impl Into<String>) -> Self {
+        let (product, version) = (product.into(), version.into());
+        let fingerprint = format!("{product}/{version}");
+        DeviceProfile { product, version, fingerprint, capabilities: Vec::new(), facts: Vec::new() }
+    }
+}

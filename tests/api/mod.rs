@@ -1,0 +1,4 @@
+//! The REST surface.
+
+mod bad_input;
+mod edge;

@@ -1,0 +1,153 @@
+//! A component that does what no component should: one behaviour for each kind
+//! of object, so that a test asks for exactly one of them.
+//!
+//! `describe` is well behaved, so that it loads. It is built for tests only and
+//! is in no package that is delivered.
+
+mod burn;
+mod reach;
+mod write;
+
+use heddle_sdk::{
+    Adapter, Area, Auth, Change, ChangePlan, Completeness, Danger, Description, Device, DevicePage,
+    DeviceProfile, Fault, Feature, FeatureOperation, Host, Object, ObjectKind, ObjectPage, ObjectRef,
+    Operation, Outcome, Request, Stage, Standing, fault, register,
+};
+use serde_json::Value;
+
+/// The guest.
+#[derive(Debug)]
+pub struct Hostile;
+
+/// One thing to do; an array becomes one object for each element.
+type Behaviour = fn(&dyn Host) -> Result<Value, Fault>;
+
+const BEHAVIOURS: &[(&str, Behaviour)] = &[
+    ("calm", reach::calm),
+    ("spin", burn::spin),
+    ("spin-in-host-calls", burn::spin_in_host_calls),
+    ("memory", burn::memory),
+    ("recursion", burn::recursion),
+    ("stack", burn::stack),
+    ("huge-text", burn::huge_text),
+    ("huge-list", burn::huge_list),
+    ("huge-argument", burn::huge_argument),
+    ("handles", burn::handles),
+    ("log-flood", burn::log_flood),
+    ("panic", burn::panic),
+    ("unreachable", burn::unreachable),
+    ("exit", burn::exit),
+    ("not-json", burn::not_json),
+    ("request-flood", reach::request_flood),
+    ("request-flood-at-once", reach::request_flood_at_once),
+    ("patience", reach::patience),
+    ("paths", reach::paths),
+    ("headers", reach::headers),
+    ("other-targets", reach::other_targets),
+    ("writes-in-read", reach::writes_in_read),
+    ("batches", reach::batches),
+    ("duplicate-keys", reach::duplicate_keys),
+    ("secret", reach::secret),
+    ("gzip-bomb", reach::gzip_bomb),
+    ("endless-body", reach::endless_body),
+    ("slow-body", reach::slow_body),
+    ("redirect", reach::redirect),
+];
+
+/// A body that is no JSON; the host checks what it is told.
+const NOT_JSON: &str = "{\"a\":";
+
+impl Adapter for Hostile {
+    fn describe() -> Description {
+        let area = "lab".to_owned();
+        let kinds = BEHAVIOURS.iter().map(|(id, _)| ObjectKind {
+            id: (*id).to_owned(),
+            area: area.clone(),
+            title: (*id).to_owned(),
+        });
+        Description {
+            vendor: "hostile".into(),
+            title: "Hostile guest".into(),
+            areas: vec![Area { id: area.clone(), title: "Laboratory".into() }],
+            kinds: kinds.collect(),
+            features: vec![feature(area)],
+        }
+    }
+
+    fn check(host: &dyn Host) -> Result<DeviceProfile, Fault> {
+        host.send(Request::get("/read"), Auth::None)?;
+        Ok(DeviceProfile {
+            product: "Hostile".into(),
+            version: "1".into(),
+            fingerprint: "hostile-1".into(),
+            capabilities: vec![],
+            facts: vec![],
+        })
+    }
+
+    fn list_devices(host: &dyn Host, _: Option<&str>, _: Option<&str>) -> Result<DevicePage, Fault> {
+        host.send(Request::get("/read"), Auth::None)?;
+        let device = Device { kind: "router".into(), ..Device::named("hostile") };
+        Ok(DevicePage { items: vec![device], next: None, complete: Completeness::Complete })
+    }
+
+    fn list_objects(
+        host: &dyn Host,
+        kind: &str,
+        _: Option<&str>,
+        _: Option<&str>,
+        _: u32,
+    ) -> Result<ObjectPage, Fault> {
+        let behaviour = BEHAVIOURS.iter().find(|(id, _)| *id == kind);
+        let (_, behaviour) =
+            behaviour.ok_or_else(|| fault::unsupported(format!("there is no behaviour '{kind}'")))?;
+        let items = match behaviour(host)? {
+            Value::Array(items) => items,
+            item => vec![item],
+        };
+        Ok(ObjectPage {
+            items: items.into_iter().enumerate().map(|(n, body)| object(kind, n, &body)).collect(),
+            next: None,
+            total: None,
+            complete: Completeness::Complete,
+        })
+    }
+
+    fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
+        write::plan(host, changes)
+    }
+    fn run(host: &dyn Host, stage: Stage, changes: &[Change], _: &[u8]) -> Result<Outcome, Fault> {
+        write::run(host, stage, changes)
+    }
+    fn compare(host: &dyn Host, changes: &[Change], _: &[u8]) -> Result<Standing, Fault> {
+        write::compare(host, changes)
+    }
+}
+
+fn feature(area: String) -> Feature {
+    Feature {
+        id: "hostile.lab.thing".into(),
+        area,
+        title: "Thing".into(),
+        kind: Some("calm".into()),
+        natural_key: vec!["trick".into()],
+        operations: vec![FeatureOperation {
+            operation: Operation::Update,
+            danger: Danger::Normal,
+            payload_schema: r#"{"type":"object","properties":{"trick":{"type":"string"}}}"#.into(),
+            time_limit_ms: None,
+            invertible: false,
+        }],
+    }
+}
+
+fn object(kind: &str, number: usize, body: &Value) -> Object {
+    let body = if kind == "not-json" { NOT_JSON.to_owned() } else { body.to_string() };
+    Object {
+        reference: ObjectRef { kind: kind.to_owned(), site: None, key: number.to_string(), locators: vec![] },
+        revision: None,
+        body,
+    }
+}
+
+register!(Hostile);

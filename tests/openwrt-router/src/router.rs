@@ -1,0 +1,286 @@
+//! The handle: starts a router, gives it orders, reads what became of it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::control;
+use crate::device::{Device, Restart, Settings};
+use crate::fault::{Fault, Faults};
+use crate::recorder::{Call, Counters};
+use crate::server::{self, Shared};
+use crate::session::{Access, User};
+use crate::tls;
+use crate::uci::Change;
+
+/// A running router. It stops when dropped.
+pub struct Router {
+    shared: Shared,
+    address: SocketAddr,
+    control_address: SocketAddr,
+    certificate_sha256: Option<String>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Router {
+    /// A router with factory settings, user `root` with password `openwrt`, plain HTTP, on a free loopback port.
+    pub fn builder() -> RouterBuilder {
+        RouterBuilder::default()
+    }
+
+    /// `http://address:port`, or `https`; calls go to `/ubus` under it.
+    pub fn url(&self) -> String {
+        let scheme = if self.certificate_sha256.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// `http://address:port` of the control port.
+    pub fn control_url(&self) -> String {
+        format!("http://{}", self.control_address)
+    }
+
+    /// SHA-256 of the certificate's DER in lower-case hex; `None` without TLS.
+    pub fn certificate_sha256(&self) -> Option<&str> {
+        self.certificate_sha256.as_deref()
+    }
+
+    /// Orders a fault. Hang, cut and delay replace their like; the others add up.
+    pub fn fault(&self, fault: Fault) {
+        let mut device = self.shared.device();
+        let now = device.now;
+        device.faults.order(fault, now);
+    }
+
+    /// Ends every fault.
+    pub fn clear_faults(&self) {
+        self.shared.device().faults = Faults::default();
+    }
+
+    /// Restarts the router at once, as if power-cycled.
+    pub fn reboot(&self) {
+        self.shared.device().restart(Restart::Reboot);
+    }
+
+    /// Restarts rpcd cleanly: sessions stay, staged changes and a pending rollback are gone.
+    pub fn restart_rpcd(&self) {
+        self.shared.device().restart_rpcd();
+    }
+
+    /// Ends every session, and with it what it had staged.
+    pub fn expire_sessions(&self) {
+        self.shared.device().end_sessions();
+    }
+
+    /// Changes a committed file behind the manager's back. False when there is no such configuration.
+    pub fn edit(&self, config: &str, changes: &[Change]) -> bool {
+        self.shared.device().edit(config, changes)
+    }
+
+    /// Lays a file on the router, such as `/tmp/firmware.bin`.
+    pub fn put_file(&self, path: &str, bytes: &[u8]) {
+        self.shared.device().files.insert(path.to_owned(), bytes.to_vec());
+    }
+
+    /// What the router's `uclient-fetch` finds at an address; from then on all others are not found.
+    pub fn put_download(&self, url: &str, bytes: &[u8]) {
+        self.shared.device().downloads.insert(url.to_owned(), bytes.to_vec());
+    }
+
+    /// Every call executed, in order.
+    pub fn calls(&self) -> Vec<Call> {
+        self.shared.device().recorder.calls.clone()
+    }
+
+    /// The calls that change something, in order; staging counts.
+    pub fn write_calls(&self) -> Vec<Call> {
+        self.calls().into_iter().filter(|call| call.is_write).collect()
+    }
+
+    pub fn forget_calls(&self) {
+        self.shared.device().recorder.calls.clear();
+    }
+
+    pub fn counters(&self) -> Counters {
+        self.shared.device().recorder.counters.clone()
+    }
+
+    /// Committed configurations under `configs`, with counters, fingerprint, release and flags.
+    pub fn state(&self) -> Value {
+        self.shared.device().to_json()
+    }
+
+    /// One committed option; lists as JSON arrays. The section may be `@type[n]`.
+    pub fn option(&self, config: &str, section: &str, option: &str) -> Option<Value> {
+        let device = self.shared.device();
+        Some(device.configs.get(config)?.section(section)?.option(option)?.to_json())
+    }
+
+    /// One committed configuration as the text of its file.
+    pub fn config_text(&self, config: &str) -> Option<String> {
+        self.shared.device().configs.get(config).map(crate::uci::Config::to_text)
+    }
+
+    /// SHA-256 over all committed files: equal files, equal fingerprints.
+    pub fn fingerprint(&self) -> String {
+        self.shared.device().fingerprint()
+    }
+
+    /// Closes both ports, and every connection to the router.
+    pub async fn shutdown(mut self) {
+        for task in std::mem::take(&mut self.tasks) {
+            task.abort();
+            // Cancelled is how it ends; awaited so that the port is free afterwards.
+            let _cancelled = task.await;
+        }
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// How a router starts.
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct RouterBuilder {
+    settings: Settings,
+    listen: SocketAddr,
+    control: SocketAddr,
+    has_tls: bool,
+}
+
+impl Default for RouterBuilder {
+    fn default() -> Self {
+        let root =
+            User { name: "root".to_owned(), password: Some("openwrt".to_owned()), access: Access::Full };
+        let settings = Settings {
+            users: vec![root],
+            boot_time: Duration::from_secs(5),
+            action_delay: Duration::from_secs(2),
+            reload_delay: Duration::from_millis(300),
+            release: "24.10.0".to_owned(),
+            upgrade_release: "24.10.4".to_owned(),
+            epoch_secs: 1_767_225_600,
+            has_odhcpd_leases: false,
+        };
+        let free_port = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self { settings, listen: free_port, control: free_port, has_tls: false }
+    }
+}
+
+impl RouterBuilder {
+    #[cfg(test)]
+    pub(crate) fn settings(self) -> Settings {
+        self.settings
+    }
+
+    /// The password of root.
+    pub fn password(mut self, password: &str) -> Self {
+        self.settings.users[0].password = Some(password.to_owned());
+        self
+    }
+
+    /// One more user.
+    pub fn user(mut self, name: &str, password: &str, access: Access) -> Self {
+        self.settings.users.push(User { name: name.to_owned(), password: Some(password.to_owned()), access });
+        self
+    }
+
+    /// How long a restart takes; 5 s when not set.
+    pub fn boot_time(mut self, time: Duration) -> Self {
+        self.settings.boot_time = time;
+        self
+    }
+
+    /// Between the `[0]` of a reboot, reset or upgrade and the act; 2 s when not set.
+    pub fn action_delay(mut self, delay: Duration) -> Self {
+        self.settings.action_delay = delay;
+        self
+    }
+
+    /// Between a commit and the moment a changed address takes effect; 300 ms when not set.
+    pub fn reload_delay(mut self, delay: Duration) -> Self {
+        self.settings.reload_delay = delay;
+        self
+    }
+
+    /// `release.version` at start, and after an upgrade.
+    pub fn releases(mut self, now: &str, after_upgrade: &str) -> Self {
+        now.clone_into(&mut self.settings.release);
+        after_upgrade.clone_into(&mut self.settings.upgrade_release);
+        self
+    }
+
+    /// Seconds since 1970 on the router's clock at start.
+    pub fn epoch_secs(mut self, secs: u64) -> Self {
+        self.settings.epoch_secs = secs;
+        self
+    }
+
+    /// odhcpd serves `DHCPv4`, and so has `dhcp.ipv4leases`.
+    pub fn odhcpd_leases(mut self) -> Self {
+        self.settings.has_odhcpd_leases = true;
+        self
+    }
+
+    /// HTTPS with a self-signed certificate, made at each start.
+    pub fn tls(mut self) -> Self {
+        self.has_tls = true;
+        self
+    }
+
+    pub fn listen(mut self, address: SocketAddr) -> Self {
+        self.listen = address;
+        self
+    }
+
+    pub fn control(mut self, address: SocketAddr) -> Self {
+        self.control = address;
+        self
+    }
+
+    /// Starts the router.
+    ///
+    /// # Panics
+    /// When a port cannot be bound; [`RouterBuilder::try_start`] says so instead.
+    pub async fn start(self) -> Router {
+        self.try_start().await.expect("a simulated router starts on a free port")
+    }
+
+    /// Starts the router, or says which address could not be bound.
+    pub async fn try_start(self) -> anyhow::Result<Router> {
+        let (acceptor, certificate_sha256) = match self.has_tls.then(tls::self_signed).transpose()? {
+            Some((acceptor, fingerprint)) => (Some(acceptor), Some(fingerprint)),
+            None => (None, None),
+        };
+        let listener = bind(self.listen).await?;
+        let control_listener = bind(self.control).await?;
+        let (address, control_address) = (listener.local_addr()?, control_listener.local_addr()?);
+        let shared = Shared::new(Device::new(self.settings, Instant::now()));
+        let accept = server::serve(listener, shared.clone(), acceptor);
+        let control = axum::serve(control_listener, control::routes(shared.clone()));
+        let tasks = vec![
+            tokio::spawn(async move {
+                accept.await;
+            }),
+            tokio::spawn(async move {
+                // It ends only by being aborted.
+                let _ended = control.await;
+            }),
+        ];
+        Ok(Router { shared, address, control_address, certificate_sha256, tasks })
+    }
+}
+
+async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("'{address}' cannot be bound, choose a free port"))
+}

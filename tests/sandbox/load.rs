@@ -1,0 +1,141 @@
+//! What is refused before any of it runs: packages, imports, code.
+
+use std::path::{Path, PathBuf};
+
+use heddle_core::Clock;
+use heddle_marketplace::{PackError, PackageError, Verified};
+use serde_json::json;
+
+use super::package::{self, hostile, key, manifest, manifest_with, packed};
+use super::{CACHE_KEY, Lab, load, shared_code, start_runtime};
+
+/// What the runtime says to a component of this text.
+async fn refusal_of(component: &str) -> String {
+    let bytes = wat::parse_str(component).unwrap();
+    let runtime = start_runtime(&shared_code(), &[], &Clock::default());
+    load(&runtime, &manifest(), &bytes).await.unwrap_err()
+}
+
+fn importing(interface: &str) -> String {
+    format!(r#"(component (import "{interface}" (instance (export "f" (func)))))"#)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn system_interfaces_are_refused_by_name() {
+    for interface in [
+        "wasi:sockets/tcp@0.2.6",
+        "wasi:sockets/ip-name-lookup@0.2.6",
+        "wasi:http/outgoing-handler@0.2.6",
+        "wasi:filesystem/preopens@0.2.6",
+        "wasi:cli/environment@0.2.6",
+        "heddle:host/shell@1.0.0",
+        "acme:any/thing",
+    ] {
+        let refusal = refusal_of(&importing(interface)).await;
+        assert!(refusal.contains(interface), "{refusal}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_that_the_manifest_does_not_ask_for_is_refused() {
+    let runtime = start_runtime(&shared_code(), &[], &Clock::default());
+    for (capability, interface) in
+        [("controller-http", "heddle:host/http@1.0.0"), ("secrets", "heddle:host/secrets@1.0.0")]
+    {
+        let without = manifest_with(&format!("/capabilities/{capability}"), json!(false));
+        let refusal = load(&runtime, &without, &hostile()).await.unwrap_err();
+        assert!(refusal.contains(interface), "{refusal}");
+        assert!(refusal.contains(&format!("'{capability}'")), "{refusal}");
+    }
+    assert!(runtime.adapters().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_that_exports_nothing_is_no_adapter() {
+    let refusal = refusal_of("(component)").await;
+    assert!(refusal.contains("interface"), "{refusal}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_vendors_name_is_refused() {
+    let runtime = start_runtime(&shared_code(), &[], &Clock::default());
+    let refusal = load(&runtime, &manifest_with("/id", json!("peaceful")), &hostile()).await.unwrap_err();
+    assert!(refusal.contains("'hostile'") && refusal.contains("'peaceful'"), "{refusal}");
+}
+
+#[test]
+fn a_core_module_is_no_component() {
+    let module = wat::parse_str("(module)").unwrap();
+    let error = packed(&manifest(), &module).unwrap_err();
+    assert!(matches!(error, PackError::Refused(PackageError::CoreModule(_))), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn compiled_code_is_no_component() {
+    let lab = Lab::start().await;
+    // The host's own code, without its authentication: it would fit the engine.
+    let entry = std::fs::read(entry(&shared_code(), lab.adapter.component_sha256())).unwrap();
+    let error = packed(&manifest(), &entry[CACHE_KEY.len()..]).unwrap_err();
+    assert!(matches!(error, PackError::Refused(PackageError::Precompiled(_))), "{error}");
+}
+
+#[test]
+fn a_changed_byte_of_the_component_is_refused_before_it_is_compiled() {
+    let files = packed(&manifest(), &hostile()).unwrap();
+    let length = files["component.wasm"].len();
+    for at in [8, length / 2, length - 1] {
+        let mut changed = files.clone();
+        changed.get_mut("component.wasm").unwrap()[at] ^= 1;
+        let error = Verified::from_files(changed, &[key().trusted()]).unwrap_err();
+        assert!(matches!(error, PackageError::FileHash(_)), "{error}");
+    }
+}
+
+#[test]
+fn a_package_without_a_trusted_signature_is_refused() {
+    let mut files = packed(&manifest(), &hostile()).unwrap();
+    let stranger = heddle_marketplace::PublisherKey::generate("acme").unwrap();
+    let error = Verified::from_files(files.clone(), &[stranger.trusted()]).unwrap_err();
+    assert!(matches!(error, PackageError::UntrustedKey(_)), "{error}");
+    files.remove(heddle_marketplace::SIGNATURE);
+    let error = Verified::from_files(files, &[key().trusted()]).unwrap_err();
+    assert!(matches!(error, PackageError::Missing(_)), "{error}");
+}
+
+#[test]
+fn a_manifest_with_more_rights_than_were_signed_is_refused() {
+    let mut files = packed(&manifest_with("/capabilities/secrets", json!(false)), &hostile()).unwrap();
+    let more = packed(&manifest(), &hostile()).unwrap();
+    files.insert(heddle_marketplace::MANIFEST.to_owned(), more[heddle_marketplace::MANIFEST].clone());
+    let error = Verified::from_files(files, &[key().trusted()]).unwrap_err();
+    assert!(matches!(error, PackageError::BadSignature(_)), "{error}");
+}
+
+/// The one entry of the code cache for a component.
+fn entry(code: &Path, sha256: &str) -> PathBuf {
+    let mut entries = std::fs::read_dir(code.join(sha256)).unwrap();
+    entries.next().expect("the component was compiled").unwrap().path()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn code_that_was_changed_on_disk_is_compiled_again() {
+    let folder = tempfile::tempdir().unwrap();
+    // Small, so that compiling it twice is quick; it fails only after its code was loaded.
+    let bytes = wat::parse_str("(component)").unwrap();
+    let mut before = Vec::new();
+    for _ in 0..3 {
+        let runtime = start_runtime(folder.path(), &[], &Clock::default());
+        let refusal = load(&runtime, &manifest(), &bytes).await.unwrap_err();
+        assert!(refusal.contains("interface"), "{refusal}");
+        let verified = package::verified(&manifest(), &bytes);
+        let path = entry(folder.path(), verified.component_sha256());
+        let now = std::fs::read(&path).unwrap();
+        if !before.is_empty() {
+            assert_eq!(now, before, "the entry is whole again");
+        }
+        before.clone_from(&now);
+        let mut changed = now;
+        *changed.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, changed).unwrap();
+    }
+}

@@ -1,0 +1,53 @@
+//! Packages around the hostile guest, signed with a key of the test.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use heddle_marketplace::{PackError, PublisherKey, Verified, pack};
+use serde_json::{Value, json};
+
+use crate::support::target_folder;
+
+pub(super) type Files = BTreeMap<String, Vec<u8>>;
+
+/// A manifest that gives the guest what it may have: HTTP, secrets, one kind of read.
+pub(super) fn manifest() -> Value {
+    json!({
+        "schema": 1, "id": "hostile", "version": "1.0.0", "kind": "adapter", "api": "1.0",
+        "name": "Hostile guest", "license": "Apache-2.0", "component": "component.wasm",
+        "capabilities": { "controller-http": true, "secrets": true },
+        "limits": { "cpu-ms": 300 },
+        "reads": [{ "method": "POST", "path": "/read", "json": { "/op": ["read"] } }]
+    })
+}
+
+/// The manifest with one value changed.
+pub(super) fn manifest_with(pointer: &str, value: Value) -> Value {
+    let mut manifest = manifest();
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    manifest.pointer_mut(parent).unwrap()[key] = value;
+    manifest
+}
+
+/// The publisher of all packages here; new for each run.
+pub(super) fn key() -> &'static PublisherKey {
+    static KEY: LazyLock<PublisherKey> = LazyLock::new(|| PublisherKey::generate("acme").unwrap());
+    &KEY
+}
+
+/// The guest, as `cargo xtask components` builds it.
+pub(super) fn hostile() -> Vec<u8> {
+    let path = target_folder().join("guests/hostile.wasm");
+    std::fs::read(&path)
+        .unwrap_or_else(|_| panic!("'{}' is missing; run 'cargo xtask components' first", path.display()))
+}
+
+pub(super) fn packed(manifest: &Value, component: &[u8]) -> Result<Files, PackError> {
+    let files = BTreeMap::from([("component.wasm".to_owned(), component.to_vec())]);
+    pack(manifest.to_string().as_bytes(), files, key())
+}
+
+pub(super) fn verified(manifest: &Value, component: &[u8]) -> Verified {
+    let files = packed(manifest, component).unwrap();
+    Verified::from_files(files, &[key().trusted()]).unwrap()
+}

@@ -1,0 +1,46 @@
+//! A server of its own for each test, on each database.
+
+mod api;
+mod database;
+mod process;
+mod server;
+mod socket;
+
+pub(crate) use api::Api;
+pub(crate) use database::Database;
+pub(crate) use process::Process;
+pub(crate) use server::{Options, PASSWORD, Server, environment, heddle_binary, packages, register, target_folder};
+pub(crate) use socket::Socket;
+
+/// Runs an async test on SQLite, and on PostgreSQL when it is there.
+macro_rules! on_both {
+    ($(#[$meta:meta])* async fn $name:ident($database:ident: Database) $body:block) => {
+        mod $name {
+            #[allow(unused_imports, clippy::allow_attributes, reason = "a test body may need none of them")]
+            use super::*;
+
+            async fn body($database: crate::support::Database) $body
+
+            $(#[$meta])*
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                body(crate::support::Database::sqlite()).await;
+            }
+
+            $(#[$meta])*
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                if let Some(database) = crate::support::Database::postgres().await {
+                    body(database).await;
+                }
+            }
+        }
+    };
+}
+pub(crate) use on_both;
+
+/// A variable that `cargo xtask test` sets.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "the test runner's own variables")]
+    std::env::var(name).ok()
+}

@@ -1,0 +1,94 @@
+//! A server in a process of its own, which can be killed.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{Api, Database, Options, environment, heddle_binary};
+
+/// A server process that dies with this value.
+pub(crate) struct Process {
+    child: Child,
+    pub(crate) api: Api,
+}
+
+impl Process {
+    pub(crate) async fn start(folder: &Path, database: &Database, options: &Options) -> Self {
+        let mut command = Command::new(heddle_binary());
+        command.arg("serve");
+        Self::spawn(command, folder, database, options).await
+    }
+
+    /// With a disk of its own for its data, of which a file `filler` takes the most.
+    pub(crate) async fn start_on_small_disk(folder: &Path, size_kib: u32, options: &Options) -> Self {
+        let script = format!(
+            "mount -t tmpfs -o size={size_kib}k tmpfs \"$DATA_DIR\" && head -c {} /dev/zero > \"$DATA_DIR/filler\" && exec \"$0\" serve",
+            u64::from(size_kib) * 512
+        );
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c", &script]).arg(heddle_binary());
+        Self::spawn(command, folder, &Database::Sqlite, options).await
+    }
+
+    async fn spawn(mut command: Command, folder: &Path, database: &Database, options: &Options) -> Self {
+        let port = free_port();
+        let options = options.clone().with("BIND_ADDR", format!("127.0.0.1:{port}"));
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(folder.join("log"))
+            .expect("a log can be written");
+        let mut environment = environment(folder, database, &options);
+        environment.insert("PATH".to_owned(), "/usr/sbin:/usr/bin:/sbin:/bin".to_owned());
+        let child = command
+            .env_clear()
+            .envs(environment)
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("the heddle binary is built");
+        let process = Self { child, api: Api::new(&format!("http://127.0.0.1:{port}")) };
+        process.wait_ready(folder).await;
+        process
+    }
+
+    async fn wait_ready(&self, folder: &Path) {
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(60) {
+            if self.api.try_send("GET", "/health/live", None).await.is_ok_and(|answer| answer.status == 200) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+        panic!("the server does not come up: {log}");
+    }
+
+    pub(crate) fn with_token(mut self, token: &str) -> Self {
+        self.api = self.api.with_token(token);
+        self
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// SIGKILL: nothing is flushed, nothing is said.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("the process runs");
+        self.child.wait().expect("the process ends");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have been killed already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    listener.local_addr().expect("it is bound").port()
+}

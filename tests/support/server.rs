@@ -1,0 +1,178 @@
+//! A server in this process, on port 0, with a data folder of its own.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use heddle_runtime::{Compiler, Tap};
+use heddle_server::{Config, Running, Surroundings};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{Api, Database, variable};
+
+/// One key for all tests: compiled components are kept between them.
+const ENCRYPTION_KEY: &str = "it-4d0a1f7c9b2e8365aa71cc09-encrypt-XyZ";
+const SECRET_KEY: &str = "it-9c2e8365aa71cc094d0a1f7b-signing-XyZ";
+pub(crate) const PASSWORD: &str = "Correct-Horse-7-Battery";
+
+/// Settings beyond the defaults of a test.
+#[derive(Default, Clone)]
+pub(crate) struct Options {
+    settings: Vec<(&'static str, String)>,
+    tap: Option<Tap>,
+}
+
+impl Options {
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.settings.push((name, value.into()));
+        self
+    }
+
+    /// Sees all that enters a component's memory.
+    pub(crate) fn tapped(mut self, tap: Tap) -> Self {
+        self.tap = Some(tap);
+        self
+    }
+}
+
+pub(crate) struct Server {
+    running: Option<Running>,
+    environment: BTreeMap<String, String>,
+    tap: Option<Tap>,
+    folder: TempDir,
+}
+
+/// Folder of what cargo builds.
+pub(crate) fn target_folder() -> PathBuf {
+    let exe = std::env::current_exe().expect("a test knows its path");
+    // target/debug/deps/it-… -> target
+    exe.ancestors().nth(3).expect("the test lies below the target folder").to_owned()
+}
+
+pub(crate) fn heddle_binary() -> PathBuf {
+    variable("HEDDLE_BIN").map_or_else(|| target_folder().join("debug/heddle"), PathBuf::from)
+}
+
+pub(crate) fn packages() -> PathBuf {
+    variable("HEDDLE_PACKAGES").map_or_else(|| target_folder().join("packages"), PathBuf::from)
+}
+
+pub(crate) fn compiler() -> Compiler {
+    Compiler { program: heddle_binary(), args: vec!["plugin-compile".to_owned()] }
+}
+
+/// The environment of a test's server; the binary understands the same.
+pub(crate) fn environment(folder: &Path, database: &Database, options: &Options) -> BTreeMap<String, String> {
+    let data = folder.join("data");
+    std::fs::create_dir_all(&data).expect("a data folder can be made");
+    let code = target_folder().join("it-code");
+    std::fs::create_dir_all(&code).expect("a code folder can be made");
+    // Already linked when a server starts again on the same folder.
+    let _ = std::os::unix::fs::symlink(&code, data.join("code"));
+    let mut environment: BTreeMap<String, String> = [
+        ("DATA_DIR", data.display().to_string()),
+        ("BIND_ADDR", "127.0.0.1:0".to_owned()),
+        ("ENCRYPTION_KEY", ENCRYPTION_KEY.to_owned()),
+        ("SECRET_KEY", SECRET_KEY.to_owned()),
+        ("ADAPTER_READ_ONLY", "false".to_owned()),
+        ("ADAPTER_PACKAGES", packages().display().to_string()),
+        ("ADAPTER_TRUSTED_KEYS", packages().join("trusted-keys.json").display().to_string()),
+        ("EGRESS_EXTRA_NETWORKS", "127.0.0.0/8".to_owned()),
+        ("COMPONENT_INSTANCES", "16".to_owned()),
+        ("DB_POOL_SIZE", "4".to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
+    if let Database::Postgres(url) = database {
+        environment.insert("DATABASE_URL".to_owned(), url.clone());
+    }
+    for (name, value) in &options.settings {
+        environment.insert((*name).to_owned(), value.clone());
+    }
+    environment
+}
+
+impl Server {
+    pub(crate) async fn start(database: Database) -> Self {
+        Self::start_with(database, Options::default()).await
+    }
+
+    pub(crate) async fn start_with(database: Database, options: Options) -> Self {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let environment = environment(folder.path(), &database, &options);
+        let mut server = Self { running: None, environment, tap: options.tap, folder };
+        server.run().await;
+        server
+    }
+
+    async fn run(&mut self) {
+        let config = Config::from_maps(&self.environment, &BTreeMap::new()).expect("test settings are accepted");
+        let surroundings = Surroundings { compiler: compiler(), tap: self.tap.clone() };
+        self.running = Some(Running::start(config, surroundings).await.expect("the server starts"));
+    }
+
+    /// Ends the server and starts it again on the same data.
+    pub(crate) async fn restart(&mut self) {
+        self.stop().await;
+        self.run().await;
+    }
+
+    pub(crate) async fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop().await.expect("the server stops");
+        }
+    }
+
+    pub(crate) fn running(&self) -> &Running {
+        self.running.as_ref().expect("the server runs")
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A client without a token.
+    pub(crate) fn nobody(&self) -> Api {
+        Api::new(&format!("http://{}", self.running().addr))
+    }
+
+    /// Completes the setup and answers the first admin's client.
+    pub(crate) async fn set_up(&self) -> Api {
+        let nobody = self.nobody();
+        let answer = nobody
+            .post(
+                "/setup/complete",
+                &json!({
+                    "organization": { "name": "Acme" },
+                    "admin": { "username": "ada", "email": "ada@acme.test", "password": PASSWORD },
+                    "site": { "name": "Head office" },
+                }),
+            )
+            .await
+            .expect_status(201);
+        nobody.with_token(answer.body["access_token"].as_str().expect("setup answers a token"))
+    }
+}
+
+/// A controller for a router, registered by its API.
+pub(crate) async fn register(api: &Api, url: &str, password: &str) -> Value {
+    let credential = api
+        .post("/credentials", &json!({ "name": "router", "username": "root", "password": password }))
+        .await
+        .expect_status(201);
+    let sites = api.get("/sites").await.expect_status(200);
+    api.post(
+        "/controllers",
+        &json!({
+            "name": "edge",
+            "site_id": sites.body["items"][0]["id"],
+            "vendor": "openwrt",
+            "url": url,
+            "credential_id": credential.body["id"],
+        }),
+    )
+    .await
+    .expect_status(201)
+    .body
+}

@@ -1,0 +1,75 @@
+//! A client of the event stream.
+
+use std::time::Duration;
+
+use futures::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
+use super::Api;
+
+pub(crate) struct Socket {
+    stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+}
+
+impl Socket {
+    /// Connects without saying who.
+    pub(crate) async fn connect(api: &Api) -> Self {
+        let url = format!("{}/api/v1/ws", api.base().replace("http://", "ws://"));
+        let (stream, _) = tokio_tungstenite::connect_async(url).await.expect("the stream accepts");
+        Self { stream }
+    }
+
+    /// Connects, authenticates and subscribes.
+    pub(crate) async fn subscribe(api: &Api, patterns: &[&str]) -> Self {
+        let mut socket = Self::connect(api).await;
+        socket.send(&json!({ "type": "auth", "token": api.token() })).await;
+        assert_eq!(socket.next().await["type"], "connected");
+        socket.send(&json!({ "type": "subscribe", "subscriptions": patterns })).await;
+        assert_eq!(socket.next().await["type"], "subscribed");
+        socket
+    }
+
+    pub(crate) async fn send(&mut self, frame: &Value) {
+        self.stream.send(Message::Text(frame.to_string().into())).await.expect("the stream takes a frame");
+    }
+
+    /// The next frame; fails the test after ten seconds of silence.
+    pub(crate) async fn next(&mut self) -> Value {
+        match self.receive().await {
+            Message::Text(text) => serde_json::from_str(&text).expect("frames are JSON"),
+            other => panic!("expected a text frame, got {other:?}"),
+        }
+    }
+
+    /// The code that the server closes with.
+    pub(crate) async fn close_code(&mut self) -> u16 {
+        loop {
+            if let Message::Close(frame) = self.receive().await {
+                return frame.map_or(0, |frame| frame.code.into());
+            }
+        }
+    }
+
+    async fn receive(&mut self) -> Message {
+        loop {
+            let message = tokio::time::timeout(Duration::from_secs(20), self.stream.next()).await;
+            let message = message.expect("a frame within 20 s").expect("the stream is open").expect("a good frame");
+            if !matches!(message, Message::Ping(_) | Message::Pong(_)) {
+                return message;
+            }
+        }
+    }
+
+    /// The first event of this type, whatever comes before it.
+    pub(crate) async fn event(&mut self, event_type: &str) -> Value {
+        loop {
+            let frame = self.next().await;
+            if frame["event"]["event_type"] == event_type {
+                return frame["event"].clone();
+            }
+        }
+    }
+}
