@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 /// Where a redirect points: the metadata service of most clouds.
 pub(super) const METADATA: &str = "http://169.254.169.254/latest/meta-data/";
 
+const EMPTY: HeaderValue = HeaderValue::from_static("");
+
 /// A request as it arrived.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
@@ -65,6 +67,12 @@ impl Device {
         self.log.lock().unwrap().clone()
     }
 
+    /// The last authorisation that arrived.
+    pub(super) fn authorization(&self) -> String {
+        let headers = self.seen().into_iter().flat_map(|seen| seen.headers);
+        headers.filter(|(name, _)| name == "authorization").map(|(_, value)| value).last().unwrap_or_default()
+    }
+
     /// Bodies of the writes that arrived, in order.
     pub(super) fn written(&self) -> Vec<Value> {
         let writes = self.seen().into_iter().filter(|seen| seen.path.starts_with("/write"));
@@ -87,7 +95,9 @@ async fn answer(State(log): State<Log>, request: Request) -> Response {
             tokio::time::sleep(Duration::from_millis(30)).await;
             json!({}).to_string().into_response()
         }
-        "/echo" => echo(head.headers.get("x-key").map(text).unwrap_or_default()),
+        "/echo" => echo(&text(head.headers.get("x-key").unwrap_or(&EMPTY))),
+        "/last" => last(&log),
+        "/headers" => text(head.headers.get("authorization").unwrap_or(&EMPTY)).into_response(),
         "/bomb" => ([(header::CONTENT_ENCODING, "gzip")], gzip_bomb()).into_response(),
         "/endless" => {
             let chunk = Bytes::from(vec![b'a'; 64 << 10]);
@@ -100,12 +110,19 @@ async fn answer(State(log): State<Log>, request: Request) -> Response {
 }
 
 /// Repeats a secret in the ways that devices know.
-fn echo(key: String) -> Response {
+fn echo(key: &str) -> Response {
     let percent: String = key.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let form: String = url::form_urlencoded::byte_serialize(key.as_bytes()).collect();
-    let body = json!({ "raw": key, "base64": STANDARD.encode(&key), "percent": percent, "form": form });
+    let body = json!({ "raw": key, "base64": STANDARD.encode(key), "percent": percent, "form": form });
     let reflected = HeaderValue::from_bytes(key.as_bytes()).unwrap();
     ([(header::HeaderName::from_static("x-reflected"), reflected)], format!("{body}\nraw: {key}\n")).into_response()
+}
+
+/// What a log page of a device shows: the key that came with an earlier request.
+fn last(log: &Log) -> Response {
+    let log = log.lock().unwrap();
+    let keys = log.iter().flat_map(|seen| &seen.headers).filter(|(name, _)| name == "x-key");
+    keys.map(|(_, key)| key.as_str()).collect::<String>().into_response()
 }
 
 /// One byte every 50 ms, for ever.

@@ -1,5 +1,8 @@
 //! A guest uses secrets without ever seeing one, even when the device helps it.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use super::{CANARY, Lab};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -18,4 +21,31 @@ async fn a_secret_that_the_device_repeats_is_taken_out() {
     for text in [body, &report["headers"].to_string()] {
         assert!(!text.contains("canary") && !text.contains("Y2FuYX"), "{text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_inside_of_base64_is_taken_out() {
+    let lab = Lab::start().await;
+    let report = lab.report("secret").await;
+    let sent = STANDARD.encode(format!("root:{CANARY}"));
+    assert_eq!(lab.device.authorization(), format!("Basic {sent}"), "the device did get it");
+    let shown = report["basic"].as_str().unwrap();
+    assert!(shown.contains("***") && !shown.contains(&sent[8..16]), "{shown}");
+}
+
+/// Also in an answer to a request that carried none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_that_the_device_repeats_later_is_taken_out() {
+    let lab = Lab::start().await;
+    assert_eq!(lab.report("secret").await["later"], "***");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_goes_nowhere_but_into_a_gap_of_the_request() {
+    let lab = Lab::start().await;
+    let report = lab.report("secret-places").await;
+    for (place, outcome) in report.as_object().unwrap() {
+        assert_eq!(outcome["fault"], "denied", "'{place}' was answered with {outcome}");
+    }
+    assert!(lab.device.seen().is_empty(), "{:?}", lab.device.seen());
 }

@@ -34,7 +34,8 @@ async fn run(lab: &Lab, trick: &str) -> Result<Vec<Value>, CallError> {
 /// What the guest reports of each request it sent.
 async fn run_approved(lab: &Lab, trick: &str, native: &[NativeCall]) -> Result<Vec<Value>, CallError> {
     let approval = Approval { stage: Stage::Apply, native, hold_secs: 60, secrets: &SecretBook::default() };
-    match lab.adapter.run(&lab.call(), approval, &change(trick), b"hostile").await? {
+    let run = lab.adapter.run(&lab.call(), approval, &change(trick), b"hostile").await;
+    match run.map_err(|failure| failure.error)? {
         RunOutcome::Done(done) => {
             Ok(done.warnings.iter().map(|outcome| serde_json::from_str(outcome).unwrap()).collect())
         }

@@ -48,6 +48,7 @@ const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("batches", reach::batches),
     ("duplicate-keys", reach::duplicate_keys),
     ("secret", reach::secret),
+    ("secret-places", reach::secret_places),
     ("gzip-bomb", reach::gzip_bomb),
     ("endless-body", reach::endless_body),
     ("slow-body", reach::slow_body),

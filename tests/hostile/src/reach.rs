@@ -202,12 +202,39 @@ pub(crate) fn secret(host: &dyn Host) -> Result<Value, Fault> {
     let echo = host.send(Request::get("/echo"), in_header())?;
     let headers: Vec<String> =
         echo.headers.iter().map(|header| String::from_utf8_lossy(&header.value).into_owned()).collect();
+    let basic = Auth::Basic { username: "username", password: "password" };
+    let basic = host.send(Request::get("/headers"), basic)?;
+    let later = host.send(Request::get("/last"), Auth::None)?;
     Ok(json!({
         "name": name,
         "unknown": unknown,
         "body": String::from_utf8_lossy(&echo.body),
         "headers": headers,
+        "basic": String::from_utf8_lossy(&basic.body),
+        "later": String::from_utf8_lossy(&later.body),
     }))
+}
+
+/// Places for a secret that would change what was checked.
+pub(crate) fn secret_places(host: &dyn Host) -> Result<Value, Fault> {
+    let read = || Request::new(Method::Post, "/read").with_json(&json!({ "op": "read" }));
+    let batch = Request::new(Method::Post, "/read").with_json(&json!([{ "op": "read" }]));
+    let header = |name: &str, prefix: &str| Place::Header((name.to_owned(), prefix.to_owned()));
+    let tries = [
+        ("the operation", read(), Place::JsonPointer("/op".to_owned())),
+        ("the operation of a batch", batch, Place::JsonPointer("/op".to_owned())),
+        ("the host", read(), header("Host", "evil.test")),
+        ("the method", read(), header("X-HTTP-Method-Override", "DELETE")),
+        ("the range", read(), header("Range", "bytes=0-3,")),
+        ("the coding", read(), header("Accept-Encoding", "br,")),
+        ("the content type", read(), header("Content-Type", "text/plain;")),
+        ("the length", read(), header("Content-Length", "0")),
+        ("a name with a line break", read(), header("x-a\r\nx-b", "")),
+    ];
+    let tried = tries.into_iter().map(|(name, request, place)| {
+        (name.to_owned(), outcome(host.send(request, Auth::Inject(vec![(place, "password")]))))
+    });
+    Ok(Value::Object(tried.collect()))
 }
 
 pub(crate) fn gzip_bomb(host: &dyn Host) -> Result<Value, Fault> {

@@ -95,7 +95,7 @@ fn spelled(text: &[u8], secret: &str) -> Option<usize> {
     let mut ends = vec![0];
     for c in secret.chars() {
         ends = ends.iter().flat_map(|at| spellings(&text[*at..], c).map(move |length| at + length)).collect();
-        // A backslash alone can end in two places; more never come together.
+        // A backslash may stand for itself or begin an escape, so there can be two ends.
         ends.sort_unstable();
         ends.dedup();
         if ends.is_empty() {

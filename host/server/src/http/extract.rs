@@ -80,7 +80,7 @@ fn invalid(path: &str, error: &serde_json::Error) -> Error {
     } else {
         ("json_invalid", None)
     };
-    let base = if path == "." { "body" } else { path };
+    let base = if path == "." || path == "?" { "body" } else { path };
     let field = match leaf {
         Some(leaf) if base == "body" => leaf.to_owned(),
         // The path of an unknown field already ends in its name.
