@@ -160,6 +160,7 @@ CREATE TABLE change (
     feature TEXT NOT NULL,
     operation TEXT NOT NULL,
     payload JSONB NOT NULL,
+    also JSONB NOT NULL,
     notes TEXT,
     status TEXT NOT NULL,
     danger TEXT NOT NULL,

@@ -2,5 +2,6 @@
 //! databases, a router that keeps state.
 
 mod api;
+mod sandbox;
 mod staging;
 mod support;

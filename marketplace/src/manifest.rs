@@ -111,7 +111,7 @@ pub struct Pace {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ReadRule {
     pub method: String,
-    /// Exact, or with `*` standing for one segment.
+    /// Exact, or with `*` standing for one segment. A request with a query fits no rule.
     pub path: String,
     /// JSON pointer to the values it may have there. All must fit. An array
     /// body is a batch: every element must fit some rule.

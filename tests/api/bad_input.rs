@@ -128,7 +128,8 @@ async fn with_spoiled_package(spoil: impl Fn(&std::path::Path)) -> (Server, Stri
         std::fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
     }
     spoil(&copy);
-    let options = Options::default().with("ADAPTER_PACKAGES", folder.path().join("packages").display().to_string());
+    let options =
+        Options::default().with("ADAPTER_PACKAGES", folder.path().join("packages").display().to_string());
     let server = Server::start_with(Database::sqlite(), options).await;
     let api = server.set_up().await;
     let detail = api.get("/health/detail").await.expect_status(200).body;
@@ -197,9 +198,12 @@ async fn a_full_disk_is_told_and_nothing_is_lost() {
         "admin": { "username": "ada", "email": "ada@acme.test", "password": PASSWORD },
         "site": { "name": "Head office" },
     });
-    let token = process.api.post("/setup/complete", &setup).await.expect_status(201).body["access_token"].clone();
-    let process = process.with_token(token.as_str().unwrap());
-    let name = |n: usize| json!({ "name": format!("{n}-{}", "x".repeat(150)), "settings": { "auto_adopt": false } });
+    let answer = process.api.post("/setup/complete", &setup).await;
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    assert_eq!(answer.status, 201, "{} log: {log} in {:?}", answer.text, folder.keep());
+    let process = process.with_token(answer.body["access_token"].as_str().unwrap());
+    let name =
+        |n: usize| json!({ "name": format!("{n}-{}", "x".repeat(150)), "settings": { "auto_adopt": false } });
     let mut made = 1;
     let refused = loop {
         let answer = process.api.post("/sites", &name(made)).await;
@@ -215,5 +219,7 @@ async fn a_full_disk_is_told_and_nothing_is_lost() {
     assert_eq!(sites["total"], made, "all that was answered is there, and what was refused is not");
     let filler = format!("/proc/{}/root{}/data/filler", process.id(), folder.path().display());
     std::fs::remove_file(filler).unwrap();
-    process.api.post("/sites", &name(made)).await.expect_status(201);
+    let answer = process.api.post("/sites", &name(made)).await;
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    assert_eq!(answer.status, 201, "once there is space again: {} {log}", answer.text);
 }

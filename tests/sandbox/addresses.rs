@@ -73,14 +73,15 @@ async fn answer(lab: &Lab, host: &str) -> Value {
     // A controller of its own: refusals count for the breaker.
     let mut call = lab.call_to(lab.clock.new_id(), &format!("http://{host}:{}/", lab.device.port()));
     call.deadline = Some(std::time::Duration::from_millis(1_000));
-    objects(&lab.adapter, &call, "calm").await.unwrap()
+    objects(&lab.adapter, &call, "calm").await.expect("a calm guest reports what it was told")
 }
 
 /// A lab whose runtime was given these networks.
 async fn lab_with(extra_networks: &[&str]) -> Lab {
     let mut lab = Lab::start().await;
     lab.runtime = start_runtime(&shared_code(), extra_networks, &Clock::default());
-    lab.adapter = load(&lab.runtime, &package::manifest(), &package::hostile()).await.unwrap();
+    lab.adapter =
+        load(&lab.runtime, &package::manifest(), &package::hostile()).await.expect("the guest is loaded");
     lab
 }
 

@@ -1,7 +1,7 @@
 //! The device: takes everything, keeps what it took, and answers some paths badly.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use axum::Router;
@@ -47,10 +47,14 @@ impl Device {
     pub(super) async fn start() -> Self {
         let log = Log::default();
         let router = Router::new().fallback(answer).with_state(Arc::clone(&log));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        #[expect(clippy::disallowed_methods, reason = "the device is the outside world, and ends with the test")]
-        let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        let address = listener.local_addr().expect("the listener has an address");
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the device is the outside world, and ends with the test"
+        )]
+        let serving =
+            tokio::spawn(async move { axum::serve(listener, router).await.expect("the device serves") });
         Self { address, log, serving }
     }
 
@@ -64,7 +68,7 @@ impl Device {
 
     /// Everything that arrived so far.
     pub(super) fn seen(&self) -> Vec<Seen> {
-        self.log.lock().unwrap().clone()
+        lock(&self.log).clone()
     }
 
     /// The last authorisation that arrived.
@@ -80,16 +84,23 @@ impl Device {
     }
 }
 
+fn lock(log: &Log) -> MutexGuard<'_, Vec<Seen>> {
+    log.lock().expect("nobody panics with the log in hand")
+}
+
 async fn answer(State(log): State<Log>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let body = to_bytes(body, 16 << 20).await.unwrap_or_default();
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    log.lock().unwrap().push(Seen {
+    lock(&log).push(Seen {
         method: head.method.to_string(),
         path: head.uri.to_string(),
         headers: head.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
         body: String::from_utf8_lossy(&body).into_owned(),
     });
+    if head.headers.contains_key("x-slow") {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
     match head.uri.path() {
         "/after-30-ms" => {
             tokio::time::sleep(Duration::from_millis(30)).await;
@@ -101,7 +112,8 @@ async fn answer(State(log): State<Log>, request: Request) -> Response {
         "/bomb" => ([(header::CONTENT_ENCODING, "gzip")], gzip_bomb()).into_response(),
         "/endless" => {
             let chunk = Bytes::from(vec![b'a'; 64 << 10]);
-            Body::from_stream(stream::repeat_with(move || Ok::<_, std::io::Error>(chunk.clone()))).into_response()
+            Body::from_stream(stream::repeat_with(move || Ok::<_, std::io::Error>(chunk.clone())))
+                .into_response()
         }
         "/slow" => slow().into_response(),
         "/redirect" => (StatusCode::FOUND, [(header::LOCATION, METADATA)]).into_response(),
@@ -114,13 +126,14 @@ fn echo(key: &str) -> Response {
     let percent: String = key.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let form: String = url::form_urlencoded::byte_serialize(key.as_bytes()).collect();
     let body = json!({ "raw": key, "base64": STANDARD.encode(key), "percent": percent, "form": form });
-    let reflected = HeaderValue::from_bytes(key.as_bytes()).unwrap();
-    ([(header::HeaderName::from_static("x-reflected"), reflected)], format!("{body}\nraw: {key}\n")).into_response()
+    let reflected = HeaderValue::from_bytes(key.as_bytes()).expect("it came in a header");
+    ([(header::HeaderName::from_static("x-reflected"), reflected)], format!("{body}\nraw: {key}\n"))
+        .into_response()
 }
 
 /// What a log page of a device shows: the key that came with an earlier request.
 fn last(log: &Log) -> Response {
-    let log = log.lock().unwrap();
+    let log = lock(log);
     let keys = log.iter().flat_map(|seen| &seen.headers).filter(|(name, _)| name == "x-key");
     keys.map(|(_, key)| key.as_str()).collect::<String>().into_response()
 }
@@ -155,7 +168,7 @@ impl Bits {
             if self.1 == 0 {
                 self.0.push(0);
             }
-            *self.0.last_mut().unwrap() |= bit << self.1;
+            *self.0.last_mut().expect("there is a byte with room") |= bit << self.1;
             self.1 = (self.1 + 1) % 8;
         }
     }

@@ -7,13 +7,13 @@ use heddle_marketplace::{PackError, PackageError, Verified};
 use serde_json::json;
 
 use super::package::{self, hostile, key, manifest, manifest_with, packed};
-use super::{CACHE_KEY, Lab, load, shared_code, start_runtime};
+use super::{CACHE_KEY, Lab, load, objects, shared_code, start_runtime, start_runtime_with};
 
 /// What the runtime says to a component of this text.
 async fn refusal_of(component: &str) -> String {
-    let bytes = wat::parse_str(component).unwrap();
+    let bytes = wat::parse_str(component).expect("the text is a component");
     let runtime = start_runtime(&shared_code(), &[], &Clock::default());
-    load(&runtime, &manifest(), &bytes).await.unwrap_err()
+    load(&runtime, &manifest(), &bytes).await.expect_err(component)
 }
 
 fn importing(interface: &str) -> String {
@@ -113,29 +113,41 @@ fn a_manifest_with_more_rights_than_were_signed_is_refused() {
 
 /// The one entry of the code cache for a component.
 fn entry(code: &Path, sha256: &str) -> PathBuf {
-    let mut entries = std::fs::read_dir(code.join(sha256)).unwrap();
-    entries.next().expect("the component was compiled").unwrap().path()
+    let mut entries = std::fs::read_dir(code.join(sha256)).expect("the component was compiled");
+    entries.next().expect("it has an entry").expect("the folder can be read").path()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn code_that_was_changed_on_disk_is_compiled_again() {
+async fn code_that_was_changed_on_disk_is_compiled_again_and_works() {
     let folder = tempfile::tempdir().unwrap();
-    // Small, so that compiling it twice is quick; it fails only after its code was loaded.
+    let lab = Lab::start().await;
+    let sha256 = lab.adapter.component_sha256();
+    let genuine = std::fs::read(entry(&shared_code(), sha256)).unwrap();
+    let name = entry(&shared_code(), sha256).file_name().unwrap().to_owned();
+    let own = folder.path().join(sha256).join(name);
+    std::fs::create_dir(folder.path().join(sha256)).unwrap();
+    let mut changed = genuine.clone();
+    changed[genuine.len() / 2] ^= 1;
+    std::fs::write(&own, &changed).unwrap();
+
+    let runtime = start_runtime(folder.path(), &["127.0.0.0/8"], &Clock::default());
+    let adapter = load(&runtime, &manifest(), &hostile()).await.unwrap();
+    assert_eq!(objects(&adapter, &lab.call(), "calm").await.unwrap()["status"], 200);
+    assert_ne!(std::fs::read(&own).unwrap(), changed, "the entry was written anew");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn code_that_another_server_compiled_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
     let bytes = wat::parse_str("(component)").unwrap();
-    let mut before = Vec::new();
-    for _ in 0..3 {
-        let runtime = start_runtime(folder.path(), &[], &Clock::default());
-        let refusal = load(&runtime, &manifest(), &bytes).await.unwrap_err();
-        assert!(refusal.contains("interface"), "{refusal}");
-        let verified = package::verified(&manifest(), &bytes);
-        let path = entry(folder.path(), verified.component_sha256());
-        let now = std::fs::read(&path).unwrap();
-        if !before.is_empty() {
-            assert_eq!(now, before, "the entry is whole again");
-        }
-        before.clone_from(&now);
-        let mut changed = now;
-        *changed.last_mut().unwrap() ^= 1;
-        std::fs::write(&path, changed).unwrap();
+    let verified = package::verified(&manifest(), &bytes);
+    let mut codes = Vec::new();
+    for key in [CACHE_KEY, [8; 32]] {
+        let runtime = start_runtime_with(folder.path(), key, &[], &Clock::default());
+        // Refused for its exports, which are looked at when its code was loaded.
+        load(&runtime, &manifest(), &bytes).await.unwrap_err();
+        codes.push(std::fs::read(entry(folder.path(), verified.component_sha256())).unwrap());
     }
+    assert_ne!(codes[0][..32], codes[1][..32], "the entry carries the second server's authentication");
+    assert_eq!(codes[0][32..], codes[1][32..]);
 }

@@ -25,12 +25,12 @@ use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{Clock, ControllerId, CredentialId, OrgId};
 use heddle_runtime::{
-    Adapter, Call, CallError, Credential, Runtime, Settings, Target, TrapClass, Vault, VaultError,
+    Adapter, Call, CallError, Compiler, Credential, Runtime, Settings, Target, TrapClass, Vault, VaultError,
 };
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use crate::support::{compiler, target_folder};
+use crate::support::{heddle_binary, target_folder};
 use device::Device;
 
 /// The password of the device; every encoding changes it.
@@ -68,17 +68,21 @@ fn shared_code() -> PathBuf {
 }
 
 fn start_runtime(code: &Path, extra_networks: &[&str], clock: &Clock) -> Arc<Runtime> {
+    start_runtime_with(code, CACHE_KEY, extra_networks, clock)
+}
+
+fn start_runtime_with(code: &Path, key: [u8; 32], extra_networks: &[&str], clock: &Clock) -> Arc<Runtime> {
     rustls::crypto::ring::default_provider().install_default().ok();
     let settings = Settings {
         code_cache_dir: code.to_owned(),
-        code_cache_key: CACHE_KEY,
-        compiler: compiler(),
-        extra_networks: extra_networks.iter().map(|network| network.parse().unwrap()).collect(),
+        code_cache_key: key,
+        compiler: Compiler { program: heddle_binary(), args: vec!["plugin-compile".to_owned()] },
+        extra_networks: extra_networks.iter().map(|text| text.parse().expect("a network")).collect(),
         pooling_instances: 32,
         guest_workers: 2,
         tap: None,
     };
-    Runtime::start(settings, Arc::new(OneCredential), clock.clone()).unwrap()
+    Runtime::start(settings, Arc::new(OneCredential), clock.clone()).expect("the runtime starts")
 }
 
 /// Loads a package; one at a time, so that only the first test compiles it.
@@ -98,7 +102,7 @@ impl Lab {
     async fn start_with(manifest: &Value) -> Self {
         let clock = Clock::default();
         let runtime = start_runtime(&shared_code(), &["127.0.0.0/8"], &clock);
-        let adapter = load(&runtime, manifest, &package::hostile()).await.unwrap();
+        let adapter = load(&runtime, manifest, &package::hostile()).await.expect("the guest is loaded");
         let (org, controller) = (clock.new_id(), clock.new_id());
         Self { device: Device::start().await, runtime, adapter, clock, org, controller }
     }
@@ -117,7 +121,7 @@ impl Lab {
             target: Target {
                 org_id: self.org,
                 controller_id,
-                url: url.parse().unwrap(),
+                url: url.parse().expect("a controller has a URL"),
                 tls: TlsPolicy::default(),
                 credential_id: self.clock.new_id(),
                 credential_version: 1,
@@ -179,7 +183,7 @@ fn fault<T: std::fmt::Debug>(ended: Result<T, CallError>) -> Fault {
 /// Every outcome of a report is a refusal with this code.
 #[track_caller]
 fn all_refused(report: &Value, code: &str) {
-    let outcomes = report.as_object().unwrap();
+    let outcomes = report.as_object().expect("a report names what was tried");
     assert!(!outcomes.is_empty());
     for (what, outcome) in outcomes {
         assert_eq!(outcome["fault"], "denied", "'{what}' was answered with {outcome}");

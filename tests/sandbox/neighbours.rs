@@ -2,19 +2,16 @@
 
 use futures::future::{Either, join_all, select};
 use heddle_runtime::TrapClass;
-use serde_json::json;
 
-use super::{Lab, load, objects, package, trap};
+use super::{Lab, objects, trap};
 
 const SPINNERS: usize = 8;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_are_answered_while_others_spin() {
     let lab = Lab::start().await;
-    let greedy = package::manifest_with("/limits/cpu-ms", json!(5_000));
-    let spinning = load(&lab.runtime, &greedy, &package::hostile()).await.unwrap();
     let calls: Vec<_> = (0..SPINNERS).map(|_| lab.call_as(lab.clock.new_id())).collect();
-    let spinners = join_all(calls.iter().map(|call| objects(&spinning, call, "spin")));
+    let spinners = join_all(calls.iter().map(|call| objects(&lab.adapter, call, "spin")));
 
     let calm = async {
         for _ in 0..20 {

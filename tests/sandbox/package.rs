@@ -11,12 +11,13 @@ use crate::support::target_folder;
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
 /// A manifest that gives the guest what it may have: HTTP, secrets, one kind of read.
+/// With the most CPU, so that a busy machine does not end it before its own limit does.
 pub(super) fn manifest() -> Value {
     json!({
         "schema": 1, "id": "hostile", "version": "1.0.0", "kind": "adapter", "api": "1.0",
         "name": "Hostile guest", "license": "Apache-2.0", "component": "component.wasm",
         "capabilities": { "controller-http": true, "secrets": true },
-        "limits": { "cpu-ms": 300 },
+        "limits": { "cpu-ms": 5_000 },
         "reads": [{ "method": "POST", "path": "/read", "json": { "/op": ["read"] } }]
     })
 }
@@ -24,14 +25,15 @@ pub(super) fn manifest() -> Value {
 /// The manifest with one value changed.
 pub(super) fn manifest_with(pointer: &str, value: Value) -> Value {
     let mut manifest = manifest();
-    let (parent, key) = pointer.rsplit_once('/').unwrap();
-    manifest.pointer_mut(parent).unwrap()[key] = value;
+    let (parent, key) = pointer.rsplit_once('/').expect("a pointer begins with '/'");
+    manifest.pointer_mut(parent).expect("the manifest has this part")[key] = value;
     manifest
 }
 
 /// The publisher of all packages here; new for each run.
 pub(super) fn key() -> &'static PublisherKey {
-    static KEY: LazyLock<PublisherKey> = LazyLock::new(|| PublisherKey::generate("acme").unwrap());
+    static KEY: LazyLock<PublisherKey> =
+        LazyLock::new(|| PublisherKey::generate("acme").expect("the system has randomness"));
     &KEY
 }
 
@@ -48,6 +50,6 @@ pub(super) fn packed(manifest: &Value, component: &[u8]) -> Result<Files, PackEr
 }
 
 pub(super) fn verified(manifest: &Value, component: &[u8]) -> Verified {
-    let files = packed(manifest, component).unwrap();
-    Verified::from_files(files, &[key().trusted()]).unwrap()
+    let files = packed(manifest, component).expect("the package is sound");
+    Verified::from_files(files, &[key().trusted()]).expect("the package was just signed")
 }

@@ -36,9 +36,11 @@ async fn run_approved(lab: &Lab, trick: &str, native: &[NativeCall]) -> Result<V
     let approval = Approval { stage: Stage::Apply, native, hold_secs: 60, secrets: &SecretBook::default() };
     let run = lab.adapter.run(&lab.call(), approval, &change(trick), b"hostile").await;
     match run.map_err(|failure| failure.error)? {
-        RunOutcome::Done(done) => {
-            Ok(done.warnings.iter().map(|outcome| serde_json::from_str(outcome).unwrap()).collect())
-        }
+        RunOutcome::Done(done) => Ok(done
+            .warnings
+            .iter()
+            .map(|outcome| serde_json::from_str(outcome).expect("the guest reports JSON"))
+            .collect()),
         RunOutcome::Pending(task) => panic!("the guest starts no jobs: {task:?}"),
     }
 }
@@ -46,7 +48,7 @@ async fn run_approved(lab: &Lab, trick: &str, native: &[NativeCall]) -> Result<V
 /// Sends some of the planned calls, and is refused once they are not the next of the plan.
 async fn check(trick: &str, arrived: &[u32], code: &str) {
     let lab = Lab::start().await;
-    let outcomes = run(&lab, trick).await.unwrap();
+    let outcomes = run(&lab, trick).await.expect("the guest survives its refusals");
     let written: Vec<Value> = arrived.iter().map(|n| json!({ "n": n })).collect();
     assert_eq!(lab.device.written(), written, "'{trick}': {outcomes:?}");
     let (sent, refused) = outcomes.split_at(arrived.len());

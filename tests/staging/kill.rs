@@ -41,6 +41,7 @@ async fn kill_many(database: Database, kills: usize) {
     let options = Options::default()
         .with("SYNC_INTERVAL_SECS", "3600")
         .with("LOG_FILTER", "warn")
+        .with("APPLY_SETTLE_MS", "50")
         .with("APPLY_HOLD_SECS", "8");
     let mut process = Process::start(folder.path(), &database, &options).await;
     let setup = json!({
@@ -68,11 +69,13 @@ async fn kill_many(database: Database, kills: usize) {
         let id = change["id"].as_str().expect("an id").to_owned();
         let api = process.api.clone();
         let path = format!("/gateway-vpn/changes/{id}/apply");
-        let applying =
-            async move { api.try_send("POST", &path, Some(json!({ "force": true }).to_string().into_bytes())).await };
+        let applying = async move {
+            api.try_send("POST", &path, Some(json!({ "force": true }).to_string().into_bytes())).await
+        };
         let dying = async {
+            // From the first byte to after the end: an apply takes about 100 ms and 50 ms of settling.
             let random = u64::from(random_bytes::<1>()[0]);
-            tokio::time::sleep(Duration::from_micros(random * 1000)).await;
+            tokio::time::sleep(Duration::from_millis(random)).await;
             process.kill();
         };
         let (_, ()) = tokio::join!(applying, dying);

@@ -62,7 +62,7 @@ impl Lab {
 
     /// A change that moves the router's own address, so that the path to it is lost.
     pub(crate) async fn stage_lockout(&self) -> Value {
-        let payload = json!({ "name": "lan", "ipaddr": "10.99.99.1" });
+        let payload = json!({ "name": "lan", "ipaddr": ["10.99.99.1"] });
         self.stage("base", "openwrt.network.interface", "update", &payload).await
     }
 

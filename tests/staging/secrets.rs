@@ -7,7 +7,7 @@ use heddle_runtime::Tap;
 use serde_json::json;
 
 use super::{Lab, ROUTER_PASSWORD};
-use crate::support::{PASSWORD, Options, Socket, on_both};
+use crate::support::{Options, PASSWORD, Socket, on_both};
 
 /// What a device holds already, what a person types, what the service makes.
 const PPPOE_PASSWORD: &str = "pppoe-canary-Zx81q";
@@ -37,7 +37,8 @@ fn assert_clean(place: &str, text: &[u8], canaries: &[&str]) {
 fn tap() -> (Tap, Arc<Mutex<Vec<u8>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = seen.clone();
-    let tap: Tap = Arc::new(move |_direction: &str, bytes: &[u8]| sink.lock().unwrap().extend_from_slice(bytes));
+    let tap: Tap =
+        Arc::new(move |_direction: &str, bytes: &[u8]| sink.lock().unwrap().extend_from_slice(bytes));
     (tap, seen)
 }
 

@@ -42,6 +42,7 @@ impl Answer {
 
 impl Api {
     pub(crate) fn new(base: &str) -> Self {
+        rustls::crypto::ring::default_provider().install_default().ok();
         #[expect(clippy::disallowed_methods, reason = "a test is the outside world")]
         let http = reqwest::Client::builder().no_proxy().build().expect("a client can be built");
         Self { base: base.to_owned(), token: None, http }
@@ -80,7 +81,12 @@ impl Api {
         self.try_send(method, path, body).await.expect("the server answers")
     }
 
-    pub(crate) async fn try_send(&self, method: &str, path: &str, body: Option<Vec<u8>>) -> reqwest::Result<Answer> {
+    pub(crate) async fn try_send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<Vec<u8>>,
+    ) -> reqwest::Result<Answer> {
         let url = format!("{}/api/v1{path}", self.base);
         let mut request = self.http.request(method.parse().expect("a method"), url);
         if let Some(token) = &self.token {

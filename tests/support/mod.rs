@@ -9,7 +9,9 @@ mod socket;
 pub(crate) use api::Api;
 pub(crate) use database::Database;
 pub(crate) use process::Process;
-pub(crate) use server::{Options, PASSWORD, Server, environment, heddle_binary, packages, register, target_folder};
+pub(crate) use server::{
+    Options, PASSWORD, Server, environment, heddle_binary, packages, register, target_folder,
+};
 pub(crate) use socket::Socket;
 
 /// Runs an async test on SQLite, and on PostgreSQL when it is there.

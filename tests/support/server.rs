@@ -79,6 +79,7 @@ pub(crate) fn environment(folder: &Path, database: &Database, options: &Options)
         ("ADAPTER_TRUSTED_KEYS", packages().join("trusted-keys.json").display().to_string()),
         ("EGRESS_EXTRA_NETWORKS", "127.0.0.0/8".to_owned()),
         ("COMPONENT_INSTANCES", "16".to_owned()),
+        ("APPLY_SETTLE_MS", "400".to_owned()),
         ("DB_POOL_SIZE", "4".to_owned()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
@@ -107,7 +108,8 @@ impl Server {
     }
 
     async fn run(&mut self) {
-        let config = Config::from_maps(&self.environment, &BTreeMap::new()).expect("test settings are accepted");
+        let config =
+            Config::from_maps(&self.environment, &BTreeMap::new()).expect("test settings are accepted");
         let surroundings = Surroundings { compiler: compiler(), tap: self.tap.clone() };
         self.running = Some(Running::start(config, surroundings).await.expect("the server starts"));
     }

@@ -56,7 +56,8 @@ impl Socket {
     async fn receive(&mut self) -> Message {
         loop {
             let message = tokio::time::timeout(Duration::from_secs(20), self.stream.next()).await;
-            let message = message.expect("a frame within 20 s").expect("the stream is open").expect("a good frame");
+            let message =
+                message.expect("a frame within 20 s").expect("the stream is open").expect("a good frame");
             if !matches!(message, Message::Ping(_) | Message::Pong(_)) {
                 return message;
             }

@@ -21,7 +21,7 @@ pub(crate) const RESET: &str = "openwrt.system.factory-reset";
 /// Where the device's own upgrade looks for the image.
 const IMAGE: &str = "/tmp/firmware.bin";
 /// The uptime may lag behind the host's clock by this much without a restart.
-const SLACK_S: u64 = 20;
+const SLACK_S: u64 = 5;
 
 pub(crate) fn is_action(feature: &str) -> bool {
     [REBOOT, UPGRADE, RESET].contains(&feature)
@@ -268,10 +268,13 @@ fn completed(warning: &str) -> Outcome {
 
 /// Whether the device has restarted since the plan.
 pub(crate) fn compare(host: &dyn Host, token: &PowerToken) -> Result<Standing, Fault> {
-    let (_, uptime_s) = match read_state(host) {
+    let (base, uptime_s) = match read_state(host) {
         Err(Fault::Authentication(_)) if token.feature == RESET => return Ok(Standing::After),
         other => other?,
     };
+    if token.feature == UPGRADE && base != token.base {
+        return Ok(Standing::After);
+    }
     let is_back = has_restarted(uptime_s, token.uptime_s, token.read_at_ms, host.now_ms());
     Ok(if is_back { Standing::After } else { Standing::Before })
 }

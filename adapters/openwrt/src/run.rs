@@ -130,8 +130,10 @@ fn write(host: &dyn Host, token: &ConfigToken, calls: &[Value], is_restore: bool
             Ok(_) => is_applied |= is_apply,
             Err(error) if is_applied && error.is_ubus(status::NO_DATA) => {}
             Err(error) => {
+                // A session that may hold a provisional apply must live: only it can confirm or take back.
+                let is_still_staged = !is_applied && (!is_apply || is_refused(&error));
                 let fault = failed(error, what, is_applied);
-                if !is_applied {
+                if is_still_staged {
                     host.reset_session(rpc::SESSION);
                 }
                 return Err(fault);
@@ -139,6 +141,11 @@ fn write(host: &dyn Host, token: &ConfigToken, calls: &[Value], is_restore: bool
         }
     }
     Ok(done())
+}
+
+/// Whether the device itself said that it did not do it.
+fn is_refused(error: &CallError) -> bool {
+    error.is_ubus(status::DENIED) || error.is_ubus(status::NO_DATA) || error.is_absent() || error.is_denied()
 }
 
 /// The fault of a call that failed, with what it may have changed.

@@ -56,7 +56,7 @@ pub struct Description {
     pub features: Vec<Feature>,
 }
 
-words! {
+stored_words! {
     pub enum Availability {
         Yes = "yes",
         No = "no",
@@ -82,7 +82,7 @@ pub struct DeviceProfile {
     pub facts: Vec<(String, String)>,
 }
 
-words! {
+stored_words! {
     pub enum DeviceStatus {
         Online = "online",
         Offline = "offline",
@@ -109,7 +109,7 @@ pub struct SeenDevice {
     pub measurements: Value,
 }
 
-words! {
+stored_words! {
     /// Whether a list is all there is.
     pub enum Completeness {
         Complete = "complete",
@@ -126,7 +126,7 @@ pub struct DevicePage {
     pub complete: Completeness,
 }
 
-words! {
+stored_words! {
     pub enum Stability {
         Durable = "durable",
         UntilRecreate = "until_recreate",

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-words! {
+stored_words! {
     pub enum Operation {
         Create = "create",
         Update = "update",
@@ -13,7 +13,7 @@ words! {
     }
 }
 
-words! {
+stored_words! {
     /// How bad it is when this goes wrong. Ordered.
     pub enum Danger {
         Normal = "normal",
@@ -22,7 +22,7 @@ words! {
     }
 }
 
-words! {
+stored_words! {
     pub enum ChangeStatus {
         Pending = "pending",
         Applied = "applied",
@@ -30,7 +30,7 @@ words! {
     }
 }
 
-words! {
+stored_words! {
     /// What is known of the device after the last attempt.
     pub enum OutcomeState {
         /// Never attempted since it was planned.
@@ -51,7 +51,7 @@ words! {
     }
 }
 
-words! {
+stored_words! {
     /// Where an apply stands, kept so that a restart goes on from here.
     ///
     /// Each step is recorded before it begins; every one can be done again.
@@ -75,7 +75,7 @@ words! {
     }
 }
 
-words! {
+stored_words! {
     /// When a native call is sent.
     pub enum Stage {
         Apply = "apply",
@@ -145,8 +145,8 @@ pub struct AdapterPlan {
 
 impl Plan {
     /// The plan that people review, bound to the adapter version that made it
-    /// and to the change that it is for.
-    pub fn of(adapter: &AdapterPlan, made_by: &str, change: &ChangeSpec) -> Self {
+    /// and to the changes that it is for.
+    pub fn of(adapter: &AdapterPlan, made_by: &str, changes: &[ChangeSpec]) -> Self {
         let mut plan = Plan {
             hash: String::new(),
             base_fingerprint: hex::encode(Sha256::digest(&adapter.base_digest)),
@@ -158,7 +158,7 @@ impl Plan {
             invertible: adapter.inverse.is_some(),
             holds: adapter.holds,
         };
-        let bytes = serde_json::to_vec(&(made_by, change, &plan, &adapter.token))
+        let bytes = serde_json::to_vec(&(made_by, changes, &plan, &adapter.token))
             .expect("a plan has only string keys");
         plan.hash = hex::encode(Sha256::digest(bytes));
         plan

@@ -29,11 +29,7 @@ impl Clock {
         let now = self.now();
         let seconds = u64::try_from(now.timestamp()).unwrap_or_default();
         #[expect(clippy::disallowed_methods, reason = "the one place that makes ids")]
-        let id = Uuid::new_v7(uuid::Timestamp::from_unix(
-            NoContext,
-            seconds,
-            now.timestamp_subsec_nanos(),
-        ));
+        let id = Uuid::new_v7(uuid::Timestamp::from_unix(NoContext, seconds, now.timestamp_subsec_nanos()));
         T::from(id)
     }
 

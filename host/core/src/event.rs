@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{ControllerId, DeviceId, EventId, OrgId, SiteId, Timestamp};
 
-words! {
+stored_words! {
     pub enum Priority {
         Low = "low",
         Normal = "normal",
@@ -18,7 +18,7 @@ words! {
 /// Declares event types in one line each: name, category, priority, payload fields.
 macro_rules! events {
     ($($variant:ident = $name:literal, $category:literal, $priority:ident, { $($field:literal : $kind:literal),* };)+) => {
-        words! {
+        stored_words! {
             pub enum EventType { $($variant = $name,)+ }
         }
 

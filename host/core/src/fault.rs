@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-words! {
+stored_words! {
     /// The cause of an adapter's failure. One to one with the interface's `fault`.
     pub enum FaultKind {
         Connection = "connection",
@@ -21,7 +21,7 @@ words! {
     }
 }
 
-words! {
+stored_words! {
     /// Whether a failed call may have changed something at the device.
     pub enum Effect {
         None = "none",

@@ -4,7 +4,7 @@
 
 use crate::Role;
 
-words! {
+stored_words! {
     /// A right that a route or a rule asks for.
     pub enum Permission {
         DeviceRead = "device:read",
@@ -39,17 +39,10 @@ const VIEWER: &[Permission] = &[
     Permission::AuditRead,
     Permission::OrganizationRead,
 ];
-const OPERATOR: &[Permission] = &[
-    Permission::DeviceWrite,
-    Permission::NetworkWrite,
-    Permission::FirewallWrite,
-    Permission::VpnWrite,
-];
-const SITE_ADMIN: &[Permission] = &[
-    Permission::ControllerWrite,
-    Permission::HypervisorWrite,
-    Permission::SettingsRead,
-];
+const OPERATOR: &[Permission] =
+    &[Permission::DeviceWrite, Permission::NetworkWrite, Permission::FirewallWrite, Permission::VpnWrite];
+const SITE_ADMIN: &[Permission] =
+    &[Permission::ControllerWrite, Permission::HypervisorWrite, Permission::SettingsRead];
 const ORG_ADMIN: &[Permission] = &[
     Permission::SettingsWrite,
     Permission::SiteWrite,

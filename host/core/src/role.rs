@@ -1,6 +1,6 @@
 //! Roles, strictly ordered.
 
-words! {
+stored_words! {
     /// What a user is in their organization. `super_admin` spans organizations.
     pub enum Role {
         SuperAdmin = "super_admin",

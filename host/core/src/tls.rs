@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-words! {
+stored_words! {
     pub enum TlsMode {
         /// System roots, or `ca_pem` when it is given.
         Verify = "verify",

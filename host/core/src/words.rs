@@ -3,7 +3,7 @@
 /// Declares an enum whose variants are stable words.
 ///
 /// Gives `as_str`, `ALL`, `FromStr` (the error names what is accepted),
-/// `Display`, serde, JSON Schema and, with the `sqlx` feature, binding as text.
+/// `Display`, serde and JSON Schema.
 #[macro_export]
 macro_rules! words {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal,)+ }) => {
@@ -35,16 +35,14 @@ macro_rules! words {
                 }
             }
         }
-
-        $crate::text_column!($name, |value: &$name| value.as_str().to_owned());
     };
 }
 
-/// Lets a type be stored in a text column, through `FromStr` and the given printer.
-#[macro_export]
-#[doc(hidden)]
-macro_rules! text_column {
-    ($name:ident, $print:expr) => {
+/// Words that the store also binds and reads as text, behind the `sqlx` feature.
+macro_rules! stored_words {
+    ($(#[$meta:meta])* pub enum $name:ident { $($body:tt)+ }) => {
+        $crate::words! { $(#[$meta])* pub enum $name { $($body)+ } }
+
         #[cfg(feature = "sqlx")]
         const _: () = {
             impl<DB: sqlx::Database> sqlx::Type<DB> for $name
@@ -67,8 +65,7 @@ macro_rules! text_column {
                     &self,
                     buf: &mut <DB as sqlx::Database>::ArgumentBuffer,
                 ) -> Result<sqlx::encode::IsNull, sqlx::error::BoxDynError> {
-                    let print: fn(&$name) -> String = $print;
-                    <String as sqlx::Encode<'q, DB>>::encode(print(self), buf)
+                    <String as sqlx::Encode<'q, DB>>::encode(self.as_str().to_owned(), buf)
                 }
             }
 

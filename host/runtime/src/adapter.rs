@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use heddle_core::adapter::{Description, DevicePage, DeviceProfile, Object, ObjectPage, RunOutcome, Standing};
+use heddle_core::adapter::{
+    Description, DevicePage, DeviceProfile, Object, ObjectPage, RunOutcome, Standing,
+};
 use heddle_core::change::{AdapterPlan, ChangeSpec, NativeCall};
 use heddle_core::fault::{Fault, FaultKind};
 use wasmtime::Store;
@@ -90,11 +92,18 @@ impl Adapter {
         self.call(call, Phase::Probe, None, ask, |profile| Ok(convert::profile(profile))).await.map(first)
     }
 
-    pub async fn list_devices(&self, call: &Call, site: Option<&str>, cursor: Option<&str>) -> Result<DevicePage, CallError> {
+    pub async fn list_devices(
+        &self,
+        call: &Call,
+        site: Option<&str>,
+        cursor: Option<&str>,
+    ) -> Result<DevicePage, CallError> {
         self.lower("list-devices", format!("{site:?} {cursor:?}"));
         let (site, cursor) = (site.map(str::to_owned), cursor.map(str::to_owned));
         let ask = ask(move |exports, store| {
-            Box::pin(async move { exports.inventory.call_list_devices(store, site.as_deref(), cursor.as_deref()).await })
+            Box::pin(async move {
+                exports.inventory.call_list_devices(store, site.as_deref(), cursor.as_deref()).await
+            })
         });
         self.call(call, Phase::Read, None, ask, convert::devices).await.map(first)
     }
@@ -112,17 +121,28 @@ impl Adapter {
         let (kind, site, cursor) = (kind.to_owned(), site.map(str::to_owned), cursor.map(str::to_owned));
         let ask = ask(move |exports, store| {
             Box::pin(async move {
-                exports.inventory.call_list_objects(store, &kind, site.as_deref(), cursor.as_deref(), limit).await
+                exports
+                    .inventory
+                    .call_list_objects(store, &kind, site.as_deref(), cursor.as_deref(), limit)
+                    .await
             })
         });
         self.call(call, Phase::Read, None, ask, convert::objects).await.map(first)
     }
 
-    pub async fn get_object(&self, call: &Call, kind: &str, site: Option<&str>, key: &str) -> Result<Object, CallError> {
+    pub async fn get_object(
+        &self,
+        call: &Call,
+        kind: &str,
+        site: Option<&str>,
+        key: &str,
+    ) -> Result<Object, CallError> {
         self.lower("get-object", format!("{kind} {site:?} {key}"));
         let (kind, site, key) = (kind.to_owned(), site.map(str::to_owned), key.to_owned());
         let ask = ask(move |exports, store| {
-            Box::pin(async move { exports.inventory.call_get_object(store, &kind, site.as_deref(), &key).await })
+            Box::pin(
+                async move { exports.inventory.call_get_object(store, &kind, site.as_deref(), &key).await },
+            )
         });
         self.call(call, Phase::Read, None, ask, convert::object).await.map(first)
     }
@@ -166,7 +186,8 @@ impl Adapter {
             hold_secs: approval.hold_secs,
             secrets: approval.secrets.clone(),
         };
-        let (changes, token, stage) = (self.changes(changes), self.token(token), convert::to_guest_stage(approval.stage));
+        let (changes, token, stage) =
+            (self.changes(changes), self.token(token), convert::to_guest_stage(approval.stage));
         let ask = ask(move |exports, store| {
             Box::pin(async move {
                 match &exports.changes {
@@ -175,7 +196,8 @@ impl Adapter {
                 }
             })
         });
-        let (result, wrote) = self.call_and_tell(call, Phase::Write, Some(approved), ask, convert::outcome).await;
+        let (result, wrote) =
+            self.call_and_tell(call, Phase::Write, Some(approved), ask, convert::outcome).await;
         result.map(first).map_err(|error| RunFailure { error, wrote })
     }
 
@@ -194,7 +216,12 @@ impl Adapter {
     }
 
     /// Reads the device and says where it stands, seen from the plan.
-    pub async fn compare(&self, call: &Call, changes: &[ChangeSpec], token: &[u8]) -> Result<Standing, CallError> {
+    pub async fn compare(
+        &self,
+        call: &Call,
+        changes: &[ChangeSpec],
+        token: &[u8],
+    ) -> Result<Standing, CallError> {
         let (changes, token) = (self.changes(changes), self.token(token));
         let ask = ask(move |exports, store| {
             Box::pin(async move {
@@ -265,7 +292,10 @@ impl Adapter {
         }
     }
 
-    fn changes(&self, changes: &[ChangeSpec]) -> Vec<crate::bindings::exports::heddle::adapter::changes::Change> {
+    fn changes(
+        &self,
+        changes: &[ChangeSpec],
+    ) -> Vec<crate::bindings::exports::heddle::adapter::changes::Change> {
         let changes = convert::to_guest_changes(changes);
         for change in &changes {
             self.lower("change", &change.payload);
@@ -279,11 +309,15 @@ impl Adapter {
     }
 }
 
-type Ask<T> = Box<dyn for<'a> FnOnce(&'a Exports, &'a mut Store<State>) -> futures::future::BoxFuture<'a, Raw<T>> + Send>;
+type Ask<T> = Box<
+    dyn for<'a> FnOnce(&'a Exports, &'a mut Store<State>) -> futures::future::BoxFuture<'a, Raw<T>> + Send,
+>;
 
 /// Names the type of a closure, which the compiler does not infer.
 fn ask<T>(
-    ask: impl for<'a> FnOnce(&'a Exports, &'a mut Store<State>) -> futures::future::BoxFuture<'a, Raw<T>> + Send + 'static,
+    ask: impl for<'a> FnOnce(&'a Exports, &'a mut Store<State>) -> futures::future::BoxFuture<'a, Raw<T>>
+    + Send
+    + 'static,
 ) -> Ask<T> {
     Box::new(ask)
 }
@@ -298,7 +332,8 @@ fn only_reads() -> types::Fault {
 
 /// The secrets whose references occur in a plan.
 fn referred(plan: &AdapterPlan, known: &SecretBook) -> SecretBook {
-    let mut texts: Vec<String> = plan.native.iter().filter_map(|call| call.body.as_ref()).map(ToString::to_string).collect();
+    let mut texts: Vec<String> =
+        plan.native.iter().filter_map(|call| call.body.as_ref()).map(ToString::to_string).collect();
     texts.extend(plan.inverse.iter().flatten().map(|change| change.payload.to_string()));
     texts.push(String::from_utf8_lossy(&plan.token).into_owned());
     let mut kept = SecretBook::default();

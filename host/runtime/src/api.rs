@@ -94,7 +94,9 @@ pub enum CallError {
     #[error("adapter {component} {version} stopped: {class} (reference {reference})")]
     Trap { component: String, version: String, class: TrapClass, reference: String, wrote: bool },
     /// The component has failed too often for this controller or altogether.
-    #[error("adapter {component} is suspended after repeated failures; it is tried again in {retry_after_secs} s")]
+    #[error(
+        "adapter {component} is suspended after repeated failures; it is tried again in {retry_after_secs} s"
+    )]
     Suspended { component: String, retry_after_secs: u64 },
     /// No slot was free in time.
     #[error("too many adapter calls are running; try again")]

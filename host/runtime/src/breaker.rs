@@ -146,9 +146,14 @@ impl Breaker {
             circuit.open(now);
             tracing::warn!(component = self.name, controller.id = %controller, "adapter {} is suspended for controller {controller}", self.name);
         }
-        let failing: HashSet<OrgId> =
-            whole.circuits.values().filter(|c| c.open_until.is_some_and(|until| until > now)).map(|c| c.org).collect();
-        let many = failing.len() >= ORGS_TO_OPEN || (whole.orgs.len() > 1 && failing.len() == whole.orgs.len());
+        let failing: HashSet<OrgId> = whole
+            .circuits
+            .values()
+            .filter(|c| c.open_until.is_some_and(|until| until > now))
+            .map(|c| c.org)
+            .collect();
+        let many =
+            failing.len() >= ORGS_TO_OPEN || (whole.orgs.len() > 1 && failing.len() == whole.orgs.len());
         if many || sum(&whole.abi) >= ABI_POINTS_MAX {
             self.open_whole(whole, now);
         }
@@ -165,7 +170,11 @@ impl Breaker {
         whole.open_until = Some(now + open_time(opened - 1));
         if whole.openings.len() >= OPENINGS_TO_QUARANTINE {
             whole.quarantined = true;
-            tracing::error!(component = self.name, "adapter {} keeps failing everywhere; it takes no calls until it is released", self.name);
+            tracing::error!(
+                component = self.name,
+                "adapter {} keeps failing everywhere; it takes no calls until it is released",
+                self.name
+            );
         } else {
             tracing::error!(component = self.name, "adapter {} fails everywhere; it is suspended", self.name);
         }

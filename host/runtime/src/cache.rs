@@ -49,7 +49,10 @@ impl CodeCache {
             .split_at_checked(MAC_BYTES)
             .filter(|(mac, code)| self.mac(sha256, code).verify_slice(mac).is_ok());
         let Some((_, code)) = genuine else {
-            tracing::warn!(component.sha256 = sha256, "compiled code was not written by this server; it is deleted and compiled again");
+            tracing::warn!(
+                component.sha256 = sha256,
+                "compiled code was not written by this server; it is deleted and compiled again"
+            );
             std::fs::remove_file(&path)?;
             return Ok(Found::Forged);
         };
@@ -87,7 +90,8 @@ impl CodeCache {
     }
 
     fn mac(&self, sha256: &str, code: &[u8]) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(self.key.as_slice()).expect("HMAC takes keys of any length");
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(self.key.as_slice()).expect("HMAC takes keys of any length");
         mac.update(self.tag.as_bytes());
         mac.update(sha256.as_bytes());
         mac.update(code);

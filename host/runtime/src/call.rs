@@ -67,7 +67,8 @@ pub(crate) struct Prepared<T, R> {
     pub(crate) around: Surroundings,
     pub(crate) cpu: Duration,
     pub(crate) outbound: Option<Arc<Outbound>>,
-    pub(crate) ask: Box<dyn for<'a> FnOnce(&'a Exports, &'a mut Store<State>) -> BoxFuture<'a, Raw<T>> + Send>,
+    pub(crate) ask:
+        Box<dyn for<'a> FnOnce(&'a Exports, &'a mut Store<State>) -> BoxFuture<'a, Raw<T>> + Send>,
     pub(crate) fit: fn(T) -> Result<R, Unfit>,
 }
 
@@ -99,9 +100,8 @@ impl Shared {
         controller: ControllerId,
         prepared: Prepared<T, R>,
     ) -> Result<(R, SecretBook), CallError> {
-        let pass = component.breaker.admit(org, controller).map_err(|retry_after_secs| CallError::Suspended {
-            component: component.facts.manifest.id.clone(),
-            retry_after_secs,
+        let pass = component.breaker.admit(org, controller).map_err(|retry_after_secs| {
+            CallError::Suspended { component: component.facts.manifest.id.clone(), retry_after_secs }
         })?;
         let _slots = self.admission.enter(&component.slots, org).await.ok_or(CallError::Overload)?;
         let outbound = prepared.outbound.clone();
@@ -129,7 +129,10 @@ impl Shared {
     ) -> Result<Report<R>, CallError> {
         let (shared, component) = (Arc::clone(self), Arc::clone(component));
         let work = async move { shared.run(&component, prepared).await };
-        Owned::spawn(&self.guests, work).join().await.map_err(|error| CallError::Host(format!("the call did not end: {error}")))
+        Owned::spawn(&self.guests, work)
+            .join()
+            .await
+            .map_err(|error| CallError::Host(format!("the call did not end: {error}")))
     }
 
     async fn run<T, R>(&self, component: &Component, prepared: Prepared<T, R>) -> Report<R> {
@@ -142,7 +145,12 @@ impl Shared {
             let exports = Exports {
                 lifecycle: component.exports.lifecycle.load(&mut store, &instance)?,
                 inventory: component.exports.inventory.load(&mut store, &instance)?,
-                changes: component.exports.changes.as_ref().map(|found| found.load(&mut store, &instance)).transpose()?,
+                changes: component
+                    .exports
+                    .changes
+                    .as_ref()
+                    .map(|found| found.load(&mut store, &instance))
+                    .transpose()?,
             };
             ask(&exports, &mut store).await
         };
@@ -193,7 +201,11 @@ impl Shared {
         store.set_max_component_handles(HANDLES_MAX);
         let meter = cpu.clone();
         store.call_hook(move |_, hook| {
-            if hook.exiting_host() { meter.start() } else { meter.stop() }
+            if hook.exiting_host() {
+                meter.start()
+            } else {
+                meter.stop()
+            }
             Ok(())
         });
         let meter = cpu.clone();
@@ -232,7 +244,9 @@ impl Shared {
         let Some(ending) = class else {
             return match report.end {
                 End::Answer(answer) => (Ok(answer), sound),
-                End::Fault(fault) => (Err(CallError::Fault(corrected(convert::fault(fault), unanswered))), sound),
+                End::Fault(fault) => {
+                    (Err(CallError::Fault(corrected(convert::fault(fault), unanswered))), sound)
+                }
                 End::Unfit(_) | End::Error(_) | End::Wall => unreachable!("these have a class"),
             };
         };
@@ -245,7 +259,8 @@ impl Shared {
             Ending::Component(class) => class,
         };
         let reference = self.clock.new_id::<uuid::Uuid>().to_string();
-        let (name, version) = (component.facts.manifest.id.clone(), component.facts.manifest.version.to_string());
+        let (name, version) =
+            (component.facts.manifest.id.clone(), component.facts.manifest.version.to_string());
         tracing::warn!(
             component = name,
             component.version = version,
@@ -289,6 +304,7 @@ fn reason<R>(end: &End<R>) -> String {
 fn backtrace<R>(end: &End<R>) -> String {
     let End::Error(error) = end else { return String::new() };
     let Some(trace) = error.downcast_ref::<WasmBacktrace>() else { return String::new() };
-    let names: Vec<&str> = trace.frames().iter().take(16).map(|frame| frame.func_name().unwrap_or("<unknown>")).collect();
+    let names: Vec<&str> =
+        trace.frames().iter().take(16).map(|frame| frame.func_name().unwrap_or("<unknown>")).collect();
     names.join(" < ")
 }

@@ -97,6 +97,7 @@ async fn run(compiler: &Compiler, component: &[u8]) -> Result<Vec<u8>, CompileEr
     }
     let message = String::from_utf8_lossy(&message);
     let first = message.lines().next().unwrap_or_default().trim();
-    let reason = if first.is_empty() { format!("the compile process ended with {status}") } else { first.to_owned() };
+    let reason =
+        if first.is_empty() { format!("the compile process ended with {status}") } else { first.to_owned() };
     Err(CompileError::Refused(reason))
 }

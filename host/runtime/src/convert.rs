@@ -2,9 +2,9 @@
 //! parsed here; one that does not parse is a broken border.
 
 use heddle_core::adapter::{
-    Area, Availability, Capability, Completeness, Completion, Description, DevicePage, DeviceProfile, DeviceStatus,
-    Feature, FeatureOperation, Locator, Object, ObjectKind, ObjectPage, ObjectRef, RunOutcome, SeenDevice, Stability,
-    Standing, Task,
+    Area, Availability, Capability, Completeness, Completion, Description, DevicePage, DeviceProfile,
+    DeviceStatus, Feature, FeatureOperation, Locator, Object, ObjectKind, ObjectPage, ObjectRef, RunOutcome,
+    SeenDevice, Stability, Standing, Task,
 };
 use heddle_core::change::{AdapterPlan, ChangeSpec, Danger, NativeCall, Operation, PlanStep, Stage};
 use heddle_core::fault::{Effect, Fault, FaultKind, FieldError};
@@ -91,7 +91,11 @@ pub(crate) fn fault(fault: types::Fault) -> Fault {
             types::Effect::Possible => Effect::Possible,
             types::Effect::Certain => Effect::Certain,
         },
-        fields: info.fields.into_iter().map(|f| FieldError { pointer: f.pointer, message: f.message }).collect(),
+        fields: info
+            .fields
+            .into_iter()
+            .map(|f| FieldError { pointer: f.pointer, message: f.message })
+            .collect(),
     }
 }
 
@@ -243,7 +247,12 @@ fn object_ref(r: types::ObjectRef) -> ObjectRef {
             types::Stability::UntilWrite => Stability::UntilWrite,
         },
     };
-    ObjectRef { kind: r.kind, site: r.site, key: r.key, locators: r.locators.into_iter().map(locator).collect() }
+    ObjectRef {
+        kind: r.kind,
+        site: r.site,
+        key: r.key,
+        locators: r.locators.into_iter().map(locator).collect(),
+    }
 }
 
 pub(crate) fn object(o: inventory::Object) -> Fit<Object> {
@@ -294,7 +303,11 @@ pub(crate) fn to_guest_stage(stage: Stage) -> changes::Stage {
 pub(crate) fn plan(p: changes::ChangePlan) -> Fit<AdapterPlan> {
     let optional = |what: &str, text: Option<String>| text.map(|text| json(what, &text)).transpose();
     let step = |s: changes::PlanStep| {
-        Ok(PlanStep { summary: s.summary, before: optional("a plan's before", s.before)?, after: optional("a plan's after", s.after)? })
+        Ok(PlanStep {
+            summary: s.summary,
+            before: optional("a plan's before", s.before)?,
+            after: optional("a plan's after", s.after)?,
+        })
     };
     let native = |n: changes::NativeCall| {
         Ok(NativeCall {

@@ -28,7 +28,10 @@ pub(crate) fn problem(description: &Description, id: &str) -> Option<String> {
     }
     for feature in &description.features {
         if !areas.contains(feature.area.as_str()) {
-            return Some(format!("feature '{}' is in the area '{}', which is not declared", feature.id, feature.area));
+            return Some(format!(
+                "feature '{}' is in the area '{}', which is not declared",
+                feature.id, feature.area
+            ));
         }
         if !feature.id.starts_with(&format!("{id}.")) {
             return Some(format!("feature '{}' does not begin with '{id}.'", feature.id));
@@ -39,10 +42,16 @@ pub(crate) fn problem(description: &Description, id: &str) -> Option<String> {
         let mut seen = HashSet::new();
         for operation in &feature.operations {
             if !seen.insert(operation.operation) {
-                return Some(format!("feature '{}' has the operation '{}' twice", feature.id, operation.operation));
+                return Some(format!(
+                    "feature '{}' has the operation '{}' twice",
+                    feature.id, operation.operation
+                ));
             }
             if !operation.payload_schema.is_object() {
-                return Some(format!("the payload schema of '{}' ({}) is not a JSON object", feature.id, operation.operation));
+                return Some(format!(
+                    "the payload schema of '{}' ({}) is not a JSON object",
+                    feature.id, operation.operation
+                ));
             }
         }
     }

@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use wasmtime::{
-    Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, WasmBacktraceDetails,
+    Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig,
+    WasmBacktraceDetails,
 };
 
 use crate::limits::{MEMORY_BYTES_MAX, TABLE_ELEMENTS_MAX};

@@ -120,7 +120,12 @@ mod tests {
 
     #[test]
     fn asking_for_more_than_the_host_gives_is_bounded() {
-        let asked = Limits { memory_mib: Some(4_000), cpu_ms: Some(u32::MAX), parallel: Some(0), ..Limits::default() };
+        let asked = Limits {
+            memory_mib: Some(4_000),
+            cpu_ms: Some(u32::MAX),
+            parallel: Some(0),
+            ..Limits::default()
+        };
         let bounds = Bounds::of(&asked);
         assert_eq!(bounds.memory_bytes, MEMORY_BYTES_MAX);
         assert_eq!(bounds.cpu, Duration::from_secs(5));

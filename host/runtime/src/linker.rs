@@ -37,20 +37,27 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
 }
 
 /// Refuses imports beyond what the manifest's capabilities allow.
-pub(crate) fn check_imports(engine: &Engine, component: &Component, has: &Capabilities) -> Result<(), LoadError> {
+pub(crate) fn check_imports(
+    engine: &Engine,
+    component: &Component,
+    has: &Capabilities,
+) -> Result<(), LoadError> {
     for (name, item) in component.component_type().imports(engine) {
         let interface = name.split('@').next().unwrap_or(name);
         if FREE.contains(&interface) || (interface == HTTP && has.controller_http) {
             continue;
         }
         // The type of secrets belongs to `http`; only getting one is a capability.
-        if interface == SECRETS && (has.secrets || (has.controller_http && !has_functions(engine, &item.ty))) {
+        if interface == SECRETS && (has.secrets || (has.controller_http && !has_functions(engine, &item.ty)))
+        {
             continue;
         }
         let needs = match interface {
             HTTP => "it needs 'controller-http' in the manifest's capabilities",
             SECRETS => "it needs 'secrets' in the manifest's capabilities",
-            _ if interface.starts_with("wasi:") => "components get no system interfaces; build for a target without them",
+            _ if interface.starts_with("wasi:") => {
+                "components get no system interfaces; build for a target without them"
+            }
             _ => "the host does not have it",
         };
         return Err(LoadError::Import { name: name.to_owned(), needs });
@@ -60,9 +67,9 @@ pub(crate) fn check_imports(engine: &Engine, component: &Component, has: &Capabi
 
 fn has_functions(engine: &Engine, item: &ComponentItem) -> bool {
     match item {
-        ComponentItem::ComponentInstance(instance) => instance
-            .exports(engine)
-            .any(|(name, export)| matches!(export.ty, ComponentItem::ComponentFunc(_)) && !name.starts_with('[')),
+        ComponentItem::ComponentInstance(instance) => instance.exports(engine).any(|(name, export)| {
+            matches!(export.ty, ComponentItem::ComponentFunc(_)) && !name.starts_with('[')
+        }),
         _ => true,
     }
 }

@@ -60,11 +60,16 @@ impl Runtime {
         let sha256 = hex::encode(Sha256::digest(bytes));
         let code = self.code(&sha256, bytes).await?;
         linker::check_imports(&self.shared.engine, &code, &manifest.capabilities)?;
-        let pre = self.linker.instantiate_pre(&code).map_err(|error| LoadError::Link(format!("{error:#}")))?;
+        let pre =
+            self.linker.instantiate_pre(&code).map_err(|error| LoadError::Link(format!("{error:#}")))?;
         let component = Arc::new(Component {
             exports: indices(&code, &pre)?,
             pre,
-            facts: Arc::new(Facts { bounds: Bounds::of(&manifest.limits), manifest: manifest.clone(), sha256 }),
+            facts: Arc::new(Facts {
+                bounds: Bounds::of(&manifest.limits),
+                manifest: manifest.clone(),
+                sha256,
+            }),
             slots: Arc::new(Semaphore::new(COMPONENT_CALLS)),
             breaker: Breaker::new(format!("{} {}", manifest.id, manifest.version), self.shared.clock.clone()),
         });

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use heddle_core::Clock;
+use heddle_core::{Clock, ControllerId};
 use heddle_marketplace::Verified;
 use ipnet::IpNet;
 use wasmtime::component::Linker;
@@ -62,7 +62,8 @@ impl Runtime {
             .enable_all()
             .build()
             .map_err(StartError::Threads)?;
-        let cache = CodeCache::open(&settings.code_cache_dir, settings.code_cache_key, &engine).map_err(StartError::Cache)?;
+        let cache = CodeCache::open(&settings.code_cache_dir, settings.code_cache_key, &engine)
+            .map_err(StartError::Cache)?;
         let linker = crate::linker::linker(&engine).map_err(|error| StartError::Engine(error.to_string()))?;
         let instances = usize::try_from(settings.pooling_instances).unwrap_or(usize::MAX);
         let shared = Arc::new(Shared {
@@ -103,6 +104,12 @@ impl Runtime {
     /// All adapters, by id.
     pub fn adapters(&self) -> Vec<Adapter> {
         self.adapters.load().values().cloned().collect()
+    }
+
+    /// The next call to this controller connects anew: a connection that is
+    /// open may outlive the path that a new one would need.
+    pub fn reconnect(&self, controller: ControllerId) {
+        self.shared.egress.reconnect(controller);
     }
 
     /// Takes no calls any more and cuts those that run.

@@ -62,7 +62,11 @@ pub(crate) async fn load_packages(config: &Config, runtime: &Runtime) -> Vec<Ref
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         match load(&path, &trusted, runtime).await {
             Ok(adapter) => {
-                tracing::info!(component = adapter.id(), version = adapter.version(), "loaded adapter {name}");
+                tracing::info!(
+                    component = adapter.id(),
+                    version = adapter.version(),
+                    "loaded adapter {name}"
+                );
             }
             Err(reason) => {
                 tracing::error!(component = %name, reason = %reason, "refused adapter {name}");
@@ -89,7 +93,8 @@ fn package_folders(folder: &Path) -> Vec<std::path::PathBuf> {
         tracing::error!(folder = %folder.display(), "ADAPTER_PACKAGES cannot be read, no adapter is loaded");
         return Vec::new();
     };
-    let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(|path| is_package(path)).collect();
+    let mut folders: Vec<_> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| is_package(path)).collect();
     folders.sort();
     folders
 }
@@ -133,7 +138,10 @@ impl App {
     pub fn adapter(&self, vendor: &str) -> Result<Adapter, Error> {
         self.runtime.adapter(vendor).ok_or_else(|| Error::BadRequest {
             kind: "unknown_vendor",
-            message: format!("vendor '{vendor}' has no installed adapter; installed are: {}", self.vendors().join(", ")),
+            message: format!(
+                "vendor '{vendor}' has no installed adapter; installed are: {}",
+                self.vendors().join(", ")
+            ),
         })
     }
 

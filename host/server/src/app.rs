@@ -58,7 +58,8 @@ impl App {
             .with_context(|| format!("DATA_DIR '{}' cannot be created", config.data_dir.display()))?;
         let keys = Keys::open(&config)?;
         let clock = Clock::default();
-        let pool = PoolSettings { connections_max: config.db_pool_size, acquire_timeout: Duration::from_secs(30) };
+        let pool =
+            PoolSettings { connections_max: config.db_pool_size, acquire_timeout: Duration::from_secs(30) };
         let db = Db::open(&config.database(), &pool).await.context("database cannot be opened")?;
         let runtime = adapters::start_runtime(&config, &keys, &db, &clock, surroundings)?;
         let refused_adapters = adapters::load_packages(&config, &runtime).await;

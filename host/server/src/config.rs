@@ -178,6 +178,8 @@ settings! {
     sync_interval_secs: u32 = "SYNC_INTERVAL_SECS", "60";
     /// Seconds within which a change must be readable at the device when no confirm window is asked for.
     apply_hold_secs: u32 = "APPLY_HOLD_SECS", "30";
+    /// Milliseconds that a device gets to carry a change out before it is read back over a new connection; three times as long where the path to it is at risk.
+    apply_settle_ms: u32 = "APPLY_SETTLE_MS", "3000";
     /// Hours until a pending change expires, where the organization does not say.
     change_ttl_hours: u32 = "CHANGE_TTL_HOURS", "168";
     /// `text` or `json`.
@@ -227,6 +229,14 @@ impl Config {
                 accepted: "text or json".to_owned(),
             });
         }
+        if self.apply_settle_ms.saturating_mul(3) >= self.apply_hold_secs.saturating_mul(1000) {
+            return Err(ConfigError::Value {
+                name: "APPLY_SETTLE_MS",
+                value: self.apply_settle_ms.to_string(),
+                accepted: "less than a third of APPLY_HOLD_SECS, so that the device can be read in time"
+                    .to_owned(),
+            });
+        }
         for (name, key) in [("SECRET_KEY", &self.secret_key), ("ENCRYPTION_KEY", &self.encryption_key)] {
             self.check_key(name, key.as_ref().map(Secret::expose))?;
         }
@@ -265,9 +275,9 @@ impl Config {
 
     /// Where the database is, with the embedded default filled in.
     pub fn database(&self) -> String {
-        self.database_url.clone().unwrap_or_else(|| {
-            format!("sqlite://{}?mode=rwc", self.data_dir.join("heddle.db").display())
-        })
+        self.database_url
+            .clone()
+            .unwrap_or_else(|| format!("sqlite://{}?mode=rwc", self.data_dir.join("heddle.db").display()))
     }
 }
 
@@ -280,12 +290,15 @@ fn read_file(path: &Path, required: bool) -> Result<BTreeMap<String, String>, Co
         }
         Err(cause) => return Err(error(cause.to_string())),
     };
-    let table: toml::Table = text.parse().map_err(|cause: toml::de::Error| error(cause.message().to_owned()))?;
+    let table: toml::Table =
+        text.parse().map_err(|cause: toml::de::Error| error(cause.message().to_owned()))?;
     let plain = |value: toml::Value| match value {
         toml::Value::String(text) => text,
-        toml::Value::Array(items) => {
-            items.iter().map(|i| i.as_str().map_or_else(|| i.to_string(), str::to_owned)).collect::<Vec<_>>().join(",")
-        }
+        toml::Value::Array(items) => items
+            .iter()
+            .map(|i| i.as_str().map_or_else(|| i.to_string(), str::to_owned))
+            .collect::<Vec<_>>()
+            .join(","),
         other => other.to_string(),
     };
     Ok(table.into_iter().map(|(key, value)| (key, plain(value))).collect())

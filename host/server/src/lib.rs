@@ -54,7 +54,8 @@ impl Running {
         let addr = listener.local_addr()?;
         let service = http::service(&app).into_make_service_with_connect_info::<SocketAddr>();
         let stop = app.tasks.stopping();
-        let server = axum::serve(listener, service).with_graceful_shutdown(async move { stop.cancelled().await });
+        let server =
+            axum::serve(listener, service).with_graceful_shutdown(async move { stop.cancelled().await });
         let serving = app.tasks.spawn("http", async move { server.await });
         tracing::info!(addr = %addr, "listening on http://{addr}");
         Ok(Self { addr, app, serving })

@@ -70,7 +70,11 @@ fn init_log(config: &Config) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&config.log_filter)
         .with_context(|| format!("LOG_FILTER='{}' is not accepted", config.log_filter))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    if config.log_format == "json" { builder.json().init() } else { builder.init() }
+    if config.log_format == "json" {
+        builder.json().init()
+    } else {
+        builder.init()
+    }
     Ok(())
 }
 

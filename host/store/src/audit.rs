@@ -85,7 +85,8 @@ struct Head {
     hash: String,
 }
 
-const SELECT: &str = "SELECT a.id, a.org_id, a.seq, a.actor_id, a.actor_name, a.action, a.target_type, a.target_id,
+const SELECT: &str =
+    "SELECT a.id, a.org_id, a.seq, a.actor_id, a.actor_name, a.action, a.target_type, a.target_id,
     a.detail, a.request_id, a.ip, a.occurred_at, a.previous_hash, a.hash";
 const FROM: &str = "FROM audit a";
 
@@ -199,7 +200,12 @@ pub async fn validate(tx: &mut Tx, org: OrgId) -> Result<Validation> {
         Some(head) => head.seq == last.seq && head.hash == last.hash,
         None => entries == 0,
     };
-    Ok(Validation { valid: first_invalid_seq.is_none() && head_matches, entries, first_invalid_seq, head_matches })
+    Ok(Validation {
+        valid: first_invalid_seq.is_none() && head_matches,
+        entries,
+        first_invalid_seq,
+        head_matches,
+    })
 }
 
 fn hash_of(entry: &AuditEntry) -> String {
@@ -230,7 +236,9 @@ pub(crate) fn canonical(value: &Value) -> Value {
         Value::Object(fields) => {
             let mut names: Vec<&String> = fields.keys().collect();
             names.sort();
-            Value::Object(names.into_iter().map(|name| (name.clone(), canonical(&fields[name]))).collect::<Map<_, _>>())
+            Value::Object(
+                names.into_iter().map(|name| (name.clone(), canonical(&fields[name]))).collect::<Map<_, _>>(),
+            )
         }
         Value::Array(items) => Value::Array(items.iter().map(canonical).collect()),
         Value::Number(number) => canonical_number(number),

@@ -106,12 +106,14 @@ pub struct SyncResult {
     pub now: Timestamp,
 }
 
-const SELECT: &str = "SELECT c.id, c.org_id, c.site_id, c.credential_id, c.name, c.vendor, c.url, c.tls, c.settings,
+const SELECT: &str =
+    "SELECT c.id, c.org_id, c.site_id, c.credential_id, c.name, c.vendor, c.url, c.tls, c.settings,
     c.status, c.firmware, c.product, c.last_sync_at, c.last_error, c.sync_interval_secs, c.next_sync_at,
     c.created_at, c.updated_at, c.deleted_at";
 const FROM: &str = "FROM controller c";
 
-const SELECT_TARGET: &str = "SELECT c.id, c.org_id, c.site_id, c.name, c.vendor, c.url, c.tls, c.settings, c.status,
+const SELECT_TARGET: &str =
+    "SELECT c.id, c.org_id, c.site_id, c.name, c.vendor, c.url, c.tls, c.settings, c.status,
     c.sync_interval_secs, c.credential_id, k.version AS credential_version";
 const FROM_TARGET: &str = "FROM controller c JOIN credential k ON k.id = c.credential_id";
 
@@ -203,9 +205,11 @@ pub async fn remove(tx: &mut Tx, scope: &Scope, id: ControllerId, now: Timestamp
     }
     let rows = affected!(
         tx,
-        sqlx::query("UPDATE controller SET deleted_at = $2, updated_at = $2 WHERE id = $1 AND deleted_at IS NULL")
-            .bind(id)
-            .bind(now)
+        sqlx::query(
+            "UPDATE controller SET deleted_at = $2, updated_at = $2 WHERE id = $1 AND deleted_at IS NULL"
+        )
+        .bind(id)
+        .bind(now)
     );
     affected!(
         tx,
@@ -234,7 +238,9 @@ pub async fn restore(
     let Some(removed) = removed else { return Ok(None) };
     affected!(
         tx,
-        sqlx::query("UPDATE controller SET deleted_at = NULL, updated_at = $2 WHERE id = $1").bind(id).bind(now)
+        sqlx::query("UPDATE controller SET deleted_at = NULL, updated_at = $2 WHERE id = $1")
+            .bind(id)
+            .bind(now)
     );
     affected!(
         tx,
@@ -314,9 +320,7 @@ pub async fn schedule_now(tx: &mut Tx, scope: &Scope, id: ControllerId, now: Tim
 }
 
 fn live(scope: &Scope) -> Select {
-    Select::new(SELECT, FROM)
-        .within(scope, "c.org_id", Some("c.site_id"))
-        .and("c.deleted_at IS NULL")
+    Select::new(SELECT, FROM).within(scope, "c.org_id", Some("c.site_id")).and("c.deleted_at IS NULL")
 }
 
 #[cfg(test)]

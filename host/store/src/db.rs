@@ -10,7 +10,7 @@ use std::time::Duration;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+use sqlx::{Connection as _, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
 
 use crate::error::{Error, Result};
 
@@ -88,6 +88,8 @@ impl Db {
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             .acquire_timeout(settings.acquire_timeout)
+            // A commit that failed, on a full disk say, may leave the connection in between.
+            .after_release(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
             .connect_with(options.clone())
             .await?;
         MIGRATIONS.run(&writer).await.map_err(migration_error)?;

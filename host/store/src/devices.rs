@@ -84,7 +84,8 @@ pub struct Sighting {
     pub status: Option<DeviceStatus>,
 }
 
-const SELECT: &str = "SELECT d.id, d.org_id, d.site_id, d.controller_id, d.identity, d.name, d.kind, d.status,
+const SELECT: &str =
+    "SELECT d.id, d.org_id, d.site_id, d.controller_id, d.identity, d.name, d.kind, d.status,
     d.model, d.serial, d.firmware, d.mac, d.addresses, d.attributes, d.measurements,
     d.first_seen_at, d.last_seen_at, d.updated_at, d.deleted_at";
 const FROM: &str = "FROM device d";
@@ -152,7 +153,8 @@ pub async fn upsert_seen(tx: &mut Tx, seen: &Seen<'_>, clock: &Clock) -> Result<
         write(tx, seen, rows, now).await?;
     }
     for ids in unchanged.chunks(ROWS_PER_STATEMENT * 10) {
-        set_by_id(tx, "UPDATE device SET last_seen_at = $1 WHERE id IN (", vec![Bind::Time(now)], ids).await?;
+        set_by_id(tx, "UPDATE device SET last_seen_at = $1 WHERE id IN (", vec![Bind::Time(now)], ids)
+            .await?;
     }
     if seen.complete == Completeness::Complete {
         let gone = |device: &&&Device| {
@@ -188,7 +190,10 @@ fn compare(known: Option<&Device>, seen: &SeenDevice, site_id: SiteId, clock: &C
         ("firmware", known.firmware != seen.firmware),
         ("mac", known.mac != seen.mac),
         ("addresses", known.addresses != seen.addresses),
-        ("attributes", crate::audit::canonical(&known.attributes) != crate::audit::canonical(&seen.attributes)),
+        (
+            "attributes",
+            crate::audit::canonical(&known.attributes) != crate::audit::canonical(&seen.attributes),
+        ),
     ];
     Sighting {
         device_id: known.id,
@@ -267,9 +272,7 @@ async fn set_by_id(tx: &mut Tx, update: &'static str, mut values: Vec<Bind>, ids
 }
 
 fn live(scope: &Scope) -> Select {
-    Select::new(SELECT, FROM)
-        .within(scope, "d.org_id", Some("d.site_id"))
-        .and("d.deleted_at IS NULL")
+    Select::new(SELECT, FROM).within(scope, "d.org_id", Some("d.site_id")).and("d.deleted_at IS NULL")
 }
 
 #[cfg(test)]

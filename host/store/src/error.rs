@@ -30,7 +30,9 @@ pub enum Error {
     #[error("database address is not valid: {0}")]
     Url(&'static str),
     /// A newer version of the program has changed the tables.
-    #[error("database is at version {found}, this program knows up to {known}: install the newer version again")]
+    #[error(
+        "database is at version {found}, this program knows up to {known}: install the newer version again"
+    )]
     TooNew { found: i64, known: i64 },
     /// The tables could not be brought up to date.
     #[error("database cannot be migrated")]

@@ -23,7 +23,7 @@ pub mod sites;
 pub mod users;
 
 pub use audit::AuditEntry;
-pub use changes::{Change, ChangeRow};
+pub use changes::ChangeRow;
 pub use controllers::{Controller, ControllerTarget};
 pub use credentials::Credential;
 pub use db::{Db, PoolSettings, Tx};

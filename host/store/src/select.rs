@@ -204,7 +204,9 @@ impl Select {
 
     pub(crate) async fn count(&self, tx: &mut Tx) -> Result<i64> {
         let sql = format!("SELECT COUNT(*) {}{}", self.from, self.conditions);
-        Ok(on!(tx, conn => bind_all!(sqlx::query_scalar(AssertSqlSafe(sql)), &self.binds).fetch_one(conn).await)?)
+        Ok(
+            on!(tx, conn => bind_all!(sqlx::query_scalar(AssertSqlSafe(sql)), &self.binds).fetch_one(conn).await)?,
+        )
     }
 
     pub(crate) async fn all<T: Row>(self, tx: &mut Tx, order: &'static str, limit: i64) -> Result<Vec<T>> {
@@ -213,7 +215,9 @@ impl Select {
 
     pub(crate) async fn one<T: Row>(self, tx: &mut Tx) -> Result<Option<T>> {
         let sql = format!("{} {}{}", self.head, self.from, self.conditions);
-        Ok(on!(tx, conn => bind_all!(sqlx::query_as(AssertSqlSafe(sql)), &self.binds).fetch_optional(conn).await)?)
+        Ok(
+            on!(tx, conn => bind_all!(sqlx::query_as(AssertSqlSafe(sql)), &self.binds).fetch_optional(conn).await)?,
+        )
     }
 
     async fn rows<T: Row>(self, tx: &mut Tx, order: &str, limit: i64, offset: i64) -> Result<Vec<T>> {

@@ -20,7 +20,8 @@ pub async fn is_completed(tx: &mut Tx) -> Result<bool> {
 pub async fn complete(tx: &mut Tx, now: Timestamp) -> Result<Completion> {
     let rows = affected!(
         tx,
-        sqlx::query("INSERT INTO setup (id, completed_at) VALUES (1, $1) ON CONFLICT (id) DO NOTHING").bind(now)
+        sqlx::query("INSERT INTO setup (id, completed_at) VALUES (1, $1) ON CONFLICT (id) DO NOTHING")
+            .bind(now)
     );
     Ok(if rows == 1 { Completion::Done } else { Completion::AlreadyDone })
 }

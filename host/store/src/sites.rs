@@ -44,7 +44,8 @@ pub struct SiteUpdate {
     pub settings: Option<Value>,
 }
 
-const SELECT: &str = "SELECT s.id, s.org_id, s.name, s.slug, s.settings, s.created_at, s.updated_at, s.deleted_at,
+const SELECT: &str =
+    "SELECT s.id, s.org_id, s.name, s.slug, s.settings, s.created_at, s.updated_at, s.deleted_at,
     (SELECT COUNT(*) FROM controller c
         WHERE c.site_id = s.id AND c.deleted_at IS NULL) AS controller_count,
     (SELECT COUNT(*) FROM device d

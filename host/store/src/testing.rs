@@ -19,7 +19,8 @@ use crate::sites::NewSite;
 use crate::users::NewUser;
 use crate::{Db, PoolSettings, Scope, Tx};
 
-pub(crate) const POOL: PoolSettings = PoolSettings { connections_max: 4, acquire_timeout: Duration::from_secs(10) };
+pub(crate) const POOL: PoolSettings =
+    PoolSettings { connections_max: 4, acquire_timeout: Duration::from_secs(10) };
 
 /// Declares tests that run on SQLite, and on PostgreSQL when `TEST_POSTGRES_URL` is set.
 macro_rules! on_both {
@@ -109,7 +110,13 @@ impl World {
         };
         let mut tx = db.write().await.unwrap();
         let now = world.clock.now();
-        let org = NewOrganization { id: world.org, name: slug.to_owned(), slug: slug.to_owned(), settings: json!({}), now };
+        let org = NewOrganization {
+            id: world.org,
+            name: slug.to_owned(),
+            slug: slug.to_owned(),
+            settings: json!({}),
+            now,
+        };
         crate::organizations::insert(&mut tx, &org).await.unwrap();
         crate::users::insert(&mut tx, &world.new_user(world.user, slug)).await.unwrap();
         crate::sites::insert(&mut tx, &world.new_site(world.site, "hq")).await.unwrap();
@@ -138,7 +145,14 @@ impl World {
 
     pub(crate) fn new_site(&self, id: SiteId, slug: &str) -> NewSite {
         let now = self.clock.now();
-        NewSite { id, org_id: self.org, name: slug.to_owned(), slug: slug.to_owned(), settings: json!({}), now }
+        NewSite {
+            id,
+            org_id: self.org,
+            name: slug.to_owned(),
+            slug: slug.to_owned(),
+            settings: json!({}),
+            now,
+        }
     }
 
     fn new_credential(&self) -> NewCredential {
@@ -189,6 +203,7 @@ impl World {
             notes: None,
             staged_by: self.user,
             expires_at: now + chrono::TimeDelta::hours(1),
+            also: Vec::new(),
             reverts: None,
             planned: self.planned(),
             now,

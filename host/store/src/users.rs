@@ -110,9 +110,8 @@ pub async fn find_login(tx: &mut Tx, id: UserId) -> Result<Option<Login>> {
 
 /// The user with this user name or, when there is none, with this email; the case of letters does not matter.
 pub async fn find_by_login(tx: &mut Tx, text: &str) -> Result<Option<Login>> {
-    let by = |condition| {
-        live(SELECT_LOGIN, &Scope::everything()).and_bind(condition, Bind::Text(text.to_owned()))
-    };
+    let by =
+        |condition| live(SELECT_LOGIN, &Scope::everything()).and_bind(condition, Bind::Text(text.to_owned()));
     match by("LOWER(u.username) = LOWER(?)").one(tx).await? {
         Some(login) => Ok(Some(login)),
         None => by("LOWER(u.email) = LOWER(?)").one(tx).await,

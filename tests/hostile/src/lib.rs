@@ -20,7 +20,7 @@ use serde_json::Value;
 pub struct Hostile;
 
 /// One thing to do; an array becomes one object for each element.
-type Behaviour = fn(&dyn Host) -> Result<Value, Fault>;
+type Behaviour = fn(&dyn Host) -> Value;
 
 const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("calm", reach::calm),
@@ -102,7 +102,7 @@ impl Adapter for Hostile {
         let behaviour = BEHAVIOURS.iter().find(|(id, _)| *id == kind);
         let (_, behaviour) =
             behaviour.ok_or_else(|| fault::unsupported(format!("there is no behaviour '{kind}'")))?;
-        let items = match behaviour(host)? {
+        let items = match behaviour(host) {
             Value::Array(items) => items,
             item => vec![item],
         };

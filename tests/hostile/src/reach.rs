@@ -63,44 +63,46 @@ const HEADERS: &[(&str, &str)] = &[
     ("", "a"),
 ];
 
-pub(crate) fn calm(host: &dyn Host) -> Result<Value, Fault> {
-    Ok(outcome(host.send(Request::get("/read"), Auth::None)))
+pub(crate) fn calm(host: &dyn Host) -> Value {
+    outcome(host.send(Request::get("/read"), Auth::None))
 }
 
-pub(crate) fn request_flood(host: &dyn Host) -> Result<Value, Fault> {
+pub(crate) fn request_flood(host: &dyn Host) -> Value {
     for sent in 0..1_000 {
         if let Err(fault) = host.send(Request::get("/read"), Auth::None) {
-            return Ok(json!({ "sent": sent, "end": outcome(Err(fault)) }));
+            return json!({ "sent": sent, "end": outcome(Err(fault)) });
         }
     }
-    Ok(json!({ "sent": 1_000 }))
+    json!({ "sent": 1_000 })
 }
 
-pub(crate) fn request_flood_at_once(host: &dyn Host) -> Result<Value, Fault> {
+pub(crate) fn request_flood_at_once(host: &dyn Host) -> Value {
     let requests = (0..600).map(|_| Request::get("/read")).collect();
     let answers = host.send_all(requests, Auth::None, u8::MAX);
     let sent = answers.iter().filter(|answer| answer.is_ok()).count();
     let end = answers.into_iter().find(Result::is_err).map(outcome);
-    Ok(json!({ "sent": sent, "end": end }))
+    json!({ "sent": sent, "end": end })
 }
 
 /// Long waits in the host, and hardly any work of its own.
-pub(crate) fn patience(host: &dyn Host) -> Result<Value, Fault> {
+pub(crate) fn patience(host: &dyn Host) -> Value {
     for _ in 0..60 {
-        host.send(Request::get("/after-30-ms"), Auth::None)?;
+        if let Err(fault) = host.send(Request::get("/after-30-ms"), Auth::None) {
+            return outcome(Err(fault));
+        }
     }
-    Ok(json!("waited"))
+    json!("waited")
 }
 
-pub(crate) fn paths(host: &dyn Host) -> Result<Value, Fault> {
+pub(crate) fn paths(host: &dyn Host) -> Value {
     let tried = PATHS.iter().map(|path| {
         let answer = host.send(Request::get(*path), Auth::None);
         (path.escape_default().to_string(), outcome(answer))
     });
-    Ok(Value::Object(tried.collect()))
+    Value::Object(tried.collect())
 }
 
-pub(crate) fn headers(host: &dyn Host) -> Result<Value, Fault> {
+pub(crate) fn headers(host: &dyn Host) -> Value {
     let mut tried = Map::new();
     for (name, value) in HEADERS {
         let answer = host.send(with_header(Request::get("/read"), name, value), Auth::None);
@@ -112,23 +114,23 @@ pub(crate) fn headers(host: &dyn Host) -> Result<Value, Fault> {
     tried.insert("65 headers".to_owned(), outcome(host.send(many, Auth::None)));
     let large = with_header(Request::get("/read"), "x-large", &"a".repeat(33 << 10));
     tried.insert("33 KiB".to_owned(), outcome(host.send(large, Auth::None)));
-    Ok(Value::Object(tried))
+    Value::Object(tried)
 }
 
 /// Targets that the host never gave.
-pub(crate) fn other_targets(_: &dyn Host) -> Result<Value, Fault> {
+pub(crate) fn other_targets(_: &dyn Host) -> Value {
     let names = ["", "Controller", "http://evil.test", "169.254.169.254", "controller/.."];
     let tried = names.iter().map(|name| ((*name).to_owned(), json!(http::open(name).is_ok())));
-    Ok(Value::Object(tried.collect()))
+    Value::Object(tried.collect())
 }
 
-pub(crate) fn writes_in_read(host: &dyn Host) -> Result<Value, Fault> {
+pub(crate) fn writes_in_read(host: &dyn Host) -> Value {
     let read = json!({ "op": "read" });
     let bytes = |text: &str| Request {
         body: Body::Bytes(("application/json".to_owned(), text.as_bytes().to_vec())),
         ..Request::new(Method::Post, "/read")
     };
-    let tries = [
+    let requests = [
         ("post elsewhere", Request::new(Method::Post, "/write").with_json(&read)),
         ("post without a body", Request::new(Method::Post, "/read")),
         ("post a write", Request::new(Method::Post, "/read").with_json(&json!({ "op": "write" }))),
@@ -137,18 +139,24 @@ pub(crate) fn writes_in_read(host: &dyn Host) -> Result<Value, Fault> {
         ("post with a slash", Request::new(Method::Post, "/read/").with_json(&read)),
         ("post encoded", Request::new(Method::Post, "/%72ead").with_json(&json!({ "op": "write" }))),
         ("post bytes", bytes("{\"op\":\"write\"}")),
-        ("post a form", Request {
-            body: Body::Form(vec![("op".to_owned(), "write".to_owned())]),
-            ..Request::new(Method::Post, "/read")
-        }),
+        (
+            "post a form",
+            Request {
+                body: Body::Form(vec![("op".to_owned(), "write".to_owned())]),
+                ..Request::new(Method::Post, "/read")
+            },
+        ),
         ("put", Request::new(Method::Put, "/read").with_json(&read)),
         ("patch", Request::new(Method::Patch, "/read").with_json(&read)),
         ("delete", Request::new(Method::Delete, "/read")),
-        ("override", with_header(
-            Request::new(Method::Post, "/read").with_json(&read),
-            "x-http-method-override",
-            "DELETE",
-        )),
+        (
+            "override",
+            with_header(
+                Request::new(Method::Post, "/read").with_json(&read),
+                "x-http-method-override",
+                "DELETE",
+            ),
+        ),
         ("override a get", with_header(Request::get("/read"), "X-HTTP-Method-Override", "DELETE")),
         ("get with a body", Request::get("/read").with_json(&json!({ "op": "write" }))),
     ];
@@ -156,27 +164,28 @@ pub(crate) fn writes_in_read(host: &dyn Host) -> Result<Value, Fault> {
     tried.insert("a read".to_owned(), {
         outcome(host.send(Request::new(Method::Post, "/read").with_json(&read), Auth::None))
     });
-    for (name, request) in tries {
+    for (name, request) in requests {
         let at_once = host.send_all(vec![request.clone()], Auth::None, 1).into_iter().next();
         tried.insert(format!("{name}, at once"), at_once.map_or(Value::Null, outcome));
         tried.insert(name.to_owned(), outcome(host.send(request, Auth::None)));
     }
-    Ok(Value::Object(tried))
+    Value::Object(tried)
 }
 
-pub(crate) fn batches(host: &dyn Host) -> Result<Value, Fault> {
-    let post = |body: Value| outcome(host.send(Request::new(Method::Post, "/read").with_json(&body), Auth::None));
-    Ok(json!({
+pub(crate) fn batches(host: &dyn Host) -> Value {
+    let post =
+        |body: Value| outcome(host.send(Request::new(Method::Post, "/read").with_json(&body), Auth::None));
+    json!({
         "reads": post(json!([{ "op": "read" }, { "op": "read" }])),
         "second writes": post(json!([{ "op": "read" }, { "op": "write" }])),
         "nested": post(json!([{ "op": "read" }, [{ "op": "write" }]])),
         "with a number": post(json!([{ "op": "read" }, 1])),
         "empty": post(json!([])),
-    }))
+    })
 }
 
 /// Bodies that two parsers may understand differently.
-pub(crate) fn duplicate_keys(host: &dyn Host) -> Result<Value, Fault> {
+pub(crate) fn duplicate_keys(host: &dyn Host) -> Value {
     let bodies = [
         r#"{"op":"read","op":"write"}"#,
         r#"{"op":"write","op":"read"}"#,
@@ -192,35 +201,39 @@ pub(crate) fn duplicate_keys(host: &dyn Host) -> Result<Value, Fault> {
         let request = Request { body: Body::Json((*body).to_owned()), ..Request::new(Method::Post, "/read") };
         ((*body).to_owned(), outcome(host.send(request, Auth::None)))
     });
-    Ok(Value::Object(tried.collect()))
+    Value::Object(tried.collect())
 }
 
 /// What it gets to know of a secret, with the device's help.
-pub(crate) fn secret(host: &dyn Host) -> Result<Value, Fault> {
+pub(crate) fn secret(host: &dyn Host) -> Value {
     let name = secrets::get("password").map(|secret| secret.name());
     let unknown = secrets::get("master-key").is_some();
-    let echo = host.send(Request::get("/echo"), in_header())?;
-    let headers: Vec<String> =
-        echo.headers.iter().map(|header| String::from_utf8_lossy(&header.value).into_owned()).collect();
     let basic = Auth::Basic { username: "username", password: "password" };
-    let basic = host.send(Request::get("/headers"), basic)?;
-    let later = host.send(Request::get("/last"), Auth::None)?;
-    Ok(json!({
+    let show = |path, auth| match host.send(Request::get(path), auth) {
+        Ok(response) => shown(&response),
+        Err(fault) => outcome(Err(fault)),
+    };
+    json!({
         "name": name,
         "unknown": unknown,
-        "body": String::from_utf8_lossy(&echo.body),
-        "headers": headers,
-        "basic": String::from_utf8_lossy(&basic.body),
-        "later": String::from_utf8_lossy(&later.body),
-    }))
+        "echo": show("/echo", in_header()),
+        "basic": show("/headers", basic),
+        "later": show("/last", Auth::None),
+    })
+}
+
+/// An answer with everything that the guest sees of it.
+fn shown(response: &Response) -> Value {
+    let headers = response.headers.iter().map(|header| String::from_utf8_lossy(&header.value));
+    json!({ "body": String::from_utf8_lossy(&response.body), "headers": headers.collect::<Vec<_>>() })
 }
 
 /// Places for a secret that would change what was checked.
-pub(crate) fn secret_places(host: &dyn Host) -> Result<Value, Fault> {
+pub(crate) fn secret_places(host: &dyn Host) -> Value {
     let read = || Request::new(Method::Post, "/read").with_json(&json!({ "op": "read" }));
     let batch = Request::new(Method::Post, "/read").with_json(&json!([{ "op": "read" }]));
     let header = |name: &str, prefix: &str| Place::Header((name.to_owned(), prefix.to_owned()));
-    let tries = [
+    let requests = [
         ("the operation", read(), Place::JsonPointer("/op".to_owned())),
         ("the operation of a batch", batch, Place::JsonPointer("/op".to_owned())),
         ("the host", read(), header("Host", "evil.test")),
@@ -231,26 +244,26 @@ pub(crate) fn secret_places(host: &dyn Host) -> Result<Value, Fault> {
         ("the length", read(), header("Content-Length", "0")),
         ("a name with a line break", read(), header("x-a\r\nx-b", "")),
     ];
-    let tried = tries.into_iter().map(|(name, request, place)| {
+    let tried = requests.into_iter().map(|(name, request, place)| {
         (name.to_owned(), outcome(host.send(request, Auth::Inject(vec![(place, "password")]))))
     });
-    Ok(Value::Object(tried.collect()))
+    Value::Object(tried.collect())
 }
 
-pub(crate) fn gzip_bomb(host: &dyn Host) -> Result<Value, Fault> {
-    Ok(outcome(host.send(Request::get("/bomb"), Auth::None)))
+pub(crate) fn gzip_bomb(host: &dyn Host) -> Value {
+    outcome(host.send(Request::get("/bomb"), Auth::None))
 }
 
-pub(crate) fn endless_body(host: &dyn Host) -> Result<Value, Fault> {
-    Ok(outcome(host.send(Request::get("/endless"), Auth::None)))
+pub(crate) fn endless_body(host: &dyn Host) -> Value {
+    outcome(host.send(Request::get("/endless"), Auth::None))
 }
 
-pub(crate) fn slow_body(host: &dyn Host) -> Result<Value, Fault> {
-    Ok(outcome(host.send(Request::get("/slow").with_timeout_ms(300), Auth::None)))
+pub(crate) fn slow_body(host: &dyn Host) -> Value {
+    outcome(host.send(Request::get("/slow").with_timeout_ms(300), Auth::None))
 }
 
-pub(crate) fn redirect(host: &dyn Host) -> Result<Value, Fault> {
-    Ok(outcome(host.send(Request::get("/redirect"), Auth::None)))
+pub(crate) fn redirect(host: &dyn Host) -> Value {
+    outcome(host.send(Request::get("/redirect"), Auth::None))
 }
 
 /// The credential's password in a header of its own.
@@ -258,7 +271,7 @@ fn in_header() -> Auth {
     Auth::Inject(vec![(Place::Header(("x-key".to_owned(), String::new())), "password")])
 }
 
-fn with_header(mut request: Request, name: &str, value: &str) -> Request {
+pub(crate) fn with_header(mut request: Request, name: &str, value: &str) -> Request {
     request.headers.push(Header { name: name.to_owned(), value: value.as_bytes().to_vec() });
     request
 }
@@ -267,7 +280,8 @@ fn with_header(mut request: Request, name: &str, value: &str) -> Request {
 pub(crate) fn outcome(answer: Result<Response, Fault>) -> Value {
     match answer {
         Ok(response) => {
-            let location = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("location"));
+            let location =
+                response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("location"));
             json!({
                 "status": response.status,
                 "bytes": response.body.len(),

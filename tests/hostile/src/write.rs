@@ -2,12 +2,12 @@
 //! the first change; the plan is the same for all: `{"n":1}`, then `{"n":2}`.
 
 use heddle_sdk::{
-    Auth, Change, ChangePlan, Completion, Danger, Fault, Header, Host, Method, NativeCall, Outcome, PlanStep,
+    Auth, Change, ChangePlan, Completion, Danger, Fault, Host, Method, NativeCall, Outcome, PlanStep,
     Request, Stage, Standing,
 };
 use serde_json::{Value, json};
 
-use crate::reach::outcome;
+use crate::reach::{outcome, with_header};
 
 fn trick(changes: &[Change]) -> String {
     let payload = changes.first().and_then(|change| serde_json::from_str::<Value>(&change.payload).ok());
@@ -83,13 +83,12 @@ fn requests(trick: &str) -> Vec<Request> {
         "of another stage" => vec![write(0)],
         "with a header" => vec![with_override(write(1))],
         "skip by a header" => vec![with_override(write(1)), write(2)],
-        "skip by a time limit" => vec![write(1).with_timeout_ms(0), write(2)],
+        "skip by a time limit" => vec![with_header(write(1), "x-slow", "1").with_timeout_ms(100), write(2)],
         "reads between" => vec![Request::get("/read"), write(1), Request::get("/read"), write(2)],
         _ => vec![write(1), write(2)],
     }
 }
 
-fn with_override(mut request: Request) -> Request {
-    request.headers.push(Header { name: "x-http-method-override".into(), value: b"DELETE".to_vec() });
-    request
+fn with_override(request: Request) -> Request {
+    with_header(request, "x-http-method-override", "DELETE")
 }

@@ -139,8 +139,10 @@ pub(crate) fn stations(
 /// What a client is, and what is only measured of it.
 fn apart(facts: Option<Value>, lasting: &[&str]) -> (Option<Value>, Option<Value>) {
     let Some(Value::Object(facts)) = facts else { return (None, None) };
-    let (is, measured): (Map<_, _>, Map<_, _>) =
-        facts.into_iter().filter(|(name, _)| name != "mac").partition(|(name, _)| lasting.contains(&name.as_str()));
+    let (is, measured): (Map<_, _>, Map<_, _>) = facts
+        .into_iter()
+        .filter(|(name, _)| name != "mac")
+        .partition(|(name, _)| lasting.contains(&name.as_str()));
     (Some(is.into()), Some(measured.into()))
 }
 

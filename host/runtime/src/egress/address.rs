@@ -52,13 +52,16 @@ pub(super) async fn resolve(url: &Url, rules: &Rules) -> Result<Vec<SocketAddr>,
         Some(Host::Domain(name)) => tokio::net::lookup_host((name, port))
             .await
             .map_err(|_| {
-                Fault::new(FaultKind::Connection, format!("host name '{name}' cannot be resolved")).with_code("unresolved")
+                Fault::new(FaultKind::Connection, format!("host name '{name}' cannot be resolved"))
+                    .with_code("unresolved")
             })?
             .collect(),
         None => Vec::new(),
     };
     if found.is_empty() {
-        return Err(Fault::new(FaultKind::Connection, "the controller's host has no address").with_code("unresolved"));
+        return Err(
+            Fault::new(FaultKind::Connection, "the controller's host has no address").with_code("unresolved")
+        );
     }
     judge_all(&found, rules)?;
     Ok(found)
@@ -68,7 +71,10 @@ pub(super) async fn resolve(url: &Url, rules: &Rules) -> Result<Vec<SocketAddr>,
 fn judge_all(found: &[SocketAddr], rules: &Rules) -> Result<(), Fault> {
     found.iter().try_for_each(|address| {
         rules.judge(address.ip()).map_err(|what| {
-            denied("address", format!("address {} of the controller is not reachable for adapters: {what}", address.ip()))
+            denied(
+                "address",
+                format!("address {} of the controller is not reachable for adapters: {what}", address.ip()),
+            )
         })
     })
 }
@@ -157,8 +163,19 @@ mod tests {
     fn controllers_may_be_public_or_private() {
         let rules = Rules::default();
         for address in [
-            "10.0.0.1", "172.16.3.4", "192.168.1.1", "100.64.0.1", "203.0.113.5", "8.8.8.8", "198.18.0.1", "fd12:3456::1",
-            "2a00:1450::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::1", "fc00::1",
+            "10.0.0.1",
+            "172.16.3.4",
+            "192.168.1.1",
+            "100.64.0.1",
+            "203.0.113.5",
+            "8.8.8.8",
+            "198.18.0.1",
+            "fd12:3456::1",
+            "2a00:1450::1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::a00:1",
+            "2002:a00:1::1",
+            "fc00::1",
         ] {
             check(&rules, address, true);
         }
@@ -168,12 +185,42 @@ mod tests {
     fn this_machine_links_metadata_and_reserved_are_refused_in_every_dress() {
         let rules = Rules::default();
         for address in [
-            "127.0.0.1", "127.8.9.10", "0.0.0.0", "0.1.2.3", "169.254.1.1", "169.254.169.254", "100.100.100.200", "224.0.0.1",
-            "239.255.255.255", "240.0.0.1", "255.255.255.255", "192.0.0.8", "::", "::1", "fe80::1", "febf::1", "fec0::1",
-            "ff02::1", "fd00:ec2::254", "fd20:ce::254", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1",
-            "::7f00:1", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::1", "2002:7f00:1::", "2002:a9fe:a9fe::1",
-            "2001:0:1:2:3:4:80ff:fffe", "2001:0:1:2:3:4:5601:5601", "::ffff:0:127.0.0.1", "fe80::5efe:7f00:1",
-            "2a00::5efe:127.0.0.1", "100::1", "::2",
+            "127.0.0.1",
+            "127.8.9.10",
+            "0.0.0.0",
+            "0.1.2.3",
+            "169.254.1.1",
+            "169.254.169.254",
+            "100.100.100.200",
+            "224.0.0.1",
+            "239.255.255.255",
+            "240.0.0.1",
+            "255.255.255.255",
+            "192.0.0.8",
+            "::",
+            "::1",
+            "fe80::1",
+            "febf::1",
+            "fec0::1",
+            "ff02::1",
+            "fd00:ec2::254",
+            "fd20:ce::254",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "::127.0.0.1",
+            "::7f00:1",
+            "64:ff9b::7f00:1",
+            "64:ff9b::a9fe:a9fe",
+            "64:ff9b:1::1",
+            "2002:7f00:1::",
+            "2002:a9fe:a9fe::1",
+            "2001:0:1:2:3:4:80ff:fffe",
+            "2001:0:1:2:3:4:5601:5601",
+            "::ffff:0:127.0.0.1",
+            "fe80::5efe:7f00:1",
+            "2a00::5efe:127.0.0.1",
+            "100::1",
+            "::2",
         ] {
             check(&rules, address, false);
         }
@@ -205,7 +252,13 @@ mod tests {
 
     #[tokio::test]
     async fn numbers_in_other_clothes_are_the_same_address() {
-        for url in ["http://0x7f.1/", "http://2130706433/", "http://0177.0.0.1/", "http://localhost/", "http://[::1]/"] {
+        for url in [
+            "http://0x7f.1/",
+            "http://2130706433/",
+            "http://0177.0.0.1/",
+            "http://localhost/",
+            "http://[::1]/",
+        ] {
             let fault = resolve(&Url::parse(url).unwrap(), &Rules::default()).await.unwrap_err();
             assert_eq!(fault.code.as_deref(), Some("address"), "{url}");
         }

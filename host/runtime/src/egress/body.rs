@@ -8,8 +8,11 @@ use super::{Body, Request};
 pub(super) fn check(request: &Request, most: usize) -> Result<(), Fault> {
     let size = size(&request.body);
     if size > most {
-        return Err(Fault::new(FaultKind::Generic, format!("the request body has {size} bytes, the controller takes {most}"))
-            .with_code("request-too-large"));
+        return Err(Fault::new(
+            FaultKind::Generic,
+            format!("the request body has {size} bytes, the controller takes {most}"),
+        )
+        .with_code("request-too-large"));
     }
     Ok(())
 }

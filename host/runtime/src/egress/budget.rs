@@ -12,8 +12,11 @@ const MARGIN: Duration = Duration::from_millis(50);
 /// Takes one request from the budget of the call.
 pub(super) fn take(ledger: &mut Ledger, most: u32) -> Result<(), Fault> {
     if ledger.requests >= most {
-        return Err(Fault::new(FaultKind::Generic, format!("a call may send {most} requests; ask for more in 'limits'"))
-            .with_code("request-budget"));
+        return Err(Fault::new(
+            FaultKind::Generic,
+            format!("a call may send {most} requests; ask for more in 'limits'"),
+        )
+        .with_code("request-budget"));
     }
     ledger.requests += 1;
     Ok(())
@@ -23,7 +26,9 @@ pub(super) fn take(ledger: &mut Ledger, most: u32) -> Result<(), Fault> {
 pub(super) fn time_left(deadline: Instant, asked: Option<Duration>) -> Result<Duration, Fault> {
     let left = deadline.saturating_duration_since(Instant::now()).saturating_sub(MARGIN);
     if left.is_zero() {
-        return Err(Fault::new(FaultKind::Timeout, "the call has no time left for a request").with_code("deadline"));
+        return Err(
+            Fault::new(FaultKind::Timeout, "the call has no time left for a request").with_code("deadline")
+        );
     }
     Ok(asked.map_or(left, |asked| asked.min(left)))
 }

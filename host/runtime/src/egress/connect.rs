@@ -64,7 +64,8 @@ impl Connections {
             return Ok(Route { client: pool.client.clone(), base: target.url.clone() });
         }
         if pools.len() >= POOLS_MAX
-            && let Some(oldest) = pools.iter().min_by_key(|(_, pool)| pool.last_used).map(|(key, _)| key.clone())
+            && let Some(oldest) =
+                pools.iter().min_by_key(|(_, pool)| pool.last_used).map(|(key, _)| key.clone())
         {
             pools.remove(&oldest);
         }
@@ -74,8 +75,21 @@ impl Connections {
     }
 }
 
+impl Connections {
+    /// Forgets the connections of a controller; calls that use them go on.
+    pub(super) fn forget(&self, controller: ControllerId) {
+        let mut pools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.retain(|key, _| key.controller != controller);
+    }
+}
+
 fn tls_key(policy: &TlsPolicy) -> String {
-    format!("{}|{}|{}", policy.mode, policy.pinned().unwrap_or_default(), policy.ca_pem.as_deref().unwrap_or_default())
+    format!(
+        "{}|{}|{}",
+        policy.mode,
+        policy.pinned().unwrap_or_default(),
+        policy.ca_pem.as_deref().unwrap_or_default()
+    )
 }
 
 fn build(target: &Target, addresses: &[SocketAddr]) -> Result<reqwest::Client, Fault> {
@@ -96,5 +110,8 @@ fn build(target: &Target, addresses: &[SocketAddr]) -> Result<reqwest::Client, F
         .pool_idle_timeout(IDLE)
         .pool_max_idle_per_host(4)
         .build()
-        .map_err(|_| Fault::new(FaultKind::Connection, "no connection can be prepared for this controller").with_code("connect"))
+        .map_err(|_| {
+            Fault::new(FaultKind::Connection, "no connection can be prepared for this controller")
+                .with_code("connect")
+        })
 }

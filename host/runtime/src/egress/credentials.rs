@@ -18,7 +18,11 @@ pub(super) fn place(outgoing: &mut Outgoing, auth: &Auth, credential: &Credentia
         Auth::Basic(user, password) => {
             let (user, password) = (field(credential, user)?, field(credential, password)?);
             let pair = Zeroizing::new(format!("{}:{}", user.expose(), password.expose()));
-            header(outgoing, "authorization", &Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes()))))
+            header(
+                outgoing,
+                "authorization",
+                &Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes()))),
+            )
         }
         Auth::Inject(places) => {
             places.iter().try_for_each(|(place, name)| put(outgoing, place, field(credential, name)?))
@@ -28,14 +32,19 @@ pub(super) fn place(outgoing: &mut Outgoing, auth: &Auth, credential: &Credentia
 
 pub(super) fn field<'a>(credential: &'a Credential, name: &str) -> Result<&'a Secret, Fault> {
     credential.fields.iter().find(|(found, _)| found == name).map(|(_, secret)| secret).ok_or_else(|| {
-        Fault::new(FaultKind::Authentication, format!("the controller's credential has no '{name}'")).with_code("credential-incomplete")
+        Fault::new(FaultKind::Authentication, format!("the controller's credential has no '{name}'"))
+            .with_code("credential-incomplete")
     })
 }
 
 fn put(outgoing: &mut Outgoing, place: &Place, secret: &Secret) -> Result<(), Fault> {
     match place {
-        Place::Bearer => header(outgoing, "authorization", &Zeroizing::new(format!("Bearer {}", secret.expose()))),
-        Place::Header(name, prefix) => header(outgoing, name, &Zeroizing::new(format!("{prefix}{}", secret.expose()))),
+        Place::Bearer => {
+            header(outgoing, "authorization", &Zeroizing::new(format!("Bearer {}", secret.expose())))
+        }
+        Place::Header(name, prefix) => {
+            header(outgoing, name, &Zeroizing::new(format!("{prefix}{}", secret.expose())))
+        }
         Place::Query(name) => {
             outgoing.query.push((name.clone(), secret.expose().to_owned()));
             Ok(())
@@ -43,7 +52,9 @@ fn put(outgoing: &mut Outgoing, place: &Place, secret: &Secret) -> Result<(), Fa
         Place::FormField(name) => {
             let taken = match &outgoing.body {
                 Body::Form(fields) => fields.iter().any(|(found, value)| found == name && !value.is_empty()),
-                Body::Multipart(parts) => parts.iter().any(|part| part.name == *name && !part.content.is_empty()),
+                Body::Multipart(parts) => {
+                    parts.iter().any(|part| part.name == *name && !part.content.is_empty())
+                }
                 _ => false,
             };
             free(name, taken)?;
@@ -65,7 +76,10 @@ fn put(outgoing: &mut Outgoing, place: &Place, secret: &Secret) -> Result<(), Fa
 /// fill a gap and not replace what was judged.
 fn free(place: &str, taken: bool) -> Result<(), Fault> {
     if taken {
-        return Err(denied("place", format!("'{place}' of the body has a value already; leave it out or empty")));
+        return Err(denied(
+            "place",
+            format!("'{place}' of the body has a value already; leave it out or empty"),
+        ));
     }
     Ok(())
 }
@@ -86,7 +100,8 @@ pub(super) fn header(outgoing: &mut Outgoing, name: &str, value: &str) -> Result
         return Err(refused());
     }
     let mut value = HeaderValue::from_str(value).map_err(|_| {
-        Fault::new(FaultKind::Authentication, "the credential has characters that a header cannot carry").with_code("credential-unfit")
+        Fault::new(FaultKind::Authentication, "the credential has characters that a header cannot carry")
+            .with_code("credential-unfit")
     })?;
     value.set_sensitive(true);
     outgoing.headers.retain(|(found, _)| *found != parsed);
@@ -105,17 +120,22 @@ pub(super) fn form_field(outgoing: &mut Outgoing, name: &str, value: &str) -> Re
             parts.retain(|part| part.name != name);
             // In front: some devices read the session before they take the file.
             let content = value.as_bytes().to_vec();
-            parts.insert(0, super::Part { name: name.to_owned(), filename: None, content_type: None, content });
+            parts.insert(
+                0,
+                super::Part { name: name.to_owned(), filename: None, content_type: None, content },
+            );
             Ok(())
         }
-        _ => Err(Fault::new(FaultKind::Invalid, format!("form field '{name}' needs a form body")).with_code("unfit")),
+        _ => Err(Fault::new(FaultKind::Invalid, format!("form field '{name}' needs a form body"))
+            .with_code("unfit")),
     }
 }
 
 /// Sets a value in a JSON body, in every element of a batch.
 pub(super) fn json_pointer(outgoing: &mut Outgoing, pointer: &str, value: &Value) -> Result<(), Fault> {
     let missing = || {
-        Fault::new(FaultKind::Invalid, format!("the body has no place '{pointer}' for the credential")).with_code("unfit")
+        Fault::new(FaultKind::Invalid, format!("the body has no place '{pointer}' for the credential"))
+            .with_code("unfit")
     };
     match &mut outgoing.body {
         Body::Json(Value::Array(batch)) => {

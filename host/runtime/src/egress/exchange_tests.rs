@@ -36,7 +36,11 @@ struct TestVault;
 
 #[async_trait::async_trait]
 impl Vault for TestVault {
-    async fn credential(&self, _: heddle_core::OrgId, _: heddle_core::CredentialId) -> Result<Credential, VaultError> {
+    async fn credential(
+        &self,
+        _: heddle_core::OrgId,
+        _: heddle_core::CredentialId,
+    ) -> Result<Credential, VaultError> {
         let field = |name: &str, text: &str| (name.to_owned(), Secret::new(text));
         Ok(Credential { fields: vec![field("username", "root"), field("password", PASSWORD)] })
     }
@@ -45,7 +49,13 @@ impl Vault for TestVault {
     }
 }
 
-async fn device(State(device): State<Arc<Device>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Answer {
+async fn device(
+    State(device): State<Arc<Device>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answer {
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     match uri.path() {
         "/login" => {
@@ -113,7 +123,14 @@ impl Lab {
         let manifest = manifest();
         let facts = Facts { bounds: Bounds::of(&manifest.limits), manifest, sha256: "ab".to_owned() };
         let deadline = Instant::now() + Duration::from_secs(10);
-        Outbound::new(Arc::clone(&self.egress), Arc::new(facts), self.target.clone(), phase, deadline, approved)
+        Outbound::new(
+            Arc::clone(&self.egress),
+            Arc::new(facts),
+            self.target.clone(),
+            phase,
+            deadline,
+            approved,
+        )
     }
 }
 
@@ -168,7 +185,10 @@ async fn a_redirect_goes_to_the_guest_as_it_is() {
 #[tokio::test]
 async fn a_body_beyond_the_limit_is_cut_off() {
     let lab = lab().await;
-    assert_eq!(code(lab.call(Phase::Read, None).send(get("/large"), &Auth::None).await), "response-too-large");
+    assert_eq!(
+        code(lab.call(Phase::Read, None).send(get("/large"), &Auth::None).await),
+        "response-too-large"
+    );
 }
 
 #[tokio::test]
@@ -196,7 +216,10 @@ async fn one_login_serves_many_and_its_secrets_stay_here() {
     for answer in futures::future::join_all(many).await {
         let answer = answer.unwrap();
         let text = String::from_utf8(answer.body).unwrap();
-        assert!(text.contains("hdl-secret:") && !text.contains("geheim") && !text.contains("session-1"), "{text}");
+        assert!(
+            text.contains("hdl-secret:") && !text.contains("geheim") && !text.contains("session-1"),
+            "{text}"
+        );
         assert!(answer.headers.iter().all(|(name, _)| name != "set-cookie"));
     }
     assert_eq!(lab.device.logins.load(Ordering::SeqCst), 1);

@@ -11,17 +11,42 @@ const BYTES_MAX: usize = 32 << 10;
 
 /// Headers that belong to the connection. No credential may take them either.
 const CONNECTION: &[&str] = &[
-    "host", "connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "content-length", "expect",
+    "host",
+    "connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "content-length",
+    "expect",
     "http2-settings",
 ];
 /// Headers that belong to the host, because they decide what is checked and what is seen:
 /// who asks, how the body is read, which part of it comes back, and the true method.
 const HOST: &[&str] = &[
-    "authorization", "cookie", "content-type", "content-encoding", "accept-encoding", "accept-charset", "range",
-    "if-range", "x-http-method-override", "x-http-method", "x-method-override",
+    "authorization",
+    "cookie",
+    "content-type",
+    "content-encoding",
+    "accept-encoding",
+    "accept-charset",
+    "range",
+    "if-range",
+    "x-http-method-override",
+    "x-http-method",
+    "x-method-override",
 ];
-const HOP_BY_HOP: &[&str] =
-    &["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "content-length", "proxy-authenticate"];
+const HOP_BY_HOP: &[&str] = &[
+    "connection",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "content-length",
+    "proxy-authenticate",
+];
 
 /// Refuses headers that a guest may not set.
 pub(super) fn check(headers: &[(String, Vec<u8>)], manifest: &Manifest, auth: &Auth) -> Result<(), Fault> {
@@ -64,10 +89,11 @@ fn is_value(value: &[u8]) -> bool {
 
 /// Headers that credentials of this component use.
 fn reserved(manifest: &Manifest, auth: &Auth) -> Vec<String> {
-    let applied = manifest.auth.values().flat_map(|session| &session.apply).filter_map(|apply| match &apply.to {
-        ApplyTo::Header(name) => Some(name.to_ascii_lowercase()),
-        _ => None,
-    });
+    let applied =
+        manifest.auth.values().flat_map(|session| &session.apply).filter_map(|apply| match &apply.to {
+            ApplyTo::Header(name) => Some(name.to_ascii_lowercase()),
+            _ => None,
+        });
     let placed = match auth {
         Auth::Inject(places) => places.as_slice(),
         _ => &[],
@@ -104,9 +130,29 @@ mod tests {
     #[test]
     fn headers_of_the_host_and_tricks_are_refused() {
         for name in [
-            "Host", "connection", "Keep-Alive", "Proxy-Authorization", "proxy-x", "TE", "Trailer", "Transfer-Encoding",
-            "Upgrade", "Content-Length", "Expect", "Cookie", "Authorization", "Content-Type", "Range", "Accept-Encoding",
-            "X-HTTP-Method-Override", "", "a b", "a:b", "a\r\nb", "\u{e4}", "x-token",
+            "Host",
+            "connection",
+            "Keep-Alive",
+            "Proxy-Authorization",
+            "proxy-x",
+            "TE",
+            "Trailer",
+            "Transfer-Encoding",
+            "Upgrade",
+            "Content-Length",
+            "Expect",
+            "Cookie",
+            "Authorization",
+            "Content-Type",
+            "Range",
+            "Accept-Encoding",
+            "X-HTTP-Method-Override",
+            "",
+            "a b",
+            "a:b",
+            "a\r\nb",
+            "\u{e4}",
+            "x-token",
         ] {
             refused(name, b"1");
         }
@@ -124,7 +170,8 @@ mod tests {
 
     #[test]
     fn a_header_that_carries_a_credential_is_taken() {
-        let auth = Auth::Inject(vec![(Place::Header("X-Key".to_owned(), String::new()), "api-key".to_owned())]);
+        let auth =
+            Auth::Inject(vec![(Place::Header("X-Key".to_owned(), String::new()), "api-key".to_owned())]);
         assert!(check(&[("x-key".to_owned(), b"1".to_vec())], &manifest(), &auth).is_err());
     }
 

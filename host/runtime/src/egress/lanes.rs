@@ -42,7 +42,8 @@ impl Lane {
         let slot = Arc::clone(&self.slots).acquire_owned();
         match tokio::time::timeout(most, slot).await {
             Ok(Ok(slot)) => Ok(slot),
-            _ => Err(Fault::new(FaultKind::Timeout, "other requests keep the controller busy").with_code("lane-busy")),
+            _ => Err(Fault::new(FaultKind::Timeout, "other requests keep the controller busy")
+                .with_code("lane-busy")),
         }
     }
 
@@ -55,8 +56,11 @@ impl Lane {
             let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
             let at = free_at.map_or(now, |free| free.max(now));
             if at - now > most {
-                return Err(Fault::new(FaultKind::Timeout, "the controller's pace leaves no time for this request")
-                    .with_code("pace"));
+                return Err(Fault::new(
+                    FaultKind::Timeout,
+                    "the controller's pace leaves no time for this request",
+                )
+                .with_code("pace"));
             }
             *free_at = Some(at + gap);
             at

@@ -29,10 +29,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use heddle_core::Clock;
 use heddle_core::change::NativeCall;
 use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_core::secret::Secret;
+use heddle_core::{Clock, ControllerId};
 use heddle_marketplace::manifest::Manifest;
 use serde_json::Value;
 
@@ -119,6 +119,10 @@ pub(crate) struct Egress {
 }
 
 impl Egress {
+    pub(crate) fn reconnect(&self, controller: ControllerId) {
+        self.connections.forget(controller);
+    }
+
     pub(crate) fn new(vault: Arc<dyn Vault>, clock: Clock, extra_networks: Vec<ipnet::IpNet>) -> Self {
         Self {
             vault,
@@ -144,7 +148,7 @@ pub(crate) struct Approved {
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) requests: u32,
-    /// Approved calls that were used.
+    /// Approved calls that left.
     pub(crate) used: usize,
     /// A write was handed to the connection.
     pub(crate) wrote: bool,
@@ -240,18 +244,30 @@ impl Outbound {
         }
         lane.pace(self.facts.manifest.pace.as_ref(), passage.is_write(), timeout).await?;
         let timeout = budget::time_left(self.deadline, request.timeout)?;
-        let limit = request.max_response.and_then(|n| (n > 0).then_some(n)).unwrap_or(usize::MAX).min(bounds.response_bytes);
+        let limit = request
+            .max_response
+            .and_then(|n| (n > 0).then_some(n))
+            .unwrap_or(usize::MAX)
+            .min(bounds.response_bytes);
         // 7. to 10.
         self.exchange(Cleared { request, passage, client, timeout, limit }, auth).await
     }
 
-    /// Judges the request by the phase, and uses up an approved call.
+    /// Judges the request by the phase. An approved call stays the next one until it left.
     fn gate(&self, request: &Request) -> Result<Passage, Fault> {
-        let mut ledger = self.ledger();
-        let passage =
-            phase::judge(self.phase, &self.facts.manifest.reads, self.approved.as_ref(), ledger.used, request)?;
-        if passage.is_write() {
-            ledger.used += 1;
+        let ledger = self.ledger();
+        let passage = phase::judge(
+            self.phase,
+            &self.facts.manifest.reads,
+            self.approved.as_ref(),
+            ledger.used,
+            request,
+        )?;
+        if passage.is_write() && ledger.unanswered {
+            return Err(denied(
+                "not-approved",
+                "the call before it got no answer, so no other one may follow",
+            ));
         }
         Ok(passage)
     }
@@ -266,12 +282,14 @@ impl Outbound {
             Auth::Session(name) => self.exchange_in_session(cleared, name).await,
             _ => {
                 let credential = match auth {
-                    Auth::None => Credential::default(),
+                    // For the answer: the device may repeat what an earlier request told it.
+                    Auth::None => self.credential().await.unwrap_or_default(),
                     _ => self.credential().await?,
                 };
                 let mut outgoing = Outgoing::of(&cleared.request);
                 credentials::place(&mut outgoing, auth, &credential)?;
-                let secrets: Vec<Secret> = credential.fields.iter().map(|(_, secret)| secret.clone()).collect();
+                let secrets: Vec<Secret> =
+                    credential.fields.iter().map(|(_, secret)| secret.clone()).collect();
                 let answer = self.hand_over(&cleared, outgoing).await?;
                 self.present(answer, &secrets, false)
             }
@@ -302,8 +320,12 @@ impl Outbound {
             // A right that is missing looks the same; the component must tell.
             return self.present(answer, &session.secrets(), declared.cookie_jar);
         }
-        // The refused write was not carried out: the manifest says so.
-        self.ledger().wrote = false;
+        if cleared.passage.is_write() {
+            // The refused write was not carried out: the manifest says so.
+            let mut ledger = self.ledger();
+            ledger.wrote = false;
+            ledger.used -= 1;
+        }
         let fresh = self.renew(name, &session).await?;
         let answer = self.hand_over(&cleared, fresh.apply(&cleared.request, declared)?).await?;
         fresh.keep_cookies(declared, &answer);
@@ -312,15 +334,16 @@ impl Outbound {
 
     /// Sends, and keeps the books of what left.
     async fn hand_over(&self, cleared: &Cleared, outgoing: Outgoing) -> Result<wire::Answer, Fault> {
+        let timeout = budget::time_left(self.deadline, Some(cleared.timeout))?;
         let write = cleared.passage.is_write();
         let before = self.ledger().wrote;
         if write {
             let mut ledger = self.ledger();
             ledger.wrote = true;
+            ledger.used += 1;
             // Until the answer is there: the call may be cancelled meanwhile.
             ledger.unanswered = true;
         }
-        let timeout = budget::time_left(self.deadline, Some(cleared.timeout))?;
         let answer = wire::exchange(&cleared.client, outgoing, timeout, cleared.limit, write).await;
         if write {
             let mut ledger = self.ledger();
@@ -328,6 +351,7 @@ impl Outbound {
                 Ok(_) => ledger.unanswered = false,
                 Err(fault) if fault.effect == Effect::None => {
                     ledger.wrote = before;
+                    ledger.used -= 1;
                     ledger.unanswered = false;
                 }
                 Err(_) => {}
@@ -337,10 +361,16 @@ impl Outbound {
     }
 
     /// Takes out of an answer what the guest must not see.
-    fn present(&self, answer: wire::Answer, secrets: &[Secret], owns_cookies: bool) -> Result<Response, Fault> {
+    fn present(
+        &self,
+        answer: wire::Answer,
+        secrets: &[Secret],
+        owns_cookies: bool,
+    ) -> Result<Response, Fault> {
         let key = self.egress.vault.reference_key(self.target.controller_id);
         let mut ledger = self.ledger();
-        let body = references::replace(answer.body, &self.facts.manifest.secret_fields, &key, &mut ledger.seen)?;
+        let body =
+            references::replace(answer.body, &self.facts.manifest.secret_fields, &key, &mut ledger.seen)?;
         let mut response = Response {
             status: answer.status,
             reason: answer.reason,

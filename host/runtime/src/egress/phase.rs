@@ -38,14 +38,19 @@ pub(super) fn judge(
     if phase != Phase::Write {
         return Err(denied(
             "read-only",
-            format!("{shown} may write, and this call only reads; list it in 'reads' when it changes nothing"),
+            format!(
+                "{shown} may write, and this call only reads; list it in 'reads' when it changes nothing"
+            ),
         ));
     }
     let next = approved.and_then(|approved| approved.calls.get(used));
     match next {
         Some(call) if equals(call, request) => Ok(Passage::Write(Box::new(call.clone()))),
         Some(_) => Err(denied("not-approved", format!("{shown} is not the next call of the approved plan"))),
-        None => Err(denied("not-approved", format!("{shown} is not in the approved plan, whose calls were all sent"))),
+        None => Err(denied(
+            "not-approved",
+            format!("{shown} is not in the approved plan, whose calls were all sent"),
+        )),
     }
 }
 
@@ -56,7 +61,9 @@ fn is_read(reads: &[ReadRule], request: &Request) -> bool {
     }
     let fits = |body: Option<&Value>| reads.iter().any(|rule| fits(rule, request, body));
     match &request.body {
-        Body::Json(Value::Array(batch)) => !batch.is_empty() && batch.iter().all(|element| fits(Some(element))),
+        Body::Json(Value::Array(batch)) => {
+            !batch.is_empty() && batch.iter().all(|element| fits(Some(element)))
+        }
         Body::Json(body) => fits(Some(body)),
         _ => fits(None),
     }
@@ -82,7 +89,15 @@ fn equals(call: &NativeCall, request: &Request) -> bool {
 }
 
 fn shown(request: &Request) -> String {
-    let path: String = request.path.split('?').next().unwrap_or_default().chars().filter(|c| !c.is_control()).take(80).collect();
+    let path: String = request
+        .path
+        .split('?')
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(80)
+        .collect();
     format!("{} {path}", request.method)
 }
 
@@ -143,8 +158,19 @@ mod tests {
         assert_eq!(judged(Phase::Read, 0, Method::POST, "/rpc", batch("list")), Ok(false));
         assert!(judged(Phase::Read, 0, Method::POST, "/rpc", batch("set")).is_err());
         assert!(judged(Phase::Read, 0, Method::POST, "/rpc", Body::Json(json!([]))).is_err());
-        assert!(judged(Phase::Read, 0, Method::POST, "/rpc", Body::Json(json!([[read_call("get")]]))).is_err());
-        assert!(judged(Phase::Read, 0, Method::POST, "/rpc", Body::Bytes("application/json".to_owned(), b"{}".to_vec())).is_err());
+        assert!(
+            judged(Phase::Read, 0, Method::POST, "/rpc", Body::Json(json!([[read_call("get")]]))).is_err()
+        );
+        assert!(
+            judged(
+                Phase::Read,
+                0,
+                Method::POST,
+                "/rpc",
+                Body::Bytes("application/json".to_owned(), b"{}".to_vec())
+            )
+            .is_err()
+        );
     }
 
     #[test]
@@ -157,8 +183,14 @@ mod tests {
         assert_eq!(send(1, json!({"set": 1, "x": 2})), refused);
         assert_eq!(send(2, json!({"commit": true})), refused);
         assert_eq!(send(0, json!({"set": 1, "x": 3})), refused);
-        assert_eq!(judged(Phase::Write, 0, Method::PUT, "/rpc", Body::Json(json!({"set": 1, "x": 2}))), refused);
-        assert_eq!(judged(Phase::Write, 0, Method::POST, "/rpc?x", Body::Json(json!({"set": 1, "x": 2}))), refused);
+        assert_eq!(
+            judged(Phase::Write, 0, Method::PUT, "/rpc", Body::Json(json!({"set": 1, "x": 2}))),
+            refused
+        );
+        assert_eq!(
+            judged(Phase::Write, 0, Method::POST, "/rpc?x", Body::Json(json!({"set": 1, "x": 2}))),
+            refused
+        );
         assert_eq!(judged(Phase::Write, 0, Method::POST, "/rpc", Body::None), refused);
     }
 }

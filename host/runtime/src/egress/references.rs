@@ -1,10 +1,10 @@
 //! References that stand for secrets: equal for equal secrets of a controller,
 //! and of no use to whoever holds only them.
 
-use hmac::{Hmac, Mac as _};
 use heddle_core::fault::{Fault, FaultKind};
 use heddle_core::redact::{REFERENCE, REFERENCE_DIGITS};
 use heddle_core::secret::Secret;
+use hmac::{Hmac, Mac as _};
 use serde_json::Value;
 use sha2::Sha256;
 
@@ -42,15 +42,19 @@ pub(super) fn replace(
     key: &[u8; 32],
     book: &mut SecretBook,
 ) -> Result<Vec<u8>, Fault> {
-    let starts_like_json = body.iter().find(|b| !b.is_ascii_whitespace()).is_some_and(|b| matches!(b, b'{' | b'['));
+    let starts_like_json =
+        body.iter().find(|b| !b.is_ascii_whitespace()).is_some_and(|b| matches!(b, b'{' | b'['));
     if fields.is_empty() || !starts_like_json {
         return Ok(body);
     }
     let mut value: Value = match serde_json::from_slice(&body) {
         Ok(value) => value,
         Err(error) if error.to_string().starts_with("recursion limit") => {
-            return Err(Fault::new(FaultKind::Generic, "the answer is nested too deep to be checked for secrets")
-                .with_code("answer-too-deep"));
+            return Err(Fault::new(
+                FaultKind::Generic,
+                "the answer is nested too deep to be checked for secrets",
+            )
+            .with_code("answer-too-deep"));
         }
         Err(_) => return Ok(body),
     };
@@ -85,7 +89,9 @@ fn hide(value: &mut Value, key: &[u8; 32], book: &mut SecretBook) {
             book.entries.entry(name.clone()).or_insert_with(|| Secret::new(text.as_str()));
             *text = name;
         }
-        Value::Array(items) => items.iter_mut().filter(|item| item.is_string()).for_each(|item| hide(item, key, book)),
+        Value::Array(items) => {
+            items.iter_mut().filter(|item| item.is_string()).for_each(|item| hide(item, key, book))
+        }
         _ => {}
     }
 }
@@ -114,7 +120,8 @@ mod tests {
 
     #[test]
     fn secret_fields_become_references_at_any_depth() {
-        let (body, book) = replaced(r#"[{"a": {"KEY": "geheim", "key2": "seen"}, "password": ["eins", "", 3]}]"#);
+        let (body, book) =
+            replaced(r#"[{"a": {"KEY": "geheim", "key2": "seen"}, "password": ["eins", "", 3]}]"#);
         for secret in ["geheim", "eins"] {
             assert!(!body.contains(secret), "{body}");
         }

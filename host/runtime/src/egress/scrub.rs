@@ -52,7 +52,8 @@ impl<'a> Needles<'a> {
         encoded.sort_unstable_by_key(|needle| std::cmp::Reverse(needle.len()));
         encoded.dedup();
         let mut begins = [false; 256];
-        let firsts = texts.iter().map(|text| text.as_bytes()[0]).chain(encoded.iter().map(|needle| needle[0]));
+        let firsts =
+            texts.iter().map(|text| text.as_bytes()[0]).chain(encoded.iter().map(|needle| needle[0]));
         for byte in firsts.chain(*b"%\\+") {
             begins[usize::from(byte)] = true;
         }
@@ -92,8 +93,9 @@ impl<'a> Needles<'a> {
 /// Length of the beginning of `text` that spells `secret`: as it is, or with any
 /// of its characters escaped as in a URL, a form or JSON.
 fn spelled(text: &[u8], secret: &str) -> Option<usize> {
-    let mut ends = vec![0];
-    for c in secret.chars() {
+    let mut chars = secret.chars();
+    let mut ends: Vec<usize> = spellings(text, chars.next()?).collect();
+    for c in chars {
         ends = ends.iter().flat_map(|at| spellings(&text[*at..], c).map(move |length| at + length)).collect();
         // A backslash may stand for itself or begin an escape, so there can be two ends.
         ends.sort_unstable();
@@ -122,16 +124,11 @@ fn spellings(text: &[u8], c: char) -> impl Iterator<Item = usize> {
         '\t' => Some('t'),
         _ => None,
     };
-    let escaped = short.is_some_and(|c| text.first() == Some(&b'\\') && text.get(1).copied().map(char::from) == Some(c));
-    [
-        literal,
-        form,
-        percent.then_some(plain.len() * 3),
-        json.then_some(units.len() * 6),
-        escaped.then_some(2),
-    ]
-    .into_iter()
-    .flatten()
+    let escaped = short
+        .is_some_and(|c| text.first() == Some(&b'\\') && text.get(1).copied().map(char::from) == Some(c));
+    [literal, form, percent.then_some(plain.len() * 3), json.then_some(units.len() * 6), escaped.then_some(2)]
+        .into_iter()
+        .flatten()
 }
 
 /// Whether `text` has at `at` this prefix and then `value` as so many hex digits.
@@ -139,12 +136,14 @@ fn is_hex(text: &[u8], at: usize, prefix: &[u8], value: u16, digits: usize) -> b
     let Some(escape) = text.get(at..at + prefix.len() + digits) else { return false };
     let (start, hex) = escape.split_at(prefix.len());
     start == prefix
-        && std::str::from_utf8(hex).is_ok_and(|hex| u16::from_str_radix(hex, 16).is_ok_and(|found| found == value))
+        && std::str::from_utf8(hex)
+            .is_ok_and(|hex| u16::from_str_radix(hex, 16).is_ok_and(|found| found == value))
 }
 
 /// Base64 of a secret, alone or in the middle of a longer text ("user:password").
 fn base64_of(secret: &str) -> Vec<Vec<u8>> {
-    let alone = [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD].map(|engine| engine.encode(secret).into_bytes());
+    let alone = [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD]
+        .map(|engine| engine.encode(secret).into_bytes());
     let mut found = Vec::from(alone);
     for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
         for before in 0..3 {
@@ -165,7 +164,13 @@ mod tests {
 
     #[track_caller]
     fn check(secret: &str, body: &str, expected: &str) {
-        let mut answer = Response { status: 200, reason: None, headers: vec![("x".to_owned(), body.as_bytes().to_vec())], body: body.as_bytes().to_vec(), elapsed: Duration::ZERO };
+        let mut answer = Response {
+            status: 200,
+            reason: None,
+            headers: vec![("x".to_owned(), body.as_bytes().to_vec())],
+            body: body.as_bytes().to_vec(),
+            elapsed: Duration::ZERO,
+        };
         response(&mut answer, &[Secret::new(secret)]);
         assert_eq!(String::from_utf8(answer.body).unwrap(), expected);
         assert_eq!(String::from_utf8(answer.headers.remove(0).1).unwrap(), expected);

@@ -48,7 +48,10 @@ fn secrets(text: &str, approved: &Approved) -> Result<String, Fault> {
 }
 
 fn unknown() -> Fault {
-    denied("unknown-secret", "the approved call refers to a secret that the host does not have; plan the change again")
+    denied(
+        "unknown-secret",
+        "the approved call refers to a secret that the host does not have; plan the change again",
+    )
 }
 
 #[cfg(test)]
@@ -94,8 +97,14 @@ mod tests {
     #[test]
     fn an_unknown_or_cut_reference_sends_nothing() {
         let known = references::reference(&[1; 32], "x");
-        for text in [references::reference(&[1; 32], "y"), known[..20].to_owned(), format!("{known} hdl-secret:zz")] {
-            assert_eq!(filled(&json!(text), &["x"]).unwrap_err().code.as_deref(), Some("unknown-secret"), "{text}");
+        for text in
+            [references::reference(&[1; 32], "y"), known[..20].to_owned(), format!("{known} hdl-secret:zz")]
+        {
+            assert_eq!(
+                filled(&json!(text), &["x"]).unwrap_err().code.as_deref(),
+                Some("unknown-secret"),
+                "{text}"
+            );
         }
     }
 }

@@ -44,9 +44,12 @@ pub(super) fn config(policy: &TlsPolicy) -> Result<ClientConfig, Fault> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let judgement = match policy.mode {
         TlsMode::Insecure => Judgement::Insecure,
-        TlsMode::Pin => Judgement::Pin(policy.pinned().filter(|pin| pin.len() == 64).ok_or_else(|| {
-            unusable("the pinned fingerprint is not a SHA-256 in 64 hex digits")
-        })?),
+        TlsMode::Pin => Judgement::Pin(
+            policy
+                .pinned()
+                .filter(|pin| pin.len() == 64)
+                .ok_or_else(|| unusable("the pinned fingerprint is not a SHA-256 in 64 hex digits"))?,
+        ),
         TlsMode::Verify => roots_judgement(policy, &provider)?,
     };
     let judge = Arc::new(Judge { judgement, provider: Arc::clone(&provider) });
@@ -60,7 +63,8 @@ pub(super) fn config(policy: &TlsPolicy) -> Result<ClientConfig, Fault> {
 }
 
 fn unusable(message: &str) -> Fault {
-    Fault::new(FaultKind::Connection, format!("the controller's TLS policy cannot be used: {message}")).with_code("tls-policy")
+    Fault::new(FaultKind::Connection, format!("the controller's TLS policy cannot be used: {message}"))
+        .with_code("tls-policy")
 }
 
 fn roots_judgement(policy: &TlsPolicy, provider: &Arc<CryptoProvider>) -> Result<Judgement, Fault> {
@@ -95,7 +99,9 @@ fn native_roots() -> Arc<RootCertStore> {
         let mut roots = RootCertStore::empty();
         let (added, _) = roots.add_parsable_certificates(found.certs);
         if added == 0 {
-            tracing::warn!("the system has no root certificates; controllers need a pin or a CA of their own");
+            tracing::warn!(
+                "the system has no root certificates; controllers need a pin or a CA of their own"
+            );
         }
         Arc::new(roots)
     };
@@ -133,7 +139,12 @@ impl ServerCertVerifier for Judge {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -142,7 +153,12 @@ impl ServerCertVerifier for Judge {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -156,7 +172,9 @@ fn reason_of(error: &rustls::Error) -> &'static str {
         rustls::Error::InvalidCertificate(certificate) => match certificate {
             Certificate::Expired | Certificate::ExpiredContext { .. } => "it has expired",
             Certificate::NotValidYet | Certificate::NotValidYetContext { .. } => "it is not valid yet",
-            Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => "it is for another name",
+            Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
+                "it is for another name"
+            }
             Certificate::UnknownIssuer => "its issuer is unknown",
             Certificate::Revoked => "it was revoked",
             _ => "it is not valid",

@@ -22,12 +22,13 @@ async fn server() -> (std::net::SocketAddr, String, String) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let fingerprint = hex::encode(Sha256::digest(made.cert.der()));
     let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
-    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
-        .unwrap();
+    let config =
+        rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
     let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -35,7 +36,9 @@ async fn server() -> (std::net::SocketAddr, String, String) {
         while let Ok((socket, _)) = listener.accept().await {
             let Ok(mut stream) = acceptor.accept(socket).await else { continue };
             let _ = stream.read(&mut [0; 4096]).await;
-            let _ = stream.write_all(b"HTTP/1.1 200 Fine\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").await;
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 Fine\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok")
+                .await;
             let _ = stream.shutdown().await;
         }
     };
@@ -68,7 +71,8 @@ async fn an_untrusted_certificate_is_named_so_that_it_can_be_pinned() {
     assert_eq!(fault.code.as_deref(), Some("tls-untrusted"));
     assert!(fault.message.contains(&fingerprint), "{}", fault.message);
 
-    let pin = |fingerprint: String| TlsPolicy { mode: TlsMode::Pin, fingerprint: Some(fingerprint), ca_pem: None };
+    let pin =
+        |fingerprint: String| TlsPolicy { mode: TlsMode::Pin, fingerprint: Some(fingerprint), ca_pem: None };
     let answer = ask(address, pin(fingerprint)).await.unwrap();
     assert_eq!((answer.status, answer.reason.as_deref()), (200, Some("Fine")));
     assert_eq!(ask(address, pin("0".repeat(64))).await.err().unwrap().code.as_deref(), Some("tls-untrusted"));

@@ -30,7 +30,10 @@ pub(super) struct Answer {
 
 impl Answer {
     pub(super) fn header(&self, lower: &str) -> Option<&str> {
-        self.headers.iter().find(|(name, _)| name == lower).and_then(|(_, value)| std::str::from_utf8(value).ok())
+        self.headers
+            .iter()
+            .find(|(name, _)| name == lower)
+            .and_then(|(_, value)| std::str::from_utf8(value).ok())
     }
 }
 
@@ -67,8 +70,11 @@ pub(super) async fn exchange(
     };
     match tokio::time::timeout(timeout, work).await {
         Ok(answer) => answer,
-        Err(_) => Err(Fault::new(FaultKind::Timeout, format!("the controller gave no answer in {} ms", timeout.as_millis()))
-            .with_effect(effect(write))),
+        Err(_) => Err(Fault::new(
+            FaultKind::Timeout,
+            format!("the controller gave no answer in {} ms", timeout.as_millis()),
+        )
+        .with_effect(effect(write))),
     }
 }
 
@@ -88,7 +94,8 @@ fn build(route: &Route, outgoing: Outgoing) -> Result<reqwest::RequestBuilder, F
         request = request.header(name, value);
     }
     if !outgoing.cookies.is_empty() {
-        let cookies: Vec<String> = outgoing.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let cookies: Vec<String> =
+            outgoing.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let mut value = HeaderValue::from_str(&cookies.join("; ")).map_err(|_| unfit("a cookie"))?;
         value.set_sensitive(true);
         request = request.header(http::header::COOKIE, value);
@@ -121,20 +128,28 @@ fn build(route: &Route, outgoing: Outgoing) -> Result<reqwest::RequestBuilder, F
 }
 
 fn unfit(what: &str) -> Fault {
-    Fault::new(FaultKind::Invalid, format!("{what} has characters that a request cannot carry")).with_code("unfit")
+    Fault::new(FaultKind::Invalid, format!("{what} has characters that a request cannot carry"))
+        .with_code("unfit")
 }
 
-async fn read(mut response: reqwest::Response, started: Instant, limit: usize, write: bool) -> Result<Answer, Fault> {
-    let reason = response
-        .extensions()
-        .get::<hyper::ext::ReasonPhrase>()
-        .map(|reason| String::from_utf8_lossy(reason.as_bytes()).chars().filter(|c| !c.is_control()).take(512).collect());
+async fn read(
+    mut response: reqwest::Response,
+    started: Instant,
+    limit: usize,
+    write: bool,
+) -> Result<Answer, Fault> {
+    let reason = response.extensions().get::<hyper::ext::ReasonPhrase>().map(|reason| {
+        String::from_utf8_lossy(reason.as_bytes()).chars().filter(|c| !c.is_control()).take(512).collect()
+    });
     if let Some(coding) = response.headers().get(http::header::CONTENT_ENCODING)
         && coding.as_bytes() != b"identity"
     {
-        return Err(Fault::new(FaultKind::Generic, "the answer is encoded in a way that the host does not read")
-            .with_code("answer-encoding")
-            .with_effect(effect(write)));
+        return Err(Fault::new(
+            FaultKind::Generic,
+            "the answer is encoded in a way that the host does not read",
+        )
+        .with_code("answer-encoding")
+        .with_effect(effect(write)));
     }
     let mut body = Vec::new();
     // What counts is the decoded body: a small one can unpack to anything.
@@ -146,8 +161,11 @@ async fn read(mut response: reqwest::Response, started: Instant, limit: usize, w
         }
         body.extend_from_slice(&chunk);
     }
-    let headers =
-        response.headers().iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
+    let headers = response
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
+        .collect();
     Ok(Answer { status: response.status().as_u16(), reason, headers, body, elapsed: started.elapsed() })
 }
 
@@ -172,7 +190,8 @@ fn fault_of(error: &reqwest::Error, write: bool) -> Fault {
         return Fault::new(FaultKind::Connection, message).with_code("connect");
     }
     if error.is_timeout() {
-        return Fault::new(FaultKind::Timeout, "the controller gave no answer in time").with_effect(effect(write));
+        return Fault::new(FaultKind::Timeout, "the controller gave no answer in time")
+            .with_effect(effect(write));
     }
     let message = if error.is_body() || error.is_decode() {
         "the controller's answer broke off or cannot be decoded"

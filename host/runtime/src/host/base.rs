@@ -41,7 +41,12 @@ impl context::Host for State {
 }
 
 impl log::Host for State {
-    fn emit(&mut self, level: log::Level, message: String, fields: Vec<types::Attribute>) -> wasmtime::Result<()> {
+    fn emit(
+        &mut self,
+        level: log::Level,
+        message: String,
+        fields: Vec<types::Attribute>,
+    ) -> wasmtime::Result<()> {
         if self.lines.written >= LOG_LINES_MAX {
             self.lines.dropped += 1;
             return Ok(());

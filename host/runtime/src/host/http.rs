@@ -24,7 +24,8 @@ impl http::Host for State {
             return Ok(Err(self.fault(fault)));
         }
         if name != "controller" {
-            let fault = Fault::new(FaultKind::Denied, "an adapter has one target: 'controller'").with_code("no-target");
+            let fault = Fault::new(FaultKind::Denied, "an adapter has one target: 'controller'")
+                .with_code("no-target");
             return Ok(Err(self.fault(fault)));
         }
         Ok(Ok(self.table.push(TargetHandle)?))
@@ -61,15 +62,21 @@ impl http::HostTarget for State {
             let (outbound, auth) = (outbound.clone(), &auth);
             async move {
                 let request = request_of(request)?;
-                if in_write && request.method != ::http::Method::GET {
-                    return Err(Fault::new(FaultKind::Denied, "send-all is for reads; the order of writes matters")
-                        .with_code("not-approved"));
+                let is_plain = request.method == ::http::Method::GET && matches!(request.body, Body::None);
+                if in_write && !is_plain {
+                    return Err(Fault::new(
+                        FaultKind::Denied,
+                        "send-all is for reads; the order of writes matters",
+                    )
+                    .with_code("not-approved"));
                 }
                 outbound?.send(request, auth).await
             }
         };
-        let answers: Vec<_> =
-            futures::stream::iter(requests.into_iter().take(BATCH_MAX).map(one)).buffered(width).collect().await;
+        let answers: Vec<_> = futures::stream::iter(requests.into_iter().take(BATCH_MAX).map(one))
+            .buffered(width)
+            .collect()
+            .await;
         Ok(answers.into_iter().map(|answer| self.answer(answer)).collect())
     }
 
@@ -182,7 +189,12 @@ fn request_of(request: http::Request) -> Result<Request, Fault> {
         http::Body::Multipart(parts) => Body::Multipart(
             parts
                 .into_iter()
-                .map(|p| Part { name: p.name, filename: p.filename, content_type: p.content_type, content: p.content })
+                .map(|p| Part {
+                    name: p.name,
+                    filename: p.filename,
+                    content_type: p.content_type,
+                    content: p.content,
+                })
                 .collect(),
         ),
         http::Body::Bytes((kind, bytes)) => Body::Bytes(kind, bytes),

@@ -40,7 +40,12 @@ struct ValidateQuery {
 pub(crate) fn routes() -> Routes {
     let read = Access::Permission(Permission::AuditRead);
     Routes::default()
-        .get("/audit", read, list, doc("Audit entries, newest first").query::<ListQuery>().answers::<Page<AuditEntry>>(200))
+        .get(
+            "/audit",
+            read,
+            list,
+            doc("Audit entries, newest first").query::<ListQuery>().answers::<Page<AuditEntry>>(200),
+        )
         .get(
             "/audit/validate",
             read,

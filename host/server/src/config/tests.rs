@@ -51,8 +51,9 @@ fn production_refuses_to_open_loopback_for_controllers() {
 
 #[test]
 fn the_file_is_below_the_environment_and_its_typos_are_refused() {
-    let file: BTreeMap<String, String> =
-        [("bind_addr", "127.0.0.1:1"), ("log_format", "json")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+    let file: BTreeMap<String, String> = [("bind_addr", "127.0.0.1:1"), ("log_format", "json")]
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .into();
     let environment = [("BIND_ADDR".to_owned(), "127.0.0.1:2".to_owned())].into();
     let config = Config::from_maps(&environment, &file).unwrap();
     assert_eq!(config.bind_addr.port(), 2);

@@ -24,8 +24,17 @@ const TRY_AGAIN_LATER: u16 = 1013;
 struct End(u16, &'static str);
 
 /// Serves one connection to its end. `token` came with the upgrade, if one did.
-pub(super) async fn serve(app: SharedApp, mut socket: WebSocket, token: Option<String>, origin_is_allowed: bool) {
-    let end = if origin_is_allowed { run(&app, &mut socket, token).await } else { End(POLICY, "origin not allowed") };
+pub(super) async fn serve(
+    app: SharedApp,
+    mut socket: WebSocket,
+    token: Option<String>,
+    origin_is_allowed: bool,
+) {
+    let end = if origin_is_allowed {
+        run(&app, &mut socket, token).await
+    } else {
+        End(POLICY, "origin not allowed")
+    };
     let frame = CloseFrame { code: end.0, reason: Utf8Bytes::from_static(end.1) };
     let closing = socket.send(Message::Close(Some(frame)));
     // A peer that is gone cannot be told so.
@@ -72,10 +81,8 @@ async fn authenticate(
 async fn listen(app: &SharedApp, socket: &mut WebSocket, caller: Caller, token: &str) -> End {
     let mut events = app.hub.listen();
     let mut listener = Listener::new(caller);
-    let mut revalidation = tokio::time::interval_at(
-        tokio::time::Instant::now() + REVALIDATION_INTERVAL,
-        REVALIDATION_INTERVAL,
-    );
+    let mut revalidation =
+        tokio::time::interval_at(tokio::time::Instant::now() + REVALIDATION_INTERVAL, REVALIDATION_INTERVAL);
     let stop = app.tasks.stopping();
     let connected = ServerFrame::Connected { available_events: listener.available() };
     if let Err(end) = send(socket, &connected).await {
@@ -134,7 +141,8 @@ async fn received(
     match frame {
         ClientFrame::Subscribe { subscriptions } => {
             if let Some(denied) = listener.subscribe(subscriptions) {
-                let frame = ServerFrame::SubscriptionDenied { patterns: denied.patterns, reason: denied.reason };
+                let frame =
+                    ServerFrame::SubscriptionDenied { patterns: denied.patterns, reason: denied.reason };
                 send(socket, &frame).await?;
             }
             send(socket, &ServerFrame::Subscribed { subscriptions: listener.subscriptions() }).await
@@ -154,7 +162,12 @@ async fn received(
 }
 
 /// Sends what the connection missed in its own organization, oldest first.
-async fn resume(app: &SharedApp, socket: &mut WebSocket, listener: &Listener, after_seq: i64) -> Result<(), End> {
+async fn resume(
+    app: &SharedApp,
+    socket: &mut WebSocket,
+    listener: &Listener,
+    after_seq: i64,
+) -> Result<(), End> {
     let missed = async {
         let mut tx = app.db.read().await?;
         heddle_store::events::list(&mut tx, listener.caller.org_id, after_seq, &[], RESUME_MAX).await

@@ -45,7 +45,12 @@ pub(crate) fn socket_routes() -> Router<SharedApp> {
 pub(crate) fn routes() -> Routes {
     Routes::default()
         .get("/ws/stats", Access::Authenticated, stats, doc("Open connections").answers::<Stats>(200))
-        .get("/events/types", Access::Authenticated, types, doc("Declared event types").answers::<Vec<Declared>>(200))
+        .get(
+            "/events/types",
+            Access::Authenticated,
+            types,
+            doc("Declared event types").answers::<Vec<Declared>>(200),
+        )
 }
 
 async fn upgrade(

@@ -56,7 +56,8 @@ impl Listener {
         let mut denied = Denied { patterns: Vec::new(), reason: String::new() };
         for pattern in patterns {
             let reason = self.why_not(&pattern).or_else(|| {
-                let is_full = self.subscriptions.len() >= SUBSCRIPTIONS_MAX && !self.subscriptions.contains(&pattern);
+                let is_full =
+                    self.subscriptions.len() >= SUBSCRIPTIONS_MAX && !self.subscriptions.contains(&pattern);
                 is_full.then(|| format!("at most {SUBSCRIPTIONS_MAX} subscriptions per connection"))
             });
             match reason {
@@ -78,7 +79,9 @@ impl Listener {
         }
         match for_subscription(pattern) {
             SubscriptionAccess::Permission(permission) if self.caller.holds(permission) => None,
-            SubscriptionAccess::Permission(permission) => Some(format!("permission '{permission}' is required")),
+            SubscriptionAccess::Permission(permission) => {
+                Some(format!("permission '{permission}' is required"))
+            }
             SubscriptionAccess::SuperAdmin if self.caller.role == Role::SuperAdmin => None,
             SubscriptionAccess::SuperAdmin => Some("role 'super_admin' is required".to_owned()),
             SubscriptionAccess::Denied => Some("events with this prefix cannot be subscribed to".to_owned()),
@@ -95,7 +98,8 @@ impl Listener {
 
     /// Narrows to these sites; those that the caller cannot read are left out silently.
     pub(super) fn set_sites(&mut self, sites: Vec<SiteId>) -> Vec<SiteId> {
-        let readable: BTreeSet<SiteId> = sites.into_iter().filter(|site| self.caller.may_access_site(*site)).collect();
+        let readable: BTreeSet<SiteId> =
+            sites.into_iter().filter(|site| self.caller.may_access_site(*site)).collect();
         let shown = readable.iter().copied().collect();
         self.sites = Some(readable);
         shown
@@ -116,8 +120,8 @@ impl Listener {
 
 #[cfg(test)]
 mod tests {
-    use heddle_store::SiteScope;
     use heddle_core::Clock;
+    use heddle_store::SiteScope;
 
     use super::*;
 
@@ -136,7 +140,8 @@ mod tests {
     #[test]
     fn a_viewer_subscribes_to_what_its_permissions_cover() {
         let mut viewer = listener(Role::Viewer);
-        let denied = viewer.subscribe(vec!["device.*".into(), "system.*".into(), "network.*".into()]).unwrap();
+        let denied =
+            viewer.subscribe(vec!["device.*".into(), "system.*".into(), "network.*".into()]).unwrap();
         assert_eq!(denied.patterns, ["system.*", "network.*"]);
         assert_eq!(viewer.subscriptions(), ["device.*"]);
         assert!(listener(Role::Guest).subscribe(vec!["controller.*".into()]).is_some());

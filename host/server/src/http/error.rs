@@ -99,7 +99,9 @@ impl Error {
 
     pub fn kind(&self) -> &'static str {
         match self {
-            Error::BadRequest { kind, .. } | Error::Refused { kind, .. } | Error::Conflict { kind, .. } => kind,
+            Error::BadRequest { kind, .. } | Error::Refused { kind, .. } | Error::Conflict { kind, .. } => {
+                kind
+            }
             Error::Unauthenticated(_) => "unauthenticated",
             Error::Forbidden(_) | Error::ForbiddenRole(_) => "permission_denied",
             Error::NotFound(_) => "not_found",
@@ -155,7 +157,9 @@ impl From<heddle_store::Error> for Error {
         use heddle_store::Error as Store;
         match error {
             Store::Busy => Error::Unavailable("database is busy; try again".to_owned()),
-            Store::Full => Error::Unavailable("database has no space left; free some and try again".to_owned()),
+            Store::Full => {
+                Error::Unavailable("database has no space left; free some and try again".to_owned())
+            }
             Store::Unavailable(source) => {
                 tracing::error!(error = %source, "database gives no answer");
                 Error::Unavailable("database gives no answer; try again".to_owned())
@@ -188,7 +192,8 @@ pub(crate) fn render(error: &Error, request_id: &str) -> Response {
         other => other.to_string(),
     };
     let mut response =
-        (status, axum::Json(envelope(status, error.kind(), &message, request_id, error.details()))).into_response();
+        (status, axum::Json(envelope(status, error.kind(), &message, request_id, error.details())))
+            .into_response();
     let headers = response.headers_mut();
     if status == StatusCode::UNAUTHORIZED {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -204,7 +209,9 @@ pub(crate) fn render_plain(status: StatusCode, request_id: &str) -> Response {
     let (kind, message) = match status {
         StatusCode::NOT_FOUND => ("not_found", "path not found"),
         StatusCode::METHOD_NOT_ALLOWED => ("method_not_allowed", "method not allowed on this path"),
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => ("unsupported_media_type", "send 'content-type: application/json'"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+            ("unsupported_media_type", "send 'content-type: application/json'")
+        }
         status if status.is_server_error() => ("internal_error", "internal error"),
         _ => ("bad_request", "request cannot be read"),
     };

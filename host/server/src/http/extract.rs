@@ -121,9 +121,9 @@ impl<T: DeserializeOwned + Send> FromRequestParts<SharedApp> for At<T> {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Error> {
-        let Path(value) = Path::<T>::from_request_parts(parts, app)
-            .await
-            .map_err(|_| Error::Validation(vec![Detail::new("path", "path holds an id that is not a UUID", "uuid")]))?;
+        let Path(value) = Path::<T>::from_request_parts(parts, app).await.map_err(|_| {
+            Error::Validation(vec![Detail::new("path", "path holds an id that is not a UUID", "uuid")])
+        })?;
         Ok(Self(value))
     }
 }

@@ -10,7 +10,10 @@ const SECURITY: &[(&str, &str)] = &[
     ("cache-control", "no-store, no-cache, must-revalidate"),
     ("pragma", "no-cache"),
     ("permissions-policy", "camera=(), microphone=(), geolocation=(), payment=()"),
-    ("content-security-policy", "default-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'"),
+    (
+        "content-security-policy",
+        "default-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'",
+    ),
 ];
 
 pub(crate) fn add_security(headers: &mut HeaderMap) {

@@ -22,9 +22,12 @@ struct Health {
 }
 
 pub(crate) fn root_routes() -> Router<SharedApp> {
-    Router::new()
-        .route("/health", get(health))
-        .route("/", get(|| async { Json(json!({"app": "Heddle", "docs": "/api/v1/openapi.json", "api": super::PREFIX})) }))
+    Router::new().route("/health", get(health)).route(
+        "/",
+        get(|| async {
+            Json(json!({"app": "Heddle", "docs": "/api/v1/openapi.json", "api": super::PREFIX}))
+        }),
+    )
 }
 
 pub(crate) fn routes() -> Routes {

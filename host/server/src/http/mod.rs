@@ -33,10 +33,8 @@ pub(crate) struct RequestId(pub(crate) String);
 pub fn service(app: &SharedApp) -> Router {
     let table = routes(app);
     let document = openapi::document(&table);
-    let api = table
-        .merge(openapi::routes(app, document))
-        .into_router(app)
-        .merge(crate::events::socket_routes());
+    let api =
+        table.merge(openapi::routes(app, document)).into_router(app).merge(crate::events::socket_routes());
     let router = Router::new()
         .nest(PREFIX, api)
         .merge(health::root_routes())
@@ -102,8 +100,8 @@ async fn edge(mut request: Request, next: Next) -> Response {
 fn finish(response: Response, id: &str, started: Instant) -> Response {
     let failure = response.extensions().get::<Failure>().cloned();
     let status = response.status();
-    let is_plain_error =
-        (status.is_client_error() || status.is_server_error()) && !response.headers().contains_key("content-type");
+    let is_plain_error = (status.is_client_error() || status.is_server_error())
+        && !response.headers().contains_key("content-type");
     let is_rejection = status.is_client_error()
         && response.headers().get("content-type").is_some_and(|v| v.as_bytes().starts_with(b"text/plain"));
     let mut response = match failure {

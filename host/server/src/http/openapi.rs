@@ -79,7 +79,8 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
         if let Some(payload) = &route.doc.payload {
             schema = json!({ "allOf": [schema, { "properties": { "payload": payload } }] });
         }
-        operation["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        operation["requestBody"] =
+            json!({ "required": true, "content": { "application/json": { "schema": schema } } });
     }
     operation
 }

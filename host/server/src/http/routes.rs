@@ -110,7 +110,14 @@ impl Routes {
         self.add(Method::DELETE, path, access, on(MethodFilter::DELETE, handler), doc)
     }
 
-    fn add(mut self, method: Method, path: &str, access: Access, handler: MethodRouter<SharedApp>, doc: Doc) -> Self {
+    fn add(
+        mut self,
+        method: Method,
+        path: &str,
+        access: Access,
+        handler: MethodRouter<SharedApp>,
+        doc: Doc,
+    ) -> Self {
         self.routes.push(Route { method, path: path.to_owned(), access, doc, handler });
         self
     }

@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use heddle_core::ChangeId;
 use heddle_core::adapter::Standing;
-use heddle_core::change::{ApplyStep, Attempt, ChangeSpec, ChangeStatus, OutcomeState};
+use heddle_core::change::{ApplyStep, Attempt, ChangeStatus, OutcomeState};
 use heddle_core::event::EventType;
 use heddle_core::fault::{Fault, FaultKind};
-use heddle_core::ChangeId;
 use heddle_store::changes::{self, Advance, ChangeRow, Claim};
 use heddle_store::{Scope, Set, Tx};
 use serde_json::{Value, json};
 
 use super::drive::{self, Rest, Start};
-use super::outcome::{Actor, Step, record};
-use super::plan::{self, Inverse, Request, controller_on_path, secrets_of, settings_of, spec_of};
 use super::gates;
+use super::outcome::{Actor, Step, record};
+use super::plan::{self, Inverse, Request, controller_on_path, secrets_of, settings_of, specs_of};
 use crate::adapters::call_for;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
@@ -95,12 +95,14 @@ async fn claim(
     gates::change_is_pending(row.status)?;
     let plan = row.plan.as_ref().ok_or_else(|| Error::Conflict {
         kind: "not_planned",
-        message: "change has no plan because the controller could not be read; plan it again first".to_owned(),
+        message: "change has no plan because the controller could not be read; plan it again first"
+            .to_owned(),
     })?;
     if request.plan_hash.as_ref().is_some_and(|hash| *hash != plan.hash) {
         return Err(Error::Conflict {
             kind: "plan_changed",
-            message: "change was planned again since it was reviewed; review the plan and send its hash".to_owned(),
+            message: "change was planned again since it was reviewed; review the plan and send its hash"
+                .to_owned(),
         });
     }
     gates::outcome_is_settled(&row)?;
@@ -115,15 +117,20 @@ async fn claim(
         message: None,
     };
     let deadline = request.confirm_within_secs.map(|secs| now + TimeDelta::seconds(i64::from(secs)));
-    let claim = changes::claim_apply(&mut tx, row.id, &attempt, request.confirm_within_secs.map(i64::from), now).await?;
+    let claim =
+        changes::claim_apply(&mut tx, row.id, &attempt, request.confirm_within_secs.map(i64::from), now)
+            .await?;
     let row = match claim {
         Claim::Claimed(row) => *row,
         Claim::NotFound => return Err(Error::NotFound("change")),
-        Claim::NotPending(status) => return Err(gates::change_is_pending(status).err().unwrap_or_else(under_way)),
+        Claim::NotPending(status) => {
+            return Err(gates::change_is_pending(status).err().unwrap_or_else(under_way));
+        }
         Claim::Busy => {
             return Err(Error::Conflict {
                 kind: "controller_busy",
-                message: "another change is being applied to this controller; try again when it has ended".to_owned(),
+                message: "another change is being applied to this controller; try again when it has ended"
+                    .to_owned(),
             });
         }
         Claim::UnderWay => return Err(under_way()),
@@ -131,7 +138,9 @@ async fn claim(
     let row = match deadline {
         Some(deadline) => {
             let advance = Advance { confirm_deadline: Set::To(deadline), ..Advance::default() };
-            let set = changes::advance(&mut tx, row.id, ApplyStep::Sending, ApplyStep::Sending, &advance, now).await?;
+            let set =
+                changes::advance(&mut tx, row.id, ApplyStep::Sending, ApplyStep::Sending, &advance, now)
+                    .await?;
             set.ok_or_else(under_way)?
         }
         None => row,
@@ -188,7 +197,9 @@ pub(super) async fn finish(
         ..Advance::default()
     };
     let mut tx = app.db.write().await?;
-    let Some(ended) = changes::advance(&mut tx, row.id, row.apply_step, ApplyStep::Idle, &advance, now).await? else {
+    let Some(ended) =
+        changes::advance(&mut tx, row.id, row.apply_step, ApplyStep::Idle, &advance, now).await?
+    else {
         return get(&mut tx, row.id).await;
     };
     record(&mut tx, app, &ended, &ending(&ended, state, message)).await?;
@@ -225,7 +236,12 @@ async fn mark_reverted(tx: &mut Tx, app: &App, original: ChangeId, by: &ChangeRo
 }
 
 /// A person confirms in time; the device is asked first.
-pub(super) async fn confirm(app: &SharedApp, caller: &Caller, origin: &Origin, id: ChangeId) -> Result<ChangeRow, Error> {
+pub(super) async fn confirm(
+    app: &SharedApp,
+    caller: &Caller,
+    origin: &Origin,
+    id: ChangeId,
+) -> Result<ChangeRow, Error> {
     let row = find(app, caller, id).await?;
     gates::feature_is_permitted(caller, &row.vendor, &row.feature)?;
     gates::catastrophe_needs_site_admin(caller, row.danger)?;
@@ -236,7 +252,8 @@ pub(super) async fn confirm(app: &SharedApp, caller: &Caller, origin: &Origin, i
     if row.apply_step != ApplyStep::Holding {
         return Err(not_waiting());
     }
-    // Confirmed is only what can be read through the real path.
+    // Confirmed is only what can be read through the real path, over a new connection.
+    app.runtime.reconnect(row.controller_id);
     compare_now(app, caller, &row).await?;
     let now = app.clock.now();
     if row.confirm_deadline.is_some_and(|deadline| now >= deadline) {
@@ -267,11 +284,16 @@ async fn compare_now(app: &App, caller: &Caller, row: &ChangeRow) -> Result<Stan
         kind: "not_planned",
         message: "change has no plan to compare with; plan it again first".to_owned(),
     })?;
-    Ok(adapter.compare(&call, &[spec_of(row)], token).await?)
+    Ok(adapter.compare(&call, &specs_of(row), token).await?)
 }
 
 /// Reads the device and says how it stands; settles an outcome that was unknown or partial.
-pub(super) async fn verify(app: &SharedApp, caller: &Caller, origin: &Origin, id: ChangeId) -> Result<(ChangeRow, Value), Error> {
+pub(super) async fn verify(
+    app: &SharedApp,
+    caller: &Caller,
+    origin: &Origin,
+    id: ChangeId,
+) -> Result<(ChangeRow, Value), Error> {
     let row = find(app, caller, id).await?;
     gates::feature_is_permitted(caller, &row.vendor, &row.feature)?;
     let standing = compare_now(app, caller, &row).await?;
@@ -288,22 +310,34 @@ pub(super) async fn verify(app: &SharedApp, caller: &Caller, origin: &Origin, id
     }
     let mut tx = app.db.write().await?;
     let row = get(&mut tx, id).await?;
-    let step = Step { detail: json!({ "standing": shown }), ..Step::new("change.verified", Actor::caller(caller, origin)) };
+    let step = Step {
+        detail: json!({ "standing": shown }),
+        ..Step::new("change.verified", Actor::caller(caller, origin))
+    };
     record(&mut tx, app, &row, &step).await?;
     tx.commit().await?;
     if row.apply_step != ApplyStep::Idle || !gates::must_be_verified(&row) {
         return Ok((row, shown));
     }
     let (state, message) = match standing {
-        Standing::After | Standing::Stored(_) => (OutcomeState::Applied, "verified: the device is as planned"),
+        Standing::After | Standing::Stored(_) => {
+            (OutcomeState::Applied, "verified: the device is as planned")
+        }
         Standing::Before => (OutcomeState::Failed, "verified: the device is as it was before"),
-        Standing::Other(_) => (OutcomeState::Partial, "verified: the device is neither as before nor as planned"),
+        Standing::Other(_) => {
+            (OutcomeState::Partial, "verified: the device is neither as before nor as planned")
+        }
     };
     Ok((finish(app, &row, state, Some(message.to_owned())).await?, shown))
 }
 
 /// Gives a pending change up. Nothing is sent.
-pub(super) async fn discard(app: &App, caller: &Caller, origin: &Origin, id: ChangeId) -> Result<ChangeRow, Error> {
+pub(super) async fn discard(
+    app: &App,
+    caller: &Caller,
+    origin: &Origin,
+    id: ChangeId,
+) -> Result<ChangeRow, Error> {
     let row = find(app, caller, id).await?;
     gates::feature_is_permitted(caller, &row.vendor, &row.feature)?;
     gates::change_is_pending(row.status)?;
@@ -317,7 +351,12 @@ pub(super) async fn discard(app: &App, caller: &Caller, origin: &Origin, id: Cha
 }
 
 /// Stages the change that takes this one back.
-pub(super) async fn revert(app: &App, caller: &Caller, origin: &Origin, id: ChangeId) -> Result<ChangeRow, Error> {
+pub(super) async fn revert(
+    app: &App,
+    caller: &Caller,
+    origin: &Origin,
+    id: ChangeId,
+) -> Result<ChangeRow, Error> {
     let row = find(app, caller, id).await?;
     gates::feature_is_permitted(caller, &row.vendor, &row.feature)?;
     if row.status != ChangeStatus::Applied || row.outcome_state == OutcomeState::Reverted {
@@ -326,29 +365,29 @@ pub(super) async fn revert(app: &App, caller: &Caller, origin: &Origin, id: Chan
             message: "only a change that is applied and not yet taken back can be reverted".to_owned(),
         });
     }
-    let [inverse]: [ChangeSpec; 1] = row
-        .plan_inverse
-        .clone()
-        .and_then(|inverse| inverse.try_into().ok())
-        .ok_or_else(|| Error::Conflict {
-            kind: "not_invertible",
-            message: "change cannot be taken back by one other change; its plan said so".to_owned(),
-        })?;
+    let mut inverse = row.plan_inverse.clone().unwrap_or_default().into_iter();
+    let first = inverse.next().ok_or_else(|| Error::Conflict {
+        kind: "not_invertible",
+        message: "change cannot be taken back by another change; its plan said so".to_owned(),
+    })?;
     let controller = controller_on_path(app, caller, row.controller_id, None, None).await?;
     let later = {
         let mut tx = app.db.read().await?;
         changes::later_dependents(&mut tx, &row).await?
     };
-    let warnings = later.iter().map(|id| format!("change {id} was applied later in the same area and may depend on this one"));
+    let warnings = later
+        .iter()
+        .map(|id| format!("change {id} was applied later in the same area and may depend on this one"));
     let inverse_of = Inverse { of: row.id, secrets: secrets_of(app, &row)?, warnings: warnings.collect() };
     let request = Request {
         controller_id: row.controller_id,
         site_id: None,
         vendor: None,
         area: row.area.clone(),
-        feature: inverse.feature,
-        operation: inverse.operation,
-        payload: inverse.payload,
+        feature: first.feature,
+        operation: first.operation,
+        payload: first.payload,
+        also: inverse.collect(),
         notes: Some(format!("takes back change {}", row.id)),
     };
     plan::stage_inverse(app, caller, origin, &controller, request, inverse_of).await

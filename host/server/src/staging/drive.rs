@@ -19,7 +19,7 @@ use heddle_store::{Scope, Set, controllers};
 use serde_json::json;
 
 use super::apply::{finish, get};
-use super::plan::{secrets_of, spec_of};
+use super::plan::{secrets_of, specs_of};
 use crate::adapters::call_for;
 use crate::app::SharedApp;
 use crate::http::error::Error;
@@ -61,7 +61,11 @@ pub(crate) async fn recover(app: &SharedApp) -> Result<(), Error> {
 }
 
 /// Drives in the background; the handle answers when the change rests.
-pub(super) fn spawn(app: &SharedApp, id: ChangeId, start: Start) -> tokio::task::JoinHandle<Result<Option<Rest>, Error>> {
+pub(super) fn spawn(
+    app: &SharedApp,
+    id: ChangeId,
+    start: Start,
+) -> tokio::task::JoinHandle<Result<Option<Rest>, Error>> {
     let app2 = app.clone();
     app.tasks.spawn("staging.drive", async move {
         let result = drive(&app2, id, start).await;
@@ -184,6 +188,18 @@ impl Drive<'_> {
             .unwrap_or(started + TimeDelta::seconds(i64::from(self.app.config.apply_hold_secs)))
     }
 
+    /// Lets the device carry the change out; false when the service stops meanwhile.
+    async fn settle(&self) -> bool {
+        let Some(plan) = self.row.plan.as_ref().filter(|plan| !plan.native.is_empty()) else { return true };
+        let times = if plan.lockout_risk { 3 } else { 1 };
+        let until =
+            self.row.updated_at + TimeDelta::milliseconds(i64::from(self.app.config.apply_settle_ms) * times);
+        match (until - self.app.clock.now()).to_std() {
+            Ok(left) => self.pause(left).await,
+            Err(_) => true,
+        }
+    }
+
     fn has_calls(&self, stage: Stage) -> bool {
         self.native().iter().any(|call| call.stage == stage)
     }
@@ -195,13 +211,14 @@ impl Drive<'_> {
     async fn run(&self, stage: Stage) -> Result<Result<RunOutcome, heddle_runtime::RunFailure>, Error> {
         let secrets = secrets_of(self.app, &self.row)?;
         let token = self.row.plan_token.as_deref().unwrap_or_default();
-        let approval = Approval { stage, native: self.native(), hold_secs: self.hold_secs(), secrets: &secrets };
-        Ok(self.adapter.run(&self.call, approval, &[spec_of(&self.row)], token).await)
+        let approval =
+            Approval { stage, native: self.native(), hold_secs: self.hold_secs(), secrets: &secrets };
+        Ok(self.adapter.run(&self.call, approval, &specs_of(&self.row), token).await)
     }
 
     async fn compare(&self) -> Result<Standing, CallError> {
         let token = self.row.plan_token.as_deref().unwrap_or_default();
-        self.adapter.compare(&self.call, &[spec_of(&self.row)], token).await
+        self.adapter.compare(&self.call, &specs_of(&self.row), token).await
     }
 
     /// Sends the reviewed calls. Done at most once per claim.
@@ -284,14 +301,16 @@ impl Drive<'_> {
                 match self.read_until_answered().await? {
                     Some(Standing::Before) => {
                         let message = self.row.outcome_message.clone();
-                        let message = message.unwrap_or_else(|| "interrupted before the device took the change".to_owned());
+                        let message = message
+                            .unwrap_or_else(|| "interrupted before the device took the change".to_owned());
                         self.finish(OutcomeState::Failed, Some(message)).await
                     }
                     _ => Ok(()),
                 }
             }
             Standing::After | Standing::Stored(_) => {
-                let window_is_over = self.row.confirm_deadline.is_some_and(|deadline| self.app.clock.now() >= deadline);
+                let window_is_over =
+                    self.row.confirm_deadline.is_some_and(|deadline| self.app.clock.now() >= deadline);
                 if window_is_over {
                     let message = "not confirmed in time".to_owned();
                     let advance = Advance { outcome_message: Set::To(message), ..Advance::default() };
@@ -312,7 +331,15 @@ impl Drive<'_> {
     }
 
     /// The calls were taken; only what is read back through the real path counts.
+    ///
+    /// A device answers before it has carried the change out, and an open
+    /// connection may live on where a new one finds no way: so it gets time
+    /// first, and is then read over a new connection.
     async fn read_back(&mut self) -> Result<(), Error> {
+        if !self.settle().await {
+            return Ok(());
+        }
+        self.app.runtime.reconnect(self.row.controller_id);
         let deadline = self.read_deadline();
         let mut delay = RETRY_FIRST;
         let standing = loop {
@@ -339,7 +366,9 @@ impl Drive<'_> {
                 self.error = None;
                 let advance = Advance {
                     outcome_state: Some(OutcomeState::AwaitingConfirm),
-                    outcome_message: Set::To("in effect; confirm it in time, else it is taken back".to_owned()),
+                    outcome_message: Set::To(
+                        "in effect; confirm it in time, else it is taken back".to_owned(),
+                    ),
                     ..Advance::default()
                 };
                 self.to(ApplyStep::Holding, advance).await
@@ -349,7 +378,11 @@ impl Drive<'_> {
                 self.to(ApplyStep::Confirming, Advance::default()).await
             }
             Standing::Before => {
-                self.finish(OutcomeState::Failed, Some("the device took the calls but not the change".to_owned())).await
+                self.finish(
+                    OutcomeState::Failed,
+                    Some("the device took the calls but not the change".to_owned()),
+                )
+                .await
             }
             Standing::Other(difference) => {
                 let advance = Advance {
@@ -409,7 +442,8 @@ impl Drive<'_> {
                     if is_unreachable(&failure.error) {
                         return self.try_again_later(failure.error).await;
                     }
-                    let message = format!("{reason}; bringing the state before back was refused: {}", failure.error);
+                    let message =
+                        format!("{reason}; bringing the state before back was refused: {}", failure.error);
                     self.error = Some(failure.error);
                     return self.finish(OutcomeState::Partial, Some(message)).await;
                 }
@@ -489,6 +523,8 @@ fn is_unreachable(error: &CallError) -> bool {
         CallError::Fault(fault) => {
             matches!(fault.kind, FaultKind::Connection | FaultKind::Timeout | FaultKind::NotReady)
         }
-        CallError::Trap { .. } | CallError::Suspended { .. } | CallError::Overload | CallError::Host(_) => true,
+        CallError::Trap { .. } | CallError::Suspended { .. } | CallError::Overload | CallError::Host(_) => {
+            true
+        }
     }
 }

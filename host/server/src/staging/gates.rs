@@ -41,7 +41,11 @@ pub(super) fn force_is_given(force: Option<bool>) -> Result<(), Error> {
             kind: "force_required",
             message: "nothing was sent because force is false; send 'force': true to apply".to_owned(),
         }),
-        None => Err(Error::Validation(vec![Detail::new("force", "missing field 'force'; send 'force': true", "missing")])),
+        None => Err(Error::Validation(vec![Detail::new(
+            "force",
+            "missing field 'force'; send 'force': true",
+            "missing",
+        )])),
     }
 }
 
@@ -54,7 +58,8 @@ pub(super) fn change_is_pending(status: ChangeStatus) -> Result<(), Error> {
 
 /// Whether an outcome must be looked into before anything else is sent.
 pub(super) fn must_be_verified(row: &ChangeRow) -> bool {
-    row.status == ChangeStatus::Pending && matches!(row.outcome_state, OutcomeState::Partial | OutcomeState::Unknown)
+    row.status == ChangeStatus::Pending
+        && matches!(row.outcome_state, OutcomeState::Partial | OutcomeState::Unknown)
 }
 
 /// After a partial or unknown outcome the device is looked at before anything else is sent.
@@ -64,17 +69,25 @@ pub(super) fn outcome_is_settled(row: &ChangeRow) -> Result<(), Error> {
     }
     Err(Error::Conflict {
         kind: "outcome_unknown",
-        message: format!("the last attempt ended {}; verify the change first, or discard it", row.outcome_state),
+        message: format!(
+            "the last attempt ended {}; verify the change first, or discard it",
+            row.outcome_state
+        ),
     })
 }
 
 /// Where the organization asks for it, who staged a change may not apply it.
-pub(super) fn second_person_applies(caller: &Caller, staged_by: UserId, settings: &Value) -> Result<(), Error> {
+pub(super) fn second_person_applies(
+    caller: &Caller,
+    staged_by: UserId,
+    settings: &Value,
+) -> Result<(), Error> {
     let required = settings.get("require_second_person").and_then(Value::as_bool).unwrap_or(false);
     if required && caller.user_id == staged_by {
         return Err(Error::Refused {
             kind: "second_person_required",
-            message: "the organization requires that a second person applies; you staged this change".to_owned(),
+            message: "the organization requires that a second person applies; you staged this change"
+                .to_owned(),
         });
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! What a step of a change's life leaves behind: its event and its audit entry, in one transaction.
 
-use heddle_core::event::{EventType, NewEvent};
 use heddle_core::UserId;
+use heddle_core::event::{EventType, NewEvent};
 use heddle_store::audit::NewAudit;
 use heddle_store::changes::ChangeRow;
 use heddle_store::{Tx, audit, events};

@@ -67,9 +67,10 @@ fn hide(value: &mut Value, key: &[u8; 32], book: &mut SecretBook) {
 
 fn refuse_references(value: &Value, field: &str) -> Result<(), Error> {
     match value {
-        Value::String(text) if text.contains(REFERENCE) || text.contains("{{host.") => {
-            Err(Error::field(field, "holds a reference that only the service may write; send the value itself"))
-        }
+        Value::String(text) if text.contains(REFERENCE) || text.contains("{{host.") => Err(Error::field(
+            field,
+            "holds a reference that only the service may write; send the value itself",
+        )),
         Value::Array(items) => items.iter().try_for_each(|item| refuse_references(item, field)),
         Value::Object(fields) => {
             fields.iter().try_for_each(|(name, value)| refuse_references(value, &format!("{field}.{name}")))

@@ -31,6 +31,8 @@ pub(super) struct Request {
     pub(super) feature: String,
     pub(super) operation: Operation,
     pub(super) payload: Value,
+    /// Further changes that are planned and applied together with this one.
+    pub(super) also: Vec<ChangeSpec>,
     pub(super) notes: Option<String>,
 }
 
@@ -60,7 +62,8 @@ pub(super) async fn controller_on_path(
     let mut tx = app.db.read().await?;
     let target = controllers::find_target(&mut tx, &caller.scope(), controller).await?;
     let target = target.ok_or(Error::NotFound("controller"))?;
-    let fits = site.is_none_or(|site| site == target.site_id) && vendor.is_none_or(|vendor| vendor == target.vendor);
+    let fits =
+        site.is_none_or(|site| site == target.site_id) && vendor.is_none_or(|vendor| vendor == target.vendor);
     if fits { Ok(target) } else { Err(Error::NotFound("controller")) }
 }
 
@@ -87,9 +90,15 @@ fn feature_of<'a>(
 }
 
 /// Stages a change: validated, planned, recorded. The device is only read.
-pub(super) async fn stage(app: &App, caller: &Caller, origin: &Origin, request: Request) -> Result<ChangeRow, Error> {
+pub(super) async fn stage(
+    app: &App,
+    caller: &Caller,
+    origin: &Origin,
+    request: Request,
+) -> Result<ChangeRow, Error> {
     let controller =
-        controller_on_path(app, caller, request.controller_id, request.site_id, request.vendor.as_deref()).await?;
+        controller_on_path(app, caller, request.controller_id, request.site_id, request.vendor.as_deref())
+            .await?;
     let adapter = app.adapter(&controller.vendor)?;
     gates::feature_is_permitted(caller, &controller.vendor, &request.feature)?;
     let (_, operation) = feature_of(&adapter, &request.area, &request.feature, request.operation)?;
@@ -113,8 +122,14 @@ pub(super) async fn stage_inverse(
 ) -> Result<ChangeRow, Error> {
     let adapter = app.adapter(&controller.vendor)?;
     let (_, operation) = feature_of(&adapter, &request.area, &request.feature, request.operation)?;
-    gates::catastrophe_needs_site_admin(caller, operation.danger)?;
-    let (danger, secrets) = (operation.danger, inverse.secrets.clone());
+    let mut danger = operation.danger;
+    for spec in &request.also {
+        gates::feature_is_permitted(caller, &controller.vendor, &spec.feature)?;
+        let (_, operation) = feature_of(&adapter, &request.area, &spec.feature, spec.operation)?;
+        danger = danger.max(operation.danger);
+    }
+    gates::catastrophe_needs_site_admin(caller, danger)?;
+    let secrets = inverse.secrets.clone();
     stage_checked(app, caller, origin, controller, &adapter, request, danger, secrets, Some(inverse)).await
 }
 
@@ -136,7 +151,8 @@ async fn stage_checked(
         site: None,
         payload: request.payload,
     };
-    let mut planned = ask(adapter, controller, &origin.request_id, &spec, &secrets).await?;
+    let specs: Vec<ChangeSpec> = std::iter::once(spec.clone()).chain(request.also.iter().cloned()).collect();
+    let mut planned = ask(adapter, controller, &origin.request_id, &specs, &secrets).await?;
     if let (Some((plan, _)), Some(inverse)) = (&mut planned.plan, &inverse) {
         plan.warnings.extend(inverse.warnings.iter().cloned());
     }
@@ -159,6 +175,7 @@ async fn stage_checked(
             feature: spec.feature,
             operation: spec.operation,
             payload: spec.payload,
+            also: request.also,
             notes: request.notes,
             staged_by: caller.user_id,
             expires_at: now + ttl(app, &settings),
@@ -183,20 +200,26 @@ pub(super) async fn settings_of(tx: &mut Tx, org: OrgId) -> Result<Value, Error>
 }
 
 fn ttl(app: &App, settings: &Value) -> TimeDelta {
-    let hours = settings.get("change_ttl_hours").and_then(Value::as_i64).filter(|hours| (1..=8760).contains(hours));
+    let hours =
+        settings.get("change_ttl_hours").and_then(Value::as_i64).filter(|hours| (1..=8760).contains(hours));
     TimeDelta::hours(hours.unwrap_or_else(|| i64::from(app.config.change_ttl_hours)))
 }
 
 /// Plans a pending change again, against the device as it is now.
-pub(super) async fn plan_again(app: &App, caller: &Caller, origin: &Origin, row: ChangeRow) -> Result<ChangeRow, Error> {
+pub(super) async fn plan_again(
+    app: &App,
+    caller: &Caller,
+    origin: &Origin,
+    row: ChangeRow,
+) -> Result<ChangeRow, Error> {
     gates::feature_is_permitted(caller, &row.vendor, &row.feature)?;
     gates::change_is_pending(row.status)?;
     gates::outcome_is_settled(&row)?;
     let controller = controller_on_path(app, caller, row.controller_id, None, None).await?;
     let adapter = app.adapter(&controller.vendor)?;
-    let spec = spec_of(&row);
+    let specs = specs_of(&row);
     let secrets = secrets_of(app, &row)?;
-    let planned = ask(&adapter, &controller, &origin.request_id, &spec, &secrets).await?;
+    let planned = ask(&adapter, &controller, &origin.request_id, &specs, &secrets).await?;
     let danger = planned.plan.as_ref().map_or(row.danger, |(plan, _)| plan.danger.max(row.danger));
     gates::catastrophe_needs_site_admin(caller, danger)?;
 
@@ -216,16 +239,16 @@ async fn ask(
     adapter: &Adapter,
     controller: &ControllerTarget,
     request_id: &str,
-    spec: &ChangeSpec,
+    specs: &[ChangeSpec],
     secrets: &SecretBook,
 ) -> Result<Planned, Error> {
     let call = call_for(controller, request_id)?;
-    match adapter.plan(&call, std::slice::from_ref(spec), secrets).await {
+    match adapter.plan(&call, specs, secrets).await {
         Ok((plan, found)) => {
             let mut secrets = secrets.clone();
             secrets.entries.extend(found.entries);
             let made_by = format!("{}@{}", adapter.id(), adapter.version());
-            Ok(Planned { plan: Some((Plan::of(&plan, &made_by, spec), plan)), error: None, secrets })
+            Ok(Planned { plan: Some((Plan::of(&plan, &made_by, specs), plan)), error: None, secrets })
         }
         Err(CallError::Fault(fault)) if matches!(fault.kind, FaultKind::Invalid | FaultKind::NotFound) => {
             Err(fault.into())
@@ -266,12 +289,13 @@ pub(super) fn secrets_of(app: &App, row: &ChangeRow) -> Result<SecretBook, Error
     Ok(SecretBook { entries: entries.into_iter().collect() })
 }
 
-/// The change as the adapter is told of it.
-pub(super) fn spec_of(row: &ChangeRow) -> ChangeSpec {
-    ChangeSpec {
+/// The change as the adapter is told of it, with what goes along.
+pub(super) fn specs_of(row: &ChangeRow) -> Vec<ChangeSpec> {
+    let own = ChangeSpec {
         feature: row.feature.clone(),
         operation: row.operation,
         site: None,
         payload: row.payload.clone(),
-    }
+    };
+    std::iter::once(own).chain(row.also.iter().cloned()).collect()
 }

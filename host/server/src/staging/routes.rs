@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::Json as Answer;
 use heddle_core::adapter::{Area, Feature, ObjectPage};
 use heddle_core::change::{ChangeStatus, Operation};
-use heddle_core::{ChangeId, ControllerId, Permission, SiteId};
 use heddle_core::page::PageRequest;
+use heddle_core::{ChangeId, ControllerId, Permission, SiteId};
 use heddle_store::changes::{self, ChangeFilter, ChangeRow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,8 +28,20 @@ use crate::http::routes::{Routes, doc};
 
 /// Areas of the family whose paths name a site.
 const SITE_SCOPED: &[&str] = &[
-    "vpn", "firewall", "wifi", "switch-advanced", "firmware", "routing", "diagnostics", "hotspot", "raw", "bulk",
-    "system", "profiles", "insights", "openapi",
+    "vpn",
+    "firewall",
+    "wifi",
+    "switch-advanced",
+    "firmware",
+    "routing",
+    "diagnostics",
+    "hotspot",
+    "raw",
+    "bulk",
+    "system",
+    "profiles",
+    "insights",
+    "openapi",
 ];
 /// The vendors that `by-gateway` accepts.
 const GATEWAY_VENDORS: &[&str] = &["omada", "opnsense", "pfsense", "mikrotik", "openwrt"];
@@ -96,7 +108,10 @@ struct ApplyBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DiscardQuery {
-    #[expect(dead_code, reason = "part of the interface; a discard sends nothing, so there is nothing to force")]
+    #[expect(
+        dead_code,
+        reason = "part of the interface; a discard sends nothing, so there is nothing to force"
+    )]
     force: Option<bool>,
 }
 
@@ -139,7 +154,8 @@ pub(crate) fn routes(app: &SharedApp) -> Routes {
 
 fn mount(routes: Routes, base: &str, mounted: &Mounted) -> Routes {
     let read = Access::Permission(Permission::ControllerRead);
-    let (a, b, c, d, e) = (mounted.clone(), mounted.clone(), mounted.clone(), mounted.clone(), mounted.clone());
+    let (a, b, c, d, e) =
+        (mounted.clone(), mounted.clone(), mounted.clone(), mounted.clone(), mounted.clone());
     routes
         .get(
             base,
@@ -156,8 +172,13 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted) -> Routes {
         .post(
             &format!("{base}/changes/{{feature}}"),
             Access::ByFeature,
-            move |state, caller, origin, path, query, body| stage(c, (state, caller, origin), path, query, body),
-            doc("Stage a change; the device is only read").query::<StageQuery>().body::<StageBody>().answers::<ChangeView>(201),
+            move |state, caller, origin, path, query, body| {
+                stage(c, (state, caller, origin), path, query, body)
+            },
+            doc("Stage a change; the device is only read")
+                .query::<StageQuery>()
+                .body::<StageBody>()
+                .answers::<ChangeView>(201),
         )
         .get(
             &format!("{base}/{{resource}}"),
@@ -178,27 +199,49 @@ fn shared_routes() -> Routes {
     let read = Access::Permission(Permission::ControllerRead);
     Routes::default()
         .get(change, read, get_change, doc("One change").answers::<ChangeView>(200))
-        .post(&format!("{change}/plan"), Access::ByFeature, plan_again, doc("Plan again").answers::<ChangeView>(200))
+        .post(
+            &format!("{change}/plan"),
+            Access::ByFeature,
+            plan_again,
+            doc("Plan again").answers::<ChangeView>(200),
+        )
         .post(
             &format!("{change}/apply"),
             Access::ByFeature,
             apply_change,
             doc("Apply to the live device").body::<ApplyBody>().answers::<ChangeView>(200),
         )
-        .post(&format!("{change}/confirm"), Access::ByFeature, confirm, doc("Confirm in time").answers::<ChangeView>(200))
-        .post(&format!("{change}/verify"), Access::ByFeature, verify, doc("Read the device back").answers::<Verified>(200))
+        .post(
+            &format!("{change}/confirm"),
+            Access::ByFeature,
+            confirm,
+            doc("Confirm in time").answers::<ChangeView>(200),
+        )
+        .post(
+            &format!("{change}/verify"),
+            Access::ByFeature,
+            verify,
+            doc("Read the device back").answers::<Verified>(200),
+        )
         .post(
             &format!("{change}/discard"),
             Access::ByFeature,
             discard,
             doc("Give a pending change up").query::<DiscardQuery>().answers::<ChangeView>(200),
         )
-        .post(&format!("{change}/revert"), Access::ByFeature, revert, doc("Stage the inverse").answers::<ChangeView>(201))
+        .post(
+            &format!("{change}/revert"),
+            Access::ByFeature,
+            revert,
+            doc("Stage the inverse").answers::<ChangeView>(201),
+        )
         .get(
             "/gateway-vpn/changes/by-gateway/{gateway_id}",
             read,
             by_gateway,
-            doc("Changes of a gateway across areas").query::<ByGatewayQuery>().answers::<Vec<ChangeView>>(200),
+            doc("Changes of a gateway across areas")
+                .query::<ByGatewayQuery>()
+                .answers::<Vec<ChangeView>>(200),
         )
 }
 
@@ -221,10 +264,12 @@ async fn features(
     At(path): At<OnController>,
 ) -> Result<Answer<AreaView>, Error> {
     let controller =
-        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref()).await?;
+        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref())
+            .await?;
     let adapter = app.adapter(&controller.vendor)?;
     let description = adapter.description();
-    let area = description.areas.iter().find(|area| area.id == mounted.area).ok_or(Error::NotFound("area"))?;
+    let area =
+        description.areas.iter().find(|area| area.id == mounted.area).ok_or(Error::NotFound("area"))?;
     Ok(Answer(AreaView {
         controller_id: controller.id,
         vendor: controller.vendor.clone(),
@@ -249,6 +294,7 @@ async fn stage(
         feature: path.feature.unwrap_or_default(),
         operation: query.operation,
         payload: body.payload,
+        also: Vec::new(),
         notes: body.notes,
     };
     let row = plan::stage(&app, &caller, &origin, request).await?;
@@ -258,7 +304,9 @@ async fn stage(
 async fn created(app: &App, row: ChangeRow) -> Result<Response, Error> {
     let location = format!("{}/gateway-vpn/changes/{}", crate::http::PREFIX, row.id);
     let mut response = (StatusCode::CREATED, Answer(shown(app, row).await?)).into_response();
-    response.headers_mut().insert(header::LOCATION, HeaderValue::from_str(&location).map_err(Error::internal)?);
+    response
+        .headers_mut()
+        .insert(header::LOCATION, HeaderValue::from_str(&location).map_err(Error::internal)?);
     Ok(response)
 }
 
@@ -281,7 +329,8 @@ async fn list(
     Params(query): Params<ListQuery>,
 ) -> Result<Answer<Vec<ChangeView>>, Error> {
     let controller =
-        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref()).await?;
+        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref())
+            .await?;
     let filter = ChangeFilter {
         controller_id: Some(controller.id),
         area: Some(mounted.area),
@@ -322,7 +371,11 @@ async fn by_gateway(
 }
 
 /// The kind that a path's resource names, in this area.
-fn kind_of(description: &heddle_core::adapter::Description, area: &str, resource: &str) -> Result<String, Error> {
+fn kind_of(
+    description: &heddle_core::adapter::Description,
+    area: &str,
+    resource: &str,
+) -> Result<String, Error> {
     let mut kinds = description.kinds.iter().filter(|kind| kind.area == area);
     kinds.find(|kind| kind.id == resource).map(|kind| kind.id.clone()).ok_or(Error::NotFound("resource"))
 }
@@ -338,7 +391,8 @@ async fn live_list(
         return Err(Error::field("limit", format!("limit must be from 1 to {LIVE_LIMIT_MAX}")));
     }
     let controller =
-        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref()).await?;
+        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref())
+            .await?;
     let adapter = app.adapter(&controller.vendor)?;
     let kind = kind_of(adapter.description(), &mounted.area, path.resource.as_deref().unwrap_or_default())?;
     let call = call_for(&controller, &origin.request_id)?;
@@ -353,7 +407,8 @@ async fn live_get(
     At(path): At<OnController>,
 ) -> Result<Answer<heddle_core::adapter::Object>, Error> {
     let controller =
-        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref()).await?;
+        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref())
+            .await?;
     let adapter = app.adapter(&controller.vendor)?;
     let kind = kind_of(adapter.description(), &mounted.area, path.resource.as_deref().unwrap_or_default())?;
     let call = call_for(&controller, &origin.request_id)?;
@@ -389,8 +444,11 @@ async fn apply_change(
     At(id): At<ChangeId>,
     Json(body): Json<ApplyBody>,
 ) -> Result<Answer<ChangeView>, Error> {
-    let request =
-        ApplyRequest { force: body.force, plan_hash: body.plan_hash, confirm_within_secs: body.confirm_within_secs };
+    let request = ApplyRequest {
+        force: body.force,
+        plan_hash: body.plan_hash,
+        confirm_within_secs: body.confirm_within_secs,
+    };
     let row = apply::apply(&app, &caller, &origin, id, request).await?;
     shown(&app, row).await.map(Answer)
 }

@@ -1,7 +1,7 @@
 //! A change as clients see it: secrets masked, conflicts named.
 
 use heddle_core::change::{
-    ApplyStep, Attempt, ChangeStatus, Danger, Operation, OutcomeState, Plan,
+    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan,
 };
 use heddle_core::redact::mask;
 use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, Timestamp, UserId};
@@ -36,6 +36,8 @@ pub(super) struct ChangeView {
     pub(super) feature: String,
     pub(super) operation: Operation,
     pub(super) payload: Value,
+    /// Further changes that are planned and applied together with this one: a revert may need several.
+    pub(super) also: Vec<ChangeSpec>,
     pub(super) notes: Option<String>,
     pub(super) status: ChangeStatus,
     pub(super) danger: Danger,
@@ -61,6 +63,8 @@ pub(super) struct ChangeView {
 pub(super) fn view(row: ChangeRow, conflicts_with: Vec<ChangeId>) -> Result<ChangeView, Error> {
     let mut payload = row.payload;
     mask(&mut payload);
+    let mut also = row.also;
+    also.iter_mut().for_each(|spec| mask(&mut spec.payload));
     let plan = row.plan.map(masked_plan).transpose()?;
     let mut detail = row.outcome_detail;
     if let Some(detail) = &mut detail {
@@ -76,6 +80,7 @@ pub(super) fn view(row: ChangeRow, conflicts_with: Vec<ChangeId>) -> Result<Chan
         feature: row.feature,
         operation: row.operation,
         payload,
+        also,
         notes: row.notes,
         status: row.status,
         danger: row.danger,

@@ -211,7 +211,12 @@ fn sighting_events(controller: &ControllerTarget, sighting: &Sighting) -> Vec<Ne
         news.push(event(controller, EventType::DeviceStateChanged, device, payload));
     }
     if let Some(status) = sighting.status {
-        news.push(event(controller, EventType::DeviceStatusChanged, device, with("new_status", json!(status))));
+        news.push(event(
+            controller,
+            EventType::DeviceStatusChanged,
+            device,
+            with("new_status", json!(status)),
+        ));
         if status == DeviceStatus::Offline && sighting.novelty == Novelty::Known {
             let payload = with("name", json!(sighting.name));
             news.push(event(controller, EventType::DeviceOffline, device, payload));

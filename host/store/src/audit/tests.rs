@@ -5,10 +5,15 @@ async fn write(db: &crate::Db, world: &World, count: usize) {
     let mut tx = db.write().await.unwrap();
     for _ in 0..count {
         let new = NewAudit {
-            org_id: world.org, actor_id: Some(world.user), actor_name: "ann".into(), action: "site.update".into(),
-            target_type: "site".into(), target_id: Some(world.site.0),
+            org_id: world.org,
+            actor_id: Some(world.user),
+            actor_name: "ann".into(),
+            action: "site.update".into(),
+            target_type: "site".into(),
+            target_id: Some(world.site.0),
             detail: json!({"zebra": 1, "a": {"y": 1e5, "b": [1.0, 0.25, 1e300, -3]}, "text": "ü\n"}),
-            request_id: None, ip: Some("192.0.2.1".into()),
+            request_id: None,
+            ip: Some("192.0.2.1".into()),
         };
         append(&mut tx, &new, &world.clock).await.unwrap();
     }

@@ -128,10 +128,7 @@ pub async fn advance(
 
 /// Changes whose apply has begun and not ended: where a restart goes on.
 pub async fn under_way(tx: &mut Tx) -> Result<Vec<ChangeRow>> {
-    Select::new(SELECT, FROM)
-        .and("c.apply_step <> 'idle'")
-        .all(tx, "c.apply_started_at, c.id", 10_000)
-        .await
+    Select::new(SELECT, FROM).and("c.apply_step <> 'idle'").all(tx, "c.apply_started_at, c.id", 10_000).await
 }
 
 /// Records that `original` was taken back by the change `by`; false when it already was.

@@ -16,7 +16,7 @@ use sqlx::FromRow;
 use sqlx::types::Json;
 
 pub use apply::{Advance, Claim, advance, claim_apply, mark_reverted, under_way};
-pub use row::{Change, ChangeRow, Outcome};
+pub use row::ChangeRow;
 
 use crate::select::{Bind, Select};
 use crate::{Result, Scope, Tx};
@@ -45,6 +45,8 @@ pub struct NewChange {
     pub feature: String,
     pub operation: Operation,
     pub payload: Value,
+    /// Further changes that are planned and applied together with this one.
+    pub also: Vec<heddle_core::change::ChangeSpec>,
     pub notes: Option<String>,
     pub staged_by: UserId,
     pub expires_at: Timestamp,
@@ -76,9 +78,9 @@ pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
     Ok(on!(tx, conn => sqlx::query_as("
         INSERT INTO change (id, org_id, site_id, controller_id, vendor, area, feature, operation, payload, notes,
             status, danger, staged_by, staged_at, expires_at, plan, plan_token, plan_inverse, plan_error, secret,
-            outcome_state, apply_step, attempts, reverts, updated_at)
+            outcome_state, apply_step, attempts, reverts, updated_at, also)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-            $21, $22, $23, $24, $14)
+            $21, $22, $23, $24, $14, $25)
         RETURNING *")
         .bind(new.id).bind(new.org_id).bind(new.site_id).bind(new.controller_id)
         .bind(&new.vendor).bind(&new.area).bind(&new.feature).bind(new.operation)
@@ -87,6 +89,7 @@ pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
         .bind(planned.plan.as_ref().map(Json)).bind(planned.token.as_ref())
         .bind(planned.inverse.as_ref().map(Json)).bind(planned.error.as_ref()).bind(planned.secret.as_ref())
         .bind(OutcomeState::None).bind(ApplyStep::Idle).bind(Json(Vec::<Value>::new())).bind(new.reverts)
+        .bind(Json(&new.also))
         .fetch_one(conn)
         .await)?)
 }
@@ -193,7 +196,8 @@ pub async fn conflicts_among(tx: &mut Tx, rows: &[ChangeRow]) -> Result<HashMap<
         area: String,
     }
     let is_pending = |row: &&ChangeRow| row.status == ChangeStatus::Pending;
-    let mut controllers: Vec<ControllerId> = rows.iter().filter(is_pending).map(|row| row.controller_id).collect();
+    let mut controllers: Vec<ControllerId> =
+        rows.iter().filter(is_pending).map(|row| row.controller_id).collect();
     controllers.sort_unstable();
     controllers.dedup();
     if controllers.is_empty() {

@@ -56,7 +56,11 @@ async fn a_server_that_is_not_there_is_unavailable() {
 #[tokio::test]
 async fn a_damaged_file_is_corrupt() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("test.db"), "not a database, but long enough to be taken for one".repeat(100)).unwrap();
+    std::fs::write(
+        folder.path().join("test.db"),
+        "not a database, but long enough to be taken for one".repeat(100),
+    )
+    .unwrap();
     let url = format!("sqlite://{}", folder.path().join("test.db").display());
     let error = Db::open(&url, &POOL).await.unwrap_err();
     assert!(matches!(error, Error::Corrupt), "{error:?}");

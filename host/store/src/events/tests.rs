@@ -2,7 +2,15 @@ use super::*;
 use crate::testing::{World, on_both};
 
 fn new(world: &World, event_type: EventType) -> NewEvent {
-    NewEvent { event_type, org_id: world.org, site_id: Some(world.site), controller_id: None, device_id: None, causation_id: None, payload: serde_json::json!({}) }
+    NewEvent {
+        event_type,
+        org_id: world.org,
+        site_id: Some(world.site),
+        controller_id: None,
+        device_id: None,
+        causation_id: None,
+        payload: serde_json::json!({}),
+    }
 }
 
 on_both! {

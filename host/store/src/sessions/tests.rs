@@ -6,8 +6,14 @@ use crate::testing::{World, on_both};
 async fn login(tx: &mut Tx, world: &World, hash: &str) -> Session {
     let now = world.clock.now();
     let new = NewSession {
-        id: world.clock.new_id(), user_id: world.user, refresh_hash: hash.into(), token_version: 0,
-        ip: "192.0.2.1".into(), user_agent: "test".into(), expires_at: now + TimeDelta::days(1), now,
+        id: world.clock.new_id(),
+        user_id: world.user,
+        refresh_hash: hash.into(),
+        token_version: 0,
+        ip: "192.0.2.1".into(),
+        user_agent: "test".into(),
+        expires_at: now + TimeDelta::days(1),
+        now,
     };
     insert(tx, &new).await.unwrap()
 }

@@ -24,8 +24,11 @@ impl Outbound {
         let credential = self.credential().await?;
         let mut login = Login { captures: BTreeMap::new(), exposed: Vec::new(), cookies: BTreeMap::new() };
         for step in &declared.login {
-            let values =
-                Values { secrets: &credential.fields, captures: &login.captures, settings: &self.target.settings };
+            let values = Values {
+                secrets: &credential.fields,
+                captures: &login.captures,
+                settings: &self.target.settings,
+            };
             let mut outgoing = Outgoing::of(&request(&step.request, &values)?);
             if declared.cookie_jar {
                 outgoing.cookies = login.cookies.clone().into_iter().collect();
@@ -56,12 +59,15 @@ impl Outbound {
 
 fn request(declared: &Declared, values: &Values<'_>) -> Result<Request, Fault> {
     let unusable = |what: &str| {
-        Fault::new(FaultKind::Generic, format!("the manifest's login has a {what} that cannot be used")).with_code("login-declaration")
+        Fault::new(FaultKind::Generic, format!("the manifest's login has a {what} that cannot be used"))
+            .with_code("login-declaration")
     };
     let body = match (&declared.json, &declared.form) {
         (Some(json), _) => Body::Json(values.json(json)?),
         (None, Some(form)) => Body::Form(
-            form.iter().map(|(name, value)| Ok((name.clone(), values.text(value)?))).collect::<Result<_, Fault>>()?,
+            form.iter()
+                .map(|(name, value)| Ok((name.clone(), values.text(value)?)))
+                .collect::<Result<_, Fault>>()?,
         ),
         (None, None) => Body::None,
     };
@@ -80,14 +86,19 @@ fn request(declared: &Declared, values: &Values<'_>) -> Result<Request, Fault> {
 fn judge(step: &LoginStep, answer: &Answer) -> Result<(), Fault> {
     let body = matcher::json(answer);
     if step.denied.as_ref().is_some_and(|denied| matcher::fits(denied, answer, body.as_ref())) {
-        return Err(Fault::new(FaultKind::Authentication, "the device refused the credential").with_code(REFUSED));
+        return Err(
+            Fault::new(FaultKind::Authentication, "the device refused the credential").with_code(REFUSED)
+        );
     }
     if matcher::fits(&step.expect, answer, body.as_ref()) {
         return Ok(());
     }
     let mut fault = Fault::new(
         FaultKind::NotReady,
-        format!("the login was answered with status {} in a way that is neither success nor refusal", answer.status),
+        format!(
+            "the login was answered with status {} in a way that is neither success nor refusal",
+            answer.status
+        ),
     )
     .with_code("login-unexpected");
     fault.upstream_status = Some(answer.status);
@@ -110,8 +121,11 @@ impl Login {
                 CaptureFrom::Cookie(name) => self.cookies.get(name).cloned(),
             };
             let Some(found) = found.filter(|found| !found.is_empty()) else {
-                return Err(Fault::new(FaultKind::NotReady, format!("the login's answer has no '{}'", capture.name))
-                    .with_code("login-incomplete"));
+                return Err(Fault::new(
+                    FaultKind::NotReady,
+                    format!("the login's answer has no '{}'", capture.name),
+                )
+                .with_code("login-incomplete"));
             };
             if capture.expose {
                 self.exposed.push((capture.name.clone(), found.clone()));
@@ -141,7 +155,9 @@ impl Login {
 
 /// A text or a number; a batch answers with its first element that has it.
 fn text_at(body: &Value, pointer: &str) -> Option<String> {
-    let found = body.pointer(pointer).or_else(|| body.as_array()?.iter().find_map(|element| element.pointer(pointer)))?;
+    let found = body
+        .pointer(pointer)
+        .or_else(|| body.as_array()?.iter().find_map(|element| element.pointer(pointer)))?;
     match found {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),

@@ -55,7 +55,10 @@ fn fits_shell(matcher: &Matcher, answer: &Answer) -> bool {
 }
 
 fn fits_json(matcher: &Matcher, body: &Value) -> bool {
-    matcher.json.iter().all(|(pointer, values)| body.pointer(pointer).is_some_and(|found| values.contains(found)))
+    matcher
+        .json
+        .iter()
+        .all(|(pointer, values)| body.pointer(pointer).is_some_and(|found| values.contains(found)))
 }
 
 #[cfg(test)]

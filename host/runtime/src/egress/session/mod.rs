@@ -70,7 +70,8 @@ impl Sessions {
         if slots.len() > SESSIONS_KEPT {
             let now = Instant::now();
             slots.retain(|_, slot| {
-                Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|live| live.as_ref().is_some_and(|l| l.until > now))
+                Arc::strong_count(slot) > 1
+                    || slot.try_lock().is_ok_and(|live| live.as_ref().is_some_and(|l| l.until > now))
             });
         }
         Arc::clone(slots.entry(key).or_default())
@@ -87,14 +88,20 @@ impl Live {
         let mut outgoing = Outgoing::of(request);
         let values = template::Values { secrets: &[], captures: &self.captures, settings: &self.settings };
         for apply in &declared.apply {
-            if !apply.methods.is_empty() && !apply.methods.iter().any(|method| method == request.method.as_str()) {
+            if !apply.methods.is_empty()
+                && !apply.methods.iter().any(|method| method == request.method.as_str())
+            {
                 continue;
             }
             match &apply.to {
-                ApplyTo::Header(name) => credentials::header(&mut outgoing, name, &values.text(&apply.value)?)?,
+                ApplyTo::Header(name) => {
+                    credentials::header(&mut outgoing, name, &values.text(&apply.value)?)?
+                }
                 ApplyTo::Cookie(name) => outgoing.cookies.push((name.clone(), values.cookie(&apply.value)?)),
                 ApplyTo::Query(name) => outgoing.query.push((name.clone(), values.text(&apply.value)?)),
-                ApplyTo::FormField(name) => credentials::form_field(&mut outgoing, name, &values.text(&apply.value)?)?,
+                ApplyTo::FormField(name) => {
+                    credentials::form_field(&mut outgoing, name, &values.text(&apply.value)?)?
+                }
                 ApplyTo::JsonPointer(pointer) => {
                     credentials::json_pointer(&mut outgoing, pointer, &values.json_text(&apply.value)?)?;
                 }
@@ -130,7 +137,8 @@ fn take_cookies(jar: &mut BTreeMap<String, String>, answer: &Answer) {
         let Ok(text) = std::str::from_utf8(value) else { continue };
         let pair = text.split(';').next().unwrap_or_default();
         let Some((name, value)) = pair.split_once('=') else { continue };
-        let gone = text.split(';').skip(1).any(|attribute| attribute.trim().eq_ignore_ascii_case("max-age=0"));
+        let gone =
+            text.split(';').skip(1).any(|attribute| attribute.trim().eq_ignore_ascii_case("max-age=0"));
         if gone || value.trim().is_empty() {
             jar.remove(name.trim());
         } else {

@@ -48,7 +48,9 @@ impl Values<'_> {
     pub(super) fn json(&self, template: &Value) -> Result<Value, Fault> {
         Ok(match template {
             Value::String(text) => self.json_text(text)?,
-            Value::Array(items) => Value::Array(items.iter().map(|item| self.json(item)).collect::<Result<_, _>>()?),
+            Value::Array(items) => {
+                Value::Array(items.iter().map(|item| self.json(item)).collect::<Result<_, _>>()?)
+            }
             Value::Object(fields) => {
                 let filled = fields.iter().map(|(key, value)| Ok((key.clone(), self.json(value)?)));
                 Value::Object(filled.collect::<Result<_, Fault>>()?)
@@ -70,9 +72,11 @@ impl Values<'_> {
 
     fn value(&self, source: Source, name: &str) -> Result<String, Fault> {
         let found = match source {
-            Source::Secret => {
-                self.secrets.iter().find(|(found, _)| found == name).map(|(_, secret)| secret.expose().to_owned())
-            }
+            Source::Secret => self
+                .secrets
+                .iter()
+                .find(|(found, _)| found == name)
+                .map(|(_, secret)| secret.expose().to_owned()),
             Source::Session => self.captures.get(name).map(|secret| secret.expose().to_owned()),
             Source::Settings => self.settings.get(name).map(|value| match value {
                 Value::String(text) => text.clone(),
@@ -84,12 +88,16 @@ impl Values<'_> {
 }
 
 fn missing(name: &str) -> Fault {
-    Fault::new(FaultKind::Authentication, format!("the login needs '{name}', which the controller does not have"))
-        .with_code("credential-incomplete")
+    Fault::new(
+        FaultKind::Authentication,
+        format!("the login needs '{name}', which the controller does not have"),
+    )
+    .with_code("credential-incomplete")
 }
 
 fn unfit() -> Fault {
-    Fault::new(FaultKind::Authentication, "a value of the login does not fit its place").with_code("credential-unfit")
+    Fault::new(FaultKind::Authentication, "a value of the login does not fit its place")
+        .with_code("credential-unfit")
 }
 
 #[cfg(test)]
