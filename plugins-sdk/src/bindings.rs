@@ -1,5 +1,7 @@
 //! Generated from the interface files. Use the re-exports of the crate root.
 
+#![expect(clippy::same_length_and_capacity, reason = "generated code")]
+
 wit_bindgen::generate!({
     path: ["../wit/common", "../wit/host", "../wit/adapter"],
     world: "heddle:adapter/adapter",

@@ -72,7 +72,7 @@ const ALLOWED: &[&str] = &["192.0.2.1", "198.51.100.7", "203.0.113.5", "[2001:db
 async fn answer(lab: &Lab, host: &str) -> Value {
     // A controller of its own: refusals count for the breaker.
     let mut call = lab.call_to(lab.clock.new_id(), &format!("http://{host}:{}/", lab.device.port()));
-    call.deadline = Some(std::time::Duration::from_millis(1_000));
+    call.deadline = Some(std::time::Duration::from_secs(1));
     objects(&lab.adapter, &call, "calm").await.expect("a calm guest reports what it was told")
 }
 

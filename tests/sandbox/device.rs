@@ -74,7 +74,11 @@ impl Device {
     /// The last authorisation that arrived.
     pub(super) fn authorization(&self) -> String {
         let headers = self.seen().into_iter().flat_map(|seen| seen.headers);
-        headers.filter(|(name, _)| name == "authorization").map(|(_, value)| value).last().unwrap_or_default()
+        headers
+            .filter(|(name, _)| name == "authorization")
+            .map(|(_, value)| value)
+            .next_back()
+            .unwrap_or_default()
     }
 
     /// Bodies of the writes that arrived, in order.

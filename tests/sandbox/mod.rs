@@ -25,12 +25,12 @@ use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{Clock, ControllerId, CredentialId, OrgId};
 use heddle_runtime::{
-    Adapter, Call, CallError, Compiler, Credential, Runtime, Settings, Target, TrapClass, Vault, VaultError,
+    Adapter, Call, CallError, Credential, Runtime, Settings, Target, TrapClass, Vault, VaultError,
 };
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use crate::support::{heddle_binary, target_folder};
+use crate::support::{compiler, target_folder};
 use device::Device;
 
 /// The password of the device; every encoding changes it.
@@ -76,7 +76,7 @@ fn start_runtime_with(code: &Path, key: [u8; 32], extra_networks: &[&str], clock
     let settings = Settings {
         code_cache_dir: code.to_owned(),
         code_cache_key: key,
-        compiler: Compiler { program: heddle_binary(), args: vec!["plugin-compile".to_owned()] },
+        compiler: compiler(),
         extra_networks: extra_networks.iter().map(|text| text.parse().expect("a network")).collect(),
         pooling_instances: 32,
         guest_workers: 2,

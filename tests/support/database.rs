@@ -14,11 +14,10 @@ impl Database {
         Database::Sqlite
     }
 
-    /// A new database on the test runner's PostgreSQL; `None` when it runs without one.
+    /// A new database on the test runner's `PostgreSQL`; `None` when it runs without one.
     pub(crate) async fn postgres() -> Option<Self> {
         let url = super::variable("TEST_POSTGRES_URL")?;
-        let name =
-            format!("it_{}", uuid::Uuid::from(heddle_core::Clock::default().new_id::<uuid::Uuid>()).simple());
+        let name = format!("it_{}", heddle_core::Clock::default().new_id::<uuid::Uuid>().simple());
         let mut connection = sqlx::PgConnection::connect(&url).await.expect("TEST_POSTGRES_URL answers");
         let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"));
         connection.execute(create).await.expect("a database can be created");

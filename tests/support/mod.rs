@@ -10,11 +10,11 @@ pub(crate) use api::Api;
 pub(crate) use database::Database;
 pub(crate) use process::Process;
 pub(crate) use server::{
-    Options, PASSWORD, Server, environment, heddle_binary, packages, register, target_folder,
+    Options, PASSWORD, Server, compiler, environment, heddle_binary, packages, register, target_folder,
 };
 pub(crate) use socket::Socket;
 
-/// Runs an async test on SQLite, and on PostgreSQL when it is there.
+/// Runs an async test on `SQLite`, and on `PostgreSQL` when it is there.
 macro_rules! on_both {
     ($(#[$meta:meta])* async fn $name:ident($database:ident: Database) $body:block) => {
         mod $name {

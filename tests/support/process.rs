@@ -54,7 +54,7 @@ impl Process {
 
     async fn wait_ready(&self, folder: &Path) {
         let started = Instant::now();
-        while started.elapsed() < Duration::from_secs(60) {
+        while started.elapsed() < Duration::from_mins(1) {
             if self.api.try_send("GET", "/health/live", None).await.is_ok_and(|answer| answer.status == 200) {
                 return;
             }

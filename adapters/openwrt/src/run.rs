@@ -171,6 +171,6 @@ fn failed(error: CallError, what: &str, is_applied: bool) -> Fault {
             fault::generic("the device had nothing staged to apply").with_code("vendor:5")
         }
         error if error.is_absent() || error.is_denied() => error.into_fault(what),
-        error => error.into_fault(what).with_effect(Effect::Possible),
+        error @ CallError::Refused(_) => error.into_fault(what).with_effect(Effect::Possible),
     }
 }

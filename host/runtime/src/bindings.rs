@@ -1,5 +1,4 @@
 //! Generated from the interface files; conversions are in `convert.rs`.
-#![expect(clippy::pedantic, reason = "generated code")]
 
 wasmtime::component::bindgen!({
     path: ["../../wit/common", "../../wit/host", "../../wit/adapter"],

@@ -202,9 +202,9 @@ impl Shared {
         let meter = cpu.clone();
         store.call_hook(move |_, hook| {
             if hook.exiting_host() {
-                meter.start()
+                meter.start();
             } else {
-                meter.stop()
+                meter.stop();
             }
             Ok(())
         });

@@ -13,7 +13,7 @@ pub(crate) const HANDLES_MAX: usize = 1_000;
 pub(crate) const TABLE_ELEMENTS_MAX: usize = 20_000;
 pub(crate) const MEMORY_BYTES_MAX: usize = 256 << 20;
 /// Wall time that no call exceeds, whatever its caller asks for.
-pub(crate) const WALL_MAX: Duration = Duration::from_secs(120);
+pub(crate) const WALL_MAX: Duration = Duration::from_mins(2);
 /// CPU of `describe`, which has nothing to compute.
 pub(crate) const DESCRIBE_CPU: Duration = Duration::from_millis(200);
 pub(crate) const LOG_LINES_MAX: usize = 200;

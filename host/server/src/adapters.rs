@@ -161,7 +161,7 @@ pub(crate) fn call_for(controller: &ControllerTarget, request_id: &str) -> Resul
             url,
             tls,
             credential_id: controller.credential_id,
-            credential_version: i64::try_from(controller.credential_version).unwrap_or(i64::MAX),
+            credential_version: controller.credential_version,
             settings: controller.settings.clone(),
             site_ref: None,
         },

@@ -118,7 +118,7 @@ fn derive(key: &[u8; 32], label: &str, context: &[u8]) -> Zeroizing<[u8; 32]> {
 
 /// HMAC-SHA256 in hex, for values that are looked up by their hash.
 pub fn keyed_hash(key: &[u8; 32], value: &Secret) -> String {
-    hex::encode(&*derive(key, "hash", value.expose().as_bytes()))
+    hex::encode(*derive(key, "hash", value.expose().as_bytes()))
 }
 
 fn kept_keys(path: &Path) -> Result<KeyFile, KeyFileError> {

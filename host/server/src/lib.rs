@@ -26,7 +26,7 @@ use anyhow::Context as _;
 pub use app::{App, SharedApp, Surroundings};
 pub use config::Config;
 
-/// Version of the interface, as the OpenAPI document says it.
+/// Version of the interface, as the `OpenAPI` document says it.
 pub const API_VERSION: &str = "26.06.1";
 /// Version of this server.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -21,7 +21,7 @@ enum Command {
     Serve,
     /// Brings the database to this version and ends.
     Migrate,
-    /// Prints the OpenAPI document.
+    /// Prints the `OpenAPI` document.
     Openapi,
     /// Prints the table of all settings.
     Settings,
@@ -71,9 +71,9 @@ fn init_log(config: &Config) -> anyhow::Result<()> {
         .with_context(|| format!("LOG_FILTER='{}' is not accepted", config.log_filter))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     if config.log_format == "json" {
-        builder.json().init()
+        builder.json().init();
     } else {
-        builder.init()
+        builder.init();
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Opening a database, and transactions on whichever one it is.
 //!
-//! SQLite has one connection that writes and several that read, so that
+//! `SQLite` has one connection that writes and several that read, so that
 //! writers wait their turn in the process and readers never wait. Nothing here
 //! knows a table.
 
@@ -23,7 +23,7 @@ const PING_LIMIT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone, Copy)]
 pub struct PoolSettings {
-    /// Most connections that are open at once. At least one; SQLite has one more, which writes.
+    /// Most connections that are open at once. At least one; `SQLite` has one more, which writes.
     pub connections_max: u32,
     /// How long a transaction waits for a connection before it is [`Error::Busy`].
     pub acquire_timeout: Duration,
@@ -128,7 +128,7 @@ impl Db {
         }
     }
 
-    /// Begins a transaction that writes. On SQLite it waits here for the writers before it.
+    /// Begins a transaction that writes. On `SQLite` it waits here for the writers before it.
     pub async fn write(&self) -> Result<Tx> {
         match &self.0 {
             Pools::Sqlite { writer, .. } => Ok(Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?)),

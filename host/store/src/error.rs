@@ -91,7 +91,7 @@ fn classify(error: &dyn DatabaseError) -> Option<Error> {
     }
 }
 
-/// The extended result code, when the error is SQLite's.
+/// The extended result code, when the error is `SQLite`'s.
 fn sqlite_code(error: &dyn DatabaseError) -> Option<i32> {
     error.try_downcast_ref::<sqlx::sqlite::SqliteError>()?;
     error.code()?.parse().ok()
@@ -107,7 +107,7 @@ fn is_unavailable(error: &dyn DatabaseError) -> bool {
     }
 }
 
-/// The name of the index. SQLite names the columns instead, so they are looked up.
+/// The name of the index. `SQLite` names the columns instead, so they are looked up.
 fn unique_index(error: &dyn DatabaseError) -> String {
     if let Some(name) = error.constraint() {
         return name.to_owned();

@@ -22,7 +22,7 @@ use crate::{Db, PoolSettings, Scope, Tx};
 pub(crate) const POOL: PoolSettings =
     PoolSettings { connections_max: 4, acquire_timeout: Duration::from_secs(10) };
 
-/// Declares tests that run on SQLite, and on PostgreSQL when `TEST_POSTGRES_URL` is set.
+/// Declares tests that run on `SQLite`, and on `PostgreSQL` when `TEST_POSTGRES_URL` is set.
 macro_rules! on_both {
     ($(async fn $name:ident($db:ident) $body:block)+) => {$(
         async fn $name($db: $crate::Db) $body
@@ -210,6 +210,7 @@ impl World {
         }
     }
 
+    #[expect(clippy::unused_self, reason = "reads as the others of a world")]
     pub(crate) fn planned(&self) -> Planned {
         Planned {
             plan: None,

@@ -1,7 +1,7 @@
-//! `test` and `ci`: what must pass, in the order in which failures are cheapest.
+//! `test`, `bench` and `ci`: what must pass, in the order in which failures are cheapest.
 
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Instant;
 
 use anyhow::ensure;
@@ -12,7 +12,7 @@ use crate::process::{self, Stop, say};
 use crate::run;
 use crate::workspace::Workspace;
 
-/// All tests, with components, programs and PostgreSQL in place.
+/// All tests, with components, programs and `PostgreSQL` in place.
 pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyhow::Result<ExitCode> {
     phase("components", || package::components(workspace, stop))?;
     phase("programs", || run::build_programs(workspace, stop))?;
@@ -27,7 +27,33 @@ pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyho
         .env("HEDDLE_PACKAGES", workspace.packages())
         .env("HEDDLE_GUESTS", workspace.guests());
     let status = phase("tests", || process::status("cargo test", &mut cargo, stop))?;
-    Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+    Ok(exit_code(status))
+}
+
+/// The benches, against an optimised server and with a PostgreSQL of their own.
+pub(crate) fn bench(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyhow::Result<ExitCode> {
+    phase("components", || package::components(workspace, stop))?;
+    // Program and benches are chosen together, so that both are built with one set of features.
+    let both = ["--package", "heddle-server", "--package", "heddle-tests", "--bench", "main"];
+    let mut cargo = workspace.cargo();
+    cargo.args(["build", "--release", "--bin", "heddle"]).args(both);
+    phase("optimised build", || process::run("cargo build", &mut cargo, stop))?;
+    let postgres = phase("postgresql", || Postgres::start(stop))?;
+    let mut cargo = workspace.cargo();
+    cargo
+        .arg("bench")
+        .args(both)
+        .arg("--")
+        .args(args)
+        .env("TEST_POSTGRES_URL", postgres.url())
+        .env("HEDDLE_BIN", workspace.release_bin("heddle"))
+        .env("HEDDLE_PACKAGES", workspace.packages());
+    let status = phase("benches", || process::status("cargo bench", &mut cargo, stop))?;
+    Ok(exit_code(status))
+}
+
+fn exit_code(status: ExitStatus) -> ExitCode {
+    status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 /// Everything, stopping at the first failure.

@@ -14,7 +14,7 @@ const TARGET: &str = "wasm32-unknown-unknown";
 /// The default stack of 1 MiB lies at the start of the memory and would have to
 /// be reset for every instance.
 const FLAGS: &str = "-Clink-arg=-zstack-size=131072";
-const INSTALL_LIMIT: Duration = Duration::from_secs(120);
+const INSTALL_LIMIT: Duration = Duration::from_mins(2);
 
 /// Makes sure that the compiler has a standard library for guests.
 pub(crate) fn ensure_target(stop: &Stop) -> anyhow::Result<()> {

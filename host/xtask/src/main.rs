@@ -39,15 +39,21 @@ enum Command {
         #[command(subcommand)]
         device: Lab,
     },
-    /// Run all tests, with a PostgreSQL of their own
+    /// Run all tests, with a `PostgreSQL` of their own
     Test {
         /// Passed on to `cargo test`, after `--`
         #[arg(last = true)]
         args: Vec<String>,
     },
+    /// Measure an optimised build beside its baselines; asserts nothing about time
+    Bench {
+        /// Passed on to the benches, after `--`: those whose names contain a word
+        #[arg(last = true)]
+        args: Vec<String>,
+    },
     /// Everything that must pass before a change is accepted
     Ci,
-    /// Start a PostgreSQL and print its URL, until Ctrl-C
+    /// Start a `PostgreSQL` and print its URL, until Ctrl-C
     Db,
 }
 
@@ -80,6 +86,7 @@ fn execute() -> anyhow::Result<ExitCode> {
         Command::Run { demo: true } => run::demo(&workspace, &stop),
         Command::Lab { device: Lab::Openwrt { args } } => run::lab(&workspace, &stop, &args),
         Command::Test { args } => ci::test(&workspace, &stop, &args),
+        Command::Bench { args } => ci::bench(&workspace, &stop, &args),
         Command::Ci => ci::ci(&workspace, &stop),
         Command::Db => postgres::serve(&stop),
     }

@@ -1,4 +1,4 @@
-//! A PostgreSQL of its own for tests: on loopback, in a temporary folder, gone
+//! A `PostgreSQL` of its own for tests: on loopback, in a temporary folder, gone
 //! at the end. Nothing in it is worth keeping, so nothing is flushed to disk.
 
 use std::io::Write as _;
@@ -43,7 +43,7 @@ impl Postgres {
         let mut server = launch(&programs, &account, &home, port)?;
         wait_until_ready(&programs, &mut server, port, stop)?;
         let url = format!("postgres://{USER}:{password}@127.0.0.1:{port}/postgres");
-        Ok(Self { url, server: server, _folder: folder })
+        Ok(Self { url, server, _folder: folder })
     }
 
     /// URL with a user that may create databases.

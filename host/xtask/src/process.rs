@@ -40,7 +40,10 @@ impl Stop {
     }
 
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        if self.is_set() { bail!("stopped by a signal") } else { Ok(()) }
+        if self.is_set() {
+            bail!("stopped by a signal")
+        }
+        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use crate::package;
 use crate::process::{self, Guarded, Stop, say};
 use crate::workspace::Workspace;
 
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_mins(1);
 const ROUTER_LISTEN: &str = "127.0.0.1:8181";
 const ROUTER_CONTROL: &str = "127.0.0.1:8182";
 const ROUTER_PASSWORD: &str = "heddle-demo";

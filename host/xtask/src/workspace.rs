@@ -58,6 +58,15 @@ impl Workspace {
 
     /// A program of the development profile.
     pub(crate) fn bin(&self, name: &str) -> PathBuf {
-        self.target.join("debug").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+        self.program("debug", name)
+    }
+
+    /// A program of the release profile.
+    pub(crate) fn release_bin(&self, name: &str) -> PathBuf {
+        self.program("release", name)
+    }
+
+    fn program(&self, profile: &str, name: &str) -> PathBuf {
+        self.target.join(profile).join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
     }
 }

@@ -127,11 +127,11 @@ fn review_interface(edited: &Edited<'_>, notes: &mut Notes) {
     };
     match edited.after {
         None => {
-            notes.lockout(format!("removing interface '{}' cuts everything that goes through it", before.id))
+            notes.lockout(format!("removing interface '{}' cuts everything that goes through it", before.id));
         }
         Some(_) if before.id == "lan" => notes.lockout("'lan' usually carries the management of the router"),
         Some(_) => {
-            notes.lockout(format!("interface '{}' restarts, and may carry this connection", before.id))
+            notes.lockout(format!("interface '{}' restarts, and may carry this connection", before.id));
         }
     }
     if before.id == "loopback" {

@@ -252,7 +252,7 @@ fn inverse(
                 match (before.options.get(field.name), after.options.get(field.name)) {
                     (old, new) if old == new => {}
                     (Some(old), _) => {
-                        drop(payload.insert(field.name.to_owned(), values::to_payload(field, old)?))
+                        drop(payload.insert(field.name.to_owned(), values::to_payload(field, old)?));
                     }
                     (None, _) => drop(payload.insert(field.name.to_owned(), Value::Null)),
                 }

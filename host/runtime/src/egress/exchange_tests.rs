@@ -150,6 +150,7 @@ fn session() -> Auth {
     Auth::Session("main".to_owned())
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "what a call takes")]
 fn approved(bodies: &[Value]) -> Option<Approved> {
     let call = |body: &Value| NativeCall {
         stage: Stage::Apply,

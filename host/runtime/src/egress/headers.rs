@@ -58,7 +58,7 @@ pub(super) fn check(headers: &[(String, Vec<u8>)], manifest: &Manifest, auth: &A
     }
     let reserved = reserved(manifest, auth);
     for (name, value) in headers {
-        let shown: String = name.chars().filter(|c| c.is_ascii_graphic()).take(60).collect();
+        let shown: String = name.chars().filter(char::is_ascii_graphic).take(60).collect();
         let Ok(parsed) = HeaderName::from_bytes(name.as_bytes()) else {
             return Err(denied("header", format!("'{shown}' is not a header name")));
         };

@@ -278,21 +278,18 @@ impl Outbound {
     }
 
     async fn exchange(&self, cleared: Cleared, auth: &Auth) -> Result<Response, Fault> {
-        match auth {
-            Auth::Session(name) => self.exchange_in_session(cleared, name).await,
-            _ => {
-                let credential = match auth {
-                    // For the answer: the device may repeat what an earlier request told it.
-                    Auth::None => self.credential().await.unwrap_or_default(),
-                    _ => self.credential().await?,
-                };
-                let mut outgoing = Outgoing::of(&cleared.request);
-                credentials::place(&mut outgoing, auth, &credential)?;
-                let secrets: Vec<Secret> =
-                    credential.fields.iter().map(|(_, secret)| secret.clone()).collect();
-                let answer = self.hand_over(&cleared, outgoing).await?;
-                self.present(answer, &secrets, false)
-            }
+        if let Auth::Session(name) = auth { self.exchange_in_session(cleared, name).await } else {
+            let credential = match auth {
+                // For the answer: the device may repeat what an earlier request told it.
+                Auth::None => self.credential().await.unwrap_or_default(),
+                _ => self.credential().await?,
+            };
+            let mut outgoing = Outgoing::of(&cleared.request);
+            credentials::place(&mut outgoing, auth, &credential)?;
+            let secrets: Vec<Secret> =
+                credential.fields.iter().map(|(_, secret)| secret.clone()).collect();
+            let answer = self.hand_over(&cleared, outgoing).await?;
+            self.present(answer, &secrets, false)
         }
     }
 

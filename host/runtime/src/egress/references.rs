@@ -77,7 +77,14 @@ fn walk(value: &mut Value, fields: &[String], key: &[u8; 32], book: &mut SecretB
                 walk(value, fields, key, book) || met
             }
         }),
-        Value::Array(items) => items.iter_mut().fold(false, |met, item| walk(item, fields, key, book) || met),
+        Value::Array(items) => {
+            let mut met = false;
+            // Every item is walked, whatever the ones before it held.
+            for item in items {
+                met |= walk(item, fields, key, book);
+            }
+            met
+        }
         _ => false,
     }
 }
@@ -90,7 +97,7 @@ fn hide(value: &mut Value, key: &[u8; 32], book: &mut SecretBook) {
             *text = name;
         }
         Value::Array(items) => {
-            items.iter_mut().filter(|item| item.is_string()).for_each(|item| hide(item, key, book))
+            items.iter_mut().filter(|item| item.is_string()).for_each(|item| hide(item, key, book));
         }
         _ => {}
     }

@@ -31,6 +31,7 @@ pub(crate) struct Deed<'a> {
 
 impl Caller {
     /// This caller as the actor of a deed.
+    #[expect(clippy::unnecessary_wraps, reason = "what a deed takes: some have no actor")]
     pub(crate) fn actor(&self) -> Option<(UserId, &str)> {
         Some((self.user_id, &self.username))
     }

@@ -12,7 +12,7 @@ use crate::app::SharedApp;
 use crate::auth::{Caller, authenticate_token};
 
 const AUTHENTICATION_LIMIT: Duration = Duration::from_secs(10);
-const REVALIDATION_INTERVAL: Duration = Duration::from_secs(300);
+const REVALIDATION_INTERVAL: Duration = Duration::from_mins(5);
 /// A listener that does not take a frame in this time is dropped.
 const SEND_LIMIT: Duration = Duration::from_secs(10);
 /// Events of one resume.

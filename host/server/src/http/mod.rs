@@ -153,11 +153,8 @@ fn request_id(request: &Request) -> (String, String) {
         (1..=128).contains(&text.len())
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
     });
-    match given {
-        Some(text) => (text.to_owned(), format!("ext-{text}")),
-        None => {
-            let id = heddle_core::Clock::default().new_id::<uuid::Uuid>().simple().to_string();
-            (id.clone(), id)
-        }
+    if let Some(text) = given { (text.to_owned(), format!("ext-{text}")) } else {
+        let id = heddle_core::Clock::default().new_id::<uuid::Uuid>().simple().to_string();
+        (id.clone(), id)
     }
 }

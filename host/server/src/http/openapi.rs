@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document, made from the route table.
+//! The `OpenAPI` 3.1 document, made from the route table.
 
 use axum::Json;
 use axum::http::Method;

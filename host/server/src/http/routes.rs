@@ -1,4 +1,4 @@
-//! The table that builds the router, the OpenAPI document and the access tests.
+//! The table that builds the router, the `OpenAPI` document and the access tests.
 //!
 //! A route cannot be registered without saying who may call it and what it answers.
 

@@ -161,12 +161,9 @@ fn answer(rest: Rest) -> Result<ChangeRow, Error> {
     let Rest { row, error } = rest;
     match row.outcome_state {
         OutcomeState::Applied | OutcomeState::AwaitingConfirm | OutcomeState::Applying => Ok(row),
-        _ => Err(match error {
-            Some(error) => Error::Adapter(error),
-            None => {
-                let message = row.outcome_message.clone().unwrap_or_else(|| row.outcome_state.to_string());
-                Fault::new(FaultKind::Generic, message).into()
-            }
+        _ => Err(if let Some(error) = error { Error::Adapter(error) } else {
+            let message = row.outcome_message.clone().unwrap_or_else(|| row.outcome_state.to_string());
+            Fault::new(FaultKind::Generic, message).into()
         }),
     }
 }
@@ -267,7 +264,7 @@ pub(super) async fn confirm(
     record(&mut tx, app, &row, &Step::new("change.confirmed", Actor::caller(caller, origin))).await?;
     tx.commit().await?;
     let driving = drive::spawn(app, id, Start::Again);
-    match tokio::time::timeout(Duration::from_secs(60), driving).await {
+    match tokio::time::timeout(Duration::from_mins(1), driving).await {
         Ok(joined) => match joined.map_err(Error::internal)?? {
             Some(rest) => answer(rest),
             None => find(app, caller, id).await,

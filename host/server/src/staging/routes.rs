@@ -154,26 +154,25 @@ pub(crate) fn routes(app: &SharedApp) -> Routes {
 
 fn mount(routes: Routes, base: &str, mounted: &Mounted) -> Routes {
     let read = Access::Permission(Permission::ControllerRead);
-    let (a, b, c, d, e) =
-        (mounted.clone(), mounted.clone(), mounted.clone(), mounted.clone(), mounted.clone());
+    let [described, listed, staged, read_all, read_one] = std::array::from_fn(|_| mounted.clone());
     routes
         .get(
             base,
             read,
-            move |state, caller, path| features(a, state, caller, path),
+            move |state, caller, path| features(described, state, caller, path),
             doc("Features of the area, with their schemas").answers::<AreaView>(200),
         )
         .get(
             &format!("{base}/changes"),
             read,
-            move |state, caller, path, query| list(b, state, caller, path, query),
+            move |state, caller, path, query| list(listed, state, caller, path, query),
             doc("Staged changes").query::<ListQuery>().answers::<Vec<ChangeView>>(200),
         )
         .post(
             &format!("{base}/changes/{{feature}}"),
             Access::ByFeature,
             move |state, caller, origin, path, query, body| {
-                stage(c, (state, caller, origin), path, query, body)
+                stage(staged, (state, caller, origin), path, query, body)
             },
             doc("Stage a change; the device is only read")
                 .query::<StageQuery>()
@@ -183,13 +182,13 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted) -> Routes {
         .get(
             &format!("{base}/{{resource}}"),
             read,
-            move |state, caller, origin, path, query| live_list(d, (state, caller, origin), path, query),
+            move |state, caller, origin, path, query| live_list(read_all, (state, caller, origin), path, query),
             doc("Read objects live through the adapter").query::<LiveQuery>().answers::<ObjectPage>(200),
         )
         .get(
             &format!("{base}/{{resource}}/{{key}}"),
             read,
-            move |state, caller, origin, path| live_get(e, (state, caller, origin), path),
+            move |state, caller, origin, path| live_get(read_one, (state, caller, origin), path),
             doc("Read one object live through the adapter").answers::<heddle_core::adapter::Object>(200),
         )
 }

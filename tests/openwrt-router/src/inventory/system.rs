@@ -62,6 +62,7 @@ impl Device {
         }
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "every method answers a reply")]
     fn answer_then(&mut self, restart: Restart) -> Reply {
         self.schedule_restart(restart);
         Ok(None)

@@ -63,15 +63,12 @@ impl Device {
         let (name, mut config) = self.writable(sid, args)?;
         let kind = values::kind(kind)?.to_owned();
         let values = checked(args.table("values").unwrap_or(&Map::new()))?;
-        let (section, first) = match args.text("name") {
-            Some(chosen) => {
-                let section = values::name(chosen)?.to_owned();
-                (section.clone(), Change::Create { section, kind: kind.clone() })
-            }
-            None => {
-                let section = config.next_id(&kind);
-                (section.clone(), Change::Add { section, kind: kind.clone() })
-            }
+        let (section, first) = if let Some(chosen) = args.text("name") {
+            let section = values::name(chosen)?.to_owned();
+            (section.clone(), Change::Create { section, kind: kind.clone() })
+        } else {
+            let section = config.next_id(&kind);
+            (section.clone(), Change::Add { section, kind: kind.clone() })
         };
         // Naming a section that exists merges into it, and says so nowhere.
         let exists_alike = config.section(&section).is_some_and(|old| old.kind == kind);

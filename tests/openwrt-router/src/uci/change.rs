@@ -97,7 +97,7 @@ impl Change {
                 found.set(option, UciValue::List(list));
             }),
             Self::Remove { section, option: Some(option) } => {
-                on(config, section, |found| found.remove(option))
+                on(config, section, |found| found.remove(option));
             }
             Self::Remove { section, option: None } => {
                 if let Some(at) = config.position(section) {

@@ -95,12 +95,12 @@ impl Live {
             }
             match &apply.to {
                 ApplyTo::Header(name) => {
-                    credentials::header(&mut outgoing, name, &values.text(&apply.value)?)?
+                    credentials::header(&mut outgoing, name, &values.text(&apply.value)?)?;
                 }
                 ApplyTo::Cookie(name) => outgoing.cookies.push((name.clone(), values.cookie(&apply.value)?)),
                 ApplyTo::Query(name) => outgoing.query.push((name.clone(), values.text(&apply.value)?)),
                 ApplyTo::FormField(name) => {
-                    credentials::form_field(&mut outgoing, name, &values.text(&apply.value)?)?
+                    credentials::form_field(&mut outgoing, name, &values.text(&apply.value)?)?;
                 }
                 ApplyTo::JsonPointer(pointer) => {
                     credentials::json_pointer(&mut outgoing, pointer, &values.json_text(&apply.value)?)?;

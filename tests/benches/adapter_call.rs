@@ -1,0 +1,179 @@
+//! Calls of the `OpenWrt` adapter through the sandbox, beside the same functions called natively.
+//!
+//! One call makes no request, so that all of its time is the call's own: leave
+//! to call, a fresh instance, the way to the guests' threads and back. The other
+//! plans a change against a router and is what a person waits for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use heddle_adapter_openwrt::OpenWrt;
+use heddle_core::change::{ChangeSpec, Operation};
+use heddle_core::secret::Secret;
+use heddle_core::tls::TlsPolicy;
+use heddle_core::{Clock, ControllerId, CredentialId, OrgId};
+use heddle_marketplace::{Verified, parse_trusted_keys};
+use heddle_openwrt_router::Router;
+use heddle_runtime::{Adapter, Call, Credential, SecretBook, Settings, Target, Vault, VaultError};
+use heddle_sdk::testing::{FakeHost, json_body};
+use heddle_sdk::{Adapter as _, Auth, Change, Fault, Host, Request, Response, fault};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::measure::{Report, in_turns, ratio, show};
+use crate::support::{compiler, packages, target_folder};
+
+const PASSWORD: &str = "router-bench-5uP3r";
+const CALLS: usize = 5_000;
+const PLANS: usize = 500;
+/// A kind that the adapter does not know, which it says without asking the device.
+const NO_KIND: &str = "acme";
+
+pub(crate) fn measure(runtime: &Runtime, report: &mut Report) {
+    let router = runtime.block_on(Router::builder().password(PASSWORD).start());
+    let (sandbox, adapter) = runtime.block_on(load());
+    let call = call_to(&router);
+    empty_call(runtime, report, &adapter, &call);
+    report.noise.sample();
+    plan(runtime, report, &adapter, &call, &router);
+    sandbox.shutdown();
+    runtime.block_on(router.shutdown());
+}
+
+fn empty_call(runtime: &Runtime, report: &mut Report, adapter: &Adapter, call: &Call) {
+    let host = FakeHost::new(|_, _| Err(fault::generic("nothing is asked")));
+    let sandboxed = || runtime.block_on(adapter.list_objects(call, NO_KIND, None, None, 100));
+    let native = || OpenWrt::list_objects(&host, NO_KIND, None, None, 100);
+    assert!(sandboxed().is_err() && native().is_err(), "there is no kind '{NO_KIND}'");
+    let (ours, baseline) = in_turns(500, CALLS, sandboxed, native);
+    assert!(host.sent.borrow().is_empty(), "the adapter asks nothing");
+    let own = ours.median().saturating_sub(baseline.median());
+    report.row("call without a request, native", &baseline, "", "");
+    report.row("call without a request, sandbox", &ours, format!("+{}", show(own)), "< 60 us");
+}
+
+fn plan(runtime: &Runtime, report: &mut Report, adapter: &Adapter, call: &Call, router: &Router) {
+    let payload = json!({
+        "name": "Allow-HTTPS", "src": "wan", "proto": ["tcp"], "dest_port": "8443", "target": "ACCEPT",
+    });
+    let feature = "openwrt.firewall.rule".to_owned();
+    let change = Change {
+        feature: feature.clone(),
+        operation: heddle_sdk::Operation::Create,
+        site: None,
+        payload: payload.to_string(),
+    };
+    let spec = ChangeSpec { feature, operation: Operation::Create, site: None, payload };
+    let host = PlainHost::log_in(runtime, router);
+    let secrets = SecretBook::default();
+    let sandboxed = || runtime.block_on(adapter.plan(call, std::slice::from_ref(&spec), &secrets));
+    let native = || OpenWrt::plan(&host, std::slice::from_ref(&change));
+    let token = sandboxed().expect("the rule can be planned").0.token;
+    assert_eq!(token, native().expect("the rule can be planned").token, "both plan the same");
+    let (ours, baseline) = in_turns(50, PLANS, sandboxed, native);
+    report.row("plan of a firewall rule, native", &baseline, "", "");
+    let times = ratio(ours.median(), baseline.median());
+    report.row("plan of a firewall rule, sandbox", &ours, format!("x {times:.2}"), "");
+}
+
+async fn load() -> (Arc<heddle_runtime::Runtime>, Adapter) {
+    let settings = Settings {
+        code_cache_dir: target_folder().join("bench-code"),
+        code_cache_key: [7; 32],
+        compiler: compiler(),
+        extra_networks: vec!["127.0.0.0/8".parse().expect("a network")],
+        pooling_instances: 16,
+        guest_workers: 2,
+        tap: None,
+    };
+    let sandbox = heddle_runtime::Runtime::start(settings, Arc::new(OneCredential), Clock::default())
+        .expect("the runtime starts");
+    let trusted = std::fs::read(packages().join("trusted-keys.json")).expect("packages are built");
+    let trusted = parse_trusted_keys(&trusted).expect("the keys are sound");
+    let package = Verified::open_dir(&packages().join("openwrt"), &trusted).expect("the package is signed");
+    let adapter = sandbox.load(&package).await.expect("the adapter is loaded");
+    (sandbox, adapter)
+}
+
+fn call_to(router: &Router) -> Call {
+    let clock = Clock::default();
+    Call {
+        target: Target {
+            org_id: clock.new_id(),
+            controller_id: clock.new_id(),
+            url: router.url().parse().expect("a router has a URL"),
+            tls: TlsPolicy::default(),
+            credential_id: clock.new_id(),
+            credential_version: 1,
+            settings: json!({}),
+            site_ref: None,
+        },
+        request_id: "bench".to_owned(),
+        deadline: Some(Duration::from_secs(30)),
+        progress: None,
+    }
+}
+
+/// A credential store with one credential.
+struct OneCredential;
+
+#[async_trait::async_trait]
+impl Vault for OneCredential {
+    async fn credential(&self, _: OrgId, _: CredentialId) -> Result<Credential, VaultError> {
+        let field = |name: &str, value: &str| (name.to_owned(), Secret::new(value));
+        Ok(Credential { fields: vec![field("username", "root"), field("password", PASSWORD)] })
+    }
+
+    fn reference_key(&self, _: ControllerId) -> [u8; 32] {
+        [9; 32]
+    }
+}
+
+/// What a program without a sandbox does: one client, one session, no limits.
+struct PlainHost<'a> {
+    runtime: &'a Runtime,
+    http: reqwest::Client,
+    url: String,
+    session: String,
+}
+
+impl<'a> PlainHost<'a> {
+    fn log_in(runtime: &'a Runtime, router: &Router) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "the baseline has no egress engine")]
+        let http = reqwest::Client::builder().no_proxy().build().expect("a client can be built");
+        let url = format!("{}/ubus", router.url());
+        let session = "00000000000000000000000000000000".to_owned();
+        let mut host = Self { runtime, http, url, session };
+        let login = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "call",
+            "params": ["", "session", "login", { "username": "root", "password": PASSWORD, "timeout": 1200 }],
+        });
+        let answer = host.send(Request::new(heddle_sdk::Method::Post, "/ubus").with_json(&login), Auth::None);
+        let answer = answer.and_then(|answer| answer.json()).expect("the router takes the password");
+        host.session = answer["result"][1]["ubus_rpc_session"].as_str().expect("a session").to_owned();
+        host
+    }
+
+    /// Puts the session into a call, or into each of several.
+    fn authorise(&self, body: &mut Value) {
+        match body {
+            Value::Array(calls) => calls.iter_mut().for_each(|call| self.authorise(call)),
+            call => call["params"][0] = json!(self.session),
+        }
+    }
+}
+
+impl Host for PlainHost<'_> {
+    fn send(&self, request: Request, _: Auth) -> Result<Response, Fault> {
+        let mut body = json_body(&request).ok_or_else(|| fault::generic("the body is not JSON"))?;
+        self.authorise(&mut body);
+        let request = self.http.post(&self.url).header("content-type", "application/json");
+        let exchange = async {
+            let response = request.body(body.to_string()).send().await?;
+            Ok::<_, reqwest::Error>((response.status().as_u16(), response.bytes().await?))
+        };
+        let (status, body) =
+            self.runtime.block_on(exchange).map_err(|error| fault::connection(error.to_string()))?;
+        Ok(Response { status, reason: None, headers: Vec::new(), body: body.to_vec(), elapsed_ms: 0 })
+    }
+}

@@ -1,0 +1,41 @@
+//! What the sandbox, the list of devices and the start cost, each beside a
+//! baseline that does the same work in the same run. `cargo xtask bench` builds
+//! what is needed and runs them; a word after `--` picks those with it in their name.
+
+mod adapter_call;
+mod device_list;
+mod measure;
+mod start;
+#[path = "../support/mod.rs"]
+#[expect(dead_code, unused_imports, unused_macros, reason = "the tests use all of it")]
+mod support;
+
+use measure::Report;
+
+type Bench = fn(&tokio::runtime::Runtime, &mut Report);
+
+const BENCHES: &[(&str, Bench)] = &[
+    ("adapter_call", adapter_call::measure),
+    ("device_list", device_list::measure),
+    ("start", start::measure),
+];
+
+fn main() {
+    // cargo adds `--bench`.
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    rustls::crypto::ring::default_provider().install_default().expect("nobody was faster");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("threads can be started");
+    let mut report = Report::default();
+    report.noise.sample();
+    for (name, bench) in BENCHES {
+        if wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str())) {
+            bench(&runtime, &mut report);
+            report.noise.sample();
+        }
+    }
+    report.print();
+}

@@ -1,0 +1,87 @@
+//! How soon the release program serves, and how much memory it holds when it is idle.
+//!
+//! Compiled components and the database are there already, as at every start
+//! but the first. The baseline is the same program when it only says its version.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::measure::{Report, Samples, timed};
+use crate::support::{Database, Options, environment, heddle_binary};
+
+const RUNS: usize = 10;
+const IDLE: Duration = Duration::from_secs(3);
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub(crate) fn measure(_: &tokio::runtime::Runtime, report: &mut Report) {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    drop(Served::start(folder.path()));
+    let (mut starts, mut versions, mut kibs) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        versions.push(timed(version).0);
+        let (elapsed, served) = timed(|| Served::start(folder.path()));
+        std::thread::sleep(IDLE);
+        starts.push(elapsed);
+        kibs.push(served.resident_kib());
+    }
+    kibs.sort_unstable();
+    let (starts, versions) = (Samples::of(starts), Samples::of(versions));
+    report.row("start, only the program", &versions, "", "");
+    report.row("start, until ready", &starts, "", "< 1 s");
+    report.value("memory after 3 s idle", format!("{} MiB", kibs[kibs.len() / 2] / 1024), "< 80 MB");
+}
+
+fn version() {
+    let status = Command::new(heddle_binary()).arg("--version").stdout(Stdio::null()).status();
+    assert!(status.expect("the program is built").success(), "the program says its version");
+}
+
+/// A server process that ends with this value.
+struct Served(Child);
+
+impl Served {
+    /// Comes back as soon as the server is ready.
+    fn start(folder: &Path) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it is bound").to_string();
+        drop(listener);
+        let options = Options::default().with("BIND_ADDR", address.clone()).with("DB_POOL_SIZE", "20");
+        let mut command = Command::new(heddle_binary());
+        command.arg("serve").env_clear().envs(environment(folder, &Database::Sqlite, &options));
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let served = Self(child.expect("the program is built"));
+        let started = Instant::now();
+        while !is_ready(&address) {
+            assert!(started.elapsed() < LIMIT, "the server does not come up");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        served
+    }
+
+    fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn is_ready(address: &str) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address) else { return false };
+    let request =
+        format!("GET /api/v1/health/ready HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    let mut answer = [0; 12];
+    stream.write_all(request.as_bytes()).is_ok()
+        && stream.read_exact(&mut answer).is_ok()
+        && &answer == b"HTTP/1.1 200"
+}
