@@ -1,4 +1,5 @@
 //! The REST surface.
 
 mod bad_input;
+mod documents;
 mod edge;

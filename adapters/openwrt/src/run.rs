@@ -156,21 +156,23 @@ fn failed(error: CallError, what: &str, is_applied: bool) -> Fault {
     if what != "uci.apply" {
         return error.into_fault(what).with_effect(Effect::None);
     }
-    match error {
+    if let CallError::Host(fault) = error {
         // The host knows whether the request left.
-        CallError::Host(fault) => match fault {
+        return match fault {
             Fault::Connection(_) | Fault::Timeout(_) => fault.with_effect(Effect::Possible),
             other => other,
-        },
-        error if error.is_ubus(status::DENIED) => {
-            fault::busy("another write waits for its confirmation at the device")
-                .with_code("vendor:6")
-                .with_retry_after_ms(60_000)
-        }
-        error if error.is_ubus(status::NO_DATA) => {
-            fault::generic("the device had nothing staged to apply").with_code("vendor:5")
-        }
-        error if error.is_absent() || error.is_denied() => error.into_fault(what),
-        error @ CallError::Refused(_) => error.into_fault(what).with_effect(Effect::Possible),
+        };
     }
+    if error.is_ubus(status::DENIED) {
+        return fault::busy("another write waits for its confirmation at the device")
+            .with_code("vendor:6")
+            .with_retry_after_ms(60_000);
+    }
+    if error.is_ubus(status::NO_DATA) {
+        return fault::generic("the device had nothing staged to apply").with_code("vendor:5");
+    }
+    if is_refused(&error) {
+        return error.into_fault(what);
+    }
+    error.into_fault(what).with_effect(Effect::Possible)
 }
