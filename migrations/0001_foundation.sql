@@ -38,14 +38,11 @@ CREATE UNIQUE INDEX app_user_username ON app_user (LOWER(username)) WHERE delete
 CREATE UNIQUE INDEX app_user_email ON app_user (LOWER(email)) WHERE deleted_at IS NULL;
 CREATE INDEX app_user_org ON app_user (org_id, created_at, id);
 
--- A login. Holds only the hash of the refresh token that is good now, and of
--- the one before, by which a lost race and theft are told apart.
+-- A login. Holds only the hash of the refresh token that is good now.
 CREATE TABLE user_session (
     id UUID PRIMARY KEY,
     user_id UUID NOT NULL REFERENCES app_user (id),
     refresh_hash TEXT NOT NULL,
-    previous_refresh_hash TEXT,
-    rotated_at TIMESTAMPTZ NOT NULL,
     token_version BIGINT NOT NULL,
     ip TEXT NOT NULL,
     user_agent TEXT NOT NULL,
@@ -55,8 +52,16 @@ CREATE TABLE user_session (
     revoked_at TIMESTAMPTZ
 );
 CREATE UNIQUE INDEX user_session_refresh ON user_session (refresh_hash);
-CREATE INDEX user_session_previous ON user_session (previous_refresh_hash);
 CREATE INDEX user_session_user ON user_session (user_id, created_at, id);
+
+-- Hashes of refresh tokens that were spent. One that comes again is a lost race
+-- or theft, which the time tells apart; kept for as long as a token is good.
+CREATE TABLE spent_refresh (
+    hash TEXT PRIMARY KEY,
+    session_id UUID NOT NULL REFERENCES user_session (id),
+    spent_at TIMESTAMPTZ NOT NULL
+);
+CREATE INDEX spent_refresh_time ON spent_refresh (spent_at);
 
 CREATE TABLE site (
     id UUID PRIMARY KEY,
@@ -98,6 +103,7 @@ CREATE TABLE credential (
 );
 CREATE INDEX credential_org ON credential (org_id, created_at, id);
 
+-- sync_requested: somebody asked for the next reading and waits for its event.
 CREATE TABLE controller (
     id UUID PRIMARY KEY,
     org_id UUID NOT NULL REFERENCES organization (id),
@@ -115,6 +121,7 @@ CREATE TABLE controller (
     last_error TEXT,
     sync_interval_secs BIGINT NOT NULL,
     next_sync_at TIMESTAMPTZ,
+    sync_requested BOOLEAN NOT NULL,
     created_at TIMESTAMPTZ NOT NULL,
     updated_at TIMESTAMPTZ NOT NULL,
     deleted_at TIMESTAMPTZ
@@ -209,12 +216,14 @@ CREATE TABLE event (
     published_at TIMESTAMPTZ
 );
 CREATE UNIQUE INDEX event_seq ON event (org_id, seq);
-CREATE INDEX event_unpublished ON event (org_id, seq) WHERE published_at IS NULL;
+CREATE INDEX event_unpublished ON event (occurred_at, org_id, seq) WHERE published_at IS NULL;
 
 -- Heads of the per-organization sequences; updating the row orders the writers.
+-- occurred_at: the newest event's time, behind which none may fall.
 CREATE TABLE event_head (
     org_id UUID PRIMARY KEY REFERENCES organization (id),
-    seq BIGINT NOT NULL
+    seq BIGINT NOT NULL,
+    occurred_at TIMESTAMPTZ NOT NULL
 );
 
 -- A hash chain per organization: hash covers previous_hash and the row.

@@ -223,3 +223,14 @@ async fn a_full_disk_is_told_and_nothing_is_lost() {
     let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
     assert_eq!(answer.status, 201, "once there is space again: {} {log}", answer.text);
 }
+
+on_both! {
+    async fn the_character_0_in_a_parameter_is_refused(database: Database) {
+        let server = Server::start(database).await;
+        let api = server.set_up().await;
+        let refused = api.get("/sites?search=a%00b").await.expect_status(422);
+        assert_eq!(refused.body["error"]["details"][0]["field"], "search", "{}", refused.text);
+        api.get("/audit?action=%00").await.expect_status(422);
+        api.get("/sites/%00").await.expect_status(422);
+    }
+}

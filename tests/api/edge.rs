@@ -131,6 +131,26 @@ on_both! {
 }
 
 on_both! {
+    async fn a_refresh_token_that_was_spent_two_rotations_ago_ends_its_session(database: Database) {
+        let server = Server::start(database).await;
+        server.set_up().await;
+        let nobody = server.nobody();
+        let login = json!({ "login": "ada", "password": crate::support::PASSWORD });
+        let first = nobody.post("/auth/login", &login).await.expect_status(200).body["refresh_token"].clone();
+        let mut newest = first.clone();
+        for _ in 0..2 {
+            let spent = json!({ "refresh_token": newest });
+            newest = nobody.post("/auth/refresh", &spent).await.expect_status(200).body["refresh_token"].clone();
+            server.running().app.clock.advance(chrono::TimeDelta::minutes(5));
+        }
+        for token in [first, newest] {
+            let refused = nobody.post("/auth/refresh", &json!({ "refresh_token": token })).await.expect_status(401);
+            assert_eq!(refused.message(), "session is revoked");
+        }
+    }
+}
+
+on_both! {
     async fn five_wrong_passwords_lock_the_account(database: Database) {
         let server = Server::start(database).await;
         server.set_up().await;

@@ -3,3 +3,5 @@
 mod bad_input;
 mod documents;
 mod edge;
+mod sites_limited;
+mod stream;

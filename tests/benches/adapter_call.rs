@@ -5,8 +5,9 @@
 //! plans a change against a router and is what a person waits for.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use futures::future::join_all;
 use heddle_adapter_openwrt::OpenWrt;
 use heddle_core::change::{ChangeSpec, Operation};
 use heddle_core::secret::Secret;
@@ -18,7 +19,7 @@ use heddle_runtime::{Adapter, Call, Credential, SecretBook, Settings, Target, Va
 use heddle_sdk::testing::{FakeHost, json_body};
 use heddle_sdk::{Adapter as _, Auth, Change, Fault, Host, Request, Response, fault};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::measure::{Report, in_turns, ratio, show};
 use crate::support::{compiler, packages, target_folder};
@@ -26,6 +27,10 @@ use crate::support::{compiler, packages, target_folder};
 const PASSWORD: &str = "router-bench-5uP3r";
 const CALLS: usize = 5_000;
 const PLANS: usize = 500;
+/// As many as one component may have under way.
+const PARALLEL: usize = 16;
+/// About what a call computes between the way to the guests' threads and the way back.
+const COMPUTING: Duration = Duration::from_micros(45);
 /// A kind that the adapter does not know, which it says without asking the device.
 const NO_KIND: &str = "acme";
 
@@ -48,8 +53,26 @@ fn empty_call(runtime: &Runtime, report: &mut Report, adapter: &Adapter, call: &
     let (ours, baseline) = in_turns(500, CALLS, sandboxed, native);
     assert!(host.sent.borrow().is_empty(), "the adapter asks nothing");
     let own = ours.median().saturating_sub(baseline.median());
+    let threads =
+        Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads can be started");
+    let elsewhere = || runtime.block_on(async { threads.spawn(async { compute(COMPUTING) }).await });
+    let (way, _) = in_turns(500, CALLS, elsewhere, native);
+    let together = || (0..PARALLEL).map(|_| adapter.list_objects(call, NO_KIND, None, None, 100));
+    let (together, _) = in_turns(50, CALLS / PARALLEL, || runtime.block_on(join_all(together())), native);
+    let each = together.median() / u32::try_from(PARALLEL).expect("it is small");
     report.row("call without a request, native", &baseline, "", "");
     report.row("call without a request, sandbox", &ours, format!("+{}", show(own)), "< 60 us");
+    let way_alone = format!("+{}", show(way.median().saturating_sub(COMPUTING)));
+    report.row("45 us of computing, on another thread", &way, way_alone, "");
+    report.row("16 calls at a time, sandbox", &together, format!("{} each", show(each)), "");
+}
+
+/// Keeps a thread busy.
+fn compute(time: Duration) {
+    let started = Instant::now();
+    while started.elapsed() < time {
+        std::hint::spin_loop();
+    }
 }
 
 fn plan(runtime: &Runtime, report: &mut Report, adapter: &Adapter, call: &Call, router: &Router) {

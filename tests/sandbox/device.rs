@@ -102,7 +102,7 @@ async fn answer(State(log): State<Log>, request: Request) -> Response {
         headers: head.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
         body: String::from_utf8_lossy(&body).into_owned(),
     });
-    if head.headers.contains_key("x-slow") {
+    if head.headers.get("accept").is_some_and(|accept| accept == "x-slow") {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     match head.uri.path() {

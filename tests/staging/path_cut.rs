@@ -130,3 +130,28 @@ on_both! {
         assert_eq!(lab.router.counters().rollbacks, 0);
     }
 }
+
+on_both! {
+    /// The device puts what it took back into the staging of the session that made it, and a
+    /// restarted server gets that very session: what is staged there must not pass for the state.
+    async fn what_the_router_took_back_is_not_mistaken_for_applied(database: Database) {
+        let mut lab = Lab::start_with(database, quick()).await;
+        let before = lab.router.fingerprint();
+        let change = lab.stage_rule("Ghost").await;
+        let body = json!({ "force": true, "confirm_within_secs": 10 });
+        lab.api.post(&Lab::path(&change, "apply"), &body).await.expect_status(200);
+        lab.server.restart().await;
+        lab.api = lab.server.nobody().with_token(lab.api.token());
+        // Reads with the session that the router gives to whoever logs in now.
+        let rules = format!("{}/firewall.rule", lab.area("firewall"));
+        lab.api.get(&rules).await.expect_status(200);
+        lab.router.fault(Fault::Cut { for_ms: Some(27_000) });
+        let confirm = Lab::path(&change, "confirm");
+        assert_ne!(lab.api.post(&confirm, &json!({})).await.status, 200);
+        let ended = lab.wait_for(&change, &["reverted", "failed", "applied", "partial"]).await;
+        assert_eq!(ended["outcome"]["state"], "reverted", "{ended}");
+        assert_eq!(lab.router.fingerprint(), before);
+        let again = lab.stage_rule("Ghost").await;
+        assert!(again["plan"].is_object(), "the ghost does not stand in the way: {again}");
+    }
+}

@@ -6,7 +6,7 @@ mod process;
 mod server;
 mod socket;
 
-pub(crate) use api::Api;
+pub(crate) use api::{Answer, Api};
 pub(crate) use database::Database;
 pub(crate) use process::Process;
 pub(crate) use server::{

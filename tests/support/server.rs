@@ -78,7 +78,7 @@ pub(crate) fn environment(folder: &Path, database: &Database, options: &Options)
         ("ADAPTER_PACKAGES", packages().display().to_string()),
         ("ADAPTER_TRUSTED_KEYS", packages().join("trusted-keys.json").display().to_string()),
         ("EGRESS_EXTRA_NETWORKS", "127.0.0.0/8".to_owned()),
-        ("COMPONENT_INSTANCES", "16".to_owned()),
+        ("COMPONENT_INSTANCES", "80".to_owned()),
         ("APPLY_SETTLE_MS", "400".to_owned()),
         ("DB_POOL_SIZE", "4".to_owned()),
     ]

@@ -27,20 +27,56 @@ fn config_of(feature: &str) -> Option<&'static str> {
 }
 
 /// Reads whole files: ids of sections depend on everything in them.
+///
+/// A session sees its own staged changes as if they were in the files, and the
+/// device puts changes that it took back into the staging of the session that
+/// made them; a login meanwhile may have got that very session. Such a session
+/// is ended and the files are read again.
 pub(crate) fn read_configs<'a>(
     host: &dyn Host,
     names: impl Iterator<Item = &'a str>,
 ) -> Result<BTreeMap<String, Config>, Fault> {
     let names: Vec<&str> = names.collect();
-    let reads: Vec<rpc::Read<'_>> =
-        names.iter().map(|name| ("uci", "get", json!({"config": name}))).collect();
-    let answers = rpc::batch(host, &reads)?;
-    let mut configs = BTreeMap::new();
-    for (name, answer) in names.into_iter().zip(answers) {
-        let answer = answer.map_err(|error| error.into_fault(&format!("uci.get {name}")))?;
-        configs.insert(name.to_owned(), Config::parse(name, &answer)?);
+    let (configs, is_clean) = read_once(host, &names)?;
+    if is_clean {
+        return Ok(configs);
     }
-    Ok(configs)
+    host.reset_session(rpc::SESSION);
+    match read_once(host, &names)? {
+        (configs, true) => Ok(configs),
+        (_, false) => Err(fault::busy(
+            "the session holds changes of an earlier write that was taken back; try again in a minute",
+        )
+        .with_retry_after_ms(60_000)),
+    }
+}
+
+/// The files, and whether nothing is staged over them.
+fn read_once(host: &dyn Host, names: &[&str]) -> Result<(BTreeMap<String, Config>, bool), Fault> {
+    let mut reads: Vec<rpc::Read<'_>> =
+        names.iter().map(|name| ("uci", "get", json!({"config": name}))).collect();
+    reads.push(("uci", "changes", json!({})));
+    let mut answers = rpc::batch(host, &reads)?;
+    let staged =
+        answers.pop().expect("an answer for each read").map_err(|error| error.into_fault("uci.changes"))?;
+    let mut configs = BTreeMap::new();
+    for (name, answer) in names.iter().zip(answers) {
+        let answer = answer.map_err(|error| error.into_fault(&format!("uci.get {name}")))?;
+        configs.insert((*name).to_owned(), Config::parse(name, &answer)?);
+    }
+    Ok((configs, is_empty(staged.get("changes"))))
+}
+
+/// The device answers an object, an array or nothing.
+fn is_empty(staged: Option<&Value>) -> bool {
+    match staged {
+        None => true,
+        Some(Value::Object(configs)) => {
+            configs.values().all(|list| list.as_array().is_none_or(Vec::is_empty))
+        }
+        Some(Value::Array(list)) => list.is_empty(),
+        Some(_) => false,
+    }
 }
 
 pub(crate) fn digests(configs: &BTreeMap<String, Config>) -> BTreeMap<String, String> {

@@ -96,32 +96,11 @@ fn refuse_moved(host: &dyn Host, token: &ConfigToken, is_restore: bool) -> Resul
     .with_code("state-moved"))
 }
 
-fn refuse_staged(host: &dyn Host) -> Result<(), Fault> {
-    let staged =
-        rpc::call(host, "uci", "changes", &json!({})).map_err(|error| error.into_fault("uci.changes"))?;
-    let is_empty = match staged.get("changes") {
-        None => true,
-        Some(Value::Object(configs)) => {
-            configs.values().all(|list| list.as_array().is_none_or(Vec::is_empty))
-        }
-        Some(Value::Array(list)) => list.is_empty(),
-        Some(_) => false,
-    };
-    if is_empty {
-        return Ok(());
-    }
-    Err(fault::busy(
-        "the session holds changes of an earlier write that was taken back; try again in a minute",
-    )
-    .with_retry_after_ms(60_000))
-}
-
 fn write(host: &dyn Host, token: &ConfigToken, calls: &[Value], is_restore: bool) -> Result<Outcome, Fault> {
     host.reset_session(rpc::SESSION);
     if !refuse_moved(host, token, is_restore)? {
         return Ok(done());
     }
-    refuse_staged(host)?;
     let mut is_applied = false;
     for call in calls {
         let what = name_of(call);

@@ -26,10 +26,6 @@ impl PageRequest {
         i64::from(self.per_page)
     }
 
-    pub fn offset(self) -> i64 {
-        i64::from(self.page.saturating_sub(1)) * i64::from(self.per_page)
-    }
-
     pub fn of<T>(self, items: Vec<T>, total: i64) -> Page<T> {
         let pages = (total + self.limit() - 1) / self.limit().max(1);
         Page { items, total, page: self.page, per_page: self.per_page, pages }

@@ -8,8 +8,9 @@ use std::time::Duration;
 use heddle_core::OrgId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-pub(crate) const COMPONENT_CALLS: usize = 16;
-const ORG_CALLS: usize = 32;
+pub(crate) const COMPONENT_CALLS: usize = 64;
+/// A quarter of a component's slots: one organization's silent devices leave room for the others.
+const ORG_CALLS: usize = 16;
 const WAIT: Duration = Duration::from_secs(2);
 /// From here on, organisations without calls are forgotten.
 const ORGS_KEPT: usize = 256;

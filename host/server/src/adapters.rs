@@ -14,6 +14,7 @@ use crate::app::{App, Surroundings};
 use crate::config::Config;
 use crate::http::error::Error;
 use crate::keys::Keys;
+use crate::tenancy::credentials::sealed::Fields;
 
 /// A package that was not loaded.
 #[derive(Debug, Clone)]
@@ -110,11 +111,6 @@ struct StoredVault {
     keys: Keys,
 }
 
-/// Names the row that a sealed credential belongs to.
-pub(crate) fn credential_context(id: CredentialId) -> String {
-    format!("credential:{id}")
-}
-
 #[async_trait::async_trait]
 impl Vault for StoredVault {
     async fn credential(&self, org: OrgId, id: CredentialId) -> Result<Credential, VaultError> {
@@ -122,10 +118,8 @@ impl Vault for StoredVault {
         let mut tx = self.db.read().await.map_err(|e| failed(&e))?;
         let row = heddle_store::credentials::find_sealed(&mut tx, org, id).await.map_err(|e| failed(&e))?;
         let row = row.ok_or_else(|| VaultError("it was removed".to_owned()))?;
-        let plain = self.keys.open_sealed(&credential_context(id), &row.secret).map_err(|e| failed(&e))?;
-        let fields: Vec<(String, heddle_core::secret::Secret)> =
-            serde_json::from_slice(&plain).map_err(|e| failed(&e))?;
-        Ok(Credential { fields })
+        let fields = Fields::open(&self.keys, id, &row.secret).map_err(|e| failed(&e))?;
+        Ok(Credential { fields: fields.into_named() })
     }
 
     fn reference_key(&self, controller: ControllerId) -> [u8; 32] {

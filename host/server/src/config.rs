@@ -1,8 +1,8 @@
 //! Every setting in one typed struct, read and checked once at start.
 //!
-//! Settings come from the environment and, below it, from an optional
-//! `heddle.toml` in the data folder or the working folder, with the same names
-//! in lower case. Nothing else reads the environment.
+//! Settings come from the environment and, below it, from a file with the same
+//! names in lower case: the one that `HEDDLE_CONFIG` names, else `heddle.toml`
+//! in the working folder when there is one. Nothing else reads the environment.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -151,7 +151,7 @@ settings! {
     /// Folder of the embedded database, generated keys and compiled adapters.
     data_dir: PathBuf = "DATA_DIR", "./data";
     /// `sqlite://…` or `postgres://…`; a SQLite file in the data folder when empty.
-    database_url: Option<String> = "DATABASE_URL", "";
+    database_url: Option<Secret> = "DATABASE_URL", "";
     /// Connections to the database per process.
     db_pool_size: u32 = "DB_POOL_SIZE", "20";
     /// Signs tokens: at least 32 random bytes. Generated once in development.
@@ -273,11 +273,12 @@ impl Config {
         }
     }
 
-    /// Where the database is, with the embedded default filled in.
+    /// Where the database is, with the embedded default filled in. It may hold a password.
     pub fn database(&self) -> String {
-        self.database_url
-            .clone()
-            .unwrap_or_else(|| format!("sqlite://{}?mode=rwc", self.data_dir.join("heddle.db").display()))
+        match &self.database_url {
+            Some(url) => url.expose().to_owned(),
+            None => format!("sqlite://{}?mode=rwc", self.data_dir.join("heddle.db").display()),
+        }
     }
 }
 

@@ -1,6 +1,9 @@
-//! Controllers: what they are, how to reach them, and when to read them next.
+//! Controllers: what they are and how to reach them. When they are read is in [`reading`].
+
+mod reading;
 
 use heddle_core::adapter::DeviceStatus;
+use heddle_core::change::ChangeStatus;
 use heddle_core::page::PageRequest;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId, SiteId, Timestamp};
@@ -9,6 +12,8 @@ use serde::Serialize;
 use serde_json::Value;
 use sqlx::FromRow;
 use sqlx::types::Json;
+
+pub use reading::{Except, Held, SyncResult, due, hold, record_sync, schedule_now};
 
 use crate::select::{Bind, Select, affected};
 use crate::{Result, Scope, Tx};
@@ -84,6 +89,15 @@ pub struct ControllerUpdate {
     pub sync_interval_secs: Option<i64>,
 }
 
+impl ControllerUpdate {
+    /// Whether the last reading says nothing of the controller as it will be.
+    fn is_reached_otherwise(&self, current: &Controller) -> bool {
+        self.url.as_ref().is_some_and(|url| *url != current.url)
+            || self.credential_id.is_some_and(|id| id != current.credential_id)
+            || self.tls.as_ref().is_some_and(|tls| *tls != current.tls)
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub struct ControllerFilter {
     pub site_id: Option<SiteId>,
@@ -91,19 +105,6 @@ pub struct ControllerFilter {
     pub status: Option<DeviceStatus>,
     /// Part of the name or the address.
     pub search: Option<String>,
-}
-
-/// How reading a controller ended.
-#[derive(Debug, Clone)]
-pub struct SyncResult {
-    pub status: DeviceStatus,
-    pub error: Option<String>,
-    /// `None` keeps what is known.
-    pub firmware: Option<String>,
-    /// `None` keeps what is known.
-    pub product: Option<String>,
-    pub next_sync_at: Option<Timestamp>,
-    pub now: Timestamp,
 }
 
 const SELECT: &str =
@@ -115,13 +116,15 @@ const FROM: &str = "FROM controller c";
 const SELECT_TARGET: &str =
     "SELECT c.id, c.org_id, c.site_id, c.name, c.vendor, c.url, c.tls, c.settings, c.status,
     c.sync_interval_secs, c.credential_id, k.version AS credential_version";
-const FROM_TARGET: &str = "FROM controller c JOIN credential k ON k.id = c.credential_id";
+/// A removed organization's controllers are not called.
+const FROM_TARGET: &str = "FROM controller c JOIN credential k ON k.id = c.credential_id
+    JOIN organization o ON o.id = c.org_id AND o.deleted_at IS NULL";
 
 pub async fn insert(tx: &mut Tx, new: &NewController) -> Result<Controller> {
     Ok(on!(tx, conn => sqlx::query_as("
         INSERT INTO controller (id, org_id, site_id, credential_id, name, vendor, url, tls, settings, status,
-            sync_interval_secs, next_sync_at, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13)
+            sync_interval_secs, next_sync_at, created_at, updated_at, sync_requested)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, FALSE)
         RETURNING id, org_id, site_id, credential_id, name, vendor, url, tls, settings,
             status, firmware, product, last_sync_at, last_error, sync_interval_secs, next_sync_at,
             created_at, updated_at, deleted_at")
@@ -161,7 +164,9 @@ pub async fn list(
         .await
 }
 
-/// Changes a controller. A new site takes the controller's devices along.
+/// Changes a controller. Its devices and pending changes go along to a new site.
+///
+/// One that is reached in another way than before is due at `now`.
 pub async fn update(
     tx: &mut Tx,
     scope: &Scope,
@@ -169,22 +174,20 @@ pub async fn update(
     update: &ControllerUpdate,
     now: Timestamp,
 ) -> Result<Option<Controller>> {
-    if find(tx, scope, id).await?.is_none() {
-        return Ok(None);
-    }
+    let Some(current) = find(tx, scope, id).await? else { return Ok(None) };
     let updated = on!(tx, conn => sqlx::query_as("
         UPDATE controller
         SET name = COALESCE($2, name), url = COALESCE($3, url), site_id = COALESCE($4, site_id),
             credential_id = COALESCE($5, credential_id), tls = COALESCE($6, tls),
             settings = COALESCE($7, settings), sync_interval_secs = COALESCE($8, sync_interval_secs),
-            updated_at = $9
+            next_sync_at = CASE WHEN $10 THEN $9 ELSE next_sync_at END, updated_at = $9
         WHERE id = $1 AND deleted_at IS NULL
         RETURNING id, org_id, site_id, credential_id, name, vendor, url, tls, settings,
             status, firmware, product, last_sync_at, last_error, sync_interval_secs, next_sync_at,
             created_at, updated_at, deleted_at")
         .bind(id).bind(update.name.as_ref()).bind(update.url.as_ref()).bind(update.site_id)
         .bind(update.credential_id).bind(update.tls.as_ref().map(Json)).bind(update.settings.as_ref())
-        .bind(update.sync_interval_secs).bind(now)
+        .bind(update.sync_interval_secs).bind(now).bind(update.is_reached_otherwise(&current))
         .fetch_optional(conn)
         .await)?;
     if let Some(site) = update.site_id {
@@ -193,6 +196,18 @@ pub async fn update(
             sqlx::query("UPDATE device SET site_id = $2 WHERE controller_id = $1 AND site_id <> $2")
                 .bind(id)
                 .bind(site)
+        );
+        affected!(
+            tx,
+            sqlx::query(
+                "
+            UPDATE change SET site_id = $2, updated_at = $3
+            WHERE controller_id = $1 AND site_id <> $2 AND status = $4"
+            )
+            .bind(id)
+            .bind(site)
+            .bind(now)
+            .bind(ChangeStatus::Pending)
         );
     }
     Ok(updated)
@@ -252,71 +267,6 @@ pub async fn restore(
         .bind(removed.deleted_at)
     );
     find(tx, scope, id).await
-}
-
-/// Records what was found of the controller; true when that is another status than before.
-pub async fn set_status(tx: &mut Tx, id: ControllerId, status: DeviceStatus, now: Timestamp) -> Result<bool> {
-    let rows = affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE controller SET status = $2, updated_at = $3
-        WHERE id = $1 AND status <> $2 AND deleted_at IS NULL"
-        )
-        .bind(id)
-        .bind(status)
-        .bind(now)
-    );
-    Ok(rows == 1)
-}
-
-/// Records how reading it ended; true when the status is another one than before.
-///
-/// `last_sync_at` moves only without an error.
-pub async fn record_sync(tx: &mut Tx, id: ControllerId, result: &SyncResult) -> Result<bool> {
-    let is_changed = set_status(tx, id, result.status, result.now).await?;
-    affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE controller
-        SET last_error = $2, last_sync_at = CASE WHEN $3 THEN $4 ELSE last_sync_at END,
-            firmware = COALESCE($5, firmware), product = COALESCE($6, product),
-            next_sync_at = $7, updated_at = $4
-        WHERE id = $1 AND deleted_at IS NULL"
-        )
-        .bind(id)
-        .bind(result.error.as_ref())
-        .bind(result.error.is_none())
-        .bind(result.now)
-        .bind(result.firmware.as_ref())
-        .bind(result.product.as_ref())
-        .bind(result.next_sync_at)
-    );
-    Ok(is_changed)
-}
-
-/// Controllers whose time to be read has come, the longest waiting first.
-pub async fn due(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Vec<ControllerTarget>> {
-    Select::new(SELECT_TARGET, FROM_TARGET)
-        .and("c.deleted_at IS NULL")
-        .and_bind("c.next_sync_at <= ?", Bind::Time(now))
-        .all(tx, "c.next_sync_at, c.id", i64::from(limit))
-        .await
-}
-
-/// Makes the controller due; false when there is none.
-pub async fn schedule_now(tx: &mut Tx, scope: &Scope, id: ControllerId, now: Timestamp) -> Result<bool> {
-    if find(tx, scope, id).await?.is_none() {
-        return Ok(false);
-    }
-    let rows = affected!(
-        tx,
-        sqlx::query("UPDATE controller SET next_sync_at = $2 WHERE id = $1 AND deleted_at IS NULL")
-            .bind(id)
-            .bind(now)
-    );
-    Ok(rows == 1)
 }
 
 fn live(scope: &Scope) -> Select {

@@ -1,7 +1,7 @@
 //! Credentials of controllers. The secret is sealed by the caller; here it is opaque, and never serializes.
 
 use heddle_core::page::PageRequest;
-use heddle_core::{CredentialId, OrgId, Timestamp};
+use heddle_core::{CredentialId, OrgId, SiteId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::FromRow;
@@ -172,6 +172,17 @@ pub async fn used_by(tx: &mut Tx, id: CredentialId) -> Result<i64> {
         .bind(id)
         .fetch_one(conn)
         .await)?)
+}
+
+/// Whether controllers of these sites use the credential, and none of any other site.
+///
+/// A removed controller of another site counts: it can be restored.
+pub async fn is_used_only_at(tx: &mut Tx, id: CredentialId, sites: &[SiteId]) -> Result<bool> {
+    let using =
+        || Select::new("SELECT c.id", "FROM controller c").and_bind("c.credential_id = ?", Bind::Id(id.0));
+    let here = || using().and_in("c.site_id", sites.iter().map(|site| Bind::Id(site.0)));
+    let in_use = here().and("c.deleted_at IS NULL").count(tx).await?;
+    Ok(in_use > 0 && here().count(tx).await? == using().count(tx).await?)
 }
 
 fn live(scope: &Scope) -> Select {

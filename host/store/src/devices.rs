@@ -93,7 +93,7 @@ const FROM: &str = "FROM device d";
 /// Rows of one statement; keeps its parameters below what both databases accept.
 const ROWS_PER_STATEMENT: usize = 1_000;
 /// Most devices of one controller.
-const DEVICES_MAX: i64 = 100_000;
+pub const DEVICES_MAX: u32 = 100_000;
 
 pub async fn find(tx: &mut Tx, scope: &Scope, id: DeviceId) -> Result<Option<Device>> {
     live(scope).and_bind("d.id = ?", Bind::Id(id.0)).one(tx).await
@@ -124,7 +124,7 @@ pub async fn upsert_seen(tx: &mut Tx, seen: &Seen<'_>, clock: &Clock) -> Result<
     let now = clock.now();
     let stored: Vec<Device> = Select::new(SELECT, FROM)
         .and_bind("d.controller_id = ?", Bind::Id(seen.controller_id.0))
-        .all(tx, "d.first_seen_at, d.id", DEVICES_MAX)
+        .all(tx, "d.first_seen_at, d.id", i64::from(DEVICES_MAX))
         .await?;
     let stored: HashMap<&str, &Device> = stored.iter().map(|d| (d.identity.as_str(), d)).collect();
     let mut fresh: HashMap<&str, (usize, &SeenDevice)> = HashMap::new();
@@ -259,6 +259,23 @@ async fn mark_offline(tx: &mut Tx, missing: &[&Device], now: Timestamp) -> Resul
         status: Some(DeviceStatus::Offline),
     });
     Ok(gone.collect())
+}
+
+/// The controller's devices cannot be seen any more: those that were online are unknown.
+pub(crate) async fn lose_sight(tx: &mut Tx, controller: ControllerId, now: Timestamp) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE device SET status = $2, updated_at = $3
+        WHERE controller_id = $1 AND status = $4 AND deleted_at IS NULL"
+        )
+        .bind(controller)
+        .bind(DeviceStatus::Unknown)
+        .bind(now)
+        .bind(DeviceStatus::Online)
+    );
+    Ok(())
 }
 
 /// Runs an update that ends in `id IN (`.

@@ -70,13 +70,7 @@ const FROM: &str = "FROM event e";
 /// Writers of one organization wait for each other here until they commit, so numbers have no gaps
 /// and become visible in order. Append as late in a transaction as possible.
 pub async fn append(tx: &mut Tx, new: &NewEvent, clock: &Clock) -> Result<Event> {
-    let seq: i64 = on!(tx, conn => sqlx::query_scalar("
-        INSERT INTO event_head (org_id, seq) VALUES ($1, 1)
-        ON CONFLICT (org_id) DO UPDATE SET seq = event_head.seq + 1
-        RETURNING seq")
-        .bind(new.org_id)
-        .fetch_one(conn)
-        .await)?;
+    let (seq, occurred_at) = advance_head(tx, new.org_id, 1, clock.now()).await?;
     let row: EventRow = on!(tx, conn => sqlx::query_as("
         INSERT INTO event (id, org_id, seq, event_type, site_id, controller_id, device_id, causation_id,
             schema_version, payload, occurred_at)
@@ -85,7 +79,7 @@ pub async fn append(tx: &mut Tx, new: &NewEvent, clock: &Clock) -> Result<Event>
             schema_version, payload, occurred_at")
         .bind(clock.new_id::<EventId>()).bind(new.org_id).bind(seq).bind(new.event_type)
         .bind(new.site_id).bind(new.controller_id).bind(new.device_id).bind(new.causation_id)
-        .bind(SCHEMA_VERSION).bind(&new.payload).bind(clock.now())
+        .bind(SCHEMA_VERSION).bind(&new.payload).bind(occurred_at)
         .fetch_one(conn)
         .await)?;
     Ok(StoredEvent::from(row).event)
@@ -99,14 +93,8 @@ pub async fn append_all(tx: &mut Tx, org: OrgId, new: &[NewEvent], clock: &Clock
     if count == 0 {
         return Ok(());
     }
-    let last: i64 = on!(tx, conn => sqlx::query_scalar("
-        INSERT INTO event_head (org_id, seq) VALUES ($1, $2)
-        ON CONFLICT (org_id) DO UPDATE SET seq = event_head.seq + excluded.seq
-        RETURNING seq")
-        .bind(org).bind(count)
-        .fetch_one(conn)
-        .await)?;
-    let (first, now) = (last - count + 1, clock.now());
+    let (last, occurred_at) = advance_head(tx, org, count, clock.now()).await?;
+    let first = last - count + 1;
     let numbered: Vec<(i64, &NewEvent)> = (first..).zip(new).collect();
     for rows in numbered.chunks(ROWS_PER_STATEMENT) {
         on!(tx, conn => {
@@ -125,7 +113,7 @@ pub async fn append_all(tx: &mut Tx, org: OrgId, new: &[NewEvent], clock: &Clock
                     .push_bind(event.causation_id)
                     .push_bind(SCHEMA_VERSION)
                     .push_bind(&event.payload)
-                    .push_bind(now);
+                    .push_bind(occurred_at);
             });
             insert.build().execute(conn).await.map(|_| ())
         })?;
@@ -133,10 +121,26 @@ pub async fn append_all(tx: &mut Tx, org: OrgId, new: &[NewEvent], clock: &Clock
     Ok(())
 }
 
-/// Events that nobody published yet; those of an organization in their order.
+/// Takes the organization's next numbers; gives the last of them and their time.
+///
+/// The time of an organization's events never goes back, also when the clock
+/// does: they are in the same order by time and by number.
+async fn advance_head(tx: &mut Tx, org: OrgId, count: i64, now: Timestamp) -> Result<(i64, Timestamp)> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        INSERT INTO event_head (org_id, seq, occurred_at) VALUES ($1, $2, $3)
+        ON CONFLICT (org_id) DO UPDATE SET seq = event_head.seq + excluded.seq,
+            occurred_at = CASE WHEN excluded.occurred_at > event_head.occurred_at
+                THEN excluded.occurred_at ELSE event_head.occurred_at END
+        RETURNING seq, occurred_at")
+        .bind(org).bind(count).bind(now)
+        .fetch_one(conn)
+        .await)?)
+}
+
+/// Events that nobody published yet, the oldest first; those of an organization in their order.
 pub async fn unpublished(tx: &mut Tx, limit: u32) -> Result<Vec<StoredEvent>> {
     let select = Select::new(SELECT, FROM).and("e.published_at IS NULL");
-    Ok(stored(select.all(tx, "e.org_id, e.seq", i64::from(limit)).await?))
+    Ok(stored(select.all(tx, "e.occurred_at, e.org_id, e.seq", i64::from(limit)).await?))
 }
 
 pub async fn mark_published(tx: &mut Tx, ids: &[EventId], now: Timestamp) -> Result<()> {

@@ -34,19 +34,18 @@ pub struct NewSession {
     pub now: Timestamp,
 }
 
-/// Which of a session's two hashes was presented.
+/// Which of a session's hashes was presented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Matched {
     Current,
-    /// Spent by the last rotation.
-    Previous,
+    /// Spent by a rotation at this time.
+    Spent(Timestamp),
 }
 
 #[derive(Debug, Clone)]
 pub struct FoundSession {
     pub session: Session,
     pub token_version: i64,
-    pub rotated_at: Timestamp,
     pub revoked_at: Option<Timestamp>,
     pub matched: Matched,
 }
@@ -91,9 +90,10 @@ struct FoundRow {
     #[sqlx(flatten)]
     session: Session,
     token_version: i64,
-    rotated_at: Timestamp,
     revoked_at: Option<Timestamp>,
-    refresh_hash: String,
+    /// Absent where the hash is the current one.
+    #[sqlx(default)]
+    spent_at: Option<Timestamp>,
 }
 
 #[derive(FromRow)]
@@ -114,9 +114,9 @@ struct AuthenticatedRow {
 
 pub async fn insert(tx: &mut Tx, new: &NewSession) -> Result<Session> {
     Ok(on!(tx, conn => sqlx::query_as("
-        INSERT INTO user_session (id, user_id, refresh_hash, rotated_at, token_version, ip, user_agent,
+        INSERT INTO user_session (id, user_id, refresh_hash, token_version, ip, user_agent,
             created_at, last_used_at, expires_at)
-        VALUES ($1, $2, $3, $8, $4, $5, $6, $8, $8, $7)
+        VALUES ($1, $2, $3, $4, $5, $6, $8, $8, $7)
         RETURNING id, user_id, ip, user_agent, created_at, last_used_at, expires_at")
         .bind(new.id).bind(new.user_id).bind(&new.refresh_hash).bind(new.token_version)
         .bind(&new.ip).bind(&new.user_agent).bind(new.expires_at).bind(new.now)
@@ -124,38 +124,58 @@ pub async fn insert(tx: &mut Tx, new: &NewSession) -> Result<Session> {
         .await)?)
 }
 
-/// The session that this hash is good for, or was before the last rotation.
+/// The session that this hash is good for, or was before a rotation that is not forgotten.
 pub async fn find_by_refresh_hash(tx: &mut Tx, hash: &str) -> Result<Option<FoundSession>> {
-    let row: Option<FoundRow> = on!(tx, conn => sqlx::query_as("
-        SELECT id, user_id, ip, user_agent, created_at, last_used_at, expires_at,
-            token_version, rotated_at, revoked_at, refresh_hash
+    let mut row: Option<FoundRow> = on!(tx, conn => sqlx::query_as("
+        SELECT id, user_id, ip, user_agent, created_at, last_used_at, expires_at, token_version, revoked_at
         FROM user_session
-        WHERE refresh_hash = $1 OR previous_refresh_hash = $1
-        ORDER BY CASE WHEN refresh_hash = $1 THEN 0 ELSE 1 END, created_at, id
-        LIMIT 1")
+        WHERE refresh_hash = $1")
         .bind(hash)
         .fetch_optional(conn)
         .await)?;
+    if row.is_none() {
+        row = on!(tx, conn => sqlx::query_as("
+            SELECT s.id, s.user_id, s.ip, s.user_agent, s.created_at, s.last_used_at, s.expires_at,
+                s.token_version, s.revoked_at, r.spent_at
+            FROM spent_refresh r
+            JOIN user_session s ON s.id = r.session_id
+            WHERE r.hash = $1")
+            .bind(hash)
+            .fetch_optional(conn)
+            .await)?;
+    }
     Ok(row.map(|row| FoundSession {
         session: row.session,
         token_version: row.token_version,
-        rotated_at: row.rotated_at,
         revoked_at: row.revoked_at,
-        matched: if row.refresh_hash == hash { Matched::Current } else { Matched::Previous },
+        matched: row.spent_at.map_or(Matched::Current, Matched::Spent),
     }))
 }
 
 /// Spends one refresh token for the next. Of several at once, one wins.
 pub async fn rotate(tx: &mut Tx, old_hash: &str, new_hash: &str, now: Timestamp) -> Result<Rotation> {
-    let session = on!(tx, conn => sqlx::query_as("
+    let session: Option<Session> = on!(tx, conn => sqlx::query_as("
         UPDATE user_session
-        SET refresh_hash = $2, previous_refresh_hash = $1, rotated_at = $3, last_used_at = $3
+        SET refresh_hash = $2, last_used_at = $3
         WHERE refresh_hash = $1 AND revoked_at IS NULL AND expires_at > $3
         RETURNING id, user_id, ip, user_agent, created_at, last_used_at, expires_at")
         .bind(old_hash).bind(new_hash).bind(now)
         .fetch_optional(conn)
         .await)?;
-    Ok(session.map_or(Rotation::Lost, Rotation::Rotated))
+    let Some(session) = session else { return Ok(Rotation::Lost) };
+    affected!(
+        tx,
+        sqlx::query("INSERT INTO spent_refresh (hash, session_id, spent_at) VALUES ($1, $2, $3)")
+            .bind(old_hash)
+            .bind(session.id)
+            .bind(now)
+    );
+    Ok(Rotation::Rotated(session))
+}
+
+/// Forgets what was spent before this time, of all sessions; tells how many.
+pub async fn forget_spent(tx: &mut Tx, before: Timestamp) -> Result<u64> {
+    Ok(affected!(tx, sqlx::query("DELETE FROM spent_refresh WHERE spent_at < $1").bind(before)))
 }
 
 /// Moves the end of a session that has not ended.
@@ -204,16 +224,6 @@ pub async fn list_active(tx: &mut Tx, user: UserId, now: Timestamp) -> Result<Ve
         .bind(user).bind(now)
         .fetch_all(conn)
         .await)?)
-}
-
-pub async fn touch(tx: &mut Tx, id: SessionId, now: Timestamp) -> Result<bool> {
-    let rows = affected!(
-        tx,
-        sqlx::query("UPDATE user_session SET last_used_at = $2 WHERE id = $1 AND revoked_at IS NULL")
-            .bind(id)
-            .bind(now)
-    );
-    Ok(rows == 1)
 }
 
 /// What the check of a request needs, in one statement.

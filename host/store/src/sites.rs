@@ -69,6 +69,17 @@ pub async fn find(tx: &mut Tx, scope: &Scope, id: SiteId) -> Result<Option<Site>
     within(scope).and("s.deleted_at IS NULL").and_bind("s.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
+/// Those of these sites that are in the scope and not removed.
+pub async fn visible(tx: &mut Tx, scope: &Scope, ids: &[SiteId]) -> Result<Vec<SiteId>> {
+    let found: Vec<(SiteId,)> = Select::new("SELECT s.id", FROM)
+        .within(scope, "s.org_id", Some("s.id"))
+        .and("s.deleted_at IS NULL")
+        .and_in("s.id", ids.iter().map(|id| Bind::Id(id.0)))
+        .all(tx, "s.id", i64::try_from(ids.len()).unwrap_or(i64::MAX))
+        .await?;
+    Ok(found.into_iter().map(|(id,)| id).collect())
+}
+
 /// A page of sites with their counts; they come with the rows, not row by row.
 pub async fn list(
     tx: &mut Tx,

@@ -1,11 +1,12 @@
 //! `test`, `bench` and `ci`: what must pass, in the order in which failures are cheapest.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Instant;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 
+use crate::guest;
 use crate::package;
 use crate::postgres::Postgres;
 use crate::process::{self, Stop, say};
@@ -14,9 +15,10 @@ use crate::workspace::Workspace;
 
 /// All tests, with components, programs and `PostgreSQL` in place.
 pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyhow::Result<ExitCode> {
+    // First: without it, all that is built here would be for nothing.
+    let postgres = phase("postgresql", || Postgres::start(stop))?;
     phase("components", || package::components(workspace, stop))?;
     phase("programs", || run::build_programs(workspace, stop))?;
-    let postgres = phase("postgresql", || Postgres::start(stop))?;
     let mut cargo = workspace.cargo();
     cargo
         .args(["test", "--workspace"])
@@ -26,19 +28,19 @@ pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyho
         .env("OPENWRT_ROUTER_BIN", workspace.bin("openwrt-router"))
         .env("HEDDLE_PACKAGES", workspace.packages())
         .env("HEDDLE_GUESTS", workspace.guests());
-    let status = phase("tests", || process::status("cargo test", &mut cargo, stop))?;
+    let status = last_phase("tests", || process::status("cargo test", &mut cargo, stop))?;
     Ok(exit_code(status))
 }
 
 /// The benches, against an optimised server and with a PostgreSQL of their own.
 pub(crate) fn bench(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyhow::Result<ExitCode> {
+    let postgres = phase("postgresql", || Postgres::start(stop))?;
     phase("components", || package::components(workspace, stop))?;
     // Program and benches are chosen together, so that both are built with one set of features.
     let both = ["--package", "heddle-server", "--package", "heddle-tests", "--bench", "main"];
     let mut cargo = workspace.cargo();
     cargo.args(["build", "--release", "--bin", "heddle"]).args(both);
     phase("optimised build", || process::run("cargo build", &mut cargo, stop))?;
-    let postgres = phase("postgresql", || Postgres::start(stop))?;
     let mut cargo = workspace.cargo();
     cargo
         .arg("bench")
@@ -48,7 +50,7 @@ pub(crate) fn bench(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyh
         .env("TEST_POSTGRES_URL", postgres.url())
         .env("HEDDLE_BIN", workspace.release_bin("heddle"))
         .env("HEDDLE_PACKAGES", workspace.packages());
-    let status = phase("benches", || process::status("cargo bench", &mut cargo, stop))?;
+    let status = last_phase("benches", || process::status("cargo bench", &mut cargo, stop))?;
     Ok(exit_code(status))
 }
 
@@ -61,18 +63,55 @@ pub(crate) fn ci(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCode>
     let cargo = |name: &'static str, args: &[&str]| {
         phase(name, || process::run(name, workspace.cargo().args(args), stop))
     };
+    phase("toolchain", || toolchain(workspace))?;
     cargo("format", &["fmt", "--all", "--check"])?;
     cargo("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     phase("dependencies", || dependencies(workspace, stop))?;
     test(workspace, stop, &[])
 }
 
+/// Names every part of the Rust toolchain that is missing, before the first of them is needed.
+fn toolchain(workspace: &Workspace) -> anyhow::Result<()> {
+    let works =
+        |tool: &str| workspace.cargo().args([tool, "--version"]).output().is_ok_and(|o| o.status.success());
+    let mut missing = Vec::new();
+    if !works("fmt") {
+        missing.push("rustfmt ('rustup component add rustfmt')");
+    }
+    if !works("clippy") {
+        missing.push("clippy ('rustup component add clippy')");
+    }
+    let target = Command::new("rustc")
+        .current_dir(&workspace.root)
+        .args(["--print", "target-libdir", "--target", guest::TARGET])
+        .output()
+        .context("'rustc' cannot be started")?;
+    if !Path::new(String::from_utf8_lossy(&target.stdout).trim()).is_dir() {
+        missing.push("the target wasm32-unknown-unknown ('rustup target add wasm32-unknown-unknown')");
+    }
+    ensure!(missing.is_empty(), "the Rust toolchain lacks {}", missing.join(", "));
+    Ok(())
+}
+
 /// Prints the name before, and the duration after, whatever came of it.
 fn phase<T>(name: &str, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    judged(name, work, |_| true)
+}
+
+/// A phase whose program says itself how it went.
+fn last_phase(name: &str, work: impl FnOnce() -> anyhow::Result<ExitStatus>) -> anyhow::Result<ExitStatus> {
+    judged(name, work, ExitStatus::success)
+}
+
+fn judged<T>(
+    name: &str,
+    work: impl FnOnce() -> anyhow::Result<T>,
+    is_good: impl FnOnce(&T) -> bool,
+) -> anyhow::Result<T> {
     say(&format!("== {name}"));
     let start = Instant::now();
     let result = work();
-    let verdict = if result.is_ok() { "done" } else { "FAILED" };
+    let verdict = if result.as_ref().is_ok_and(is_good) { "done" } else { "FAILED" };
     say(&format!("== {name}: {verdict} after {:.1} s", start.elapsed().as_secs_f64()));
     result
 }

@@ -10,7 +10,7 @@ use wit_component::ComponentEncoder;
 use crate::process::{self, Guarded, Stop, say};
 use crate::workspace::Workspace;
 
-const TARGET: &str = "wasm32-unknown-unknown";
+pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
 /// The default stack of 1 MiB lies at the start of the memory and would have to
 /// be reset for every instance.
 const FLAGS: &str = "-Clink-arg=-zstack-size=131072";

@@ -10,6 +10,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use rustix::process::Signal;
 
 use crate::process::{self, Guarded, Stop, say};
 
@@ -188,7 +189,7 @@ fn launch(programs: &Path, account: &Account, home: &Path, port: u16) -> anyhow:
     // Its own group: Ctrl-C must reach the tests first, and the server after them.
     command.process_group(0).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     // Asked by SIGTERM it would wait for its clients.
-    Ok(Guarded::start("postgres", &mut command)?.ended_by("-INT"))
+    Ok(Guarded::start("postgres", &mut command)?.ended_by(Signal::INT))
 }
 
 fn wait_until_ready(programs: &Path, server: &mut Guarded, port: u16, stop: &Stop) -> anyhow::Result<()> {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// How often children are looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -51,17 +52,17 @@ impl Stop {
 pub(crate) struct Guarded {
     name: &'static str,
     child: Child,
-    signal: &'static str,
+    signal: Signal,
 }
 
 impl Guarded {
     pub(crate) fn start(name: &'static str, command: &mut Command) -> anyhow::Result<Self> {
         let child = command.spawn().with_context(|| format!("'{name}' cannot be started"))?;
-        Ok(Self { name, child, signal: "-TERM" })
+        Ok(Self { name, child, signal: Signal::TERM })
     }
 
-    /// Asks by this signal when it has to end, as `kill` writes it.
-    pub(crate) fn ended_by(mut self, signal: &'static str) -> Self {
+    /// Asks by this signal when it has to end.
+    pub(crate) fn ended_by(mut self, signal: Signal) -> Self {
         self.signal = signal;
         self
     }
@@ -96,7 +97,7 @@ impl Guarded {
             return;
         }
         // The standard library can only kill; servers must be able to finish.
-        let asked = Command::new("kill").arg(self.signal).arg(self.child.id().to_string()).status();
+        let asked = kill_process(Pid::from_child(&self.child), self.signal);
         let end = Instant::now() + GRACE;
         while asked.is_ok() && Instant::now() < end {
             if matches!(self.child.try_wait(), Ok(Some(_))) {

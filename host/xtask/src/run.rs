@@ -32,12 +32,18 @@ pub(crate) fn serve(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCo
 
 /// `run --demo`: server, practice router, and an organization that knows it.
 pub(crate) fn demo(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCode> {
+    let address = bind_addr()?;
+    // Everybody knows its password.
+    ensure!(
+        address.ip().is_loopback(),
+        "BIND_ADDR '{address}' is open to others, and the demo's password is public: use a loopback address \
+         such as 127.0.0.1:8080"
+    );
     package::components(workspace, stop)?;
     build_programs(workspace, stop)?;
     let mut router = router_command(workspace)?;
     router.args(["--listen", ROUTER_LISTEN, "--control", ROUTER_CONTROL, "--password", ROUTER_PASSWORD]);
     let mut router = Guarded::start("openwrt-router", &mut router)?;
-    let address = bind_addr()?;
     let mut server = server_command(workspace, address)?;
     // The practice router is on loopback, which the address guard refuses otherwise.
     server.env("EGRESS_EXTRA_NETWORKS", "127.0.0.0/8");

@@ -83,7 +83,9 @@ fn requests(trick: &str) -> Vec<Request> {
         "of another stage" => vec![write(0)],
         "with a header" => vec![with_override(write(1))],
         "skip by a header" => vec![with_override(write(1)), write(2)],
-        "skip by a time limit" => vec![with_header(write(1), "x-slow", "1").with_timeout_ms(100), write(2)],
+        "skip by a time limit" => {
+            vec![with_header(write(1), "accept", "x-slow").with_timeout_ms(100), write(2)]
+        }
         "reads between" => vec![Request::get("/read"), write(1), Request::get("/read"), write(2)],
         _ => vec![write(1), write(2)],
     }

@@ -211,7 +211,10 @@ impl Outbound {
         if let Err(fault) = &answer
             && fault.kind == FaultKind::Denied
         {
-            self.ledger().denied += 1;
+            // Where an address leads is not the component's choice.
+            if fault.code.as_deref() != Some("address") {
+                self.ledger().denied += 1;
+            }
             tracing::warn!(
                 component = self.facts.manifest.id,
                 controller.id = %self.target.controller_id,
@@ -234,6 +237,10 @@ impl Outbound {
         // 3. and 4. Path and headers.
         path::check(&request.path)?;
         headers::check(&request.headers, &self.facts.manifest, auth)?;
+        if passage.is_write() {
+            headers::check_write(&request.headers)?;
+            credentials::check_write(auth)?;
+        }
         body::check(&request, bounds.request_bytes)?;
         // 5. and 6. Addresses, and a connection to exactly those.
         let client = self.route().await?;
@@ -278,7 +285,9 @@ impl Outbound {
     }
 
     async fn exchange(&self, cleared: Cleared, auth: &Auth) -> Result<Response, Fault> {
-        if let Auth::Session(name) = auth { self.exchange_in_session(cleared, name).await } else {
+        if let Auth::Session(name) = auth {
+            self.exchange_in_session(cleared, name).await
+        } else {
             let credential = match auth {
                 // For the answer: the device may repeat what an earlier request told it.
                 Auth::None => self.credential().await.unwrap_or_default(),
@@ -286,8 +295,7 @@ impl Outbound {
             };
             let mut outgoing = Outgoing::of(&cleared.request);
             credentials::place(&mut outgoing, auth, &credential)?;
-            let secrets: Vec<Secret> =
-                credential.fields.iter().map(|(_, secret)| secret.clone()).collect();
+            let secrets: Vec<Secret> = credential.fields.iter().map(|(_, secret)| secret.clone()).collect();
             let answer = self.hand_over(&cleared, outgoing).await?;
             self.present(answer, &secrets, false)
         }

@@ -55,7 +55,7 @@ pub(super) fn judge(
 }
 
 fn is_read(reads: &[ReadRule], request: &Request) -> bool {
-    let harmless = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&request.method);
+    let harmless = [Method::GET, Method::HEAD].contains(&request.method);
     if harmless && matches!(request.body, Body::None) {
         return true;
     }

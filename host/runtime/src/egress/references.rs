@@ -1,7 +1,7 @@
 //! References that stand for secrets: equal for equal secrets of a controller,
 //! and of no use to whoever holds only them.
 
-use heddle_core::fault::{Fault, FaultKind};
+use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_core::redact::{REFERENCE, REFERENCE_DIGITS};
 use heddle_core::secret::Secret;
 use hmac::{Hmac, Mac as _};
@@ -42,22 +42,23 @@ pub(super) fn replace(
     key: &[u8; 32],
     book: &mut SecretBook,
 ) -> Result<Vec<u8>, Fault> {
+    let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&body);
     let starts_like_json =
-        body.iter().find(|b| !b.is_ascii_whitespace()).is_some_and(|b| matches!(b, b'{' | b'['));
+        text.iter().find(|b| !b.is_ascii_whitespace()).is_some_and(|b| matches!(b, b'{' | b'['));
     if fields.is_empty() || !starts_like_json {
         return Ok(body);
     }
-    let mut value: Value = match serde_json::from_slice(&body) {
-        Ok(value) => value,
-        Err(error) if error.to_string().starts_with("recursion limit") => {
-            return Err(Fault::new(
-                FaultKind::Generic,
-                "the answer is nested too deep to be checked for secrets",
-            )
-            .with_code("answer-too-deep"));
-        }
-        Err(_) => return Ok(body),
-    };
+    // A device may put any bytes into a name; what is not UTF-8 is replaced, so that it can be searched.
+    let mut value: Value = serde_json::from_str(&String::from_utf8_lossy(text)).map_err(|error| {
+        let is_deep = error.to_string().starts_with("recursion limit");
+        let (message, code) = if is_deep {
+            ("the answer is nested too deep to be checked for secrets", "answer-too-deep")
+        } else {
+            ("the answer begins like JSON and is not; it cannot be checked for secrets", "answer-not-json")
+        };
+        // The request was carried out, whatever became of its answer.
+        Fault::new(FaultKind::Generic, message).with_code(code).with_effect(Effect::Possible)
+    })?;
     if !walk(&mut value, fields, key, book) {
         return Ok(body);
     }

@@ -1,4 +1,6 @@
 //! The audit log: who did what, in a hash chain per organization.
+//!
+//! Entries belong to no site, so only who has access to all sites reads them.
 
 use axum::Json;
 use axum::extract::State;
@@ -59,6 +61,7 @@ async fn list(
     caller: Caller,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<Page<AuditEntry>>, Error> {
+    caller.require_all_sites()?;
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let filter = AuditFilter {
         actor_id: query.actor_id,
@@ -78,6 +81,7 @@ async fn validate(
     caller: Caller,
     Params(query): Params<ValidateQuery>,
 ) -> Result<Json<Validation>, Error> {
+    caller.require_all_sites()?;
     let org = query.organization_id.unwrap_or(caller.org_id);
     if org != caller.org_id && caller.role != Role::SuperAdmin {
         return Err(Error::NotFound("organization"));

@@ -1,7 +1,10 @@
 //! Login with a password, and the lock after repeated failures.
 //!
-//! An unknown name and a wrong password get the same answer after the same
-//! time, so that names cannot be tried out.
+//! An unknown name and a wrong password get the same answer, after a time that
+//! is rounded up, so that one try does not tell them apart. Five tries do: only
+//! the account of a known name is locked, and says so. Failures of a known name
+//! are counted and in its organization's audit log; those of an unknown name
+//! belong to no organization, and are neither counted nor recorded.
 
 use std::time::Duration;
 

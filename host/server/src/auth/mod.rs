@@ -12,6 +12,7 @@ mod token;
 pub(crate) mod trail;
 
 use axum::http::{HeaderMap, header};
+use heddle_core::{SessionId, UserId};
 
 pub use caller::Caller;
 pub(crate) use routes::routes;
@@ -29,20 +30,34 @@ pub(crate) async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Calle
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(REQUIRED);
     }
-    authenticate_token(app, token.trim()).await
+    let identity = identify(app, token.trim())?;
+    recheck(app, identity).await
 }
 
-/// The caller that an access token proves, from the stored user and session.
+/// Whom a token was made for. It outlives the token: what is still good is asked with [`recheck`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Identity {
+    user: UserId,
+    session: SessionId,
+    token_version: i64,
+}
+
+/// Whom an access token that has not expired proves. Asks no database.
+pub(crate) fn identify(app: &App, token: &str) -> Result<Identity, Error> {
+    let claims = token::verify(&app.keys.token_key(), token, app.clock.now())?;
+    Ok(Identity { user: claims.sub, session: claims.sid, token_version: claims.tv })
+}
+
+/// The caller as the stored user and session are now.
 ///
-/// One query. The role is the stored one, whatever the token says.
-pub(crate) async fn authenticate_token(app: &App, token: &str) -> Result<Caller, Error> {
-    let now = app.clock.now();
-    let claims = token::verify(&app.keys.token_key(), token, now)?;
+/// One query. The role is the stored one, whatever a token said.
+pub(crate) async fn recheck(app: &App, identity: Identity) -> Result<Caller, Error> {
     let mut tx = app.db.read().await?;
-    let found = heddle_store::sessions::authenticate(&mut tx, claims.sub, claims.sid).await?;
+    let found = heddle_store::sessions::authenticate(&mut tx, identity.user, identity.session).await?;
     let found = found.ok_or(REVOKED)?;
-    let is_current = claims.tv == found.token_version && found.session_token_version == found.token_version;
-    if !is_current || found.revoked_at.is_some() || found.expires_at <= now {
+    let is_current =
+        identity.token_version == found.token_version && found.session_token_version == found.token_version;
+    if !is_current || found.revoked_at.is_some() || found.expires_at <= app.clock.now() {
         return Err(REVOKED);
     }
     if !found.is_active {

@@ -1,7 +1,7 @@
 //! Sessions: opened by a login, kept alive by single-use refresh tokens, ended by revocation.
 //!
 //! A refresh token that comes a second time is either a lost race between two
-//! tabs or stolen; the time since its rotation tells which.
+//! tabs or stolen; the time since it was spent tells which.
 
 use chrono::TimeDelta;
 use heddle_core::secret::{Secret, random_secret};
@@ -88,8 +88,8 @@ pub(super) async fn refresh(app: &App, origin: &Origin, presented: &Secret) -> R
     if found.revoked_at.is_some() {
         return Err(REVOKED);
     }
-    if matches!(found.matched, Matched::Previous) {
-        return Err(spent(tx, app, origin, &found).await?);
+    if let Matched::Spent(at) = found.matched {
+        return Err(spent(tx, app, origin, &found, at).await?);
     }
     if found.session.expires_at <= now {
         return Err(Error::Unauthenticated("refresh token is expired"));
@@ -105,6 +105,9 @@ pub(super) async fn refresh(app: &App, origin: &Origin, presented: &Secret) -> R
     let rotation = sessions::rotate(&mut tx, &old_hash, &keyed_hash(&key, &new), now).await?;
     let Rotation::Rotated(session) = rotation else { return Err(LOST_RACE) };
     sessions::extend(&mut tx, session.id, refresh_expiry(app, now)).await?;
+    // What was spent before that would have expired by now had it not been spent.
+    let lifetime = TimeDelta::days(i64::from(app.config.refresh_token_days));
+    sessions::forget_spent(&mut tx, now - lifetime).await?;
     let subject = Subject {
         user: login.user.id,
         org: login.user.org_id,
@@ -118,9 +121,15 @@ pub(super) async fn refresh(app: &App, origin: &Origin, presented: &Secret) -> R
 }
 
 /// What a refresh token that was already spent means: a lost race, or theft, which ends the session.
-async fn spent(mut tx: Tx, app: &App, origin: &Origin, found: &FoundSession) -> Result<Error, Error> {
+async fn spent(
+    mut tx: Tx,
+    app: &App,
+    origin: &Origin,
+    found: &FoundSession,
+    at: Timestamp,
+) -> Result<Error, Error> {
     let now = app.clock.now();
-    if now - found.rotated_at <= TimeDelta::seconds(RACE_SECS) {
+    if now - at <= TimeDelta::seconds(RACE_SECS) {
         return Ok(LOST_RACE);
     }
     let session = &found.session;
@@ -131,7 +140,7 @@ async fn spent(mut tx: Tx, app: &App, origin: &Origin, found: &FoundSession) -> 
             actor: None,
             action: "security.refresh_reuse",
             target: ("session", session.id.0),
-            detail: json!({ "user_id": session.user_id, "rotated_at": found.rotated_at }),
+            detail: json!({ "user_id": session.user_id, "spent_at": at }),
         };
         trail::record(&mut tx, app, origin, deed).await?;
     }

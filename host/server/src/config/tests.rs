@@ -64,3 +64,11 @@ fn the_file_is_below_the_environment_and_its_typos_are_refused() {
         ConfigError::Unknown("bind_adr".to_owned())
     );
 }
+
+#[test]
+fn a_database_password_is_not_shown() {
+    let url = "postgres://heddle:hunter2@db.example/heddle";
+    let config = read(&[("DATABASE_URL", url)]).unwrap();
+    assert_eq!(config.database(), url);
+    assert!(!format!("{config:?}").contains("hunter2"));
+}

@@ -1,31 +1,80 @@
 //! The frames of the event stream.
 
 use heddle_core::event::Event;
+use heddle_core::secret::Secret;
 use heddle_core::{SiteId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+/// What a client says. At most 5 frames per second, pings of the protocol included, of at most 64 KiB.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ClientFrame {
-    Auth { token: String },
-    Subscribe { subscriptions: Vec<String> },
-    Unsubscribe { subscriptions: Vec<String> },
-    SetFilters { site_ids: Vec<SiteId> },
-    Resume { after_seq: i64 },
+    /// The first frame, within 10 s, where the upgrade carried no token.
+    Auth {
+        token: Secret,
+    },
+    Subscribe {
+        subscriptions: Vec<String>,
+    },
+    Unsubscribe {
+        subscriptions: Vec<String>,
+    },
+    /// Only events of these sites, and those of no site; an empty list lifts the filter.
+    SetFilters {
+        site_ids: Vec<SiteId>,
+    },
+    Resume {
+        after_seq: i64,
+    },
     Ping,
 }
 
+/// What the service says.
+///
+/// Beside these frames it sends a ping of the protocol every 30 s, and ends a
+/// connection from which nothing came for 60 s.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ServerFrame<'a> {
-    Connected { available_events: Vec<&'static str> },
-    Event { event: &'a Event },
-    Subscribed { subscriptions: Vec<String> },
-    Unsubscribed { subscriptions: Vec<String> },
-    SubscriptionDenied { patterns: Vec<String>, reason: String },
-    FiltersSet { site_ids: Vec<SiteId> },
-    Resumed { last_seq: i64 },
-    Pong { timestamp: Timestamp },
+    Connected {
+        available_events: Vec<&'static str>,
+    },
+    /// At least once: an event that comes again has the same id.
+    Event {
+        event: &'a Event,
+    },
+    Subscribed {
+        subscriptions: Vec<String>,
+    },
+    Unsubscribed {
+        subscriptions: Vec<String>,
+    },
+    /// Answers a subscription, or comes by itself when the caller's rights have shrunk.
+    SubscriptionDenied {
+        patterns: Vec<String>,
+        reason: String,
+    },
+    /// The sites that events are narrowed to, without those that the caller cannot read.
+    ///
+    /// Answers `[]` when the filter was lifted, and also when none of the
+    /// given sites is readable: then only events of no site come.
+    FiltersSet {
+        site_ids: Vec<SiteId>,
+    },
+    /// All events behind `after_seq` were looked at up to `last_seq`, and those that fit were sent.
+    ///
+    /// With `truncated` the service stopped at 10,000 events: resume again
+    /// after `last_seq` for the rest.
+    Resumed {
+        last_seq: i64,
+        truncated: bool,
+    },
+    Pong {
+        timestamp: Timestamp,
+    },
+    /// The session has ended; the connection ends with it.
     SessionRevoked,
-    Error { message: String },
+    Error {
+        message: String,
+    },
 }

@@ -2,23 +2,26 @@
 //!
 //! An event is a row of its cause's transaction. It is published after the
 //! commit, in order, and again after a crash in between: listeners know an
-//! event by its id.
+//! event by its id. A batch that could not be marked is remembered, and is not
+//! sent twice by the same process.
 
 mod connection;
 mod frames;
+mod places;
 mod routes;
 mod socket;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use heddle_core::event::Event;
 use heddle_core::redact::sanitize;
-use heddle_core::{SiteId, UserId};
+use heddle_core::{EventId, SiteId};
 use heddle_store::events::StoredEvent;
 use tokio::sync::{Notify, broadcast};
 
+use self::places::Places;
 use crate::app::SharedApp;
 use crate::http::error::Error;
 
@@ -30,8 +33,6 @@ const BACKLOG: usize = 4096;
 const BATCH: u32 = 500;
 /// Looks at the outbox although nobody called, for events of other processes.
 const IDLE_INTERVAL: Duration = Duration::from_secs(2);
-pub(crate) const CONNECTIONS_PER_USER: usize = 25;
-pub(crate) const CONNECTIONS_MAX: usize = 5000;
 
 /// An event on its way, with what decides who may see it.
 #[derive(Debug)]
@@ -53,12 +54,12 @@ impl From<StoredEvent> for Published {
 pub struct Hub {
     outbox: Notify,
     sender: broadcast::Sender<Arc<Published>>,
-    connections: Mutex<HashMap<UserId, usize>>,
+    places: Places,
 }
 
 impl Default for Hub {
     fn default() -> Self {
-        Self { outbox: Notify::new(), sender: broadcast::channel(BACKLOG).0, connections: Mutex::default() }
+        Self { outbox: Notify::new(), sender: broadcast::channel(BACKLOG).0, places: Places::default() }
     }
 }
 
@@ -72,39 +73,33 @@ impl Hub {
         self.sender.subscribe()
     }
 
-    /// Open connections, of everybody.
+    /// Open connections of everybody who has said who they are.
     pub fn connections(&self) -> usize {
-        self.connections.lock().expect("no holder of this lock panics").values().sum()
+        self.places.named()
+    }
+}
+
+/// Events that were sent, but not marked as published: marking them failed.
+#[derive(Debug, Default)]
+struct Unmarked(HashSet<EventId>);
+
+impl Unmarked {
+    /// Those of a batch that were not sent yet; from now on they count as sent.
+    fn unsent(&mut self, batch: Vec<StoredEvent>) -> Vec<StoredEvent> {
+        batch.into_iter().filter(|stored| self.0.insert(stored.event.id)).collect()
     }
 
-    /// A place among the connections, or `None` when there is none left.
-    pub(crate) fn admit(self: &Hub, user: UserId) -> bool {
-        let mut connections = self.connections.lock().expect("no holder of this lock panics");
-        let total: usize = connections.values().sum();
-        let own = connections.entry(user).or_default();
-        if total >= CONNECTIONS_MAX || *own >= CONNECTIONS_PER_USER {
-            return false;
-        }
-        *own += 1;
-        true
-    }
-
-    pub(crate) fn leave(&self, user: UserId) {
-        let mut connections = self.connections.lock().expect("no holder of this lock panics");
-        if let Some(own) = connections.get_mut(&user) {
-            *own -= 1;
-            if *own == 0 {
-                connections.remove(&user);
-            }
-        }
+    fn marked(&mut self) {
+        self.0.clear();
     }
 }
 
 /// Publishes the outbox, oldest first, until the service stops.
 pub(crate) async fn dispatch(app: SharedApp) {
     let stop = app.tasks.stopping();
+    let mut unmarked = Unmarked::default();
     loop {
-        let published = match publish_batch(&app).await {
+        let published = match publish_batch(&app, &mut unmarked).await {
             Ok(published) => published,
             Err(error) => {
                 tracing::warn!(error = %error, "events wait in the outbox; tried again");
@@ -122,7 +117,7 @@ pub(crate) async fn dispatch(app: SharedApp) {
     }
 }
 
-async fn publish_batch(app: &SharedApp) -> Result<usize, Error> {
+async fn publish_batch(app: &SharedApp, unmarked: &mut Unmarked) -> Result<usize, Error> {
     let mut tx = app.db.read().await?;
     let waiting = heddle_store::events::unpublished(&mut tx, BATCH).await?;
     drop(tx);
@@ -130,12 +125,50 @@ async fn publish_batch(app: &SharedApp) -> Result<usize, Error> {
         return Ok(0);
     }
     let ids: Vec<_> = waiting.iter().map(|stored| stored.event.id).collect();
-    for stored in waiting {
+    for stored in unmarked.unsent(waiting) {
         // No receiver is no error: nobody listens right now.
         let _ = app.hub.sender.send(Arc::new(Published::from(stored)));
     }
     let mut tx = app.db.write().await?;
     heddle_store::events::mark_published(&mut tx, &ids, app.clock.now()).await?;
     tx.commit().await?;
+    unmarked.marked();
     Ok(ids.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use heddle_core::Clock;
+    use heddle_core::event::EventType;
+
+    use super::*;
+
+    fn stored(clock: &Clock) -> StoredEvent {
+        let event_type = EventType::ALL[0];
+        let event = Event {
+            id: clock.new_id(),
+            seq: 1,
+            event_type,
+            category: event_type.category().to_owned(),
+            priority: event_type.priority(),
+            organization_id: clock.new_id(),
+            occurred_at: clock.now(),
+            causation_id: None,
+            schema_version: 1,
+            payload: serde_json::json!({}),
+        };
+        StoredEvent { event, site_id: None, controller_id: None, device_id: None }
+    }
+
+    #[test]
+    fn what_could_not_be_marked_is_not_sent_again() {
+        let clock = Clock::default();
+        let (first, second) = (stored(&clock), stored(&clock));
+        let mut unmarked = Unmarked::default();
+        assert_eq!(unmarked.unsent(vec![first.clone()]).len(), 1);
+        let again = unmarked.unsent(vec![first, second.clone()]);
+        assert_eq!(again.iter().map(|stored| stored.event.id).collect::<Vec<_>>(), [second.event.id]);
+        unmarked.marked();
+        assert!(unmarked.0.is_empty());
+    }
 }

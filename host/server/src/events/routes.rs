@@ -6,6 +6,7 @@ use axum::response::Response;
 use axum::routing::get;
 use axum::{Json, Router};
 use heddle_core::event::EventType;
+use heddle_core::secret::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,13 +17,13 @@ use crate::http::access::Access;
 use crate::http::extract::Params;
 use crate::http::routes::{Routes, doc};
 
-/// Largest frame that a client may send, in bytes.
+/// Largest frame, and largest message of several frames, that a client may send; in bytes.
 const FRAME_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SocketQuery {
-    token: Option<String>,
+    token: Option<Secret>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -62,6 +63,7 @@ async fn upgrade(
     let is_allowed = origin_is_allowed(&app, &headers);
     upgrade
         .max_message_size(FRAME_BYTES_MAX)
+        .max_frame_size(FRAME_BYTES_MAX)
         .on_upgrade(move |socket| connection::serve(app, socket, query.token, is_allowed))
 }
 

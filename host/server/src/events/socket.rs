@@ -15,6 +15,8 @@ use crate::auth::Caller;
 const SUBSCRIPTIONS_MAX: usize = 200;
 const PATTERN_CHARS_MAX: usize = 200;
 const FRAMES_PER_SECOND: usize = 5;
+/// A peer from which nothing came for so long is gone.
+const SILENCE_MAX: Duration = Duration::from_mins(1);
 
 /// What one connection listens to.
 #[derive(Debug)]
@@ -23,6 +25,7 @@ pub(super) struct Listener {
     subscriptions: BTreeSet<String>,
     sites: Option<BTreeSet<SiteId>>,
     recent: VecDeque<Instant>,
+    last_heard: Instant,
 }
 
 /// Why patterns were not subscribed.
@@ -33,8 +36,40 @@ pub(super) struct Denied {
 }
 
 impl Listener {
-    pub(super) fn new(caller: Caller) -> Self {
-        Self { caller, subscriptions: BTreeSet::new(), sites: None, recent: VecDeque::new() }
+    pub(super) fn new(caller: Caller, now: Instant) -> Self {
+        Self { caller, subscriptions: BTreeSet::new(), sites: None, recent: VecDeque::new(), last_heard: now }
+    }
+
+    /// The peer lives: a frame of any kind came.
+    pub(super) fn heard(&mut self, now: Instant) {
+        self.last_heard = now;
+    }
+
+    /// Whether nothing came for too long.
+    pub(super) fn is_silent(&self, now: Instant) -> bool {
+        now.duration_since(self.last_heard) >= SILENCE_MAX
+    }
+
+    /// Goes on as what the caller is by now; answers the subscriptions that ended with it.
+    pub(super) fn renew(&mut self, caller: Caller) -> Option<Denied> {
+        self.caller = caller;
+        let mut ended = Denied { patterns: Vec::new(), reason: String::new() };
+        for pattern in std::mem::take(&mut self.subscriptions) {
+            match self.why_not(&pattern) {
+                None => {
+                    self.subscriptions.insert(pattern);
+                }
+                Some(reason) => {
+                    ended.patterns.push(pattern);
+                    ended.reason = reason;
+                }
+            }
+        }
+        if let Some(sites) = &mut self.sites {
+            // An emptied filter stays one: without it, more events would come than before.
+            sites.retain(|site| self.caller.may_access_site(*site));
+        }
+        (!ended.patterns.is_empty()).then_some(ended)
     }
 
     /// Counts a frame; false when there were too many within a second.
@@ -96,13 +131,9 @@ impl Listener {
         self.subscriptions.iter().cloned().collect()
     }
 
-    /// Narrows to these sites; those that the caller cannot read are left out silently.
-    pub(super) fn set_sites(&mut self, sites: Vec<SiteId>) -> Vec<SiteId> {
-        let readable: BTreeSet<SiteId> =
-            sites.into_iter().filter(|site| self.caller.may_access_site(*site)).collect();
-        let shown = readable.iter().copied().collect();
-        self.sites = Some(readable);
-        shown
+    /// Narrows to these sites, which the caller can read; `None` lifts the filter.
+    pub(super) fn set_sites(&mut self, sites: Option<Vec<SiteId>>) {
+        self.sites = sites.map(BTreeSet::from_iter);
     }
 
     /// Whether this connection gets the event.
@@ -127,14 +158,15 @@ mod tests {
 
     fn listener(role: Role) -> Listener {
         let clock = Clock::default();
-        Listener::new(Caller {
+        let caller = Caller {
             user_id: clock.new_id(),
             username: "ada".to_owned(),
             org_id: clock.new_id(),
             role,
             session_id: clock.new_id(),
             sites: SiteScope::All,
-        })
+        };
+        Listener::new(caller, Instant::now())
     }
 
     #[test]
@@ -165,5 +197,64 @@ mod tests {
         assert_eq!(denied.patterns, ["device.more"]);
         assert!(denied.reason.contains("200"));
         assert!(viewer.subscribe(vec!["device.".repeat(40)]).is_some());
+    }
+
+    fn published(org: heddle_core::OrgId, site: Option<SiteId>) -> Published {
+        let clock = Clock::default();
+        let event_type = *EventType::ALL.iter().find(|t| t.as_str().starts_with("device.")).unwrap();
+        let event = heddle_core::event::Event {
+            id: clock.new_id(),
+            seq: 1,
+            event_type,
+            category: event_type.category().to_owned(),
+            priority: event_type.priority(),
+            organization_id: org,
+            occurred_at: clock.now(),
+            causation_id: None,
+            schema_version: 1,
+            payload: serde_json::json!({}),
+        };
+        Published { event, site_id: site }
+    }
+
+    #[test]
+    fn a_filter_narrows_until_it_is_lifted() {
+        let (here, there) = (Clock::default().new_id(), Clock::default().new_id());
+        let mut viewer = listener(Role::Viewer);
+        let org = viewer.caller.org_id;
+        assert!(viewer.subscribe(vec!["device.*".into()]).is_none());
+        viewer.set_sites(Some(vec![here]));
+        assert!(viewer.wants(&published(org, Some(here))));
+        assert!(!viewer.wants(&published(org, Some(there))));
+        assert!(viewer.wants(&published(org, None)));
+        viewer.set_sites(Some(Vec::new()));
+        assert!(!viewer.wants(&published(org, Some(here))), "no readable site is not every site");
+        viewer.set_sites(None);
+        assert!(viewer.wants(&published(org, Some(there))));
+    }
+
+    #[test]
+    fn rights_that_shrink_end_what_they_covered() {
+        let (here, there) = (Clock::default().new_id(), Clock::default().new_id());
+        let mut listener = listener(Role::SuperAdmin);
+        let org = listener.caller.org_id;
+        assert!(listener.subscribe(vec!["*".into(), "device.*".into()]).is_none());
+        listener.set_sites(Some(vec![here, there]));
+        let now =
+            Caller { role: Role::Viewer, sites: SiteScope::Only(vec![here]), ..listener.caller.clone() };
+        assert_eq!(listener.renew(now).unwrap().patterns, ["*"]);
+        assert_eq!(listener.subscriptions(), ["device.*"]);
+        assert!(listener.wants(&published(org, Some(here))));
+        assert!(!listener.wants(&published(org, Some(there))));
+        assert_eq!(listener.renew(listener.caller.clone()), None);
+    }
+
+    #[test]
+    fn a_peer_that_says_nothing_for_a_minute_is_silent() {
+        let mut viewer = listener(Role::Viewer);
+        let now = Instant::now();
+        viewer.heard(now);
+        assert!(!viewer.is_silent(now + Duration::from_secs(59)));
+        assert!(viewer.is_silent(now + Duration::from_mins(1)));
     }
 }

@@ -6,7 +6,6 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use heddle_core::page::PageRequest;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::app::SharedApp;
@@ -52,11 +51,14 @@ fn too_large(rejection: &BytesRejection) -> Error {
     }
 }
 
+/// What is said of a character that one of the databases cannot keep.
+const NUL_REFUSED: &str = "the character U+0000 is not accepted";
+
 /// Parses a body; the error names the field.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     // One of the databases has no such character in its texts.
     if bytes.windows(6).any(|window| window == br"\u0000") {
-        return Err(Error::field("body", "the character U+0000 is not accepted"));
+        return Err(Error::field("body", NUL_REFUSED));
     }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
@@ -99,6 +101,7 @@ impl<T: DeserializeOwned> FromRequestParts<SharedApp> for Params<T> {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Error> {
+        refuse_nul(parts.uri.query().unwrap_or_default())?;
         let Query(value) = Query::<T>::from_request_parts(parts, app).await.map_err(|rejection| {
             let text = match &rejection {
                 QueryRejection::FailedToDeserializeQueryString(inner) => inner.body_text(),
@@ -113,6 +116,13 @@ impl<T: DeserializeOwned> FromRequestParts<SharedApp> for Params<T> {
     }
 }
 
+fn refuse_nul(query: &str) -> Result<(), Error> {
+    match url::form_urlencoded::parse(query.as_bytes()).find(|(_, value)| value.contains('\0')) {
+        Some((name, _)) => Err(Error::field(&name, NUL_REFUSED)),
+        None => Ok(()),
+    }
+}
+
 /// Path parameters. An id that is not one is 422.
 #[derive(Debug)]
 pub struct At<T>(pub T);
@@ -121,6 +131,10 @@ impl<T: DeserializeOwned + Send> FromRequestParts<SharedApp> for At<T> {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Error> {
+        // In a path that was routed it can only be in a parameter.
+        if parts.uri.path().contains("%00") {
+            return Err(Error::field("path", NUL_REFUSED));
+        }
         let Path(value) = Path::<T>::from_request_parts(parts, app).await.map_err(|_| {
             Error::Validation(vec![Detail::new("path", "path holds an id that is not a UUID", "uuid")])
         })?;
@@ -159,14 +173,6 @@ impl FromRequestParts<SharedApp> for Origin {
     }
 }
 
-/// `page` and `per_page` of a list.
-#[derive(Debug, Clone, Copy, Default, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PageQuery {
-    pub page: Option<u32>,
-    pub per_page: Option<u32>,
-}
-
 /// Rows of a page when the caller does not say.
 pub const PER_PAGE_DEFAULT: u32 = 50;
 /// Most rows of a page, unless a list says otherwise.
@@ -182,4 +188,26 @@ pub fn page_request(page: Option<u32>, per_page: Option<u32>, max: u32) -> Resul
         return Err(Error::field("per_page", format!("per_page must be from 1 to {max}")));
     }
     Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_nul(query: &str, field: Option<&str>) {
+        match (refuse_nul(query), field) {
+            (Ok(()), None) => {}
+            (Err(Error::Validation(details)), Some(field)) => assert_eq!(details[0].field, field, "{query}"),
+            (other, _) => panic!("{query}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_parameter_with_the_character_0_is_refused_by_its_name() {
+        check_nul("", None);
+        check_nul("search=a%20b&page=1", None);
+        check_nul("search=100%2500", None);
+        check_nul("page=1&search=a%00b", Some("search"));
+    }
 }

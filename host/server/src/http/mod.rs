@@ -11,10 +11,11 @@ pub mod routes;
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderValue, StatusCode, Uri};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use heddle_core::Clock;
 use tower::util::MapRequestLayer;
 use tower::{Layer, ServiceExt as _};
 use tracing::Instrument as _;
@@ -42,7 +43,7 @@ pub fn service(app: &SharedApp) -> Router {
         .method_not_allowed_fallback(|| async { StatusCode::METHOD_NOT_ALLOWED })
         .layer(DefaultBodyLimit::max(extract::BODY_BYTES_MAX))
         .layer(tower_http::catch_panic::CatchPanicLayer::custom(panicked))
-        .layer(from_fn(edge))
+        .layer(from_fn_with_state(app.clone(), edge))
         .with_state(app.clone());
     // The trailing slash goes before the router looks at the path, so both spellings reach one handler.
     let service = MapRequestLayer::new(strip_trailing_slash).layer(router);
@@ -81,9 +82,9 @@ fn strip_trailing_slash(mut request: Request) -> Request {
 }
 
 /// Gives the request its id and span, and the response its error body and headers.
-async fn edge(mut request: Request, next: Next) -> Response {
+async fn edge(State(app): State<SharedApp>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
-    let (id, logged) = request_id(&request);
+    let (id, logged) = request_id(&request, &app.clock);
     request.extensions_mut().insert(RequestId(id.clone()));
     let span = tracing::info_span!(
         "request",
@@ -148,13 +149,15 @@ fn panicked(payload: Box<dyn std::any::Any + Send>) -> Response {
 }
 
 /// The client's id when it is well formed, and how the log marks it; else a new one.
-fn request_id(request: &Request) -> (String, String) {
+fn request_id(request: &Request, clock: &Clock) -> (String, String) {
     let given = request.headers().get("x-request-id").and_then(|v| v.to_str().ok()).filter(|text| {
         (1..=128).contains(&text.len())
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
     });
-    if let Some(text) = given { (text.to_owned(), format!("ext-{text}")) } else {
-        let id = heddle_core::Clock::default().new_id::<uuid::Uuid>().simple().to_string();
+    if let Some(text) = given {
+        (text.to_owned(), format!("ext-{text}"))
+    } else {
+        let id = clock.new_id::<uuid::Uuid>().simple().to_string();
         (id.clone(), id)
     }
 }

@@ -54,15 +54,20 @@ pub(super) async fn apply(
     request: ApplyRequest,
 ) -> Result<ChangeRow, Error> {
     let row = find(app, caller, id).await?;
-    gates::feature_is_permitted(caller, &row.vendor, &row.feature)?;
+    gates::change_is_permitted(caller, &row)?;
     gates::catastrophe_needs_site_admin(caller, row.danger)?;
     gates::change_is_pending(row.status)?;
     gates::platform_is_writable(app)?;
     gates::force_is_given(request.force)?;
+    // The controller may have moved out of the caller's sight since it was staged.
+    controller_on_path(app, caller, row.controller_id, None, None).await?;
+    // All that could keep the drive from starting is found out before the intent is recorded.
+    let driver = app.drivers.claim(id).ok_or_else(under_way)?;
+    drive::prepare(app, &row).await?;
     let row = claim(app, caller, origin, row, &request).await?;
     tracing::info!(change.id = %row.id, controller.id = %row.controller_id, user.id = %caller.user_id, "applying change {id}");
     // In a task of its own: a client that goes away does not leave a device half way.
-    let driving = drive::spawn(app, id, Start::Fresh);
+    let driving = drive::spawn_claimed(app, driver, Start::Fresh);
     let limit = Duration::from_secs(u64::from(app.config.apply_hold_secs) + 60) + ANSWER_MARGIN;
     let rest = match tokio::time::timeout(limit, driving).await {
         Ok(joined) => joined.map_err(Error::internal)??,
@@ -70,7 +75,7 @@ pub(super) async fn apply(
     };
     match rest {
         Some(rest) => answer(rest),
-        None => find(app, caller, id).await,
+        None => answer(Rest { row: find(app, caller, id).await?, error: None }),
     }
 }
 
@@ -93,6 +98,7 @@ async fn claim(
     // Read again under the write lock: it may have been planned or applied meanwhile.
     let row = get(&mut tx, row.id).await?;
     gates::change_is_pending(row.status)?;
+    gates::change_has_not_expired(&row, app.clock.now())?;
     let plan = row.plan.as_ref().ok_or_else(|| Error::Conflict {
         kind: "not_planned",
         message: "change has no plan because the controller could not be read; plan it again first"
@@ -106,6 +112,9 @@ async fn claim(
         });
     }
     gates::outcome_is_settled(&row)?;
+    if let Some(secs) = request.confirm_within_secs {
+        gates::window_fits(app, plan, secs)?;
+    }
     let now = app.clock.now();
     let attempt = Attempt {
         number: 0,
@@ -161,7 +170,9 @@ fn answer(rest: Rest) -> Result<ChangeRow, Error> {
     let Rest { row, error } = rest;
     match row.outcome_state {
         OutcomeState::Applied | OutcomeState::AwaitingConfirm | OutcomeState::Applying => Ok(row),
-        _ => Err(if let Some(error) = error { Error::Adapter(error) } else {
+        _ => Err(if let Some(error) = error {
+            Error::Adapter(error)
+        } else {
             let message = row.outcome_message.clone().unwrap_or_else(|| row.outcome_state.to_string());
             Fault::new(FaultKind::Generic, message).into()
         }),
@@ -170,6 +181,17 @@ fn answer(rest: Rest) -> Result<ChangeRow, Error> {
 
 /// Ends an attempt: outcome, event and audit entry in one transaction.
 pub(super) async fn finish(
+    app: &App,
+    row: &ChangeRow,
+    state: OutcomeState,
+    message: Option<String>,
+) -> Result<ChangeRow, Error> {
+    finish_in(app.db.write().await?, app, row, state, message).await
+}
+
+/// The same in a transaction that is open already; commits it.
+async fn finish_in(
+    mut tx: Tx,
     app: &App,
     row: &ChangeRow,
     state: OutcomeState,
@@ -193,7 +215,6 @@ pub(super) async fn finish(
         applied_at: is_applied.then_some(now),
         ..Advance::default()
     };
-    let mut tx = app.db.write().await?;
     let Some(ended) =
         changes::advance(&mut tx, row.id, row.apply_step, ApplyStep::Idle, &advance, now).await?
     else {
@@ -240,7 +261,7 @@ pub(super) async fn confirm(
     id: ChangeId,
 ) -> Result<ChangeRow, Error> {
     let row = find(app, caller, id).await?;
-    gates::feature_is_permitted(caller, &row.vendor, &row.feature)?;
+    gates::change_is_permitted(caller, &row)?;
     gates::catastrophe_needs_site_admin(caller, row.danger)?;
     let not_waiting = || Error::Conflict {
         kind: "not_awaiting_confirm",
@@ -292,7 +313,7 @@ pub(super) async fn verify(
     id: ChangeId,
 ) -> Result<(ChangeRow, Value), Error> {
     let row = find(app, caller, id).await?;
-    gates::feature_is_permitted(caller, &row.vendor, &row.feature)?;
+    gates::change_is_permitted(caller, &row)?;
     let standing = compare_now(app, caller, &row).await?;
     let shown = match &standing {
         Standing::Before => json!({ "state": "before" }),
@@ -305,6 +326,7 @@ pub(super) async fn verify(
         drive::spawn(app, id, Start::Again);
         return Ok((row, shown));
     }
+    let seen = row.updated_at;
     let mut tx = app.db.write().await?;
     let row = get(&mut tx, id).await?;
     let step = Step {
@@ -312,8 +334,9 @@ pub(super) async fn verify(
         ..Step::new("change.verified", Actor::caller(caller, origin))
     };
     record(&mut tx, app, &row, &step).await?;
-    tx.commit().await?;
-    if row.apply_step != ApplyStep::Idle || !gates::must_be_verified(&row) {
+    // What was read settles only what has not moved on meanwhile.
+    if row.updated_at != seen || row.apply_step != ApplyStep::Idle || !gates::must_be_verified(&row) {
+        tx.commit().await?;
         return Ok((row, shown));
     }
     let (state, message) = match standing {
@@ -325,7 +348,7 @@ pub(super) async fn verify(
             (OutcomeState::Partial, "verified: the device is neither as before nor as planned")
         }
     };
-    Ok((finish(app, &row, state, Some(message.to_owned())).await?, shown))
+    Ok((finish_in(tx, app, &row, state, Some(message.to_owned())).await?, shown))
 }
 
 /// Gives a pending change up. Nothing is sent.
@@ -336,7 +359,7 @@ pub(super) async fn discard(
     id: ChangeId,
 ) -> Result<ChangeRow, Error> {
     let row = find(app, caller, id).await?;
-    gates::feature_is_permitted(caller, &row.vendor, &row.feature)?;
+    gates::change_is_permitted(caller, &row)?;
     gates::change_is_pending(row.status)?;
     let mut tx = app.db.write().await?;
     let row = changes::discard(&mut tx, &caller.scope(), id, app.clock.now()).await?.ok_or_else(under_way)?;
@@ -355,7 +378,7 @@ pub(super) async fn revert(
     id: ChangeId,
 ) -> Result<ChangeRow, Error> {
     let row = find(app, caller, id).await?;
-    gates::feature_is_permitted(caller, &row.vendor, &row.feature)?;
+    gates::change_is_permitted(caller, &row)?;
     if row.status != ChangeStatus::Applied || row.outcome_state == OutcomeState::Reverted {
         return Err(Error::Conflict {
             kind: "not_applied",

@@ -18,6 +18,7 @@ use heddle_store::changes::{self, Advance, ChangeRow};
 use heddle_store::{Scope, Set, controllers};
 use serde_json::json;
 
+use super::DriverClaim;
 use super::apply::{finish, get};
 use super::plan::{secrets_of, specs_of};
 use crate::adapters::call_for;
@@ -28,6 +29,13 @@ use crate::http::error::Error;
 const DEVICE_MARGIN_SECS: u32 = 15;
 /// Between two reads that must agree that the device is unchanged after an answer was lost.
 const SETTLE: Duration = Duration::from_millis(700);
+/// The same where the device acts seconds after it answered, and cannot be asked to take it back.
+const SETTLE_DELAYED: Duration = Duration::from_secs(60);
+/// The longest that a task at a device is waited for.
+const TASK_MAX_MS: u32 = 30 * 60 * 1000;
+const POLL_MIN_MS: u32 = 1000;
+const POLL_MAX_MS: u32 = 60_000;
+const MESSAGE_CHARS_MAX: usize = 500;
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(15);
 
@@ -60,15 +68,33 @@ pub(crate) async fn recover(app: &SharedApp) -> Result<(), Error> {
     Ok(())
 }
 
-/// Drives in the background; the handle answers when the change rests.
-pub(super) fn spawn(
-    app: &SharedApp,
-    id: ChangeId,
-    start: Start,
-) -> tokio::task::JoinHandle<Result<Option<Rest>, Error>> {
+/// What a drive answers when the change rests; `None` when another task drives it.
+pub(super) type Driving = tokio::task::JoinHandle<Result<Option<Rest>, Error>>;
+
+/// What a drive of this change needs: finds out whether it can start.
+pub(super) async fn prepare(app: &SharedApp, row: &ChangeRow) -> Result<(Adapter, Call), Error> {
+    let mut tx = app.db.read().await?;
+    let target = controllers::find_target(&mut tx, &Scope::everything(), row.controller_id).await?;
+    drop(tx);
+    let target = target.ok_or(Error::NotFound("controller"))?;
+    secrets_of(app, row)?;
+    Ok((app.adapter(&target.vendor)?, call_for(&target, &format!("change-{}", row.id))?))
+}
+
+/// Drives in the background.
+pub(super) fn spawn(app: &SharedApp, id: ChangeId, start: Start) -> Driving {
+    match app.drivers.claim(id) {
+        Some(claim) => spawn_claimed(app, claim, start),
+        None => app.tasks.spawn("staging.drive", async { Ok(None) }),
+    }
+}
+
+/// The same for who has claimed the change already.
+pub(super) fn spawn_claimed(app: &SharedApp, claim: DriverClaim, start: Start) -> Driving {
     let app2 = app.clone();
     app.tasks.spawn("staging.drive", async move {
-        let result = drive(&app2, id, start).await;
+        let id = claim.change;
+        let result = drive(&app2, &claim, start).await;
         if let Err(error) = &result {
             tracing::error!(change.id = %id, error = %error, "apply of change {id} stopped; it is taken up at the next start or by verify");
         }
@@ -85,16 +111,23 @@ struct Drive<'a> {
     error: Option<CallError>,
 }
 
-/// Until the change rests; `None` when another task is driving it.
-async fn drive(app: &SharedApp, id: ChangeId, start: Start) -> Result<Option<Rest>, Error> {
-    let Some(_claim) = app.drivers.claim(id) else { return Ok(None) };
+/// Until the change rests; `None` when there is nothing to bring forward.
+async fn drive(app: &SharedApp, claim: &DriverClaim, start: Start) -> Result<Option<Rest>, Error> {
     let mut tx = app.db.read().await?;
-    let row = get(&mut tx, id).await?;
-    let target = controllers::find_target(&mut tx, &Scope::everything(), row.controller_id).await?;
+    let row = get(&mut tx, claim.change).await?;
     drop(tx);
-    let target = target.ok_or(Error::NotFound("controller"))?;
-    let adapter = app.adapter(&target.vendor)?;
-    let call = call_for(&target, &format!("change-{id}"))?;
+    if row.apply_step == ApplyStep::Idle {
+        return Ok(None);
+    }
+    let (adapter, call) = match prepare(app, &row).await {
+        Ok(ready) => ready,
+        Err(error) if start == Start::Fresh => {
+            let message = format!("nothing was sent: {error}");
+            let row = finish(app, &row, OutcomeState::Failed, Some(message)).await?;
+            return Ok(Some(Rest { row, error: None }));
+        }
+        Err(error) => return Err(error),
+    };
     let mut drive = Drive { app, adapter, call, row, error: None };
     let mut start = start;
     loop {
@@ -122,37 +155,44 @@ async fn drive(app: &SharedApp, id: ChangeId, start: Start) -> Result<Option<Res
 
 /// Waits for the confirm window to end; the change is taken back unless someone was faster.
 fn hold(app: &SharedApp, row: &ChangeRow) {
-    let (app2, id, deadline) = (app.clone(), row.id, row.confirm_deadline);
+    let Some(claim) = app.drivers.claim_hold(row.id) else { return };
+    let (app2, deadline) = (app.clone(), row.confirm_deadline);
     app.tasks.spawn("staging.hold", async move {
-        let stop = app2.tasks.stopping();
+        let (id, stop) = (claim.change, app2.tasks.stopping());
         loop {
             let left = deadline.map_or(TimeDelta::zero(), |deadline| deadline - app2.clock.now());
-            let Ok(left) = left.to_std() else { break };
-            if left.is_zero() {
-                break;
-            }
+            let nap = match left.to_std() {
+                // Short naps: tests move the clock, and machines sleep.
+                Ok(left) if !left.is_zero() => left.min(Duration::from_millis(500)),
+                _ => match close_window(&app2, id).await {
+                    Ok(true) => {
+                        spawn(&app2, id, Start::Again);
+                        return;
+                    }
+                    Ok(false) => return,
+                    Err(error) => {
+                        tracing::error!(change.id = %id, error = %error, "confirm window of change {id} is not closed; trying again");
+                        Duration::from_secs(1)
+                    }
+                },
+            };
             tokio::select! {
                 () = stop.cancelled() => return,
-                // Short naps: tests move the clock, and machines sleep.
-                () = tokio::time::sleep(left.min(Duration::from_millis(500))) => {}
+                () = tokio::time::sleep(nap) => {}
             }
-        }
-        let message = "not confirmed in time".to_owned();
-        let advance = Advance { outcome_message: Set::To(message), ..Advance::default() };
-        let moved = async {
-            let mut tx = app2.db.write().await?;
-            let row = changes::advance(&mut tx, id, ApplyStep::Holding, ApplyStep::Restoring, &advance, app2.clock.now()).await?;
-            tx.commit().await?;
-            Ok::<_, Error>(row)
-        };
-        match moved.await {
-            Ok(Some(_)) => {
-                spawn(&app2, id, Start::Again);
-            }
-            Ok(None) => {}
-            Err(error) => tracing::error!(change.id = %id, error = %error, "confirm window of change {id} could not be closed"),
         }
     });
+}
+
+/// Ends the window; false when someone confirmed in time.
+async fn close_window(app: &SharedApp, id: ChangeId) -> Result<bool, Error> {
+    let message = Set::To("not confirmed in time".to_owned());
+    let advance = Advance { outcome_message: message, ..Advance::default() };
+    let mut tx = app.db.write().await?;
+    let (from, to, now) = (ApplyStep::Holding, ApplyStep::Restoring, app.clock.now());
+    let moved = changes::advance(&mut tx, id, from, to, &advance, now).await?;
+    tx.commit().await?;
+    Ok(moved.is_some())
 }
 
 impl Drive<'_> {
@@ -182,10 +222,9 @@ impl Drive<'_> {
 
     /// Until then the change must have been seen at the device, else it is taken back.
     fn read_deadline(&self) -> Timestamp {
-        let started = self.row.apply_started_at.unwrap_or(self.row.updated_at);
-        self.row
-            .confirm_deadline
-            .unwrap_or(started + TimeDelta::seconds(i64::from(self.app.config.apply_hold_secs)))
+        let hold = TimeDelta::seconds(i64::from(self.app.config.apply_hold_secs));
+        // A task at the device may have taken its time before this step began.
+        self.row.confirm_deadline.unwrap_or(self.row.updated_at + hold)
     }
 
     /// Lets the device carry the change out; false when the service stops meanwhile.
@@ -200,6 +239,16 @@ impl Drive<'_> {
         }
     }
 
+    /// The longest that the change's features ask for; the usual limit when none does.
+    fn time_limit(&self) -> Option<Duration> {
+        let features = &self.adapter.description().features;
+        let limits = specs_of(&self.row).into_iter().filter_map(|spec| {
+            let feature = features.iter().find(|feature| feature.id == spec.feature)?;
+            feature.operation(spec.operation)?.time_limit_ms
+        });
+        limits.max().map(|ms| Duration::from_millis(u64::from(ms)))
+    }
+
     fn has_calls(&self, stage: Stage) -> bool {
         self.native().iter().any(|call| call.stage == stage)
     }
@@ -211,9 +260,10 @@ impl Drive<'_> {
     async fn run(&self, stage: Stage) -> Result<Result<RunOutcome, heddle_runtime::RunFailure>, Error> {
         let secrets = secrets_of(self.app, &self.row)?;
         let token = self.row.plan_token.as_deref().unwrap_or_default();
+        let call = Call { deadline: self.time_limit(), ..self.call.clone() };
         let approval =
             Approval { stage, native: self.native(), hold_secs: self.hold_secs(), secrets: &secrets };
-        Ok(self.adapter.run(&self.call, approval, &specs_of(&self.row), token).await)
+        Ok(self.adapter.run(&call, approval, &specs_of(&self.row), token).await)
     }
 
     async fn compare(&self) -> Result<Standing, CallError> {
@@ -249,9 +299,18 @@ impl Drive<'_> {
     }
 
     async fn keep_task(&mut self, task: &Task) -> Result<(), Error> {
+        let mut task = task.clone();
+        // The adapter says how long once, not again and again.
+        let first_limit = self.row.task.as_ref().map(|first| first.give_up_after_ms);
+        task.give_up_after_ms = first_limit.unwrap_or(task.give_up_after_ms).min(TASK_MAX_MS);
+        task.poll_after_ms = task.poll_after_ms.clamp(POLL_MIN_MS, POLL_MAX_MS);
+        if let Some(message) = &mut task.message {
+            heddle_core::redact::mask_text(message);
+            *message = message.chars().take(MESSAGE_CHARS_MAX).collect();
+        }
         let advance = Advance {
-            task: Set::To(task.clone()),
             outcome_message: task.message.clone().map_or(Set::Keep, Set::To),
+            task: Set::To(task),
             ..Advance::default()
         };
         self.to(ApplyStep::Polling, advance).await
@@ -295,7 +354,8 @@ impl Drive<'_> {
         match standing {
             Standing::Before => {
                 // What was in flight when the answer was lost may still arrive.
-                if !self.pause(SETTLE).await {
+                let holds = self.row.plan.as_ref().is_none_or(|plan| plan.holds);
+                if !self.pause(if holds { SETTLE } else { SETTLE_DELAYED }).await {
                     return Ok(());
                 }
                 match self.read_until_answered().await? {
@@ -361,9 +421,10 @@ impl Drive<'_> {
                 }
             }
         };
+        // It answers: what was in the way before is over.
+        self.error = None;
         match standing {
             Standing::After | Standing::Stored(_) if self.row.confirm_deadline.is_some() => {
-                self.error = None;
                 let advance = Advance {
                     outcome_state: Some(OutcomeState::AwaitingConfirm),
                     outcome_message: Set::To(
@@ -373,10 +434,7 @@ impl Drive<'_> {
                 };
                 self.to(ApplyStep::Holding, advance).await
             }
-            Standing::After | Standing::Stored(_) => {
-                self.error = None;
-                self.to(ApplyStep::Confirming, Advance::default()).await
-            }
+            Standing::After | Standing::Stored(_) => self.to(ApplyStep::Confirming, Advance::default()).await,
             Standing::Before => {
                 self.finish(
                     OutcomeState::Failed,
@@ -517,11 +575,18 @@ impl Drive<'_> {
     }
 }
 
-/// Whether the device gave no answer at all.
+/// Whether the device may answer otherwise a little later.
 fn is_unreachable(error: &CallError) -> bool {
     match error {
         CallError::Fault(fault) => {
-            matches!(fault.kind, FaultKind::Connection | FaultKind::Timeout | FaultKind::NotReady)
+            matches!(
+                fault.kind,
+                FaultKind::Connection
+                    | FaultKind::Timeout
+                    | FaultKind::NotReady
+                    | FaultKind::Busy
+                    | FaultKind::RateLimit
+            )
         }
         CallError::Trap { .. } | CallError::Suspended { .. } | CallError::Overload | CallError::Host(_) => {
             true

@@ -1,9 +1,9 @@
 //! The gates before a write: one function each, with the reason in its name.
 
 use axum::http::StatusCode;
-use heddle_core::change::{ChangeStatus, Danger, OutcomeState};
+use heddle_core::change::{ChangeStatus, Danger, OutcomeState, Plan, Stage};
 use heddle_core::permission::for_feature;
-use heddle_core::{Role, UserId};
+use heddle_core::{Role, Timestamp, UserId};
 use heddle_store::changes::ChangeRow;
 use serde_json::Value;
 
@@ -14,6 +14,44 @@ use crate::http::error::{Detail, Error};
 /// The permission that the feature's prefix asks for.
 pub(super) fn feature_is_permitted(caller: &Caller, vendor: &str, feature: &str) -> Result<(), Error> {
     caller.require(for_feature(vendor, feature))
+}
+
+/// The permission of every feature that this change writes.
+pub(super) fn change_is_permitted(caller: &Caller, row: &ChangeRow) -> Result<(), Error> {
+    let features = std::iter::once(&row.feature).chain(row.also.iter().map(|spec| &spec.feature));
+    features.map(|feature| feature_is_permitted(caller, &row.vendor, feature)).collect()
+}
+
+/// A window only makes sense for what can be taken back, and must outlast the time in which the device settles.
+pub(super) fn window_fits(app: &App, plan: &Plan, window_secs: u32) -> Result<(), Error> {
+    let can_be_taken_back = plan.native.is_empty()
+        || plan.native.iter().any(|call| matches!(call.stage, Stage::Undo | Stage::Restore));
+    if !can_be_taken_back {
+        return Err(Error::Conflict {
+            kind: "not_restorable",
+            message: "what this change does cannot be taken back; apply it without confirm_within_secs"
+                .to_owned(),
+        });
+    }
+    let settle_ms = app.config.apply_settle_ms.saturating_mul(if plan.lockout_risk { 3 } else { 1 });
+    let least_secs = settle_ms.div_ceil(1000) + 5;
+    if window_secs < least_secs {
+        return Err(Error::field(
+            "confirm_within_secs",
+            format!(
+                "the device is read back after some seconds; confirm_within_secs must be at least {least_secs}"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// An expired change is not applied any more, even before it is discarded.
+pub(super) fn change_has_not_expired(row: &ChangeRow, now: Timestamp) -> Result<(), Error> {
+    if row.expires_at > now {
+        return Ok(());
+    }
+    Err(Error::Conflict { kind: "expired", message: "change has expired; stage it again".to_owned() })
 }
 
 /// Catastrophic changes need `site_admin`, when staged and when applied.

@@ -13,7 +13,7 @@ mod routes;
 mod view;
 
 use std::collections::HashSet;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use heddle_core::ChangeId;
@@ -28,36 +28,56 @@ pub(crate) use routes::routes;
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Changes that this process is bringing forward right now.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Drivers {
-    under_way: Mutex<HashSet<ChangeId>>,
+    under_way: Claims,
+    holding: Claims,
 }
+
+type Claims = Arc<Mutex<HashSet<ChangeId>>>;
 
 impl Drivers {
     /// A claim on one change, or `None` while another task has it.
-    fn claim(&self, change: ChangeId) -> Option<DriverClaim<'_>> {
-        let mut under_way = self.under_way.lock().expect("no holder of this lock panics");
-        under_way.insert(change).then_some(DriverClaim { drivers: self, change })
+    fn claim(&self, change: ChangeId) -> Option<DriverClaim> {
+        DriverClaim::new(&self.under_way, change)
+    }
+
+    /// A claim on the confirm window of one change.
+    fn claim_hold(&self, change: ChangeId) -> Option<DriverClaim> {
+        DriverClaim::new(&self.holding, change)
     }
 }
 
-struct DriverClaim<'a> {
-    drivers: &'a Drivers,
+/// Who holds it, and nobody else, brings the change forward.
+#[derive(Debug)]
+struct DriverClaim {
+    claims: Claims,
     change: ChangeId,
 }
 
-impl Drop for DriverClaim<'_> {
-    fn drop(&mut self) {
-        self.drivers.under_way.lock().expect("no holder of this lock panics").remove(&self.change);
+impl DriverClaim {
+    fn new(claims: &Claims, change: ChangeId) -> Option<Self> {
+        let is_new = claims.lock().expect("no holder of this lock panics").insert(change);
+        is_new.then(|| Self { claims: claims.clone(), change })
     }
 }
 
-/// Discards pending changes whose time has run out.
+impl Drop for DriverClaim {
+    fn drop(&mut self) {
+        self.claims.lock().expect("no holder of this lock panics").remove(&self.change);
+    }
+}
+
+/// Discards pending changes whose time has run out, and takes up applies that
+/// nobody drives: a database that was away may have ended their drive.
 pub(crate) async fn expire_loop(app: SharedApp) {
     let stop = app.tasks.stopping();
     loop {
         if let Err(error) = expire(&app).await {
             tracing::warn!(error = %error, "expired changes were not discarded; tried again later");
+        }
+        if let Err(error) = recover(&app).await {
+            tracing::warn!(error = %error, "applies under way cannot be read; tried again later");
         }
         tokio::select! {
             () = stop.cancelled() => return,

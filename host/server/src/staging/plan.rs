@@ -122,6 +122,7 @@ pub(super) async fn stage_inverse(
 ) -> Result<ChangeRow, Error> {
     let adapter = app.adapter(&controller.vendor)?;
     let (_, operation) = feature_of(&adapter, &request.area, &request.feature, request.operation)?;
+    gates::feature_is_permitted(caller, &controller.vendor, &request.feature)?;
     let mut danger = operation.danger;
     for spec in &request.also {
         gates::feature_is_permitted(caller, &controller.vendor, &spec.feature)?;
@@ -212,7 +213,7 @@ pub(super) async fn plan_again(
     origin: &Origin,
     row: ChangeRow,
 ) -> Result<ChangeRow, Error> {
-    gates::feature_is_permitted(caller, &row.vendor, &row.feature)?;
+    gates::change_is_permitted(caller, &row)?;
     gates::change_is_pending(row.status)?;
     gates::outcome_is_settled(&row)?;
     let controller = controller_on_path(app, caller, row.controller_id, None, None).await?;

@@ -182,7 +182,9 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted) -> Routes {
         .get(
             &format!("{base}/{{resource}}"),
             read,
-            move |state, caller, origin, path, query| live_list(read_all, (state, caller, origin), path, query),
+            move |state, caller, origin, path, query| {
+                live_list(read_all, (state, caller, origin), path, query)
+            },
             doc("Read objects live through the adapter").query::<LiveQuery>().answers::<ObjectPage>(200),
         )
         .get(

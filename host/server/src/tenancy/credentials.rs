@@ -1,5 +1,7 @@
 //! Credentials of controllers: sealed when they come in, and never given out again.
 
+pub(crate) mod sealed;
+
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -11,11 +13,10 @@ use heddle_store::credentials::{self, Credential, CredentialUpdate, NewCredentia
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use zeroize::Zeroizing;
 
+use self::sealed::Fields;
 use super::checks::{Checks, search};
 use super::{created, given, nullable, organization_scope, owner};
-use crate::adapters::credential_context;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
@@ -26,10 +27,6 @@ use crate::http::routes::{Routes, doc};
 
 /// Most bytes of one secret.
 const SECRET_BYTES_MAX: usize = 16_384;
-/// Names that manifests and components know the fields by.
-const USERNAME: &str = "username";
-const PASSWORD: &str = "password";
-const API_KEY: &str = "api-key";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -67,14 +64,6 @@ struct ListQuery {
     search: Option<String>,
 }
 
-/// A credential's secret fields, in the clear.
-#[derive(Default)]
-struct Fields {
-    username: Option<String>,
-    password: Option<Secret>,
-    api_key: Option<Secret>,
-}
-
 pub(super) fn routes() -> Routes {
     let one = "/credentials/{credential_id}";
     let read = Access::Permission(Permission::SettingsRead);
@@ -103,49 +92,24 @@ pub(super) fn routes() -> Routes {
         )
 }
 
-impl Fields {
-    fn check(&self, checks: &mut Checks) {
-        let given = self.username.is_some() || self.password.is_some() || self.api_key.is_some();
-        checks.require(given, "password", "give a username, a password or an api_key");
-        let fits = |text: &str| text.len() <= SECRET_BYTES_MAX;
-        checks.require(self.username.as_deref().is_none_or(fits), "username", "must not exceed 16384 bytes");
-        let fits = |secret: &Secret| secret.expose().len() <= SECRET_BYTES_MAX;
-        checks.require(self.password.as_ref().is_none_or(fits), "password", "must not exceed 16384 bytes");
-        checks.require(self.api_key.as_ref().is_none_or(fits), "api_key", "must not exceed 16384 bytes");
+fn check_fields(fields: &Fields, checks: &mut Checks) {
+    let given = fields.username.is_some() || fields.password.is_some() || fields.api_key.is_some();
+    checks.require(given, "password", "give a username, a password or an api_key");
+    let named =
+        [("username", &fields.username), ("password", &fields.password), ("api_key", &fields.api_key)];
+    for (field, value) in named {
+        let fits = value.as_ref().is_none_or(|value| value.expose().len() <= SECRET_BYTES_MAX);
+        checks.require(fits, field, "must not exceed 16384 bytes");
     }
+}
 
-    /// Sealed for the credential with this id, and openable only there.
-    fn seal(&self, app: &App, id: CredentialId) -> Result<SealedSecret, Error> {
-        let fields = [
-            (USERNAME, self.username.as_deref()),
-            (PASSWORD, self.password.as_ref().map(Secret::expose)),
-            (API_KEY, self.api_key.as_ref().map(Secret::expose)),
-        ];
-        let present: Vec<(&str, &str)> =
-            fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-        let plain = Zeroizing::new(serde_json::to_vec(&present).map_err(Error::internal)?);
-        Ok(SealedSecret {
-            username: self.username.clone(),
-            has_password: self.password.is_some(),
-            has_api_key: self.api_key.is_some(),
-            key_id: app.keys.key_id(),
-            secret: app.keys.seal(&credential_context(id), &plain),
-        })
-    }
-
-    fn open(app: &App, id: CredentialId, sealed: &[u8]) -> Result<Self, Error> {
-        let plain = app.keys.open_sealed(&credential_context(id), sealed).map_err(Error::internal)?;
-        let present: Vec<(String, Secret)> = serde_json::from_slice(&plain).map_err(Error::internal)?;
-        let mut fields = Self::default();
-        for (name, value) in present {
-            match name.as_str() {
-                USERNAME => fields.username = Some(value.expose().to_owned()),
-                PASSWORD => fields.password = Some(value),
-                API_KEY => fields.api_key = Some(value),
-                _ => {}
-            }
-        }
-        Ok(fields)
+fn sealed_secret(app: &App, id: CredentialId, fields: &Fields) -> SealedSecret {
+    SealedSecret {
+        username: fields.username.as_ref().map(|name| name.expose().to_owned()),
+        has_password: fields.password.is_some(),
+        has_api_key: fields.api_key.is_some(),
+        key_id: app.keys.key_id(),
+        secret: fields.seal(&app.keys, id),
     }
 }
 
@@ -178,13 +142,15 @@ async fn create(
     origin: Origin,
     Json(body): Json<NewBody>,
 ) -> Result<Response, Error> {
+    caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
-    let fields = Fields { username: body.username, password: body.password, api_key: body.api_key };
-    fields.check(&mut checks);
+    let username = body.username.map(Secret::new);
+    let fields = Fields { username, password: body.password, api_key: body.api_key };
+    check_fields(&fields, &mut checks);
     checks.done()?;
     let id: CredentialId = app.clock.new_id();
-    let sealed = fields.seal(&app, id)?;
+    let sealed = sealed_secret(&app, id, &fields);
     let mut tx = app.db.write().await?;
     let org_id = owner(&mut tx, &caller, body.organization_id).await?;
     let new = NewCredential { id, org_id, name, sealed, now: app.clock.now() };
@@ -202,6 +168,7 @@ async fn update(
     At(id): At<CredentialId>,
     Json(body): Json<UpdateBody>,
 ) -> Result<Answer<Credential>, Error> {
+    caller.require_all_sites()?;
     let scope = organization_scope(&caller);
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
@@ -212,12 +179,12 @@ async fn update(
     let stored = stored.ok_or(Error::NotFound("credential"))?;
     let seals_again = body.username.is_some() || body.password.is_some() || body.api_key.is_some();
     let sealed = if seals_again {
-        let mut fields = Fields::open(&app, id, &stored.secret)?;
-        fields.username = body.username.unwrap_or(fields.username);
+        let mut fields = Fields::open(&app.keys, id, &stored.secret).map_err(Error::internal)?;
+        fields.username = body.username.map_or(fields.username, |name| name.map(Secret::new));
         fields.password = body.password.unwrap_or(fields.password);
         fields.api_key = body.api_key.unwrap_or(fields.api_key);
-        fields.check(&mut checks);
-        Some(fields.seal(&app, id)?)
+        check_fields(&fields, &mut checks);
+        Some(sealed_secret(&app, id, &fields))
     } else {
         None
     };
@@ -248,6 +215,7 @@ async fn remove(
     origin: Origin,
     At(id): At<CredentialId>,
 ) -> Result<StatusCode, Error> {
+    caller.require_all_sites()?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
     let credential = credentials::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("credential"))?;
@@ -270,6 +238,7 @@ async fn restore(
     origin: Origin,
     At(id): At<CredentialId>,
 ) -> Result<Answer<Credential>, Error> {
+    caller.require_all_sites()?;
     let mut tx = app.db.write().await?;
     let restored = credentials::restore(&mut tx, &organization_scope(&caller), id, app.clock.now()).await?;
     let credential = restored.ok_or(Error::NotFound("credential"))?;

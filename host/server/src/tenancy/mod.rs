@@ -4,7 +4,7 @@
 
 pub(crate) mod checks;
 mod controllers;
-mod credentials;
+pub(crate) mod credentials;
 pub(crate) mod organizations;
 pub(crate) mod sites;
 pub(crate) mod slug;

@@ -186,6 +186,7 @@ async fn update(
     At(id): At<OrgId>,
     Json(body): Json<UpdateBody>,
 ) -> Result<Answer<Organization>, Error> {
+    caller.require_all_sites()?;
     let mut tx = app.db.write().await?;
     let current =
         organizations::find(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("organization"))?;

@@ -6,7 +6,6 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
 use heddle_core::{OrgId, Permission, Role, SiteId};
-use heddle_store::SiteScope;
 use heddle_store::sites::{self, NewSite, Site, SiteUpdate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -126,10 +125,7 @@ async fn create(
     origin: Origin,
     Json(body): Json<NewBody>,
 ) -> Result<Response, Error> {
-    if caller.sites != SiteScope::All {
-        let message = "creating a site needs access to all sites of the organization";
-        return Err(Error::Refused { kind: "permission_denied", message: message.to_owned() });
-    }
+    caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
     let slug = checks.keep("slug", slug::given_or_derived(body.slug.as_deref(), &name));

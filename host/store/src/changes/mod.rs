@@ -126,7 +126,7 @@ pub async fn set_plan(
         UPDATE change
         SET plan = $2, plan_token = $3, plan_inverse = $4, plan_error = $5, secret = COALESCE($6, secret),
             danger = $7, outcome_state = $8, outcome_message = NULL, outcome_detail = NULL, updated_at = $9
-        WHERE id = $1 AND status = $10 AND apply_step = $11
+        WHERE id = $1 AND status = $10 AND apply_step = $11 AND outcome_state NOT IN ('partial', 'unknown')
         RETURNING *")
         .bind(id).bind(planned.plan.as_ref().map(Json)).bind(planned.token.as_ref())
         .bind(planned.inverse.as_ref().map(Json)).bind(planned.error.as_ref()).bind(planned.secret.as_ref())

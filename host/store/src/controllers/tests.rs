@@ -42,19 +42,134 @@ on_both! {
         let world = World::new(&db, "one").await;
         let mut tx = db.write().await.unwrap();
         let (scope, now) = (world.scope(), world.clock.now());
-        assert_eq!(due(&mut tx, now, 10).await.unwrap().len(), 0);
+        let none = Except::default();
+        assert_eq!(due(&mut tx, now, &none, 10).await.unwrap().len(), 0);
         assert!(schedule_now(&mut tx, &scope, world.controller, now).await.unwrap());
-        let target = due(&mut tx, now, 10).await.unwrap().remove(0);
+        let target = due(&mut tx, now, &none, 10).await.unwrap().remove(0);
         assert_eq!((target.id, target.credential_version), (world.controller, 1));
-        let mut result = SyncResult { status: DeviceStatus::Online, error: None, firmware: Some("2".into()), product: None, next_sync_at: Some(now + TimeDelta::minutes(1)), now };
+        for except in [
+            Except { controllers: vec![world.clock.new_id(), world.controller], organizations: Vec::new() },
+            Except { controllers: Vec::new(), organizations: vec![world.org] },
+        ] {
+            assert_eq!(due(&mut tx, now, &except, 10).await.unwrap().len(), 0);
+        }
+        let mut result = online(now);
         assert!(record_sync(&mut tx, world.controller, &result).await.unwrap());
         assert!(!record_sync(&mut tx, world.controller, &result).await.unwrap());
-        assert_eq!(due(&mut tx, now, 10).await.unwrap().len(), 0);
+        assert_eq!(due(&mut tx, now, &none, 10).await.unwrap().len(), 0);
         result = SyncResult { status: DeviceStatus::Offline, error: Some("no answer".into()), firmware: None, now: now + TimeDelta::seconds(5), ..result };
         assert!(record_sync(&mut tx, world.controller, &result).await.unwrap());
         let found = find(&mut tx, &scope, world.controller).await.unwrap().unwrap();
         assert_eq!((found.last_sync_at, found.firmware.as_deref(), found.last_error.as_deref()), (Some(now), Some("2"), Some("no answer")));
-        assert!(set_status(&mut tx, world.controller, DeviceStatus::Online, now).await.unwrap());
-        assert!(!set_status(&mut tx, world.controller, DeviceStatus::Online, now).await.unwrap());
+    }
+
+    async fn a_reading_of_a_controller_that_is_another_by_now_is_dropped(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let (scope, now) = (world.scope(), world.clock.now());
+        let read = find_target(&mut tx, &scope, world.controller).await.unwrap().unwrap();
+        let site = crate::sites::insert(&mut tx, &world.new_site(world.clock.new_id(), "b")).await.unwrap().id;
+        let moved = ControllerUpdate { site_id: Some(site), ..Default::default() };
+        update(&mut tx, &scope, world.controller, &moved, now).await.unwrap().unwrap();
+        let held = hold(&mut tx, &read).await.unwrap().unwrap();
+        assert_eq!((held.site_id, held.last_sync_at), (site, None), "it is recorded where it is now");
+        assert!(remove(&mut tx, &scope, world.controller, now).await.unwrap());
+        assert_eq!(hold(&mut tx, &read).await.unwrap(), None);
+        restore(&mut tx, &scope, world.controller, now).await.unwrap().unwrap();
+        assert!(hold(&mut tx, &read).await.unwrap().is_some());
+        let elsewhere = ControllerUpdate { url: Some("https://192.0.2.2".into()), ..Default::default() };
+        let updated = update(&mut tx, &scope, world.controller, &elsewhere, now).await.unwrap().unwrap();
+        assert_eq!(updated.next_sync_at, Some(now), "it is read there at once");
+        assert_eq!(hold(&mut tx, &read).await.unwrap(), None);
+    }
+
+    async fn only_another_way_to_reach_it_makes_a_controller_due(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let (scope, now) = (world.scope(), world.clock.now());
+        let same = ControllerUpdate { url: Some("https://192.0.2.1".into()), tls: Some(TlsPolicy::default()), credential_id: Some(world.credential), name: Some("n".into()), ..Default::default() };
+        let updated = update(&mut tx, &scope, world.controller, &same, now).await.unwrap().unwrap();
+        assert_eq!(updated.next_sync_at, None);
+        let tls = TlsPolicy { mode: heddle_core::tls::TlsMode::Insecure, ..TlsPolicy::default() };
+        let other = ControllerUpdate { tls: Some(tls), ..Default::default() };
+        let updated = update(&mut tx, &scope, world.controller, &other, now).await.unwrap().unwrap();
+        assert_eq!(updated.next_sync_at, Some(now));
+    }
+
+    async fn a_reading_that_is_asked_for_during_another_is_not_lost(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let (scope, started_at) = (world.scope(), world.clock.now());
+        let read = find_target(&mut tx, &scope, world.controller).await.unwrap().unwrap();
+        let asked_at = started_at + TimeDelta::seconds(1);
+        assert!(schedule_now(&mut tx, &scope, world.controller, asked_at).await.unwrap());
+        let held = hold(&mut tx, &read).await.unwrap().unwrap();
+        assert!(!held.was_requested(started_at));
+        record_sync(&mut tx, world.controller, &online(started_at)).await.unwrap();
+        let found = find(&mut tx, &scope, world.controller).await.unwrap().unwrap();
+        assert_eq!(found.next_sync_at, Some(asked_at));
+        let again = asked_at + TimeDelta::seconds(1);
+        assert!(hold(&mut tx, &read).await.unwrap().unwrap().was_requested(again));
+        record_sync(&mut tx, world.controller, &online(again)).await.unwrap();
+        assert!(!hold(&mut tx, &read).await.unwrap().unwrap().was_requested(again + TimeDelta::hours(1)));
+        let found = find(&mut tx, &scope, world.controller).await.unwrap().unwrap();
+        assert_eq!(found.next_sync_at, Some(again + TimeDelta::minutes(1)));
+    }
+
+    async fn an_offline_controller_says_nothing_of_its_devices(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let (scope, now) = (world.scope(), world.clock.now());
+        world.see(&mut tx, &[seen("1"), seen("2")]).await;
+        world.see(&mut tx, &[seen("1")]).await;
+        record_sync(&mut tx, world.controller, &online(now)).await.unwrap();
+        let failed = SyncResult { status: DeviceStatus::Offline, error: Some("no answer".into()), ..online(now) };
+        assert!(record_sync(&mut tx, world.controller, &failed).await.unwrap());
+        let all = crate::devices::DeviceFilter::default();
+        let (devices, _) = crate::devices::list(&mut tx, &scope, &all, page()).await.unwrap();
+        let mut statuses: Vec<(&str, DeviceStatus)> = devices.iter().map(|d| (d.identity.as_str(), d.status)).collect();
+        statuses.sort_unstable();
+        assert_eq!(statuses, [("1", DeviceStatus::Unknown), ("2", DeviceStatus::Offline)]);
+    }
+
+    async fn a_moved_controller_takes_its_pending_changes_along(db) {
+        let world = World::new(&db, "one").await;
+        let (scope, now) = (world.scope(), world.clock.now());
+        let (pending, discarded) = (world.staged(&db).await, world.staged(&db).await);
+        let mut tx = db.write().await.unwrap();
+        crate::changes::discard(&mut tx, &scope, discarded, now).await.unwrap().unwrap();
+        let site = crate::sites::insert(&mut tx, &world.new_site(world.clock.new_id(), "b")).await.unwrap().id;
+        let moved = ControllerUpdate { site_id: Some(site), ..Default::default() };
+        update(&mut tx, &scope, world.controller, &moved, now).await.unwrap().unwrap();
+        assert_eq!(crate::changes::find(&mut tx, &scope, pending).await.unwrap().unwrap().site_id, site);
+        let kept = crate::changes::find(&mut tx, &scope, discarded).await.unwrap().unwrap();
+        assert_eq!(kept.site_id, world.site, "what is past stays where it was");
+    }
+
+    async fn a_removed_organizations_controllers_are_not_called(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let (scope, now) = (world.scope(), world.clock.now());
+        schedule_now(&mut tx, &scope, world.controller, now).await.unwrap();
+        let read = find_target(&mut tx, &scope, world.controller).await.unwrap().unwrap();
+        crate::organizations::remove(&mut tx, &scope, world.org, now).await.unwrap();
+        assert!(due(&mut tx, now, &Except::default(), 10).await.unwrap().is_empty());
+        assert!(find_target(&mut tx, &Scope::everything(), world.controller).await.unwrap().is_none());
+        assert_eq!(hold(&mut tx, &read).await.unwrap(), None);
+        crate::organizations::restore(&mut tx, &scope, world.org, now).await.unwrap().unwrap();
+        assert_eq!(due(&mut tx, now, &Except::default(), 10).await.unwrap().len(), 1);
+    }
+}
+
+/// How a reading ended that began then.
+fn online(started_at: Timestamp) -> SyncResult {
+    SyncResult {
+        status: DeviceStatus::Online,
+        error: None,
+        firmware: Some("2".into()),
+        product: None,
+        started_at,
+        next_sync_at: started_at + TimeDelta::minutes(1),
+        now: started_at,
     }
 }

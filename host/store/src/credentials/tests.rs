@@ -23,6 +23,20 @@ on_both! {
         assert!(find(&mut tx, &other.scope(), other.credential).await.unwrap().is_some());
     }
 
+    async fn a_credential_is_of_some_sites_only_while_no_other_site_uses_it(db) {
+        let world = World::new(&db, "a").await;
+        let mut tx = db.write().await.unwrap();
+        let (scope, now) = (world.scope(), world.clock.now());
+        let branch = world.clock.new_id();
+        crate::sites::insert(&mut tx, &world.new_site(branch, "branch")).await.unwrap();
+        assert!(is_used_only_at(&mut tx, world.credential, &[world.site]).await.unwrap());
+        assert!(is_used_only_at(&mut tx, world.credential, &[world.site, branch]).await.unwrap());
+        assert!(!is_used_only_at(&mut tx, world.credential, &[branch]).await.unwrap());
+        assert!(!is_used_only_at(&mut tx, world.credential, &[]).await.unwrap());
+        assert!(crate::controllers::remove(&mut tx, &scope, world.controller, now).await.unwrap());
+        assert!(!is_used_only_at(&mut tx, world.credential, &[world.site]).await.unwrap(), "nobody uses it");
+    }
+
     async fn a_removed_credential_comes_back_with_its_secret(db) {
         let (world, other) = (World::new(&db, "a").await, World::new(&db, "b").await);
         let mut tx = db.write().await.unwrap();

@@ -57,4 +57,19 @@ on_both! {
             list(&mut tx, world.org, 0, &[], 5000).await.unwrap().iter().map(|e| e.event.seq).collect();
         assert_eq!(seqs, (1..=1204).collect::<Vec<i64>>());
     }
+
+    async fn the_oldest_events_of_all_organizations_come_first(db) {
+        let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
+        let mut tx = db.write().await.unwrap();
+        let late = Clock::default();
+        late.advance(chrono::TimeDelta::seconds(60));
+        append(&mut tx, &new(&b, EventType::ChangeStaged), &b.clock).await.unwrap();
+        append(&mut tx, &new(&a, EventType::ChangeStaged), &late).await.unwrap();
+        // A clock that went back: the number still decides within the organization.
+        append(&mut tx, &new(&a, EventType::DeviceOffline), &a.clock).await.unwrap();
+        append_all(&mut tx, b.org, &[new(&b, EventType::DeviceOffline)], &b.clock).await.unwrap();
+        let waiting = unpublished(&mut tx, 10).await.unwrap();
+        let order: Vec<_> = waiting.iter().map(|e| (e.event.organization_id, e.event.seq)).collect();
+        assert_eq!(order, [(b.org, 1), (b.org, 2), (a.org, 1), (a.org, 2)]);
+    }
 }

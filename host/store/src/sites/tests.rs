@@ -33,6 +33,20 @@ on_both! {
         assert!(find(&mut tx, &Scope { org: None, sites: SiteScope::Only(vec![a.site]) }, a.site).await.unwrap().is_some());
     }
 
+    async fn only_sites_of_the_scope_are_visible(db) {
+        let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
+        let mut tx = db.write().await.unwrap();
+        let branch = a.clock.new_id();
+        insert(&mut tx, &a.new_site(branch, "branch")).await.unwrap();
+        let ids = [a.site, branch, b.site, a.clock.new_id()];
+        assert_eq!(visible(&mut tx, &a.scope(), &ids).await.unwrap(), [a.site, branch]);
+        let only = Scope { org: Some(a.org), sites: SiteScope::Only(vec![branch]) };
+        assert_eq!(visible(&mut tx, &only, &ids).await.unwrap(), [branch]);
+        assert!(remove(&mut tx, &a.scope(), branch, a.clock.now()).await.unwrap());
+        assert_eq!(visible(&mut tx, &a.scope(), &ids).await.unwrap(), [a.site]);
+        assert!(visible(&mut tx, &a.scope(), &[]).await.unwrap().is_empty());
+    }
+
     async fn a_removed_site_comes_back_unless_its_slug_is_taken(db) {
         let world = World::new(&db, "one").await;
         let mut tx = db.write().await.unwrap();

@@ -61,7 +61,7 @@ type Slot = Arc<tokio::sync::Mutex<Option<Arc<Live>>>>;
 pub(super) struct Sessions {
     slots: Mutex<HashMap<Key, Slot>>,
     /// Refused logins in a row, and since when no more are tried.
-    refusals: Mutex<HashMap<(CredentialId, i64), (u32, Option<Timestamp>)>>,
+    refusals: Mutex<HashMap<(ControllerId, CredentialId, i64), (u32, Option<Timestamp>)>>,
 }
 
 impl Sessions {
@@ -77,7 +77,9 @@ impl Sessions {
         Arc::clone(slots.entry(key).or_default())
     }
 
-    fn refusals(&self) -> MutexGuard<'_, HashMap<(CredentialId, i64), (u32, Option<Timestamp>)>> {
+    fn refusals(
+        &self,
+    ) -> MutexGuard<'_, HashMap<(ControllerId, CredentialId, i64), (u32, Option<Timestamp>)>> {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -196,6 +198,10 @@ impl Outbound {
     /// Ends a session, at the device too where the manifest says how.
     pub(crate) async fn reset_session(&self, name: &str) {
         let Ok(declared) = self.declared(name) else { return };
+        // Logging in and out is work for the device; it counts like a request.
+        if super::budget::take(&mut self.ledger(), self.facts.bounds.requests).is_err() {
+            return;
+        }
         let slot = self.egress.sessions.slot(self.key(name));
         let open = slot.lock().await.take();
         if let (Some(open), Some(logout)) = (open, &declared.logout) {
@@ -204,7 +210,7 @@ impl Outbound {
     }
 
     async fn open_session(&self, name: &str, declared: &Session) -> Result<Arc<Live>, Fault> {
-        let key = (self.target.credential_id, self.target.credential_version);
+        let key = (self.target.controller_id, self.target.credential_id, self.target.credential_version);
         let now = self.egress.clock.now();
         if let Some((_, Some(until))) = self.egress.sessions.refusals().get(&key)
             && *until > now

@@ -12,7 +12,7 @@ use heddle_core::page::Page;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId, Permission, Role, SiteId};
 use heddle_store::controllers::{self, Controller, ControllerFilter, ControllerUpdate, NewController};
-use heddle_store::{Scope, Site, Tx, changes, credentials, sites};
+use heddle_store::{Scope, Site, SiteScope, Tx, changes, credentials, sites};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -175,7 +175,7 @@ async fn create(
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
     let site = site_for(&mut tx, &caller, body.site_id).await?;
-    check_credential(&mut tx, site.org_id, body.credential_id).await?;
+    check_credential(&mut tx, &caller, site.org_id, body.credential_id).await?;
     let new = NewController {
         id: app.clock.new_id(),
         org_id: site.org_id,
@@ -222,18 +222,22 @@ async fn update(
         sync_interval_secs: body.sync_interval_secs.map(i64::from),
     };
     checks.done()?;
-    refuse_under_way(&mut tx, id).await?;
     if let Some(site) = change.site_id {
         let site = site_for(&mut tx, &caller, site).await?;
         if site.org_id != current.org_id {
             return Err(Error::field("site_id", "site not found in the controller's organization"));
         }
     }
-    if let Some(credential) = change.credential_id {
-        check_credential(&mut tx, current.org_id, credential).await?;
+    // Another address, or another judgement of its certificate, can send the credential elsewhere.
+    let is_redirected = change.url.as_ref().is_some_and(|url| *url != current.url)
+        || change.tls.as_ref().is_some_and(|tls| *tls != current.tls);
+    let credential = change.credential_id.unwrap_or(current.credential_id);
+    if is_redirected || credential != current.credential_id {
+        check_credential(&mut tx, &caller, current.org_id, credential).await?;
     }
     let updated = controllers::update(&mut tx, &caller.scope(), id, &change, app.clock.now()).await?;
     let controller = updated.ok_or(Error::NotFound("controller"))?;
+    refuse_under_way(&mut tx, id).await?;
     let detail = json!({
         "name": change.name, "url": change.url, "site_id": change.site_id, "credential_id": change.credential_id,
         "tls_mode": change.tls.map(|tls| tls.mode), "settings": change.settings,
@@ -241,6 +245,8 @@ async fn update(
     });
     trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.updated", detail)).await?;
     tx.commit().await?;
+    // Reached in another way, it is due.
+    app.sync_wake.notify_one();
     Ok(Answer(controller))
 }
 
@@ -254,14 +260,30 @@ async fn site_for(tx: &mut Tx, caller: &Caller, id: SiteId) -> Result<Site, Erro
     sites::find(tx, &caller.scope(), id).await?.ok_or_else(|| Error::field("site_id", "site not found"))
 }
 
-async fn check_credential(tx: &mut Tx, org: OrgId, id: CredentialId) -> Result<(), Error> {
-    match credentials::find(tx, &Scope::organization(org), id).await? {
-        Some(_) => Ok(()),
-        None => Err(Error::field("credential_id", "credential not found")),
+/// The credential is the organization's, and this caller may decide where it is sent to.
+///
+/// Whoever chooses a controller's address receives what its credential holds.
+/// So a caller of some sites uses only what those sites, and no others, use.
+async fn check_credential(tx: &mut Tx, caller: &Caller, org: OrgId, id: CredentialId) -> Result<(), Error> {
+    if credentials::find(tx, &Scope::organization(org), id).await?.is_none() {
+        return Err(Error::field("credential_id", "credential not found"));
+    }
+    match &caller.sites {
+        SiteScope::All => Ok(()),
+        SiteScope::Only(sites) if credentials::is_used_only_at(tx, id, sites).await? => Ok(()),
+        SiteScope::Only(_) => Err(Error::Refused {
+            kind: "all_sites_required",
+            message: "credential is not used by controllers of your sites alone: access to all sites of the \
+                      organization is required"
+                .to_owned(),
+        }),
     }
 }
 
 /// While a change is being applied, the controller stays what the change was approved for.
+///
+/// To be asked once the controller's row is written: an apply that begins
+/// waits for that row, and one that began before is seen.
 async fn refuse_under_way(tx: &mut Tx, id: ControllerId) -> Result<(), Error> {
     let under_way = changes::under_way(tx).await?;
     if under_way.iter().any(|change| change.controller_id == id) {
@@ -280,8 +302,8 @@ async fn remove(
 ) -> Result<StatusCode, Error> {
     let mut tx = app.db.write().await?;
     let controller = found(&mut tx, &caller, id).await?;
-    refuse_under_way(&mut tx, id).await?;
     controllers::remove(&mut tx, &caller.scope(), id, app.clock.now()).await?;
+    refuse_under_way(&mut tx, id).await?;
     let detail = json!({ "name": controller.name, "vendor": controller.vendor, "url": controller.url });
     trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.removed", detail)).await?;
     tx.commit().await?;

@@ -1,0 +1,76 @@
+//! One reading of a controller: who it is, and every device it lists.
+
+use std::time::Duration;
+
+use heddle_core::adapter::{Completeness, SeenDevice};
+use heddle_core::fault::{Fault, FaultKind};
+use heddle_store::controllers::ControllerTarget;
+use heddle_store::devices::DEVICES_MAX;
+
+use super::storable;
+use crate::adapters::call_for;
+use crate::app::SharedApp;
+use crate::http::error::Error;
+
+/// Pages of one controller's device list; more is a component that never ends.
+const PAGES_MAX: usize = 1000;
+/// All calls of one reading together.
+const READING_LIMIT: Duration = Duration::from_mins(2);
+
+/// What one reading saw, fit to be stored.
+pub(super) struct Reading {
+    pub(super) product: String,
+    pub(super) version: String,
+    pub(super) devices: Vec<SeenDevice>,
+    pub(super) complete: Completeness,
+}
+
+pub(super) async fn read(app: &SharedApp, controller: &ControllerTarget) -> Result<Reading, Error> {
+    let took_too_long =
+        || Error::from(Fault::new(FaultKind::Generic, "reading the controller took more than 2 minutes"));
+    let mut reading = tokio::time::timeout(READING_LIMIT, read_all(app, controller))
+        .await
+        .map_err(|_elapsed| took_too_long())??;
+    let listed = reading.devices.len();
+    reading.devices = reading.devices.into_iter().filter_map(storable::device).collect();
+    let left_out = listed - reading.devices.len();
+    if left_out > 0 {
+        tracing::warn!(
+            controller.id = %controller.id,
+            "{left_out} devices of controller {} are left out: their identity is empty, longer than 300 bytes, \
+             or has control characters", controller.id
+        );
+    }
+    Ok(reading)
+}
+
+async fn read_all(app: &SharedApp, controller: &ControllerTarget) -> Result<Reading, Error> {
+    let adapter = app.adapter(&controller.vendor)?;
+    let call = call_for(controller, &format!("sync-{}", controller.id))?;
+    let profile = adapter.check(&call).await?;
+    let mut devices = Vec::new();
+    let mut complete = Completeness::Complete;
+    let mut cursor: Option<String> = None;
+    for _ in 0..PAGES_MAX {
+        let page = adapter.list_devices(&call, None, cursor.as_deref()).await?;
+        devices.extend(page.items);
+        if devices.len() > usize::try_from(DEVICES_MAX).unwrap_or(usize::MAX) {
+            let message = format!("controller lists more than {DEVICES_MAX} devices");
+            return Err(Fault::new(FaultKind::Generic, message).into());
+        }
+        if page.complete != Completeness::Complete {
+            complete = page.complete;
+        }
+        cursor = page.next;
+        if cursor.is_none() {
+            return Ok(Reading {
+                product: storable::line(&profile.product),
+                version: storable::line(&profile.version),
+                devices,
+                complete,
+            });
+        }
+    }
+    let message = format!("device list of adapter '{}' has more than {PAGES_MAX} pages", adapter.id());
+    Err(Fault::new(FaultKind::Generic, message).into())
+}

@@ -1,0 +1,225 @@
+//! Records how a reading went, with the events that follow from it.
+//!
+//! The controller's row is held first: a reading of a controller that was
+//! removed or is reached in another way by now is dropped, and one that moved
+//! is recorded where it is.
+
+use chrono::TimeDelta;
+use heddle_core::adapter::DeviceStatus;
+use heddle_core::event::{EventType, NewEvent};
+use heddle_core::fault::FaultKind;
+use heddle_core::{ControllerId, DeviceId, OrgId, SiteId, Timestamp};
+use heddle_runtime::CallError;
+use heddle_store::controllers::{self, ControllerTarget, Held, SyncResult};
+use heddle_store::devices::{self, Novelty, Seen, Sighting};
+use heddle_store::events;
+use serde_json::{Value, json};
+
+use super::reading::Reading;
+use super::{Start, storable};
+use crate::app::SharedApp;
+use crate::http::error::Error;
+
+/// Where the controller is now.
+#[derive(Clone, Copy)]
+struct Place {
+    org: OrgId,
+    site: SiteId,
+    controller: ControllerId,
+}
+
+impl Place {
+    fn of(controller: &ControllerTarget, held: &Held) -> Self {
+        Self { org: controller.org_id, site: held.site_id, controller: controller.id }
+    }
+}
+
+pub(super) async fn record(
+    app: &SharedApp,
+    controller: &ControllerTarget,
+    reading: &Reading,
+    start: Start,
+) -> Result<(), Error> {
+    let mut tx = app.db.write().await?;
+    let Some(held) = controllers::hold(&mut tx, controller).await? else { return Ok(()) };
+    let place = Place::of(controller, &held);
+    let seen = Seen {
+        org_id: place.org,
+        site_id: place.site,
+        controller_id: place.controller,
+        devices: &reading.devices,
+        complete: reading.complete,
+    };
+    let sightings = devices::upsert_seen(&mut tx, &seen, &app.clock).await?;
+    let mut news: Vec<NewEvent> = Vec::new();
+    let mut changed = 0;
+    for sighting in &sightings {
+        let of_device = sighting_events(place, sighting);
+        changed += usize::from(!of_device.is_empty());
+        news.extend(of_device);
+    }
+    let result = SyncResult {
+        status: DeviceStatus::Online,
+        error: None,
+        firmware: Some(reading.version.clone()),
+        product: Some(reading.product.clone()),
+        started_at: start.at,
+        next_sync_at: next_sync(app, controller),
+        now: app.clock.now(),
+    };
+    let has_status_changed = controllers::record_sync(&mut tx, place.controller, &result).await?;
+    if has_status_changed {
+        news.push(status_event(place, DeviceStatus::Online, None));
+    }
+    let is_first = held.last_sync_at.is_none();
+    if changed > 0 || has_status_changed || is_first || held.was_requested(start.at) {
+        let payload = json!({
+            "controller_id": place.controller,
+            "site_id": place.site,
+            "devices_seen": reading.devices.len(),
+            "devices_changed": changed,
+            "duration_ms": u64::try_from(start.instant.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+        news.push(event(place, EventType::ControllerSynced, None, payload));
+    }
+    events::append_all(&mut tx, place.org, &news, &app.clock).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// The controller was not read; it keeps what is known of it, and says why.
+pub(super) async fn record_failure(
+    app: &SharedApp,
+    controller: &ControllerTarget,
+    error: &Error,
+    start: Start,
+) -> Result<(), Error> {
+    let message = public_message(error);
+    let mut tx = app.db.write().await?;
+    let Some(held) = controllers::hold(&mut tx, controller).await? else { return Ok(()) };
+    let place = Place::of(controller, &held);
+    let status = status_after(error, held.status, held.last_sync_at.is_some());
+    let result = SyncResult {
+        status,
+        error: Some(message.clone()),
+        firmware: None,
+        product: None,
+        started_at: start.at,
+        next_sync_at: next_sync(app, controller),
+        now: app.clock.now(),
+    };
+    if controllers::record_sync(&mut tx, place.controller, &result).await? {
+        let news = [status_event(place, status, Some(&message))];
+        events::append_all(&mut tx, place.org, &news, &app.clock).await?;
+    }
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Only a controller that gives no answer is offline. Any other failure says nothing of its status.
+fn status_after(error: &Error, known: DeviceStatus, was_ever_read: bool) -> DeviceStatus {
+    match error {
+        Error::Adapter(CallError::Fault(fault))
+            if matches!(fault.kind, FaultKind::Connection | FaultKind::Timeout | FaultKind::NotReady) =>
+        {
+            DeviceStatus::Offline
+        }
+        _ if was_ever_read => known,
+        _ => DeviceStatus::Unknown,
+    }
+}
+
+/// What everybody who sees the controller may read.
+fn public_message(error: &Error) -> String {
+    match error {
+        Error::Internal(_) | Error::Adapter(CallError::Host(_)) => "internal error".to_owned(),
+        other => storable::message(&other.to_string()),
+    }
+}
+
+fn next_sync(app: &SharedApp, controller: &ControllerTarget) -> Timestamp {
+    app.clock.now() + TimeDelta::seconds(controller.sync_interval_secs.max(1))
+}
+
+fn status_event(place: Place, status: DeviceStatus, message: Option<&str>) -> NewEvent {
+    let payload = json!({
+        "controller_id": place.controller,
+        "site_id": place.site,
+        "new_status": status,
+        "message": message,
+    });
+    event(place, EventType::ControllerStatusChanged, None, payload)
+}
+
+/// What there is to say of one device; nothing when it is as it was.
+fn sighting_events(place: Place, sighting: &Sighting) -> Vec<NewEvent> {
+    let ids = json!({
+        "device_id": sighting.device_id,
+        "controller_id": place.controller,
+        "site_id": sighting.site_id,
+    });
+    let with = |name: &str, value: Value| {
+        let mut payload = ids.clone();
+        payload[name] = value;
+        payload
+    };
+    let device = Some(sighting.device_id);
+    let mut news = Vec::new();
+    if sighting.novelty == Novelty::Created || !sighting.changed.is_empty() {
+        let payload = with("changed", json!(sighting.changed));
+        news.push(event(place, EventType::DeviceStateChanged, device, payload));
+    }
+    if let Some(status) = sighting.status {
+        let payload = with("new_status", json!(status));
+        news.push(event(place, EventType::DeviceStatusChanged, device, payload));
+        if status == DeviceStatus::Offline && sighting.novelty == Novelty::Known {
+            let payload = with("name", json!(sighting.name));
+            news.push(event(place, EventType::DeviceOffline, device, payload));
+        }
+    }
+    news
+}
+
+fn event(place: Place, event_type: EventType, device_id: Option<DeviceId>, payload: Value) -> NewEvent {
+    NewEvent {
+        event_type,
+        org_id: place.org,
+        site_id: Some(place.site),
+        controller_id: Some(place.controller),
+        device_id,
+        causation_id: None,
+        payload,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heddle_core::fault::Fault;
+
+    use super::*;
+
+    fn fault(kind: FaultKind) -> Error {
+        Fault::new(kind, "no").into()
+    }
+
+    #[test]
+    fn only_a_controller_without_an_answer_is_offline() {
+        for kind in [FaultKind::Connection, FaultKind::Timeout, FaultKind::NotReady] {
+            assert_eq!(status_after(&fault(kind), DeviceStatus::Online, true), DeviceStatus::Offline);
+            assert_eq!(status_after(&fault(kind), DeviceStatus::Unknown, false), DeviceStatus::Offline);
+        }
+        for error in [fault(FaultKind::Authentication), CallError::Overload.into(), Error::internal("disk")] {
+            assert_eq!(status_after(&error, DeviceStatus::Online, true), DeviceStatus::Online);
+            assert_eq!(status_after(&error, DeviceStatus::Offline, true), DeviceStatus::Offline);
+            assert_eq!(status_after(&error, DeviceStatus::Offline, false), DeviceStatus::Unknown);
+        }
+    }
+
+    #[test]
+    fn the_hosts_own_faults_are_not_told() {
+        assert_eq!(public_message(&CallError::Host("/var/lib/x".to_owned()).into()), "internal error");
+        assert_eq!(public_message(&Error::internal("SELECT")), "internal error");
+        let with_nul = Error::from(Fault::new(FaultKind::Generic, "a\0b"));
+        assert_eq!(public_message(&with_nul), "ab");
+    }
+}

@@ -1,0 +1,186 @@
+//! Which controllers are being read, and which rest because their last reading
+//! could not be recorded. Both are this process's own and forgotten with it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use heddle_core::{ControllerId, OrgId};
+use heddle_store::controllers::Except;
+use tokio::sync::Notify;
+
+/// Controllers read at the same time.
+const SLOTS: usize = 16;
+/// Of them, those of one organization: none can take all.
+const SLOTS_PER_ORGANIZATION: usize = 8;
+const REST_MIN: Duration = Duration::from_secs(5);
+const REST_MAX: Duration = Duration::from_mins(5);
+/// Controllers that rest; beyond, the one that rests the shortest is let go.
+const RESTING_MAX: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct Slots {
+    state: Mutex<State>,
+    /// Told when a slot is free again.
+    freed: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    taken: HashMap<ControllerId, OrgId>,
+    resting: HashMap<ControllerId, Rest>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Rest {
+    until: Instant,
+    failures: u32,
+}
+
+/// A controller's place among those being read. Dropped without [`Slot::settle`],
+/// by a panic too, it lets the controller rest: it is still due, and would be
+/// read again at once.
+#[derive(Debug)]
+pub(super) struct Slot {
+    slots: Arc<Slots>,
+    controller: ControllerId,
+    is_settled: bool,
+}
+
+impl Slots {
+    pub(super) fn new(freed: Arc<Notify>) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), freed })
+    }
+
+    pub(super) fn free(&self) -> u32 {
+        u32::try_from(SLOTS.saturating_sub(self.state().taken.len())).unwrap_or_default()
+    }
+
+    /// What is not to be started now.
+    pub(super) fn except(&self, now: Instant) -> Except {
+        let state = self.state();
+        let resting = state.resting.iter().filter(|(_, rest)| rest.until > now).map(|(id, _)| *id);
+        let mut organizations: Vec<OrgId> =
+            state.taken.values().copied().filter(|org| state.is_full(*org)).collect();
+        organizations.sort_unstable();
+        organizations.dedup();
+        Except { controllers: state.taken.keys().copied().chain(resting).collect(), organizations }
+    }
+
+    /// A place, unless the controller has one or there is none for it.
+    pub(super) fn take(self: &Arc<Self>, controller: ControllerId, org: OrgId) -> Option<Slot> {
+        let mut state = self.state();
+        if state.taken.len() >= SLOTS || state.is_full(org) || state.taken.contains_key(&controller) {
+            return None;
+        }
+        state.taken.insert(controller, org);
+        Some(Slot { slots: self.clone(), controller, is_settled: false })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder of this lock panics")
+    }
+}
+
+impl State {
+    fn is_full(&self, org: OrgId) -> bool {
+        self.taken.values().filter(|taken| **taken == org).count() >= SLOTS_PER_ORGANIZATION
+    }
+
+    fn rest(&mut self, controller: ControllerId, now: Instant) {
+        let failures = self.resting.get(&controller).map_or(0, |rest| rest.failures);
+        if failures == 0 && self.resting.len() >= RESTING_MAX {
+            let shortest = self.resting.iter().min_by_key(|(_, rest)| rest.until).map(|(id, _)| *id);
+            if let Some(id) = shortest {
+                self.resting.remove(&id);
+            }
+        }
+        let length = REST_MIN.saturating_mul(1 << failures.min(6)).min(REST_MAX);
+        self.resting.insert(controller, Rest { until: now + length, failures: failures.saturating_add(1) });
+    }
+}
+
+impl Slot {
+    /// The reading is recorded: the store says when the next one is due.
+    pub(super) fn settle(mut self) {
+        self.is_settled = true;
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut state = self.slots.state();
+        state.taken.remove(&self.controller);
+        if self.is_settled {
+            state.resting.remove(&self.controller);
+        } else {
+            state.rest(self.controller, Instant::now());
+        }
+        drop(state);
+        self.slots.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heddle_core::Clock;
+
+    use super::*;
+
+    #[test]
+    fn an_organization_leaves_places_to_others() {
+        let (clock, slots) = (Clock::default(), Slots::new(Arc::default()));
+        let (a, b): (OrgId, OrgId) = (clock.new_id(), clock.new_id());
+        let of_a: Vec<Slot> = (0..20).filter_map(|_| slots.take(clock.new_id(), a)).collect();
+        assert_eq!((of_a.len(), slots.free()), (8, 8));
+        assert_eq!(slots.except(Instant::now()).organizations, [a]);
+        let of_b: Vec<Slot> = (0..20).filter_map(|_| slots.take(clock.new_id(), b)).collect();
+        assert_eq!((of_b.len(), slots.free()), (8, 0));
+        assert!(slots.take(clock.new_id(), clock.new_id()).is_none());
+        drop(of_a);
+        assert_eq!((slots.free(), slots.except(Instant::now()).organizations), (8, vec![b]));
+    }
+
+    #[test]
+    fn a_controller_is_read_once_at_a_time() {
+        let (clock, slots) = (Clock::default(), Slots::new(Arc::default()));
+        let (controller, org) = (clock.new_id(), clock.new_id());
+        let slot = slots.take(controller, org).unwrap();
+        assert!(slots.take(controller, org).is_none());
+        assert_eq!(slots.except(Instant::now()).controllers, [controller]);
+        slot.settle();
+        assert!(slots.except(Instant::now()).controllers.is_empty());
+        assert!(slots.take(controller, org).is_some());
+    }
+
+    #[test]
+    fn a_controller_whose_reading_is_lost_rests_longer_each_time() {
+        let (clock, slots) = (Clock::default(), Slots::new(Arc::default()));
+        let (controller, org) = (clock.new_id(), clock.new_id());
+        let in_secs = |secs| slots.except(Instant::now() + Duration::from_secs(secs)).controllers.len();
+        let panicked = slots.take(controller, org).unwrap();
+        let reading = std::thread::spawn(move || {
+            let _slot = panicked;
+            panic!("a reading panics");
+        });
+        assert!(reading.join().is_err());
+        assert_eq!((in_secs(0), in_secs(6)), (1, 0));
+        drop(slots.take(controller, org));
+        assert_eq!((in_secs(6), in_secs(11)), (1, 0));
+        for _ in 0..40 {
+            drop(slots.take(controller, org));
+        }
+        assert_eq!((in_secs(290), in_secs(301)), (1, 0));
+        slots.take(controller, org).unwrap().settle();
+        assert_eq!(in_secs(0), 0);
+    }
+
+    #[test]
+    fn few_controllers_rest_at_once() {
+        let (clock, slots) = (Clock::default(), Slots::new(Arc::default()));
+        for _ in 0..300 {
+            drop(slots.take(clock.new_id(), clock.new_id()));
+        }
+        assert_eq!(slots.except(Instant::now()).controllers.len(), 256);
+    }
+}

@@ -1,0 +1,148 @@
+//! When a controller is read next, and what reading it gave.
+//!
+//! A reading takes a while. What changed at the controller's row meanwhile wins over what the reading
+//! began with: [`hold`] comes first in the transaction that records it.
+
+use heddle_core::adapter::DeviceStatus;
+use heddle_core::{ControllerId, OrgId, SiteId, Timestamp};
+use sqlx::FromRow;
+
+use super::{ControllerTarget, FROM_TARGET, SELECT_TARGET, find};
+use crate::select::{Bind, Select, affected};
+use crate::{Result, Scope, Tx};
+
+/// A controller whose reading is being recorded, as it is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
+pub struct Held {
+    pub site_id: SiteId,
+    pub status: DeviceStatus,
+    /// When it was last read without an error.
+    pub last_sync_at: Option<Timestamp>,
+    next_sync_at: Option<Timestamp>,
+    sync_requested: bool,
+}
+
+impl Held {
+    /// Whether somebody asked for the reading that began then, and not for another one after it.
+    pub fn was_requested(&self, started_at: Timestamp) -> bool {
+        self.sync_requested && self.next_sync_at.is_none_or(|next| next <= started_at)
+    }
+}
+
+/// How reading a controller ended.
+#[derive(Debug, Clone)]
+pub struct SyncResult {
+    pub status: DeviceStatus,
+    pub error: Option<String>,
+    /// `None` keeps what is known.
+    pub firmware: Option<String>,
+    /// `None` keeps what is known.
+    pub product: Option<String>,
+    pub started_at: Timestamp,
+    /// Not taken when the controller became due after `started_at`: then it is read again at once.
+    pub next_sync_at: Timestamp,
+    pub now: Timestamp,
+}
+
+/// What is not looked for, although it is due. A few hundred of each at most.
+#[derive(Debug, Clone, Default)]
+pub struct Except {
+    pub controllers: Vec<ControllerId>,
+    pub organizations: Vec<OrgId>,
+}
+
+/// Holds the controller's row until the transaction ends, to record a reading of it.
+///
+/// `None` when it was removed, or has another address or credential than the
+/// one that was read: the reading says nothing of it.
+pub async fn hold(tx: &mut Tx, read: &ControllerTarget) -> Result<Option<Held>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE controller SET updated_at = updated_at
+        WHERE id = $1 AND deleted_at IS NULL AND url = $2 AND credential_id = $3
+            AND org_id IN (SELECT id FROM organization WHERE deleted_at IS NULL)
+        RETURNING site_id, status, last_sync_at, next_sync_at, sync_requested")
+        .bind(read.id).bind(&read.url).bind(read.credential_id)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Records how reading it ended; true when the status is another one than before.
+///
+/// `last_sync_at` moves only without an error. A controller that becomes
+/// offline takes its online devices' status along: nobody knows it any more.
+pub async fn record_sync(tx: &mut Tx, id: ControllerId, result: &SyncResult) -> Result<bool> {
+    let is_changed = set_status(tx, id, result.status, result.now).await?;
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE controller
+        SET last_error = $2, last_sync_at = CASE WHEN $3 THEN $4 ELSE last_sync_at END,
+            firmware = COALESCE($5, firmware), product = COALESCE($6, product),
+            next_sync_at = CASE WHEN next_sync_at > $8 THEN next_sync_at ELSE $7 END,
+            sync_requested = CASE WHEN $3 AND (next_sync_at IS NULL OR next_sync_at <= $8)
+                THEN FALSE ELSE sync_requested END,
+            updated_at = $4
+        WHERE id = $1 AND deleted_at IS NULL"
+        )
+        .bind(id)
+        .bind(result.error.as_ref())
+        .bind(result.error.is_none())
+        .bind(result.now)
+        .bind(result.firmware.as_ref())
+        .bind(result.product.as_ref())
+        .bind(result.next_sync_at)
+        .bind(result.started_at)
+    );
+    if is_changed && result.status == DeviceStatus::Offline {
+        crate::devices::lose_sight(tx, id, result.now).await?;
+    }
+    Ok(is_changed)
+}
+
+async fn set_status(tx: &mut Tx, id: ControllerId, status: DeviceStatus, now: Timestamp) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE controller SET status = $2, updated_at = $3
+        WHERE id = $1 AND status <> $2 AND deleted_at IS NULL"
+        )
+        .bind(id)
+        .bind(status)
+        .bind(now)
+    );
+    Ok(rows == 1)
+}
+
+/// Controllers whose time to be read has come, the longest waiting first.
+pub async fn due(tx: &mut Tx, now: Timestamp, except: &Except, limit: u32) -> Result<Vec<ControllerTarget>> {
+    let mut select = Select::new(SELECT_TARGET, FROM_TARGET)
+        .and("c.deleted_at IS NULL")
+        .and_bind("c.next_sync_at <= ?", Bind::Time(now));
+    for id in &except.controllers {
+        select = select.and_bind("c.id <> ?", Bind::Id(id.0));
+    }
+    for id in &except.organizations {
+        select = select.and_bind("c.org_id <> ?", Bind::Id(id.0));
+    }
+    select.all(tx, "c.next_sync_at, c.id", i64::from(limit)).await
+}
+
+/// Makes the controller due because somebody asks for it; false when there is none.
+pub async fn schedule_now(tx: &mut Tx, scope: &Scope, id: ControllerId, now: Timestamp) -> Result<bool> {
+    if find(tx, scope, id).await?.is_none() {
+        return Ok(false);
+    }
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE controller SET next_sync_at = $2, sync_requested = TRUE
+        WHERE id = $1 AND deleted_at IS NULL"
+        )
+        .bind(id)
+        .bind(now)
+    );
+    Ok(rows == 1)
+}
