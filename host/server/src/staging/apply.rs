@@ -97,28 +97,11 @@ async fn claim(
     gates::second_person_applies(caller, row.staged_by, &settings)?;
     // Read again under the write lock: it may have been planned or applied meanwhile.
     let row = get(&mut tx, row.id).await?;
-    gates::change_is_pending(row.status)?;
-    gates::change_has_not_expired(&row, app.clock.now())?;
-    let plan = row.plan.as_ref().ok_or_else(|| Error::Conflict {
-        kind: "not_planned",
-        message: "change has no plan because the controller could not be read; plan it again first"
-            .to_owned(),
-    })?;
-    if request.plan_hash.as_ref().is_some_and(|hash| *hash != plan.hash) {
-        return Err(Error::Conflict {
-            kind: "plan_changed",
-            message: "change was planned again since it was reviewed; review the plan and send its hash"
-                .to_owned(),
-        });
-    }
-    gates::outcome_is_settled(&row)?;
-    if let Some(secs) = request.confirm_within_secs {
-        gates::window_fits(app, plan, secs)?;
-    }
+    let plan_hash = may_be_applied(app, &row, request)?;
     let now = app.clock.now();
     let attempt = Attempt {
         number: 0,
-        plan_hash: plan.hash.clone(),
+        plan_hash,
         started_at: now,
         started_by: caller.user_id,
         ended_at: None,
@@ -159,6 +142,29 @@ async fn claim(
     record(&mut tx, app, &row, &step).await?;
     tx.commit().await?;
     Ok(row)
+}
+
+/// The gates that depend on the change as it is now; answers the hash of what will be sent.
+fn may_be_applied(app: &App, row: &ChangeRow, request: &ApplyRequest) -> Result<String, Error> {
+    gates::change_is_pending(row.status)?;
+    gates::change_has_not_expired(row, app.clock.now())?;
+    let plan = row.plan.as_ref().ok_or_else(|| Error::Conflict {
+        kind: "not_planned",
+        message: "change has no plan because the controller could not be read; plan it again first"
+            .to_owned(),
+    })?;
+    if request.plan_hash.as_ref().is_some_and(|hash| *hash != plan.hash) {
+        return Err(Error::Conflict {
+            kind: "plan_changed",
+            message: "change was planned again since it was reviewed; review the plan and send its hash"
+                .to_owned(),
+        });
+    }
+    gates::outcome_is_settled(row)?;
+    if let Some(secs) = request.confirm_within_secs {
+        gates::window_fits(app, plan, secs)?;
+    }
+    Ok(plan.hash.clone())
 }
 
 fn under_way() -> Error {

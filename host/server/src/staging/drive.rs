@@ -30,7 +30,7 @@ const DEVICE_MARGIN_SECS: u32 = 15;
 /// Between two reads that must agree that the device is unchanged after an answer was lost.
 const SETTLE: Duration = Duration::from_millis(700);
 /// The same where the device acts seconds after it answered, and cannot be asked to take it back.
-const SETTLE_DELAYED: Duration = Duration::from_secs(60);
+const SETTLE_DELAYED: Duration = Duration::from_mins(1);
 /// The longest that a task at a device is waited for.
 const TASK_MAX_MS: u32 = 30 * 60 * 1000;
 const POLL_MIN_MS: u32 = 1000;

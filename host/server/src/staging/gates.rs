@@ -18,8 +18,8 @@ pub(super) fn feature_is_permitted(caller: &Caller, vendor: &str, feature: &str)
 
 /// The permission of every feature that this change writes.
 pub(super) fn change_is_permitted(caller: &Caller, row: &ChangeRow) -> Result<(), Error> {
-    let features = std::iter::once(&row.feature).chain(row.also.iter().map(|spec| &spec.feature));
-    features.map(|feature| feature_is_permitted(caller, &row.vendor, feature)).collect()
+    let mut features = std::iter::once(&row.feature).chain(row.also.iter().map(|spec| &spec.feature));
+    features.try_for_each(|feature| feature_is_permitted(caller, &row.vendor, feature))
 }
 
 /// A window only makes sense for what can be taken back, and must outlast the time in which the device settles.

@@ -224,6 +224,12 @@ async fn remove(
         return Err(Error::conflict("own organization cannot be removed: nobody could log in to restore it"));
     }
     let mut tx = app.db.write().await?;
+    // Whoever brings a change back needs its controller, and that goes with the organization.
+    if heddle_store::changes::under_way(&mut tx).await?.iter().any(|change| change.org_id == id) {
+        return Err(Error::conflict(
+            "a change of the organization is being applied; try again when it has ended",
+        ));
+    }
     if !organizations::remove(&mut tx, &caller.scope(), id, app.clock.now()).await? {
         return Err(Error::NotFound("organization"));
     }
