@@ -1,5 +1,6 @@
 //! Heddle as its users use it: HTTP and WebSocket in, a real server, real
 //! databases, a router that keeps state.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends with the place where")]
 
 mod api;
 mod sandbox;

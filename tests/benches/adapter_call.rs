@@ -173,7 +173,7 @@ impl<'a> PlainHost<'a> {
         });
         let answer = host.send(Request::new(heddle_sdk::Method::Post, "/ubus").with_json(&login), Auth::None);
         let answer = answer.and_then(|answer| answer.json()).expect("the router takes the password");
-        host.session = answer["result"][1]["ubus_rpc_session"].as_str().expect("a session").to_owned();
+        answer["result"][1]["ubus_rpc_session"].as_str().expect("a session").clone_into(&mut host.session);
         host
     }
 

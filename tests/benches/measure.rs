@@ -104,8 +104,9 @@ impl Report {
             std::array::from_fn(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0));
         say("");
         for [what, median, p99, result, aim] in &lines {
-            let [a, b, c, d, e] = widths;
-            say(format!("{what:<a$}  {median:>b$}  {p99:>c$}  {result:>d$}  {aim:<e$}").trim_end());
+            let [first, second, third, fourth, _] = widths;
+            say(format!("{what:<first$}  {median:>second$}  {p99:>third$}  {result:>fourth$}  {aim}")
+                .trim_end());
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::support::{Database, Options, environment, heddle_binary};
 
 const RUNS: usize = 10;
 const IDLE: Duration = Duration::from_secs(3);
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 pub(crate) fn measure(_: &tokio::runtime::Runtime, report: &mut Report) {
     let folder = tempfile::tempdir().expect("a folder can be made");
