@@ -153,6 +153,7 @@ CREATE TABLE device (
     deleted_at TIMESTAMPTZ
 );
 CREATE UNIQUE INDEX device_identity ON device (controller_id, identity);
+CREATE INDEX device_all ON device (first_seen_at, id) WHERE deleted_at IS NULL;
 CREATE INDEX device_org ON device (org_id, first_seen_at, id) WHERE deleted_at IS NULL;
 CREATE INDEX device_org_site ON device (org_id, site_id, first_seen_at, id) WHERE deleted_at IS NULL;
 

@@ -196,3 +196,59 @@ fn collect_references(value: &Value, found: &mut Vec<String>) {
         _ => {}
     }
 }
+
+/// A member of the first admin's organization with the first admin's password.
+async fn member(server: &Server, role: heddle_core::Role) -> crate::support::Api {
+    use heddle_store::users::{self, NewUser};
+    let app = &server.running().app;
+    let mut tx = app.db.write().await.unwrap();
+    let admin = users::find_by_login(&mut tx, "ada").await.unwrap().unwrap();
+    let new = NewUser {
+        id: app.clock.new_id(),
+        org_id: admin.user.org_id,
+        username: role.to_string(),
+        email: format!("{role}@acme.test"),
+        full_name: None,
+        password_hash: admin.password_hash,
+        role,
+        now: app.clock.now(),
+    };
+    users::insert(&mut tx, &new).await.unwrap();
+    tx.commit().await.unwrap();
+    let login = json!({ "login": role.as_str(), "password": crate::support::PASSWORD });
+    let tokens = server.nobody().post("/auth/login", &login).await.expect_status(200).body;
+    server.nobody().with_token(tokens["access_token"].as_str().unwrap())
+}
+
+/// Whether the declared access lets this role in; `None` when the rule decides.
+fn admits(access: &str, role: heddle_core::Role) -> Option<bool> {
+    match access.split_once(' ') {
+        Some(("permission", permission)) => {
+            Some(role.holds(permission.parse().expect("a declared permission")))
+        }
+        Some(("role", least)) => Some(role.is_at_least(least.parse().expect("a declared role"))),
+        _ => None,
+    }
+}
+
+on_both! {
+    async fn every_route_lets_in_the_roles_that_it_declares_and_no_other(database: Database) {
+        use heddle_core::Role;
+        let server = Server::start(database).await;
+        server.set_up().await;
+        let operations = operations(&server).await;
+        for role in [Role::OrgAdmin, Role::SiteAdmin, Role::Operator, Role::Viewer, Role::Guest] {
+            let api = member(&server, role).await;
+            for (method, path, access) in &operations {
+                let Some(is_admitted) = admits(access, role) else { continue };
+                let answer = api.send(method, &filled(path), Some(b"{\"surprise\": 1}".to_vec())).await;
+                assert_eq!(answer.status == 403, !is_admitted, "{role}: {method} {path}: {}", answer.text);
+                if !is_admitted {
+                    assert_eq!(answer.error_type(), "permission_denied", "{role}: {method} {path}");
+                    let named = access.split_once(' ').expect("a declared access").1;
+                    assert!(answer.message().contains(named), "{role}: {method} {path}: {}", answer.text);
+                }
+            }
+        }
+    }
+}

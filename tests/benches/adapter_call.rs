@@ -27,7 +27,7 @@ use crate::support::{compiler, packages, target_folder};
 const PASSWORD: &str = "router-bench-5uP3r";
 const CALLS: usize = 5_000;
 const PLANS: usize = 500;
-/// As many as one component may have under way.
+/// As many as one organization may have under way.
 const PARALLEL: usize = 16;
 /// About what a call computes between the way to the guests' threads and the way back.
 const COMPUTING: Duration = Duration::from_micros(45);
