@@ -94,6 +94,16 @@ on_both! {
 }
 
 on_both! {
+    async fn settings_that_the_adapter_does_not_declare_are_refused(database: Database) {
+        let lab = Lab::start(database).await;
+        let path = format!("/controllers/{}", lab.controller);
+        let answer = lab.api.patch(&path, &json!({ "settings": { "prefx": "/x" } })).await.expect_status(422);
+        assert!(answer.text.contains("prefx"), "{}", answer.text);
+        assert_eq!(answer.body["error"]["details"][0]["field"], "settings", "{}", answer.text);
+    }
+}
+
+on_both! {
     async fn an_untrusted_certificate_is_refused_and_can_be_pinned(database: Database) {
         let router =
             heddle_openwrt_router::Router::builder().password(ROUTER_PASSWORD).tls().start().await;

@@ -71,6 +71,16 @@ impl Adapter {
         &self.0.description
     }
 
+    /// What its manifest says of a controller's `settings`; without it there are none.
+    pub fn config_schema(&self) -> Option<&serde_json::Value> {
+        self.0.component.facts.manifest.config_schema.as_ref()
+    }
+
+    /// Names of fields that hold secrets, wherever they stand.
+    pub fn secret_fields(&self) -> &[String] {
+        &self.0.component.facts.manifest.secret_fields
+    }
+
     /// Whether it can write: it has the `changes` export.
     pub fn writes(&self) -> bool {
         self.0.component.exports.changes.is_some()

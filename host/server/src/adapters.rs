@@ -10,9 +10,11 @@ use heddle_runtime::{Adapter, Call, Credential, Runtime, Settings, Target, Vault
 use heddle_store::Db;
 use heddle_store::controllers::ControllerTarget;
 
+use serde_json::Value;
+
 use crate::app::{App, Surroundings};
 use crate::config::Config;
-use crate::http::error::Error;
+use crate::http::error::{Detail, Error};
 use crate::keys::Keys;
 use crate::tenancy::credentials::sealed::Fields;
 
@@ -142,6 +144,25 @@ impl App {
     pub fn vendors(&self) -> Vec<String> {
         self.runtime.adapters().iter().map(|adapter| adapter.id().to_owned()).collect()
     }
+}
+
+/// Every way in which a value does not fit a schema of an adapter's, by field.
+pub(crate) fn validate(schema: &Value, value: &Value, name: &str) -> Result<(), Error> {
+    let validator = jsonschema::validator_for(schema).map_err(|error| Error::internal(error.to_string()))?;
+    let details: Vec<Detail> = validator
+        .iter_errors(value)
+        .map(|error| {
+            let field = format!("{name}{}", error.instance_path().to_string().replace('/', "."));
+            Detail::new(field, error.masked_with("the value").to_string(), error.kind().keyword())
+        })
+        .collect();
+    if details.is_empty() { Ok(()) } else { Err(Error::Validation(details)) }
+}
+
+/// A controller's settings fit what its adapter declares; an adapter that declares nothing takes none.
+pub(crate) fn validate_settings(adapter: &Adapter, settings: &Value) -> Result<(), Error> {
+    let none = serde_json::json!({ "type": "object", "additionalProperties": false });
+    validate(adapter.config_schema().unwrap_or(&none), settings, "settings")
 }
 
 /// One call's surroundings for this controller.

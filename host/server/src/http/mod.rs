@@ -22,6 +22,7 @@ use tracing::Instrument as _;
 
 use crate::app::SharedApp;
 use error::{Error, Failure};
+use heddle_runtime::CallError;
 
 /// Prefix of the versioned interface.
 pub const PREFIX: &str = "/api/v1";
@@ -127,6 +128,9 @@ fn finish(response: Response, id: &str, started: Instant) -> Response {
 }
 
 fn log(error: &Error) {
+    if let Error::Adapter(CallError::Host(cause)) = error {
+        tracing::error!(error = %cause, "adapter call failed in the host");
+    }
     if let Error::Internal(source) = error {
         let mut causes = vec![source.to_string()];
         let mut next = source.source();

@@ -1,33 +1,27 @@
-//! A payload is checked against the feature's schema, and its secrets are taken out.
+//! The secrets of a payload are taken out before anything else sees it.
 
 use heddle_core::redact::REFERENCE;
 use heddle_core::secret::Secret;
 use heddle_runtime::{SecretBook, reference};
 use serde_json::Value;
 
-use crate::http::error::{Detail, Error};
-
-/// Every way in which the payload does not fit, by field.
-pub(super) fn validate(schema: &Value, payload: &Value) -> Result<(), Error> {
-    let validator = jsonschema::validator_for(schema).map_err(|error| Error::internal(error.to_string()))?;
-    let details: Vec<Detail> = validator
-        .iter_errors(payload)
-        .map(|error| {
-            let field = format!("payload{}", error.instance_path().to_string().replace('/', "."));
-            Detail::new(field, error.masked_with("the value").to_string(), error.kind().keyword())
-        })
-        .collect();
-    if details.is_empty() { Ok(()) } else { Err(Error::Validation(details)) }
-}
+use crate::http::error::Error;
 
 /// Replaces each secret of the payload by its reference and returns the secrets.
 ///
-/// A secret field is one that the schema marks `writeOnly`. A client cannot
-/// send a reference: it could name a secret that it never knew.
-pub(super) fn take_secrets(schema: &Value, payload: &mut Value, key: &[u8; 32]) -> Result<SecretBook, Error> {
+/// A secret field is one that the schema marks `writeOnly`, or that has a name
+/// under which the adapter's devices hold secrets. A client cannot send a
+/// reference: it could name a secret that it never knew.
+pub(super) fn take_secrets(
+    schema: &Value,
+    names: &[String],
+    payload: &mut Value,
+    key: &[u8; 32],
+) -> Result<SecretBook, Error> {
     let mut book = SecretBook::default();
     refuse_references(payload, "payload")?;
     take(schema, payload, key, &mut book);
+    take_named(names, payload, key, &mut book);
     Ok(book)
 }
 
@@ -53,9 +47,26 @@ fn take(schema: &Value, value: &mut Value, key: &[u8; 32], book: &mut SecretBook
     }
 }
 
+/// Whatever the schema says of them.
+fn take_named(names: &[String], value: &mut Value, key: &[u8; 32], book: &mut SecretBook) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                if names.iter().any(|secret| secret.eq_ignore_ascii_case(name)) {
+                    hide(field, key, book);
+                } else {
+                    take_named(names, field, key, book);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| take_named(names, item, key, book)),
+        _ => {}
+    }
+}
+
 fn hide(value: &mut Value, key: &[u8; 32], book: &mut SecretBook) {
     match value {
-        Value::String(text) if !text.is_empty() => {
+        Value::String(text) if !text.is_empty() && !text.starts_with(REFERENCE) => {
             let name = reference(key, text);
             book.entries.insert(name.clone(), Secret::new(std::mem::replace(text, name)));
         }
@@ -99,8 +110,20 @@ mod tests {
     }
 
     #[test]
+    fn secrets_leave_the_payload_by_their_names_too() {
+        let mut payload = json!({"name": "x", "deep": [{"Key": "k1", "psk": ["k2"]}]});
+        let names = ["key".to_owned(), "psk".to_owned()];
+        let book = take_secrets(&json!({}), &names, &mut payload, &[7; 32]).unwrap();
+        assert_eq!(book.entries.len(), 2);
+        let text = payload.to_string();
+        assert!(!text.contains("k1") && !text.contains("k2"), "{text}");
+    }
+
+    #[test]
     fn each_misfit_names_its_field() {
-        let Err(Error::Validation(details)) = validate(&schema(), &json!({"nam": 1, "psk": 2})) else {
+        let Err(Error::Validation(details)) =
+            crate::adapters::validate(&schema(), &json!({"nam": 1, "psk": 2}), "payload")
+        else {
             panic!("is refused")
         };
         let text = format!("{details:?}");
@@ -112,7 +135,7 @@ mod tests {
     #[test]
     fn secrets_leave_the_payload_wherever_the_schema_marks_them() {
         let mut payload = json!({"name": "x", "psk": "hunter22", "peers": [{"key": "k1"}, {"key": "k2"}]});
-        let book = take_secrets(&schema(), &mut payload, &[7; 32]).unwrap();
+        let book = take_secrets(&schema(), &[], &mut payload, &[7; 32]).unwrap();
         let text = payload.to_string();
         assert!(!text.contains("hunter22") && !text.contains("k1") && !text.contains("k2"));
         let mut values: Vec<&str> = book.entries.values().map(Secret::expose).collect();
@@ -123,6 +146,6 @@ mod tests {
     #[test]
     fn a_client_cannot_send_a_reference() {
         let mut payload = json!({"name": format!("{REFERENCE}00")});
-        assert!(take_secrets(&schema(), &mut payload, &[7; 32]).is_err());
+        assert!(take_secrets(&schema(), &[], &mut payload, &[7; 32]).is_err());
     }
 }

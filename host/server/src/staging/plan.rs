@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::outcome::{Actor, Step, record};
 use super::{gates, payload};
-use crate::adapters::call_for;
+use crate::adapters::{self, call_for};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::http::error::Error;
@@ -103,10 +103,15 @@ pub(super) async fn stage(
     gates::feature_is_permitted(caller, &controller.vendor, &request.feature)?;
     let (_, operation) = feature_of(&adapter, &request.area, &request.feature, request.operation)?;
     gates::catastrophe_needs_site_admin(caller, operation.danger)?;
-    payload::validate(&operation.payload_schema, &request.payload)?;
+    adapters::validate(&operation.payload_schema, &request.payload, "payload")?;
     let mut request = request;
     let key = app.keys.reference_key(controller.id);
-    let secrets = payload::take_secrets(&operation.payload_schema, &mut request.payload, &key)?;
+    let secrets = payload::take_secrets(
+        &operation.payload_schema,
+        adapter.secret_fields(),
+        &mut request.payload,
+        &key,
+    )?;
     let danger = operation.danger;
     stage_checked(app, caller, origin, &controller, &adapter, request, danger, secrets, None).await
 }

@@ -21,6 +21,7 @@ use self::endpoint::{check_tls, parse_url};
 use self::probe::Tested;
 use super::checks::{Checks, search};
 use super::{created, given};
+use crate::adapters::validate_settings;
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
@@ -171,7 +172,8 @@ async fn create(
     let interval = body.sync_interval_secs.unwrap_or(app.config.sync_interval_secs);
     check_interval(body.sync_interval_secs, &mut checks);
     checks.done()?;
-    app.adapter(&body.vendor)?;
+    let settings = Value::Object(body.settings);
+    validate_settings(&app.adapter(&body.vendor)?, &settings)?;
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
     let site = site_for(&mut tx, &caller, body.site_id).await?;
@@ -185,7 +187,7 @@ async fn create(
         vendor: body.vendor,
         url,
         tls,
-        settings: Value::Object(body.settings),
+        settings,
         sync_interval_secs: i64::from(interval),
         next_sync_at: Some(now),
         now,
@@ -222,6 +224,9 @@ async fn update(
         sync_interval_secs: body.sync_interval_secs.map(i64::from),
     };
     checks.done()?;
+    if let Some(settings) = &change.settings {
+        validate_settings(&app.adapter(&current.vendor)?, settings)?;
+    }
     if let Some(site) = change.site_id {
         let site = site_for(&mut tx, &caller, site).await?;
         if site.org_id != current.org_id {
@@ -240,7 +245,7 @@ async fn update(
     refuse_under_way(&mut tx, id).await?;
     let detail = json!({
         "name": change.name, "url": change.url, "site_id": change.site_id, "credential_id": change.credential_id,
-        "tls_mode": change.tls.map(|tls| tls.mode), "settings": change.settings,
+        "tls_mode": change.tls.map(|tls| tls.mode), "settings": change.settings.as_ref().and_then(Value::as_object).map(|fields| fields.keys().collect::<Vec<_>>()),
         "sync_interval_secs": change.sync_interval_secs,
     });
     trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.updated", detail)).await?;
