@@ -26,3 +26,4 @@ pub const SUPPORTED_API: &[&str] = &["1.0"];
 pub const MANIFEST: &str = "manifest.json";
 /// Name of the signatures inside a package.
 pub const SIGNATURE: &str = "manifest.sig";
+pub use session_rules::CONNECTION_HEADERS;

@@ -10,8 +10,8 @@ use crate::manifest::{Apply, ApplyTo, Capture, CaptureFrom, Matcher, Request, Se
 use crate::template::{self, Part, Source};
 
 const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
-/// Headers that belong to the connection, never to a session.
-const CONNECTION_HEADERS: &[&str] = &[
+/// Headers that belong to the connection, never to a session, a credential or a component.
+pub const CONNECTION_HEADERS: &[&str] = &[
     "host",
     "connection",
     "keep-alive",
@@ -21,6 +21,7 @@ const CONNECTION_HEADERS: &[&str] = &[
     "upgrade",
     "content-length",
     "expect",
+    "http2-settings",
 ];
 const LOGIN_STEPS_MAX: usize = 8;
 const TTL_SECS_MAX: u32 = 7 * 24 * 3600;

@@ -1,6 +1,7 @@
 //! Which headers a guest may set, and which of an answer it may see.
 
 use heddle_core::fault::Fault;
+use heddle_marketplace::CONNECTION_HEADERS;
 use heddle_marketplace::manifest::{ApplyTo, Manifest};
 use http::{HeaderName, HeaderValue};
 
@@ -9,19 +10,6 @@ use super::{Auth, Place, denied};
 const COUNT_MAX: usize = 64;
 const BYTES_MAX: usize = 32 << 10;
 
-/// Headers that belong to the connection. No credential may take them either.
-const CONNECTION: &[&str] = &[
-    "host",
-    "connection",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "content-length",
-    "expect",
-    "http2-settings",
-];
 /// Headers that belong to the host, because they decide what is checked and what is seen:
 /// who asks, how the body is read, which part of it comes back, and the true method.
 const HOST: &[&str] = &[
@@ -89,7 +77,7 @@ pub(super) fn carries_credentials(lower: &str) -> bool {
 }
 
 fn is_connection(lower: &str) -> bool {
-    CONNECTION.contains(&lower) || lower.starts_with("proxy-")
+    CONNECTION_HEADERS.contains(&lower) || lower.starts_with("proxy-")
 }
 
 fn is_value(value: &[u8]) -> bool {

@@ -158,8 +158,6 @@ pub(crate) struct Ledger {
     pub(crate) denied: u32,
     /// Secrets that answers held, by reference.
     pub(crate) seen: SecretBook,
-    /// Credentials that came back in answers.
-    pub(crate) echoes: u32,
     /// Sessions that were renewed in this call; once is enough.
     renewed: HashSet<String>,
 }
@@ -384,7 +382,10 @@ impl Outbound {
             elapsed: answer.elapsed,
         };
         response.headers.retain(|(name, _)| headers::reaches_guest(name, owns_cookies));
-        ledger.echoes += scrub::response(&mut response, secrets);
+        let echoes = scrub::response(&mut response, secrets);
+        if echoes > 0 {
+            tracing::warn!(controller.id = %self.target.controller_id, echoes, "the device sent a secret back; it was taken out");
+        }
         Ok(response)
     }
 
