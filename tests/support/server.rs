@@ -81,6 +81,7 @@ pub(crate) fn environment(folder: &Path, database: &Database, options: &Options)
         ("COMPONENT_INSTANCES", "80".to_owned()),
         ("APPLY_SETTLE_MS", "400".to_owned()),
         ("DB_POOL_SIZE", "4".to_owned()),
+        ("DB_MAX_OVERFLOW", "0".to_owned()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into();

@@ -58,8 +58,13 @@ impl App {
             .with_context(|| format!("DATA_DIR '{}' cannot be created", config.data_dir.display()))?;
         let keys = Keys::open(&config)?;
         let clock = Clock::default();
-        let pool =
-            PoolSettings { connections_max: config.db_pool_size, acquire_timeout: Duration::from_secs(30) };
+        for name in &config.without_effect {
+            tracing::warn!(setting = %name, "setting {name} is accepted and has no effect");
+        }
+        let pool = PoolSettings {
+            connections_max: config.db_pool_size.saturating_add(config.db_max_overflow),
+            acquire_timeout: Duration::from_secs(30),
+        };
         let db = Db::open(&config.database(), &pool).await.context("database cannot be opened")?;
         let runtime = adapters::start_runtime(&config, &keys, &db, &clock, surroundings)?;
         let refused_adapters = adapters::load_packages(&config, &runtime).await;

@@ -121,7 +121,11 @@ impl Item for String {
 macro_rules! settings {
     ($($(#[doc = $about:literal])+ $field:ident: $type:ty = $name:literal, $default:literal;)+) => {
         #[derive(Debug, Clone)]
-        pub struct Config { $($(#[doc = $about])+ pub $field: $type,)+ }
+        pub struct Config {
+            $($(#[doc = $about])+ pub $field: $type,)+
+            /// Names of settings that were given and have no effect any more.
+            pub without_effect: Vec<String>,
+        }
 
         impl Config {
             /// The table of all settings, for the documentation.
@@ -130,14 +134,15 @@ macro_rules! settings {
             ];
 
             fn from_lookup(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-                Ok(Self {$(
-                    $field: {
+                Ok(Self {
+                    without_effect: Vec::new(),
+                    $($field: {
                         let text = lookup($name).unwrap_or_else(|| $default.to_owned());
                         <$type as Parse>::parse(text.trim()).map_err(|accepted| {
                             ConfigError::Value { name: $name, value: text, accepted }
                         })?
-                    },
-                )+})
+                    },)+
+                })
             }
         }
     };
@@ -154,10 +159,24 @@ settings! {
     database_url: Option<Secret> = "DATABASE_URL", "";
     /// Connections to the database per process.
     db_pool_size: u32 = "DB_POOL_SIZE", "20";
+    /// Connections beyond them when all are busy.
+    db_max_overflow: u32 = "DB_MAX_OVERFLOW", "30";
+    /// Database of the service's own log lines; a second SQLite file in the data folder when empty.
+    log_database_url: Option<Secret> = "LOG_DATABASE_URL", "";
+    /// Connections to the log database per process.
+    log_db_pool_size: u32 = "LOG_DB_POOL_SIZE", "10";
+    /// Connections beyond them when all are busy.
+    log_db_max_overflow: u32 = "LOG_DB_MAX_OVERFLOW", "15";
+    /// `redis://…` where several processes serve together; within the process when empty.
+    cache_url: Option<Secret> = "CACHE_URL", "";
     /// Signs tokens: at least 32 random bytes. Generated once in development.
     secret_key: Option<Secret> = "SECRET_KEY", "";
     /// Encrypts credentials: at least 32 random bytes. Generated once in development.
     encryption_key: Option<Secret> = "ENCRYPTION_KEY", "";
+    /// The encryption key before this one: still opened with until `heddle keys rotate` has ended.
+    encryption_key_previous: Option<Secret> = "ENCRYPTION_KEY_PREVIOUS", "";
+    /// Encrypts the files of `heddle backup`: at least 12 characters.
+    backup_passphrase: Option<Secret> = "BACKUP_PASSPHRASE", "";
     /// While true every write stays staged and nothing is applied.
     adapter_read_only: bool = "ADAPTER_READ_ONLY", "true";
     /// Folder with one folder per adapter package.
@@ -170,10 +189,28 @@ settings! {
     access_token_minutes: u32 = "ACCESS_TOKEN_EXPIRE_MINUTES", "30";
     /// Days that a refresh token is good for.
     refresh_token_days: u32 = "REFRESH_TOKEN_EXPIRE_DAYS", "7";
-    /// Serves the OpenAPI document, outside production.
+    /// Serves the OpenAPI document and its pages, outside production.
     enable_docs: bool = "ENABLE_DOCS", "true";
-    /// Origins of browsers that may open the event stream, separated by commas; the own one always may.
+    /// Serves `/metrics`; in production only together with `METRICS_AUTH_TOKEN`.
+    enable_metrics: bool = "ENABLE_METRICS", "true";
+    /// Token that readers of `/metrics` present.
+    metrics_auth_token: Option<Secret> = "METRICS_AUTH_TOKEN", "";
+    /// Origins of other sites whose pages may call the API and open the event stream, separated by commas; the own one always may.
     cors_origins: Vec<String> = "CORS_ORIGINS", "";
+    /// Networks of the proxies before the service: only they may name the client's address and the scheme.
+    trusted_proxies: Vec<IpNet> = "TRUSTED_PROXIES", "";
+    /// Requests per minute of one principal.
+    rate_limit_rpm: u32 = "RATE_LIMIT_RPM", "600";
+    /// Requests per second of one principal.
+    rate_limit_burst: u32 = "RATE_LIMIT_BURST", "120";
+    /// Accepted and without effect: the limit of the login routes is fixed.
+    rate_limit_auth: Option<String> = "RATE_LIMIT_AUTH", "";
+    /// Readiness also needs the cache and the log database.
+    readiness_strict_deps: bool = "READINESS_STRICT_DEPS", "false";
+    /// Refuses to start when the event bus or an adapter cannot be initialised.
+    strict_startup: bool = "STRICT_STARTUP", "false";
+    /// Refuses what goes beyond the quota of an organization's tier.
+    enforce_org_quotas: bool = "ENFORCE_ORG_QUOTAS", "false";
     /// Seconds between two readings of a controller, where the controller does not say.
     sync_interval_secs: u32 = "SYNC_INTERVAL_SECS", "60";
     /// Seconds within which a change must be readable at the device when no confirm window is asked for.
@@ -189,6 +226,9 @@ settings! {
     /// Instances of components that can live at once.
     component_instances: u32 = "COMPONENT_INSTANCES", "512";
 }
+
+/// How the flags of single vendors ended that `ADAPTER_READ_ONLY` has replaced.
+const LEGACY_GATE: &str = "_READ_ONLY";
 
 /// Secrets that documentation and examples have used; never accepted outside development.
 const KNOWN_SECRETS: &[&str] = &["changeme", "change-me", "secret", "insecure", "default", "example"];
@@ -214,9 +254,14 @@ impl Config {
         if let Some(unknown) = file.keys().find(|key| !known(key)) {
             return Err(ConfigError::Unknown(unknown.clone()));
         }
-        let config = Self::from_lookup(&|name| {
+        let mut config = Self::from_lookup(&|name| {
             environment.get(name).or_else(|| file.get(&name.to_ascii_lowercase())).cloned()
         })?;
+        config.without_effect = environment
+            .keys()
+            .filter(|name| name.ends_with(LEGACY_GATE) && !known(name) || *name == "RATE_LIMIT_AUTH")
+            .cloned()
+            .collect();
         config.check()?;
         Ok(config)
     }
@@ -240,6 +285,27 @@ impl Config {
         for (name, key) in [("SECRET_KEY", &self.secret_key), ("ENCRYPTION_KEY", &self.encryption_key)] {
             self.check_key(name, key.as_ref().map(Secret::expose))?;
         }
+        for (name, value) in
+            [("RATE_LIMIT_RPM", self.rate_limit_rpm), ("RATE_LIMIT_BURST", self.rate_limit_burst)]
+        {
+            if value == 0 {
+                return Err(ConfigError::Value {
+                    name,
+                    value: "0".to_owned(),
+                    accepted: "a whole number from 1".to_owned(),
+                });
+            }
+        }
+        if let Some(token) = &self.metrics_auth_token
+            && self.environment != Environment::Development
+            && is_weak(token.expose(), 16)
+        {
+            return Err(ConfigError::Value {
+                name: "METRICS_AUTH_TOKEN",
+                value: "(hidden)".to_owned(),
+                accepted: "at least 16 random bytes, for example from 'openssl rand -hex 24'".to_owned(),
+            });
+        }
         if self.environment == Environment::Production
             && self.egress_extra_networks.iter().any(|n| n.addr().is_loopback() || n.prefix_len() == 0)
         {
@@ -258,10 +324,7 @@ impl Config {
             None if self.environment == Environment::Development => Ok(()),
             None => Err(ConfigError::Required { name, environment: self.environment, accepted: ACCEPTED }),
             Some(key) => {
-                let lower = key.to_ascii_lowercase();
-                let distinct: std::collections::BTreeSet<char> = key.chars().collect();
-                let known = KNOWN_SECRETS.iter().any(|word| lower.contains(word));
-                if key.len() < 32 || distinct.len() < 8 || known {
+                if is_weak(key, 32) {
                     return Err(ConfigError::Value {
                         name,
                         value: "(hidden)".to_owned(),
@@ -280,6 +343,13 @@ impl Config {
             None => format!("sqlite://{}?mode=rwc", self.data_dir.join("heddle.db").display()),
         }
     }
+}
+
+/// Too short, too uniform, or one of those that examples use.
+fn is_weak(secret: &str, bytes_min: usize) -> bool {
+    let lower = secret.to_ascii_lowercase();
+    let distinct: std::collections::BTreeSet<char> = secret.chars().collect();
+    secret.len() < bytes_min || distinct.len() < 8 || KNOWN_SECRETS.iter().any(|word| lower.contains(word))
 }
 
 fn read_file(path: &Path, required: bool) -> Result<BTreeMap<String, String>, ConfigError> {

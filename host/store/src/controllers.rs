@@ -139,6 +139,11 @@ pub async fn find(tx: &mut Tx, scope: &Scope, id: ControllerId) -> Result<Option
     live(scope).and_bind("c.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
+/// The controller as it is until the transaction ends: nobody else changes it meanwhile.
+pub async fn lock(tx: &mut Tx, scope: &Scope, id: ControllerId) -> Result<Option<Controller>> {
+    live(scope).and_bind("c.id = ?", Bind::Id(id.0)).one_locked(tx, "c").await
+}
+
 /// The controller with its credential's version, to call it.
 pub async fn find_target(tx: &mut Tx, scope: &Scope, id: ControllerId) -> Result<Option<ControllerTarget>> {
     Select::new(SELECT_TARGET, FROM_TARGET)

@@ -83,6 +83,11 @@ pub async fn find(tx: &mut Tx, scope: &Scope, id: CredentialId) -> Result<Option
     live(scope).and_bind("c.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
+/// The credential as it is until the transaction ends: nobody else changes it meanwhile.
+pub async fn lock(tx: &mut Tx, scope: &Scope, id: CredentialId) -> Result<Option<Credential>> {
+    live(scope).and_bind("c.id = ?", Bind::Id(id.0)).one_locked(tx, "c").await
+}
+
 /// The sealed secret: for the call that needs it.
 pub async fn find_sealed(tx: &mut Tx, org: OrgId, id: CredentialId) -> Result<Option<SealedCredential>> {
     Ok(on!(tx, conn => sqlx::query_as("

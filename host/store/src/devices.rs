@@ -99,6 +99,11 @@ pub async fn find(tx: &mut Tx, scope: &Scope, id: DeviceId) -> Result<Option<Dev
     live(scope).and_bind("d.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
+/// The device as it is until the transaction ends: nobody else changes it meanwhile.
+pub async fn lock(tx: &mut Tx, scope: &Scope, id: DeviceId) -> Result<Option<Device>> {
+    live(scope).and_bind("d.id = ?", Bind::Id(id.0)).one_locked(tx, "d").await
+}
+
 pub async fn list(
     tx: &mut Tx,
     scope: &Scope,

@@ -58,6 +58,11 @@ pub async fn find(tx: &mut Tx, scope: &Scope, id: OrgId) -> Result<Option<Organi
     live(scope).and_bind("o.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
+/// The organization as it is until the transaction ends: nobody else changes it meanwhile.
+pub async fn lock(tx: &mut Tx, scope: &Scope, id: OrgId) -> Result<Option<Organization>> {
+    live(scope).and_bind("o.id = ?", Bind::Id(id.0)).one_locked(tx, "o").await
+}
+
 pub async fn list(
     tx: &mut Tx,
     scope: &Scope,

@@ -220,6 +220,17 @@ impl Select {
         )
     }
 
+    /// The row, locked until the transaction ends, so that it can be changed as it was read.
+    ///
+    /// `FOR UPDATE OF` names the table of the row. On `SQLite` a transaction that writes is alone anyway.
+    pub(crate) async fn one_locked<T: Row>(mut self, tx: &mut Tx, of: &'static str) -> Result<Option<T>> {
+        if matches!(tx, Tx::Postgres(_)) {
+            self.conditions.push_str(" FOR UPDATE OF ");
+            self.conditions.push_str(of);
+        }
+        self.one(tx).await
+    }
+
     async fn rows<T: Row>(self, tx: &mut Tx, order: &str, limit: i64, offset: i64) -> Result<Vec<T>> {
         let mut sql = format!("{} {}{} ORDER BY {order}", self.head, self.from, self.conditions);
         let at = self.binds.len();

@@ -69,6 +69,11 @@ pub async fn find(tx: &mut Tx, scope: &Scope, id: SiteId) -> Result<Option<Site>
     within(scope).and("s.deleted_at IS NULL").and_bind("s.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
+/// The site as it is until the transaction ends: nobody else changes it meanwhile.
+pub async fn lock(tx: &mut Tx, scope: &Scope, id: SiteId) -> Result<Option<Site>> {
+    within(scope).and("s.deleted_at IS NULL").and_bind("s.id = ?", Bind::Id(id.0)).one_locked(tx, "s").await
+}
+
 /// Those of these sites that are in the scope and not removed.
 pub async fn visible(tx: &mut Tx, scope: &Scope, ids: &[SiteId]) -> Result<Vec<SiteId>> {
     let found: Vec<(SiteId,)> = Select::new("SELECT s.id", FROM)

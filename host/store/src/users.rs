@@ -103,6 +103,11 @@ pub async fn find(tx: &mut Tx, scope: &Scope, id: UserId) -> Result<Option<User>
     live(SELECT, scope).and_bind("u.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
+/// The user as they are until the transaction ends: nobody else changes them meanwhile.
+pub async fn lock(tx: &mut Tx, scope: &Scope, id: UserId) -> Result<Option<User>> {
+    live(SELECT, scope).and_bind("u.id = ?", Bind::Id(id.0)).one_locked(tx, "u").await
+}
+
 /// The user with their password's hash: for a change of the own password.
 pub async fn find_login(tx: &mut Tx, id: UserId) -> Result<Option<Login>> {
     live(SELECT_LOGIN, &Scope::everything()).and_bind("u.id = ?", Bind::Id(id.0)).one(tx).await

@@ -72,3 +72,24 @@ fn a_database_password_is_not_shown() {
     assert_eq!(config.database(), url);
     assert!(!format!("{config:?}").contains("hunter2"));
 }
+
+#[test]
+fn flags_of_single_vendors_are_accepted_and_named_as_without_effect() {
+    let config =
+        read(&[("OMADA_READ_ONLY", "true"), ("ADAPTER_READ_ONLY", "false"), ("RATE_LIMIT_AUTH", "50")]);
+    let config = config.unwrap();
+    assert!(!config.adapter_read_only);
+    assert_eq!(config.without_effect, ["OMADA_READ_ONLY", "RATE_LIMIT_AUTH"]);
+}
+
+#[test]
+fn a_limit_of_nothing_and_a_weak_token_are_refused() {
+    refused(&[("RATE_LIMIT_RPM", "0")], &["RATE_LIMIT_RPM", "from 1"]);
+    refused(&[("RATE_LIMIT_BURST", "-1")], &["RATE_LIMIT_BURST", "-1"]);
+    let good = "kD93nfQ0sLq81mZx7vTbW2yRc5uHa6Je4PgX";
+    let base = [("ENVIRONMENT", "production"), ("SECRET_KEY", good), ("ENCRYPTION_KEY", good)];
+    refused(
+        &[base.as_slice(), &[("METRICS_AUTH_TOKEN", "changeme")]].concat(),
+        &["METRICS_AUTH_TOKEN", "16"],
+    );
+}

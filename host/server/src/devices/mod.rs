@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::http::access::Access;
+use crate::http::conditional::One;
 use crate::http::error::Error;
 use crate::http::extract::{At, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
@@ -60,7 +61,7 @@ async fn get(
     State(app): State<SharedApp>,
     caller: Caller,
     At(id): At<DeviceId>,
-) -> Result<Answer<Device>, Error> {
+) -> Result<One<Device>, Error> {
     let mut tx = app.db.read().await?;
-    devices::find(&mut tx, &caller.scope(), id).await?.map(Answer).ok_or(Error::NotFound("device"))
+    devices::find(&mut tx, &caller.scope(), id).await?.map(One).ok_or(Error::NotFound("device"))
 }

@@ -47,6 +47,9 @@ pub enum Error {
     /// 409. The type is stable: `conflict`, `state_moved`, `plan_changed`, …
     #[error("{message}")]
     Conflict { kind: &'static str, message: String },
+    /// 412. `If-Match` names another state of the object than it has.
+    #[error("object was changed since it was read; read it again and send its ETag in If-Match")]
+    PreconditionFailed,
     /// 422. Each detail names a field.
     #[error("request is not valid")]
     Validation(Vec<Detail>),
@@ -88,6 +91,7 @@ impl Error {
             Error::Forbidden(_) | Error::ForbiddenRole(_) | Error::Refused { .. } => StatusCode::FORBIDDEN,
             Error::NotFound(_) => StatusCode::NOT_FOUND,
             Error::Conflict { .. } => StatusCode::CONFLICT,
+            Error::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Error::Validation(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Error::Locked { .. } => StatusCode::LOCKED,
             Error::Adapter(error) => adapter_public(error).0,
@@ -105,6 +109,7 @@ impl Error {
             Error::Unauthenticated(_) => "unauthenticated",
             Error::Forbidden(_) | Error::ForbiddenRole(_) => "permission_denied",
             Error::NotFound(_) => "not_found",
+            Error::PreconditionFailed => "precondition_failed",
             Error::Validation(_) => "validation_error",
             Error::Locked { .. } => "locked",
             Error::Adapter(error) => adapter_public(error).1,

@@ -1,6 +1,8 @@
 //! The edge: what every request meets before a handler and every response after it.
 
 pub mod access;
+pub mod conditional;
+pub mod creation;
 pub mod error;
 pub mod extract;
 mod headers;

@@ -16,11 +16,13 @@ use serde_json::{Value, json};
 
 use self::sealed::Fields;
 use super::checks::{Checks, search};
-use super::{created, given, nullable, organization_scope, owner};
+use super::{given, nullable, organization_scope, owner};
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
 use crate::http::access::Access;
+use crate::http::conditional::{IfMatch, One};
+use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
@@ -130,16 +132,17 @@ async fn get(
     State(app): State<SharedApp>,
     caller: Caller,
     At(id): At<CredentialId>,
-) -> Result<Answer<Credential>, Error> {
+) -> Result<One<Credential>, Error> {
     let mut tx = app.db.read().await?;
     let found = credentials::find(&mut tx, &organization_scope(&caller), id).await?;
-    found.map(Answer).ok_or(Error::NotFound("credential"))
+    found.map(One).ok_or(Error::NotFound("credential"))
 }
 
 async fn create(
     State(app): State<SharedApp>,
     caller: Caller,
     origin: Origin,
+    creation: Creation,
     Json(body): Json<NewBody>,
 ) -> Result<Response, Error> {
     caller.require_all_sites()?;
@@ -157,8 +160,7 @@ async fn create(
     let credential = credentials::insert(&mut tx, &new).await?;
     let detail = json!({ "name": credential.name });
     trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.created", detail)).await?;
-    tx.commit().await?;
-    created(&format!("/credentials/{id}"), credential)
+    creation.finish(tx, &app, &format!("/credentials/{id}"), &credential).await
 }
 
 async fn update(
@@ -166,15 +168,17 @@ async fn update(
     caller: Caller,
     origin: Origin,
     At(id): At<CredentialId>,
+    if_match: IfMatch,
     Json(body): Json<UpdateBody>,
-) -> Result<Answer<Credential>, Error> {
+) -> Result<One<Credential>, Error> {
     caller.require_all_sites()?;
     let scope = organization_scope(&caller);
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     let changed = changed_fields(&body);
     let mut tx = app.db.write().await?;
-    let current = credentials::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("credential"))?;
+    let current = credentials::lock(&mut tx, &scope, id).await?.ok_or(Error::NotFound("credential"))?;
+    if_match.check(&current)?;
     let stored = credentials::find_sealed(&mut tx, current.org_id, id).await?;
     let stored = stored.ok_or(Error::NotFound("credential"))?;
     let seals_again = body.username.is_some() || body.password.is_some() || body.api_key.is_some();
@@ -195,7 +199,7 @@ async fn update(
     let detail = json!({ "changed": changed, "version": credential.version });
     trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.updated", detail)).await?;
     tx.commit().await?;
-    Ok(Answer(credential))
+    Ok(One(credential))
 }
 
 /// Names of what a body changes, for the audit log.
@@ -214,11 +218,13 @@ async fn remove(
     caller: Caller,
     origin: Origin,
     At(id): At<CredentialId>,
+    if_match: IfMatch,
 ) -> Result<StatusCode, Error> {
     caller.require_all_sites()?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
-    let credential = credentials::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("credential"))?;
+    let credential = credentials::lock(&mut tx, &scope, id).await?.ok_or(Error::NotFound("credential"))?;
+    if_match.check(&credential)?;
     let users = credentials::used_by(&mut tx, id).await?;
     if users > 0 {
         return Err(Error::conflict(format!(
@@ -237,7 +243,7 @@ async fn restore(
     caller: Caller,
     origin: Origin,
     At(id): At<CredentialId>,
-) -> Result<Answer<Credential>, Error> {
+) -> Result<One<Credential>, Error> {
     caller.require_all_sites()?;
     let mut tx = app.db.write().await?;
     let restored = credentials::restore(&mut tx, &organization_scope(&caller), id, app.clock.now()).await?;
@@ -245,7 +251,7 @@ async fn restore(
     trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.restored", json!({})))
         .await?;
     tx.commit().await?;
-    Ok(Answer(credential))
+    Ok(One(credential))
 }
 
 fn deed<'a>(caller: &'a Caller, credential: &Credential, action: &'static str, detail: Value) -> Deed<'a> {

@@ -12,11 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::checks::{Checks, search};
-use super::{created, given, nullable, slug};
+use super::{given, nullable, slug};
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
 use crate::http::access::Access;
+use crate::http::conditional::{IfMatch, One};
+use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
@@ -150,16 +152,17 @@ async fn get(
     State(app): State<SharedApp>,
     caller: Caller,
     At(id): At<OrgId>,
-) -> Result<Answer<Organization>, Error> {
+) -> Result<One<Organization>, Error> {
     let mut tx = app.db.read().await?;
     let found = organizations::find(&mut tx, &caller.scope(), id).await?;
-    found.map(Answer).ok_or(Error::NotFound("organization"))
+    found.map(One).ok_or(Error::NotFound("organization"))
 }
 
 async fn create(
     State(app): State<SharedApp>,
     caller: Caller,
     origin: Origin,
+    creation: Creation,
     Json(body): Json<NewBody>,
 ) -> Result<Response, Error> {
     let mut checks = Checks::default();
@@ -175,8 +178,7 @@ async fn create(
     let detail = json!({ "name": organization.name, "slug": organization.slug });
     trail::record(&mut tx, &app, &origin, deed(&caller, organization.id, "organization.created", detail))
         .await?;
-    tx.commit().await?;
-    created(&format!("/organizations/{}", organization.id), organization)
+    creation.finish(tx, &app, &format!("/organizations/{}", organization.id), &organization).await
 }
 
 async fn update(
@@ -184,12 +186,14 @@ async fn update(
     caller: Caller,
     origin: Origin,
     At(id): At<OrgId>,
+    if_match: IfMatch,
     Json(body): Json<UpdateBody>,
-) -> Result<Answer<Organization>, Error> {
+) -> Result<One<Organization>, Error> {
     caller.require_all_sites()?;
     let mut tx = app.db.write().await?;
     let current =
-        organizations::find(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("organization"))?;
+        organizations::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("organization"))?;
+    if_match.check(&current)?;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     if let Some(slug) = &body.slug {
@@ -211,7 +215,7 @@ async fn update(
     let organization = updated.ok_or(Error::NotFound("organization"))?;
     trail::record(&mut tx, &app, &origin, deed(&caller, id, "organization.updated", detail)).await?;
     tx.commit().await?;
-    Ok(Answer(organization))
+    Ok(One(organization))
 }
 
 async fn remove(
@@ -219,11 +223,15 @@ async fn remove(
     caller: Caller,
     origin: Origin,
     At(id): At<OrgId>,
+    if_match: IfMatch,
 ) -> Result<StatusCode, Error> {
     if id == caller.org_id {
         return Err(Error::conflict("own organization cannot be removed: nobody could log in to restore it"));
     }
     let mut tx = app.db.write().await?;
+    let current =
+        organizations::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("organization"))?;
+    if_match.check(&current)?;
     // Whoever brings a change back needs its controller, and that goes with the organization.
     if heddle_store::changes::under_way(&mut tx).await?.iter().any(|change| change.org_id == id) {
         return Err(Error::conflict(
@@ -243,13 +251,13 @@ async fn restore(
     caller: Caller,
     origin: Origin,
     At(id): At<OrgId>,
-) -> Result<Answer<Organization>, Error> {
+) -> Result<One<Organization>, Error> {
     let mut tx = app.db.write().await?;
     let restored = organizations::restore(&mut tx, &caller.scope(), id, app.clock.now()).await;
     let organization = restored.map_err(restore_conflict)?.ok_or(Error::NotFound("organization"))?;
     trail::record(&mut tx, &app, &origin, deed(&caller, id, "organization.restored", json!({}))).await?;
     tx.commit().await?;
-    Ok(Answer(organization))
+    Ok(One(organization))
 }
 
 fn restore_conflict(error: heddle_store::Error) -> Error {

@@ -12,11 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::checks::{Checks, search};
-use super::{created, given, owner, slug};
+use super::{given, owner, slug};
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
 use crate::http::access::Access;
+use crate::http::conditional::{IfMatch, One};
+use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, Params, page_request};
 use crate::http::routes::{Routes, doc};
@@ -110,19 +112,16 @@ async fn list(
     Ok(Answer(page.of(items, total)))
 }
 
-async fn get(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<SiteId>,
-) -> Result<Answer<Site>, Error> {
+async fn get(State(app): State<SharedApp>, caller: Caller, At(id): At<SiteId>) -> Result<One<Site>, Error> {
     let mut tx = app.db.read().await?;
-    sites::find(&mut tx, &caller.scope(), id).await?.map(Answer).ok_or(Error::NotFound("site"))
+    sites::find(&mut tx, &caller.scope(), id).await?.map(One).ok_or(Error::NotFound("site"))
 }
 
 async fn create(
     State(app): State<SharedApp>,
     caller: Caller,
     origin: Origin,
+    creation: Creation,
     Json(body): Json<NewBody>,
 ) -> Result<Response, Error> {
     caller.require_all_sites()?;
@@ -143,8 +142,7 @@ async fn create(
         sites::insert(&mut tx, &new).await.map_err(|error| slug::taken(error, SLUG_INDEX, &new.slug))?;
     let detail = json!({ "name": site.name, "slug": site.slug });
     trail::record(&mut tx, &app, &origin, deed(&caller, &site, "site.created", detail)).await?;
-    tx.commit().await?;
-    created(&format!("/sites/{}", site.id), site)
+    creation.finish(tx, &app, &format!("/sites/{}", site.id), &site).await
 }
 
 async fn update(
@@ -152,8 +150,9 @@ async fn update(
     caller: Caller,
     origin: Origin,
     At(id): At<SiteId>,
+    if_match: IfMatch,
     Json(body): Json<UpdateBody>,
-) -> Result<Answer<Site>, Error> {
+) -> Result<One<Site>, Error> {
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     if let Some(slug) = &body.slug {
@@ -163,6 +162,8 @@ async fn update(
     let settings = body.settings.as_ref().map(Settings::to_json);
     let change = SiteUpdate { name, slug: body.slug, settings };
     let mut tx = app.db.write().await?;
+    let current = sites::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("site"))?;
+    if_match.check(&current)?;
     let updated = sites::update(&mut tx, &caller.scope(), id, &change, app.clock.now())
         .await
         .map_err(|error| slug::taken(error, SLUG_INDEX, change.slug.as_deref().unwrap_or_default()))?;
@@ -170,7 +171,7 @@ async fn update(
     let detail = json!({ "name": change.name, "slug": change.slug, "settings": change.settings });
     trail::record(&mut tx, &app, &origin, deed(&caller, &site, "site.updated", detail)).await?;
     tx.commit().await?;
-    Ok(Answer(site))
+    Ok(One(site))
 }
 
 async fn remove(
@@ -178,9 +179,11 @@ async fn remove(
     caller: Caller,
     origin: Origin,
     At(id): At<SiteId>,
+    if_match: IfMatch,
 ) -> Result<StatusCode, Error> {
     let mut tx = app.db.write().await?;
-    let site = sites::find(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("site"))?;
+    let site = sites::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("site"))?;
+    if_match.check(&site)?;
     if site.controller_count > 0 {
         let count = site.controller_count;
         return Err(Error::conflict(format!(
@@ -199,13 +202,13 @@ async fn restore(
     caller: Caller,
     origin: Origin,
     At(id): At<SiteId>,
-) -> Result<Answer<Site>, Error> {
+) -> Result<One<Site>, Error> {
     let mut tx = app.db.write().await?;
     let restored = sites::restore(&mut tx, &caller.scope(), id, app.clock.now()).await;
     let site = restored.map_err(restore_conflict)?.ok_or(Error::NotFound("site"))?;
     trail::record(&mut tx, &app, &origin, deed(&caller, &site, "site.restored", json!({}))).await?;
     tx.commit().await?;
-    Ok(Answer(site))
+    Ok(One(site))
 }
 
 fn restore_conflict(error: heddle_store::Error) -> Error {

@@ -20,12 +20,14 @@ use serde_json::{Map, Value, json};
 use self::endpoint::{check_tls, parse_url};
 use self::probe::Tested;
 use super::checks::{Checks, search};
-use super::{created, given};
+use super::given;
 use crate::adapters::validate_settings;
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
 use crate::http::access::Access;
+use crate::http::conditional::{IfMatch, One};
+use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
@@ -150,19 +152,24 @@ async fn get(
     State(app): State<SharedApp>,
     caller: Caller,
     At(id): At<ControllerId>,
-) -> Result<Answer<Controller>, Error> {
+) -> Result<One<Controller>, Error> {
     let mut tx = app.db.read().await?;
-    found(&mut tx, &caller, id).await.map(Answer)
+    found(&mut tx, &caller, id).await.map(One)
 }
 
 async fn found(tx: &mut Tx, caller: &Caller, id: ControllerId) -> Result<Controller, Error> {
     controllers::find(tx, &caller.scope(), id).await?.ok_or(Error::NotFound("controller"))
 }
 
+async fn locked(tx: &mut Tx, caller: &Caller, id: ControllerId) -> Result<Controller, Error> {
+    controllers::lock(tx, &caller.scope(), id).await?.ok_or(Error::NotFound("controller"))
+}
+
 async fn create(
     State(app): State<SharedApp>,
     caller: Caller,
     origin: Origin,
+    creation: Creation,
     Json(body): Json<NewBody>,
 ) -> Result<Response, Error> {
     let mut checks = Checks::default();
@@ -198,9 +205,9 @@ async fn create(
         "site_id": controller.site_id, "credential_id": controller.credential_id, "tls_mode": controller.tls.mode,
     });
     trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.created", detail)).await?;
-    tx.commit().await?;
+    let response = creation.finish(tx, &app, &format!("/controllers/{}", controller.id), &controller).await?;
     app.sync_wake.notify_one();
-    created(&format!("/controllers/{}", controller.id), controller)
+    Ok(response)
 }
 
 async fn update(
@@ -208,10 +215,12 @@ async fn update(
     caller: Caller,
     origin: Origin,
     At(id): At<ControllerId>,
+    if_match: IfMatch,
     Json(body): Json<UpdateBody>,
-) -> Result<Answer<Controller>, Error> {
+) -> Result<One<Controller>, Error> {
     let mut tx = app.db.write().await?;
-    let current = found(&mut tx, &caller, id).await?;
+    let current = locked(&mut tx, &caller, id).await?;
+    if_match.check(&current)?;
     let mut checks = Checks::default();
     check_interval(body.sync_interval_secs, &mut checks);
     let change = ControllerUpdate {
@@ -252,7 +261,7 @@ async fn update(
     tx.commit().await?;
     // Reached in another way, it is due.
     app.sync_wake.notify_one();
-    Ok(Answer(controller))
+    Ok(One(controller))
 }
 
 fn check_interval(secs: Option<u32>, checks: &mut Checks) {
@@ -304,9 +313,11 @@ async fn remove(
     caller: Caller,
     origin: Origin,
     At(id): At<ControllerId>,
+    if_match: IfMatch,
 ) -> Result<StatusCode, Error> {
     let mut tx = app.db.write().await?;
-    let controller = found(&mut tx, &caller, id).await?;
+    let controller = locked(&mut tx, &caller, id).await?;
+    if_match.check(&controller)?;
     controllers::remove(&mut tx, &caller.scope(), id, app.clock.now()).await?;
     refuse_under_way(&mut tx, id).await?;
     let detail = json!({ "name": controller.name, "vendor": controller.vendor, "url": controller.url });
@@ -320,7 +331,7 @@ async fn restore(
     caller: Caller,
     origin: Origin,
     At(id): At<ControllerId>,
-) -> Result<Answer<Controller>, Error> {
+) -> Result<One<Controller>, Error> {
     let mut tx = app.db.write().await?;
     let restored = controllers::restore(&mut tx, &caller.scope(), id, app.clock.now()).await?;
     let controller = restored.ok_or(Error::NotFound("controller"))?;
@@ -334,7 +345,7 @@ async fn restore(
     trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.restored", json!({})))
         .await?;
     tx.commit().await?;
-    Ok(Answer(controller))
+    Ok(One(controller))
 }
 
 async fn test(

@@ -1,0 +1,110 @@
+//! `ETag` and `If-Match`: an object is changed only as it was seen.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::app::SharedApp;
+use crate::http::error::Error;
+
+/// What readings and counts change by themselves. An `ETag` names what people edit, so these do not move it.
+const MEASURED: &[&str] = &[
+    "controller_count",
+    "device_count",
+    "last_sync_at",
+    "next_sync_at",
+    "last_seen_at",
+    "last_used_at",
+    "measurements",
+    "updated_at",
+];
+
+/// 200 with one object and its `ETag`.
+#[derive(Debug)]
+pub struct One<T>(pub T);
+
+impl<T: Serialize> IntoResponse for One<T> {
+    fn into_response(self) -> Response {
+        match tagged(StatusCode::OK, &self.0) {
+            Ok(response) => response,
+            Err(error) => error.into_response(),
+        }
+    }
+}
+
+/// The object with its `ETag`.
+pub(crate) fn tagged<T: Serialize>(status: StatusCode, object: &T) -> Result<Response, Error> {
+    let value = serde_json::to_value(object).map_err(Error::internal)?;
+    let tag = HeaderValue::from_str(&tag(&value)).map_err(Error::internal)?;
+    Ok((status, [(header::ETAG, tag)], axum::Json(value)).into_response())
+}
+
+fn tag(object: &Value) -> String {
+    let mut named = object.clone();
+    if let Some(fields) = named.as_object_mut() {
+        fields.retain(|name, _| !MEASURED.contains(&name.as_str()));
+    }
+    let digest = Sha256::digest(named.to_string().as_bytes());
+    format!("\"{}\"", hex::encode(&digest[..16]))
+}
+
+/// The `If-Match` of a request; absent, it lets everything through.
+#[derive(Debug, Clone, Default)]
+pub struct IfMatch(Option<String>);
+
+impl IfMatch {
+    /// 412 unless the object is as the client saw it. To be asked within the transaction that changes it.
+    pub fn check<T: Serialize>(&self, current: &T) -> Result<(), Error> {
+        let Some(given) = &self.0 else { return Ok(()) };
+        let tag = tag(&serde_json::to_value(current).map_err(Error::internal)?);
+        // A weak tag never matches strongly (RFC 9110 section 13.1.1).
+        let fits = given.split(',').map(str::trim).any(|one| one == "*" || one == tag);
+        if fits { Ok(()) } else { Err(Error::PreconditionFailed) }
+    }
+}
+
+impl FromRequestParts<SharedApp> for IfMatch {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &SharedApp) -> Result<Self, Error> {
+        let mut values = parts.headers.get_all(header::IF_MATCH).iter().peekable();
+        if values.peek().is_none() {
+            return Ok(Self(None));
+        }
+        let texts: Result<Vec<&str>, _> = values.map(HeaderValue::to_str).collect();
+        let texts =
+            texts.map_err(|_| Error::field("if-match", "must hold entity tags such as '\"5f1c…\"'"))?;
+        Ok(Self(Some(texts.join(","))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(given: Option<&str>, fits: bool) {
+        let site = json!({ "id": 1, "name": "Head office", "device_count": 7 });
+        let own = tag(&json!({ "id": 1, "name": "Head office", "device_count": 8 }));
+        let given = given.map(|text| text.replace("OWN", &own));
+        assert_eq!(IfMatch(given.clone()).check(&site).is_ok(), fits, "{given:?}");
+    }
+
+    #[test]
+    fn an_object_is_changed_only_as_it_was_seen() {
+        check(None, true);
+        check(Some("*"), true);
+        check(Some("OWN"), true);
+        check(Some("\"other\", OWN"), true);
+        check(Some("W/OWN"), false);
+        check(Some("\"other\""), false);
+        check(Some(""), false);
+        assert_ne!(tag(&json!({ "name": "a" })), tag(&json!({ "name": "b" })));
+    }
+}
