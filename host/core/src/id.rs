@@ -42,4 +42,6 @@ ids! {
     ChangeId,
     EventId,
     AuditId,
+    /// One run of the program among those that serve the same database.
+    ProcessId,
 }
