@@ -13,7 +13,7 @@ pub mod events;
 pub mod http;
 pub mod keys;
 pub mod process;
-mod retention;
+pub mod retention;
 pub mod setup;
 pub mod staging;
 pub mod sync;

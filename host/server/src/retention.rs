@@ -45,7 +45,7 @@ pub(crate) async fn run(app: SharedApp) {
 }
 
 /// One round, unless a process did one within the hour; answers how many rows it forgot.
-async fn round_if_due(app: &SharedApp) -> Result<Option<u64>, Error> {
+pub async fn round_if_due(app: &SharedApp) -> Result<Option<u64>, Error> {
     let (owner, now) = (app.membership.term()?.id, app.clock.now());
     let mut tx = app.db.write().await?;
     let is_ours = processes::take_duty(&mut tx, DUTY, owner, now, EVERY).await?;

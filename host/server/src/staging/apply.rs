@@ -287,12 +287,17 @@ pub(super) async fn confirm(
     if row.confirm_deadline.is_some_and(|deadline| now >= deadline) {
         return Err(not_waiting());
     }
-    let owner = app.membership.term()?.id;
+    let term = app.membership.term()?;
+    // Before others of this process see that it is to be driven: who confirms waits for the end.
+    let driver = app.drivers.claim(id);
     let mut tx = app.db.write().await?;
-    let row = changes::take_held(&mut tx, id, owner, now).await?.ok_or_else(not_waiting)?;
+    let row = changes::take_held(&mut tx, id, term.id, now).await?.ok_or_else(not_waiting)?;
     record(&mut tx, app, &row, &Step::new("change.confirmed", Actor::caller(caller, origin))).await?;
     tx.commit().await?;
-    let driving = drive::spawn(app, id, Start::Again);
+    let driving = match driver {
+        Some(driver) => drive::spawn_claimed(app, driver, term, Start::Again),
+        None => drive::spawn(app, id, Start::Again),
+    };
     match tokio::time::timeout(Duration::from_mins(1), driving).await {
         Ok(joined) => match joined.map_err(Error::internal)?? {
             Some(rest) => answer(rest),
