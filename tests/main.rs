@@ -4,6 +4,7 @@
 
 mod api;
 mod identity;
+mod processes;
 mod sandbox;
 mod staging;
 mod support;

@@ -73,6 +73,22 @@ impl Process {
         self.child.id()
     }
 
+    /// SIGTERM, and waits until the process has ended; fails the test when that takes more than 30 s.
+    pub(crate) async fn terminate(&mut self) {
+        self.ask_to_end();
+        let started = Instant::now();
+        while self.child.try_wait().expect("the process can be waited for").is_none() {
+            assert!(started.elapsed() < Duration::from_secs(30), "the process does not end");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// SIGTERM.
+    pub(crate) fn ask_to_end(&self) {
+        let status = Command::new("kill").arg("-TERM").arg(self.id().to_string()).status();
+        assert!(status.expect("kill runs").success());
+    }
+
     /// SIGKILL: nothing is flushed, nothing is said.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("the process runs");

@@ -43,4 +43,6 @@ ids! {
     EventId,
     AuditId,
     ApiKeyId,
+    /// One run of the program among those that serve the same database.
+    ProcessId,
 }

@@ -21,8 +21,8 @@ pub mod tls;
 
 pub use clock::{Clock, Timestamp};
 pub use id::{
-    ApiKeyId, AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, OrgId, SessionId, SiteId,
-    UserId,
+    ApiKeyId, AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, OrgId, ProcessId, SessionId,
+    SiteId, UserId,
 };
 pub use permission::Permission;
 pub use role::Role;

@@ -11,8 +11,9 @@ use heddle_store::{Db, PoolSettings};
 use crate::adapters::{self, RefusedAdapter};
 use crate::auth::Callers;
 use crate::config::Config;
-use crate::events::Hub;
+use crate::events::{Follower, Hub};
 use crate::keys::Keys;
+use crate::process::Membership;
 use crate::staging::Drivers;
 use crate::task::Tasks;
 
@@ -42,6 +43,8 @@ pub struct App {
     pub hub: Hub,
     pub drivers: Drivers,
     pub callers: Callers,
+    /// This process's place among those that serve the same database.
+    pub membership: Membership,
     /// Wakes the sync worker when something became due.
     pub sync_wake: Arc<tokio::sync::Notify>,
     /// Packages that were not loaded, and why.
@@ -80,20 +83,23 @@ impl App {
             hub: Hub::default(),
             drivers: Drivers::default(),
             callers: Callers::default(),
+            membership: Membership::default(),
             sync_wake: Arc::default(),
             refused_adapters,
         }))
     }
 
     /// The loops that run beside the requests.
-    pub(crate) fn start_workers(self: &Arc<Self>) {
+    pub(crate) fn start_workers(self: &Arc<Self>, follower: Follower) {
         let app = self.clone();
-        self.tasks.spawn("events.dispatch", async move { crate::events::dispatch(app).await });
+        self.tasks.spawn("events.dispatch", async move { crate::events::dispatch(app, follower).await });
         let app = self.clone();
         self.tasks.spawn("staging.expire", async move { crate::staging::expire_loop(app).await });
         let app = self.clone();
-        self.tasks.spawn("sync", async move { crate::sync::run(app).await });
+        self.tasks.spawn("staging.take_up", async move { crate::staging::take_up_loop(app).await });
         let app = self.clone();
-        self.tasks.spawn("http.forget", async move { crate::http::creation::forget_loop(app).await });
+        self.tasks.spawn("retention", async move { crate::retention::run(app).await });
+        let app = self.clone();
+        self.tasks.spawn("sync", async move { crate::sync::run(app).await });
     }
 }

@@ -12,6 +12,8 @@ pub mod devices;
 pub mod events;
 pub mod http;
 pub mod keys;
+pub mod process;
+pub mod retention;
 pub mod setup;
 pub mod staging;
 pub mod sync;
@@ -46,8 +48,10 @@ impl Running {
     /// Opens the database, loads the adapters, takes up what a crash left, and listens.
     pub async fn start(config: Config, surroundings: impl Into<Surroundings>) -> anyhow::Result<Self> {
         let app = App::open(config, surroundings.into()).await?;
+        process::join(&app).await.context("process cannot register")?;
+        let follower = events::Follower::start(&app).await.context("events cannot be read")?;
         staging::recover(&app).await.context("changes under way cannot be read")?;
-        app.start_workers();
+        app.start_workers(follower);
         let listener = tokio::net::TcpListener::bind(app.config.bind_addr)
             .await
             .with_context(|| format!("cannot listen on {}", app.config.bind_addr))?;
@@ -63,9 +67,13 @@ impl Running {
 
     /// No new work; running work ends, or is recorded as it stands.
     pub async fn stop(self) -> anyhow::Result<()> {
-        if !self.app.tasks.drain(Duration::from_secs(DRAIN_SECS)).await {
-            tracing::warn!("some work did not end in time and is taken up at the next start");
+        let is_idle = self.app.tasks.drain(Duration::from_secs(DRAIN_SECS)).await;
+        if !is_idle {
+            tracing::warn!(
+                "some work did not end in time and is taken up by another process or the next start"
+            );
         }
+        process::leave(&self.app, is_idle).await;
         self.serving.abort();
         self.app.runtime.shutdown();
         Ok(())

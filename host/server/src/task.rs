@@ -32,6 +32,16 @@ impl Tasks {
         self.tracker.spawn(work.instrument(tracing::info_span!("task", task.name = name)))
     }
 
+    /// Runs work that outlives the drain; who spawns it ends it.
+    pub fn spawn_apart<F>(&self, name: &'static str, work: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        #[expect(clippy::disallowed_methods, reason = "this is the task module")]
+        tokio::spawn(work.instrument(tracing::info_span!("task", task.name = name)))
+    }
+
     /// Asks every task to stop and waits; false when some did not in time.
     pub async fn drain(&self, limit: Duration) -> bool {
         self.stop.cancel();

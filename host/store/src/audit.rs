@@ -8,7 +8,7 @@
 //! white space, and a number without fraction as an integer where 53 bits hold it.
 
 use heddle_core::event::format_time;
-use heddle_core::page::PageRequest;
+use heddle_core::page::{WalkRequest, Walked};
 use heddle_core::{AuditId, Clock, OrgId, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -67,19 +67,34 @@ pub struct AuditFilter {
     pub until: Option<Timestamp>,
 }
 
-/// Whether the chain holds.
+/// Whether the chain holds, as far as it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Validation {
+    /// Whether nothing that was read is wrong.
     pub valid: bool,
     /// How many entries were read.
     pub entries: i64,
     /// The first entry that is not what was written, or the first missing one.
     pub first_invalid_seq: Option<i64>,
-    /// False when entries are missing at the end.
-    pub head_matches: bool,
+    /// False when entries are missing at the end; null when the end was not reached.
+    pub head_matches: Option<bool>,
+    /// The number of the last entry that was read; send it as `after_seq` to go on behind it.
+    pub checked_to_seq: i64,
+    /// Whether the end of the chain was reached.
+    pub is_complete: bool,
 }
 
-#[derive(FromRow)]
+/// A walk along the chain of an organization, from which the next entry follows.
+#[derive(Debug)]
+pub struct ChainWalk {
+    org: OrgId,
+    last: Head,
+    entries: i64,
+    first_invalid_seq: Option<i64>,
+    head_matches: Option<bool>,
+}
+
+#[derive(Debug, FromRow)]
 struct Head {
     seq: i64,
     hash: String,
@@ -90,7 +105,7 @@ const SELECT: &str =
     a.detail, a.request_id, a.ip, a.occurred_at, a.previous_hash, a.hash";
 const FROM: &str = "FROM audit a";
 
-/// Entries that [`validate`] holds in memory at once.
+/// Entries that [`ChainWalk::step`] holds in memory at once.
 const VALIDATE_BATCH: i64 = 1_000;
 
 /// Writes the organization's next entry. Writers of one organization wait for each other here.
@@ -149,13 +164,14 @@ pub async fn append(tx: &mut Tx, new: &NewAudit, clock: &Clock) -> Result<AuditE
     Ok(entry)
 }
 
-/// A page of entries, the newest first.
-pub async fn list(
+/// Entries that fit, the newest first.
+pub async fn walk(
     tx: &mut Tx,
     scope: &Scope,
     filter: &AuditFilter,
-    page: PageRequest,
-) -> Result<(Vec<AuditEntry>, i64)> {
+    request: WalkRequest,
+) -> Result<Walked<AuditEntry>> {
+    let order = "a.occurred_at DESC, a.seq DESC, a.id DESC";
     Select::new(SELECT, FROM)
         .within(scope, "a.org_id", None)
         .and_some("a.actor_id = ?", filter.actor_id.map(|id| Bind::Id(id.0)))
@@ -164,48 +180,72 @@ pub async fn list(
         .and_some("a.target_id = ?", filter.target_id.map(Bind::Id))
         .and_some("a.occurred_at >= ?", filter.since.map(Bind::Time))
         .and_some("a.occurred_at < ?", filter.until.map(Bind::Time))
-        .page(tx, "a.occurred_at DESC, a.seq DESC, a.id DESC", page)
+        .walk(tx, "a.occurred_at, a.seq, a.id", order, request)
         .await
 }
 
-/// Reads the whole chain, in pieces, and checks every hash.
-pub async fn validate(tx: &mut Tx, org: OrgId) -> Result<Validation> {
-    let mut last = Head { seq: 0, hash: String::new() };
-    let mut entries = 0;
-    let mut first_invalid_seq = None;
-    loop {
+impl ChainWalk {
+    /// Begins behind an entry, which is believed; `None` when there is no such entry. 0 is the beginning.
+    pub async fn begin(tx: &mut Tx, org: OrgId, after_seq: i64) -> Result<Option<Self>> {
+        let last = if after_seq == 0 {
+            Some(Head { seq: 0, hash: String::new() })
+        } else {
+            on!(tx, conn => sqlx::query_as("SELECT seq, hash FROM audit WHERE org_id = $1 AND seq = $2")
+                .bind(org).bind(after_seq)
+                .fetch_optional(conn)
+                .await)?
+        };
+        Ok(last.map(|last| Self { org, last, entries: 0, first_invalid_seq: None, head_matches: None }))
+    }
+
+    /// Checks the next thousand entries; false when the end was reached.
+    ///
+    /// Each step may be a transaction of its own: what was read does not change.
+    pub async fn step(&mut self, tx: &mut Tx) -> Result<bool> {
         let batch: Vec<AuditEntry> = Select::new(SELECT, FROM)
-            .and_bind("a.org_id = ?", Bind::Id(org.0))
-            .and_bind("a.seq > ?", Bind::Number(last.seq))
+            .and_bind("a.org_id = ?", Bind::Id(self.org.0))
+            .and_bind("a.seq > ?", Bind::Number(self.last.seq))
             .all(tx, "a.seq", VALIDATE_BATCH)
             .await?;
-        if batch.is_empty() {
-            break;
-        }
+        let is_full = i64::try_from(batch.len()).is_ok_and(|length| length == VALIDATE_BATCH);
         for entry in batch {
-            entries += 1;
-            let expected = last.seq + 1;
-            let is_next = entry.seq == expected && entry.previous_hash == last.hash;
-            if first_invalid_seq.is_none() && !(is_next && hash_of(&entry) == entry.hash) {
-                first_invalid_seq = Some(if entry.seq == expected { entry.seq } else { expected });
-            }
-            last = Head { seq: entry.seq, hash: entry.hash };
+            self.check(entry);
+        }
+        if is_full {
+            return Ok(true);
+        }
+        let head: Option<Head> = on!(tx, conn => sqlx::query_as("SELECT seq, hash FROM audit_head WHERE org_id = $1")
+                .bind(self.org)
+                .fetch_optional(conn)
+                .await)?;
+        self.head_matches = Some(match head {
+            Some(head) => head.seq == self.last.seq && head.hash == self.last.hash,
+            None => self.last.seq == 0,
+        });
+        Ok(false)
+    }
+
+    fn check(&mut self, entry: AuditEntry) {
+        self.entries += 1;
+        let expected = self.last.seq + 1;
+        let is_next = entry.seq == expected && entry.previous_hash == self.last.hash;
+        if self.first_invalid_seq.is_none() && !(is_next && hash_of(&entry) == entry.hash) {
+            self.first_invalid_seq = Some(if entry.seq == expected { entry.seq } else { expected });
+        }
+        self.last = Head { seq: entry.seq, hash: entry.hash };
+    }
+
+    /// What was found so far.
+    pub fn result(&self) -> Validation {
+        Validation {
+            valid: self.first_invalid_seq.is_none() && self.head_matches != Some(false),
+            entries: self.entries,
+            first_invalid_seq: self.first_invalid_seq,
+            head_matches: self.head_matches,
+            checked_to_seq: self.last.seq,
+            is_complete: self.head_matches.is_some(),
         }
     }
-    let head: Option<Head> = on!(tx, conn => sqlx::query_as("SELECT seq, hash FROM audit_head WHERE org_id = $1")
-        .bind(org)
-        .fetch_optional(conn)
-        .await)?;
-    let head_matches = match head {
-        Some(head) => head.seq == last.seq && head.hash == last.hash,
-        None => entries == 0,
-    };
-    Ok(Validation {
-        valid: first_invalid_seq.is_none() && head_matches,
-        entries,
-        first_invalid_seq,
-        head_matches,
-    })
 }
 
 fn hash_of(entry: &AuditEntry) -> String {

@@ -13,7 +13,9 @@ use serde_json::Value;
 use sqlx::FromRow;
 use sqlx::types::Json;
 
-pub use reading::{Except, Held, SyncResult, due, hold, record_sync, schedule_now};
+pub use reading::{
+    Except, Held, SyncResult, abandoned, claim, due, hold, record_sync, release, release_all, schedule_now,
+};
 
 use crate::select::{Bind, Select, affected};
 use crate::{Result, Scope, Tx};

@@ -39,6 +39,12 @@ enum Pools {
     Postgres(PgPool),
 }
 
+/// Where a database is.
+pub(crate) enum Whereabouts {
+    File(std::path::PathBuf),
+    Server(PgConnectOptions),
+}
+
 /// A transaction; dropped without [`Tx::commit`], it is rolled back.
 #[derive(Debug)]
 pub enum Tx {
@@ -148,6 +154,16 @@ impl Db {
         tokio::time::timeout(PING_LIMIT, answer)
             .await
             .map_err(|elapsed| Error::Unavailable(Box::new(elapsed)))?
+    }
+
+    /// How the server is reached, when it is `PostgreSQL`; else the path of the file.
+    pub(crate) fn whereabouts(&self) -> Whereabouts {
+        match &self.0 {
+            Pools::Sqlite { writer, .. } => {
+                Whereabouts::File(writer.connect_options().get_filename().to_owned())
+            }
+            Pools::Postgres(pool) => Whereabouts::Server((*pool.connect_options()).clone()),
+        }
     }
 
     /// Closes every connection, once the transactions on them have ended.

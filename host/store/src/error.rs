@@ -34,6 +34,12 @@ pub enum Error {
         "database is at version {found}, this program knows up to {known}: install the newer version again"
     )]
     TooNew { found: i64, known: i64 },
+    /// Another process serves the database file; names the lock that it holds.
+    #[error(
+        "another process serves this database file (it holds the lock on '{0}'); stop it first, \
+         or use PostgreSQL, which several processes may serve together"
+    )]
+    Served(String),
     /// The tables could not be brought up to date.
     #[error("database cannot be migrated")]
     Migration(#[source] Source),

@@ -1,14 +1,20 @@
 //! The outbox: events are rows of the transaction that caused them.
 //!
-//! Publishing is not done here; a dispatcher reads what is committed.
+//! Publishing is not done here: every process follows the organizations'
+//! sequences by itself and consumes nothing. A row whose type this version
+//! does not know, written by a newer one, is passed over.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
 
 use heddle_core::event::{Event, EventType, NewEvent};
+use heddle_core::page::{WalkRequest, Walked};
 use heddle_core::{Clock, ControllerId, DeviceId, EventId, OrgId, SiteId, Timestamp};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, FromRow, QueryBuilder};
 
 use crate::select::{Bind, Select, affected, bind_all};
-use crate::{Result, Tx};
+use crate::{Result, SiteScope, Tx};
 
 /// Rows of one INSERT: eleven values each, far below both databases' limit of parameters.
 const ROWS_PER_STATEMENT: usize = 500;
@@ -29,7 +35,7 @@ struct EventRow {
     id: EventId,
     org_id: OrgId,
     seq: i64,
-    event_type: EventType,
+    event_type: String,
     site_id: Option<SiteId>,
     controller_id: Option<ControllerId>,
     device_id: Option<DeviceId>,
@@ -39,15 +45,21 @@ struct EventRow {
     occurred_at: Timestamp,
 }
 
-impl From<EventRow> for StoredEvent {
-    fn from(row: EventRow) -> Self {
-        Self {
+impl EventRow {
+    /// `None` when this version does not know the type.
+    fn known(self) -> Option<StoredEvent> {
+        let row = self;
+        let Ok(event_type) = row.event_type.parse::<EventType>() else {
+            warn_once(&row.event_type);
+            return None;
+        };
+        Some(StoredEvent {
             event: Event {
                 id: row.id,
                 seq: row.seq,
-                event_type: row.event_type,
-                category: row.event_type.category().to_owned(),
-                priority: row.event_type.priority(),
+                event_type,
+                category: event_type.category().to_owned(),
+                priority: event_type.priority(),
                 organization_id: row.org_id,
                 occurred_at: row.occurred_at,
                 causation_id: row.causation_id,
@@ -57,9 +69,61 @@ impl From<EventRow> for StoredEvent {
             site_id: row.site_id,
             controller_id: row.controller_id,
             device_id: row.device_id,
-        }
+        })
     }
 }
+
+/// Says of each unknown type once that its events are passed over.
+fn warn_once(event_type: &str) {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.len() < UNKNOWN_MAX && told.insert(event_type.to_owned()) {
+        tracing::warn!(event.type = %event_type, "events of type '{event_type}' are passed over: this version does not know it");
+    }
+}
+
+/// Events behind a number of one organization.
+#[derive(Debug, Clone)]
+pub struct Stretch {
+    pub events: Vec<StoredEvent>,
+    /// The number of the last row that was read, of whatever type; the one asked for when there was none.
+    pub last_seq: i64,
+    /// Whether there may be more behind it.
+    pub is_full: bool,
+}
+
+/// What is new in several organizations.
+#[derive(Debug, Clone)]
+pub struct News {
+    /// The oldest first; those of an organization in their order.
+    pub events: Vec<StoredEvent>,
+    /// How far it was read, by organization, where anything was.
+    pub reached: HashMap<OrgId, i64>,
+    /// Whether there may be more behind it.
+    pub is_full: bool,
+}
+
+/// Which events a list has.
+#[derive(Debug, Clone)]
+pub struct EventFilter {
+    /// `None` spans all organizations.
+    pub org: Option<OrgId>,
+    /// Events of no site are in it, whichever sites these are.
+    pub sites: SiteScope,
+    pub types: Vec<EventType>,
+    pub site_id: Option<SiteId>,
+    pub controller_id: Option<ControllerId>,
+    pub device_id: Option<DeviceId>,
+    /// From this instant.
+    pub since: Option<Timestamp>,
+    /// Before this instant.
+    pub until: Option<Timestamp>,
+}
+
+/// Types that are warned of; beyond, the log says nothing new.
+const UNKNOWN_MAX: usize = 100;
+/// Organizations of one statement.
+const ORGANIZATIONS_PER_STATEMENT: usize = 100;
 
 const SELECT: &str = "SELECT e.id, e.org_id, e.seq, e.event_type, e.site_id, e.controller_id, e.device_id,
     e.causation_id, e.schema_version, e.payload, e.occurred_at";
@@ -71,18 +135,39 @@ const FROM: &str = "FROM event e";
 /// and become visible in order. Append as late in a transaction as possible.
 pub async fn append(tx: &mut Tx, new: &NewEvent, clock: &Clock) -> Result<Event> {
     let (seq, occurred_at) = advance_head(tx, new.org_id, 1, clock.now()).await?;
-    let row: EventRow = on!(tx, conn => sqlx::query_as("
+    let id = clock.new_id();
+    affected!(
+        tx,
+        sqlx::query(
+            "
         INSERT INTO event (id, org_id, seq, event_type, site_id, controller_id, device_id, causation_id,
             schema_version, payload, occurred_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-        RETURNING id, org_id, seq, event_type, site_id, controller_id, device_id, causation_id,
-            schema_version, payload, occurred_at")
-        .bind(clock.new_id::<EventId>()).bind(new.org_id).bind(seq).bind(new.event_type)
-        .bind(new.site_id).bind(new.controller_id).bind(new.device_id).bind(new.causation_id)
-        .bind(SCHEMA_VERSION).bind(&new.payload).bind(occurred_at)
-        .fetch_one(conn)
-        .await)?;
-    Ok(StoredEvent::from(row).event)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+        )
+        .bind::<EventId>(id)
+        .bind(new.org_id)
+        .bind(seq)
+        .bind(new.event_type)
+        .bind(new.site_id)
+        .bind(new.controller_id)
+        .bind(new.device_id)
+        .bind(new.causation_id)
+        .bind(SCHEMA_VERSION)
+        .bind(&new.payload)
+        .bind(occurred_at)
+    );
+    Ok(Event {
+        id,
+        seq,
+        event_type: new.event_type,
+        category: new.event_type.category().to_owned(),
+        priority: new.event_type.priority(),
+        organization_id: new.org_id,
+        occurred_at,
+        causation_id: new.causation_id,
+        schema_version: u32::try_from(SCHEMA_VERSION).unwrap_or_default(),
+        payload: new.payload.clone(),
+    })
 }
 
 /// Writes many events of one organization, in order, with its next numbers.
@@ -137,24 +222,43 @@ async fn advance_head(tx: &mut Tx, org: OrgId, count: i64, now: Timestamp) -> Re
         .await)?)
 }
 
-/// Events that nobody published yet, the oldest first; those of an organization in their order.
-pub async fn unpublished(tx: &mut Tx, limit: u32) -> Result<Vec<StoredEvent>> {
-    let select = Select::new(SELECT, FROM).and("e.published_at IS NULL");
-    Ok(stored(select.all(tx, "e.occurred_at, e.org_id, e.seq", i64::from(limit)).await?))
+/// The newest number of every organization whose newest event is not older than this.
+pub async fn heads(tx: &mut Tx, since: Option<Timestamp>) -> Result<Vec<(OrgId, i64)>> {
+    let sql = match since {
+        Some(_) => "SELECT org_id, seq FROM event_head WHERE occurred_at >= $1",
+        None => "SELECT org_id, seq FROM event_head",
+    };
+    let since: Vec<Bind> = since.map(Bind::Time).into_iter().collect();
+    Ok(on!(tx, conn => bind_all!(sqlx::query_as(sql), &since).fetch_all(conn).await)?)
 }
 
-pub async fn mark_published(tx: &mut Tx, ids: &[EventId], now: Timestamp) -> Result<()> {
-    for ids in ids.chunks(10_000) {
-        let places: Vec<String> = (2..ids.len() + 2).map(|at| format!("${at}")).collect();
-        let sql = format!(
-            "UPDATE event SET published_at = $1 WHERE published_at IS NULL AND id IN ({})",
-            places.join(", ")
-        );
-        let mut values = vec![Bind::Time(now)];
-        values.extend(ids.iter().map(|id| Bind::Id(id.0)));
-        affected!(tx, bind_all!(sqlx::query(AssertSqlSafe(sql)), &values));
+/// Events behind these numbers of these organizations, the first hundred of them, up to a limit.
+pub async fn behind(tx: &mut Tx, positions: &[(OrgId, i64)], limit: u32) -> Result<News> {
+    let asked = &positions[..positions.len().min(ORGANIZATIONS_PER_STATEMENT)];
+    let mut news =
+        News { events: Vec::new(), reached: HashMap::new(), is_full: asked.len() < positions.len() };
+    if asked.is_empty() {
+        return Ok(news);
     }
-    Ok(())
+    let mut values = Vec::new();
+    let mut conditions = Vec::new();
+    for (org, seq) in asked {
+        values.extend([Bind::Id(org.0), Bind::Number(*seq)]);
+        conditions.push(format!("(e.org_id = ${} AND e.seq > ${})", values.len() - 1, values.len()));
+    }
+    values.push(Bind::Number(i64::from(limit)));
+    // An organization's times are in the order of its numbers.
+    let sql = format!(
+        "{SELECT} {FROM} WHERE {} ORDER BY e.occurred_at, e.org_id, e.seq LIMIT ${}",
+        conditions.join(" OR "),
+        values.len()
+    );
+    let rows: Vec<EventRow> =
+        on!(tx, conn => bind_all!(sqlx::query_as(AssertSqlSafe(sql)), &values).fetch_all(conn).await)?;
+    news.is_full |= rows.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
+    news.reached = rows.iter().map(|row| (row.org_id, row.seq)).collect();
+    news.events = stored(rows);
+    Ok(news)
 }
 
 /// Events of an organization behind a number, in order; no types mean all.
@@ -164,14 +268,63 @@ pub async fn list(
     after_seq: i64,
     types: &[EventType],
     limit: u32,
-) -> Result<Vec<StoredEvent>> {
+) -> Result<Stretch> {
     let mut select = Select::new(SELECT, FROM)
         .and_bind("e.org_id = ?", Bind::Id(org.0))
         .and_bind("e.seq > ?", Bind::Number(after_seq));
     if !types.is_empty() {
-        select = select.and_in("e.event_type", types.iter().map(|word| Bind::Text(word.to_string())));
+        select = select.and_in("e.event_type", words(types));
     }
-    Ok(stored(select.all(tx, "e.seq", i64::from(limit)).await?))
+    let rows: Vec<EventRow> = select.all(tx, "e.seq", i64::from(limit)).await?;
+    Ok(Stretch {
+        last_seq: rows.last().map_or(after_seq, |row| row.seq),
+        is_full: rows.len() >= usize::try_from(limit).unwrap_or(usize::MAX),
+        events: stored(rows),
+    })
+}
+
+/// Events that fit, the newest first.
+pub async fn walk(tx: &mut Tx, filter: &EventFilter, request: WalkRequest) -> Result<Walked<StoredEvent>> {
+    let mut select = Select::new(SELECT, FROM)
+        .and_some("e.org_id = ?", filter.org.map(|id| Bind::Id(id.0)))
+        .and_in("e.event_type", words(&filter.types))
+        .and_some("e.site_id = ?", filter.site_id.map(|id| Bind::Id(id.0)))
+        .and_some("e.controller_id = ?", filter.controller_id.map(|id| Bind::Id(id.0)))
+        .and_some("e.device_id = ?", filter.device_id.map(|id| Bind::Id(id.0)))
+        .and_some("e.occurred_at >= ?", filter.since.map(Bind::Time))
+        .and_some("e.occurred_at < ?", filter.until.map(Bind::Time));
+    if let SiteScope::Only(sites) = &filter.sites {
+        select = select.and_null_or_in("e.site_id", sites.iter().map(|site| Bind::Id(site.0)));
+    }
+    let order = "e.occurred_at DESC, e.seq DESC, e.id DESC";
+    let walked: Walked<EventRow> = select.walk(tx, "e.occurred_at, e.seq, e.id", order, request).await?;
+    // Every type that was asked for is known.
+    Ok(Walked {
+        items: stored(walked.items),
+        total: walked.total,
+        total_is_capped: walked.total_is_capped,
+        has_more: walked.has_more,
+    })
+}
+
+/// Forgets an organization's events from before this time, the oldest first, up to a number; tells how
+/// many. The newest stays, however old it is.
+pub async fn trim(tx: &mut Tx, org: OrgId, before: Timestamp, limit: u32) -> Result<u64> {
+    Ok(affected!(
+        tx,
+        sqlx::query(
+            "
+        DELETE FROM event WHERE id IN (
+            SELECT e.id FROM event e
+            WHERE e.org_id = $1 AND e.occurred_at < $2
+                AND e.seq < (SELECT h.seq FROM event_head h WHERE h.org_id = $1)
+            ORDER BY e.occurred_at, e.seq
+            LIMIT $3)"
+        )
+        .bind(org)
+        .bind(before)
+        .bind(i64::from(limit))
+    ))
 }
 
 /// The number of the organization's newest event; 0 when it has none.
@@ -183,8 +336,12 @@ pub async fn last_seq(tx: &mut Tx, org: OrgId) -> Result<i64> {
     Ok(seq.unwrap_or_default())
 }
 
+fn words(types: &[EventType]) -> impl Iterator<Item = Bind> + '_ {
+    types.iter().map(|word| Bind::Text(word.to_string()))
+}
+
 fn stored(rows: Vec<EventRow>) -> Vec<StoredEvent> {
-    rows.into_iter().map(StoredEvent::from).collect()
+    rows.into_iter().filter_map(EventRow::known).collect()
 }
 
 #[cfg(test)]

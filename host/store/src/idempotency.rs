@@ -51,9 +51,19 @@ pub async fn find(tx: &mut Tx, user: UserId, key: &str) -> Result<Option<Kept>> 
         .await)?)
 }
 
-/// Forgets what was kept before this time; tells how many.
-pub async fn forget(tx: &mut Tx, before: Timestamp) -> Result<u64> {
-    Ok(affected!(tx, sqlx::query("DELETE FROM idempotency WHERE created_at < $1").bind(before)))
+/// Forgets what was kept before this time, the oldest first; tells how many.
+pub async fn trim(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
+    Ok(affected!(
+        tx,
+        sqlx::query(
+            "
+        DELETE FROM idempotency WHERE (user_id, idempotency_key) IN (
+            SELECT user_id, idempotency_key FROM idempotency WHERE created_at < $1
+            ORDER BY created_at, user_id, idempotency_key LIMIT $2)"
+        )
+        .bind(before)
+        .bind(i64::from(limit))
+    ))
 }
 
 /// Forgets one key, so that it can be used for something else.

@@ -137,5 +137,12 @@ fn live(scope: &Scope) -> Select {
     Select::new(SELECT, FROM).within(scope, "o.id", None).and("o.deleted_at IS NULL")
 }
 
+/// Every organization's settings, also of those that were removed.
+pub async fn settings(tx: &mut Tx) -> Result<Vec<(OrgId, serde_json::Value)>> {
+    Ok(on!(tx, conn => sqlx::query_as("SELECT id, settings FROM organization ORDER BY id")
+        .fetch_all(conn)
+        .await)?)
+}
+
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 //!
 //! SQL comes in as literals only, values only as bound parameters.
 
-use heddle_core::page::PageRequest;
+use heddle_core::page::{Cursor, PageRequest, Place, WalkRequest, Walked};
 use heddle_core::{OrgId, SiteId, Timestamp};
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
@@ -15,6 +15,8 @@ use crate::{Result, Tx};
 
 /// Most rows of one page, whatever is asked for.
 pub const PER_PAGE_MAX: i64 = 200;
+/// Rows of a list that grows for ever are not counted beyond so many.
+pub const COUNT_MAX: i64 = 10_000;
 
 /// Whose rows a function may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,6 +169,33 @@ impl Select {
         self
     }
 
+    /// Rows whose column is empty, or holds one of the values.
+    pub(crate) fn and_null_or_in(
+        mut self,
+        column: &'static str,
+        values: impl IntoIterator<Item = Bind>,
+    ) -> Self {
+        self.begin_condition();
+        self.conditions.push('(');
+        self.conditions.push_str(column);
+        self.conditions.push_str(" IS NULL");
+        let mut values = values.into_iter().peekable();
+        if values.peek().is_some() {
+            self.conditions.push_str(" OR ");
+            self.conditions.push_str(column);
+            self.conditions.push_str(" IN (");
+            for (at, value) in values.enumerate() {
+                if at > 0 {
+                    self.conditions.push_str(", ");
+                }
+                self.push_bind(value);
+            }
+            self.conditions.push(')');
+        }
+        self.conditions.push(')');
+        self
+    }
+
     /// Only rows of the scope; names the columns that hold the organization and the site.
     pub(crate) fn within(self, scope: &Scope, org: &'static str, site: Option<&'static str>) -> Self {
         let select = match scope.org {
@@ -212,6 +241,55 @@ impl Select {
         let limit = page.limit().min(PER_PAGE_MAX);
         let offset = i64::from(page.page.saturating_sub(1)) * limit;
         Ok((self.rows(tx, order, limit, offset).await?, total))
+    }
+
+    /// Part of a list that grows for ever, the newest first: two statements, none longer for a longer list
+    /// when a cursor says where to go on. `columns` are those of a [`Cursor`]: time, number, id.
+    pub(crate) async fn walk<T: Row>(
+        self,
+        tx: &mut Tx,
+        columns: &'static str,
+        order: &'static str,
+        request: WalkRequest,
+    ) -> Result<Walked<T>> {
+        let counted = self.count_few(tx).await?;
+        let limit = i64::from(request.per_page).min(PER_PAGE_MAX);
+        let (select, offset) = match request.place {
+            Place::Page(page) => (self, i64::from(page.saturating_sub(1)) * limit),
+            Place::Behind(cursor) => (self.behind(columns, &cursor), 0),
+        };
+        let mut items: Vec<T> = select.rows(tx, order, limit + 1, offset).await?;
+        let shown = usize::try_from(limit).unwrap_or(usize::MAX);
+        let has_more = items.len() > shown;
+        items.truncate(shown);
+        Ok(Walked { items, total: counted.min(COUNT_MAX), total_is_capped: counted > COUNT_MAX, has_more })
+    }
+
+    fn behind(mut self, columns: &'static str, cursor: &Cursor) -> Self {
+        self.begin_condition();
+        self.conditions.push('(');
+        self.conditions.push_str(columns);
+        self.conditions.push_str(") < (");
+        self.push_bind(Bind::Time(cursor.occurred_at));
+        self.conditions.push_str(", ");
+        self.push_bind(Bind::Number(cursor.seq));
+        self.conditions.push_str(", ");
+        self.push_bind(Bind::Id(cursor.id));
+        self.conditions.push(')');
+        self
+    }
+
+    /// Counts no further than one beyond [`COUNT_MAX`].
+    async fn count_few(&self, tx: &mut Tx) -> Result<i64> {
+        let sql = format!(
+            "SELECT COUNT(*) FROM (SELECT 1 {}{} LIMIT {}) AS few",
+            self.from,
+            self.conditions,
+            COUNT_MAX + 1
+        );
+        Ok(
+            on!(tx, conn => bind_all!(sqlx::query_scalar(AssertSqlSafe(sql)), &self.binds).fetch_one(conn).await)?,
+        )
     }
 
     pub(crate) async fn count(&self, tx: &mut Tx) -> Result<i64> {

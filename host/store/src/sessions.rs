@@ -169,6 +169,44 @@ pub async fn rotate(tx: &mut Tx, old_hash: &str, new_hash: &str, now: Timestamp)
     Ok(Rotation::Rotated(session))
 }
 
+/// Forgets sessions that expired before this time, with what they spent, up to a number; tells how many.
+pub async fn trim(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        DELETE FROM spent_refresh WHERE session_id IN (
+            SELECT id FROM user_session WHERE expires_at < $1 ORDER BY expires_at, id LIMIT $2)"
+        )
+        .bind(before)
+        .bind(i64::from(limit))
+    );
+    Ok(affected!(
+        tx,
+        sqlx::query(
+            "
+        DELETE FROM user_session WHERE id IN (
+            SELECT id FROM user_session WHERE expires_at < $1 ORDER BY expires_at, id LIMIT $2)"
+        )
+        .bind(before)
+        .bind(i64::from(limit))
+    ))
+}
+
+/// Forgets refresh tokens that were spent before this time, up to a number; tells how many.
+pub async fn trim_spent(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
+    Ok(affected!(
+        tx,
+        sqlx::query(
+            "
+        DELETE FROM spent_refresh WHERE hash IN (
+            SELECT hash FROM spent_refresh WHERE spent_at < $1 ORDER BY spent_at, hash LIMIT $2)"
+        )
+        .bind(before)
+        .bind(i64::from(limit))
+    ))
+}
+
 /// Forgets what was spent before this time, of all sessions; tells how many.
 pub async fn forget_spent(tx: &mut Tx, before: Timestamp) -> Result<u64> {
     Ok(affected!(tx, sqlx::query("DELETE FROM spent_refresh WHERE spent_at < $1").bind(before)))

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use heddle_core::adapter::{DeviceStatus, SeenDevice};
 use heddle_core::change::{Attempt, Danger, Operation, OutcomeState};
-use heddle_core::page::PageRequest;
+use heddle_core::page::{PageRequest, Place, WalkRequest};
 use heddle_core::tls::TlsPolicy;
-use heddle_core::{ChangeId, Clock, ControllerId, CredentialId, OrgId, Role, SiteId, UserId};
+use heddle_core::{ChangeId, Clock, ControllerId, CredentialId, OrgId, ProcessId, Role, SiteId, UserId};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _};
 use uuid::Uuid;
@@ -86,6 +86,11 @@ pub(crate) fn page() -> PageRequest {
     PageRequest { page: 1, per_page: 50 }
 }
 
+/// The first rows of a list that grows for ever.
+pub(crate) fn first(per_page: u32) -> WalkRequest {
+    WalkRequest { per_page, place: Place::Page(1) }
+}
+
 /// One organization with a user, a site, a credential and a controller.
 #[derive(Debug)]
 pub(crate) struct World {
@@ -95,6 +100,7 @@ pub(crate) struct World {
     pub(crate) site: SiteId,
     pub(crate) credential: CredentialId,
     pub(crate) controller: ControllerId,
+    pub(crate) process: ProcessId,
 }
 
 impl World {
@@ -106,6 +112,7 @@ impl World {
             site: clock.new_id(),
             credential: clock.new_id(),
             controller: clock.new_id(),
+            process: clock.new_id(),
             clock,
         };
         let mut tx = db.write().await.unwrap();

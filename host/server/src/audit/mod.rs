@@ -2,11 +2,13 @@
 //!
 //! Entries belong to no site, so only who has access to all sites reads them.
 
+use std::time::{Duration, Instant};
+
 use axum::Json;
 use axum::extract::State;
-use heddle_core::page::Page;
+use heddle_core::page::{Cursor, CursorPage};
 use heddle_core::{OrgId, Permission, Role, Timestamp, UserId};
-use heddle_store::audit::{self, AuditEntry, AuditFilter, Validation};
+use heddle_store::audit::{self, AuditEntry, AuditFilter, ChainWalk, Validation};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -15,14 +17,19 @@ use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::http::access::Access;
 use crate::http::error::Error;
-use crate::http::extract::{PER_PAGE_MAX, Params, page_request};
+use crate::http::extract::{PER_PAGE_MAX, Params, walk_request};
 use crate::http::routes::{Routes, doc};
+
+/// The longest that one request checks the chain; the answer says how far it got.
+const VALIDATE_LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
     page: Option<u32>,
     per_page: Option<u32>,
+    /// The `next_cursor` of the rows before; not together with `page`.
+    cursor: Option<String>,
     actor_id: Option<UserId>,
     /// Exact: `change.applied`.
     action: Option<String>,
@@ -37,6 +44,8 @@ struct ListQuery {
 struct ValidateQuery {
     /// Another organization than the own one; for `super_admin`.
     organization_id: Option<OrgId>,
+    /// Goes on behind this entry, which is believed: the `checked_to_seq` of the answer before.
+    after_seq: Option<i64>,
 }
 
 pub(crate) fn routes() -> Routes {
@@ -46,13 +55,15 @@ pub(crate) fn routes() -> Routes {
             "/audit",
             read,
             list,
-            doc("Audit entries, newest first").query::<ListQuery>().answers::<Page<AuditEntry>>(200),
+            doc("Audit entries, newest first").query::<ListQuery>().answers::<CursorPage<AuditEntry>>(200),
         )
         .get(
             "/audit/validate",
-            read,
+            Access::Role(Role::OrgAdmin),
             validate,
-            doc("Recompute the hash chain").query::<ValidateQuery>().answers::<Validation>(200),
+            doc("Recompute the hash chain, for up to 20 seconds")
+                .query::<ValidateQuery>()
+                .answers::<Validation>(200),
         )
 }
 
@@ -60,9 +71,9 @@ async fn list(
     State(app): State<SharedApp>,
     caller: Caller,
     Params(query): Params<ListQuery>,
-) -> Result<Json<Page<AuditEntry>>, Error> {
+) -> Result<Json<CursorPage<AuditEntry>>, Error> {
     caller.require_all_sites()?;
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let request = walk_request(query.page, query.per_page, query.cursor.as_deref(), PER_PAGE_MAX)?;
     let filter = AuditFilter {
         actor_id: query.actor_id,
         action: query.action,
@@ -72,8 +83,10 @@ async fn list(
         until: query.until,
     };
     let mut tx = app.db.read().await?;
-    let (items, total) = audit::list(&mut tx, &caller.scope(), &filter, page).await?;
-    Ok(Json(page.of(items, total)))
+    let walked = audit::walk(&mut tx, &caller.scope(), &filter, request).await?;
+    let cursor =
+        |entry: &AuditEntry| Cursor { occurred_at: entry.occurred_at, seq: entry.seq, id: entry.id.0 };
+    Ok(Json(request.of(walked, cursor)))
 }
 
 async fn validate(
@@ -86,6 +99,21 @@ async fn validate(
     if org != caller.org_id && caller.role != Role::SuperAdmin {
         return Err(Error::NotFound("organization"));
     }
+    let after_seq = query.after_seq.unwrap_or_default();
+    if after_seq < 0 {
+        return Err(Error::field("after_seq", "after_seq is 0 or the number of an entry"));
+    }
+    let (started, stop) = (Instant::now(), app.tasks.stopping());
     let mut tx = app.db.read().await?;
-    Ok(Json(audit::validate(&mut tx, org).await?))
+    let begun = ChainWalk::begin(&mut tx, org, after_seq).await?;
+    drop(tx);
+    let mut walk = begun
+        .ok_or_else(|| Error::field("after_seq", "after_seq is not the number of an entry; begin with 0"))?;
+    loop {
+        let mut tx = app.db.read().await?;
+        let is_more = walk.step(&mut tx).await?;
+        if !is_more || stop.is_cancelled() || started.elapsed() >= VALIDATE_LIMIT {
+            return Ok(Json(walk.result()));
+        }
+    }
 }

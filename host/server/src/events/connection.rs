@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use heddle_core::SiteId;
 use heddle_core::secret::Secret;
-use heddle_store::events::StoredEvent;
+use heddle_store::events::Stretch;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
@@ -279,20 +279,19 @@ async fn resume(
         let Ok(page) = missed(app, listener, last_seq).await else {
             return send_error(socket, "events cannot be read; try again").await;
         };
-        let is_last = page.len() < usize::from(RESUME_PAGE);
-        read += page.len();
-        for stored in page {
-            last_seq = stored.event.seq;
+        read += page.events.len();
+        last_seq = page.last_seq;
+        for stored in page.events {
             deliver(socket, listener, &Published::from(stored)).await?;
         }
-        if is_last || read >= RESUME_MAX {
-            break !is_last;
+        if !page.is_full || read >= RESUME_MAX {
+            break page.is_full;
         }
     };
     send(socket, &ServerFrame::Resumed { last_seq, truncated }).await
 }
 
-async fn missed(app: &SharedApp, listener: &Listener, after_seq: i64) -> Result<Vec<StoredEvent>, Error> {
+async fn missed(app: &SharedApp, listener: &Listener, after_seq: i64) -> Result<Stretch, Error> {
     let mut tx = app.db.read().await?;
     let page = u32::from(RESUME_PAGE);
     Ok(heddle_store::events::list(&mut tx, listener.caller.org_id, after_seq, &[], page).await?)

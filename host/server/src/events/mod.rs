@@ -1,23 +1,25 @@
-//! Events: from the outbox to whoever listens.
+//! Events: from the table to whoever listens.
 //!
-//! An event is a row of its cause's transaction. It is published after the
-//! commit, in order, and again after a crash in between: listeners know an
-//! event by its id. A batch that could not be marked is remembered, and is not
-//! sent twice by the same process.
+//! An event is a row of its cause's transaction. Every process follows the
+//! organizations' sequences by itself, from where they were when it started,
+//! and publishes what is committed to its own listeners: once each, in the
+//! order of the organization. A listener that was away resumes by number.
 
 mod connection;
 mod frames;
+mod list;
 mod places;
 mod routes;
 mod socket;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use heddle_core::event::Event;
 use heddle_core::redact::sanitize;
-use heddle_core::{EventId, SiteId};
+use heddle_core::{OrgId, SiteId};
 use heddle_store::events::StoredEvent;
 use tokio::sync::{Notify, broadcast};
 
@@ -29,10 +31,16 @@ pub(crate) use routes::{routes, socket_routes};
 
 /// Events that wait for a slow listener before it is dropped.
 const BACKLOG: usize = 4096;
-/// Events of one read of the outbox.
+/// Events of one read of the table.
 const BATCH: u32 = 500;
-/// Looks at the outbox although nobody called, for events of other processes.
-const IDLE_INTERVAL: Duration = Duration::from_secs(2);
+/// Organizations of one read.
+const ORGANIZATIONS: usize = 100;
+/// Looks at the table although nobody called, for events of other processes.
+const IDLE_INTERVAL: Duration = Duration::from_millis(500);
+/// An organization's sequence that moved did so within this time, unless clocks are far apart.
+const RECENT: TimeDelta = TimeDelta::minutes(10);
+/// Every so many looks all sequences are compared, for clocks that are far apart.
+const FULL_LOOK: u32 = 60;
 
 /// An event on its way, with what decides who may see it.
 #[derive(Debug)]
@@ -64,7 +72,7 @@ impl Default for Hub {
 }
 
 impl Hub {
-    /// Something was committed to the outbox.
+    /// An event was committed.
     pub fn wake(&self) {
         self.outbox.notify_one();
     }
@@ -79,96 +87,65 @@ impl Hub {
     }
 }
 
-/// Events that were sent, but not marked as published: marking them failed.
-#[derive(Debug, Default)]
-struct Unmarked(HashSet<EventId>);
+/// How far each organization's events were published by this process.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    /// One that is not here had no event when the process started.
+    positions: HashMap<OrgId, i64>,
+    looks: u32,
+}
 
-impl Unmarked {
-    /// Those of a batch that were not sent yet; from now on they count as sent.
-    fn unsent(&mut self, batch: Vec<StoredEvent>) -> Vec<StoredEvent> {
-        batch.into_iter().filter(|stored| self.0.insert(stored.event.id)).collect()
+impl Follower {
+    /// Begins where the sequences are now.
+    pub(crate) async fn start(app: &SharedApp) -> Result<Self, Error> {
+        let mut tx = app.db.read().await?;
+        let positions = heddle_store::events::heads(&mut tx, None).await?;
+        Ok(Self { positions: positions.into_iter().collect(), looks: 0 })
     }
 
-    fn marked(&mut self) {
-        self.0.clear();
+    /// Publishes what is new, up to a batch; whether there may be more.
+    async fn publish(&mut self, app: &SharedApp) -> Result<bool, Error> {
+        self.looks = self.looks.wrapping_add(1);
+        let since = (self.looks % FULL_LOOK != 0).then(|| app.clock.now() - RECENT);
+        let mut tx = app.db.read().await?;
+        let heads = heddle_store::events::heads(&mut tx, since).await?;
+        let moved: Vec<(OrgId, i64)> =
+            heads.into_iter().filter(|(org, seq)| *seq > self.position(*org)).collect();
+        if moved.is_empty() {
+            return Ok(false);
+        }
+        let (now, later) = moved.split_at(moved.len().min(ORGANIZATIONS));
+        let asked: Vec<(OrgId, i64)> = now.iter().map(|(org, _)| (*org, self.position(*org))).collect();
+        let news = heddle_store::events::behind(&mut tx, &asked, BATCH).await?;
+        drop(tx);
+        for stored in news.events {
+            // No receiver is no error: nobody listens right now.
+            let _ = app.hub.sender.send(Arc::new(Published::from(stored)));
+        }
+        // What is not there any more, or not known, is passed over too.
+        let reached = if news.is_full { news.reached } else { now.iter().copied().collect() };
+        self.positions.extend(reached);
+        Ok(news.is_full || !later.is_empty())
+    }
+
+    fn position(&self, org: OrgId) -> i64 {
+        self.positions.get(&org).copied().unwrap_or_default()
     }
 }
 
-/// Publishes the outbox, oldest first, until the service stops.
-pub(crate) async fn dispatch(app: SharedApp) {
+/// Publishes what is committed, by whichever process, until the service stops.
+pub(crate) async fn dispatch(app: SharedApp, mut follower: Follower) {
     let stop = app.tasks.stopping();
-    let mut unmarked = Unmarked::default();
     loop {
-        let published = match publish_batch(&app, &mut unmarked).await {
-            Ok(published) => published,
-            Err(error) => {
-                tracing::warn!(error = %error, "events wait in the outbox; tried again");
-                0
-            }
-        };
-        if published > 0 {
-            continue;
+        match follower.publish(&app).await {
+            Ok(true) => continue,
+            Ok(false) => {}
+            Err(error) => tracing::warn!(error = %error, "events cannot be read; tried again"),
         }
         tokio::select! {
             () = stop.cancelled() => return,
             () = app.hub.outbox.notified() => {}
             () = tokio::time::sleep(IDLE_INTERVAL) => {}
         }
-    }
-}
-
-async fn publish_batch(app: &SharedApp, unmarked: &mut Unmarked) -> Result<usize, Error> {
-    let mut tx = app.db.read().await?;
-    let waiting = heddle_store::events::unpublished(&mut tx, BATCH).await?;
-    drop(tx);
-    if waiting.is_empty() {
-        return Ok(0);
-    }
-    let ids: Vec<_> = waiting.iter().map(|stored| stored.event.id).collect();
-    for stored in unmarked.unsent(waiting) {
-        // No receiver is no error: nobody listens right now.
-        let _ = app.hub.sender.send(Arc::new(Published::from(stored)));
-    }
-    let mut tx = app.db.write().await?;
-    heddle_store::events::mark_published(&mut tx, &ids, app.clock.now()).await?;
-    tx.commit().await?;
-    unmarked.marked();
-    Ok(ids.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use heddle_core::Clock;
-    use heddle_core::event::EventType;
-
-    use super::*;
-
-    fn stored(clock: &Clock) -> StoredEvent {
-        let event_type = EventType::ALL[0];
-        let event = Event {
-            id: clock.new_id(),
-            seq: 1,
-            event_type,
-            category: event_type.category().to_owned(),
-            priority: event_type.priority(),
-            organization_id: clock.new_id(),
-            occurred_at: clock.now(),
-            causation_id: None,
-            schema_version: 1,
-            payload: serde_json::json!({}),
-        };
-        StoredEvent { event, site_id: None, controller_id: None, device_id: None }
-    }
-
-    #[test]
-    fn what_could_not_be_marked_is_not_sent_again() {
-        let clock = Clock::default();
-        let (first, second) = (stored(&clock), stored(&clock));
-        let mut unmarked = Unmarked::default();
-        assert_eq!(unmarked.unsent(vec![first.clone()]).len(), 1);
-        let again = unmarked.unsent(vec![first, second.clone()]);
-        assert_eq!(again.iter().map(|stored| stored.event.id).collect::<Vec<_>>(), [second.event.id]);
-        unmarked.marked();
-        assert!(unmarked.0.is_empty());
     }
 }

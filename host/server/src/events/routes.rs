@@ -5,13 +5,15 @@ use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use axum::routing::get;
 use axum::{Json, Router};
-use heddle_core::event::EventType;
+use heddle_core::event::{Event, EventType};
+use heddle_core::page::CursorPage;
 use heddle_core::secret::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::connection;
+use super::list::{ListQuery, list};
 use crate::app::{App, SharedApp};
 use crate::auth::cookies;
 use crate::http::access::Access;
@@ -48,6 +50,12 @@ pub(crate) fn routes() -> Routes {
     Routes::default()
         .get("/ws/stats", Access::Authenticated, stats, doc("Open connections").answers::<Stats>(200))
         .get(
+            "/events",
+            Access::Authenticated,
+            list,
+            doc("Events, newest first").query::<ListQuery>().answers::<CursorPage<Event>>(200),
+        )
+        .get(
             "/events/types",
             Access::Authenticated,
             types,
@@ -64,10 +72,15 @@ async fn upgrade(
     let is_allowed = origin_is_allowed(&app, &headers);
     // A browser sends it without being asked; the origin was looked at for that.
     let token = query.token.or_else(|| cookies::access_token(&headers).map(Secret::new));
-    upgrade
-        .max_message_size(FRAME_BYTES_MAX)
-        .max_frame_size(FRAME_BYTES_MAX)
-        .on_upgrade(move |socket| connection::serve(app, socket, token, is_allowed))
+    upgrade.max_message_size(FRAME_BYTES_MAX).max_frame_size(FRAME_BYTES_MAX).on_upgrade(
+        move |socket| async move {
+            // A task of the service: a drain waits until the peer was told.
+            let serving = connection::serve(app.clone(), socket, token, is_allowed);
+            if app.tasks.spawn("events.socket", serving).await.is_err() {
+                tracing::error!("a connection to the event stream ended by a panic");
+            }
+        },
+    )
 }
 
 /// A browser names its origin; it must be ours or a configured one. Scripts send none.

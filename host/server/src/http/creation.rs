@@ -5,8 +5,6 @@
 //! one creates and the others get its answer. Errors are not kept: a request
 //! that created nothing may be tried again.
 
-use std::time::Duration;
-
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest as _, FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -34,7 +32,6 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const KEY_CHARS_MAX: usize = 255;
 /// How long an answer is kept.
 const KEEP_HOURS: i64 = 24;
-const FORGET_INTERVAL: Duration = Duration::from_hours(1);
 /// Index that lets a key be used once.
 const KEY_INDEX: &str = "idempotency_pkey";
 
@@ -179,29 +176,4 @@ async fn replay(app: &App, keyed: &Keyed) -> Result<Option<Response>, Error> {
     let mut response = answer(Tagged::from_json(json)?, &kept.location)?;
     response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     Ok(Some(response.into_response()))
-}
-
-/// Forgets the answers that are kept no longer, every hour.
-pub(crate) async fn forget_loop(app: SharedApp) {
-    let stop = app.tasks.stopping();
-    loop {
-        match forget_old(&app).await {
-            Ok(0) => {}
-            Ok(forgotten) => tracing::info!(answers = forgotten, "forgot answers of keyed requests"),
-            Err(error) => {
-                tracing::warn!(error = %error, "old answers cannot be forgotten; tried again later");
-            }
-        }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(FORGET_INTERVAL) => {}
-        }
-    }
-}
-
-async fn forget_old(app: &App) -> Result<u64, Error> {
-    let mut tx = app.db.write().await?;
-    let forgotten = idempotency::forget(&mut tx, app.clock.now() - TimeDelta::hours(KEEP_HOURS)).await?;
-    tx.commit().await?;
-    Ok(forgotten)
 }

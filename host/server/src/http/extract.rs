@@ -5,7 +5,7 @@ use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, OptionalFromRequest, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
-use heddle_core::page::PageRequest;
+use heddle_core::page::{Cursor, PageRequest, Place, WalkRequest};
 use serde::de::DeserializeOwned;
 
 use crate::app::SharedApp;
@@ -198,6 +198,26 @@ pub fn page_request(page: Option<u32>, per_page: Option<u32>, max: u32) -> Resul
         return Err(Error::field("per_page", format!("per_page must be from 1 to {max}")));
     }
     Ok(request)
+}
+
+/// Checks `page`, `per_page` and `cursor` of a list that grows for ever.
+pub fn walk_request(
+    page: Option<u32>,
+    per_page: Option<u32>,
+    cursor: Option<&str>,
+    max: u32,
+) -> Result<WalkRequest, Error> {
+    let request = page_request(page, per_page, max)?;
+    let place = match cursor {
+        None => Place::Page(request.page),
+        Some(_) if page.is_some() => {
+            return Err(Error::field("cursor", "cursor and page exclude each other; send one of them"));
+        }
+        Some(text) => Place::Behind(Cursor::decode(text).ok_or_else(|| {
+            Error::field("cursor", "cursor is not the next_cursor of an answer; send it as it was answered")
+        })?),
+    };
+    Ok(WalkRequest { per_page: request.per_page, place })
 }
 
 #[cfg(test)]

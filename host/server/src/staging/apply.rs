@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use axum::response::Response;
 use chrono::TimeDelta;
-use heddle_core::ChangeId;
 use heddle_core::adapter::Standing;
 use heddle_core::change::{ApplyStep, Attempt, ChangeStatus, OutcomeState};
 use heddle_core::event::EventType;
 use heddle_core::fault::{Fault, FaultKind};
+use heddle_core::{ChangeId, ProcessId};
 use heddle_store::changes::{self, Advance, ChangeRow, Claim};
 use heddle_store::{Scope, Set, Tx};
 use serde_json::{Value, json};
@@ -64,12 +64,13 @@ pub(super) async fn apply(
     // The controller may have moved out of the caller's sight since it was staged.
     controller_on_path(app, caller, row.controller_id, None, None).await?;
     // All that could keep the drive from starting is found out before the intent is recorded.
+    let term = app.membership.term()?;
     let driver = app.drivers.claim(id).ok_or_else(under_way)?;
     drive::prepare(app, &row).await?;
-    let row = claim(app, caller, origin, row, &request).await?;
+    let row = claim(app, caller, origin, row, &request, term.id).await?;
     tracing::info!(change.id = %row.id, controller.id = %row.controller_id, user.id = %caller.user_id, "applying change {id}");
     // In a task of its own: a client that goes away does not leave a device half way.
-    let driving = drive::spawn_claimed(app, driver, Start::Fresh);
+    let driving = drive::spawn_claimed(app, driver, term, Start::Fresh);
     let limit = Duration::from_secs(u64::from(app.config.apply_hold_secs) + 60) + ANSWER_MARGIN;
     let rest = match tokio::time::timeout(limit, driving).await {
         Ok(joined) => joined.map_err(Error::internal)??,
@@ -88,6 +89,7 @@ async fn claim(
     origin: &Origin,
     row: ChangeRow,
     request: &ApplyRequest,
+    owner: ProcessId,
 ) -> Result<ChangeRow, Error> {
     if let Some(secs) = request.confirm_within_secs
         && !CONFIRM_SECS.contains(&secs)
@@ -111,9 +113,15 @@ async fn claim(
         message: None,
     };
     let deadline = request.confirm_within_secs.map(|secs| now + TimeDelta::seconds(i64::from(secs)));
-    let claim =
-        changes::claim_apply(&mut tx, row.id, &attempt, request.confirm_within_secs.map(i64::from), now)
-            .await?;
+    let claim = changes::claim_apply(
+        &mut tx,
+        row.id,
+        owner,
+        &attempt,
+        request.confirm_within_secs.map(i64::from),
+        now,
+    )
+    .await?;
     let row = match claim {
         Claim::Claimed(row) => *row,
         Claim::NotFound => return Err(Error::NotFound("change")),
@@ -132,9 +140,8 @@ async fn claim(
     let row = match deadline {
         Some(deadline) => {
             let advance = Advance { confirm_deadline: Set::To(deadline), ..Advance::default() };
-            let set =
-                changes::advance(&mut tx, row.id, ApplyStep::Sending, ApplyStep::Sending, &advance, now)
-                    .await?;
+            let (step, owner) = (ApplyStep::Sending, Some(owner));
+            let set = changes::advance(&mut tx, row.id, owner, step, step, &advance, now).await?;
             set.ok_or_else(under_way)?
         }
         None => row,
@@ -224,7 +231,8 @@ async fn finish_in(
         ..Advance::default()
     };
     let Some(ended) =
-        changes::advance(&mut tx, row.id, row.apply_step, ApplyStep::Idle, &advance, now).await?
+        changes::advance(&mut tx, row.id, row.apply_owner, row.apply_step, ApplyStep::Idle, &advance, now)
+            .await?
     else {
         return get(&mut tx, row.id).await;
     };
@@ -262,6 +270,8 @@ async fn mark_reverted(tx: &mut Tx, app: &App, original: ChangeId, by: &ChangeRo
 }
 
 /// A person confirms in time; the device is asked first.
+///
+/// Whichever process is asked takes the change: the one that had it only waited.
 pub(super) async fn confirm(
     app: &SharedApp,
     caller: &Caller,
@@ -285,14 +295,17 @@ pub(super) async fn confirm(
     if row.confirm_deadline.is_some_and(|deadline| now >= deadline) {
         return Err(not_waiting());
     }
+    let term = app.membership.term()?;
+    // Before others of this process see that it is to be driven: who confirms waits for the end.
+    let driver = app.drivers.claim(id);
     let mut tx = app.db.write().await?;
-    let advance = Advance { outcome_message: Set::Clear, ..Advance::default() };
-    let row = changes::advance(&mut tx, id, ApplyStep::Holding, ApplyStep::Confirming, &advance, now)
-        .await?
-        .ok_or_else(not_waiting)?;
+    let row = changes::take_held(&mut tx, id, term.id, now).await?.ok_or_else(not_waiting)?;
     record(&mut tx, app, &row, &Step::new("change.confirmed", Actor::caller(caller, origin))).await?;
     tx.commit().await?;
-    let driving = drive::spawn(app, id, Start::Again);
+    let driving = match driver {
+        Some(driver) => drive::spawn_claimed(app, driver, term, Start::Again),
+        None => drive::spawn(app, id, Start::Again),
+    };
     match tokio::time::timeout(Duration::from_mins(1), driving).await {
         Ok(joined) => match joined.map_err(Error::internal)?? {
             Some(rest) => answer(rest),
@@ -330,8 +343,8 @@ pub(super) async fn verify(
         Standing::Other(difference) => json!({ "state": "other", "difference": difference }),
     };
     if row.apply_step != ApplyStep::Idle {
-        // It is being settled already; a drive that stopped is started again.
-        drive::spawn(app, id, Start::Again);
+        // It is being settled already, by whichever process; a drive that stopped is started again.
+        drive::recover(app).await?;
         return Ok((row, shown));
     }
     let seen = row.updated_at;

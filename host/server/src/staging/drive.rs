@@ -5,6 +5,11 @@
 //! repeated; a restart in the middle of it reads the device to learn what
 //! became of it. What the change becomes follows from what the device shows,
 //! never from what was hoped for.
+//!
+//! Of the processes that serve a database one owns an apply and brings it
+//! forward. It owns it for its [`Term`]: every step is written on condition
+//! that the change is still its own, and a process that lost it, or lost its
+//! place among the others, sends nothing more to the device.
 
 use std::time::Duration;
 
@@ -12,7 +17,7 @@ use chrono::TimeDelta;
 use heddle_core::adapter::{RunOutcome, Standing, Task};
 use heddle_core::change::{ApplyStep, NativeCall, OutcomeState, Stage};
 use heddle_core::fault::FaultKind;
-use heddle_core::{ChangeId, Timestamp};
+use heddle_core::{ChangeId, ProcessId, Timestamp};
 use heddle_runtime::{Adapter, Approval, Call, CallError};
 use heddle_store::changes::{self, Advance, ChangeRow};
 use heddle_store::{Scope, Set, controllers};
@@ -24,6 +29,7 @@ use super::plan::{secrets_of, specs_of};
 use crate::adapters::call_for;
 use crate::app::SharedApp;
 use crate::http::error::Error;
+use crate::process::Term;
 
 /// The device's own timer runs this much longer than ours, so that ours acts first.
 const DEVICE_MARGIN_SECS: u32 = 15;
@@ -36,6 +42,8 @@ const TASK_MAX_MS: u32 = 30 * 60 * 1000;
 const POLL_MIN_MS: u32 = 1000;
 const POLL_MAX_MS: u32 = 60_000;
 const MESSAGE_CHARS_MAX: usize = 500;
+/// How often the confirm window is looked at.
+const HOLD_NAP: Duration = Duration::from_millis(500);
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(15);
 
@@ -56,14 +64,29 @@ pub(super) enum Start {
     Again,
 }
 
-/// Takes up every apply that was under way when the process ended.
+/// Takes every apply that no living process owns, and takes up those of this process that nobody drives.
 pub(crate) async fn recover(app: &SharedApp) -> Result<(), Error> {
+    if app.tasks.stopping().is_cancelled() {
+        return Ok(());
+    }
+    let Ok(term) = app.membership.term() else { return Ok(()) };
     let mut tx = app.db.read().await?;
-    let under_way = changes::under_way(&mut tx).await?;
+    let mut ours = changes::owned(&mut tx, term.id).await?;
+    let orphaned = changes::orphaned(&mut tx, term.id).await?;
     drop(tx);
-    for row in under_way {
-        tracing::warn!(change.id = %row.id, step = %row.apply_step, "taking up change {} at step {}", row.id, row.apply_step);
-        spawn(app, row.id, Start::Again);
+    if let Some(gone) = orphaned {
+        let mut tx = app.db.write().await?;
+        let taken = changes::take_over(&mut tx, term.id, &gone).await?;
+        tx.commit().await?;
+        for change in &taken {
+            tracing::warn!(change.id = %change.id, step = %change.apply_step, "taking up change {} at step {}", change.id, change.apply_step);
+        }
+        ours.extend(taken);
+    }
+    for change in ours {
+        if !app.drivers.has(change.id, change.apply_step) {
+            spawn(app, change.id, Start::Again);
+        }
     }
     Ok(())
 }
@@ -81,30 +104,59 @@ pub(super) async fn prepare(app: &SharedApp, row: &ChangeRow) -> Result<(Adapter
     Ok((app.adapter(&target.vendor)?, call_for(&target, &format!("change-{}", row.id))?))
 }
 
-/// Drives in the background.
+/// Drives in the background, what is this process's.
 pub(super) fn spawn(app: &SharedApp, id: ChangeId, start: Start) -> Driving {
-    match app.drivers.claim(id) {
-        Some(claim) => spawn_claimed(app, claim, start),
-        None => app.tasks.spawn("staging.drive", async { Ok(None) }),
+    match (app.membership.term(), app.drivers.claim(id)) {
+        (Ok(term), Some(claim)) => spawn_claimed(app, claim, term, start),
+        _ => app.tasks.spawn("staging.drive", async { Ok(None) }),
     }
 }
 
 /// The same for who has claimed the change already.
-pub(super) fn spawn_claimed(app: &SharedApp, claim: DriverClaim, start: Start) -> Driving {
+pub(super) fn spawn_claimed(app: &SharedApp, claim: DriverClaim, term: Term, start: Start) -> Driving {
     let app2 = app.clone();
     app.tasks.spawn("staging.drive", async move {
         let id = claim.change;
-        let result = drive(&app2, &claim, start).await;
-        if let Err(error) = &result {
-            tracing::error!(change.id = %id, error = %error, "apply of change {id} stopped; it is taken up at the next start or by verify");
+        let result = drive(&app2, &claim, &term, start).await;
+        match &result {
+            Err(error) if term.is_over() => {
+                tracing::warn!(change.id = %id, error = %error, "apply of change {id} is left to another process");
+            }
+            Err(error) => {
+                tracing::error!(change.id = %id, error = %error, "apply of change {id} stopped; it is taken up again");
+            }
+            Ok(_) => {}
+        }
+        if app2.tasks.stopping().is_cancelled() {
+            give_up(&app2, id, &term).await;
         }
         result
     })
 }
 
+/// Leaves a change as it stands, for another process to take up at once.
+async fn give_up(app: &SharedApp, id: ChangeId, term: &Term) {
+    let given_up = async {
+        let mut tx = app.db.write().await?;
+        let is_given_up = changes::release(&mut tx, id, term.id).await?;
+        tx.commit().await?;
+        Ok::<bool, heddle_store::Error>(is_given_up)
+    };
+    match given_up.await {
+        Ok(true) => {
+            tracing::info!(change.id = %id, "change {id} is left to another process, or the next start")
+        }
+        Ok(false) => {}
+        Err(error) => {
+            tracing::warn!(change.id = %id, error = %error, "change {id} is not given up; others find it by this process's lock");
+        }
+    }
+}
+
 /// One change being brought forward.
 struct Drive<'a> {
     app: &'a SharedApp,
+    term: &'a Term,
     adapter: Adapter,
     call: Call,
     row: ChangeRow,
@@ -112,11 +164,16 @@ struct Drive<'a> {
 }
 
 /// Until the change rests; `None` when there is nothing to bring forward.
-async fn drive(app: &SharedApp, claim: &DriverClaim, start: Start) -> Result<Option<Rest>, Error> {
+async fn drive(
+    app: &SharedApp,
+    claim: &DriverClaim,
+    term: &Term,
+    start: Start,
+) -> Result<Option<Rest>, Error> {
     let mut tx = app.db.read().await?;
     let row = get(&mut tx, claim.change).await?;
     drop(tx);
-    if row.apply_step == ApplyStep::Idle {
+    if row.apply_step == ApplyStep::Idle || row.apply_owner != Some(term.id) {
         return Ok(None);
     }
     let (adapter, call) = match prepare(app, &row).await {
@@ -128,13 +185,13 @@ async fn drive(app: &SharedApp, claim: &DriverClaim, start: Start) -> Result<Opt
         }
         Err(error) => return Err(error),
     };
-    let mut drive = Drive { app, adapter, call, row, error: None };
+    let mut drive = Drive { app, term, adapter, call, row, error: None };
     let mut start = start;
-    loop {
+    while drive.is_ours() {
         match drive.row.apply_step {
             ApplyStep::Idle => break,
             ApplyStep::Holding => {
-                hold(app, &drive.row);
+                hold(app, &drive.row, term);
                 break;
             }
             ApplyStep::Sending if start == Start::Fresh => drive.send().await?,
@@ -154,53 +211,98 @@ async fn drive(app: &SharedApp, claim: &DriverClaim, start: Start) -> Result<Opt
 }
 
 /// Waits for the confirm window to end; the change is taken back unless someone was faster.
-fn hold(app: &SharedApp, row: &ChangeRow) {
+fn hold(app: &SharedApp, row: &ChangeRow, term: &Term) {
     let Some(claim) = app.drivers.claim_hold(row.id) else { return };
-    let (app2, deadline) = (app.clone(), row.confirm_deadline);
+    let (app2, term, deadline) = (app.clone(), term.clone(), row.confirm_deadline);
     app.tasks.spawn("staging.hold", async move {
-        let (id, stop) = (claim.change, app2.tasks.stopping());
-        loop {
-            let left = deadline.map_or(TimeDelta::zero(), |deadline| deadline - app2.clock.now());
-            let nap = match left.to_std() {
-                // Short naps: tests move the clock, and machines sleep.
-                Ok(left) if !left.is_zero() => left.min(Duration::from_millis(500)),
-                _ => match close_window(&app2, id).await {
-                    Ok(true) => {
-                        spawn(&app2, id, Start::Again);
-                        return;
-                    }
-                    Ok(false) => return,
-                    Err(error) => {
-                        tracing::error!(change.id = %id, error = %error, "confirm window of change {id} is not closed; trying again");
-                        Duration::from_secs(1)
-                    }
-                },
-            };
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(nap) => {}
-            }
+        let id = claim.change;
+        if wait_for_window(&app2, id, &term, deadline).await {
+            drop(claim);
+            spawn(&app2, id, Start::Again);
         }
     });
 }
 
+/// Until the window is over and closed: then true. False when there is nothing to wait for any more.
+async fn wait_for_window(app: &SharedApp, id: ChangeId, term: &Term, deadline: Option<Timestamp>) -> bool {
+    let stop = app.tasks.stopping();
+    loop {
+        let left = deadline.map_or(TimeDelta::zero(), |deadline| deadline - app.clock.now());
+        // Short naps: tests move the clock, and machines sleep.
+        let nap = left.to_std().unwrap_or_default().min(HOLD_NAP);
+        tokio::select! {
+            () = stop.cancelled() => {
+                give_up(app, id, term).await;
+                return false;
+            }
+            () = term.over().cancelled() => return false,
+            () = tokio::time::sleep(nap) => {}
+        }
+        let next = if deadline.is_none_or(|deadline| app.clock.now() >= deadline) {
+            close_window(app, id, term.id).await.map(Some)
+        } else {
+            // Another process may have confirmed it.
+            still_holds(app, id, term.id, deadline).await.map(|holds| (!holds).then_some(false))
+        };
+        match next {
+            Ok(Some(is_closed)) => return is_closed,
+            Ok(None) => {}
+            Err(error) => {
+                tracing::error!(change.id = %id, error = %error, "confirm window of change {id} cannot be looked at; trying again");
+                tokio::time::sleep(HOLD_NAP).await;
+            }
+        }
+    }
+}
+
+async fn still_holds(
+    app: &SharedApp,
+    id: ChangeId,
+    owner: ProcessId,
+    deadline: Option<Timestamp>,
+) -> Result<bool, Error> {
+    let mut tx = app.db.read().await?;
+    let row = get(&mut tx, id).await?;
+    Ok(row.apply_step == ApplyStep::Holding
+        && row.apply_owner == Some(owner)
+        && row.confirm_deadline == deadline)
+}
+
 /// Ends the window; false when someone confirmed in time.
-async fn close_window(app: &SharedApp, id: ChangeId) -> Result<bool, Error> {
+async fn close_window(app: &SharedApp, id: ChangeId, owner: ProcessId) -> Result<bool, Error> {
     let message = Set::To("not confirmed in time".to_owned());
     let advance = Advance { outcome_message: message, ..Advance::default() };
     let mut tx = app.db.write().await?;
     let (from, to, now) = (ApplyStep::Holding, ApplyStep::Restoring, app.clock.now());
-    let moved = changes::advance(&mut tx, id, from, to, &advance, now).await?;
+    let moved = changes::advance(&mut tx, id, Some(owner), from, to, &advance, now).await?;
     tx.commit().await?;
     Ok(moved.is_some())
 }
 
+/// The change is another process's by now.
+fn lost() -> Error {
+    Error::Unavailable("the change is brought forward by another process; look at it again".to_owned())
+}
+
 impl Drive<'_> {
+    /// Whether the change is this process's to bring forward, as far as it was read.
+    fn is_ours(&self) -> bool {
+        !self.term.is_over() && self.row.apply_owner == Some(self.term.id)
+    }
+
+    /// Asks the database whether it still is: before anything is sent.
+    async fn fence(&self) -> Result<(), Error> {
+        let mut tx = self.app.db.read().await?;
+        let is_ours = changes::is_owner(&mut tx, self.row.id, self.term.id).await?;
+        if is_ours && !self.term.is_over() { Ok(()) } else { Err(lost()) }
+    }
+
     /// Records the next step. Someone else having moved the change is no error: the loop looks again.
     async fn to(&mut self, step: ApplyStep, advance: Advance) -> Result<(), Error> {
         let mut tx = self.app.db.write().await?;
         let now = self.app.clock.now();
-        let moved = changes::advance(&mut tx, self.row.id, self.row.apply_step, step, &advance, now).await?;
+        let (id, owner, from) = (self.row.id, Some(self.term.id), self.row.apply_step);
+        let moved = changes::advance(&mut tx, id, owner, from, step, &advance, now).await?;
         self.row = match moved {
             Some(row) => row,
             None => get(&mut tx, self.row.id).await?,
@@ -263,7 +365,14 @@ impl Drive<'_> {
         let call = Call { deadline: self.time_limit(), ..self.call.clone() };
         let approval =
             Approval { stage, native: self.native(), hold_secs: self.hold_secs(), secrets: &secrets };
-        Ok(self.adapter.run(&call, approval, &specs_of(&self.row), token).await)
+        self.fence().await?;
+        let specs = specs_of(&self.row);
+        tokio::select! {
+            biased;
+            // Dropping the call ends it before its next request.
+            () = self.term.over().cancelled() => Err(lost()),
+            outcome = self.adapter.run(&call, approval, &specs, token) => Ok(outcome),
+        }
     }
 
     async fn compare(&self) -> Result<Standing, CallError> {
@@ -546,7 +655,7 @@ impl Drive<'_> {
         self.to(self.row.apply_step, advance).await
     }
 
-    /// `None` when the service stops meanwhile; the step stays as it is.
+    /// `None` when the service or the term ends meanwhile; the step stays as it is.
     async fn read_until_answered(&mut self) -> Result<Option<Standing>, Error> {
         loop {
             match self.compare().await {
@@ -565,11 +674,12 @@ impl Drive<'_> {
         }
     }
 
-    /// Sleeps; false when the service stops meanwhile.
+    /// Sleeps; false when the service or the term ends meanwhile.
     async fn pause(&self, time: Duration) -> bool {
         let stop = self.app.tasks.stopping();
         tokio::select! {
             () = stop.cancelled() => false,
+            () = self.term.over().cancelled() => false,
             () = tokio::time::sleep(time) => true,
         }
     }

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use heddle_core::ChangeId;
+use heddle_core::change::ApplyStep;
 
 use crate::app::SharedApp;
 use crate::http::error::Error;
@@ -26,6 +27,9 @@ pub(crate) use routes::routes;
 
 /// How often pending changes are looked at for their expiry.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How often it is looked whether an apply is nobody's: a process that drove one may be gone.
+const TAKE_UP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Changes that this process is bringing forward right now.
 #[derive(Debug, Default, Clone)]
@@ -40,6 +44,12 @@ impl Drivers {
     /// A claim on one change, or `None` while another task has it.
     fn claim(&self, change: ChangeId) -> Option<DriverClaim> {
         DriverClaim::new(&self.under_way, change)
+    }
+
+    /// Whether a task has it in hand.
+    fn has(&self, change: ChangeId, step: ApplyStep) -> bool {
+        let has = |claims: &Claims| claims.lock().expect("no holder of this lock panics").contains(&change);
+        has(&self.under_way) || (step == ApplyStep::Holding && has(&self.holding))
     }
 
     /// A claim on the confirm window of one change.
@@ -68,16 +78,27 @@ impl Drop for DriverClaim {
     }
 }
 
-/// Discards pending changes whose time has run out, and takes up applies that
-/// nobody drives: a database that was away may have ended their drive.
+/// Takes up applies that nobody drives: their process is gone or has given
+/// them up, or a database that was away ended their drive.
+pub(crate) async fn take_up_loop(app: SharedApp) {
+    let stop = app.tasks.stopping();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(TAKE_UP_INTERVAL) => {}
+        }
+        if let Err(error) = recover(&app).await {
+            tracing::warn!(error = %error, "applies under way cannot be read; tried again later");
+        }
+    }
+}
+
+/// Discards pending changes whose time has run out.
 pub(crate) async fn expire_loop(app: SharedApp) {
     let stop = app.tasks.stopping();
     loop {
         if let Err(error) = expire(&app).await {
             tracing::warn!(error = %error, "expired changes were not discarded; tried again later");
-        }
-        if let Err(error) = recover(&app).await {
-            tracing::warn!(error = %error, "applies under way cannot be read; tried again later");
         }
         tokio::select! {
             () = stop.cancelled() => return,

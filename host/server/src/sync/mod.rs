@@ -1,7 +1,8 @@
 //! Reads every controller on its interval and on demand, and keeps what it saw.
 //!
 //! The worker here only starts readings; each is a task of its own, so that
-//! one that hangs or panics holds up nobody else.
+//! one that hangs or panics holds up nobody else. Of the processes that serve
+//! a database, the one that claims a controller reads it.
 
 mod reading;
 mod record;
@@ -11,11 +12,12 @@ mod storable;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use heddle_core::Timestamp;
+use heddle_core::{ProcessId, Timestamp};
 use heddle_store::controllers::{self, ControllerTarget};
 
 use crate::app::SharedApp;
 use crate::http::error::Error;
+use crate::process::Term;
 use reading::Reading;
 use slots::{Slot, Slots};
 
@@ -28,6 +30,8 @@ struct Start {
     /// By the clock that says when controllers are due.
     at: Timestamp,
     instant: Instant,
+    /// The process that claimed the reading.
+    owner: ProcessId,
 }
 
 /// Starts readings until the service stops.
@@ -57,27 +61,61 @@ async fn start_due(app: &SharedApp, slots: &Arc<Slots>) -> Result<usize, Error> 
     if free == 0 || app.tasks.stopping().is_cancelled() {
         return Ok(0);
     }
-    let at = app.clock.now();
+    let Ok(term) = app.membership.term() else { return Ok(0) };
+    let (at, owner) = (app.clock.now(), term.id);
     let mut tx = app.db.read().await?;
-    let due = controllers::due(&mut tx, at, &slots.except(Instant::now()), free).await?;
+    let gone = controllers::abandoned(&mut tx, owner).await?;
+    let due = controllers::due(&mut tx, owner, at, &slots.except(Instant::now()), free).await?;
     drop(tx);
-    let mut started = 0;
-    for controller in due {
-        if let Some(slot) = slots.take(controller.id, controller.org_id) {
-            let (app, start) = (app.clone(), Start { at, instant: Instant::now() });
-            let tasks = app.tasks.clone();
-            tasks.spawn("sync.reading", async move { sync(&app, &controller, start, slot).await });
-            started += 1;
-        }
+    if !gone.is_empty() {
+        return free_readings(app, &gone).await;
     }
-    Ok(started)
+    // A place first: what is claimed must be read.
+    let placed: Vec<(ControllerTarget, Slot)> = due
+        .into_iter()
+        .filter_map(|controller| {
+            let slot = slots.take(controller.id, controller.org_id)?;
+            Some((controller, slot))
+        })
+        .collect();
+    if placed.is_empty() {
+        return Ok(0);
+    }
+    let ids: Vec<_> = placed.iter().map(|(controller, _)| controller.id).collect();
+    let mut tx = app.db.write().await?;
+    let claimed = controllers::claim(&mut tx, &ids, owner, at).await?;
+    tx.commit().await?;
+    for (controller, slot) in placed {
+        if !claimed.contains(&controller.id) {
+            // Another process reads it.
+            slot.settle();
+            continue;
+        }
+        let (app, term) = (app.clone(), term.clone());
+        let start = Start { at, instant: Instant::now(), owner };
+        let tasks = app.tasks.clone();
+        tasks.spawn("sync.reading", async move { sync(&app, &controller, start, slot, &term).await });
+    }
+    Ok(claimed.len())
+}
+
+/// What processes that are gone were reading can be read by others; answers how many processes.
+async fn free_readings(app: &SharedApp, gone: &[ProcessId]) -> Result<usize, Error> {
+    let mut tx = app.db.write().await?;
+    for process in gone {
+        controllers::release_all(&mut tx, *process).await?;
+    }
+    tx.commit().await?;
+    Ok(gone.len())
 }
 
 /// Reads one controller and records how that went. A slot that is not settled lets the controller rest.
-async fn sync(app: &SharedApp, controller: &ControllerTarget, start: Start, slot: Slot) {
+async fn sync(app: &SharedApp, controller: &ControllerTarget, start: Start, slot: Slot, term: &Term) {
     let stop = app.tasks.stopping();
     let outcome = tokio::select! {
         () = stop.cancelled() => return,
+        // Another process reads it by now.
+        () = term.over().cancelled() => return,
         outcome = reading::read(app, controller) => outcome,
     };
     match keep(app, controller, outcome, start).await {

@@ -12,7 +12,7 @@ use heddle_core::{ControllerId, DeviceId, OrgId, SiteId, Timestamp};
 use heddle_runtime::CallError;
 use heddle_store::controllers::{self, ControllerTarget, Held, SyncResult};
 use heddle_store::devices::{self, Novelty, Seen, Sighting};
-use heddle_store::events;
+use heddle_store::{Tx, events};
 use serde_json::{Value, json};
 
 use super::reading::Reading;
@@ -41,7 +41,9 @@ pub(super) async fn record(
     start: Start,
 ) -> Result<(), Error> {
     let mut tx = app.db.write().await?;
-    let Some(held) = controllers::hold(&mut tx, controller).await? else { return Ok(()) };
+    let Some(held) = controllers::hold(&mut tx, controller, start.owner).await? else {
+        return drop_reading(tx, controller, start).await;
+    };
     let place = Place::of(controller, &held);
     let seen = Seen {
         org_id: place.org,
@@ -96,7 +98,9 @@ pub(super) async fn record_failure(
 ) -> Result<(), Error> {
     let message = public_message(error);
     let mut tx = app.db.write().await?;
-    let Some(held) = controllers::hold(&mut tx, controller).await? else { return Ok(()) };
+    let Some(held) = controllers::hold(&mut tx, controller, start.owner).await? else {
+        return drop_reading(tx, controller, start).await;
+    };
     let place = Place::of(controller, &held);
     let status = status_after(error, held.status, held.last_sync_at.is_some());
     let result = SyncResult {
@@ -114,6 +118,12 @@ pub(super) async fn record_failure(
     }
     tx.commit().await?;
     Ok(())
+}
+
+/// The reading says nothing of the controller as it is now: whoever comes next reads it.
+async fn drop_reading(mut tx: Tx, controller: &ControllerTarget, start: Start) -> Result<(), Error> {
+    controllers::release(&mut tx, controller.id, start.owner).await?;
+    Ok(tx.commit().await?)
 }
 
 /// Only a controller that gives no answer is offline. Any other failure says nothing of its status.

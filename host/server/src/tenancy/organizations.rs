@@ -35,6 +35,18 @@ pub(crate) struct Settings {
     /// Hours until a pending change expires; the service's default when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     change_ttl_hours: Option<u32>,
+    /// Days that events are kept; the service's default when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_retention_days: Option<u32>,
+}
+
+/// Days that events are kept where the organization does not say.
+const EVENT_RETENTION_DAYS: i64 = 90;
+
+/// Days that the events of an organization with these settings are kept.
+pub(crate) fn event_retention_days(settings: &Value) -> i64 {
+    let days = settings.get("event_retention_days").and_then(Value::as_i64);
+    days.filter(|days| (1..=3650).contains(days)).unwrap_or(EVENT_RETENTION_DAYS)
 }
 
 /// What to change of the settings; absent keeps.
@@ -48,6 +60,9 @@ struct SettingsBody {
     /// From 1 to 8760; `null` brings the service's default back.
     #[serde(default, deserialize_with = "nullable")]
     change_ttl_hours: Option<Option<u32>>,
+    /// Days that events are kept, from 1 to 3650; `null` brings the default of 90 back.
+    #[serde(default, deserialize_with = "nullable")]
+    event_retention_days: Option<Option<u32>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -127,6 +142,11 @@ impl Settings {
             let fits = hours.is_none_or(|hours| (1..=8760).contains(&hours));
             checks.require(fits, "settings.change_ttl_hours", "must be from 1 to 8760");
             self.change_ttl_hours = hours;
+        }
+        if let Some(days) = body.event_retention_days {
+            let fits = days.is_none_or(|days| (1..=3650).contains(&days));
+            checks.require(fits, "settings.event_retention_days", "must be from 1 to 3650");
+            self.event_retention_days = days;
         }
         self
     }

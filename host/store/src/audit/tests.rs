@@ -1,5 +1,7 @@
+use heddle_core::page::{Cursor, Place};
+
 use super::*;
-use crate::testing::{World, on_both, page, tamper};
+use crate::testing::{World, first, on_both, tamper};
 
 async fn write(db: &crate::Db, world: &World, count: usize) {
     let mut tx = db.write().await.unwrap();
@@ -20,18 +22,24 @@ async fn write(db: &crate::Db, world: &World, count: usize) {
     tx.commit().await.unwrap();
 }
 
+async fn validate(tx: &mut Tx, org: OrgId) -> Result<Validation> {
+    let mut walk = ChainWalk::begin(tx, org, 0).await?.unwrap();
+    while walk.step(tx).await? {}
+    Ok(walk.result())
+}
+
 on_both! {
     async fn an_untouched_chain_is_valid(db) {
         let world = World::new(&db, "a").await;
         write(&db, &world, 5).await;
         let mut tx = db.read().await.unwrap();
-        let valid = Validation { valid: true, entries: 5, first_invalid_seq: None, head_matches: true };
+        let valid = Validation { valid: true, entries: 5, first_invalid_seq: None, head_matches: Some(true), checked_to_seq: 5, is_complete: true };
         assert_eq!(validate(&mut tx, world.org).await.unwrap(), valid);
         assert_eq!(validate(&mut tx, world.clock.new_id()).await.unwrap().entries, 0);
         let filter = AuditFilter { action: Some("site.update".into()), actor_id: Some(world.user), target_type: Some("site".into()), target_id: Some(world.site.0), since: None, until: Some(world.clock.now()) };
-        let (entries, total) = list(&mut tx, &world.scope(), &filter, page()).await.unwrap();
-        assert_eq!((entries[0].seq, total), (5, 5));
-        assert_eq!(list(&mut tx, &Scope::organization(world.clock.new_id()), &filter, page()).await.unwrap().1, 0);
+        let walked = walk(&mut tx, &world.scope(), &filter, first(2)).await.unwrap();
+        assert_eq!((walked.items[0].seq, walked.items.len(), walked.total, walked.has_more), (5, 2, 5, true));
+        assert_eq!(walk(&mut tx, &Scope::organization(world.clock.new_id()), &filter, first(2)).await.unwrap().total, 0);
     }
 
     async fn a_changed_entry_shows(db) {
@@ -39,7 +47,7 @@ on_both! {
         write(&db, &world, 4).await;
         tamper(&db, "UPDATE audit SET actor_name = 'bob' WHERE seq = 3").await;
         let found = validate(&mut db.read().await.unwrap(), world.org).await.unwrap();
-        assert_eq!((found.valid, found.first_invalid_seq, found.head_matches), (false, Some(3), true));
+        assert_eq!((found.valid, found.first_invalid_seq, found.head_matches), (false, Some(3), Some(true)));
     }
 
     async fn a_missing_entry_shows(db) {
@@ -55,6 +63,49 @@ on_both! {
         write(&db, &world, 4).await;
         tamper(&db, "DELETE FROM audit WHERE seq = 4").await;
         let found = validate(&mut db.read().await.unwrap(), world.org).await.unwrap();
-        assert_eq!((found.valid, found.first_invalid_seq, found.head_matches), (false, None, false));
+        assert_eq!((found.valid, found.first_invalid_seq, found.head_matches), (false, None, Some(false)));
+    }
+
+    async fn a_long_chain_is_checked_step_by_step_while_it_grows(db) {
+        let world = World::new(&db, "a").await;
+        write(&db, &world, 1_500).await;
+        let mut walk = ChainWalk::begin(&mut db.read().await.unwrap(), world.org, 0).await.unwrap().unwrap();
+        assert!(walk.step(&mut db.read().await.unwrap()).await.unwrap());
+        let so_far = walk.result();
+        assert_eq!((so_far.valid, so_far.is_complete, so_far.checked_to_seq, so_far.head_matches), (true, false, 1_000, None));
+        write(&db, &world, 2).await;
+        assert!(!walk.step(&mut db.read().await.unwrap()).await.unwrap());
+        let done = walk.result();
+        assert_eq!((done.valid, done.is_complete, done.entries, done.checked_to_seq), (true, true, 1_502, 1_502));
+        let mut tx = db.read().await.unwrap();
+        let mut rest = ChainWalk::begin(&mut tx, world.org, 1_000).await.unwrap().unwrap();
+        assert!(!rest.step(&mut tx).await.unwrap());
+        assert_eq!((rest.result().valid, rest.result().entries), (true, 502));
+        assert!(ChainWalk::begin(&mut tx, world.org, 9_999).await.unwrap().is_none());
+    }
+
+    /// Page sizes that divide the rows and that do not; entries of one instant too.
+    async fn a_walk_by_cursor_sees_each_entry_once_while_others_are_written(db) {
+        let world = World::new(&db, "a").await;
+        write(&db, &world, 23).await;
+        tamper(&db, "UPDATE audit SET occurred_at = (SELECT MAX(occurred_at) FROM audit WHERE seq <= 7) WHERE seq <= 7").await;
+        let mut written = 23;
+        for per_page in [1, 2, 5, 7, 23, 50] {
+            let existing: Vec<i64> = (1..=written).rev().collect();
+            let mut seen: Vec<i64> = Vec::new();
+            let mut request = first(per_page);
+            loop {
+                let mut tx = db.read().await.unwrap();
+                let walked = walk(&mut tx, &world.scope(), &AuditFilter::default(), request).await.unwrap();
+                drop(tx);
+                seen.extend(walked.items.iter().map(|entry| entry.seq));
+                write(&db, &world, 1).await;
+                written += 1;
+                let Some(last) = walked.items.last().filter(|_| walked.has_more) else { break };
+                let cursor = Cursor { occurred_at: last.occurred_at, seq: last.seq, id: last.id.0 };
+                request = WalkRequest { per_page, place: Place::Behind(Cursor::decode(&cursor.encode()).unwrap()) };
+            }
+            assert_eq!(seen, existing, "{per_page} per page");
+        }
     }
 }

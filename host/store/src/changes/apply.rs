@@ -1,15 +1,18 @@
 //! Applying: claiming a change, and moving it from step to step.
 //!
 //! One apply at a time per controller. The claim asks for it, and a unique index holds it.
+//! One process at a time brings an apply forward: what another one writes has no effect.
 
 use heddle_core::adapter::Task;
 use heddle_core::change::{ApplyStep, Attempt, ChangeStatus, OutcomeState};
-use heddle_core::{ChangeId, Timestamp, UserId};
+use heddle_core::{ChangeId, ProcessId, Timestamp, UserId};
 use serde_json::Value;
+use sqlx::FromRow;
 use sqlx::types::Json;
 
 use super::{ChangeRow, FROM, SELECT, find};
-use crate::select::{Select, Set, affected};
+use crate::processes::gone_among;
+use crate::select::{Bind, Select, Set, affected};
 use crate::{Error, Result, Scope, Tx};
 
 /// How an attempt to begin an apply ended.
@@ -40,12 +43,20 @@ pub struct Advance {
     pub applied_at: Option<Timestamp>,
 }
 
+/// An apply that a process brings forward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
+pub struct UnderWay {
+    pub id: ChangeId,
+    pub apply_step: ApplyStep,
+}
+
 /// Begins an apply, unless the change is not pending or the controller is taken.
 ///
-/// The attempt is added to the change's, with the next number.
+/// The attempt is added to the change's, with the next number. The change is `owner`'s.
 pub async fn claim_apply(
     tx: &mut Tx,
     id: ChangeId,
+    owner: ProcessId,
     attempt: &Attempt,
     confirm_within_secs: Option<i64>,
     now: Timestamp,
@@ -74,7 +85,7 @@ pub async fn claim_apply(
         UPDATE change
         SET apply_step = $2, apply_started_at = $3, updated_at = $3, outcome_state = $4,
             outcome_message = NULL, outcome_detail = NULL, task = NULL, confirm_deadline = NULL,
-            confirm_within_secs = $5, attempts = $6
+            confirm_within_secs = $5, attempts = $6, apply_owner = $9
         WHERE id = $1 AND status = $7 AND apply_step = $8
             AND NOT EXISTS (
                 SELECT 1 FROM change other
@@ -82,6 +93,7 @@ pub async fn claim_apply(
         RETURNING *")
         .bind(id).bind(ApplyStep::Sending).bind(now).bind(OutcomeState::Applying)
         .bind(confirm_within_secs).bind(Json(&attempts)).bind(ChangeStatus::Pending).bind(ApplyStep::Idle)
+        .bind(owner)
         .fetch_optional(conn)
         .await);
     match claimed.map_err(Error::from) {
@@ -92,10 +104,12 @@ pub async fn claim_apply(
     }
 }
 
-/// Moves a change from one step to another; `None` when it is not at `from`, and then nothing is written.
+/// Moves a change from one step to another; `None` when it is not at `from` or not `owner`'s, and then
+/// nothing is written. At the end it is nobody's.
 pub async fn advance(
     tx: &mut Tx,
     id: ChangeId,
+    owner: Option<ProcessId>,
     from: ApplyStep,
     to: ApplyStep,
     advance: &Advance,
@@ -112,8 +126,9 @@ pub async fn advance(
             attempts = COALESCE($14, attempts),
             status = COALESCE($15, status),
             applied_by = COALESCE($16, applied_by),
-            applied_at = COALESCE($17, applied_at)
-        WHERE id = $1 AND apply_step = $2
+            applied_at = COALESCE($17, applied_at),
+            apply_owner = CASE WHEN $3 = 'idle' THEN NULL ELSE apply_owner END
+        WHERE id = $1 AND apply_step = $2 AND apply_owner IS NOT DISTINCT FROM $18
         RETURNING *")
         .bind(id).bind(from).bind(to).bind(now).bind(advance.outcome_state)
         .bind(advance.outcome_message.is_set()).bind(advance.outcome_message.value())
@@ -121,12 +136,93 @@ pub async fn advance(
         .bind(advance.task.is_set()).bind(advance.task.value().map(Json))
         .bind(advance.confirm_deadline.is_set()).bind(advance.confirm_deadline.value())
         .bind(advance.attempts.as_ref().map(Json)).bind(advance.status)
-        .bind(advance.applied_by).bind(advance.applied_at)
+        .bind(advance.applied_by).bind(advance.applied_at).bind(owner)
         .fetch_optional(conn)
         .await)?)
 }
 
-/// Changes whose apply has begun and not ended: where a restart goes on.
+/// Confirms a change that waits for it, whoever brought it there, and takes it: its owner only waits.
+/// `None` when it does not wait any more.
+pub async fn take_held(
+    tx: &mut Tx,
+    id: ChangeId,
+    owner: ProcessId,
+    now: Timestamp,
+) -> Result<Option<ChangeRow>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE change SET apply_step = $3, apply_owner = $2, outcome_message = NULL, updated_at = $4
+        WHERE id = $1 AND apply_step = $5
+        RETURNING *")
+        .bind(id).bind(owner).bind(ApplyStep::Confirming).bind(now).bind(ApplyStep::Holding)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Whether the apply is this process's to bring forward.
+pub async fn is_owner(tx: &mut Tx, id: ChangeId, owner: ProcessId) -> Result<bool> {
+    let found: Option<ChangeId> = on!(tx, conn => sqlx::query_scalar("
+        SELECT id FROM change WHERE id = $1 AND apply_owner = $2 AND apply_step <> 'idle'")
+        .bind(id).bind(owner)
+        .fetch_optional(conn)
+        .await)?;
+    Ok(found.is_some())
+}
+
+/// The applies that are this process's, the longest under way first.
+pub async fn owned(tx: &mut Tx, owner: ProcessId) -> Result<Vec<UnderWay>> {
+    Select::new("SELECT c.id, c.apply_step", FROM)
+        .and("c.apply_step <> 'idle'")
+        .and_bind("c.apply_owner = ?", Bind::Id(owner.0))
+        .all(tx, "c.apply_started_at, c.id", 10_000)
+        .await
+}
+
+/// Processes that own applies and do not live any more; `None` when no apply is without an owner that lives.
+pub async fn orphaned(tx: &mut Tx, me: ProcessId) -> Result<Option<Vec<ProcessId>>> {
+    let owners: Vec<Option<ProcessId>> = on!(tx, conn => sqlx::query_scalar("
+        SELECT DISTINCT apply_owner FROM change WHERE apply_step <> 'idle'")
+        .fetch_all(conn)
+        .await)?;
+    let is_some_free = owners.contains(&None);
+    let gone = gone_among(tx, me, owners.into_iter().flatten().collect()).await?;
+    Ok((is_some_free || !gone.is_empty()).then_some(gone))
+}
+
+/// Takes the applies of these processes, which are gone, and those of nobody; gives those that it got.
+pub async fn take_over(tx: &mut Tx, me: ProcessId, gone: &[ProcessId]) -> Result<Vec<UnderWay>> {
+    let mut taken: Vec<UnderWay> = on!(tx, conn => sqlx::query_as("
+        UPDATE change SET apply_owner = $1 WHERE apply_step <> 'idle' AND apply_owner IS NULL
+        RETURNING id, apply_step")
+        .bind(me)
+        .fetch_all(conn)
+        .await)?;
+    for owner in gone {
+        let of_owner: Vec<UnderWay> = on!(tx, conn => sqlx::query_as("
+            UPDATE change SET apply_owner = $1 WHERE apply_step <> 'idle' AND apply_owner = $2
+            RETURNING id, apply_step")
+            .bind(me).bind(owner)
+            .fetch_all(conn)
+            .await)?;
+        taken.extend(of_owner);
+    }
+    Ok(taken)
+}
+
+/// Gives an apply up as it stands, for another process to take; false when it is not this process's.
+pub async fn release(tx: &mut Tx, id: ChangeId, owner: ProcessId) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE change SET apply_owner = NULL WHERE id = $1 AND apply_owner = $2 AND apply_step <> 'idle'"
+        )
+        .bind(id)
+        .bind(owner)
+    );
+    Ok(rows == 1)
+}
+
+/// Changes whose apply has begun and not ended.
 pub async fn under_way(tx: &mut Tx) -> Result<Vec<ChangeRow>> {
     Select::new(SELECT, FROM).and("c.apply_step <> 'idle'").all(tx, "c.apply_started_at, c.id", 10_000).await
 }

@@ -15,7 +15,10 @@ use serde_json::Value;
 use sqlx::FromRow;
 use sqlx::types::Json;
 
-pub use apply::{Advance, Claim, advance, claim_apply, mark_reverted, under_way};
+pub use apply::{
+    Advance, Claim, UnderWay, advance, claim_apply, is_owner, mark_reverted, orphaned, owned, release,
+    take_held, take_over, under_way,
+};
 pub use row::ChangeRow;
 
 use crate::select::{Bind, Select};

@@ -3,7 +3,7 @@
 use heddle_core::change::{
     ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan,
 };
-use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, Timestamp, UserId};
+use heddle_core::{ChangeId, ControllerId, OrgId, ProcessId, SiteId, Timestamp, UserId};
 use serde_json::Value;
 use sqlx::FromRow;
 
@@ -41,6 +41,8 @@ pub struct ChangeRow {
     pub outcome_message: Option<String>,
     pub outcome_detail: Option<Value>,
     pub apply_step: ApplyStep,
+    /// The process that brings the apply forward, while one does.
+    pub apply_owner: Option<ProcessId>,
     pub apply_started_at: Option<Timestamp>,
     pub confirm_within_secs: Option<i64>,
     pub confirm_deadline: Option<Timestamp>,

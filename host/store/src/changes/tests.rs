@@ -1,4 +1,5 @@
 use chrono::TimeDelta;
+use heddle_core::ProcessId;
 
 use super::*;
 use crate::Set;
@@ -6,7 +7,8 @@ use crate::testing::{World, on_both, page};
 
 async fn claim(db: &crate::Db, world: &World, id: ChangeId) -> Claim {
     let mut tx = db.write().await.unwrap();
-    let claim = claim_apply(&mut tx, id, &world.attempt(), Some(60), world.clock.now()).await.unwrap();
+    let claim =
+        claim_apply(&mut tx, id, world.process, &world.attempt(), Some(60), world.clock.now()).await.unwrap();
     tx.commit().await.unwrap();
     claim
 }
@@ -36,7 +38,7 @@ on_both! {
             assert_eq!(won, 1, "{a:?} {b:?}");
             let mut tx = db.write().await.unwrap();
             let row = under_way(&mut tx).await.unwrap().remove(0);
-            advance(&mut tx, row.id, ApplyStep::Sending, ApplyStep::Idle, &Advance::default(), world.clock.now()).await.unwrap().unwrap();
+            advance(&mut tx, row.id, Some(world.process), ApplyStep::Sending, ApplyStep::Idle, &Advance::default(), world.clock.now()).await.unwrap().unwrap();
             tx.commit().await.unwrap();
         }
     }
@@ -59,8 +61,8 @@ on_both! {
             confirm_deadline: Set::To(now), task: Set::To(heddle_core::adapter::Task { token: vec![1], poll_after_ms: 1, unreachable_for_ms: None, give_up_after_ms: 2, progress_percent: None, message: None }),
             attempts: Some(vec![]),
         };
-        assert!(advance(&mut tx, one, ApplyStep::Holding, ApplyStep::Idle, &done, now).await.unwrap().is_none());
-        let row = advance(&mut tx, one, ApplyStep::Sending, ApplyStep::Idle, &done, now).await.unwrap().unwrap();
+        assert!(advance(&mut tx, one, Some(world.process), ApplyStep::Holding, ApplyStep::Idle, &done, now).await.unwrap().is_none());
+        let row = advance(&mut tx, one, Some(world.process), ApplyStep::Sending, ApplyStep::Idle, &done, now).await.unwrap().unwrap();
         assert_eq!((row.status, row.outcome_message.as_deref(), row.confirm_deadline), (ChangeStatus::Applied, Some("done"), Some(now)));
         assert_eq!(row.task.unwrap().token, [1]);
         tx.commit().await.unwrap();
@@ -86,7 +88,7 @@ on_both! {
         let Claim::Claimed(_) = claim(&db, &world, two).await else { panic!() };
         let mut tx = db.write().await.unwrap();
         let doubt = Advance { outcome_state: Some(OutcomeState::Unknown), ..Default::default() };
-        advance(&mut tx, two, ApplyStep::Sending, ApplyStep::Idle, &doubt, world.clock.now()).await.unwrap();
+        advance(&mut tx, two, Some(world.process), ApplyStep::Sending, ApplyStep::Idle, &doubt, world.clock.now()).await.unwrap();
         assert!(expire_due(&mut tx, world.clock.now()).await.unwrap().is_empty());
         let expired = expire_due(&mut tx, world.clock.now() + TimeDelta::hours(2)).await.unwrap();
         assert_eq!(expired.iter().map(|row| row.id).collect::<Vec<_>>(), [one]);
@@ -108,7 +110,7 @@ on_both! {
             let mut tx = db.write().await.unwrap();
             let now = world.clock.now();
             let done = Advance { status: Some(ChangeStatus::Applied), applied_at: Some(now), ..Default::default() };
-            advance(&mut tx, id, ApplyStep::Sending, ApplyStep::Idle, &done, now).await.unwrap();
+            advance(&mut tx, id, Some(world.process), ApplyStep::Sending, ApplyStep::Idle, &done, now).await.unwrap();
             tx.commit().await.unwrap();
         }
         let mut tx = db.write().await.unwrap();
@@ -117,5 +119,60 @@ on_both! {
         assert!(mark_reverted(&mut tx, two, one, world.clock.now()).await.unwrap());
         assert!(!mark_reverted(&mut tx, two, one, world.clock.now()).await.unwrap());
         assert!(later_dependents(&mut tx, &row).await.unwrap().is_empty());
+    }
+
+    async fn only_the_owner_brings_an_apply_forward(db) {
+        let world = World::new(&db, "a").await;
+        let id = world.staged(&db).await;
+        let (now, none) = (world.clock.now(), Advance::default());
+        let Claim::Claimed(row) = claim(&db, &world, id).await else { panic!() };
+        assert_eq!(row.apply_owner, Some(world.process));
+        let other: ProcessId = world.clock.new_id();
+        let mut tx = db.write().await.unwrap();
+        let (from, to) = (ApplyStep::Sending, ApplyStep::ReadingBack);
+        for owner in [Some(other), None] {
+            assert!(advance(&mut tx, id, owner, from, to, &none, now).await.unwrap().is_none());
+        }
+        assert!(is_owner(&mut tx, id, world.process).await.unwrap());
+        assert!(!is_owner(&mut tx, id, other).await.unwrap());
+        assert!(take_held(&mut tx, id, other, now).await.unwrap().is_none(), "it does not wait yet");
+        advance(&mut tx, id, Some(world.process), from, ApplyStep::Holding, &none, now).await.unwrap().unwrap();
+        let taken = take_held(&mut tx, id, other, now).await.unwrap().unwrap();
+        assert_eq!((taken.apply_step, taken.apply_owner), (ApplyStep::Confirming, Some(other)));
+        assert_eq!(owned(&mut tx, other).await.unwrap(), [UnderWay { id, apply_step: ApplyStep::Confirming }]);
+        assert!(owned(&mut tx, world.process).await.unwrap().is_empty());
+        let idle = advance(&mut tx, id, Some(other), ApplyStep::Confirming, ApplyStep::Idle, &none, now).await.unwrap().unwrap();
+        assert_eq!(idle.apply_owner, None, "at its end it is nobody's");
+        assert!(advance(&mut tx, id, None, ApplyStep::Idle, ApplyStep::Idle, &none, now).await.unwrap().is_some());
+    }
+
+    async fn an_apply_is_taken_from_who_is_gone_and_from_nobody_else(db) {
+        let world = World::new(&db, "a").await;
+        let id = world.staged(&db).await;
+        let Claim::Claimed(_) = claim(&db, &world, id).await else { panic!() };
+        let (one, two): (ProcessId, ProcessId) = (world.clock.new_id(), world.clock.new_id());
+        // The owner never registered, so it does not live.
+        let mut tx = db.write().await.unwrap();
+        assert_eq!(orphaned(&mut tx, one).await.unwrap(), Some(vec![world.process]));
+        assert_eq!(orphaned(&mut tx, world.process).await.unwrap(), None, "one's own is not orphaned");
+        assert!(take_over(&mut tx, one, &[two]).await.unwrap().is_empty());
+        tx.commit().await.unwrap();
+        let take = |me| {
+            let (db, gone) = (db.clone(), [world.process]);
+            async move {
+                let mut tx = db.write().await.unwrap();
+                let taken = take_over(&mut tx, me, &gone).await.unwrap().len();
+                tx.commit().await.unwrap();
+                taken
+            }
+        };
+        let (a, b) = tokio::join!(take(one), take(two));
+        assert_eq!(a + b, 1, "of two that try one gets it");
+        let mut tx = db.write().await.unwrap();
+        let owner = if a == 1 { one } else { two };
+        assert!(!release(&mut tx, id, world.process).await.unwrap());
+        assert!(release(&mut tx, id, owner).await.unwrap());
+        assert_eq!(orphaned(&mut tx, world.process).await.unwrap(), Some(vec![]));
+        assert_eq!(take_over(&mut tx, world.process, &[]).await.unwrap().len(), 1);
     }
 }

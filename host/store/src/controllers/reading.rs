@@ -2,13 +2,18 @@
 //!
 //! A reading takes a while. What changed at the controller's row meanwhile wins over what the reading
 //! began with: [`hold`] comes first in the transaction that records it.
+//!
+//! One process at a time reads a controller: the one that [`claim`]ed it.
+
+use std::collections::HashSet;
 
 use heddle_core::adapter::DeviceStatus;
-use heddle_core::{ControllerId, OrgId, SiteId, Timestamp};
-use sqlx::FromRow;
+use heddle_core::{ControllerId, OrgId, ProcessId, SiteId, Timestamp};
+use sqlx::{AssertSqlSafe, FromRow};
 
 use super::{ControllerTarget, FROM_TARGET, SELECT_TARGET, find};
-use crate::select::{Bind, Select, affected};
+use crate::processes::gone_among;
+use crate::select::{Bind, Select, affected, bind_all};
 use crate::{Result, Scope, Tx};
 
 /// A controller whose reading is being recorded, as it is now.
@@ -54,14 +59,15 @@ pub struct Except {
 /// Holds the controller's row until the transaction ends, to record a reading of it.
 ///
 /// `None` when it was removed, or has another address or credential than the
-/// one that was read: the reading says nothing of it.
-pub async fn hold(tx: &mut Tx, read: &ControllerTarget) -> Result<Option<Held>> {
+/// one that was read: the reading says nothing of it. `None` also when the
+/// controller is another process's to read by now.
+pub async fn hold(tx: &mut Tx, read: &ControllerTarget, owner: ProcessId) -> Result<Option<Held>> {
     Ok(on!(tx, conn => sqlx::query_as("
         UPDATE controller SET updated_at = updated_at
-        WHERE id = $1 AND deleted_at IS NULL AND url = $2 AND credential_id = $3
+        WHERE id = $1 AND deleted_at IS NULL AND url = $2 AND credential_id = $3 AND sync_owner = $4
             AND org_id IN (SELECT id FROM organization WHERE deleted_at IS NULL)
         RETURNING site_id, status, last_sync_at, next_sync_at, sync_requested")
-        .bind(read.id).bind(&read.url).bind(read.credential_id)
+        .bind(read.id).bind(&read.url).bind(read.credential_id).bind(owner)
         .fetch_optional(conn)
         .await)?)
 }
@@ -82,7 +88,7 @@ pub async fn record_sync(tx: &mut Tx, id: ControllerId, result: &SyncResult) -> 
             next_sync_at = CASE WHEN next_sync_at > $8 THEN next_sync_at ELSE $7 END,
             sync_requested = CASE WHEN $3 AND (next_sync_at IS NULL OR next_sync_at <= $8)
                 THEN FALSE ELSE sync_requested END,
-            updated_at = $4
+            sync_owner = NULL, updated_at = $4
         WHERE id = $1 AND deleted_at IS NULL"
         )
         .bind(id)
@@ -115,9 +121,16 @@ async fn set_status(tx: &mut Tx, id: ControllerId, status: DeviceStatus, now: Ti
     Ok(rows == 1)
 }
 
-/// Controllers whose time to be read has come, the longest waiting first.
-pub async fn due(tx: &mut Tx, now: Timestamp, except: &Except, limit: u32) -> Result<Vec<ControllerTarget>> {
+/// Controllers whose time to be read has come and that no other process reads, the longest waiting first.
+pub async fn due(
+    tx: &mut Tx,
+    owner: ProcessId,
+    now: Timestamp,
+    except: &Except,
+    limit: u32,
+) -> Result<Vec<ControllerTarget>> {
     let mut select = Select::new(SELECT_TARGET, FROM_TARGET)
+        .and_bind("(c.sync_owner IS NULL OR c.sync_owner = ?)", Bind::Id(owner.0))
         .and("c.deleted_at IS NULL")
         .and_bind("c.next_sync_at <= ?", Bind::Time(now));
     for id in &except.controllers {
@@ -127,6 +140,59 @@ pub async fn due(tx: &mut Tx, now: Timestamp, except: &Except, limit: u32) -> Re
         select = select.and_bind("c.org_id <> ?", Bind::Id(id.0));
     }
     select.all(tx, "c.next_sync_at, c.id", i64::from(limit)).await
+}
+
+/// Takes the readings of controllers that are due; gives those that no other process has.
+///
+/// One's own claim is taken again: its reading was lost on the way.
+pub async fn claim(
+    tx: &mut Tx,
+    ids: &[ControllerId],
+    owner: ProcessId,
+    now: Timestamp,
+) -> Result<HashSet<ControllerId>> {
+    if ids.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let places: Vec<String> = (3..ids.len() + 3).map(|at| format!("${at}")).collect();
+    let sql = format!(
+        "UPDATE controller SET sync_owner = $1
+        WHERE deleted_at IS NULL AND next_sync_at <= $2 AND (sync_owner IS NULL OR sync_owner = $1)
+            AND id IN ({})
+        RETURNING id",
+        places.join(", ")
+    );
+    let mut values = vec![Bind::Id(owner.0), Bind::Time(now)];
+    values.extend(ids.iter().map(|id| Bind::Id(id.0)));
+    let claimed: Vec<ControllerId> = on!(tx, conn =>
+        bind_all!(sqlx::query_scalar(AssertSqlSafe(sql)), &values).fetch_all(conn).await)?;
+    Ok(claimed.into_iter().collect())
+}
+
+/// Gives a reading up without a result.
+pub async fn release(tx: &mut Tx, id: ControllerId, owner: ProcessId) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query("UPDATE controller SET sync_owner = NULL WHERE id = $1 AND sync_owner = $2")
+            .bind(id)
+            .bind(owner)
+    );
+    Ok(())
+}
+
+/// Processes that took readings and do not live any more.
+pub async fn abandoned(tx: &mut Tx, me: ProcessId) -> Result<Vec<ProcessId>> {
+    let owners: Vec<ProcessId> = on!(tx, conn => sqlx::query_scalar("
+        SELECT DISTINCT sync_owner FROM controller WHERE sync_owner IS NOT NULL")
+        .fetch_all(conn)
+        .await)?;
+    gone_among(tx, me, owners).await
+}
+
+/// Frees what a process that is gone was reading.
+pub async fn release_all(tx: &mut Tx, gone: ProcessId) -> Result<()> {
+    affected!(tx, sqlx::query("UPDATE controller SET sync_owner = NULL WHERE sync_owner = $1").bind(gone));
+    Ok(())
 }
 
 /// Makes the controller due because somebody asks for it; false when there is none.

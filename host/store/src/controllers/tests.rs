@@ -1,4 +1,5 @@
 use chrono::TimeDelta;
+use heddle_core::ProcessId;
 
 use super::*;
 use crate::testing::{World, on_both, page, seen};
@@ -43,20 +44,20 @@ on_both! {
         let mut tx = db.write().await.unwrap();
         let (scope, now) = (world.scope(), world.clock.now());
         let none = Except::default();
-        assert_eq!(due(&mut tx, now, &none, 10).await.unwrap().len(), 0);
+        assert_eq!(due(&mut tx, world.process, now, &none, 10).await.unwrap().len(), 0);
         assert!(schedule_now(&mut tx, &scope, world.controller, now).await.unwrap());
-        let target = due(&mut tx, now, &none, 10).await.unwrap().remove(0);
+        let target = due(&mut tx, world.process, now, &none, 10).await.unwrap().remove(0);
         assert_eq!((target.id, target.credential_version), (world.controller, 1));
         for except in [
             Except { controllers: vec![world.clock.new_id(), world.controller], organizations: Vec::new() },
             Except { controllers: Vec::new(), organizations: vec![world.org] },
         ] {
-            assert_eq!(due(&mut tx, now, &except, 10).await.unwrap().len(), 0);
+            assert_eq!(due(&mut tx, world.process, now, &except, 10).await.unwrap().len(), 0);
         }
         let mut result = online(now);
         assert!(record_sync(&mut tx, world.controller, &result).await.unwrap());
         assert!(!record_sync(&mut tx, world.controller, &result).await.unwrap());
-        assert_eq!(due(&mut tx, now, &none, 10).await.unwrap().len(), 0);
+        assert_eq!(due(&mut tx, world.process, now, &none, 10).await.unwrap().len(), 0);
         result = SyncResult { status: DeviceStatus::Offline, error: Some("no answer".into()), firmware: None, now: now + TimeDelta::seconds(5), ..result };
         assert!(record_sync(&mut tx, world.controller, &result).await.unwrap());
         let found = find(&mut tx, &scope, world.controller).await.unwrap().unwrap();
@@ -71,16 +72,59 @@ on_both! {
         let site = crate::sites::insert(&mut tx, &world.new_site(world.clock.new_id(), "b")).await.unwrap().id;
         let moved = ControllerUpdate { site_id: Some(site), ..Default::default() };
         update(&mut tx, &scope, world.controller, &moved, now).await.unwrap().unwrap();
-        let held = hold(&mut tx, &read).await.unwrap().unwrap();
+        take(&mut tx, &world).await;
+        let held = hold(&mut tx, &read, world.process).await.unwrap().unwrap();
         assert_eq!((held.site_id, held.last_sync_at), (site, None), "it is recorded where it is now");
         assert!(remove(&mut tx, &scope, world.controller, now).await.unwrap());
-        assert_eq!(hold(&mut tx, &read).await.unwrap(), None);
+        take(&mut tx, &world).await;
+        assert_eq!(hold(&mut tx, &read, world.process).await.unwrap(), None);
         restore(&mut tx, &scope, world.controller, now).await.unwrap().unwrap();
-        assert!(hold(&mut tx, &read).await.unwrap().is_some());
+        take(&mut tx, &world).await;
+        assert!(hold(&mut tx, &read, world.process).await.unwrap().is_some());
         let elsewhere = ControllerUpdate { url: Some("https://192.0.2.2".into()), ..Default::default() };
         let updated = update(&mut tx, &scope, world.controller, &elsewhere, now).await.unwrap().unwrap();
         assert_eq!(updated.next_sync_at, Some(now), "it is read there at once");
-        assert_eq!(hold(&mut tx, &read).await.unwrap(), None);
+        take(&mut tx, &world).await;
+        assert_eq!(hold(&mut tx, &read, world.process).await.unwrap(), None);
+    }
+
+    async fn a_controller_is_read_by_the_process_that_claimed_it(db) {
+        let world = World::new(&db, "one").await;
+        let (scope, now) = (world.scope(), world.clock.now());
+        let mut tx = db.write().await.unwrap();
+        assert!(claim(&mut tx, &[world.controller], world.process, now).await.unwrap().is_empty(), "it is not due");
+        schedule_now(&mut tx, &scope, world.controller, now).await.unwrap();
+        let read = find_target(&mut tx, &scope, world.controller).await.unwrap().unwrap();
+        tx.commit().await.unwrap();
+        let (one, two): (ProcessId, ProcessId) = (world.process, world.clock.new_id());
+        let try_it = |owner| {
+            let (db, id) = (db.clone(), world.controller);
+            async move {
+                let mut tx = db.write().await.unwrap();
+                let claimed = claim(&mut tx, &[id], owner, now).await.unwrap().len();
+                tx.commit().await.unwrap();
+                claimed
+            }
+        };
+        let (a, b) = tokio::join!(try_it(one), try_it(two));
+        assert_eq!(a + b, 1, "of two that try one gets it");
+        let (owner, other) = if a == 1 { (one, two) } else { (two, one) };
+        let mut tx = db.write().await.unwrap();
+        assert_eq!(due(&mut tx, other, now, &Except::default(), 10).await.unwrap().len(), 0);
+        assert_eq!(due(&mut tx, owner, now, &Except::default(), 10).await.unwrap().len(), 1, "its own, again");
+        assert_eq!(hold(&mut tx, &read, other).await.unwrap(), None, "who lost it records nothing");
+        assert!(hold(&mut tx, &read, owner).await.unwrap().is_some());
+        assert_eq!(abandoned(&mut tx, other).await.unwrap(), [owner], "it never registered");
+        assert!(abandoned(&mut tx, owner).await.unwrap().is_empty());
+        release(&mut tx, world.controller, other).await.unwrap();
+        assert_eq!(due(&mut tx, other, now, &Except::default(), 10).await.unwrap().len(), 0);
+        release(&mut tx, world.controller, owner).await.unwrap();
+        assert_eq!(claim(&mut tx, &[world.controller], other, now).await.unwrap().len(), 1);
+        release_all(&mut tx, other).await.unwrap();
+        assert_eq!(claim(&mut tx, &[world.controller], owner, now).await.unwrap().len(), 1);
+        record_sync(&mut tx, world.controller, &online(now)).await.unwrap();
+        assert_eq!(hold(&mut tx, &read, owner).await.unwrap(), None, "it is free when it was recorded");
+        assert!(claim(&mut tx, &[], owner, now).await.unwrap().is_empty());
     }
 
     async fn only_another_way_to_reach_it_makes_a_controller_due(db) {
@@ -103,15 +147,18 @@ on_both! {
         let read = find_target(&mut tx, &scope, world.controller).await.unwrap().unwrap();
         let asked_at = started_at + TimeDelta::seconds(1);
         assert!(schedule_now(&mut tx, &scope, world.controller, asked_at).await.unwrap());
-        let held = hold(&mut tx, &read).await.unwrap().unwrap();
+        take(&mut tx, &world).await;
+        let held = hold(&mut tx, &read, world.process).await.unwrap().unwrap();
         assert!(!held.was_requested(started_at));
         record_sync(&mut tx, world.controller, &online(started_at)).await.unwrap();
         let found = find(&mut tx, &scope, world.controller).await.unwrap().unwrap();
         assert_eq!(found.next_sync_at, Some(asked_at));
         let again = asked_at + TimeDelta::seconds(1);
-        assert!(hold(&mut tx, &read).await.unwrap().unwrap().was_requested(again));
+        take(&mut tx, &world).await;
+        assert!(hold(&mut tx, &read, world.process).await.unwrap().unwrap().was_requested(again));
         record_sync(&mut tx, world.controller, &online(again)).await.unwrap();
-        assert!(!hold(&mut tx, &read).await.unwrap().unwrap().was_requested(again + TimeDelta::hours(1)));
+        take(&mut tx, &world).await;
+        assert!(!hold(&mut tx, &read, world.process).await.unwrap().unwrap().was_requested(again + TimeDelta::hours(1)));
         let found = find(&mut tx, &scope, world.controller).await.unwrap().unwrap();
         assert_eq!(found.next_sync_at, Some(again + TimeDelta::minutes(1)));
     }
@@ -153,12 +200,23 @@ on_both! {
         schedule_now(&mut tx, &scope, world.controller, now).await.unwrap();
         let read = find_target(&mut tx, &scope, world.controller).await.unwrap().unwrap();
         crate::organizations::remove(&mut tx, &scope, world.org, now).await.unwrap();
-        assert!(due(&mut tx, now, &Except::default(), 10).await.unwrap().is_empty());
+        assert!(due(&mut tx, world.process, now, &Except::default(), 10).await.unwrap().is_empty());
         assert!(find_target(&mut tx, &Scope::everything(), world.controller).await.unwrap().is_none());
-        assert_eq!(hold(&mut tx, &read).await.unwrap(), None);
+        take(&mut tx, &world).await;
+        assert_eq!(hold(&mut tx, &read, world.process).await.unwrap(), None);
         crate::organizations::restore(&mut tx, &scope, world.org, now).await.unwrap().unwrap();
-        assert_eq!(due(&mut tx, now, &Except::default(), 10).await.unwrap().len(), 1);
+        assert_eq!(due(&mut tx, world.process, now, &Except::default(), 10).await.unwrap().len(), 1);
     }
+}
+
+/// Takes the reading, whether it is due or not.
+async fn take(tx: &mut Tx, world: &World) {
+    let done: sqlx::Result<()> = on!(tx, conn => sqlx::query("UPDATE controller SET sync_owner = $1 WHERE id = $2")
+        .bind(world.process).bind(world.controller)
+        .execute(conn)
+        .await
+        .map(|_| ()));
+    done.unwrap();
 }
 
 /// How a reading ended that began then.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{World, on_both};
+use crate::testing::{World, first, on_both, tamper};
 
 fn new(world: &World, event_type: EventType) -> NewEvent {
     NewEvent {
@@ -13,8 +13,12 @@ fn new(world: &World, event_type: EventType) -> NewEvent {
     }
 }
 
+fn positions(news: &News) -> Vec<(OrgId, i64)> {
+    news.events.iter().map(|stored| (stored.event.organization_id, stored.event.seq)).collect()
+}
+
 on_both! {
-    async fn events_are_numbered_per_organization_and_published_once(db) {
+    async fn events_are_numbered_per_organization_and_followed_by_number(db) {
         let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
         let mut tx = db.write().await.unwrap();
         assert_eq!(last_seq(&mut tx, a.org).await.unwrap(), 0);
@@ -22,14 +26,21 @@ on_both! {
         assert_eq!(append(&mut tx, &new(&a, EventType::DeviceOffline), &a.clock).await.unwrap().seq, 2);
         assert_eq!(append(&mut tx, &new(&b, EventType::DeviceOffline), &a.clock).await.unwrap().seq, 1);
         assert_eq!(last_seq(&mut tx, a.org).await.unwrap(), 2);
-        let waiting = unpublished(&mut tx, 10).await.unwrap();
-        assert_eq!((waiting.len(), waiting[0].site_id), (3, Some(a.site)));
-        let ids: Vec<EventId> = waiting.iter().map(|e| e.event.id).collect();
-        mark_published(&mut tx, &ids[1..], a.clock.now()).await.unwrap();
-        mark_published(&mut tx, &[], a.clock.now()).await.unwrap();
-        assert_eq!(unpublished(&mut tx, 10).await.unwrap().len(), 1);
-        assert_eq!(list(&mut tx, a.org, 1, &[], 10).await.unwrap()[0].event.seq, 2);
-        assert_eq!(list(&mut tx, a.org, 0, &[EventType::DeviceOffline], 10).await.unwrap().len(), 1);
+        let mut all = heads(&mut tx, None).await.unwrap();
+        all.sort_unstable();
+        assert_eq!(all, [(a.org, 2), (b.org, 1)]);
+        let later = a.clock.now() + chrono::TimeDelta::seconds(1);
+        assert!(heads(&mut tx, Some(later)).await.unwrap().is_empty());
+        assert_eq!(heads(&mut tx, Some(later - chrono::TimeDelta::minutes(1))).await.unwrap().len(), 2);
+        let news = behind(&mut tx, &[(a.org, 0), (b.org, 0)], 10).await.unwrap();
+        assert_eq!((news.events.len(), news.events[0].site_id, news.is_full), (3, Some(a.site), false));
+        let news = behind(&mut tx, &[(a.org, 1), (b.org, 1)], 1).await.unwrap();
+        assert_eq!((positions(&news), news.is_full), (vec![(a.org, 2)], true));
+        assert_eq!(news.reached, HashMap::from([(a.org, 2)]));
+        assert!(behind(&mut tx, &[], 10).await.unwrap().events.is_empty());
+        assert_eq!(list(&mut tx, a.org, 1, &[], 10).await.unwrap().events[0].event.seq, 2);
+        let some = list(&mut tx, a.org, 0, &[EventType::DeviceOffline], 1).await.unwrap();
+        assert_eq!((some.events.len(), some.last_seq, some.is_full), (1, 2, true));
     }
 
     async fn writers_at_once_leave_no_gap(db) {
@@ -54,7 +65,7 @@ on_both! {
         append_all(&mut tx, world.org, &many, &world.clock).await.unwrap();
         append_all(&mut tx, world.org, &[], &world.clock).await.unwrap();
         let seqs: Vec<i64> =
-            list(&mut tx, world.org, 0, &[], 5000).await.unwrap().iter().map(|e| e.event.seq).collect();
+            list(&mut tx, world.org, 0, &[], 5000).await.unwrap().events.iter().map(|e| e.event.seq).collect();
         assert_eq!(seqs, (1..=1204).collect::<Vec<i64>>());
     }
 
@@ -68,8 +79,78 @@ on_both! {
         // A clock that went back: the number still decides within the organization.
         append(&mut tx, &new(&a, EventType::DeviceOffline), &a.clock).await.unwrap();
         append_all(&mut tx, b.org, &[new(&b, EventType::DeviceOffline)], &b.clock).await.unwrap();
-        let waiting = unpublished(&mut tx, 10).await.unwrap();
-        let order: Vec<_> = waiting.iter().map(|e| (e.event.organization_id, e.event.seq)).collect();
-        assert_eq!(order, [(b.org, 1), (b.org, 2), (a.org, 1), (a.org, 2)]);
+        let news = behind(&mut tx, &[(a.org, 0), (b.org, 0)], 10).await.unwrap();
+        assert_eq!(positions(&news), [(b.org, 1), (b.org, 2), (a.org, 1), (a.org, 2)]);
+    }
+
+    async fn an_event_of_an_unknown_type_is_passed_over_and_counts(db) {
+        let world = World::new(&db, "a").await;
+        let mut tx = db.write().await.unwrap();
+        let many: Vec<NewEvent> = (0..3).map(|_| new(&world, EventType::DeviceOffline)).collect();
+        append_all(&mut tx, world.org, &many, &world.clock).await.unwrap();
+        tx.commit().await.unwrap();
+        tamper(&db, "UPDATE event SET event_type = 'device.abducted' WHERE seq IN (2, 3)").await;
+        let mut tx = db.read().await.unwrap();
+        let news = behind(&mut tx, &[(world.org, 0)], 2).await.unwrap();
+        assert_eq!((positions(&news), news.reached[&world.org], news.is_full), (vec![(world.org, 1)], 2, true));
+        let stretch = list(&mut tx, world.org, 1, &[], 2).await.unwrap();
+        assert_eq!((stretch.events.len(), stretch.last_seq, stretch.is_full), (0, 3, true));
+    }
+
+    async fn a_list_has_what_fits_and_of_limited_sites_also_what_is_of_none(db) {
+        let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
+        let mut tx = db.write().await.unwrap();
+        for world in [&a, &b] {
+            append(&mut tx, &new(world, EventType::DeviceOffline), &a.clock).await.unwrap();
+            append(&mut tx, &NewEvent { site_id: None, ..new(world, EventType::ChangeStaged) }, &a.clock).await.unwrap();
+        }
+        let all = EventFilter { org: Some(a.org), sites: SiteScope::All, types: EventType::ALL.to_vec(), site_id: None, controller_id: None, device_id: None, since: None, until: None };
+        let later = a.clock.now() + chrono::TimeDelta::seconds(1);
+        for (filter, expected) in [
+            (all.clone(), 2),
+            (EventFilter { org: None, ..all.clone() }, 4),
+            (EventFilter { types: Vec::new(), ..all.clone() }, 0),
+            (EventFilter { types: vec![EventType::DeviceOffline], ..all.clone() }, 1),
+            (EventFilter { sites: SiteScope::Only(vec![]), ..all.clone() }, 1),
+            (EventFilter { sites: SiteScope::Only(vec![a.site]), ..all.clone() }, 2),
+            (EventFilter { sites: SiteScope::Only(vec![b.site]), ..all.clone() }, 1),
+            (EventFilter { site_id: Some(a.site), ..all.clone() }, 1),
+            (EventFilter { controller_id: Some(a.controller), ..all.clone() }, 0),
+            (EventFilter { device_id: Some(a.clock.new_id()), ..all.clone() }, 0),
+            (EventFilter { since: Some(later), ..all.clone() }, 0),
+            (EventFilter { until: Some(later), ..all.clone() }, 2),
+        ] {
+            assert_eq!(walk(&mut tx, &filter, first(10)).await.unwrap().total, expected, "{filter:?}");
+        }
+        assert_eq!(walk(&mut tx, &all, first(10)).await.unwrap().items[0].event.seq, 2, "the newest comes first");
+    }
+
+    async fn old_events_are_forgotten_but_not_the_newest(db) {
+        let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
+        let mut tx = db.write().await.unwrap();
+        for world in [&a, &b] {
+            let many: Vec<NewEvent> = (0..5).map(|_| new(world, EventType::DeviceOffline)).collect();
+            append_all(&mut tx, world.org, &many, &a.clock).await.unwrap();
+        }
+        let later = a.clock.now() + chrono::TimeDelta::seconds(1);
+        assert_eq!(trim(&mut tx, a.org, later - chrono::TimeDelta::hours(1), 10).await.unwrap(), 0);
+        assert_eq!(trim(&mut tx, a.org, later, 3).await.unwrap(), 3, "no more than asked for, the oldest first");
+        assert_eq!(list(&mut tx, a.org, 0, &[], 10).await.unwrap().events[0].event.seq, 4);
+        assert_eq!(trim(&mut tx, a.org, later, 10).await.unwrap(), 1);
+        assert_eq!(list(&mut tx, a.org, 0, &[], 10).await.unwrap().events[0].event.seq, 5, "the newest stays");
+        assert_eq!(list(&mut tx, b.org, 0, &[], 10).await.unwrap().events.len(), 5, "others keep theirs");
+    }
+
+    async fn a_count_ends_at_its_cap(db) {
+        let world = World::new(&db, "a").await;
+        let mut tx = db.write().await.unwrap();
+        let many: Vec<NewEvent> = (0..crate::COUNT_MAX).map(|_| new(&world, EventType::DeviceOffline)).collect();
+        append_all(&mut tx, world.org, &many, &world.clock).await.unwrap();
+        let all = EventFilter { org: None, sites: SiteScope::All, types: EventType::ALL.to_vec(), site_id: None, controller_id: None, device_id: None, since: None, until: None };
+        let walked = walk(&mut tx, &all, first(2)).await.unwrap();
+        assert_eq!((walked.total, walked.total_is_capped), (crate::COUNT_MAX, false));
+        append(&mut tx, &new(&world, EventType::DeviceOffline), &world.clock).await.unwrap();
+        let walked = walk(&mut tx, &all, first(2)).await.unwrap();
+        assert_eq!((walked.total, walked.total_is_capped, walked.has_more), (crate::COUNT_MAX, true, true));
     }
 }

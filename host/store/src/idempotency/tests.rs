@@ -28,7 +28,7 @@ on_both! {
         let found = find(&mut tx, one.user, "k-1").await.unwrap().unwrap();
         assert_eq!((found.response, found.created_at), (vec![1, 2], now));
         assert!(find(&mut tx, one.user, "k-2").await.unwrap().is_none());
-        assert_eq!(forget(&mut tx, now + TimeDelta::minutes(1)).await.unwrap(), 1);
+        assert_eq!(trim(&mut tx, now + TimeDelta::minutes(1), 10).await.unwrap(), 1);
         assert!(find(&mut tx, one.user, "k-1").await.unwrap().is_none());
         assert!(forget_one(&mut tx, two.user, "k-1").await.unwrap());
         assert!(!forget_one(&mut tx, two.user, "k-1").await.unwrap());

@@ -46,6 +46,26 @@ on_both! {
         assert!(find_by_refresh_hash(&mut tx, "h2").await.unwrap().is_some());
     }
 
+    async fn sessions_that_expired_long_ago_are_forgotten_with_what_they_spent(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let now = world.clock.now();
+        for hash in ["h1", "k1", "m1"] {
+            login(&mut tx, &world, hash).await;
+        }
+        rotate(&mut tx, "h1", "h2", now).await.unwrap();
+        assert_eq!(trim(&mut tx, now, 10).await.unwrap(), 0);
+        assert_eq!(trim_spent(&mut tx, now, 10).await.unwrap(), 0);
+        assert_eq!(trim(&mut tx, now + TimeDelta::days(2), 2).await.unwrap(), 2, "no more than asked for");
+        assert_eq!(trim(&mut tx, now + TimeDelta::days(2), 10).await.unwrap(), 1);
+        assert!(find_by_refresh_hash(&mut tx, "h1").await.unwrap().is_none());
+        assert!(find_by_refresh_hash(&mut tx, "h2").await.unwrap().is_none());
+        login(&mut tx, &world, "n1").await;
+        rotate(&mut tx, "n1", "n2", now).await.unwrap();
+        assert_eq!(trim_spent(&mut tx, now + TimeDelta::days(2), 10).await.unwrap(), 1);
+        assert!(find_by_refresh_hash(&mut tx, "n2").await.unwrap().is_some());
+    }
+
     async fn of_two_rotations_at_once_one_wins(db) {
         let world = World::new(&db, "one").await;
         let mut tx = db.write().await.unwrap();

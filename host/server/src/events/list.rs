@@ -1,0 +1,122 @@
+//! Events that were: a list with filters, walked by page or by cursor.
+//!
+//! A caller reads what it could have subscribed to, and of its own sites.
+
+use axum::Json;
+use axum::extract::State;
+use heddle_core::event::{Event, EventType, matches};
+use heddle_core::page::{Cursor, CursorPage, Walked};
+use heddle_core::permission::{SubscriptionAccess, for_subscription};
+use heddle_core::{ControllerId, DeviceId, OrgId, Role, SiteId, Timestamp};
+use heddle_store::events::{self, EventFilter};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Published;
+use crate::app::SharedApp;
+use crate::auth::Caller;
+use crate::http::error::Error;
+use crate::http::extract::{PER_PAGE_MAX, Params, walk_request};
+
+const PATTERN_CHARS_MAX: usize = 200;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListQuery {
+    page: Option<u32>,
+    per_page: Option<u32>,
+    /// The `next_cursor` of the rows before; not together with `page`.
+    cursor: Option<String>,
+    /// A type, or a pattern as in a subscription: `device.*`.
+    event_type: Option<String>,
+    site_id: Option<SiteId>,
+    controller_id: Option<ControllerId>,
+    device_id: Option<DeviceId>,
+    /// From this instant.
+    since: Option<Timestamp>,
+    /// Before this instant.
+    until: Option<Timestamp>,
+    /// Another organization than the own one; for `super_admin`.
+    organization_id: Option<OrgId>,
+}
+
+pub(super) async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<ListQuery>,
+) -> Result<Json<CursorPage<Event>>, Error> {
+    let request = walk_request(query.page, query.per_page, query.cursor.as_deref(), PER_PAGE_MAX)?;
+    let pattern = query.event_type.as_deref().unwrap_or("*");
+    if pattern.is_empty() || pattern.chars().count() > PATTERN_CHARS_MAX {
+        let message = format!("event_type has 1 to {PATTERN_CHARS_MAX} characters, such as 'device.*'");
+        return Err(Error::field("event_type", message));
+    }
+    if query.organization_id.is_some_and(|org| org != caller.org_id) && caller.role != Role::SuperAdmin {
+        return Err(Error::NotFound("organization"));
+    }
+    let scope = caller.scope();
+    let filter = EventFilter {
+        org: query.organization_id.or(scope.org),
+        sites: scope.sites,
+        types: readable(&caller, pattern),
+        site_id: query.site_id,
+        controller_id: query.controller_id,
+        device_id: query.device_id,
+        since: query.since,
+        until: query.until,
+    };
+    let mut tx = app.db.read().await?;
+    let walked = events::walk(&mut tx, &filter, request).await?;
+    let shown = Walked {
+        items: walked.items.into_iter().map(|stored| Published::from(stored).event).collect(),
+        total: walked.total,
+        total_is_capped: walked.total_is_capped,
+        has_more: walked.has_more,
+    };
+    let cursor = |event: &Event| Cursor { occurred_at: event.occurred_at, seq: event.seq, id: event.id.0 };
+    Ok(Json(request.of(shown, cursor)))
+}
+
+/// The declared types that the pattern covers and the caller could subscribe to.
+fn readable(caller: &Caller, pattern: &str) -> Vec<EventType> {
+    let may_read = |event_type: &EventType| match for_subscription(event_type.as_str()) {
+        // As who subscribes to everything.
+        _ if caller.role == Role::SuperAdmin => true,
+        SubscriptionAccess::Permission(permission) => caller.holds(permission),
+        SubscriptionAccess::SuperAdmin | SubscriptionAccess::Denied => false,
+    };
+    let covered = EventType::ALL.iter().copied().filter(|t| matches(pattern, t.as_str()));
+    covered.filter(may_read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use heddle_core::Clock;
+    use heddle_store::SiteScope;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(role: Role, pattern: &str, expected: &[EventType]) {
+        let clock = Clock::default();
+        let caller = Caller {
+            user_id: clock.new_id(),
+            username: "ada".to_owned(),
+            org_id: clock.new_id(),
+            role,
+            credential: crate::auth::Credential::Session(clock.new_id()),
+            scopes: None,
+            sites: SiteScope::All,
+        };
+        assert_eq!(readable(&caller, pattern), expected, "{role} {pattern}");
+    }
+
+    #[test]
+    fn a_caller_reads_what_it_could_subscribe_to() {
+        check(Role::SuperAdmin, "*", EventType::ALL);
+        check(Role::Guest, "controller.*", &[]);
+        check(Role::Guest, "device.offline", &[EventType::DeviceOffline]);
+        check(Role::Viewer, "controller.sync.*", &[EventType::ControllerSynced]);
+        check(Role::SuperAdmin, "dev*", &[]);
+    }
+}
