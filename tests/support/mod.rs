@@ -1,12 +1,14 @@
 //! A server of its own for each test, on each database.
 
 mod api;
+mod conformance;
 mod database;
 mod process;
 mod server;
 mod socket;
 
 pub(crate) use api::{Answer, Api};
+pub(crate) use conformance::{Contract, Operation};
 pub(crate) use database::Database;
 pub(crate) use process::Process;
 pub(crate) use server::{

@@ -21,7 +21,9 @@ use crate::http::routes::{Routes, doc};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
+    #[schemars(range(min = 1))]
     page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
     actor_id: Option<UserId>,
     /// Exact: `change.applied`.

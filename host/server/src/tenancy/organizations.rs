@@ -47,6 +47,7 @@ struct SettingsBody {
     require_second_person: Option<bool>,
     /// From 1 to 8760; `null` brings the service's default back.
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(range(min = 1, max = 8760))]
     change_ttl_hours: Option<Option<u32>>,
 }
 
@@ -76,7 +77,9 @@ struct UpdateBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
+    #[schemars(range(min = 1))]
     page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
     /// Part of the name or the slug.
     search: Option<String>,

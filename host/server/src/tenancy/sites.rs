@@ -65,8 +65,10 @@ struct UpdateBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
+    #[schemars(range(min = 1))]
     page: Option<u32>,
     /// From 1 to 100; 50 when absent.
+    #[schemars(range(min = 1, max = 100))]
     per_page: Option<u32>,
     /// Part of the name or the slug.
     search: Option<String>,
