@@ -8,6 +8,7 @@ use super::conformance::Known;
 pub(crate) struct Api {
     base: String,
     token: Option<String>,
+    request_id: Option<String>,
     http: reqwest::Client,
     /// What every answer is checked against.
     contract: Known,
@@ -49,7 +50,7 @@ impl Api {
         rustls::crypto::ring::default_provider().install_default().ok();
         #[expect(clippy::disallowed_methods, reason = "a test is the outside world")]
         let http = reqwest::Client::builder().no_proxy().build().expect("a client can be built");
-        Self { base: base.to_owned(), token: None, http, contract: Known::default() }
+        Self { base: base.to_owned(), token: None, request_id: None, http, contract: Known::default() }
     }
 
     /// A client that need not ask the server for its document.
@@ -68,6 +69,11 @@ impl Api {
 
     pub(crate) fn with_token(&self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self.clone() }
+    }
+
+    /// Requests with an id of the test's own.
+    pub(crate) fn with_request_id(&self, id: &str) -> Self {
+        Self { request_id: Some(id.to_owned()), ..self.clone() }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -102,6 +108,9 @@ impl Api {
         let mut request = self.http.request(method.parse().expect("a method"), url);
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
+        }
+        if let Some(id) = &self.request_id {
+            request = request.header("x-request-id", id);
         }
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body);

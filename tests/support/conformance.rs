@@ -86,6 +86,10 @@ impl Known {
         known
     }
 
+    pub(crate) fn get(&self) -> Option<Arc<Contract>> {
+        self.0.get().cloned()
+    }
+
     /// Of a server in another process, asked once.
     pub(crate) async fn of(&self, http: &reqwest::Client, base: &str) -> reqwest::Result<Arc<Contract>> {
         if let Some(known) = self.0.get() {

@@ -140,6 +140,11 @@ impl Server {
         self.folder.path()
     }
 
+    /// The document that this server's answers are held against.
+    pub(crate) fn contract(&self) -> std::sync::Arc<super::Contract> {
+        self.contract.get().expect("the server runs")
+    }
+
     /// A client without a token.
     pub(crate) fn nobody(&self) -> Api {
         Api::new(&format!("http://{}", self.running().addr)).knowing(&self.contract)

@@ -30,6 +30,8 @@ pub struct Doc {
     pub is_switched: bool,
     /// Statuses of failures beyond those that follow from the route itself.
     pub fails_with: Vec<u16>,
+    /// Of an answer that is not JSON: `text/csv`.
+    pub media: Option<&'static str>,
     /// Further answers with bodies of their own.
     pub also: Vec<(u16, SchemaOf)>,
 }
@@ -46,6 +48,7 @@ pub fn doc(summary: &'static str) -> Doc {
         calls_adapter: false,
         is_switched: false,
         fails_with: Vec::new(),
+        media: None,
         also: Vec::new(),
     }
 }
@@ -67,6 +70,13 @@ impl Doc {
     pub fn answers<T: JsonSchema>(mut self, status: u16) -> Self {
         self.status = status;
         self.answer = Some(SchemaGenerator::subschema_for::<T>);
+        self
+    }
+
+    /// Answers 200 with text of this media type.
+    #[must_use]
+    pub fn answers_text(mut self, media: &'static str) -> Self {
+        self.media = Some(media);
         self
     }
 

@@ -40,7 +40,7 @@ pub(crate) struct Settings {
 /// What to change of the settings; absent keeps.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "OrganizationSettings")]
+#[schemars(rename = "OrganizationSettingsBody")]
 struct SettingsBody {
     /// Who staged a change may not apply it.
     #[serde(default, deserialize_with = "given")]

@@ -31,7 +31,7 @@ const PER_PAGE_MAX: u32 = 100;
 /// How a site works.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "SiteSettings")]
+#[schemars(rename = "SiteSettingsBody")]
 pub(crate) struct Settings {
     /// Discovered devices are adopted without asking.
     auto_adopt: bool,

@@ -109,6 +109,9 @@ fn success(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value {
     if let Some(answer) = route.doc.answer {
         response["content"]["application/json"]["schema"] = schemas.answered(answer);
     }
+    if let Some(media) = route.doc.media {
+        response["content"][media]["schema"] = json!({ "type": "string" });
+    }
     response
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use schemars::transform::ReplaceBoolSchemas;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::answers;
 use crate::http::routes::SchemaOf;
@@ -63,6 +63,7 @@ impl Schemas {
         self.settled.extend(answered);
         self.settled.extend(answers::schemas());
         self.settled.sort_keys();
+        self.settled.values_mut().for_each(gather_words);
         let mut paths = Value::Object(paths);
         rename(&mut paths, &name);
         match paths {
@@ -74,6 +75,31 @@ impl Schemas {
     pub(super) fn into_components(self) -> Map<String, Value> {
         self.settled
     }
+}
+
+/// A set of words, some of them described, is one set: generators of clients make one type of it.
+fn gather_words(schema: &mut Value) {
+    let words = |choice: &Value| match (&choice["const"], &choice["enum"]) {
+        (Value::String(word), _) => Some(vec![json!(word)]),
+        (_, Value::Array(words)) if choice["type"] == "string" => Some(words.clone()),
+        _ => None,
+    };
+    let gathered: Option<Vec<Vec<Value>>> =
+        schema["oneOf"].as_array().and_then(|choices| choices.iter().map(words).collect());
+    let (Some(gathered), Some(fields)) = (gathered, schema.as_object_mut()) else { return };
+    let Some(Value::Array(choices)) = fields.remove("oneOf") else { return };
+    let mut about: Vec<String> =
+        fields.get("description").and_then(Value::as_str).map(str::to_owned).into_iter().collect();
+    for choice in &choices {
+        if let (Some(word), Some(text)) = (choice["const"].as_str(), choice["description"].as_str()) {
+            about.push(format!("- `{word}`: {text}"));
+        }
+    }
+    if !about.is_empty() {
+        fields.insert("description".to_owned(), json!(about.join("\n")));
+    }
+    fields.insert("type".to_owned(), json!("string"));
+    fields.insert("enum".to_owned(), json!(gathered.concat()));
 }
 
 /// A schema as an object also where anything goes.
@@ -132,5 +158,36 @@ fn rename(schema: &mut Value, name: &impl Fn(&str) -> String) {
         }
         Value::Array(items) => items.iter_mut().for_each(|item| rename(item, name)),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn described_words_are_one_set() {
+        let mut schema = json!({ "description": "State.", "oneOf": [
+            { "type": "string", "enum": ["a", "b"] },
+            { "type": "string", "const": "c", "description": "The last." },
+        ] });
+        gather_words(&mut schema);
+        let about = "State.\n- `c`: The last.";
+        assert_eq!(schema, json!({ "description": about, "type": "string", "enum": ["a", "b", "c"] }));
+        let other = json!({ "oneOf": [{ "type": "string" }, { "type": "null" }] });
+        let mut same = other.clone();
+        gather_words(&mut same);
+        assert_eq!(same, other);
+    }
+
+    #[test]
+    fn a_schema_is_apart_when_what_it_refers_to_is() {
+        let inner = |required: Value| json!({ "type": "object", "required": required });
+        let outer = |prefix: &str| json!({ "properties": { "inner": { "$ref": format!("{prefix}Inner") } } });
+        let map = |fields: Value| fields.as_object().cloned().unwrap_or_default();
+        let asked = map(json!({ "Inner": inner(json!([])), "Outer": outer(ASKED_PREFIX), "Same": {} }));
+        let answered = map(json!({ "Inner": inner(json!(["a"])), "Outer": outer(PREFIX), "Same": {} }));
+        let apart: Vec<String> = differing(&asked, &answered).into_iter().collect();
+        assert_eq!(apart, ["Inner", "Outer"]);
     }
 }
