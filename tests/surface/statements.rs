@@ -19,6 +19,8 @@ use crate::support::{Api, Contract, Operation, Server, on_both};
 
 const FEW: usize = 10;
 const MANY: usize = 1000;
+/// Most rows of a list without pages.
+const UNPAGED: usize = 200;
 
 /// What rows hang on.
 struct Roots {
@@ -56,8 +58,10 @@ async fn read(api: &Api, operation: &Operation, rows: usize) -> Vec<String> {
     let request = counted_request();
     let answer = api.with_request_id(&request).get(&path).await.expect_status(200);
     let total = answer.body["total"].as_u64().expect("a page has a total");
+    // What answers all there is at once keeps less of it.
+    let kept = if per_page_max(operation).is_some() { rows } else { rows.min(UNPAGED) };
     assert!(
-        total >= rows as u64,
+        total >= kept as u64,
         "{path} has {total} rows: teach tests/surface/statements.rs to make {rows} of them"
     );
     // What SQLite's own thread logs can come after the answer.

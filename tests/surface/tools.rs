@@ -13,7 +13,7 @@ use crate::staging::{Lab, ROUTER_PASSWORD, start_router};
 use crate::support::{Database, PASSWORD, Server, on_both, tool};
 
 /// Seconds that the fuzzer takes; beyond twice of them it hangs.
-const FUZZING_SECS: u64 = 100;
+const FUZZING_SECS: u64 = 90;
 
 fn python() -> PathBuf {
     tool("TEST_PYTHON", "Python with the packages of tests/surface/client/requirements.txt")

@@ -11,16 +11,22 @@ use serde_json::{Map, Value, json};
 use super::world::{ABSENT, Ids, World};
 use crate::support::{Answer, Api, Contract, Operation, Server, on_both};
 
-/// Path parameters that are not ids, with what the walk gives for them.
-const WORDS: &[(&str, &str)] =
-    &[("feature", "openwrt.firewall.rule"), ("resource", "firewall.rule"), ("key", "none")];
+/// Path parameters that are not ids and have no example in the document, with what the walk gives for them.
+const WORDS: &[(&str, &str)] = &[("key", "none")];
+
+/// What a path parameter is given that is not an id.
+fn word(operation: &Operation, name: &str) -> Option<String> {
+    let parameters = operation.definition["parameters"].as_array()?;
+    let parameter =
+        parameters.iter().find(|parameter| parameter["name"] == name && parameter["in"] == "path");
+    let known = WORDS.iter().find(|(known, _)| *known == name).map(|(_, word)| *word);
+    parameter.and_then(|parameter| parameter["example"].as_str()).or(known).map(str::to_owned)
+}
 
 /// A path with these ids, its required query included.
 fn filled(operation: &Operation, ids: &dyn Fn(&str) -> String) -> String {
-    let word =
-        |name: &str| WORDS.iter().find(|(known, _)| *known == name).map(|(_, word)| (*word).to_owned());
     let fill = |part: &str| match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
-        Some(name) => word(name).unwrap_or_else(|| ids(name)),
+        Some(name) => word(operation, name).unwrap_or_else(|| ids(name)),
         None => part.to_owned(),
     };
     let path = operation.path.split('/').map(fill).collect::<Vec<_>>().join("/");
@@ -91,7 +97,7 @@ async fn the_walk_knows_every_route_and_every_path_parameter() {
     assert!(routes.len() > 60, "{}", routes.len());
     for operation in contract.operations() {
         for name in operation.parameters() {
-            let is_word = WORDS.iter().any(|(known, _)| *known == name);
+            let is_word = word(operation, name).is_some();
             assert!(
                 is_word || (world.own.contains_key(name) && world.foreign.contains_key(name)),
                 "teach the walk about {name}: an id in tests/surface/world.rs, or a word in tests/surface/walk.rs"

@@ -30,6 +30,8 @@ pub struct Doc {
     pub is_switched: bool,
     /// Statuses of failures beyond those that follow from the route itself.
     pub fails_with: Vec<u16>,
+    /// A value for a path parameter that is not an id.
+    pub examples: Vec<(&'static str, String)>,
     /// Of an answer that is not JSON: `text/csv`.
     pub media: Option<&'static str>,
     /// Further answers with bodies of their own.
@@ -48,6 +50,7 @@ pub fn doc(summary: &'static str) -> Doc {
         calls_adapter: false,
         is_switched: false,
         fails_with: Vec::new(),
+        examples: Vec::new(),
         media: None,
         also: Vec::new(),
     }
@@ -70,6 +73,13 @@ impl Doc {
     pub fn answers<T: JsonSchema>(mut self, status: u16) -> Self {
         self.status = status;
         self.answer = Some(SchemaGenerator::subschema_for::<T>);
+        self
+    }
+
+    /// Shows what a path parameter looks like that is not an id.
+    #[must_use]
+    pub fn example(mut self, parameter: &'static str, value: Option<&str>) -> Self {
+        self.examples.extend(value.map(|value| (parameter, value.to_owned())));
         self
     }
 

@@ -1,12 +1,12 @@
 //! The `gateway-…` families, mounted from what the adapters describe.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use heddle_core::adapter::{Area, Feature, ObjectPage};
+use heddle_core::adapter::{Area, Description, Feature, ObjectPage};
 use heddle_core::change::{ChangeStatus, Operation};
 use heddle_core::page::PageRequest;
 use heddle_core::{ChangeId, ControllerId, Permission, SiteId};
@@ -151,25 +151,42 @@ struct StandingView {
 
 pub(crate) fn routes(app: &SharedApp) -> Routes {
     let mut routes = shared_routes();
-    let mut site_areas = BTreeSet::new();
+    let mut site_areas = BTreeMap::new();
     for adapter in app.runtime.adapters() {
-        for area in &adapter.description().areas {
+        let description = adapter.description();
+        for area in &description.areas {
+            let shown = Shown::of(description, &area.id);
             let mounted = Mounted { vendor: Some(adapter.id().to_owned()), area: area.id.clone() };
             let base = format!("/gateway-{}-{}/{{controller_id}}", adapter.id(), area.id);
-            routes = mount(routes, &base, &mounted);
+            routes = mount(routes, &base, &mounted, &shown);
             if SITE_SCOPED.contains(&area.id.as_str()) {
-                site_areas.insert(area.id.clone());
+                site_areas.entry(area.id.clone()).or_insert(shown);
             }
         }
     }
-    for area in site_areas {
+    for (area, shown) in site_areas {
         let base = format!("/gateway-{area}/{{controller_id}}/sites/{{site_id}}");
-        routes = mount(routes, &base, &Mounted { vendor: None, area });
+        routes = mount(routes, &base, &Mounted { vendor: None, area }, &shown);
     }
     routes
 }
 
-fn mount(routes: Routes, base: &str, mounted: &Mounted) -> Routes {
+/// What the document gives as examples in an area.
+struct Shown {
+    feature: Option<String>,
+    resource: Option<String>,
+}
+
+impl Shown {
+    fn of(description: &Description, area: &str) -> Self {
+        let feature = description.features.iter().find(|feature| feature.area == area);
+        let resource = description.kinds.iter().find(|kind| kind.area == area);
+        Self { feature: feature.map(|one| one.id.clone()), resource: resource.map(|one| one.id.clone()) }
+    }
+}
+
+fn mount(routes: Routes, base: &str, mounted: &Mounted, shown: &Shown) -> Routes {
+    let (feature, resource) = (shown.feature.as_deref(), shown.resource.as_deref());
     let read = Access::Permission(Permission::ControllerRead);
     let [described, listed, staged, read_all, read_one] = std::array::from_fn(|_| mounted.clone());
     routes
@@ -195,6 +212,7 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted) -> Routes {
                 .query::<StageQuery>()
                 .body::<StageBody>()
                 .answers::<ChangeView>(201)
+                .example("feature", feature)
                 .calls_adapter(),
         )
         .get(
@@ -206,6 +224,7 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted) -> Routes {
             doc("Read objects live through the adapter")
                 .query::<LiveQuery>()
                 .answers::<ObjectPage>(200)
+                .example("resource", resource)
                 .calls_adapter(),
         )
         .get(
@@ -214,6 +233,7 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted) -> Routes {
             move |state, caller, origin, path| live_get(read_one, (state, caller, origin), path),
             doc("Read one object live through the adapter")
                 .answers::<heddle_core::adapter::Object>(200)
+                .example("resource", resource)
                 .calls_adapter(),
         )
 }

@@ -9,7 +9,8 @@ use crate::http::routes::Route;
 
 /// Parameters of the path, of the query, and of the headers.
 pub(super) fn of(route: &Route, schemas: &mut Schemas) -> Vec<Value> {
-    let mut parameters: Vec<Value> = path_names(&route.path).map(path_parameter).collect();
+    let mut parameters: Vec<Value> =
+        path_names(&route.path).map(|name| path_parameter(route, name)).collect();
     if let Some(query) = route.doc.query {
         parameters.extend(query_parameters(&schemas.asked(query)));
     }
@@ -50,13 +51,17 @@ fn honours_idempotency_key(route: &Route) -> bool {
     route.method == Method::POST && route.doc.status == 201 && route.access != Access::Public
 }
 
-fn path_parameter(name: &str) -> Value {
+fn path_parameter(route: &Route, name: &str) -> Value {
     let schema = if name.ends_with("_id") || name == "id" {
         json!({ "type": "string", "format": "uuid" })
     } else {
         json!({ "type": "string", "minLength": 1 })
     };
-    json!({ "name": name, "in": "path", "required": true, "schema": schema })
+    let mut parameter = json!({ "name": name, "in": "path", "required": true, "schema": schema });
+    if let Some((_, example)) = route.doc.examples.iter().find(|(parameter, _)| *parameter == name) {
+        parameter["example"] = json!(example);
+    }
+    parameter
 }
 
 /// The names that a query may have.
