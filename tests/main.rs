@@ -8,3 +8,4 @@ mod processes;
 mod sandbox;
 mod staging;
 mod support;
+mod surface;

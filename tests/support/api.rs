@@ -2,12 +2,16 @@
 
 use serde_json::Value;
 
+use super::conformance::Known;
+
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
     base: String,
     token: Option<String>,
     headers: Vec<(&'static str, String)>,
     http: reqwest::Client,
+    /// What every answer is checked against.
+    contract: Known,
 }
 
 /// What came back.
@@ -46,7 +50,13 @@ impl Api {
         rustls::crypto::ring::default_provider().install_default().ok();
         #[expect(clippy::disallowed_methods, reason = "a test is the outside world")]
         let http = reqwest::Client::builder().no_proxy().build().expect("a client can be built");
-        Self { base: base.to_owned(), token: None, headers: Vec::new(), http }
+        Self { base: base.to_owned(), token: None, headers: Vec::new(), http, contract: Known::default() }
+    }
+
+    /// A client that need not ask the server for its document.
+    pub(crate) fn knowing(mut self, contract: &Known) -> Self {
+        self.contract = contract.clone();
+        self
     }
 
     pub(crate) fn base(&self) -> &str {
@@ -66,6 +76,11 @@ impl Api {
         let mut with = self.clone();
         with.headers.push((name, value.to_owned()));
         with
+    }
+
+    /// Requests with an id of the test's own.
+    pub(crate) fn with_request_id(&self, id: &str) -> Self {
+        self.with("x-request-id", id)
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -95,6 +110,7 @@ impl Api {
         path: &str,
         body: Option<Vec<u8>>,
     ) -> reqwest::Result<Answer> {
+        let contract = self.contract.of(&self.http, &self.base).await?;
         let url = format!("{}/api/v1{path}", self.base);
         let mut request = self.http.request(method.parse().expect("a method"), url);
         if let Some(token) = &self.token {
@@ -110,6 +126,8 @@ impl Api {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let text = response.text().await?;
         let body = serde_json::from_str(&text).unwrap_or_default();
-        Ok(Answer { status, headers, text, body })
+        let answer = Answer { status, headers, text, body };
+        contract.check(method, path, &answer);
+        Ok(answer)
     }
 }

@@ -1,12 +1,15 @@
 //! A server of its own for each test, on each database.
 
 mod api;
+mod conformance;
 mod database;
 mod process;
 mod server;
 mod socket;
+pub(crate) mod trace;
 
 pub(crate) use api::{Answer, Api};
+pub(crate) use conformance::{Contract, Operation};
 pub(crate) use database::Database;
 pub(crate) use process::Process;
 pub(crate) use server::{
@@ -45,4 +48,13 @@ pub(crate) use on_both;
 pub(crate) fn variable(name: &str) -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "the test runner's own variables")]
     std::env::var(name).ok()
+}
+
+/// A program that `cargo xtask test` installs.
+pub(crate) fn tool(name: &str, package: &str) -> std::path::PathBuf {
+    let path = variable(name);
+    path.unwrap_or_else(|| {
+        panic!("{name} is not set: 'cargo xtask test' installs {package} and sets it; by hand, name the program in it")
+    })
+    .into()
 }

@@ -8,6 +8,7 @@ use heddle_server::{Config, Running, Surroundings};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::conformance::Known;
 use super::{Api, Database, variable};
 
 /// One key for all tests: compiled components are kept between them.
@@ -37,6 +38,7 @@ impl Options {
 
 pub(crate) struct Server {
     running: Option<Running>,
+    contract: Known,
     environment: BTreeMap<String, String>,
     tap: Option<Tap>,
     folder: TempDir,
@@ -103,7 +105,8 @@ impl Server {
         rustls::crypto::ring::default_provider().install_default().ok();
         let folder = tempfile::tempdir().expect("a folder can be made");
         let environment = environment(folder.path(), &database, &options);
-        let mut server = Self { running: None, environment, tap: options.tap, folder };
+        let mut server =
+            Self { running: None, contract: Known::default(), environment, tap: options.tap, folder };
         server.run().await;
         server
     }
@@ -112,7 +115,9 @@ impl Server {
         let config =
             Config::from_maps(&self.environment, &BTreeMap::new()).expect("test settings are accepted");
         let surroundings = Surroundings { compiler: compiler(), tap: self.tap.clone() };
-        self.running = Some(Running::start(config, surroundings).await.expect("the server starts"));
+        let running = Running::start(config, surroundings).await.expect("the server starts");
+        self.contract = Known::of_app(&running.app);
+        self.running = Some(running);
     }
 
     /// Ends the server and starts it again on the same data.
@@ -135,9 +140,14 @@ impl Server {
         self.folder.path()
     }
 
+    /// The document that this server's answers are held against.
+    pub(crate) fn contract(&self) -> std::sync::Arc<super::Contract> {
+        self.contract.get().expect("the server runs")
+    }
+
     /// A client without a token.
     pub(crate) fn nobody(&self) -> Api {
-        Api::new(&format!("http://{}", self.running().addr))
+        Api::new(&format!("http://{}", self.running().addr)).knowing(&self.contract)
     }
 
     /// A new session of the user with this name and the tests' password.

@@ -92,6 +92,7 @@ pub struct ChangeSpec {
     pub operation: Operation,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
+    #[schemars(with = "serde_json::Map<String, Value>")]
     pub payload: Value,
 }
 

@@ -32,6 +32,7 @@ pub struct Controller {
     pub url: String,
     #[sqlx(json)]
     pub tls: TlsPolicy,
+    #[schemars(with = "serde_json::Map<String, Value>")]
     pub settings: Value,
     pub status: DeviceStatus,
     pub firmware: Option<String>,

@@ -18,6 +18,7 @@ pub struct Site {
     pub name: String,
     /// Unique among the organization's sites that are not removed.
     pub slug: String,
+    #[schemars(with = "serde_json::Map<String, Value>")]
     pub settings: Value,
     pub controller_count: i64,
     pub device_count: i64,

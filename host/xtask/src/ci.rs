@@ -11,12 +11,14 @@ use crate::package;
 use crate::postgres::Postgres;
 use crate::process::{self, Stop, say};
 use crate::run;
+use crate::tools::Tools;
 use crate::workspace::Workspace;
 
-/// All tests, with components, programs and `PostgreSQL` in place.
+/// All tests, with components, programs, tools and `PostgreSQL` in place.
 pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyhow::Result<ExitCode> {
     // First: without it, all that is built here would be for nothing.
     let postgres = phase("postgresql", || Postgres::start(stop))?;
+    let tools = phase("tools", || Tools::prepare(workspace, stop))?;
     phase("components", || package::components(workspace, stop))?;
     phase("programs", || run::build_programs(workspace, stop))?;
     let mut cargo = workspace.cargo();
@@ -24,6 +26,7 @@ pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyho
         .args(["test", "--workspace"])
         .args(args)
         .env("TEST_POSTGRES_URL", postgres.url())
+        .envs(tools.variables())
         .env("HEDDLE_BIN", workspace.bin("heddle"))
         .env("OPENWRT_ROUTER_BIN", workspace.bin("openwrt-router"))
         .env("HEDDLE_PACKAGES", workspace.packages())

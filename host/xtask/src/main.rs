@@ -2,12 +2,14 @@
 //!
 //! Wiring only. Each command stands in its module; none is part of the product.
 
+mod apt;
 mod ci;
 mod guest;
 mod package;
 mod postgres;
 mod process;
 mod run;
+mod tools;
 mod workspace;
 
 use std::process::ExitCode;
@@ -39,7 +41,7 @@ enum Command {
         #[command(subcommand)]
         device: Lab,
     },
-    /// Run all tests, with a `PostgreSQL` of their own
+    /// Run all tests, with a `PostgreSQL` of their own and all programs that they need
     Test {
         /// Passed on to `cargo test`, after `--`
         #[arg(last = true)]

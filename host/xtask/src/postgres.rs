@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use rustix::process::Signal;
 
+use crate::apt;
 use crate::process::{self, Guarded, Stop, say};
 
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -90,18 +91,7 @@ fn find_programs() -> Option<PathBuf> {
 fn install(stop: &Stop) -> anyhow::Result<PathBuf> {
     let missing = "PostgreSQL is missing; install your system's package 'postgresql' (server programs initdb and \
                    postgres, on the search path)";
-    ensure!(is_root() && Path::new("/etc/debian_version").exists(), missing);
-    say("installing PostgreSQL");
-    let apt = || {
-        let mut command = Command::new("apt-get");
-        command.env("DEBIAN_FRONTEND", "noninteractive").args(["-o", "DPkg::Lock::Timeout=300", "-qq", "-y"]);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        command
-    };
-    process::run("apt-get update", apt().arg("update"), stop)?;
-    let mut command = apt();
-    command.args(["--no-install-recommends", "install", "postgresql"]);
-    process::run("apt-get install", &mut command, stop)?;
+    apt::install(&["postgresql"], missing, stop)?;
     find_programs().context(missing)
 }
 
@@ -113,7 +103,7 @@ enum Account {
 
 impl Account {
     fn choose() -> anyhow::Result<Self> {
-        if !is_root() {
+        if !apt::is_root() {
             return Ok(Self::Own);
         }
         let known =
@@ -144,10 +134,6 @@ impl Account {
             }
         }
     }
-}
-
-fn is_root() -> bool {
-    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
 fn initialize(

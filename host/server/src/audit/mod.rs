@@ -26,7 +26,9 @@ const VALIDATE_LIMIT: Duration = Duration::from_secs(20);
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
+    #[schemars(range(min = 1))]
     page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
     /// The `next_cursor` of the rows before; not together with `page`.
     cursor: Option<String>,

@@ -21,8 +21,10 @@ use crate::tenancy::checks::search;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
+    #[schemars(range(min = 1))]
     page: Option<u32>,
     /// From 1 to 200; 50 when absent.
+    #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
     site_id: Option<SiteId>,
     controller_id: Option<ControllerId>,

@@ -38,6 +38,7 @@ struct Stats {
 struct Declared {
     event_type: &'static str,
     category: &'static str,
+    #[schemars(with = "serde_json::Map<String, Value>")]
     payload_schema: Value,
 }
 

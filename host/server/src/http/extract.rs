@@ -70,6 +70,11 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     if bytes.windows(6).any(|window| window == br"\u0000") {
         return Err(Error::field("body", NUL_REFUSED));
     }
+    // Read as a type with fields, an array would fill them in their order.
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        let message = "must be a JSON object, not an array";
+        return Err(Error::Validation(vec![Detail::new("body", message, "type_error")]));
+    }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
@@ -230,6 +235,20 @@ mod tests {
             (Ok(()), None) => {}
             (Err(Error::Validation(details)), Some(field)) => assert_eq!(details[0].field, field, "{query}"),
             (other, _) => panic!("{query}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_body_is_an_object() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Body {
+            #[serde(default)]
+            name: Option<String>,
+        }
+        assert_eq!(parse::<Body>(b" {\"name\": \"x\"}").unwrap().name.as_deref(), Some("x"));
+        for array in [&b"[]"[..], b" [\"x\"]"] {
+            let Err(Error::Validation(details)) = parse::<Body>(array) else { panic!("an array is refused") };
+            assert_eq!((details[0].field.as_str(), details[0].kind.as_str()), ("body", "type_error"));
         }
     }
 

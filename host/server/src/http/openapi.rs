@@ -1,15 +1,21 @@
 //! The `OpenAPI` 3.1 document, made from the route table.
+//!
+//! Nothing in it is written by hand for one route: statuses, headers and
+//! security follow from what the table says of the route.
+
+mod answers;
+mod parameters;
+mod schemas;
 
 use axum::Json;
 use axum::http::Method;
-use schemars::SchemaGenerator;
-use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::app::SharedApp;
 use crate::config::Environment;
 use crate::http::access::Access;
 use crate::http::routes::{Route, Routes, doc};
+use schemas::Schemas;
 
 /// The document's own route, where documentation is enabled.
 pub(crate) fn routes(app: &SharedApp, document: Value) -> Routes {
@@ -30,115 +36,114 @@ pub(crate) fn routes(app: &SharedApp, document: Value) -> Routes {
 
 /// The whole document.
 pub fn document(table: &Routes) -> Value {
-    let mut settings = SchemaSettings::draft2020_12();
-    settings.definitions_path = "/components/schemas".into();
-    settings.meta_schema = None;
-    let mut generator = settings.into_generator();
+    let mut schemas = Schemas::new();
     let mut paths: Map<String, Value> = Map::new();
+    let mut tags: Vec<&str> = Vec::new();
     for route in table.iter() {
         let path = format!("{}{}", super::PREFIX, route.path);
         let item = paths.entry(path).or_insert_with(|| json!({}));
-        item[route.method.as_str().to_ascii_lowercase()] = operation(route, &mut generator);
+        item[route.method.as_str().to_ascii_lowercase()] = operation(table, route, &mut schemas);
+        if !tags.contains(&tag(route)) {
+            tags.push(tag(route));
+        }
     }
-    let mut schemas = generator.take_definitions(true);
-    schemas.insert("Error".to_owned(), error_schema());
+    let tags: Vec<Value> =
+        tags.into_iter().map(|tag| json!({ "name": tag, "description": tag_description(tag) })).collect();
+    let paths = schemas.settle(paths);
     json!({
         "openapi": "3.1.0",
-        "info": { "title": "Heddle", "version": crate::API_VERSION, "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" } },
+        "info": {
+            "title": "Heddle",
+            "version": crate::API_VERSION,
+            "description": "Manages the network infrastructure of many organizations through their vendors' controllers. \
+                            Nothing is written to a device unless it was staged, reviewed and applied.",
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": "/", "description": "This server" }],
+        "tags": tags,
         "paths": paths,
         "components": {
-            "schemas": schemas,
-            "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer", "bearerFormat": "JWT" } },
+            "schemas": schemas.into_components(),
+            "responses": answers::components(),
+            "headers": answers::headers(),
+            "parameters": parameters::components(),
+            "securitySchemes": security_schemes(),
         },
     })
 }
 
-fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
-    let mut parameters: Vec<Value> = path_parameters(&route.path);
-    if let Some(query) = route.doc.query {
-        parameters.extend(query_parameters(&query(generator).to_value()));
-    }
-    let mut success = json!({ "description": route.doc.summary });
-    if let Some(answer) = route.doc.answer {
-        success["content"]["application/json"]["schema"] = answer(generator).to_value();
-    }
+fn operation(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value {
     let mut operation = json!({
         "operationId": operation_id(route),
         "summary": route.doc.summary,
-        "tags": [route.path.split('/').nth(1).unwrap_or_default()],
-        "parameters": parameters,
-        "responses": { route.doc.status.to_string(): success, "default": {
-            "description": "An error",
-            "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } },
-        }},
+        "description": format!("{}. Access: {}.", route.doc.summary, route.access),
+        "tags": [tag(route)],
+        "parameters": parameters::of(route, schemas),
         "x-access": route.access.to_string(),
-        "security": if route.access == Access::Public { json!([]) } else { json!([{ "bearer": [] }]) },
+        "security": security(route),
     });
     if let Some(body) = route.doc.body {
-        let mut schema = body(generator).to_value();
+        let mut schema = schemas.asked(body);
         if let Some(payload) = &route.doc.payload {
             schema = json!({ "allOf": [schema, { "properties": { "payload": payload } }] });
         }
         operation["requestBody"] =
             json!({ "required": true, "content": { "application/json": { "schema": schema } } });
     }
+    operation["responses"] = answers::of(table, route, schemas);
     operation
 }
 
-fn path_parameters(path: &str) -> Vec<Value> {
-    let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    names
-        .map(|name| {
-            let schema = if name.ends_with("_id") || name == "id" {
-                json!({ "type": "string", "format": "uuid" })
-            } else {
-                json!({ "type": "string" })
-            };
-            json!({ "name": name, "in": "path", "required": true, "schema": schema })
-        })
-        .collect()
+fn tag(route: &Route) -> &str {
+    route.path.split('/').nth(1).unwrap_or_default()
 }
 
-fn query_parameters(schema: &Value) -> Vec<Value> {
-    let required = schema["required"].as_array().cloned().unwrap_or_default();
-    let properties = schema["properties"].as_object().cloned().unwrap_or_default();
-    properties
-        .into_iter()
-        .map(|(name, schema)| {
-            let is_required = required.iter().any(|r| r.as_str() == Some(&name));
-            json!({ "name": name, "in": "query", "required": is_required, "schema": schema })
-        })
-        .collect()
+fn tag_description(tag: &str) -> String {
+    match tag {
+        "gateway-vpn" => "Staged changes, whatever their vendor and area".to_owned(),
+        "ws" => "The event stream".to_owned(),
+        "api-keys" => "Scoped keys of scripts".to_owned(),
+        _ => match tag.strip_prefix("gateway-") {
+            Some(area) => format!("Live reads and staged changes: {}", area.replace('-', " ")),
+            None => format!("Routes below /{tag}"),
+        },
+    }
 }
 
 fn operation_id(route: &Route) -> String {
-    let verb = match route.method {
-        Method::GET => "get",
-        Method::POST => "post",
-        Method::PATCH => "patch",
-        _ => "delete",
-    };
     let words = route.path.replace(['{', '}'], "").replace(['/', '-', '.'], "_");
-    format!("{verb}{words}")
+    format!("{}{words}", route.method.as_str().to_ascii_lowercase())
 }
 
-fn error_schema() -> Value {
+fn security(route: &Route) -> Value {
+    if route.access == Access::Public {
+        return json!([]);
+    }
+    let cookie = if route.method == Method::GET {
+        json!({ "cookie": [] })
+    } else {
+        json!({ "cookie": [], "csrf": [] })
+    };
+    json!([{ "bearer": [] }, { "api_key": [] }, cookie])
+}
+
+fn security_schemes() -> Value {
     json!({
-        "type": "object",
-        "properties": { "error": {
-            "type": "object",
-            "properties": {
-                "code": { "type": "integer" },
-                "message": { "type": "string" },
-                "request_id": { "type": "string" },
-                "type": { "type": "string" },
-                "details": { "type": "array", "items": {
-                    "type": "object",
-                    "properties": { "field": { "type": "string" }, "message": { "type": "string" }, "type": { "type": "string" } },
-                }},
-            },
-            "required": ["code", "message", "request_id", "type"],
-        }},
-        "required": ["error"],
+        "bearer": {
+            "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
+            "description": "The access token of a login",
+        },
+        "api_key": {
+            "type": "apiKey", "in": "header", "name": "X-API-Key",
+            "description": "A scoped key",
+        },
+        "cookie": {
+            "type": "apiKey", "in": "cookie", "name": "svc_access",
+            "description": "The access token of a login, as browsers keep it",
+        },
+        "csrf": {
+            "type": "apiKey", "in": "header", "name": "X-CSRF-Token",
+            "description": "The value of the cookie svc_csrf: needed by every write of a request with the access cookie",
+        },
     })
 }

@@ -11,7 +11,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use crate::app::SharedApp;
 use crate::http::access::{Access, Gate, guard};
 
-type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+/// Makes the schema of a type.
+pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// What a route's document says.
 #[derive(Debug, Clone)]
@@ -23,11 +24,36 @@ pub struct Doc {
     pub answer: Option<SchemaOf>,
     /// Schema of the body's `payload`, where it is known only at run time.
     pub payload: Option<serde_json::Value>,
+    /// The handler waits for a controller, so what controllers do wrong can be answered.
+    pub calls_adapter: bool,
+    /// A switch of the platform can refuse it, with a body outside the envelope.
+    pub is_switched: bool,
+    /// Statuses of failures beyond those that follow from the route itself.
+    pub fails_with: Vec<u16>,
+    /// A value for a path parameter that is not an id.
+    pub examples: Vec<(&'static str, String)>,
+    /// Of an answer that is not JSON: `text/csv`.
+    pub media: Option<&'static str>,
+    /// Further answers with bodies of their own.
+    pub also: Vec<(u16, SchemaOf)>,
 }
 
 /// Begins the document of a route that answers 200.
 pub fn doc(summary: &'static str) -> Doc {
-    Doc { summary, status: 200, query: None, body: None, answer: None, payload: None }
+    Doc {
+        summary,
+        status: 200,
+        query: None,
+        body: None,
+        answer: None,
+        payload: None,
+        calls_adapter: false,
+        is_switched: false,
+        fails_with: Vec::new(),
+        examples: Vec::new(),
+        media: None,
+        also: Vec::new(),
+    }
 }
 
 impl Doc {
@@ -50,10 +76,52 @@ impl Doc {
         self
     }
 
+    /// Shows what a path parameter looks like that is not an id.
+    #[must_use]
+    pub fn example(mut self, parameter: &'static str, value: Option<&str>) -> Self {
+        self.examples.extend(value.map(|value| (parameter, value.to_owned())));
+        self
+    }
+
+    /// Answers 200 with text of this media type.
+    #[must_use]
+    pub fn answers_text(mut self, media: &'static str) -> Self {
+        self.media = Some(media);
+        self
+    }
+
     /// Answers this status without a body.
     #[must_use]
     pub fn empty(mut self, status: u16) -> Self {
         self.status = status;
+        self
+    }
+
+    /// Answers this status, too, with a body of its own: a readiness that is not given.
+    #[must_use]
+    pub fn also_answers<T: JsonSchema>(mut self, status: u16) -> Self {
+        self.also.push((status, SchemaGenerator::subschema_for::<T>));
+        self
+    }
+
+    /// Fails with this status, too, in the envelope.
+    #[must_use]
+    pub fn fails_with(mut self, status: u16) -> Self {
+        self.fails_with.push(status);
+        self
+    }
+
+    /// Waits for a controller: its refusals and silences are answered as 502, 504 and 429.
+    #[must_use]
+    pub fn calls_adapter(mut self) -> Self {
+        self.calls_adapter = true;
+        self
+    }
+
+    /// A switch of the platform can refuse it: 403 with `{detail}`, outside the envelope.
+    #[must_use]
+    pub fn switched(mut self) -> Self {
+        self.is_switched = true;
         self
     }
 }

@@ -1,11 +1,11 @@
 //! The `gateway-…` families, mounted from what the adapters describe.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::Response;
-use heddle_core::adapter::{Area, Feature, ObjectPage};
+use heddle_core::adapter::{Area, Description, Feature, ObjectPage};
 use heddle_core::change::{ChangeStatus, Operation};
 use heddle_core::page::PageRequest;
 use heddle_core::{ChangeId, ControllerId, Permission, SiteId};
@@ -68,6 +68,8 @@ struct StageQuery {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StageBody {
+    /// What the feature's own schema allows.
+    #[schemars(with = "serde_json::Map<String, Value>")]
     payload: Value,
     #[serde(default)]
     notes: Option<String>,
@@ -91,6 +93,7 @@ struct ByGatewayQuery {
 struct LiveQuery {
     cursor: Option<String>,
     /// From 1 to 1000; 200 when absent.
+    #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
 }
 
@@ -102,6 +105,7 @@ struct ApplyBody {
     /// What was reviewed: applied only while the plan still has this hash.
     plan_hash: Option<String>,
     /// From 10 to 600: taken back unless it is confirmed within these seconds.
+    #[schemars(range(min = 10, max = 600))]
     confirm_within_secs: Option<u32>,
 }
 
@@ -128,31 +132,61 @@ struct AreaView {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Verified {
     change: ChangeView,
-    /// `before`, `after`, `stored` or `other`, with what differs.
+    #[schemars(with = "StandingView")]
     standing: Value,
+}
+
+/// Where the device stands, seen from the plan.
+#[derive(JsonSchema)]
+#[schemars(rename = "Standing")]
+#[expect(dead_code, reason = "the shape of what is masked as JSON before it is answered")]
+struct StandingView {
+    /// `before`, `after`, `stored` or `other`.
+    state: String,
+    /// What a stored change still needs to be in effect.
+    needs: Option<Vec<String>>,
+    /// What differs.
+    difference: Option<Value>,
 }
 
 pub(crate) fn routes(app: &SharedApp) -> Routes {
     let mut routes = shared_routes();
-    let mut site_areas = BTreeSet::new();
+    let mut site_areas = BTreeMap::new();
     for adapter in app.runtime.adapters() {
-        for area in &adapter.description().areas {
+        let description = adapter.description();
+        for area in &description.areas {
+            let shown = Shown::of(description, &area.id);
             let mounted = Mounted { vendor: Some(adapter.id().to_owned()), area: area.id.clone() };
             let base = format!("/gateway-{}-{}/{{controller_id}}", adapter.id(), area.id);
-            routes = mount(routes, &base, &mounted);
+            routes = mount(routes, &base, &mounted, &shown);
             if SITE_SCOPED.contains(&area.id.as_str()) {
-                site_areas.insert(area.id.clone());
+                site_areas.entry(area.id.clone()).or_insert(shown);
             }
         }
     }
-    for area in site_areas {
+    for (area, shown) in site_areas {
         let base = format!("/gateway-{area}/{{controller_id}}/sites/{{site_id}}");
-        routes = mount(routes, &base, &Mounted { vendor: None, area });
+        routes = mount(routes, &base, &Mounted { vendor: None, area }, &shown);
     }
     routes
 }
 
-fn mount(routes: Routes, base: &str, mounted: &Mounted) -> Routes {
+/// What the document gives as examples in an area.
+struct Shown {
+    feature: Option<String>,
+    resource: Option<String>,
+}
+
+impl Shown {
+    fn of(description: &Description, area: &str) -> Self {
+        let feature = description.features.iter().find(|feature| feature.area == area);
+        let resource = description.kinds.iter().find(|kind| kind.area == area);
+        Self { feature: feature.map(|one| one.id.clone()), resource: resource.map(|one| one.id.clone()) }
+    }
+}
+
+fn mount(routes: Routes, base: &str, mounted: &Mounted, shown: &Shown) -> Routes {
+    let (feature, resource) = (shown.feature.as_deref(), shown.resource.as_deref());
     let read = Access::Permission(Permission::ControllerRead);
     let [described, listed, staged, read_all, read_one] = std::array::from_fn(|_| mounted.clone());
     routes
@@ -177,7 +211,9 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted) -> Routes {
             doc("Stage a change; the device is only read")
                 .query::<StageQuery>()
                 .body::<StageBody>()
-                .answers::<ChangeView>(201),
+                .answers::<ChangeView>(201)
+                .example("feature", feature)
+                .calls_adapter(),
         )
         .get(
             &format!("{base}/{{resource}}"),
@@ -185,13 +221,20 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted) -> Routes {
             move |state, caller, origin, path, query| {
                 live_list(read_all, (state, caller, origin), path, query)
             },
-            doc("Read objects live through the adapter").query::<LiveQuery>().answers::<ObjectPage>(200),
+            doc("Read objects live through the adapter")
+                .query::<LiveQuery>()
+                .answers::<ObjectPage>(200)
+                .example("resource", resource)
+                .calls_adapter(),
         )
         .get(
             &format!("{base}/{{resource}}/{{key}}"),
             read,
             move |state, caller, origin, path| live_get(read_one, (state, caller, origin), path),
-            doc("Read one object live through the adapter").answers::<heddle_core::adapter::Object>(200),
+            doc("Read one object live through the adapter")
+                .answers::<heddle_core::adapter::Object>(200)
+                .example("resource", resource)
+                .calls_adapter(),
         )
 }
 
@@ -204,25 +247,29 @@ fn shared_routes() -> Routes {
             &format!("{change}/plan"),
             Access::ByFeature,
             plan_again,
-            doc("Plan again").answers::<ChangeView>(200),
+            doc("Plan again").answers::<ChangeView>(200).calls_adapter(),
         )
         .post(
             &format!("{change}/apply"),
             Access::ByFeature,
             apply_change,
-            doc("Apply to the live device").body::<ApplyBody>().answers::<ChangeView>(200),
+            doc("Apply to the live device")
+                .body::<ApplyBody>()
+                .answers::<ChangeView>(200)
+                .calls_adapter()
+                .switched(),
         )
         .post(
             &format!("{change}/confirm"),
             Access::ByFeature,
             confirm,
-            doc("Confirm in time").answers::<ChangeView>(200),
+            doc("Confirm in time").answers::<ChangeView>(200).calls_adapter(),
         )
         .post(
             &format!("{change}/verify"),
             Access::ByFeature,
             verify,
-            doc("Read the device back").answers::<Verified>(200),
+            doc("Read the device back").answers::<Verified>(200).calls_adapter(),
         )
         .post(
             &format!("{change}/discard"),
@@ -234,7 +281,7 @@ fn shared_routes() -> Routes {
             &format!("{change}/revert"),
             Access::ByFeature,
             revert,
-            doc("Stage the inverse").answers::<ChangeView>(201),
+            doc("Stage the inverse").answers::<ChangeView>(201).calls_adapter(),
         )
         .get(
             "/gateway-vpn/changes/by-gateway/{gateway_id}",

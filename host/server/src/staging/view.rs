@@ -17,11 +17,22 @@ use crate::http::error::Error;
 pub(super) struct Outcome {
     pub(super) state: OutcomeState,
     pub(super) message: Option<String>,
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     pub(super) detail: Option<Value>,
     /// Where an apply that is under way stands.
     pub(super) step: ApplyStep,
     /// Until then the change must be confirmed, else it is taken back.
     pub(super) confirm_deadline: Option<Timestamp>,
+}
+
+/// Kept as JSON from when it was planned.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "the shape of what the store keeps as JSON")]
+struct PlanError {
+    /// Such as `adapter_connection_error`.
+    #[schemars(rename = "type")]
+    kind: String,
+    message: String,
 }
 
 /// A pending change.
@@ -35,6 +46,7 @@ pub(super) struct ChangeView {
     pub(super) area: String,
     pub(super) feature: String,
     pub(super) operation: Operation,
+    #[schemars(with = "serde_json::Map<String, Value>")]
     pub(super) payload: Value,
     /// Further changes that are planned and applied together with this one: a revert may need several.
     pub(super) also: Vec<ChangeSpec>,
@@ -48,6 +60,8 @@ pub(super) struct ChangeView {
     pub(super) applied_at: Option<Timestamp>,
     pub(super) expires_at: Timestamp,
     pub(super) plan: Option<Plan>,
+    /// Why there is no plan.
+    #[schemars(with = "Option<PlanError>")]
     pub(super) plan_error: Option<Value>,
     pub(super) outcome: Outcome,
     pub(super) attempts: Vec<Attempt>,

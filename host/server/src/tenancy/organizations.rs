@@ -52,13 +52,14 @@ pub(crate) fn event_retention_days(settings: &Value) -> i64 {
 /// What to change of the settings; absent keeps.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "OrganizationSettings")]
+#[schemars(rename = "OrganizationSettingsBody")]
 struct SettingsBody {
     /// Who staged a change may not apply it.
     #[serde(default, deserialize_with = "given")]
     require_second_person: Option<bool>,
     /// From 1 to 8760; `null` brings the service's default back.
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(range(min = 1, max = 8760))]
     change_ttl_hours: Option<Option<u32>>,
     /// Days that events are kept, from 1 to 3650; `null` brings the default of 90 back.
     #[serde(default, deserialize_with = "nullable")]
@@ -91,7 +92,9 @@ struct UpdateBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
+    #[schemars(range(min = 1))]
     page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
     /// Part of the name or the slug.
     search: Option<String>,

@@ -31,7 +31,7 @@ const PER_PAGE_MAX: u32 = 100;
 /// How a site works.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "SiteSettings")]
+#[schemars(rename = "SiteSettingsBody")]
 pub(crate) struct Settings {
     /// Discovered devices are adopted without asking.
     auto_adopt: bool,
@@ -65,8 +65,10 @@ struct UpdateBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
+    #[schemars(range(min = 1))]
     page: Option<u32>,
     /// From 1 to 100; 50 when absent.
+    #[schemars(range(min = 1, max = 100))]
     per_page: Option<u32>,
     /// Part of the name or the slug.
     search: Option<String>,

@@ -49,6 +49,7 @@ struct NewBody {
     #[serde(default)]
     settings: Map<String, Value>,
     /// From 10 to 86400; the service's default when absent.
+    #[schemars(range(min = 10, max = 86400))]
     sync_interval_secs: Option<u32>,
 }
 
@@ -71,13 +72,16 @@ struct UpdateBody {
     settings: Option<Map<String, Value>>,
     /// From 10 to 86400.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(range(min = 10, max = 86400))]
     sync_interval_secs: Option<u32>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
+    #[schemars(range(min = 1))]
     page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
     site_id: Option<SiteId>,
     vendor: Option<String>,
@@ -121,7 +125,7 @@ pub(super) fn routes() -> Routes {
             &format!("{one}/test"),
             write,
             test,
-            doc("Ask the controller whether it answers").answers::<Tested>(200),
+            doc("Ask the controller whether it answers").answers::<Tested>(200).calls_adapter(),
         )
         .post(
             &format!("{one}/sync"),

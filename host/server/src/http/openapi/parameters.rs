@@ -1,0 +1,111 @@
+//! What a request carries besides its body.
+
+use axum::http::Method;
+use serde_json::{Map, Value, json};
+
+use super::schemas::Schemas;
+use crate::http::access::Access;
+use crate::http::routes::Route;
+
+/// Parameters of the path, of the query, and of the headers.
+pub(super) fn of(route: &Route, schemas: &mut Schemas) -> Vec<Value> {
+    let mut parameters: Vec<Value> =
+        path_names(&route.path).map(|name| path_parameter(route, name)).collect();
+    if let Some(query) = route.doc.query {
+        parameters.extend(query_parameters(&schemas.asked(query)));
+    }
+    if honours_if_match(route) {
+        parameters.push(json!({ "$ref": "#/components/parameters/IfMatch" }));
+    }
+    if honours_idempotency_key(route) {
+        parameters.push(json!({ "$ref": "#/components/parameters/IdempotencyKey" }));
+    }
+    parameters
+}
+
+pub(super) fn components() -> Value {
+    json!({
+        "IfMatch": {
+            "name": "If-Match", "in": "header", "required": false,
+            "description": "The ETag that the object was read with: 412 when it was changed since",
+            "schema": { "type": "string" },
+        },
+        "IdempotencyKey": {
+            "name": "Idempotency-Key", "in": "header", "required": false,
+            "description": "A text of the client's own: sent again within 24 hours, the same answer is given and nothing is created",
+            "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
+        },
+    })
+}
+
+pub(super) fn path_names(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+/// A change or the removal of one object.
+pub(super) fn honours_if_match(route: &Route) -> bool {
+    (route.method == Method::PATCH || route.method == Method::DELETE) && route.path.ends_with('}')
+}
+
+fn honours_idempotency_key(route: &Route) -> bool {
+    route.method == Method::POST && route.doc.status == 201 && route.access != Access::Public
+}
+
+fn path_parameter(route: &Route, name: &str) -> Value {
+    let schema = if name.ends_with("_id") || name == "id" {
+        json!({ "type": "string", "format": "uuid" })
+    } else {
+        json!({ "type": "string", "minLength": 1 })
+    };
+    let mut parameter = json!({ "name": name, "in": "path", "required": true, "schema": schema });
+    if let Some((_, example)) = route.doc.examples.iter().find(|(parameter, _)| *parameter == name) {
+        parameter["example"] = json!(example);
+    }
+    parameter
+}
+
+/// The names that a query may have.
+pub(super) fn query_names(schema: &Value) -> Vec<String> {
+    schema["properties"].as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
+}
+
+fn query_parameters(schema: &Value) -> Vec<Value> {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+    properties
+        .into_iter()
+        .map(|(name, schema)| {
+            let is_required = required.iter().any(|r| r.as_str() == Some(&name));
+            let mut parameter = Map::new();
+            parameter.insert("name".to_owned(), json!(name));
+            parameter.insert("in".to_owned(), json!("query"));
+            parameter.insert("required".to_owned(), json!(is_required));
+            let mut schema = never_null(schema);
+            if let Some(about) = schema.as_object_mut().and_then(|fields| fields.remove("description")) {
+                parameter.insert("description".to_owned(), about);
+            }
+            parameter.insert("schema".to_owned(), schema);
+            Value::Object(parameter)
+        })
+        .collect()
+}
+
+/// A query has no null: what may be left out is left out.
+fn never_null(mut schema: Value) -> Value {
+    if let Some(kinds) = schema["type"].as_array() {
+        let kinds: Vec<Value> = kinds.iter().filter(|kind| *kind != "null").cloned().collect();
+        schema["type"] = if let [kind] = kinds.as_slice() { kind.clone() } else { json!(kinds) };
+    }
+    let Some(choices) = schema["anyOf"].as_array() else { return schema };
+    let choices: Vec<Value> = choices.iter().filter(|one| one["type"] != "null").cloned().collect();
+    if let Some(fields) = schema.as_object_mut() {
+        fields.remove("anyOf");
+        match choices.as_slice() {
+            [Value::Object(only)] => fields.extend(only.clone()),
+            _ => {
+                fields.insert("anyOf".to_owned(), json!(choices));
+            }
+        }
+    }
+    schema
+}

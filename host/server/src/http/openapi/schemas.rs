@@ -1,0 +1,193 @@
+//! The schemas of bodies: what is asked and what is answered are not the same.
+//!
+//! A field that may be left out of a request can be one that every answer has,
+//! so requests and answers have a generator each.
+
+use std::collections::BTreeSet;
+
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use schemars::transform::ReplaceBoolSchemas;
+use serde_json::{Map, Value, json};
+
+use super::answers;
+use crate::http::routes::SchemaOf;
+
+const PREFIX: &str = "#/components/schemas/";
+/// Where the schemas of requests stand until it is known which of them answers share.
+const ASKED_PREFIX: &str = "#/components/asked/";
+
+pub(super) struct Schemas {
+    asked: SchemaGenerator,
+    answered: SchemaGenerator,
+    settled: Map<String, Value>,
+}
+
+impl Schemas {
+    pub(super) fn new() -> Self {
+        let settings = |path: &str| {
+            let mut settings = SchemaSettings::draft2020_12();
+            settings.definitions_path = path.to_owned().into();
+            settings.meta_schema = None;
+            let mut open = ReplaceBoolSchemas::default();
+            open.skip_additional_properties = true;
+            settings.with_transform(open)
+        };
+        Self {
+            asked: settings("/components/asked").into_generator(),
+            answered: settings("/components/schemas").for_serialize().into_generator(),
+            settled: Map::new(),
+        }
+    }
+
+    /// Schema of what a client sends.
+    pub(super) fn asked(&mut self, schema: SchemaOf) -> Value {
+        opened(schema(&mut self.asked).to_value())
+    }
+
+    /// Schema of what the server answers.
+    pub(super) fn answered(&mut self, schema: SchemaOf) -> Value {
+        opened(schema(&mut self.answered).to_value())
+    }
+
+    /// Gives every schema its place: one that requests and answers share has one, others have two.
+    pub(super) fn settle(&mut self, paths: Map<String, Value>) -> Map<String, Value> {
+        let asked = self.asked.take_definitions(true);
+        let answered = self.answered.take_definitions(true);
+        let apart = differing(&asked, &answered);
+        let name = |name: &str| if apart.contains(name) { format!("{name}Input") } else { name.to_owned() };
+        for (key, mut schema) in asked {
+            rename(&mut schema, &name);
+            self.settled.insert(name(&key), schema);
+        }
+        self.settled.extend(answered);
+        self.settled.extend(answers::schemas());
+        self.settled.sort_keys();
+        self.settled.values_mut().for_each(gather_words);
+        let mut paths = Value::Object(paths);
+        rename(&mut paths, &name);
+        match paths {
+            Value::Object(paths) => paths,
+            _ => Map::new(),
+        }
+    }
+
+    pub(super) fn into_components(self) -> Map<String, Value> {
+        self.settled
+    }
+}
+
+/// A set of words, some of them described, is one set: generators of clients make one type of it.
+fn gather_words(schema: &mut Value) {
+    let words = |choice: &Value| match (&choice["const"], &choice["enum"]) {
+        (Value::String(word), _) => Some(vec![json!(word)]),
+        (_, Value::Array(words)) if choice["type"] == "string" => Some(words.clone()),
+        _ => None,
+    };
+    let gathered: Option<Vec<Vec<Value>>> =
+        schema["oneOf"].as_array().and_then(|choices| choices.iter().map(words).collect());
+    let (Some(gathered), Some(fields)) = (gathered, schema.as_object_mut()) else { return };
+    let Some(Value::Array(choices)) = fields.remove("oneOf") else { return };
+    let mut about: Vec<String> =
+        fields.get("description").and_then(Value::as_str).map(str::to_owned).into_iter().collect();
+    for choice in &choices {
+        if let (Some(word), Some(text)) = (choice["const"].as_str(), choice["description"].as_str()) {
+            about.push(format!("- `{word}`: {text}"));
+        }
+    }
+    if !about.is_empty() {
+        fields.insert("description".to_owned(), json!(about.join("\n")));
+    }
+    fields.insert("type".to_owned(), json!("string"));
+    fields.insert("enum".to_owned(), json!(gathered.concat()));
+}
+
+/// A schema as an object also where anything goes.
+fn opened(schema: Value) -> Value {
+    if schema == Value::Bool(true) { Value::Object(Map::new()) } else { schema }
+}
+
+/// Names that mean one thing in requests and another in answers, by themselves or by what they refer to.
+fn differing(asked: &Map<String, Value>, answered: &Map<String, Value>) -> BTreeSet<String> {
+    let mut apart = BTreeSet::new();
+    loop {
+        let found = asked.iter().find(|(name, schema)| {
+            let Some(other) = answered.get(*name) else { return false };
+            let mut same = (*schema).clone();
+            rename(&mut same, &str::to_owned);
+            let differs = same != *other || references(schema).iter().any(|inner| apart.contains(inner));
+            differs && !apart.contains(*name)
+        });
+        match found {
+            Some((name, _)) => apart.insert(name.clone()),
+            None => return apart,
+        };
+    }
+}
+
+fn references(schema: &Value) -> Vec<String> {
+    match schema {
+        Value::Object(fields) => fields
+            .iter()
+            .flat_map(|(key, value)| match value {
+                Value::String(text) if key == "$ref" => {
+                    text.strip_prefix(ASKED_PREFIX).map(str::to_owned).into_iter().collect()
+                }
+                other => references(other),
+            })
+            .collect(),
+        Value::Array(items) => items.iter().flat_map(references).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Makes references to the schemas of requests final.
+fn rename(schema: &mut Value, name: &impl Fn(&str) -> String) {
+    match schema {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value {
+                    Value::String(text) if key == "$ref" => {
+                        if let Some(inner) = text.strip_prefix(ASKED_PREFIX) {
+                            *text = format!("{PREFIX}{}", name(inner));
+                        }
+                    }
+                    other => rename(other, name),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, name)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn described_words_are_one_set() {
+        let mut schema = json!({ "description": "State.", "oneOf": [
+            { "type": "string", "enum": ["a", "b"] },
+            { "type": "string", "const": "c", "description": "The last." },
+        ] });
+        gather_words(&mut schema);
+        let about = "State.\n- `c`: The last.";
+        assert_eq!(schema, json!({ "description": about, "type": "string", "enum": ["a", "b", "c"] }));
+        let other = json!({ "oneOf": [{ "type": "string" }, { "type": "null" }] });
+        let mut same = other.clone();
+        gather_words(&mut same);
+        assert_eq!(same, other);
+    }
+
+    #[test]
+    fn a_schema_is_apart_when_what_it_refers_to_is() {
+        let inner = |required: Value| json!({ "type": "object", "required": required });
+        let outer = |prefix: &str| json!({ "properties": { "inner": { "$ref": format!("{prefix}Inner") } } });
+        let map = |fields: Value| fields.as_object().cloned().unwrap_or_default();
+        let asked = map(json!({ "Inner": inner(json!([])), "Outer": outer(ASKED_PREFIX), "Same": {} }));
+        let answered = map(json!({ "Inner": inner(json!(["a"])), "Outer": outer(PREFIX), "Same": {} }));
+        let apart: Vec<String> = differing(&asked, &answered).into_iter().collect();
+        assert_eq!(apart, ["Inner", "Outer"]);
+    }
+}

@@ -1,0 +1,15 @@
+//! The whole surface at once: what must hold for every route, whoever added it.
+
+mod document;
+mod snapshots;
+mod statements;
+mod tools;
+mod walk;
+mod world;
+
+use crate::support::Options;
+
+/// Limits that hundreds of requests of one test stay below.
+fn unlimited() -> Options {
+    Options::default().with("RATE_LIMIT_RPM", "1000000").with("RATE_LIMIT_BURST", "1000000")
+}

@@ -1,0 +1,252 @@
+//! A list asks the database as often for a thousand rows as for ten.
+
+use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
+use heddle_core::tls::TlsPolicy;
+use heddle_core::{ControllerId, CredentialId, OrgId, Role, SiteId, UserId};
+use heddle_server::App;
+use heddle_store::audit::NewAudit;
+use heddle_store::controllers::NewController;
+use heddle_store::credentials::{NewCredential, SealedSecret};
+use heddle_store::devices::Seen;
+use heddle_store::organizations::NewOrganization;
+use heddle_store::sessions::NewSession;
+use heddle_store::sites::NewSite;
+use heddle_store::{Tx, audit, controllers, credentials, devices, organizations, sessions, sites, users};
+use serde_json::json;
+
+use crate::support::trace::{counted_request, statements};
+use crate::support::{Api, Contract, Operation, Server, on_both};
+
+const FEW: usize = 10;
+const MANY: usize = 1000;
+/// Most rows of a list without pages.
+const UNPAGED: usize = 200;
+
+/// What rows hang on.
+struct Roots {
+    org: OrgId,
+    user: UserId,
+    site: SiteId,
+    credential: CredentialId,
+    controller: ControllerId,
+}
+
+/// The lists: operations that answer a page of items.
+fn lists(contract: &Contract) -> Vec<&Operation> {
+    let is_list = |operation: &&Operation| {
+        let schema = &operation.definition["responses"]["200"]["content"]["application/json"]["schema"];
+        let fields = &contract.resolve(schema)["properties"];
+        operation.method == "GET" && fields["items"].is_object() && fields["pages"].is_object()
+    };
+    contract.operations().iter().filter(is_list).collect()
+}
+
+/// The most rows that a page of this list can have.
+fn per_page_max(operation: &Operation) -> Option<u64> {
+    let parameters = operation.definition["parameters"].as_array()?;
+    let parameter = parameters.iter().find(|parameter| parameter["name"] == "per_page")?;
+    Some(parameter["schema"]["maximum"].as_u64().expect("per_page says its maximum"))
+}
+
+/// The statements of one reading of a list that has at least so many rows.
+async fn read(api: &Api, operation: &Operation, rows: usize) -> Vec<String> {
+    let path = match per_page_max(operation) {
+        Some(max) => format!("{}?per_page={max}", operation.path),
+        None => operation.path.clone(),
+    };
+    assert!(!path.contains('{'), "teach tests/surface/statements.rs to fill {path}");
+    let request = counted_request();
+    let answer = api.with_request_id(&request).get(&path).await.expect_status(200);
+    let total = answer.body["total"].as_u64().expect("a page has a total");
+    // What answers all there is at once keeps less of it.
+    let kept = if per_page_max(operation).is_some() { rows } else { rows.min(UNPAGED) };
+    assert!(
+        total >= kept as u64,
+        "{path} has {total} rows: teach tests/surface/statements.rs to make {rows} of them"
+    );
+    // What SQLite's own thread logs can come after the answer.
+    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    statements(&request)
+}
+
+on_both! {
+    async fn a_list_of_a_thousand_rows_asks_no_more_than_one_of_ten(database: Database) {
+        let server = Server::start_with(database, crate::surface::unlimited()).await;
+        let api = server.set_up().await;
+        let contract = server.contract();
+        let lists = lists(&contract);
+        assert!(lists.len() >= 7, "the document has lists: {}", lists.len());
+        let app = &server.running().app;
+        let roots = roots(app, &api).await;
+        add(app, &roots, 0..FEW).await;
+        let mut few = Vec::new();
+        for operation in &lists {
+            few.push(read(&api, operation, FEW).await);
+        }
+        add(app, &roots, FEW..MANY).await;
+        for (operation, few) in lists.iter().zip(few) {
+            let many = read(&api, operation, MANY).await;
+            assert!(many.len() > 1, "{}: its statements are seen: {many:?}", operation.path);
+            assert_eq!(few.len(), many.len(), "{}: {few:#?} and {many:#?}", operation.path);
+        }
+    }
+}
+
+async fn roots(app: &App, api: &Api) -> Roots {
+    let me = api.get("/auth/me").await.expect_status(200).body;
+    let mut tx = app.db.write().await.unwrap();
+    let mut roots = Roots {
+        org: me["organization_id"].as_str().unwrap().parse().unwrap(),
+        user: me["id"].as_str().unwrap().parse().unwrap(),
+        site: app.clock.new_id(),
+        credential: app.clock.new_id(),
+        controller: app.clock.new_id(),
+    };
+    roots.site = add_site(&mut tx, app, &roots, "root").await;
+    roots.credential = add_credential(&mut tx, app, &roots, "root").await;
+    roots.controller = add_controller(&mut tx, app, &roots, "root").await;
+    tx.commit().await.unwrap();
+    roots
+}
+
+/// So many rows for every list.
+async fn add(app: &App, roots: &Roots, numbers: std::ops::Range<usize>) {
+    let mut tx = app.db.write().await.unwrap();
+    for number in numbers.clone() {
+        let name = format!("row-{number:04}");
+        add_site(&mut tx, app, roots, &name).await;
+        add_credential(&mut tx, app, roots, &name).await;
+        add_controller(&mut tx, app, roots, &name).await;
+        add_organization(&mut tx, app, &name).await;
+        add_user(&mut tx, app, roots, &name).await;
+        add_session(&mut tx, app, roots, &name).await;
+        add_audit(&mut tx, app, roots, &name).await;
+    }
+    add_devices(&mut tx, app, roots, numbers).await;
+    tx.commit().await.unwrap();
+}
+
+async fn add_site(tx: &mut Tx, app: &App, roots: &Roots, name: &str) -> SiteId {
+    let new = NewSite {
+        id: app.clock.new_id(),
+        org_id: roots.org,
+        name: name.to_owned(),
+        slug: name.to_owned(),
+        settings: json!({}),
+        now: app.clock.now(),
+    };
+    sites::insert(tx, &new).await.unwrap().id
+}
+
+async fn add_credential(tx: &mut Tx, app: &App, roots: &Roots, name: &str) -> CredentialId {
+    let sealed = SealedSecret {
+        username: None,
+        has_password: true,
+        has_api_key: false,
+        key_id: "none".to_owned(),
+        secret: vec![0],
+    };
+    let (id, name) = (app.clock.new_id(), name.to_owned());
+    let new = NewCredential { id, org_id: roots.org, name, sealed, now: app.clock.now() };
+    credentials::insert(tx, &new).await.unwrap().id
+}
+
+async fn add_controller(tx: &mut Tx, app: &App, roots: &Roots, name: &str) -> ControllerId {
+    let new = NewController {
+        id: app.clock.new_id(),
+        org_id: roots.org,
+        site_id: roots.site,
+        credential_id: roots.credential,
+        name: name.to_owned(),
+        vendor: "openwrt".to_owned(),
+        url: "http://127.0.0.1:9".to_owned(),
+        tls: TlsPolicy::default(),
+        settings: json!({}),
+        sync_interval_secs: 60,
+        // Never read: this test is about rows.
+        next_sync_at: None,
+        now: app.clock.now(),
+    };
+    controllers::insert(tx, &new).await.unwrap().id
+}
+
+async fn add_organization(tx: &mut Tx, app: &App, name: &str) {
+    let new = NewOrganization {
+        id: app.clock.new_id(),
+        name: name.to_owned(),
+        slug: name.to_owned(),
+        settings: json!({}),
+        now: app.clock.now(),
+    };
+    organizations::insert(tx, &new).await.unwrap();
+}
+
+async fn add_user(tx: &mut Tx, app: &App, roots: &Roots, name: &str) {
+    let new = users::NewUser {
+        id: app.clock.new_id(),
+        org_id: roots.org,
+        username: name.to_owned(),
+        email: format!("{name}@acme.test"),
+        full_name: None,
+        password_hash: String::new(),
+        role: Role::Viewer,
+        now: app.clock.now(),
+    };
+    users::insert(tx, &new).await.unwrap();
+}
+
+async fn add_session(tx: &mut Tx, app: &App, roots: &Roots, name: &str) {
+    let now = app.clock.now();
+    let new = NewSession {
+        id: app.clock.new_id(),
+        user_id: roots.user,
+        refresh_hash: name.to_owned(),
+        token_version: 0,
+        ip: String::new(),
+        user_agent: String::new(),
+        expires_at: now + chrono::TimeDelta::days(1),
+        now,
+    };
+    sessions::insert(tx, &new).await.unwrap();
+}
+
+async fn add_audit(tx: &mut Tx, app: &App, roots: &Roots, name: &str) {
+    let new = NewAudit {
+        org_id: roots.org,
+        actor_id: None,
+        actor_name: name.to_owned(),
+        action: "row.added".to_owned(),
+        target_type: "row".to_owned(),
+        target_id: None,
+        detail: json!({}),
+        request_id: None,
+        ip: None,
+    };
+    audit::append(tx, &new, &app.clock).await.unwrap();
+}
+
+async fn add_devices(tx: &mut Tx, app: &App, roots: &Roots, numbers: std::ops::Range<usize>) {
+    let device = |number: usize| SeenDevice {
+        identity: format!("row-{number}"),
+        name: format!("row-{number}"),
+        kind: "client".to_owned(),
+        status: DeviceStatus::Online,
+        model: None,
+        serial: None,
+        firmware: None,
+        mac: None,
+        addresses: Vec::new(),
+        site: None,
+        attributes: json!({}),
+        measurements: json!({}),
+    };
+    let rows: Vec<SeenDevice> = numbers.map(device).collect();
+    let seen = Seen {
+        org_id: roots.org,
+        site_id: roots.site,
+        controller_id: roots.controller,
+        devices: &rows,
+        complete: Completeness::Partial,
+    };
+    devices::upsert_seen(tx, &seen, &app.clock).await.unwrap();
+}

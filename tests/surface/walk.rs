@@ -1,0 +1,266 @@
+//! Every route as nobody, as each role, with bodies of the wrong shape, and with ids of another organization.
+//!
+//! A route that is added is walked without being named here; a path parameter
+//! that the walk does not know fails it.
+
+use std::collections::BTreeSet;
+
+use heddle_core::Role;
+use serde_json::{Map, Value, json};
+
+use super::world::{ABSENT, Ids, World};
+use crate::support::{Answer, Api, Contract, Operation, Server, on_both};
+
+/// Path parameters that are not ids and have no example in the document, with what the walk gives for them.
+const WORDS: &[(&str, &str)] = &[("key", "none")];
+
+/// What a path parameter is given that is not an id.
+fn word(operation: &Operation, name: &str) -> Option<String> {
+    let parameters = operation.definition["parameters"].as_array()?;
+    let parameter =
+        parameters.iter().find(|parameter| parameter["name"] == name && parameter["in"] == "path");
+    let known = WORDS.iter().find(|(known, _)| *known == name).map(|(_, word)| *word);
+    parameter.and_then(|parameter| parameter["example"].as_str()).or(known).map(str::to_owned)
+}
+
+/// A path with these ids, its required query included.
+fn filled(operation: &Operation, ids: &dyn Fn(&str) -> String) -> String {
+    let fill = |part: &str| match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
+        Some(name) => word(operation, name).unwrap_or_else(|| ids(name)),
+        None => part.to_owned(),
+    };
+    let path = operation.path.split('/').map(fill).collect::<Vec<_>>().join("/");
+    let parameters = operation.definition["parameters"].as_array().cloned().unwrap_or_default();
+    let required = |parameter: &&Value| parameter["in"] == "query" && parameter["required"] == true;
+    let query: Vec<String> = parameters
+        .iter()
+        .filter(required)
+        .map(|parameter| match parameter["name"].as_str() {
+            Some("operation") => "operation=create".to_owned(),
+            Some("vendor") => "vendor=openwrt".to_owned(),
+            other => panic!("teach the walk about the query parameter {other:?} of {}", operation.path),
+        })
+        .collect();
+    if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
+}
+
+fn absent(_: &str) -> String {
+    ABSENT.to_owned()
+}
+
+/// Some value that fits a schema of the document, with the required fields only.
+fn sample(contract: &Contract, schema: &Value) -> Value {
+    let schema = contract.resolve(schema);
+    if let Some(value) = schema.get("const").or_else(|| schema["enum"].get(0)) {
+        return value.clone();
+    }
+    let choice = ["allOf", "anyOf", "oneOf"].iter().find_map(|word| schema[*word].get(0));
+    if let Some(choice) = choice {
+        return sample(contract, choice);
+    }
+    let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str());
+    match (kind, schema["format"].as_str()) {
+        (Some("object"), _) => {
+            let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let field = |name: &str| (name.to_owned(), sample(contract, &schema["properties"][name]));
+            Value::Object(required.map(field).collect::<Map<_, _>>())
+        }
+        (Some("array"), _) => json!([]),
+        (Some("integer" | "number"), _) => schema.get("minimum").cloned().unwrap_or(json!(1)),
+        (Some("boolean"), _) => json!(true),
+        (Some("string"), Some("uuid")) => json!(ABSENT),
+        (Some("string"), Some("date-time")) => json!("2026-01-01T00:00:00Z"),
+        _ => json!("sample"),
+    }
+}
+
+fn body_schema<'a>(contract: &'a Contract, operation: &'a Operation) -> Option<&'a Value> {
+    let schema = &operation.definition["requestBody"]["content"]["application/json"]["schema"];
+    if schema.is_null() { None } else { Some(contract.resolve(schema)) }
+}
+
+fn bytes(body: &Value) -> Option<Vec<u8>> {
+    Some(body.to_string().into_bytes())
+}
+
+#[tokio::test]
+async fn the_walk_knows_every_route_and_every_path_parameter() {
+    let world = World::start(crate::support::Database::sqlite()).await;
+    let contract = world.server.contract();
+    let named = |method: &str, path: &str| format!("{method} {path}");
+    let walked: BTreeSet<String> =
+        contract.operations().iter().map(|operation| named(&operation.method, &operation.path)).collect();
+    let table = heddle_server::http::routes(&world.server.running().app);
+    let routes: BTreeSet<String> =
+        table.iter().map(|route| named(route.method.as_str(), &route.path)).collect();
+    assert_eq!(walked, routes);
+    assert!(routes.len() > 60, "{}", routes.len());
+    for operation in contract.operations() {
+        for name in operation.parameters() {
+            let is_word = word(operation, name).is_some();
+            assert!(
+                is_word || (world.own.contains_key(name) && world.foreign.contains_key(name)),
+                "teach the walk about {name}: an id in tests/surface/world.rs, or a word in tests/surface/walk.rs"
+            );
+        }
+    }
+}
+
+on_both! {
+    async fn nobody_gets_past_a_route_that_is_not_public(database: Database) {
+        let server = Server::start_with(database, crate::surface::unlimited()).await;
+        server.set_up().await;
+        for operation in server.contract().operations() {
+            if operation.access == "public" {
+                continue;
+            }
+            let (method, path) = (&operation.method, filled(operation, &absent));
+            let answer = server.nobody().send(method, &path, bytes(&json!({}))).await;
+            assert_eq!(answer.status, 401, "{method} {path}: {}", answer.text);
+            assert_eq!(answer.error_type(), "unauthenticated");
+            assert_eq!(answer.header("www-authenticate"), "Bearer", "{method} {path}");
+        }
+    }
+}
+
+/// Whether the declared access lets this role in; `None` when the rule decides.
+fn admits(access: &str, role: Role) -> Option<bool> {
+    match access.split_once(' ') {
+        Some(("permission", permission)) => {
+            Some(role.holds(permission.parse().expect("a declared permission")))
+        }
+        Some(("role", least)) => Some(role.is_at_least(least.parse().expect("a declared role"))),
+        _ => None,
+    }
+}
+
+on_both! {
+    async fn every_route_lets_in_the_roles_that_it_declares_and_no_other(database: Database) {
+        let world = World::start(database).await;
+        for role in Role::ALL {
+            let api = world.member(*role).await;
+            for operation in world.server.contract().operations() {
+                let Some(is_admitted) = admits(&operation.access, *role) else { continue };
+                let (method, path) = (&operation.method, filled(operation, &absent));
+                let answer = api.send(method, &path, bytes(&json!({ "surprise": 1 }))).await;
+                let place = format!("{role}: {method} {path}: {}", answer.text);
+                assert_ne!(answer.status, 500, "{place}");
+                assert_eq!(answer.status == 403, !is_admitted, "{place}");
+                if !is_admitted {
+                    assert_eq!(answer.error_type(), "permission_denied", "{place}");
+                    let named = operation.access.split_once(' ').expect("a declared access").1;
+                    assert!(answer.message().contains(named), "{place}");
+                }
+            }
+        }
+    }
+}
+
+/// Bodies that do not fit, with the field that has to be named.
+fn misshapen(contract: &Contract, schema: &Value) -> Vec<(Value, Option<String>)> {
+    let right = sample(contract, schema);
+    let mut bodies = vec![(json!([]), None), (json!("text"), None), (json!(null), None)];
+    let mut surprising = right.clone();
+    surprising["surprise"] = json!(1);
+    bodies.push((surprising, Some("surprise".to_owned())));
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let mut without = right.clone();
+        without.as_object_mut().expect("a body is an object").remove(name);
+        bodies.push((without, Some(name.to_owned())));
+    }
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let mut wrong = right.clone();
+        // No field is either of the two.
+        let is_text = matches!(sample(contract, field), Value::String(_));
+        wrong[name] = if is_text { json!([[7]]) } else { json!("not this") };
+        bodies.push((wrong, Some(name.clone())));
+    }
+    bodies
+}
+
+on_both! {
+    async fn a_body_of_the_wrong_shape_is_refused_and_its_field_named(database: Database) {
+        let world = World::start(database).await;
+        let contract = world.server.contract();
+        let mut named = 0;
+        for operation in contract.operations() {
+            let Some(schema) = body_schema(&contract, operation) else { continue };
+            let path = filled(operation, &|name| world.own[name].clone());
+            for (body, field) in misshapen(&contract, schema) {
+                let answer = world.admin.send(&operation.method, &path, bytes(&body)).await;
+                let place = format!("{} {path} with {body}: {} {}", operation.method, answer.status, answer.text);
+                assert!((400..500).contains(&answer.status), "{place}");
+                let Some(field) = field.filter(|_| answer.status == 422) else { continue };
+                let details = answer.body["error"]["details"].as_array().cloned().unwrap_or_default();
+                let names_it = |detail: &Value| {
+                    let at = detail["field"].as_str().unwrap_or_default();
+                    at == field || at.starts_with(&format!("{field}."))
+                };
+                assert!(details.iter().any(names_it), "{place}\nnames {field}");
+                named += 1;
+            }
+        }
+        assert!(named > 40, "{named} bodies were refused by their field");
+    }
+}
+
+/// The ways to fill a path with ids of which at least one is another's: all of them, and each alone among own ones.
+fn intrusions(operation: &Operation, theirs: &Ids) -> Vec<BTreeSet<String>> {
+    let ids: Vec<&str> =
+        operation.parameters().into_iter().filter(|name| theirs.contains_key(name)).collect();
+    let mut ways: Vec<BTreeSet<String>> = ids.iter().map(|name| [(*name).to_owned()].into()).collect();
+    if ids.len() > 1 {
+        ways.push(ids.into_iter().map(str::to_owned).collect());
+    }
+    ways
+}
+
+/// The answer without what differs between any two requests.
+fn plain(answer: &Answer) -> (u16, String) {
+    let request = answer.header("x-request-id");
+    (answer.status, answer.text.replace(request, "REQUEST"))
+}
+
+async fn intrude(world: &World, api: &Api, theirs: &Ids) -> usize {
+    let contract = world.server.contract();
+    let mut hidden = 0;
+    for operation in contract.operations() {
+        let body = body_schema(&contract, operation).map_or(json!({}), |schema| sample(&contract, schema));
+        for way in intrusions(operation, theirs) {
+            let fill = |theirs: &dyn Fn(&str) -> String| {
+                filled(operation, &|name| {
+                    if way.contains(name) { theirs(name) } else { world.own[name].clone() }
+                })
+            };
+            let (foreign, nowhere) = (fill(&|name| theirs[name].clone()), fill(&absent));
+            let method = &operation.method;
+            let one = api.send(method, &foreign, bytes(&body)).await;
+            let two = api.send(method, &nowhere, bytes(&body)).await;
+            assert_eq!(plain(&one), plain(&two), "{method} {foreign} and {nowhere}");
+            assert!((400..500).contains(&one.status), "{method} {foreign}: {}", one.text);
+            hidden += usize::from(one.status == 404);
+        }
+    }
+    hidden
+}
+
+on_both! {
+    async fn what_another_organization_has_looks_like_what_does_not_exist(database: Database) {
+        let world = World::start(database).await;
+        for role in [Role::OrgAdmin, Role::Viewer] {
+            let api = world.member(role).await;
+            let hidden = intrude(&world, &api, &world.foreign).await;
+            assert!(hidden > if role == Role::OrgAdmin { 50 } else { 20 }, "{role}: {hidden} were not found");
+            intrude(&world, &api, &world.removed).await;
+        }
+        // And nothing of it has come to harm.
+        for (kind, name) in [
+            ("organizations", "organization_id"), ("sites", "site_id"), ("credentials", "credential_id"),
+            ("controllers", "controller_id"), ("devices", "device_id"), ("gateway-vpn/changes", "change_id"),
+        ] {
+            world.admin.get(&format!("/{kind}/{}", world.foreign[name])).await.expect_status(200);
+        }
+    }
+}
+
+// Scoped API keys: the walk of every route with a key of one scope each belongs here.

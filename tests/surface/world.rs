@@ -1,0 +1,156 @@
+//! Two organizations with one of everything, and who may look at the first.
+
+use std::collections::BTreeMap;
+
+use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
+use heddle_core::{ControllerId, OrgId, Role, SiteId};
+use heddle_store::devices::{self, DeviceFilter, Seen};
+use heddle_store::users::{self, NewUser};
+use heddle_store::{Scope, Tx};
+use serde_json::{Value, json};
+
+use crate::support::{Api, Database, PASSWORD, Server};
+
+/// Well formed, and of nothing.
+pub(super) const ABSENT: &str = "01900000-0000-7000-8000-000000000000";
+
+/// Ids by the names that paths give them.
+pub(super) type Ids = BTreeMap<&'static str, String>;
+
+pub(super) struct World {
+    pub(super) server: Server,
+    /// The first `super_admin`, of the own organization.
+    pub(super) admin: Api,
+    pub(super) own: Ids,
+    pub(super) foreign: Ids,
+    /// Removed objects of the other organization.
+    pub(super) removed: Ids,
+}
+
+impl World {
+    pub(super) async fn start(database: Database) -> Self {
+        let server = Server::start_with(database, super::unlimited()).await;
+        let admin = server.set_up().await;
+        let me = admin.get("/auth/me").await.expect_status(200).body;
+        let first = text(&me["organization_id"]);
+        let second = created(&admin, "/organizations", &json!({ "name": "Umbrella" })).await;
+        let gone = created(&admin, "/organizations", &json!({ "name": "Gone" })).await;
+        let (own, _) = fill(&server, &admin, &first).await;
+        let (foreign, mut removed) = fill(&server, &admin, &second).await;
+        admin.delete(&format!("/organizations/{gone}")).await.expect_status(204);
+        removed.insert("organization_id", gone);
+        Self { server, admin, own, foreign, removed }
+    }
+
+    /// A member of the own organization with this role.
+    pub(super) async fn member(&self, role: Role) -> Api {
+        member(&self.server, &self.own["organization_id"], role, &role.to_string()).await.1
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("an id").to_owned()
+}
+
+async fn created(api: &Api, path: &str, body: &Value) -> String {
+    text(&api.post(path, body).await.expect_status(201).body["id"])
+}
+
+/// One of everything in this organization, and one of everything that can be removed, removed.
+async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
+    let mut ids: Ids = [("organization_id", organization.to_owned())].into();
+    let mut removed = Ids::new();
+    for (name, into) in [("Kept", &mut ids), ("Removed", &mut removed)] {
+        let site = json!({ "name": name, "organization_id": organization });
+        let site = created(admin, "/sites", &site).await;
+        let credential =
+            json!({ "name": name, "username": "root", "password": "x", "organization_id": organization });
+        let credential = created(admin, "/credentials", &credential).await;
+        let controller = json!({
+            "name": name, "site_id": site, "vendor": "openwrt", "url": "http://127.0.0.1:9", "credential_id": credential,
+        });
+        let controller = created(admin, "/controllers", &controller).await;
+        let change =
+            format!("/gateway-openwrt-firewall/{controller}/changes/openwrt.firewall.rule?operation=create");
+        let payload = json!({ "payload": { "name": "r", "src": "wan", "target": "ACCEPT" } });
+        into.insert("change_id", created(admin, &change, &payload).await);
+        into.insert("device_id", device(server, organization, &site, &controller).await);
+        let user_name = format!("{}-{}", name.to_lowercase(), &organization[24..]);
+        let (user, api) = member(server, organization, Role::Viewer, &user_name).await;
+        let sessions = api.get("/auth/sessions").await.expect_status(200).body;
+        into.insert("session_id", text(&sessions["items"][0]["id"]));
+        into.insert("user_id", user);
+        into.insert("gateway_id", controller.clone());
+        into.insert("controller_id", controller);
+        into.insert("credential_id", credential);
+        into.insert("site_id", site);
+    }
+    for (kind, name) in
+        [("controllers", "controller_id"), ("credentials", "credential_id"), ("sites", "site_id")]
+    {
+        admin.delete(&format!("/{kind}/{}", removed[name])).await.expect_status(204);
+    }
+    (ids, removed)
+}
+
+async fn device(server: &Server, organization: &str, site: &str, controller: &str) -> String {
+    let app = &server.running().app;
+    let org_id: OrgId = organization.parse().unwrap();
+    let seen = SeenDevice {
+        identity: "AA:BB:CC:00:00:01".to_owned(),
+        name: "edge".to_owned(),
+        kind: "router".to_owned(),
+        status: DeviceStatus::Online,
+        model: None,
+        serial: None,
+        firmware: None,
+        mac: None,
+        addresses: Vec::new(),
+        site: None,
+        attributes: json!({}),
+        measurements: json!({}),
+    };
+    let controller_id: ControllerId = controller.parse().unwrap();
+    let site_id: SiteId = site.parse().unwrap();
+    let seen = Seen { org_id, site_id, controller_id, devices: &[seen], complete: Completeness::Partial };
+    let mut tx = app.db.write().await.unwrap();
+    devices::upsert_seen(&mut tx, &seen, &app.clock).await.unwrap();
+    let filter = DeviceFilter {
+        controller_id: Some(controller_id),
+        site_id: None,
+        kind: None,
+        status: None,
+        search: None,
+    };
+    let page = heddle_core::page::PageRequest { page: 1, per_page: 1 };
+    let (found, _) = devices::list(&mut tx, &Scope::organization(org_id), &filter, page).await.unwrap();
+    tx.commit().await.unwrap();
+    found[0].id.to_string()
+}
+
+/// A user with the first admin's password, and their client.
+async fn member(server: &Server, organization: &str, role: Role, name: &str) -> (String, Api) {
+    let app = &server.running().app;
+    let mut tx = app.db.write().await.unwrap();
+    let user = new_user(&mut tx, organization.parse().unwrap(), role, name, app).await;
+    tx.commit().await.unwrap();
+    let login = json!({ "login": name, "password": PASSWORD });
+    let tokens = server.nobody().post("/auth/login", &login).await.expect_status(200).body;
+    (user, server.nobody().with_token(tokens["access_token"].as_str().unwrap()))
+}
+
+async fn new_user(tx: &mut Tx, org_id: OrgId, role: Role, name: &str, app: &heddle_server::App) -> String {
+    let admin = users::find_by_login(tx, "ada").await.unwrap().unwrap();
+    let new = NewUser {
+        id: app.clock.new_id(),
+        org_id,
+        username: name.to_owned(),
+        email: format!("{name}@acme.test"),
+        full_name: None,
+        password_hash: admin.password_hash,
+        role,
+        now: app.clock.now(),
+    };
+    users::insert(tx, &new).await.unwrap();
+    new.id.to_string()
+}
