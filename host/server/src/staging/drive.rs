@@ -79,6 +79,8 @@ pub(crate) async fn recover(app: &SharedApp) -> Result<(), Error> {
         let taken = changes::take_over(&mut tx, term.id, &gone).await?;
         tx.commit().await?;
         for change in &taken {
+            // What the device holds belongs to the session of who wrote it.
+            app.runtime.forget_write_session(change.controller_id);
             tracing::warn!(change.id = %change.id, step = %change.apply_step, "taking up change {} at step {}", change.id, change.apply_step);
         }
         ours.extend(taken);
