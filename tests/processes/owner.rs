@@ -96,7 +96,7 @@ async fn a_killed_process_whose_change_is_confirmed_elsewhere_has_applied_it_onc
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_kills_among_two_processes_lose_nothing_and_apply_nothing_twice() {
     let Some(mut pair) = Pair::start(quick()).await else { return };
-    let seed = u64::from_be_bytes(heddle_core::secret::random_bytes::<8>());
+    let seed = u64::from_be_bytes(*heddle_core::secret::random_bytes::<8>());
     let mut random = Random(seed);
     let mut ends = std::collections::BTreeMap::<String, usize>::new();
     for round in 0..20 {
