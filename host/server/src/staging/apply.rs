@@ -342,6 +342,7 @@ pub(super) async fn verify(
     if row.apply_step != ApplyStep::Idle {
         // It is being settled already, by whichever process; a drive that stopped is started again.
         drive::recover(app).await?;
+        drive::spawn(app, id, Start::Again);
         return Ok((row, shown));
     }
     let seen = row.updated_at;
