@@ -68,7 +68,10 @@ async fn a_second_process_is_refused_the_same_file_until_the_first_is_gone() {
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(!second.status.success(), "{said}");
     assert!(said.contains("another process serves this database file"), "{said}");
-    assert!(said.contains(".lock") && said.contains("PostgreSQL"), "names the lock and what would work: {said}");
+    assert!(
+        said.contains(".lock") && said.contains("PostgreSQL"),
+        "names the lock and what would work: {said}"
+    );
     let migrated = run("migrate");
     assert!(migrated.status.success(), "{}", String::from_utf8_lossy(&migrated.stderr));
     first.api.get("/setup/status").await.expect_status(200);

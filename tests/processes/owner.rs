@@ -77,7 +77,11 @@ async fn a_killed_process_leaves_its_apply_to_the_other_at_once() {
     }
     assert!(pair.log_of_b().contains("taking up change"), "within three seconds: {}", pair.log_of_b());
     let ended = settled(&pair.b.api, &id).await;
-    assert_eq!((&ended["status"], &ended["outcome"]["state"]), (&json!("pending"), &json!("reverted")), "{ended}");
+    assert_eq!(
+        (&ended["status"], &ended["outcome"]["state"]),
+        (&json!("pending"), &json!("reverted")),
+        "{ended}"
+    );
     assert_eq!(pair.router.fingerprint(), before);
     assert_eq!(pair.router.counters().applies, 1);
 }

@@ -69,7 +69,9 @@ impl Running {
     pub async fn stop(self) -> anyhow::Result<()> {
         let is_idle = self.app.tasks.drain(Duration::from_secs(DRAIN_SECS)).await;
         if !is_idle {
-            tracing::warn!("some work did not end in time and is taken up by another process or the next start");
+            tracing::warn!(
+                "some work did not end in time and is taken up by another process or the next start"
+            );
         }
         process::leave(&self.app, is_idle).await;
         self.serving.abort();

@@ -214,8 +214,7 @@ impl ChainWalk {
         if is_full {
             return Ok(true);
         }
-        let head: Option<Head> =
-            on!(tx, conn => sqlx::query_as("SELECT seq, hash FROM audit_head WHERE org_id = $1")
+        let head: Option<Head> = on!(tx, conn => sqlx::query_as("SELECT seq, hash FROM audit_head WHERE org_id = $1")
                 .bind(self.org)
                 .fetch_optional(conn)
                 .await)?;

@@ -235,7 +235,8 @@ pub async fn heads(tx: &mut Tx, since: Option<Timestamp>) -> Result<Vec<(OrgId, 
 /// Events behind these numbers of these organizations, the first hundred of them, up to a limit.
 pub async fn behind(tx: &mut Tx, positions: &[(OrgId, i64)], limit: u32) -> Result<News> {
     let asked = &positions[..positions.len().min(ORGANIZATIONS_PER_STATEMENT)];
-    let mut news = News { events: Vec::new(), reached: HashMap::new(), is_full: asked.len() < positions.len() };
+    let mut news =
+        News { events: Vec::new(), reached: HashMap::new(), is_full: asked.len() < positions.len() };
     if asked.is_empty() {
         return Ok(news);
     }

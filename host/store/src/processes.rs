@@ -45,7 +45,9 @@ pub struct Presence(Held);
 #[derive(Debug)]
 enum Held {
     /// Locked for as long as it is open.
-    File { _lock: File },
+    File {
+        _lock: File,
+    },
     Session(Box<Session>),
 }
 

@@ -61,7 +61,9 @@ pub(crate) fn routes() -> Routes {
             "/audit/validate",
             Access::Role(Role::OrgAdmin),
             validate,
-            doc("Recompute the hash chain, for up to 20 seconds").query::<ValidateQuery>().answers::<Validation>(200),
+            doc("Recompute the hash chain, for up to 20 seconds")
+                .query::<ValidateQuery>()
+                .answers::<Validation>(200),
         )
 }
 
@@ -105,9 +107,8 @@ async fn validate(
     let mut tx = app.db.read().await?;
     let begun = ChainWalk::begin(&mut tx, org, after_seq).await?;
     drop(tx);
-    let mut walk = begun.ok_or_else(|| {
-        Error::field("after_seq", "after_seq is not the number of an entry; begin with 0")
-    })?;
+    let mut walk = begun
+        .ok_or_else(|| Error::field("after_seq", "after_seq is not the number of an entry; begin with 0"))?;
     loop {
         let mut tx = app.db.read().await?;
         let is_more = walk.step(&mut tx).await?;

@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::list::{ListQuery, list};
 use super::connection;
+use super::list::{ListQuery, list};
 use crate::app::{App, SharedApp};
 use crate::http::access::Access;
 use crate::http::extract::Params;
@@ -69,16 +69,15 @@ async fn upgrade(
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let is_allowed = origin_is_allowed(&app, &headers);
-    upgrade
-        .max_message_size(FRAME_BYTES_MAX)
-        .max_frame_size(FRAME_BYTES_MAX)
-        .on_upgrade(move |socket| async move {
+    upgrade.max_message_size(FRAME_BYTES_MAX).max_frame_size(FRAME_BYTES_MAX).on_upgrade(
+        move |socket| async move {
             // A task of the service: a drain waits until the peer was told.
             let serving = connection::serve(app.clone(), socket, query.token, is_allowed);
             if app.tasks.spawn("events.socket", serving).await.is_err() {
                 tracing::error!("a connection to the event stream ended by a panic");
             }
-        })
+        },
+    )
 }
 
 /// A browser names its origin; it must be ours or a configured one. Scripts send none.

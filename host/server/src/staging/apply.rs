@@ -111,9 +111,15 @@ async fn claim(
         message: None,
     };
     let deadline = request.confirm_within_secs.map(|secs| now + TimeDelta::seconds(i64::from(secs)));
-    let claim =
-        changes::claim_apply(&mut tx, row.id, owner, &attempt, request.confirm_within_secs.map(i64::from), now)
-            .await?;
+    let claim = changes::claim_apply(
+        &mut tx,
+        row.id,
+        owner,
+        &attempt,
+        request.confirm_within_secs.map(i64::from),
+        now,
+    )
+    .await?;
     let row = match claim {
         Claim::Claimed(row) => *row,
         Claim::NotFound => return Err(Error::NotFound("change")),

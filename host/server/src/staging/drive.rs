@@ -146,7 +146,9 @@ async fn give_up(app: &SharedApp, id: ChangeId, term: &Term) {
         Ok::<bool, heddle_store::Error>(is_given_up)
     };
     match given_up.await {
-        Ok(true) => tracing::info!(change.id = %id, "change {id} is left to another process, or the next start"),
+        Ok(true) => {
+            tracing::info!(change.id = %id, "change {id} is left to another process, or the next start")
+        }
         Ok(false) => {}
         Err(error) => {
             tracing::warn!(change.id = %id, error = %error, "change {id} is not given up; others find it by this process's lock");

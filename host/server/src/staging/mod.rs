@@ -64,9 +64,7 @@ impl Drivers {
             return true;
         }
         drop(resting);
-        let has = |claims: &Claims| {
-            claims.lock().expect("no holder of this lock panics").contains(&change)
-        };
+        let has = |claims: &Claims| claims.lock().expect("no holder of this lock panics").contains(&change);
         has(&self.under_way) || (step == ApplyStep::Holding && has(&self.holding))
     }
 

@@ -7,7 +7,8 @@ use crate::testing::{World, on_both, page};
 
 async fn claim(db: &crate::Db, world: &World, id: ChangeId) -> Claim {
     let mut tx = db.write().await.unwrap();
-    let claim = claim_apply(&mut tx, id, world.process, &world.attempt(), Some(60), world.clock.now()).await.unwrap();
+    let claim =
+        claim_apply(&mut tx, id, world.process, &world.attempt(), Some(60), world.clock.now()).await.unwrap();
     tx.commit().await.unwrap();
     claim
 }
