@@ -42,6 +42,26 @@ async fn a_process_that_starts_leaves_the_others_applies_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_wrote_before_confirms_and_takes_over_what_another_wrote() {
+    let Some(mut pair) = Pair::start(quick()).await else { return };
+    // It has a session of its own at the router, to which the other's provisional change does not belong.
+    let own = pair.stage(&pair.b.api, "Own").await;
+    pair.b.api.post(&verb(&own, "apply"), &json!({ "force": true })).await.expect_status(200);
+    let id = pair.stage(&pair.a.api, "Confirmed-there").await;
+    apply_held(&pair.a.api, &id, 60).await;
+    let confirmed = pair.b.api.post(&verb(&id, "confirm"), &json!({})).await.expect_status(200);
+    assert_eq!(confirmed.body["outcome"]["state"], "applied", "{}", confirmed.text);
+    assert_eq!(pair.router.counters().rollbacks, 0);
+    let before = pair.router.fingerprint();
+    let id = pair.stage(&pair.a.api, "Taken-back-there").await;
+    apply_held(&pair.a.api, &id, 10).await;
+    pair.a.kill();
+    let ended = settled(&pair.b.api, &id).await;
+    assert_eq!(ended["outcome"]["state"], "reverted", "{ended}");
+    assert_eq!(pair.router.fingerprint(), before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_process_leaves_its_apply_to_the_other_at_once() {
     let Some(mut pair) = Pair::start(quick()).await else { return };
     let before = pair.router.fingerprint();
@@ -80,7 +100,7 @@ async fn a_killed_process_whose_change_is_confirmed_elsewhere_has_applied_it_onc
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_kills_among_two_processes_lose_nothing_and_apply_nothing_twice() {
     let Some(mut pair) = Pair::start(quick()).await else { return };
-    let seed = u64::from_be_bytes(heddle_core::secret::random_bytes::<8>());
+    let seed = u64::from_be_bytes(*heddle_core::secret::random_bytes::<8>());
     let mut random = Random(seed);
     let mut ends = std::collections::BTreeMap::<String, usize>::new();
     for round in 0..20 {

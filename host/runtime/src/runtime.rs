@@ -112,6 +112,12 @@ impl Runtime {
         self.shared.egress.reconnect(controller);
     }
 
+    /// The next write to this controller logs in anew: another process wrote to it meanwhile, and what the
+    /// device holds provisionally belongs to the session of that process, which only a new login may get.
+    pub fn forget_write_session(&self, controller: ControllerId) {
+        self.shared.egress.forget_write_session(controller);
+    }
+
     /// Takes no calls any more and cuts those that run.
     pub fn shutdown(&self) {
         self.adapters.store(Arc::default());

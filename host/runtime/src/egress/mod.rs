@@ -123,6 +123,10 @@ impl Egress {
         self.connections.forget(controller);
     }
 
+    pub(crate) fn forget_write_session(&self, controller: ControllerId) {
+        self.sessions.forget_writes(controller);
+    }
+
     pub(crate) fn new(vault: Arc<dyn Vault>, clock: Clock, extra_networks: Vec<ipnet::IpNet>) -> Self {
         Self {
             vault,

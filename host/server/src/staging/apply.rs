@@ -288,6 +288,7 @@ pub(super) async fn confirm(
     if row.apply_step != ApplyStep::Holding {
         return Err(not_waiting());
     }
+    let held_by = row.apply_owner;
     // Confirmed is only what can be read through the real path, over a new connection.
     app.runtime.reconnect(row.controller_id);
     compare_now(app, caller, &row).await?;
@@ -302,6 +303,10 @@ pub(super) async fn confirm(
     let row = changes::take_held(&mut tx, id, term.id, now).await?.ok_or_else(not_waiting)?;
     record(&mut tx, app, &row, &Step::new("change.confirmed", Actor::caller(caller, origin))).await?;
     tx.commit().await?;
+    if held_by != Some(term.id) {
+        // What the device holds belongs to the session of the process that wrote it.
+        app.runtime.forget_write_session(row.controller_id);
+    }
     let driving = match driver {
         Some(driver) => drive::spawn_claimed(app, driver, term, Start::Again),
         None => drive::spawn(app, id, Start::Again),
@@ -345,6 +350,7 @@ pub(super) async fn verify(
     if row.apply_step != ApplyStep::Idle {
         // It is being settled already, by whichever process; a drive that stopped is started again.
         drive::recover(app).await?;
+        drive::spawn(app, id, Start::Again);
         return Ok((row, shown));
     }
     let seen = row.updated_at;

@@ -71,7 +71,7 @@ pub(crate) async fn recover(app: &SharedApp) -> Result<(), Error> {
     }
     let Ok(term) = app.membership.term() else { return Ok(()) };
     let mut tx = app.db.read().await?;
-    let mut ours = changes::owned(&mut tx, term.id).await?;
+    let ours = changes::owned(&mut tx, term.id).await?;
     let orphaned = changes::orphaned(&mut tx, term.id).await?;
     drop(tx);
     if let Some(gone) = orphaned {
@@ -79,9 +79,11 @@ pub(crate) async fn recover(app: &SharedApp) -> Result<(), Error> {
         let taken = changes::take_over(&mut tx, term.id, &gone).await?;
         tx.commit().await?;
         for change in &taken {
+            // What the device holds belongs to the session of who wrote it.
+            app.runtime.forget_write_session(change.controller_id);
             tracing::warn!(change.id = %change.id, step = %change.apply_step, "taking up change {} at step {}", change.id, change.apply_step);
+            spawn(app, change.id, Start::Again);
         }
-        ours.extend(taken);
     }
     for change in ours {
         if !app.drivers.has(change.id, change.apply_step) {
@@ -123,6 +125,7 @@ pub(super) fn spawn_claimed(app: &SharedApp, claim: DriverClaim, term: Term, sta
                 tracing::warn!(change.id = %id, error = %error, "apply of change {id} is left to another process");
             }
             Err(error) => {
+                app2.drivers.rest(id);
                 tracing::error!(change.id = %id, error = %error, "apply of change {id} stopped; it is taken up again");
             }
             Ok(_) => {}

@@ -12,9 +12,9 @@ mod plan;
 mod routes;
 mod view;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heddle_core::ChangeId;
 use heddle_core::change::ApplyStep;
@@ -31,11 +31,16 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(30);
 /// How often it is looked whether an apply is nobody's: a process that drove one may be gone.
 const TAKE_UP_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How long a change is let alone whose drive ended by an error.
+const REST: Duration = Duration::from_secs(30);
+
 /// Changes that this process is bringing forward right now.
 #[derive(Debug, Default, Clone)]
 pub struct Drivers {
     under_way: Claims,
     holding: Claims,
+    /// Until when a change whose drive ended by an error is let alone.
+    resting: Arc<Mutex<HashMap<ChangeId, Instant>>>,
 }
 
 type Claims = Arc<Mutex<HashSet<ChangeId>>>;
@@ -46,8 +51,19 @@ impl Drivers {
         DriverClaim::new(&self.under_way, change)
     }
 
-    /// Whether a task has it in hand.
+    /// Its drive ended by an error, which would come again at once.
+    fn rest(&self, change: ChangeId) {
+        self.resting.lock().expect("no holder of this lock panics").insert(change, Instant::now() + REST);
+    }
+
+    /// Whether a task has it in hand, or none is to take it yet.
     fn has(&self, change: ChangeId, step: ApplyStep) -> bool {
+        let mut resting = self.resting.lock().expect("no holder of this lock panics");
+        resting.retain(|_, until| *until > Instant::now());
+        if resting.contains_key(&change) {
+            return true;
+        }
+        drop(resting);
         let has = |claims: &Claims| claims.lock().expect("no holder of this lock panics").contains(&change);
         has(&self.under_way) || (step == ApplyStep::Holding && has(&self.holding))
     }

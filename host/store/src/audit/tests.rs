@@ -84,7 +84,7 @@ on_both! {
         assert!(ChainWalk::begin(&mut tx, world.org, 9_999).await.unwrap().is_none());
     }
 
-    /// Page sizes that divide the rows and that do not; entries of one instant too.
+    // Page sizes that divide the rows and that do not; entries of one instant too.
     async fn a_walk_by_cursor_sees_each_entry_once_while_others_are_written(db) {
         let world = World::new(&db, "a").await;
         write(&db, &world, 23).await;

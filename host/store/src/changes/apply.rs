@@ -5,7 +5,7 @@
 
 use heddle_core::adapter::Task;
 use heddle_core::change::{ApplyStep, Attempt, ChangeStatus, OutcomeState};
-use heddle_core::{ChangeId, ProcessId, Timestamp, UserId};
+use heddle_core::{ChangeId, ControllerId, ProcessId, Timestamp, UserId};
 use serde_json::Value;
 use sqlx::FromRow;
 use sqlx::types::Json;
@@ -47,6 +47,7 @@ pub struct Advance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
 pub struct UnderWay {
     pub id: ChangeId,
+    pub controller_id: ControllerId,
     pub apply_step: ApplyStep,
 }
 
@@ -170,7 +171,7 @@ pub async fn is_owner(tx: &mut Tx, id: ChangeId, owner: ProcessId) -> Result<boo
 
 /// The applies that are this process's, the longest under way first.
 pub async fn owned(tx: &mut Tx, owner: ProcessId) -> Result<Vec<UnderWay>> {
-    Select::new("SELECT c.id, c.apply_step", FROM)
+    Select::new("SELECT c.id, c.controller_id, c.apply_step", FROM)
         .and("c.apply_step <> 'idle'")
         .and_bind("c.apply_owner = ?", Bind::Id(owner.0))
         .all(tx, "c.apply_started_at, c.id", 10_000)
@@ -192,14 +193,14 @@ pub async fn orphaned(tx: &mut Tx, me: ProcessId) -> Result<Option<Vec<ProcessId
 pub async fn take_over(tx: &mut Tx, me: ProcessId, gone: &[ProcessId]) -> Result<Vec<UnderWay>> {
     let mut taken: Vec<UnderWay> = on!(tx, conn => sqlx::query_as("
         UPDATE change SET apply_owner = $1 WHERE apply_step <> 'idle' AND apply_owner IS NULL
-        RETURNING id, apply_step")
+        RETURNING id, controller_id, apply_step")
         .bind(me)
         .fetch_all(conn)
         .await)?;
     for owner in gone {
         let of_owner: Vec<UnderWay> = on!(tx, conn => sqlx::query_as("
             UPDATE change SET apply_owner = $1 WHERE apply_step <> 'idle' AND apply_owner = $2
-            RETURNING id, apply_step")
+            RETURNING id, controller_id, apply_step")
             .bind(me).bind(owner)
             .fetch_all(conn)
             .await)?;

@@ -139,7 +139,7 @@ on_both! {
         advance(&mut tx, id, Some(world.process), from, ApplyStep::Holding, &none, now).await.unwrap().unwrap();
         let taken = take_held(&mut tx, id, other, now).await.unwrap().unwrap();
         assert_eq!((taken.apply_step, taken.apply_owner), (ApplyStep::Confirming, Some(other)));
-        assert_eq!(owned(&mut tx, other).await.unwrap(), [UnderWay { id, apply_step: ApplyStep::Confirming }]);
+        assert_eq!(owned(&mut tx, other).await.unwrap(), [UnderWay { id, controller_id: world.controller, apply_step: ApplyStep::Confirming }]);
         assert!(owned(&mut tx, world.process).await.unwrap().is_empty());
         let idle = advance(&mut tx, id, Some(other), ApplyStep::Confirming, ApplyStep::Idle, &none, now).await.unwrap().unwrap();
         assert_eq!(idle.apply_owner, None, "at its end it is nobody's");

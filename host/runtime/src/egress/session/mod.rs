@@ -77,6 +77,12 @@ impl Sessions {
         Arc::clone(slots.entry(key).or_default())
     }
 
+    /// Calls that run keep theirs.
+    pub(super) fn forget_writes(&self, controller: ControllerId) {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.retain(|key, _| key.controller != controller || key.class != Class::Write);
+    }
+
     fn refusals(
         &self,
     ) -> MutexGuard<'_, HashMap<(ControllerId, CredentialId, i64), (u32, Option<Timestamp>)>> {
