@@ -143,6 +143,14 @@ pub async fn unpublished(tx: &mut Tx, limit: u32) -> Result<Vec<StoredEvent>> {
     Ok(stored(select.all(tx, "e.occurred_at, e.org_id, e.seq", i64::from(limit)).await?))
 }
 
+/// When the oldest event happened that nobody published yet.
+pub async fn oldest_unpublished(tx: &mut Tx) -> Result<Option<Timestamp>> {
+    Ok(on!(tx, conn => sqlx::query_scalar("
+        SELECT occurred_at FROM event WHERE published_at IS NULL ORDER BY occurred_at, org_id, seq LIMIT 1")
+        .fetch_optional(conn)
+        .await)?)
+}
+
 pub async fn mark_published(tx: &mut Tx, ids: &[EventId], now: Timestamp) -> Result<()> {
     for ids in ids.chunks(10_000) {
         let places: Vec<String> = (2..ids.len() + 2).map(|at| format!("${at}")).collect();

@@ -15,7 +15,7 @@ use serde_json::Value;
 use sqlx::FromRow;
 use sqlx::types::Json;
 
-pub use apply::{Advance, Claim, advance, claim_apply, mark_reverted, under_way};
+pub use apply::{Advance, Claim, advance, claim_apply, count_pending, mark_reverted, under_way};
 pub use row::ChangeRow;
 
 use crate::select::{Bind, Select};

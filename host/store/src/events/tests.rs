@@ -24,10 +24,13 @@ on_both! {
         assert_eq!(last_seq(&mut tx, a.org).await.unwrap(), 2);
         let waiting = unpublished(&mut tx, 10).await.unwrap();
         assert_eq!((waiting.len(), waiting[0].site_id), (3, Some(a.site)));
+        assert_eq!(oldest_unpublished(&mut tx).await.unwrap(), Some(waiting[0].event.occurred_at));
         let ids: Vec<EventId> = waiting.iter().map(|e| e.event.id).collect();
         mark_published(&mut tx, &ids[1..], a.clock.now()).await.unwrap();
         mark_published(&mut tx, &[], a.clock.now()).await.unwrap();
         assert_eq!(unpublished(&mut tx, 10).await.unwrap().len(), 1);
+        mark_published(&mut tx, &ids, a.clock.now()).await.unwrap();
+        assert_eq!(oldest_unpublished(&mut tx).await.unwrap(), None);
         assert_eq!(list(&mut tx, a.org, 1, &[], 10).await.unwrap()[0].event.seq, 2);
         assert_eq!(list(&mut tx, a.org, 0, &[EventType::DeviceOffline], 10).await.unwrap().len(), 1);
     }
