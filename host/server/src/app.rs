@@ -11,7 +11,10 @@ use heddle_store::{Db, PoolSettings};
 use crate::adapters::{self, RefusedAdapter};
 use crate::config::Config;
 use crate::events::Hub;
+use crate::health::Looks;
 use crate::keys::Keys;
+use crate::logs::Logs;
+use crate::metrics::Metrics;
 use crate::staging::Drivers;
 use crate::task::Tasks;
 
@@ -44,6 +47,11 @@ pub struct App {
     pub sync_wake: Arc<tokio::sync::Notify>,
     /// Packages that were not loaded, and why.
     pub refused_adapters: Vec<RefusedAdapter>,
+    pub logs: Logs,
+    pub metrics: Arc<Metrics>,
+    pub looks: Looks,
+    /// When this process opened the database.
+    pub started: std::time::Instant,
 }
 
 impl std::fmt::Debug for App {
@@ -66,7 +74,11 @@ impl App {
             acquire_timeout: Duration::from_secs(30),
         };
         let db = Db::open(&config.database(), &pool).await.context("database cannot be opened")?;
+        let logs = Logs::open(&config).await;
+        let metrics = Arc::new(Metrics::new(logs.dropped()));
         let runtime = adapters::start_runtime(&config, &keys, &db, &clock, surroundings)?;
+        let observer = metrics.clone();
+        runtime.observe(Arc::new(move |call| observer.adapter_call(call)));
         let refused_adapters = adapters::load_packages(&config, &runtime).await;
         Ok(Arc::new(Self {
             config,
@@ -79,6 +91,10 @@ impl App {
             drivers: Drivers::default(),
             sync_wake: Arc::default(),
             refused_adapters,
+            logs,
+            metrics,
+            looks: Looks::default(),
+            started: std::time::Instant::now(),
         }))
     }
 
@@ -90,5 +106,7 @@ impl App {
         self.tasks.spawn("staging.expire", async move { crate::staging::expire_loop(app).await });
         let app = self.clone();
         self.tasks.spawn("sync", async move { crate::sync::run(app).await });
+        let app = self.clone();
+        self.tasks.spawn(crate::logs::TASK, async move { crate::logs::write(app).await });
     }
 }

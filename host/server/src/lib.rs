@@ -10,8 +10,11 @@ pub mod auth;
 pub mod config;
 pub mod devices;
 pub mod events;
+mod health;
 pub mod http;
 pub mod keys;
+pub mod logs;
+pub mod metrics;
 pub mod setup;
 pub mod staging;
 pub mod sync;
@@ -34,11 +37,16 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long a drain waits for running work.
 const DRAIN_SECS: u64 = 30;
 
+/// How long it then waits for connections to be closed.
+const CLOSE_SECS: u64 = 2;
+
 /// A server that listens.
 #[derive(Debug)]
 pub struct Running {
     pub addr: SocketAddr,
     pub app: SharedApp,
+    /// Apart from the other tasks: probes are answered until the last of those has ended.
+    front: task::Tasks,
     serving: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
@@ -46,6 +54,7 @@ impl Running {
     /// Opens the database, loads the adapters, takes up what a crash left, and listens.
     pub async fn start(config: Config, surroundings: impl Into<Surroundings>) -> anyhow::Result<Self> {
         let app = App::open(config, surroundings.into()).await?;
+        check_subsystems(&app).await?;
         staging::recover(&app).await.context("changes under way cannot be read")?;
         app.start_workers();
         let listener = tokio::net::TcpListener::bind(app.config.bind_addr)
@@ -53,21 +62,37 @@ impl Running {
             .with_context(|| format!("cannot listen on {}", app.config.bind_addr))?;
         let addr = listener.local_addr()?;
         let service = http::service(&app).into_make_service_with_connect_info::<SocketAddr>();
-        let stop = app.tasks.stopping();
+        let front = task::Tasks::default();
+        let stop = front.stopping();
         let server =
             axum::serve(listener, service).with_graceful_shutdown(async move { stop.cancelled().await });
-        let serving = app.tasks.spawn("http", async move { server.await });
+        let serving = front.spawn("http", async move { server.await });
         tracing::info!(addr = %addr, "listening on http://{addr}");
-        Ok(Self { addr, app, serving })
+        Ok(Self { addr, app, front, serving })
     }
 
-    /// No new work; running work ends, or is recorded as it stands.
+    /// No new work; running work ends, or is recorded as it stands. Readiness says so meanwhile.
     pub async fn stop(self) -> anyhow::Result<()> {
         if !self.app.tasks.drain(Duration::from_secs(DRAIN_SECS)).await {
             tracing::warn!("some work did not end in time and is taken up at the next start");
         }
+        self.front.drain(Duration::from_secs(CLOSE_SECS)).await;
         self.serving.abort();
         self.app.runtime.shutdown();
         Ok(())
     }
+}
+
+/// What is critical and may have failed: a reason not to start at all, or a degraded start.
+async fn check_subsystems(app: &SharedApp) -> anyhow::Result<()> {
+    let event_bus = events::check(app).await.err().map(|error| format!("outbox cannot be read: {error}"));
+    for (subsystem, failure) in [("modules", app.refusals()), ("event_bus", event_bus)] {
+        let Some(reason) = failure else { continue };
+        anyhow::ensure!(
+            !app.config.strict_startup,
+            "{subsystem} cannot be initialised: {reason} (STRICT_STARTUP=false starts without)"
+        );
+        tracing::warn!(subsystem, reason, "{subsystem} is degraded");
+    }
+    Ok(())
 }

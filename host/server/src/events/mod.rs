@@ -5,6 +5,7 @@
 //! event by its id. A batch that could not be marked is remembered, and is not
 //! sent twice by the same process.
 
+pub(crate) mod bus;
 mod connection;
 mod frames;
 mod places;
@@ -21,6 +22,7 @@ use heddle_core::{EventId, SiteId};
 use heddle_store::events::StoredEvent;
 use tokio::sync::{Notify, broadcast};
 
+use self::bus::Bus;
 use self::places::Places;
 use crate::app::SharedApp;
 use crate::http::error::Error;
@@ -55,11 +57,17 @@ pub struct Hub {
     outbox: Notify,
     sender: broadcast::Sender<Arc<Published>>,
     places: Places,
+    pub(crate) bus: Bus,
 }
 
 impl Default for Hub {
     fn default() -> Self {
-        Self { outbox: Notify::new(), sender: broadcast::channel(BACKLOG).0, places: Places::default() }
+        Self {
+            outbox: Notify::new(),
+            sender: broadcast::channel(BACKLOG).0,
+            places: Places::default(),
+            bus: Bus::default(),
+        }
     }
 }
 
@@ -94,13 +102,24 @@ impl Unmarked {
     }
 }
 
+/// Whether the outbox can be read at all.
+pub(crate) async fn check(app: &SharedApp) -> Result<(), Error> {
+    let mut tx = app.db.read().await?;
+    heddle_store::events::oldest_unpublished(&mut tx).await?;
+    Ok(())
+}
+
 /// Publishes the outbox, oldest first, until the service stops.
 pub(crate) async fn dispatch(app: SharedApp) {
     let stop = app.tasks.stopping();
+    let _dispatching = app.hub.bus.begin(app.clock.now());
     let mut unmarked = Unmarked::default();
     loop {
         let published = match publish_batch(&app, &mut unmarked).await {
-            Ok(published) => published,
+            Ok(published) => {
+                app.hub.bus.progressed(app.clock.now());
+                published
+            }
             Err(error) => {
                 tracing::warn!(error = %error, "events wait in the outbox; tried again");
                 0
@@ -126,6 +145,7 @@ async fn publish_batch(app: &SharedApp, unmarked: &mut Unmarked) -> Result<usize
     }
     let ids: Vec<_> = waiting.iter().map(|stored| stored.event.id).collect();
     for stored in unmarked.unsent(waiting) {
+        app.metrics.event_published(stored.event.event_type);
         // No receiver is no error: nobody listens right now.
         let _ = app.hub.sender.send(Arc::new(Published::from(stored)));
     }
