@@ -1,7 +1,11 @@
 //! The REST surface.
 
 mod bad_input;
+mod docs;
 mod documents;
 mod edge;
+mod health;
+mod logs;
+mod metrics;
 mod sites_limited;
 mod stream;

@@ -87,7 +87,21 @@ impl Api {
         path: &str,
         body: Option<Vec<u8>>,
     ) -> reqwest::Result<Answer> {
-        let url = format!("{}/api/v1{path}", self.base);
+        self.try_send_root(method, &format!("/api/v1{path}"), body).await
+    }
+
+    /// A path outside the version prefix.
+    pub(crate) async fn get_root(&self, path: &str) -> Answer {
+        self.try_send_root("GET", path, None).await.expect("the server answers")
+    }
+
+    pub(crate) async fn try_send_root(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<Vec<u8>>,
+    ) -> reqwest::Result<Answer> {
+        let url = format!("{}{path}", self.base);
         let mut request = self.http.request(method.parse().expect("a method"), url);
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);

@@ -70,6 +70,8 @@ const SELECT: &str = "SELECT l.id, l.at, l.level, l.target, l.message, l.fields,
 const FROM: &str = "FROM log_line l";
 
 /// Writes lines; the number of statements grows with their hundreds.
+///
+/// Those that are there already stay: a commit whose answer was lost is tried again.
 pub async fn insert(tx: &mut Tx, lines: &[LogLine]) -> Result<()> {
     for rows in lines.chunks(ROWS_PER_STATEMENT) {
         on!(tx, conn => {
@@ -86,6 +88,7 @@ pub async fn insert(tx: &mut Tx, lines: &[LogLine]) -> Result<()> {
                     .push_bind(line.request_id.as_ref())
                     .push_bind(line.span.as_ref());
             });
+            insert.push(" ON CONFLICT (id) DO NOTHING");
             insert.build().execute(conn).await.map(|_| ())
         })?;
     }

@@ -2,7 +2,7 @@
 //!
 //! What is public says which parts work, and nothing of tenants or addresses.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -20,6 +20,9 @@ use crate::app::{App, SharedApp};
 use crate::health::{self, Check, Report, Status};
 use crate::http::access::Access;
 use crate::http::routes::{Routes, doc};
+
+/// A database that just answered says its version in this time, or stays without one.
+const VERSION_LIMIT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Health {
@@ -241,7 +244,9 @@ fn describe(app: &App, report: &Report, database: DatabaseDetail, log_database: 
 
 async fn database_detail(check: Check, db: Option<&Db>) -> DatabaseDetail {
     let version = match db {
-        Some(db) if check.status == Status::Ok => db.version().await.ok(),
+        Some(db) if check.status == Status::Ok => {
+            tokio::time::timeout(VERSION_LIMIT, db.version()).await.ok().and_then(Result::ok)
+        }
         _ => None,
     };
     let pool = |PoolUse { open, idle, max }| Pool { open, idle, max };

@@ -1,5 +1,7 @@
 //! `GET /logs`: the service's own lines, for who runs the service.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use chrono::DateTime;
@@ -13,6 +15,9 @@ use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
+
+/// The longest that a search among the lines takes.
+const READ_LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -67,12 +72,16 @@ async fn list(
     };
     let away = || Error::Unavailable("log database gives no answer; try again".to_owned());
     let db = app.logs.db().ok_or_else(away)?;
-    let mut tx = db.read().await.map_err(|error| match error {
-        heddle_store::Error::Unavailable(_) => away(),
-        other => other.into(),
-    })?;
     // One more than asked for shows whether there are more.
-    let mut items = logs::list(&mut tx, &filter, place, per_page + 1).await?;
+    let read = async { logs::list(&mut db.read().await?, &filter, place, per_page + 1).await };
+    let mut items = match tokio::time::timeout(READ_LIMIT, read).await {
+        Ok(Err(heddle_store::Error::Unavailable(_))) => return Err(away()),
+        Ok(read) => read?,
+        Err(_elapsed) => {
+            let message = "log database takes too long; narrow the time with since and until";
+            return Err(Error::Unavailable(message.to_owned()));
+        }
+    };
     let wanted = usize::try_from(per_page).map_err(Error::internal)?;
     let has_more = items.len() > wanted;
     items.truncate(wanted);

@@ -20,6 +20,8 @@ const BATCH: usize = 500;
 const GATHER: Duration = Duration::from_millis(200);
 /// Between two tries to reach a database that is away.
 const RETRY: Duration = Duration::from_secs(2);
+/// The longest that one transaction takes.
+const WRITE_LIMIT: Duration = Duration::from_secs(10);
 /// The longest that the end of the service waits for its last lines.
 const LAST_LIMIT: Duration = Duration::from_secs(2);
 /// How often old lines are looked for.
@@ -118,9 +120,20 @@ async fn keep(app: &App, db: &Db, batch: &[LogLine], stop: &CancellationToken) {
 }
 
 async fn insert(db: &Db, batch: &[LogLine]) -> heddle_store::Result<()> {
-    let mut tx = db.write().await?;
-    logs::insert(&mut tx, batch).await?;
-    tx.commit().await
+    in_time(async {
+        let mut tx = db.write().await?;
+        logs::insert(&mut tx, batch).await?;
+        tx.commit().await
+    })
+    .await
+}
+
+/// A database that is silent is away, too.
+async fn in_time<T>(work: impl Future<Output = heddle_store::Result<T>>) -> heddle_store::Result<T> {
+    match tokio::time::timeout(WRITE_LIMIT, work).await {
+        Ok(result) => result,
+        Err(elapsed) => Err(Error::Unavailable(Box::new(elapsed))),
+    }
 }
 
 /// Whether the same lines can be taken later.
@@ -161,8 +174,11 @@ async fn trim(app: &App, db: &Db, stop: &CancellationToken) {
 }
 
 async fn trim_step(db: &Db, retention: Retention) -> heddle_store::Result<u64> {
-    let mut tx = db.write().await?;
-    let removed = logs::trim(&mut tx, retention, TRIM_STEP).await?;
-    tx.commit().await?;
-    Ok(removed)
+    in_time(async {
+        let mut tx = db.write().await?;
+        let removed = logs::trim(&mut tx, retention, TRIM_STEP).await?;
+        tx.commit().await?;
+        Ok(removed)
+    })
+    .await
 }

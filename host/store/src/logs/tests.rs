@@ -66,6 +66,7 @@ on_both_logs! {
         written.request_id = Some("r-1".to_owned());
         written.span = Some("request".to_owned());
         write(&db, std::slice::from_ref(&written)).await;
+        write(&db, std::slice::from_ref(&written)).await;
         let read = list(&mut db.read().await.unwrap(), &LogFilter::default(), None, 10).await.unwrap();
         assert_eq!(read, [written]);
     }
