@@ -76,6 +76,12 @@ pub struct Metrics {
     rate_limited: IntCounterVec,
     logins: IntCounterVec,
     readings: IntCounterVec,
+    measured: Measured,
+}
+
+/// Families of what is measured only when somebody reads.
+#[derive(Debug)]
+struct Measured {
     changes: IntGaugeVec,
     outbox_oldest_age: Gauge,
     websocket_connections: IntGauge,
@@ -91,13 +97,7 @@ impl Metrics {
         let registry = Registry::new();
         let families = Families(&registry);
         families.add(log_lines_dropped);
-        registry.register(Box::new(ProcessCollector::for_self())).expect(LITERAL);
-        let build = families.gauges(
-            "heddle_build_info",
-            "Always 1; the labels say what runs.",
-            &["version", "api_version"],
-        );
-        build.with_label_values(&[crate::VERSION, crate::API_VERSION]).set(1);
+        families.process();
         let metrics = Self {
             requests: families.counters(
                 "http_requests_total",
@@ -148,39 +148,7 @@ impl Metrics {
                 "Readings of controllers that ended.",
                 &["adapter", "outcome"],
             ),
-            changes: families.gauges(
-                "heddle_changes",
-                "Pending changes in all organizations, by what became of their last attempt.",
-                &["status", "outcome"],
-            ),
-            outbox_oldest_age: families.gauge_of_seconds(
-                "heddle_outbox_oldest_age_seconds",
-                "Age of the oldest event that is not published yet; 0 when there is none.",
-            ),
-            websocket_connections: families.gauge(
-                "heddle_websocket_connections",
-                "Authenticated connections to the event stream of this process.",
-            ),
-            subsystem_up: families.gauges(
-                "heddle_subsystem_up",
-                "1 while the subsystem works, else 0.",
-                &["subsystem"],
-            ),
-            connections_open: families.gauges(
-                "heddle_database_connections_open",
-                "Open connections of this process.",
-                &["database"],
-            ),
-            connections_idle: families.gauges(
-                "heddle_database_connections_idle",
-                "Open connections that nobody uses.",
-                &["database"],
-            ),
-            connections_max: families.gauges(
-                "heddle_database_connections_max",
-                "The most connections that this process opens.",
-                &["database"],
-            ),
+            measured: Measured::new(&families),
             registry,
         };
         metrics.begin_at_zero();
@@ -192,9 +160,6 @@ impl Metrics {
         EventType::ALL.iter().for_each(|word| drop(self.events.with_label_values(&[word.as_str()])));
         RateWindow::ALL.iter().for_each(|word| drop(self.rate_limited.with_label_values(&[word.as_str()])));
         LoginOutcome::ALL.iter().for_each(|word| drop(self.logins.with_label_values(&[word.as_str()])));
-        for state in OutcomeState::ALL {
-            self.changes.with_label_values(&["pending", state.as_str()]).set(0);
-        }
     }
 
     pub(crate) fn adapter_call(&self, call: &Observed<'_>) {
@@ -232,6 +197,51 @@ impl Metrics {
 
     /// Everything in Prometheus' text form.
     pub(crate) fn text(&self, moment: &Moment<'_>) -> Result<String, Error> {
+        self.measured.set(moment);
+        TextEncoder::new().encode_to_string(&self.registry.gather()).map_err(Error::internal)
+    }
+}
+
+impl Measured {
+    fn new(families: &Families<'_>) -> Self {
+        Self {
+            changes: families.gauges(
+                "heddle_changes",
+                "Pending changes in all organizations, by what became of their last attempt.",
+                &["status", "outcome"],
+            ),
+            outbox_oldest_age: families.gauge_of_seconds(
+                "heddle_outbox_oldest_age_seconds",
+                "Age of the oldest event that is not published yet; 0 when there is none.",
+            ),
+            websocket_connections: families.gauge(
+                "heddle_websocket_connections",
+                "Authenticated connections to the event stream of this process.",
+            ),
+            subsystem_up: families.gauges(
+                "heddle_subsystem_up",
+                "1 while the subsystem works, else 0.",
+                &["subsystem"],
+            ),
+            connections_open: families.gauges(
+                "heddle_database_connections_open",
+                "Open connections of this process.",
+                &["database"],
+            ),
+            connections_idle: families.gauges(
+                "heddle_database_connections_idle",
+                "Open connections that nobody uses.",
+                &["database"],
+            ),
+            connections_max: families.gauges(
+                "heddle_database_connections_max",
+                "The most connections that this process opens.",
+                &["database"],
+            ),
+        }
+    }
+
+    fn set(&self, moment: &Moment<'_>) {
         let number = |count: u32| i64::from(count);
         for (subsystem, is_up) in moment.subsystems {
             self.subsystem_up.with_label_values(&[*subsystem]).set(i64::from(*is_up));
@@ -248,7 +258,6 @@ impl Metrics {
         }
         self.outbox_oldest_age.set(moment.outbox_oldest_age_secs);
         self.websocket_connections.set(i64::try_from(moment.websocket_connections).unwrap_or(i64::MAX));
-        TextEncoder::new().encode_to_string(&self.registry.gather()).map_err(Error::internal)
     }
 }
 
@@ -259,6 +268,14 @@ impl Families<'_> {
     fn add<C: Collector + Clone + 'static>(&self, family: C) -> C {
         self.0.register(Box::new(family.clone())).expect(LITERAL);
         family
+    }
+
+    /// What runs, and what the operating system says of it.
+    fn process(&self) {
+        self.0.register(Box::new(ProcessCollector::for_self())).expect(LITERAL);
+        let help = "Always 1; the labels say what runs.";
+        let build = self.gauges("heddle_build_info", help, &["version", "api_version"]);
+        build.with_label_values(&[crate::VERSION, crate::API_VERSION]).set(1);
     }
 
     fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {

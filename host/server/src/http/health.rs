@@ -2,7 +2,7 @@
 //!
 //! What is public says which parts work, and nothing of tenants or addresses.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -224,7 +224,7 @@ fn describe(app: &App, report: &Report, database: DatabaseDetail, log_database: 
         api_version: crate::API_VERSION,
         build: format!("{profile} {}-{}", std::env::consts::ARCH, std::env::consts::OS),
         environment: app.config.environment.to_string(),
-        uptime_secs: Instant::now().duration_since(app.started).as_secs(),
+        uptime_secs: app.started.elapsed().as_secs(),
         adapter_read_only: app.config.adapter_read_only,
         database,
         log_database,
