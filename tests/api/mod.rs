@@ -2,7 +2,11 @@
 
 mod bad_input;
 mod conventions;
+mod docs;
 mod documents;
 mod edge;
+mod health;
+mod logs;
+mod metrics;
 mod sites_limited;
 mod stream;

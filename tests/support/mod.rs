@@ -4,6 +4,7 @@ mod api;
 mod conformance;
 mod database;
 mod process;
+mod proxy;
 mod server;
 mod socket;
 pub(crate) mod trace;
@@ -12,6 +13,7 @@ pub(crate) use api::{Answer, Api};
 pub(crate) use conformance::{Contract, Operation};
 pub(crate) use database::Database;
 pub(crate) use process::Process;
+pub(crate) use proxy::{Proxy, Way};
 pub(crate) use server::{
     Options, PASSWORD, Server, compiler, environment, heddle_binary, packages, register, target_folder,
 };

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod event;
 pub mod fault;
 pub mod id;
+pub mod log;
 pub mod page;
 pub mod permission;
 pub mod redact;
@@ -24,6 +25,7 @@ pub use id::{
     ApiKeyId, AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, OrgId, ProcessId, SessionId,
     SiteId, UserId,
 };
+pub use log::LogLevel;
 pub use permission::Permission;
 pub use role::Role;
 pub use words::UnknownWord;

@@ -16,6 +16,7 @@ use crate::call::{Component, Exports, Prepared, Raw, Shared};
 use crate::convert::{self, Unfit};
 use crate::egress::{Approved, Outbound, references};
 use crate::limits::WALL_MAX;
+use crate::observe::Observation;
 use crate::state::{Phase, State, Surroundings};
 
 /// An installed adapter: verified, compiled, linked, described.
@@ -291,7 +292,9 @@ impl Adapter {
             ask,
             fit,
         };
+        let observation = Observation::begin(shared.observer.get(), self.id(), phase);
         let result = shared.call(component, target.org_id, target.controller_id, prepared).await;
+        observation.end(&result);
         let wrote = outbound.ledger().wrote;
         (result, wrote)
     }

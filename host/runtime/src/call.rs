@@ -1,7 +1,7 @@
 //! One call into a component: a fresh instance, two clocks, and a judgement of
 //! how it ended. Nothing of the instance outlives the call.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
@@ -21,6 +21,7 @@ use crate::convert::{self, Unfit};
 use crate::egress::{Egress, Facts, Outbound};
 use crate::limits::{HANDLES_MAX, HOSTCALL_BYTES, Limiter};
 use crate::meter::CpuMeter;
+use crate::observe::Observer;
 use crate::runtime::Tap;
 use crate::state::{Lines, State, Surroundings};
 use crate::task::Owned;
@@ -34,6 +35,7 @@ pub(crate) struct Shared {
     pub(crate) admission: Admission,
     pub(crate) clock: Clock,
     pub(crate) tap: Option<Tap>,
+    pub(crate) observer: OnceLock<Observer>,
 }
 
 /// A component that was linked.

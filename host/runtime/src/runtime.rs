@@ -19,6 +19,7 @@ use crate::compile::Compiler;
 use crate::egress::Egress;
 use crate::engine::{self, StartError};
 use crate::load::LoadError;
+use crate::observe::Observer;
 use crate::state::State;
 
 /// Sees all bytes that go into guests, with a word for where they come from. For tests.
@@ -73,6 +74,7 @@ impl Runtime {
             admission: Admission::new(instances),
             clock,
             tap: settings.tap,
+            observer: std::sync::OnceLock::new(),
         });
         Ok(Arc::new(Self {
             shared,
@@ -104,6 +106,11 @@ impl Runtime {
     /// All adapters, by id.
     pub fn adapters(&self) -> Vec<Adapter> {
         self.adapters.load().values().cloned().collect()
+    }
+
+    /// From now on tells how every call to a controller ended; the first observer stays.
+    pub fn observe(&self, observer: Observer) {
+        let _ = self.shared.observer.set(observer);
     }
 
     /// The next call to this controller connects anew: a connection that is

@@ -61,7 +61,13 @@ pub(crate) async fn load_packages(config: &Config, runtime: &Runtime) -> Vec<Ref
         }
     };
     let mut refused = Vec::new();
-    for path in package_folders(folder) {
+    let folders = package_folders(folder).unwrap_or_else(|error| {
+        tracing::error!(folder = %folder.display(), error = %error, "ADAPTER_PACKAGES cannot be read, no adapter is loaded");
+        let reason = format!("ADAPTER_PACKAGES '{}' cannot be read: {error}", folder.display());
+        refused.push(RefusedAdapter { package: "all".to_owned(), reason });
+        Vec::new()
+    });
+    for path in folders {
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         match load(&path, &trusted, runtime).await {
             Ok(adapter) => {
@@ -91,15 +97,12 @@ fn trusted_keys(config: &Config) -> anyhow::Result<Vec<TrustedKey>> {
     Ok(heddle_marketplace::parse_trusted_keys(&text)?)
 }
 
-fn package_folders(folder: &Path) -> Vec<std::path::PathBuf> {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        tracing::error!(folder = %folder.display(), "ADAPTER_PACKAGES cannot be read, no adapter is loaded");
-        return Vec::new();
-    };
+fn package_folders(folder: &Path) -> std::io::Result<Vec<std::path::PathBuf>> {
+    let entries = std::fs::read_dir(folder)?;
     let mut folders: Vec<_> =
         entries.flatten().map(|entry| entry.path()).filter(|path| is_package(path)).collect();
     folders.sort();
-    folders
+    Ok(folders)
 }
 
 /// A folder whose name does not begin with a dot: those are being written.
@@ -139,6 +142,17 @@ impl App {
                 self.vendors().join(", ")
             ),
         })
+    }
+
+    /// There should be adapters, and there is none.
+    pub(crate) fn modules_have_failed(&self) -> bool {
+        !self.refused_adapters.is_empty() && self.runtime.adapters().is_empty()
+    }
+
+    /// Every refused package with its reason, in one sentence; `None` when all were loaded.
+    pub(crate) fn refusals(&self) -> Option<String> {
+        let refusals = self.refused_adapters.iter().map(|r| format!("{}: {}", r.package, r.reason));
+        Some(refusals.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
     }
 
     pub fn vendors(&self) -> Vec<String> {

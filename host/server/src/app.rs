@@ -12,7 +12,10 @@ use crate::adapters::{self, RefusedAdapter};
 use crate::auth::Callers;
 use crate::config::Config;
 use crate::events::{Follower, Hub};
+use crate::health::Looks;
 use crate::keys::Keys;
+use crate::logs::Logs;
+use crate::metrics::Metrics;
 use crate::process::Membership;
 use crate::staging::Drivers;
 use crate::task::Tasks;
@@ -49,6 +52,11 @@ pub struct App {
     pub sync_wake: Arc<tokio::sync::Notify>,
     /// Packages that were not loaded, and why.
     pub refused_adapters: Vec<RefusedAdapter>,
+    pub logs: Logs,
+    pub metrics: Arc<Metrics>,
+    pub looks: Looks,
+    /// When this process opened the database.
+    pub started: std::time::Instant,
 }
 
 impl std::fmt::Debug for App {
@@ -71,7 +79,11 @@ impl App {
             acquire_timeout: Duration::from_secs(30),
         };
         let db = Db::open(&config.database(), &pool).await.context("database cannot be opened")?;
+        let logs = Logs::open(&config).await;
+        let metrics = Arc::new(Metrics::new(logs.dropped()));
         let runtime = adapters::start_runtime(&config, &keys, &db, &clock, surroundings)?;
+        let observer = metrics.clone();
+        runtime.observe(Arc::new(move |call| observer.adapter_call(call)));
         let refused_adapters = adapters::load_packages(&config, &runtime).await;
         Ok(Arc::new(Self {
             config,
@@ -86,6 +98,10 @@ impl App {
             membership: Membership::default(),
             sync_wake: Arc::default(),
             refused_adapters,
+            logs,
+            metrics,
+            looks: Looks::default(),
+            started: std::time::Instant::now(),
         }))
     }
 
@@ -101,5 +117,7 @@ impl App {
         self.tasks.spawn("retention", async move { crate::retention::run(app).await });
         let app = self.clone();
         self.tasks.spawn("sync", async move { crate::sync::run(app).await });
+        let app = self.clone();
+        self.tasks.spawn(crate::logs::TASK, async move { crate::logs::write(app).await });
     }
 }

@@ -343,6 +343,14 @@ impl Config {
             None => format!("sqlite://{}?mode=rwc", self.data_dir.join("heddle.db").display()),
         }
     }
+
+    /// Where the database of the log lines is, in the same way.
+    pub fn log_database(&self) -> String {
+        match &self.log_database_url {
+            Some(url) => url.expose().to_owned(),
+            None => format!("sqlite://{}?mode=rwc", self.data_dir.join("logs.db").display()),
+        }
+    }
 }
 
 /// Too short, too uniform, or one of those that examples use.

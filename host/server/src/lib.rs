@@ -10,8 +10,11 @@ pub mod auth;
 pub mod config;
 pub mod devices;
 pub mod events;
+mod health;
 pub mod http;
 pub mod keys;
+pub mod logs;
+pub mod metrics;
 pub mod process;
 pub mod retention;
 pub mod setup;
@@ -36,11 +39,16 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long a drain waits for running work.
 const DRAIN_SECS: u64 = 30;
 
+/// How long it then waits for connections to be closed.
+const CLOSE_SECS: u64 = 2;
+
 /// A server that listens.
 #[derive(Debug)]
 pub struct Running {
     pub addr: SocketAddr,
     pub app: SharedApp,
+    /// Apart from the other tasks: probes are answered until the last of those has ended.
+    front: task::Tasks,
     serving: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
@@ -49,6 +57,7 @@ impl Running {
     pub async fn start(config: Config, surroundings: impl Into<Surroundings>) -> anyhow::Result<Self> {
         let app = App::open(config, surroundings.into()).await?;
         process::join(&app).await.context("process cannot register")?;
+        check_subsystems(&app)?;
         let follower = events::Follower::start(&app).await.context("events cannot be read")?;
         staging::recover(&app).await.context("changes under way cannot be read")?;
         app.start_workers(follower);
@@ -57,15 +66,16 @@ impl Running {
             .with_context(|| format!("cannot listen on {}", app.config.bind_addr))?;
         let addr = listener.local_addr()?;
         let service = http::service(&app).into_make_service_with_connect_info::<SocketAddr>();
-        let stop = app.tasks.stopping();
+        let front = task::Tasks::default();
+        let stop = front.stopping();
         let server =
             axum::serve(listener, service).with_graceful_shutdown(async move { stop.cancelled().await });
-        let serving = app.tasks.spawn("http", async move { server.await });
+        let serving = front.spawn("http", async move { server.await });
         tracing::info!(addr = %addr, "listening on http://{addr}");
-        Ok(Self { addr, app, serving })
+        Ok(Self { addr, app, front, serving })
     }
 
-    /// No new work; running work ends, or is recorded as it stands.
+    /// No new work; running work ends, or is recorded as it stands. Readiness says so meanwhile.
     pub async fn stop(self) -> anyhow::Result<()> {
         let is_idle = self.app.tasks.drain(Duration::from_secs(DRAIN_SECS)).await;
         if !is_idle {
@@ -74,8 +84,22 @@ impl Running {
             );
         }
         process::leave(&self.app, is_idle).await;
+        self.front.drain(Duration::from_secs(CLOSE_SECS)).await;
         self.serving.abort();
         self.app.runtime.shutdown();
         Ok(())
     }
+}
+
+/// What is critical and may have failed: a reason not to start at all, or a degraded start.
+///
+/// The event bus is not among what can be degraded: without it nothing starts.
+fn check_subsystems(app: &SharedApp) -> anyhow::Result<()> {
+    let Some(reason) = app.refusals() else { return Ok(()) };
+    anyhow::ensure!(
+        !app.config.strict_startup,
+        "modules cannot be initialised: {reason} (STRICT_STARTUP=false starts without)"
+    );
+    tracing::warn!(subsystem = "modules", reason, "modules are degraded");
+    Ok(())
 }

@@ -7,6 +7,9 @@ use clap::{Parser, Subcommand};
 use heddle_runtime::Compiler;
 use heddle_server::{Config, Running};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 #[derive(Parser)]
 #[command(name = "heddle", version, about = "Manages the network infrastructure of many organizations")]
@@ -69,12 +72,11 @@ fn run(command: Command) -> anyhow::Result<()> {
 fn init_log(config: &Config) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&config.log_filter)
         .with_context(|| format!("LOG_FILTER='{}' is not accepted", config.log_filter))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    if config.log_format == "json" {
-        builder.json().init();
-    } else {
-        builder.init();
-    }
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = if config.log_format == "json" { lines.json().boxed() } else { lines.boxed() };
+    // The log database keeps what is worth it whatever is shown here.
+    let kept = heddle_server::logs::layer().with_filter(LevelFilter::INFO);
+    tracing_subscriber::registry().with(lines.with_filter(filter)).with(kept).init();
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::Instrument as _;
 
 #[derive(Debug, Clone, Default)]
@@ -40,6 +41,11 @@ impl Tasks {
     {
         #[expect(clippy::disallowed_methods, reason = "this is the task module")]
         tokio::spawn(work.instrument(tracing::info_span!("task", task.name = name)))
+    }
+
+    /// A drain waits for whoever holds it, as for a task.
+    pub fn hold(&self) -> TaskTrackerToken {
+        self.tracker.token()
     }
 
     /// Asks every task to stop and waits; false when some did not in time.

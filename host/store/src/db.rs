@@ -5,21 +5,32 @@
 //! knows a table.
 
 use std::str::FromStr as _;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{Connection as _, PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+use sqlx::{
+    Connection as _, PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, SqlitePool, Transaction,
+};
 
 use crate::error::{Error, Result};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
+static LOG_MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    let mut migrations = sqlx::migrate!("../../migrations/logs");
+    // So that one PostgreSQL database can hold both sets of tables.
+    migrations.dangerous_set_table_name("_sqlx_log_migrations");
+    migrations
+});
 
 /// How long a statement waits for a lock that another process holds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
-/// The longest that [`Db::ping`] takes.
-const PING_LIMIT: Duration = Duration::from_secs(3);
+/// How long [`Db::ping`] waits for a connection of the pool and its answer.
+const PING_POOL_LIMIT: Duration = Duration::from_secs(1);
+/// How long it then tries over a connection of its own: three seconds together.
+const PING_OWN_LIMIT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy)]
 pub struct PoolSettings {
@@ -27,6 +38,24 @@ pub struct PoolSettings {
     pub connections_max: u32,
     /// How long a transaction waits for a connection before it is [`Error::Busy`].
     pub acquire_timeout: Duration,
+}
+
+/// How a database answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    Answers,
+    /// It answers, but not over the pool: all connections are in use.
+    Busy,
+}
+
+/// Connections at this moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolUse {
+    pub open: u32,
+    /// Of the open ones, those that nobody uses.
+    pub idle: u32,
+    /// The most that there can be.
+    pub max: u32,
 }
 
 /// An open, migrated database. Cloning shares its connections.
@@ -75,16 +104,25 @@ impl Db {
     /// [`Error::Url`] for any other address, [`Error::TooNew`] when a newer
     /// version was here, [`Error::Unavailable`] when nothing answers.
     pub async fn open(url: &str, settings: &PoolSettings) -> Result<Self> {
+        Self::open_with(url, settings, &MIGRATIONS).await
+    }
+
+    /// The same for the database of the log lines, which holds nothing else of ours.
+    pub async fn open_logs(url: &str, settings: &PoolSettings) -> Result<Self> {
+        Self::open_with(url, settings, &LOG_MIGRATIONS).await
+    }
+
+    async fn open_with(url: &str, settings: &PoolSettings, migrations: &Migrator) -> Result<Self> {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            Self::open_postgres(url, settings).await
+            Self::open_postgres(url, settings, migrations).await
         } else if url.starts_with("sqlite://") && !url.contains(":memory:") && !url.contains("mode=memory") {
-            Self::open_sqlite(url, settings).await
+            Self::open_sqlite(url, settings, migrations).await
         } else {
             Err(Error::Url("it must begin with 'postgres://' or be 'sqlite://' and the path of a file"))
         }
     }
 
-    async fn open_sqlite(url: &str, settings: &PoolSettings) -> Result<Self> {
+    async fn open_sqlite(url: &str, settings: &PoolSettings, migrations: &Migrator) -> Result<Self> {
         let options = SqliteConnectOptions::from_str(url)
             .map_err(|_| Error::Url("after 'sqlite://' comes a path, and '?mode=rwc' to create the file"))?
             .journal_mode(SqliteJournalMode::Wal)
@@ -98,7 +136,7 @@ impl Db {
             .after_release(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
             .connect_with(options.clone())
             .await?;
-        MIGRATIONS.run(&writer).await.map_err(migration_error)?;
+        migrations.run(&writer).await.map_err(|error| migration_error(error, migrations))?;
         let reader = SqlitePoolOptions::new()
             .max_connections(settings.connections_max.max(1))
             .acquire_timeout(settings.acquire_timeout)
@@ -107,7 +145,7 @@ impl Db {
         Ok(Self(Pools::Sqlite { reader, writer }))
     }
 
-    async fn open_postgres(url: &str, settings: &PoolSettings) -> Result<Self> {
+    async fn open_postgres(url: &str, settings: &PoolSettings, migrations: &Migrator) -> Result<Self> {
         let options = PgConnectOptions::from_str(url)
             .map_err(|_| Error::Url("after 'postgres://' comes 'user:password@host:port/database'"))?;
         let pool = PgPoolOptions::new()
@@ -120,7 +158,7 @@ impl Db {
                 sqlx::Error::PoolTimedOut => Error::Unavailable(Box::new(error)),
                 other => other.into(),
             })?;
-        MIGRATIONS.run(&pool).await.map_err(migration_error)?;
+        migrations.run(&pool).await.map_err(|error| migration_error(error, migrations))?;
         Ok(Self(Pools::Postgres(pool)))
     }
 
@@ -143,17 +181,78 @@ impl Db {
     }
 
     /// Whether the database answers; decides within three seconds.
-    pub async fn ping(&self) -> Result<()> {
-        let answer = async {
-            let mut tx = self.read().await?;
-            let one: i64 =
-                on!(&mut tx, conn => sqlx::query_scalar("SELECT CAST(1 AS BIGINT)").fetch_one(conn).await)?;
-            debug_assert_eq!(one, 1);
-            tx.rollback().await
-        };
-        tokio::time::timeout(PING_LIMIT, answer)
-            .await
-            .map_err(|elapsed| Error::Unavailable(Box::new(elapsed)))?
+    ///
+    /// A pool whose connections are all in use says nothing of the database: it is asked
+    /// over a connection of this very call then.
+    pub async fn ping(&self) -> Result<Reach> {
+        match tokio::time::timeout(PING_POOL_LIMIT, self.answer()).await {
+            Ok(Ok(())) => Ok(Reach::Answers),
+            Ok(Err(Error::Busy)) | Err(_) => {
+                tokio::time::timeout(PING_OWN_LIMIT, self.answer_apart())
+                    .await
+                    .map_err(|elapsed| Error::Unavailable(Box::new(elapsed)))??;
+                Ok(Reach::Busy)
+            }
+            Ok(Err(error)) => Err(error),
+        }
+    }
+
+    async fn answer(&self) -> Result<()> {
+        let mut tx = self.read().await?;
+        let one: i64 =
+            on!(&mut tx, conn => sqlx::query_scalar("SELECT CAST(1 AS BIGINT)").fetch_one(conn).await)?;
+        debug_assert_eq!(one, 1);
+        tx.rollback().await
+    }
+
+    async fn answer_apart(&self) -> Result<()> {
+        match &self.0 {
+            Pools::Sqlite { reader, .. } => {
+                let mut own = SqliteConnection::connect_with(&reader.connect_options()).await?;
+                sqlx::query("SELECT COUNT(*) FROM sqlite_schema").execute(&mut own).await?;
+                own.close().await?;
+            }
+            Pools::Postgres(pool) => {
+                let mut own = PgConnection::connect_with(&pool.connect_options()).await?;
+                sqlx::query("SELECT 1").execute(&mut own).await?;
+                own.close().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `sqlite` or `postgres`.
+    pub fn kind(&self) -> &'static str {
+        match &self.0 {
+            Pools::Sqlite { .. } => "sqlite",
+            Pools::Postgres(_) => "postgres",
+        }
+    }
+
+    /// Version of the database program.
+    pub async fn version(&self) -> Result<String> {
+        let mut tx = self.read().await?;
+        Ok(match &mut tx {
+            Tx::Sqlite(tx) => sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut **tx).await?,
+            Tx::Postgres(tx) => sqlx::query_scalar("SHOW server_version").fetch_one(&mut **tx).await?,
+        })
+    }
+
+    /// How many connections there are; the one that writes to `SQLite` counts.
+    pub fn pool_use(&self) -> PoolUse {
+        let idle = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        match &self.0 {
+            Pools::Sqlite { reader, writer } => PoolUse {
+                open: reader.size() + writer.size(),
+                idle: idle(reader.num_idle() + writer.num_idle()),
+                max: reader.options().get_max_connections() + writer.options().get_max_connections(),
+            },
+            Pools::Postgres(pool) => PoolUse {
+                open: pool.size(),
+                idle: idle(pool.num_idle()),
+                max: pool.options().get_max_connections(),
+            },
+        }
     }
 
     /// How the server is reached, when it is `PostgreSQL`; else the path of the file.
@@ -206,8 +305,8 @@ async fn begin_postgres(pool: &PgPool, begin: &'static str) -> Result<Tx> {
     }
 }
 
-fn migration_error(error: MigrateError) -> Error {
-    let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
+fn migration_error(error: MigrateError, migrations: &Migrator) -> Error {
+    let known = migrations.iter().map(|migration| migration.version).max().unwrap_or_default();
     match error {
         MigrateError::VersionMissing(found) if found > known => Error::TooNew { found, known },
         MigrateError::Execute(error) => error.into(),

@@ -53,12 +53,23 @@ pub(crate) async fn sqlite(folder: &std::path::Path) -> Db {
     Db::open(&format!("sqlite://{}?mode=rwc", folder.join("test.db").display()), &POOL).await.unwrap()
 }
 
+/// A file with the tables of the log lines.
+pub(crate) async fn sqlite_logs(folder: &std::path::Path) -> Db {
+    Db::open_logs(&format!("sqlite://{}?mode=rwc", folder.join("logs.db").display()), &POOL).await.unwrap()
+}
+
 pub(crate) async fn postgres() -> Option<(Db, String)> {
-    let server = postgres_url()?;
+    postgres_url()?;
     let name = format!("store_{}", Clock::default().new_id::<Uuid>().simple());
     run_on_server(&format!("CREATE DATABASE {name}")).await;
+    Some((Db::open(&postgres_address(&name), &POOL).await.unwrap(), name))
+}
+
+/// Address of a database on the tests' server.
+pub(crate) fn postgres_address(name: &str) -> String {
+    let server = postgres_url().unwrap();
     let (base, _) = server.rsplit_once('/').unwrap();
-    Some((Db::open(&format!("{base}/{name}"), &POOL).await.unwrap(), name))
+    format!("{base}/{name}")
 }
 
 pub(crate) async fn drop_postgres(name: &str) {

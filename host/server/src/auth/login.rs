@@ -44,6 +44,7 @@ pub(super) async fn login(
 ) -> Result<(User, Tokens), Error> {
     let started = Instant::now();
     let result = prove(app, origin, name, password).await;
+    app.metrics.login(&result);
     if matches!(result, Err(Error::Unauthenticated(_))) {
         let steps = started.elapsed().as_millis() / u128::from(REFUSAL_STEP_MS) + 1;
         let steps = u64::try_from(steps).map_err(Error::internal)?;

@@ -5,6 +5,7 @@
 //! and publishes what is committed to its own listeners: once each, in the
 //! order of the organization. A listener that was away resumes by number.
 
+pub(crate) mod bus;
 mod connection;
 mod frames;
 mod list;
@@ -23,6 +24,7 @@ use heddle_core::{OrgId, SiteId};
 use heddle_store::events::StoredEvent;
 use tokio::sync::{Notify, broadcast};
 
+use self::bus::Bus;
 use self::places::Places;
 use crate::app::SharedApp;
 use crate::http::error::Error;
@@ -63,11 +65,17 @@ pub struct Hub {
     outbox: Notify,
     sender: broadcast::Sender<Arc<Published>>,
     places: Places,
+    pub(crate) bus: Bus,
 }
 
 impl Default for Hub {
     fn default() -> Self {
-        Self { outbox: Notify::new(), sender: broadcast::channel(BACKLOG).0, places: Places::default() }
+        Self {
+            outbox: Notify::new(),
+            sender: broadcast::channel(BACKLOG).0,
+            places: Places::default(),
+            bus: Bus::default(),
+        }
     }
 }
 
@@ -119,6 +127,7 @@ impl Follower {
         let news = heddle_store::events::behind(&mut tx, &asked, BATCH).await?;
         drop(tx);
         for stored in news.events {
+            app.metrics.event_published(stored.event.event_type);
             // No receiver is no error: nobody listens right now.
             let _ = app.hub.sender.send(Arc::new(Published::from(stored)));
         }
@@ -136,8 +145,13 @@ impl Follower {
 /// Publishes what is committed, by whichever process, until the service stops.
 pub(crate) async fn dispatch(app: SharedApp, mut follower: Follower) {
     let stop = app.tasks.stopping();
+    let _dispatching = app.hub.bus.begin(app.clock.now());
     loop {
-        match follower.publish(&app).await {
+        let published = follower.publish(&app).await;
+        if published.is_ok() {
+            app.hub.bus.looked(app.clock.now());
+        }
+        match published {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => tracing::warn!(error = %error, "events cannot be read; tried again"),

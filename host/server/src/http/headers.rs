@@ -18,6 +18,10 @@ const SECURITY: &[(&str, &str)] = &[
 
 pub(crate) fn add_security(headers: &mut HeaderMap) {
     for (name, value) in SECURITY {
+        // A page brings a policy of its own.
+        if *name == "content-security-policy" && headers.contains_key(*name) {
+            continue;
+        }
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
 }

@@ -1,4 +1,8 @@
-//! Whether the service lives and can do its work.
+//! The answers to whoever asks whether the service lives and can do its work.
+//!
+//! What is public says which parts work, and nothing of tenants or addresses.
+
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -6,13 +10,19 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use heddle_core::Permission;
+use heddle_store::{Db, PoolUse};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::app::SharedApp;
+use super::openapi;
+use crate::app::{App, SharedApp};
+use crate::health::{self, Check, Report, Status};
 use crate::http::access::Access;
 use crate::http::routes::{Routes, doc};
+
+/// A database that just answered says its version in this time, or stays without one.
+const VERSION_LIMIT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Health {
@@ -21,85 +31,234 @@ struct Health {
     degraded_subsystems: Vec<String>,
 }
 
+#[derive(Debug, Serialize, JsonSchema)]
+struct Readiness {
+    /// `ready`, or `not_ready` with 503.
+    status: &'static str,
+    /// Why no traffic should come here: `database`, `modules`, `event_bus`, `draining`, and with
+    /// `READINESS_STRICT_DEPS` also `cache` and `logdb`.
+    failed: Vec<&'static str>,
+    degraded_subsystems: Vec<String>,
+    checks: Checks,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Checks {
+    database: Status,
+    cache: Status,
+    logdb: Status,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Alive {
+    /// Always `alive`.
+    status: &'static str,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Connectivity {
+    status: Status,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "HealthDetail")]
+struct Detail {
+    /// `healthy` or `degraded`.
+    status: &'static str,
+    degraded_subsystems: Vec<String>,
+    version: &'static str,
+    api_version: &'static str,
+    /// How the program was built: `release` or `debug`, and for which platform.
+    build: String,
+    environment: String,
+    uptime_secs: u64,
+    adapter_read_only: bool,
+    database: DatabaseDetail,
+    log_database: DatabaseDetail,
+    cache: CacheDetail,
+    event_bus: EventBusDetail,
+    adapters: Vec<AdapterDetail>,
+    refused_adapters: Vec<RefusedDetail>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct DatabaseDetail {
+    status: Status,
+    latency_ms: f64,
+    /// `sqlite` or `postgres`; null while it was never reached.
+    kind: Option<&'static str>,
+    version: Option<String>,
+    pool: Option<Pool>,
+}
+
+/// Connections of this process.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Pool {
+    open: u32,
+    idle: u32,
+    max: u32,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct CacheDetail {
+    status: Status,
+    latency_ms: f64,
+    /// `in_process` or `redis`.
+    kind: &'static str,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct EventBusDetail {
+    up: bool,
+    last_look_age_secs: f64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct AdapterDetail {
+    id: String,
+    version: String,
+    /// It failed so often that nobody may call it until a person releases it.
+    quarantined: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct RefusedDetail {
+    package: String,
+    reason: String,
+}
+
 pub(crate) fn root_routes() -> Router<SharedApp> {
-    Router::new().route("/health", get(health)).route(
-        "/",
-        get(|| async {
-            Json(json!({"app": "Heddle", "docs": "/api/v1/openapi.json", "api": super::PREFIX}))
-        }),
-    )
+    Router::new().route("/health", get(health)).route("/", get(root))
 }
 
 pub(crate) fn routes() -> Routes {
     Routes::default()
         .get("/health", Access::Public, health, doc("Overall status").answers::<Health>(200))
-        .get("/health/live", Access::Public, live, doc("The process runs").answers::<Value>(200))
-        .get("/health/ready", Access::Public, ready, doc("The process can serve").answers::<Value>(200))
-        .get("/health/db", Access::Public, database, doc("The database answers").answers::<Value>(200))
+        .get("/health/live", Access::Public, live, doc("The process runs").answers::<Alive>(200))
+        .get(
+            "/health/ready",
+            Access::Public,
+            ready,
+            doc("The process can serve; 503 with the same body when it cannot").answers::<Readiness>(200),
+        )
+        .get(
+            "/health/db",
+            Access::Public,
+            database,
+            doc("The database answers; 503 with the same body when it does not").answers::<Connectivity>(200),
+        )
         .get(
             "/health/detail",
             Access::Permission(Permission::SettingsRead),
             detail,
-            doc("Latencies, versions and adapters").answers::<Value>(200),
+            doc("Latencies, versions and adapters").answers::<Detail>(200),
         )
 }
 
-async fn degraded(app: &SharedApp) -> Vec<String> {
-    let mut names = Vec::new();
-    if app.db.ping().await.is_err() {
-        names.push("database".to_owned());
-    }
-    names.extend(app.refused_adapters.iter().map(|refused| format!("adapter:{}", refused.package)));
-    names
+async fn root(State(app): State<SharedApp>) -> Json<Value> {
+    let docs = openapi::is_served(&app.config).then_some("/api/v1/docs");
+    Json(json!({ "app": "Heddle", "docs": docs, "api": super::PREFIX }))
+}
+
+fn word(degraded: &[String]) -> &'static str {
+    if degraded.is_empty() { "healthy" } else { "degraded" }
 }
 
 async fn health(State(app): State<SharedApp>) -> Json<Health> {
-    let degraded_subsystems = degraded(&app).await;
-    let status = if degraded_subsystems.is_empty() { "healthy" } else { "degraded" };
-    Json(Health { status, degraded_subsystems })
+    let degraded_subsystems = health::report(&app).await.degraded();
+    Json(Health { status: word(&degraded_subsystems), degraded_subsystems })
 }
 
-async fn live() -> Json<Value> {
-    Json(json!({ "status": "alive" }))
+async fn live() -> Json<Alive> {
+    Json(Alive { status: "alive" })
 }
 
 async fn ready(State(app): State<SharedApp>) -> Response {
-    let database = match app.db.ping().await {
-        Ok(()) => "ok",
-        Err(_) => "unreachable",
+    let report = health::report(&app).await;
+    let failed = report.failed();
+    let (code, status) = if failed.is_empty() {
+        (StatusCode::OK, "ready")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "not_ready")
     };
-    let checks = json!({ "database": database, "cache": "ok", "logdb": "ok" });
-    if database == "ok" {
-        return Json(json!({ "status": "ready", "failed": [], "degraded_subsystems": [], "checks": checks }))
-            .into_response();
-    }
-    let body = json!({
-        "status": "not_ready", "failed": ["database"], "degraded_subsystems": ["database"], "checks": checks,
-    });
-    (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
+    let checks = Checks {
+        database: report.seen.database.status,
+        cache: report.seen.cache.status,
+        logdb: report.seen.logdb.status,
+    };
+    let degraded_subsystems = report.degraded();
+    (code, Json(Readiness { status, failed, degraded_subsystems, checks })).into_response()
 }
 
 async fn database(State(app): State<SharedApp>) -> Response {
-    match app.db.ping().await {
-        Ok(()) => Json(json!({ "status": "ok" })).into_response(),
-        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": "unreachable" }))).into_response(),
+    let check = health::report(&app).await.seen.database;
+    let code = if check.is_up() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (code, Json(Connectivity { status: check.status })).into_response()
+}
+
+async fn detail(State(app): State<SharedApp>) -> Json<Detail> {
+    let report = health::report(&app).await;
+    let (database, log_database) = tokio::join!(
+        database_detail(report.seen.database, Some(&app.db)),
+        database_detail(report.seen.logdb, app.logs.db()),
+    );
+    Json(describe(&app, &report, database, log_database))
+}
+
+fn describe(app: &App, report: &Report, database: DatabaseDetail, log_database: DatabaseDetail) -> Detail {
+    let adapter = |adapter: &heddle_runtime::Adapter| AdapterDetail {
+        id: adapter.id().to_owned(),
+        version: adapter.version().to_owned(),
+        quarantined: adapter.is_quarantined(),
+    };
+    let refused = |refused: &crate::adapters::RefusedAdapter| RefusedDetail {
+        package: refused.package.clone(),
+        reason: refused.reason.clone(),
+    };
+    let degraded_subsystems = report.degraded();
+    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+    Detail {
+        status: word(&degraded_subsystems),
+        degraded_subsystems,
+        version: crate::VERSION,
+        api_version: crate::API_VERSION,
+        build: format!("{profile} {}-{}", std::env::consts::ARCH, std::env::consts::OS),
+        environment: app.config.environment.to_string(),
+        uptime_secs: app.started.elapsed().as_secs(),
+        adapter_read_only: app.config.adapter_read_only,
+        database,
+        log_database,
+        cache: CacheDetail {
+            status: report.seen.cache.status,
+            latency_ms: millis(report.seen.cache),
+            kind: "in_process",
+        },
+        event_bus: EventBusDetail {
+            up: report.event_bus_up,
+            last_look_age_secs: report.last_look_age_secs,
+        },
+        adapters: app.runtime.adapters().iter().map(adapter).collect(),
+        refused_adapters: app.refused_adapters.iter().map(refused).collect(),
     }
 }
 
-async fn detail(State(app): State<SharedApp>) -> Json<Value> {
-    let started = std::time::Instant::now();
-    let database = app.db.ping().await.is_ok();
-    let database_ms = started.elapsed().as_secs_f64() * 1000.0;
-    let adapters: Vec<Value> =
-        app.runtime.adapters().iter().map(|a| json!({ "id": a.id(), "version": a.version() })).collect();
-    let refused: Vec<Value> =
-        app.refused_adapters.iter().map(|r| json!({ "package": r.package, "reason": r.reason })).collect();
-    Json(json!({
-        "status": if database && refused.is_empty() { "healthy" } else { "degraded" },
-        "version": crate::VERSION,
-        "database": { "ok": database, "latency_ms": database_ms },
-        "adapters": adapters,
-        "refused_adapters": refused,
-        "adapter_read_only": app.config.adapter_read_only,
-    }))
+async fn database_detail(check: Check, db: Option<&Db>) -> DatabaseDetail {
+    let version = match db {
+        Some(db) if check.status == Status::Ok => {
+            tokio::time::timeout(VERSION_LIMIT, db.version()).await.ok().and_then(Result::ok)
+        }
+        _ => None,
+    };
+    let pool = |PoolUse { open, idle, max }| Pool { open, idle, max };
+    DatabaseDetail {
+        status: check.status,
+        latency_ms: millis(check),
+        kind: db.map(Db::kind),
+        version,
+        pool: db.map(Db::pool_use).map(pool),
+    }
+}
+
+fn millis(check: Check) -> f64 {
+    check.latency.as_secs_f64() * 1000.0
 }

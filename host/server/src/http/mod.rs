@@ -7,9 +7,12 @@ pub mod error;
 pub mod extract;
 mod headers;
 mod health;
+mod metrics;
 pub mod openapi;
+mod pages;
 pub mod routes;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
@@ -36,17 +39,22 @@ pub(crate) struct RequestId(pub(crate) String);
 /// Everything that the service answers, ready to serve.
 pub fn service(app: &SharedApp) -> Router {
     let table = routes(app);
-    let document = openapi::document(&table);
-    let api =
-        table.merge(openapi::routes(app, document)).into_router(app).merge(crate::events::socket_routes());
+    let document = Arc::new(openapi::document(&table));
+    let table = table.merge(openapi::routes(app, &document));
+    let meters = metrics::Meters::new(&table);
+    let api = table.into_router(app).merge(crate::events::socket_routes());
     let router = Router::new()
         .nest(PREFIX, api)
         .merge(health::root_routes())
+        .merge(metrics::router(&app.config))
+        .merge(pages::router(&app.config, &document))
         .fallback(|| async { StatusCode::NOT_FOUND })
         .method_not_allowed_fallback(|| async { StatusCode::METHOD_NOT_ALLOWED })
         .layer(DefaultBodyLimit::max(extract::BODY_BYTES_MAX))
         .layer(tower_http::catch_panic::CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(app.clone(), draining))
         .layer(from_fn_with_state(app.clone(), edge))
+        .layer(from_fn_with_state((app.clone(), meters), metrics::measure))
         .with_state(app.clone());
     // The trailing slash goes before the router looks at the path, so both spellings reach one handler.
     let service = MapRequestLayer::new(strip_trailing_slash).layer(router);
@@ -63,6 +71,7 @@ pub fn routes(app: &SharedApp) -> routes::Routes {
         .merge(crate::staging::routes(app))
         .merge(crate::events::routes())
         .merge(crate::audit::routes())
+        .merge(crate::logs::routes())
 }
 
 fn strip_trailing_slash(mut request: Request) -> Request {
@@ -82,6 +91,19 @@ fn strip_trailing_slash(mut request: Request) -> Request {
         }
     }
     request
+}
+
+/// While the service stops, only questions after its health are answered; the drain waits for the others that came before.
+async fn draining(State(app): State<SharedApp>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    if path.strip_prefix(PREFIX).unwrap_or(path).starts_with("/health") {
+        return next.run(request).await;
+    }
+    let _held = app.tasks.hold();
+    if app.tasks.stopping().is_cancelled() {
+        return Error::Unavailable("service is stopping; try again".to_owned()).into_response();
+    }
+    next.run(request).await
 }
 
 /// Gives the request its id and span, and the response its error body and headers.

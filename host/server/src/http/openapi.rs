@@ -7,28 +7,35 @@ mod answers;
 mod parameters;
 mod schemas;
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
 use crate::app::SharedApp;
-use crate::config::Environment;
+use crate::config::{Config, Environment};
 use crate::http::access::Access;
 use crate::http::routes::{Route, Routes, doc};
 use schemas::Schemas;
 
+/// Whether documentation exists here: never in production.
+pub(crate) fn is_served(config: &Config) -> bool {
+    config.enable_docs && config.environment != Environment::Production
+}
+
 /// The document's own route, where documentation is enabled.
-pub(crate) fn routes(app: &SharedApp, document: Value) -> Routes {
-    if !app.config.enable_docs || app.config.environment == Environment::Production {
+pub(crate) fn routes(app: &SharedApp, document: &Arc<Value>) -> Routes {
+    if !is_served(&app.config) {
         return Routes::default();
     }
-    let document = std::sync::Arc::new(document);
+    let document = document.clone();
     Routes::default().get(
         "/openapi.json",
         Access::Public,
         move || {
             let document = document.clone();
-            async move { Json((*document).clone()) }
+            async move { Json(Value::clone(&document)) }
         },
         doc("This document"),
     )

@@ -241,6 +241,7 @@ async fn finish_in(
         mark_reverted(&mut tx, app, original, &ended).await?;
     }
     tx.commit().await?;
+    app.metrics.apply_ended(&ended.vendor, state);
     app.hub.wake();
     app.sync_wake.notify_one();
     tracing::info!(change.id = %ended.id, outcome = %state, "apply of change {} ended: {state}", ended.id);

@@ -17,6 +17,7 @@ use heddle_store::controllers::{self, ControllerTarget};
 
 use crate::app::SharedApp;
 use crate::http::error::Error;
+use crate::metrics::ReadingOutcome;
 use crate::process::Term;
 use reading::Reading;
 use slots::{Slot, Slots};
@@ -134,13 +135,17 @@ async fn keep(
     outcome: Result<Reading, Error>,
     start: Start,
 ) -> Result<(), Error> {
-    let error = match outcome {
+    let (error, ended) = match outcome {
         Ok(reading) => match record::record(app, controller, &reading, start).await {
-            Ok(()) => return Ok(()),
-            Err(error) => error,
+            Ok(()) => {
+                app.metrics.reading_ended(&controller.vendor, ReadingOutcome::Read);
+                return Ok(());
+            }
+            Err(error) => (error, ReadingOutcome::Lost),
         },
-        Err(error) => error,
+        Err(error) => (error, ReadingOutcome::Failed),
     };
+    app.metrics.reading_ended(&controller.vendor, ended);
     tracing::warn!(
         controller.id = %controller.id, error = %error, cause = ?std::error::Error::source(&error),
         "controller {} cannot be read", controller.id

@@ -228,6 +228,15 @@ pub async fn under_way(tx: &mut Tx) -> Result<Vec<ChangeRow>> {
     Select::new(SELECT, FROM).and("c.apply_step <> 'idle'").all(tx, "c.apply_started_at, c.id", 10_000).await
 }
 
+/// How many changes are pending, by what became of their last attempt.
+pub async fn count_pending(tx: &mut Tx) -> Result<Vec<(OutcomeState, i64)>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT outcome_state, COUNT(*) FROM change WHERE status = 'pending' GROUP BY outcome_state
+        ORDER BY outcome_state")
+        .fetch_all(conn)
+        .await)?)
+}
+
 /// Records that `original` was taken back by the change `by`; false when it already was.
 pub async fn mark_reverted(tx: &mut Tx, original: ChangeId, by: ChangeId, now: Timestamp) -> Result<bool> {
     let rows = affected!(

@@ -16,7 +16,7 @@ use sqlx::FromRow;
 use sqlx::types::Json;
 
 pub use apply::{
-    Advance, Claim, UnderWay, advance, claim_apply, is_owner, mark_reverted, orphaned, owned, release,
+    Advance, Claim, UnderWay, advance, claim_apply, count_pending, is_owner, mark_reverted, orphaned, owned, release,
     take_held, take_over, under_way,
 };
 pub use row::ChangeRow;

@@ -89,6 +89,8 @@ on_both! {
         let mut tx = db.write().await.unwrap();
         let doubt = Advance { outcome_state: Some(OutcomeState::Unknown), ..Default::default() };
         advance(&mut tx, two, Some(world.process), ApplyStep::Sending, ApplyStep::Idle, &doubt, world.clock.now()).await.unwrap();
+        let counts = [(OutcomeState::None, 1), (OutcomeState::Unknown, 1)];
+        assert_eq!(count_pending(&mut tx).await.unwrap(), counts);
         assert!(expire_due(&mut tx, world.clock.now()).await.unwrap().is_empty());
         let expired = expire_due(&mut tx, world.clock.now() + TimeDelta::hours(2)).await.unwrap();
         assert_eq!(expired.iter().map(|row| row.id).collect::<Vec<_>>(), [one]);

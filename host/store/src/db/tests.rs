@@ -20,10 +20,29 @@ on_both! {
     async fn a_newer_database_is_refused(db) {
         tamper(&db, "UPDATE _sqlx_migrations SET version = 9999 WHERE version = (SELECT MAX(version) FROM _sqlx_migrations)").await;
         let error = match &db.0 {
-            Pools::Sqlite { writer, .. } => MIGRATIONS.run(writer).await.map_err(migration_error),
-            Pools::Postgres(pool) => MIGRATIONS.run(pool).await.map_err(migration_error),
+            Pools::Sqlite { writer, .. } => MIGRATIONS.run(writer).await.map_err(|error| migration_error(error, &MIGRATIONS)),
+            Pools::Postgres(pool) => MIGRATIONS.run(pool).await.map_err(|error| migration_error(error, &MIGRATIONS)),
         }.unwrap_err();
         assert!(matches!(error, Error::TooNew { found: 9999, known: 1.. }), "{error:?}");
+    }
+
+    async fn a_pool_in_use_is_busy_and_not_away(db) {
+        assert_eq!(db.ping().await.unwrap(), Reach::Answers);
+        let max = POOL.connections_max;
+        let mut held = Vec::new();
+        for _ in 0..max {
+            held.push(db.read().await.unwrap());
+        }
+        assert_eq!(db.ping().await.unwrap(), Reach::Busy);
+        let used = db.pool_use();
+        assert!(used.open >= max && used.idle <= 1 && used.max >= max, "{used:?}");
+        held.clear();
+        assert_eq!(db.ping().await.unwrap(), Reach::Answers);
+    }
+
+    async fn a_database_says_what_it_is(db) {
+        assert!(["sqlite", "postgres"].contains(&db.kind()));
+        assert!(db.version().await.unwrap().starts_with(|first: char| first.is_ascii_digit()));
     }
 
     async fn a_second_opening_changes_nothing(db) {

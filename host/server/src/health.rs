@@ -1,0 +1,261 @@
+//! What works and what does not, as probes, metrics and people ask it.
+//!
+//! Everything is looked at in parallel and within a few seconds; whoever asks
+//! again within a second gets the same answer, so that probes cost little.
+
+use std::future::Future;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared};
+use heddle_core::Timestamp;
+use heddle_core::change::OutcomeState;
+use heddle_store::{Db, Reach, changes, events};
+
+use crate::app::{App, SharedApp};
+
+/// How long one look is good for.
+const LOOK_KEPT: Duration = Duration::from_secs(1);
+/// How long counts are, which read more than a row.
+const COUNTS_KEPT: Duration = Duration::from_secs(5);
+/// The longest that a look takes; as long as a ping.
+const LOOK_LIMIT: Duration = Duration::from_secs(3);
+
+/// Whether something outside the process answers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Check {
+    pub(crate) status: Status,
+    pub(crate) latency: Duration,
+}
+
+heddle_core::words! {
+    pub enum Status {
+        Ok = "ok",
+        /// It answers, but all connections to it are in use.
+        Busy = "busy",
+        Unreachable = "unreachable",
+    }
+}
+
+impl Check {
+    /// The cache lives in the process.
+    const IN_PROCESS: Check = Check { status: Status::Ok, latency: Duration::ZERO };
+
+    async fn of<E>(ping: impl Future<Output = Result<Reach, E>>) -> Self {
+        let started = Instant::now();
+        let status = match tokio::time::timeout(LOOK_LIMIT, ping).await {
+            Ok(Ok(Reach::Answers)) => Status::Ok,
+            Ok(Ok(Reach::Busy)) => Status::Busy,
+            Ok(Err(_)) | Err(_) => Status::Unreachable,
+        };
+        Self { status, latency: started.elapsed() }
+    }
+
+    async fn of_db(db: Option<&Db>) -> Self {
+        match db {
+            Some(db) => Self::of(db.ping()).await,
+            None => Self { status: Status::Unreachable, latency: Duration::ZERO },
+        }
+    }
+
+    /// All connections in use is no outage, nor a reason to take traffic away.
+    pub(crate) fn is_up(self) -> bool {
+        self.status != Status::Unreachable
+    }
+}
+
+/// What was seen outside the process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    pub(crate) database: Check,
+    pub(crate) cache: Check,
+    pub(crate) logdb: Check,
+}
+
+async fn look(db: Db, logs: Option<Db>) -> Seen {
+    let (database, logdb) = tokio::join!(Check::of_db(Some(&db)), Check::of_db(logs.as_ref()));
+    Seen { database, cache: Check::IN_PROCESS, logdb }
+}
+
+async fn count_pending(db: Db) -> Vec<(OutcomeState, i64)> {
+    let read = async { changes::count_pending(&mut db.read().await?).await };
+    tokio::time::timeout(LOOK_LIMIT, read).await.ok().and_then(Result::ok).unwrap_or_default()
+}
+
+/// Looks that are shared by everybody who asks at about the same time.
+#[derive(Debug, Default)]
+pub struct Looks {
+    seen: Recent<Seen>,
+    pending_changes: Recent<Vec<(OutcomeState, i64)>>,
+}
+
+/// An answer that is good for a while.
+struct Recent<T: Clone>(Mutex<Option<(Instant, Shared<BoxFuture<'static, T>>)>>);
+
+impl<T: Clone> Default for Recent<T> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<T: Clone> std::fmt::Debug for Recent<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recent").finish_non_exhaustive()
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> Recent<T> {
+    /// The last answer while it is good, the one that is being found, or a new one.
+    async fn get<F>(&self, kept: Duration, find: impl FnOnce() -> F) -> T
+    where
+        F: Future<Output = T> + Send + 'static,
+    {
+        let answer = {
+            let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*slot {
+                Some((begun, answer)) if is_good(begun.elapsed(), answer.peek().is_some(), kept) => {
+                    answer.clone()
+                }
+                _ => {
+                    let answer = find().boxed().shared();
+                    *slot = Some((Instant::now(), answer.clone()));
+                    answer
+                }
+            }
+        };
+        answer.await
+    }
+}
+
+/// A look that is under way is joined, unless everybody who waited for it has gone away long ago.
+fn is_good(age: Duration, is_found: bool, kept: Duration) -> bool {
+    if is_found { age < kept } else { age < LOOK_LIMIT * 2 }
+}
+
+/// The whole state of the service.
+#[derive(Debug, Clone)]
+pub(crate) struct Report {
+    pub(crate) seen: Seen,
+    pub(crate) modules_up: bool,
+    pub(crate) event_bus_up: bool,
+    pub(crate) last_look_age_secs: f64,
+    is_draining: bool,
+    is_strict: bool,
+    refused: Vec<String>,
+}
+
+pub(crate) async fn report(app: &SharedApp) -> Report {
+    let find = || look(app.db.clone(), app.logs.db().cloned());
+    let seen = app.looks.seen.get(LOOK_KEPT, find).await;
+    let now = app.clock.now();
+    let is_draining = app.tasks.stopping().is_cancelled();
+    Report {
+        seen,
+        modules_up: !app.modules_have_failed(),
+        // The dispatcher ends first in a drain.
+        event_bus_up: is_draining || !app.hub.bus.has_failed(now),
+        last_look_age_secs: app.hub.bus.last_look_age(now).as_seconds_f64(),
+        is_draining,
+        is_strict: app.config.readiness_strict_deps,
+        refused: app.refused_adapters.iter().map(|refused| format!("adapter:{}", refused.package)).collect(),
+    }
+}
+
+/// Pending changes by their outcome, in all organizations; at most five seconds old.
+pub(crate) async fn pending_changes(app: &App) -> Vec<(OutcomeState, i64)> {
+    app.looks.pending_changes.get(COUNTS_KEPT, || count_pending(app.db.clone())).await
+}
+
+impl Report {
+    pub(crate) fn subsystems(&self) -> [(&'static str, bool); 5] {
+        [
+            ("database", self.seen.database.is_up()),
+            ("cache", self.seen.cache.is_up()),
+            ("logdb", self.seen.logdb.is_up()),
+            ("modules", self.modules_up),
+            ("event_bus", self.event_bus_up),
+        ]
+    }
+
+    /// What does not work as it should, though the rest may.
+    pub(crate) fn degraded(&self) -> Vec<String> {
+        let down = self.subsystems().into_iter().filter(|(_, is_up)| !is_up).map(|(name, _)| name.to_owned());
+        down.chain(self.refused.iter().cloned()).collect()
+    }
+
+    /// Why no traffic should come here; empty when it may.
+    pub(crate) fn failed(&self) -> Vec<&'static str> {
+        let is_needed = |name: &str| self.is_strict || !matches!(name, "cache" | "logdb");
+        let down = self.subsystems().into_iter().filter(|(name, is_up)| !is_up && is_needed(name));
+        let draining = self.is_draining.then_some("draining");
+        draining.into_iter().chain(down.map(|(name, _)| name)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn report(down: &[&str], is_strict: bool, is_draining: bool) -> Report {
+        let check = |name: &str| Check {
+            status: if down.contains(&name) { Status::Unreachable } else { Status::Busy },
+            latency: Duration::ZERO,
+        };
+        Report {
+            seen: Seen {
+                database: check("database"),
+                cache: check("cache"),
+                logdb: check("logdb"),
+            },
+            modules_up: !down.contains(&"modules"),
+            event_bus_up: !down.contains(&"event_bus"),
+            last_look_age_secs: 0.0,
+            is_draining,
+            is_strict,
+            refused: vec!["adapter:acme".to_owned()],
+        }
+    }
+
+    #[track_caller]
+    fn check_failed(down: &[&str], is_strict: bool, is_draining: bool, failed: &[&str]) {
+        let report = report(down, is_strict, is_draining);
+        assert_eq!(report.failed(), failed, "{down:?} strict {is_strict} draining {is_draining}");
+        let mut degraded: Vec<&str> = down.to_vec();
+        degraded.push("adapter:acme");
+        assert_eq!(report.degraded(), degraded);
+    }
+
+    #[test]
+    fn only_what_is_needed_takes_readiness_away() {
+        check_failed(&[], false, false, &[]);
+        check_failed(&["database"], false, false, &["database"]);
+        check_failed(&["cache", "logdb"], false, false, &[]);
+        check_failed(&["cache", "logdb"], true, false, &["cache", "logdb"]);
+        check_failed(&["modules", "event_bus"], false, false, &["modules", "event_bus"]);
+        check_failed(&["logdb"], false, true, &["draining"]);
+    }
+
+    #[tokio::test]
+    async fn a_look_is_shared_and_kept_for_a_while() {
+        let recent = Arc::new(Recent::<usize>::default());
+        let count = Arc::new(AtomicUsize::new(0));
+        let get = |kept: Duration| {
+            let (recent, count) = (recent.clone(), count.clone());
+            async move {
+                let find = || async move {
+                    tokio::time::sleep(Duration::from_millis(30)).await;
+                    count.fetch_add(1, Ordering::SeqCst)
+                };
+                recent.get(kept, find).await
+            }
+        };
+        let long = Duration::from_secs(60);
+        assert_eq!(tokio::join!(get(long), get(long), get(long)), (0, 0, 0));
+        assert_eq!(get(long).await, 0);
+        assert_eq!(get(Duration::ZERO).await, 1);
+    }
+}

@@ -1,0 +1,160 @@
+//! Counts requests, and answers what is counted to Prometheus.
+//!
+//! A route's counters are found by its template, which the router knows, never by the path that was asked for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use prometheus::{Histogram, IntCounter, IntGauge};
+use subtle::ConstantTimeEq as _;
+
+use super::{PREFIX, pages};
+use crate::app::SharedApp;
+use crate::config::{Config, Environment};
+use crate::health;
+use crate::http::error::Error;
+use crate::http::routes::Routes;
+use crate::metrics::{Metrics, Moment};
+
+pub(super) const PATH: &str = "/metrics";
+/// The route of requests that matched none.
+const OTHER: &str = "other";
+/// Statuses that have a place of their own in a route's counters.
+const STATUSES: &[u16] = &[
+    101, 200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 409, 412, 413, 422, 423, 429, 500, 502, 503, 504,
+];
+/// Routes that are not in the table.
+const BESIDE_THE_TABLE: &[&str] = &["/", "/health", PATH, "/api/v1/ws"];
+
+/// Counters of one method on one route, looked up once.
+#[derive(Debug, Default)]
+struct Meter {
+    duration: OnceLock<Histogram>,
+    by_status: [OnceLock<IntCounter>; STATUSES.len()],
+}
+
+impl Meter {
+    fn record(&self, metrics: &Metrics, method: &str, route: &str, status: StatusCode, seconds: f64) {
+        let duration = || metrics.request_duration.with_label_values(&[method, route]);
+        self.duration.get_or_init(duration).observe(seconds);
+        let counter = || metrics.requests.with_label_values(&[method, route, status.as_str()]);
+        match STATUSES.iter().position(|known| *known == status.as_u16()) {
+            Some(at) => self.by_status[at].get_or_init(counter).inc(),
+            None => counter().inc(),
+        }
+    }
+}
+
+/// Meters of all routes, by template; what is asked for besides is counted as `other`.
+#[derive(Debug)]
+pub(super) struct Meters {
+    by_route: HashMap<String, [Meter; METHODS.len()]>,
+    other: [Meter; METHODS.len()],
+}
+
+/// Any other method is a client's invention and counts as the last.
+const METHODS: [&str; 8] = ["GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS", OTHER];
+
+impl Meters {
+    pub(super) fn new(table: &Routes) -> Arc<Self> {
+        let of_table = table.iter().map(|route| format!("{PREFIX}{}", route.path));
+        let beside = BESIDE_THE_TABLE.iter().chain(pages::PATHS).map(|path| (*path).to_owned());
+        let by_route = of_table.chain(beside).map(|path| (path, Default::default())).collect();
+        Arc::new(Self { by_route, other: Default::default() })
+    }
+
+    fn record(
+        &self,
+        metrics: &Metrics,
+        method: &Method,
+        route: Option<&str>,
+        status: StatusCode,
+        seconds: f64,
+    ) {
+        let at = METHODS.iter().position(|known| *known == method.as_str()).unwrap_or(METHODS.len() - 1);
+        let known = route.and_then(|route| self.by_route.get_key_value(route));
+        let (route, meters) = known.map_or((OTHER, &self.other), |(route, meters)| (route.as_str(), meters));
+        meters[at].record(metrics, METHODS[at], route, status, seconds);
+    }
+}
+
+/// One request more while this lives, also when the client goes away.
+struct InFlight(IntGauge);
+
+impl InFlight {
+    fn new(gauge: &IntGauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// The outermost layer: sees every request, and what became of it.
+pub(super) async fn measure(
+    State((app, meters)): State<(SharedApp, Arc<Meters>)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let started = Instant::now();
+    let _in_flight = InFlight::new(&app.metrics.requests_in_flight);
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let response = next.run(request).await;
+    let seconds = started.elapsed().as_secs_f64();
+    let route = route.as_ref().map(MatchedPath::as_str);
+    meters.record(&app.metrics, &method, route, response.status(), seconds);
+    response
+}
+
+/// The exposition; a path like any unknown one where it is not served.
+pub(super) fn router(config: &Config) -> Router<SharedApp> {
+    let is_open = config.environment == Environment::Production && config.metrics_auth_token.is_none();
+    if !config.enable_metrics || is_open {
+        return Router::new();
+    }
+    Router::new().route(PATH, get(expose))
+}
+
+async fn expose(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Response, Error> {
+    admit(&app.config, &headers)?;
+    let report = health::report(&app).await;
+    let pending_changes = health::pending_changes(&app).await;
+    let mut pools = vec![("main", app.db.pool_use())];
+    pools.extend(app.logs.db().map(|logs| ("logs", logs.pool_use())));
+    let moment = Moment {
+        subsystems: &report.subsystems(),
+        pools: &pools,
+        last_look_age_secs: report.last_look_age_secs,
+        pending_changes: &pending_changes,
+        websocket_connections: app.hub.connections(),
+    };
+    let text = app.metrics.text(&moment)?;
+    Ok(([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response())
+}
+
+/// Whoever knows the token, where there is one.
+fn admit(config: &Config, headers: &HeaderMap) -> Result<(), Error> {
+    let Some(token) = &config.metrics_auth_token else { return Ok(()) };
+    let given = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
+    let given = match given.split_at_checked(7) {
+        Some((scheme, given)) if scheme.eq_ignore_ascii_case(b"bearer ") => given,
+        _ => return Err(Error::Unauthenticated("send 'Authorization: Bearer' and METRICS_AUTH_TOKEN")),
+    };
+    if bool::from(given.ct_eq(token.expose().as_bytes())) {
+        Ok(())
+    } else {
+        Err(Error::Unauthenticated("token is not the METRICS_AUTH_TOKEN of this service"))
+    }
+}

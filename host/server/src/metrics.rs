@@ -1,0 +1,301 @@
+//! What the service counts of itself.
+//!
+//! Every family is declared here. A label takes its values from a closed set:
+//! routes, installed adapters, event types. Nothing that grows with tenants,
+//! users, devices or ids may become one.
+
+use heddle_core::change::OutcomeState;
+use heddle_core::event::EventType;
+use heddle_runtime::Observed;
+use heddle_store::PoolUse;
+use prometheus::core::Collector;
+use prometheus::process_collector::ProcessCollector;
+use prometheus::{
+    Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    TextEncoder,
+};
+
+use crate::http::error::Error;
+
+/// Seconds of an adapter call: the longest allowed takes a minute.
+const CALL_BUCKETS: &[f64] = &[0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+/// Why a name or a label cannot be refused by the library.
+const LITERAL: &str = "names and labels are literals that a test has registered";
+
+heddle_core::words! {
+    /// The limit that a request went beyond.
+    pub enum RateWindow {
+        Burst = "burst",
+        Minute = "minute",
+        Auth = "auth",
+    }
+}
+
+heddle_core::words! {
+    /// How a try to log in ended.
+    pub enum LoginOutcome {
+        Success = "success",
+        /// Unknown name, wrong password, or a disabled account.
+        Refused = "refused",
+        Locked = "locked",
+        /// It could not be checked.
+        Error = "error",
+    }
+}
+
+heddle_core::words! {
+    /// How one reading of a controller ended.
+    pub enum ReadingOutcome {
+        Read = "read",
+        Failed = "failed",
+        /// It was made, and could not be kept.
+        Lost = "lost",
+    }
+}
+
+/// What is measured only when somebody reads.
+#[derive(Debug)]
+pub(crate) struct Moment<'a> {
+    pub(crate) subsystems: &'a [(&'static str, bool)],
+    pub(crate) pools: &'a [(&'static str, PoolUse)],
+    pub(crate) last_look_age_secs: f64,
+    pub(crate) pending_changes: &'a [(OutcomeState, i64)],
+    pub(crate) websocket_connections: usize,
+}
+
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    pub(crate) requests: IntCounterVec,
+    pub(crate) request_duration: HistogramVec,
+    pub(crate) requests_in_flight: IntGauge,
+    adapter_calls: IntCounterVec,
+    adapter_call_duration: HistogramVec,
+    applies: IntCounterVec,
+    events: IntCounterVec,
+    rate_limited: IntCounterVec,
+    logins: IntCounterVec,
+    readings: IntCounterVec,
+    measured: Measured,
+}
+
+/// Families of what is measured only when somebody reads.
+#[derive(Debug)]
+struct Measured {
+    changes: IntGaugeVec,
+    last_look_age: Gauge,
+    websocket_connections: IntGauge,
+    subsystem_up: IntGaugeVec,
+    connections_open: IntGaugeVec,
+    connections_idle: IntGaugeVec,
+    connections_max: IntGaugeVec,
+}
+
+impl Metrics {
+    /// `log_lines_dropped` is counted where lines are dropped.
+    pub(crate) fn new(log_lines_dropped: IntCounter) -> Self {
+        let registry = Registry::new();
+        let families = Families(&registry);
+        families.add(log_lines_dropped);
+        families.process();
+        let metrics = Self {
+            requests: families.counters(
+                "http_requests_total",
+                "Requests that were answered, by route template.",
+                &["method", "route", "status"],
+            ),
+            request_duration: families.histogram(
+                "http_request_duration_seconds",
+                "Time from a request to the head of its answer.",
+                &["method", "route"],
+                prometheus::DEFAULT_BUCKETS,
+            ),
+            requests_in_flight: families
+                .gauge("http_requests_in_flight", "Requests that are not answered yet."),
+            adapter_calls: families.counters(
+                "heddle_adapter_calls_total",
+                "Calls into adapters, by how they ended.",
+                &["adapter", "operation", "outcome"],
+            ),
+            adapter_call_duration: families.histogram(
+                "heddle_adapter_call_duration_seconds",
+                "Time that calls into adapters took.",
+                &["adapter", "operation"],
+                CALL_BUCKETS,
+            ),
+            applies: families.counters(
+                "heddle_applies_total",
+                "Applies of changes that ended, by what the device showed.",
+                &["adapter", "outcome"],
+            ),
+            events: families.counters(
+                "heddle_events_published_total",
+                "Events that this process published.",
+                &["event_type"],
+            ),
+            rate_limited: families.counters(
+                "heddle_rate_limited_total",
+                "Requests that a rate limit refused.",
+                &["window"],
+            ),
+            logins: families.counters(
+                "heddle_logins_total",
+                "Tries to log in with a password.",
+                &["outcome"],
+            ),
+            readings: families.counters(
+                "heddle_sync_readings_total",
+                "Readings of controllers that ended.",
+                &["adapter", "outcome"],
+            ),
+            measured: Measured::new(&families),
+            registry,
+        };
+        metrics.begin_at_zero();
+        metrics
+    }
+
+    /// What can be foreseen is there from the start, so that its first occurrence is seen as an increase.
+    fn begin_at_zero(&self) {
+        EventType::ALL.iter().for_each(|word| drop(self.events.with_label_values(&[word.as_str()])));
+        RateWindow::ALL.iter().for_each(|word| drop(self.rate_limited.with_label_values(&[word.as_str()])));
+        LoginOutcome::ALL.iter().for_each(|word| drop(self.logins.with_label_values(&[word.as_str()])));
+    }
+
+    pub(crate) fn adapter_call(&self, call: &Observed<'_>) {
+        self.adapter_calls.with_label_values(&[call.adapter, call.operation, call.outcome]).inc();
+        let seconds = call.duration.as_secs_f64();
+        self.adapter_call_duration.with_label_values(&[call.adapter, call.operation]).observe(seconds);
+    }
+
+    pub(crate) fn apply_ended(&self, adapter: &str, outcome: OutcomeState) {
+        self.applies.with_label_values(&[adapter, outcome.as_str()]).inc();
+    }
+
+    pub(crate) fn event_published(&self, event_type: EventType) {
+        self.events.with_label_values(&[event_type.as_str()]).inc();
+    }
+
+    /// A rate limit refused a request.
+    pub fn rate_limited(&self, window: RateWindow) {
+        self.rate_limited.with_label_values(&[window.as_str()]).inc();
+    }
+
+    pub(crate) fn login<T>(&self, result: &Result<T, Error>) {
+        let outcome = match result {
+            Ok(_) => LoginOutcome::Success,
+            Err(Error::Unauthenticated(_) | Error::Refused { .. }) => LoginOutcome::Refused,
+            Err(Error::Locked { .. }) => LoginOutcome::Locked,
+            Err(_) => LoginOutcome::Error,
+        };
+        self.logins.with_label_values(&[outcome.as_str()]).inc();
+    }
+
+    pub(crate) fn reading_ended(&self, adapter: &str, outcome: ReadingOutcome) {
+        self.readings.with_label_values(&[adapter, outcome.as_str()]).inc();
+    }
+
+    /// Everything in Prometheus' text form.
+    pub(crate) fn text(&self, moment: &Moment<'_>) -> Result<String, Error> {
+        self.measured.set(moment);
+        TextEncoder::new().encode_to_string(&self.registry.gather()).map_err(Error::internal)
+    }
+}
+
+impl Measured {
+    fn new(families: &Families<'_>) -> Self {
+        Self {
+            changes: families.gauges(
+                "heddle_changes",
+                "Pending changes in all organizations, by what became of their last attempt.",
+                &["status", "outcome"],
+            ),
+            last_look_age: families.gauge_of_seconds(
+                "heddle_events_last_look_age_seconds",
+                "Seconds since this process last saw which events are committed.",
+            ),
+            websocket_connections: families.gauge(
+                "heddle_websocket_connections",
+                "Authenticated connections to the event stream of this process.",
+            ),
+            subsystem_up: families.gauges(
+                "heddle_subsystem_up",
+                "1 while the subsystem works, else 0.",
+                &["subsystem"],
+            ),
+            connections_open: families.gauges(
+                "heddle_database_connections_open",
+                "Open connections of this process.",
+                &["database"],
+            ),
+            connections_idle: families.gauges(
+                "heddle_database_connections_idle",
+                "Open connections that nobody uses.",
+                &["database"],
+            ),
+            connections_max: families.gauges(
+                "heddle_database_connections_max",
+                "The most connections that this process opens.",
+                &["database"],
+            ),
+        }
+    }
+
+    fn set(&self, moment: &Moment<'_>) {
+        let number = |count: u32| i64::from(count);
+        for (subsystem, is_up) in moment.subsystems {
+            self.subsystem_up.with_label_values(&[*subsystem]).set(i64::from(*is_up));
+        }
+        for (database, used) in moment.pools {
+            self.connections_open.with_label_values(&[*database]).set(number(used.open));
+            self.connections_idle.with_label_values(&[*database]).set(number(used.idle));
+            self.connections_max.with_label_values(&[*database]).set(number(used.max));
+        }
+        for state in OutcomeState::ALL {
+            let counted = moment.pending_changes.iter().find(|(counted, _)| counted == state);
+            let count = counted.map_or(0, |(_, count)| *count);
+            self.changes.with_label_values(&["pending", state.as_str()]).set(count);
+        }
+        self.last_look_age.set(moment.last_look_age_secs);
+        self.websocket_connections.set(i64::try_from(moment.websocket_connections).unwrap_or(i64::MAX));
+    }
+}
+
+/// Declares families and registers them.
+struct Families<'a>(&'a Registry);
+
+impl Families<'_> {
+    fn add<C: Collector + Clone + 'static>(&self, family: C) -> C {
+        self.0.register(Box::new(family.clone())).expect(LITERAL);
+        family
+    }
+
+    /// What runs, and what the operating system says of it.
+    fn process(&self) {
+        self.0.register(Box::new(ProcessCollector::for_self())).expect(LITERAL);
+        let help = "Always 1; the labels say what runs.";
+        let build = self.gauges("heddle_build_info", help, &["version", "api_version"]);
+        build.with_label_values(&[crate::VERSION, crate::API_VERSION]).set(1);
+    }
+
+    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+        self.add(IntCounterVec::new(Opts::new(name, help), labels).expect(LITERAL))
+    }
+
+    fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+        self.add(IntGaugeVec::new(Opts::new(name, help), labels).expect(LITERAL))
+    }
+
+    fn gauge(&self, name: &str, help: &str) -> IntGauge {
+        self.add(IntGauge::new(name, help).expect(LITERAL))
+    }
+
+    fn gauge_of_seconds(&self, name: &str, help: &str) -> Gauge {
+        self.add(Gauge::new(name, help).expect(LITERAL))
+    }
+
+    fn histogram(&self, name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
+        let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
+        self.add(HistogramVec::new(options, labels).expect(LITERAL))
+    }
+}

@@ -1,0 +1,158 @@
+//! The service's own log lines, in a database that holds nothing else.
+//!
+//! Whose lines they are is not known here: they belong to the service, not to
+//! an organization. Take the transaction from a database opened with
+//! [`crate::Db::open_logs`].
+
+use heddle_core::{LogLevel, Timestamp};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::{FromRow, QueryBuilder};
+use uuid::Uuid;
+
+use crate::select::{Bind, Select, affected};
+use crate::{Result, Tx};
+
+/// Rows of one INSERT: eight values each, far below both databases' limit of parameters.
+const ROWS_PER_STATEMENT: usize = 500;
+
+/// One line, as it is written and as it is read.
+#[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
+pub struct LogLine {
+    pub id: Uuid,
+    pub at: Timestamp,
+    pub level: LogLevel,
+    /// The part of the program that wrote it: `heddle_server::sync`.
+    pub target: String,
+    pub message: String,
+    /// What the line says beside its message, by name.
+    pub fields: Value,
+    /// Id of the request that it belongs to.
+    pub request_id: Option<String>,
+    /// What was going on, outermost first: `request`, `task:sync`.
+    pub span: Option<String>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct LogFilter {
+    /// Lines of this gravity and graver ones.
+    pub level: Option<LogLevel>,
+    /// How the target begins.
+    pub target: Option<String>,
+    /// Anywhere in the message or the fields, whatever its case.
+    pub search: Option<String>,
+    /// Of any of these requests; empty means all lines.
+    pub request_ids: Vec<String>,
+    /// From this instant.
+    pub since: Option<Timestamp>,
+    /// Before this instant.
+    pub until: Option<Timestamp>,
+}
+
+/// The line behind which a page begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogPlace {
+    pub at: Timestamp,
+    pub id: Uuid,
+}
+
+/// What is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Retention {
+    /// Lines from before this instant go.
+    pub oldest: Timestamp,
+    /// Of more lines than this the oldest go.
+    pub lines_max: i64,
+}
+
+const SELECT: &str = "SELECT l.id, l.at, l.level, l.target, l.message, l.fields, l.request_id, l.span";
+const FROM: &str = "FROM log_line l";
+
+/// Writes lines; the number of statements grows with their hundreds.
+///
+/// Those that are there already stay: a commit whose answer was lost is tried again.
+pub async fn insert(tx: &mut Tx, lines: &[LogLine]) -> Result<()> {
+    for rows in lines.chunks(ROWS_PER_STATEMENT) {
+        on!(tx, conn => {
+            let mut insert = QueryBuilder::new(
+                "INSERT INTO log_line (id, at, level, target, message, fields, request_id, span) ",
+            );
+            insert.push_values(rows, |mut row, line| {
+                row.push_bind(line.id)
+                    .push_bind(line.at)
+                    .push_bind(line.level)
+                    .push_bind(&line.target)
+                    .push_bind(&line.message)
+                    .push_bind(&line.fields)
+                    .push_bind(line.request_id.as_ref())
+                    .push_bind(line.span.as_ref());
+            });
+            insert.push(" ON CONFLICT (id) DO NOTHING");
+            insert.build().execute(conn).await.map(|_| ())
+        })?;
+    }
+    Ok(())
+}
+
+/// Lines behind a place, newest first.
+pub async fn list(
+    tx: &mut Tx,
+    filter: &LogFilter,
+    after: Option<LogPlace>,
+    limit: u32,
+) -> Result<Vec<LogLine>> {
+    let mut select = Select::new(SELECT, FROM)
+        .and_some("LOWER(l.target) LIKE LOWER(?) ESCAPE '\\'", filter.target.as_deref().map(beginning))
+        .and_some("l.at >= ?", filter.since.map(Bind::Time))
+        .and_some("l.at < ?", filter.until.map(Bind::Time))
+        .search(&["l.message", "CAST(l.fields AS TEXT)"], filter.search.as_deref());
+    // The first condition is that of an index, word for word.
+    if filter.level.is_some_and(|level| level > LogLevel::Info) {
+        select = select.and("l.level <> 'info'");
+    }
+    if filter.level == Some(LogLevel::Error) {
+        select = select.and("l.level = 'error'");
+    }
+    if !filter.request_ids.is_empty() {
+        select = select.and_in("l.request_id", filter.request_ids.iter().cloned().map(Bind::Text));
+    }
+    if let Some(place) = after {
+        select = select.and_binds("(l.at, l.id) < (?, ?)", [Bind::Time(place.at), Bind::Id(place.id)]);
+    }
+    select.all(tx, "l.at DESC, l.id DESC", i64::from(limit)).await
+}
+
+/// The pattern of texts that begin like this one; `%` and `_` are nothing special.
+fn beginning(text: &str) -> Bind {
+    let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    Bind::Text(format!("{escaped}%"))
+}
+
+/// Removes at most `step` of the lines that are not kept, the oldest first; tells how many went.
+pub async fn trim(tx: &mut Tx, retention: Retention, step: u32) -> Result<u64> {
+    let expired = affected!(
+        tx,
+        sqlx::query(
+            "DELETE FROM log_line WHERE id IN
+                (SELECT id FROM log_line WHERE at < $1 ORDER BY at, id LIMIT $2)"
+        )
+        .bind(retention.oldest)
+        .bind(i64::from(step))
+    );
+    if expired > 0 {
+        return Ok(expired);
+    }
+    let surplus = Select::new(SELECT, FROM).count(tx).await? - retention.lines_max;
+    if surplus <= 0 {
+        return Ok(0);
+    }
+    Ok(affected!(
+        tx,
+        sqlx::query("DELETE FROM log_line WHERE id IN (SELECT id FROM log_line ORDER BY at, id LIMIT $1)")
+            .bind(surplus.min(i64::from(step)))
+    ))
+}
+
+#[cfg(test)]
+mod tests;
