@@ -17,12 +17,15 @@ pub mod permission;
 pub mod redact;
 pub mod role;
 pub mod secret;
+pub mod tier;
 pub mod tls;
 
 pub use clock::{Clock, Timestamp};
 pub use id::{
-    AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, OrgId, SessionId, SiteId, UserId,
+    AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, OrgId, RoleId, SessionId, SiteId,
+    UserId,
 };
 pub use permission::Permission;
-pub use role::Role;
+pub use role::{Role, SiteLevel};
+pub use tier::Tier;
 pub use words::UnknownWord;
