@@ -6,3 +6,4 @@ mod api;
 mod sandbox;
 mod staging;
 mod support;
+mod tenancy;

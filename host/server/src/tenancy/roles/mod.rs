@@ -4,6 +4,7 @@
 //! its static permissions (`core/src/permission.rs`), never by these rows. The
 //! built-in ones are that very table, shown; an organization adds its own.
 
+mod permissions;
 mod view;
 
 use axum::Json as Answer;
@@ -11,7 +12,6 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
-use heddle_core::permission::Scope as Pattern;
 use heddle_core::{OrgId, Permission, RoleId};
 use heddle_store::roles::{self, NewRole, RoleUpdate, StoredRole};
 use schemars::JsonSchema;
@@ -33,8 +33,6 @@ use crate::http::routes::{Routes, doc};
 
 /// Index that keeps names of one organization apart.
 const NAME_INDEX: &str = "stored_role_name";
-/// As many as an API key may have.
-const PERMISSIONS_MAX: usize = 32;
 const DESCRIPTION_CHARS_MAX: usize = 2000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -160,10 +158,10 @@ async fn create(
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
     check_description(body.description.as_deref(), &mut checks);
-    check_permissions(&body.permissions, &mut checks);
+    permissions::check(&body.permissions, &mut checks);
     checks.done()?;
     refuse_built_in_name(&name)?;
-    require_held(&caller, &body.permissions)?;
+    permissions::require_held(&caller, &body.permissions)?;
     let mut tx = app.db.write().await?;
     let new = NewRole {
         id: app.clock.new_id(),
@@ -194,10 +192,10 @@ async fn update(
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     check_description(body.description.as_ref().and_then(|text| text.as_deref()), &mut checks);
-    check_permissions(body.permissions.as_deref().unwrap_or_default(), &mut checks);
+    permissions::check(body.permissions.as_deref().unwrap_or_default(), &mut checks);
     checks.done()?;
     refuse_built_in_name(name.as_deref().unwrap_or_default())?;
-    require_held(&caller, body.permissions.as_deref().unwrap_or_default())?;
+    permissions::require_held(&caller, body.permissions.as_deref().unwrap_or_default())?;
     let change = RoleUpdate { name, description: body.description.into(), permissions: body.permissions };
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
@@ -263,33 +261,6 @@ fn check_description(text: Option<&str>, checks: &mut Checks) {
     checks.require(fits, "description", "must not have more than 2000 characters");
 }
 
-/// Every word is known, and none is said twice.
-fn check_permissions(words: &[String], checks: &mut Checks) {
-    if words.len() > PERMISSIONS_MAX {
-        checks.require(false, "permissions", "must not have more than 32 entries");
-        return;
-    }
-    for (at, word) in words.iter().enumerate() {
-        let field = format!("permissions[{at}]");
-        if let Err(unknown) = Pattern::parse(word) {
-            checks.require(false, &field, &unknown.to_string());
-        }
-        checks.require(!words[..at].contains(word), &field, "is named twice");
-    }
-}
-
-/// Nobody stores what they do not hold, so that nobody finds there more than its author had.
-fn require_held(caller: &Caller, words: &[String]) -> Result<(), Error> {
-    let held = |word: &str| Pattern::parse(word).is_ok_and(|pattern| pattern.is_held_by(caller.role));
-    match words.iter().find(|word| !held(word)) {
-        None => Ok(()),
-        Some(word) => Err(Error::Refused {
-            kind: "permission_denied",
-            message: format!("permission '{word}' is required to store it in a role"),
-        }),
-    }
-}
-
 fn refuse_built_in(id: RoleId) -> Result<(), Error> {
     match built_in().find(|role| role.id == id) {
         None => Ok(()),
@@ -318,31 +289,4 @@ fn taken(error: heddle_store::Error, name: &str) -> Error {
 
 fn deed<'a>(caller: &'a Caller, role: &StoredRole, action: &'static str, detail: Value) -> Deed<'a> {
     Deed { org: role.org_id, actor: caller.actor(), action, target: ("role", role.id.0), detail }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(words: &[&str], faulty: &[&str]) {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let mut checks = Checks::default();
-        check_permissions(&words, &mut checks);
-        let fields: Vec<String> = match checks.done() {
-            Ok(()) => Vec::new(),
-            Err(Error::Validation(details)) => details.into_iter().map(|detail| detail.field).collect(),
-            Err(other) => panic!("{other}"),
-        };
-        assert_eq!(fields, faulty, "{words:?}");
-    }
-
-    #[test]
-    fn each_word_that_is_not_a_permission_is_named() {
-        check(&[], &[]);
-        check(&["device:read", "device:*", "*"], &[]);
-        check(&["device:read", "devices:*", "device"], &["permissions[1]", "permissions[2]"]);
-        check(&["device:read", "user:read", "device:read"], &["permissions[2]"]);
-        check(&["device:read"; 33], &["permissions"]);
-    }
 }
