@@ -9,3 +9,4 @@ mod sandbox;
 mod staging;
 mod support;
 mod surface;
+mod tenancy;

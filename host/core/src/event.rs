@@ -60,6 +60,18 @@ events! {
         { "device_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "new_status": "string" };
     DeviceOffline = "device.offline", "device", High,
         { "device_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "name": "string" };
+    UserCreated = "user.created", "user", Normal,
+        { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid" };
+    UserUpdated = "user.updated", "user", Normal,
+        { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid", "changed": "strings" };
+    UserRoleChanged = "user.role_changed", "user", High,
+        { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid", "old_role": "string" };
+    UserRemoved = "user.removed", "user", Normal,
+        { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid" };
+    UserRestored = "user.restored", "user", Normal,
+        { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid" };
+    AccessWidened = "security.access_widened", "security", High,
+        { "user_id": "uuid", "username": "string", "site_id": "uuid", "actor_id": "uuid" };
 }
 
 fn object_schema(fields: &[(&str, &str)]) -> Value {

@@ -34,6 +34,7 @@ macro_rules! ids {
 ids! {
     OrgId,
     UserId,
+    RoleId,
     SessionId,
     SiteId,
     ControllerId,

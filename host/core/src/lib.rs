@@ -18,14 +18,16 @@ pub mod permission;
 pub mod redact;
 pub mod role;
 pub mod secret;
+pub mod tier;
 pub mod tls;
 
 pub use clock::{Clock, Timestamp};
 pub use id::{
-    ApiKeyId, AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, OrgId, ProcessId, SessionId,
+    ApiKeyId, AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, OrgId, ProcessId, RoleId, SessionId,
     SiteId, UserId,
 };
 pub use log::LogLevel;
 pub use permission::Permission;
-pub use role::Role;
+pub use role::{Role, SiteLevel};
+pub use tier::Tier;
 pub use words::UnknownWord;

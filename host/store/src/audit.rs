@@ -108,6 +108,14 @@ const FROM: &str = "FROM audit a";
 /// Entries that [`ChainWalk::step`] holds in memory at once.
 const VALIDATE_BATCH: i64 = 1_000;
 
+/// The organization's newest entries, the newest first.
+pub async fn latest(tx: &mut Tx, org: OrgId, limit: u32) -> Result<Vec<AuditEntry>> {
+    Select::new(SELECT, FROM)
+        .and_bind("a.org_id = ?", Bind::Id(org.0))
+        .all(tx, "a.seq DESC", i64::from(limit))
+        .await
+}
+
 /// Writes the organization's next entry. Writers of one organization wait for each other here.
 pub async fn append(tx: &mut Tx, new: &NewAudit, clock: &Clock) -> Result<AuditEntry> {
     let previous: Head = on!(tx, conn => sqlx::query_as("

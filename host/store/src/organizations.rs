@@ -1,7 +1,7 @@
 //! Organizations. Removing one hides it; its rows stay.
 
 use heddle_core::page::PageRequest;
-use heddle_core::{OrgId, Timestamp};
+use heddle_core::{OrgId, Tier, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -17,6 +17,8 @@ pub struct Organization {
     /// Unique among the organizations that are not removed.
     pub slug: String,
     #[schemars(with = "serde_json::Map<String, Value>")]
+    /// How much it may have.
+    pub tier: Tier,
     pub settings: Value,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -37,19 +39,30 @@ pub struct NewOrganization {
 pub struct OrganizationUpdate {
     pub name: Option<String>,
     pub slug: Option<String>,
+    pub tier: Option<Tier>,
     pub settings: Option<Value>,
 }
 
-const SELECT: &str = "SELECT o.id, o.name, o.slug, o.settings, o.created_at, o.updated_at, o.deleted_at";
+#[derive(Debug, Clone, Default)]
+pub struct OrganizationFilter {
+    pub tier: Option<Tier>,
+    /// Part of the name or the slug.
+    pub search: Option<String>,
+}
+
+const SELECT: &str =
+    "SELECT o.id, o.name, o.slug, o.tier, o.settings, o.created_at, o.updated_at, o.deleted_at";
 const FROM: &str = "FROM organization o";
 
+/// A new organization is of the tier `standard`.
+///
 /// # Errors
 /// [`crate::Error::Unique`] with `organization_slug` when the slug is taken.
 pub async fn insert(tx: &mut Tx, new: &NewOrganization) -> Result<Organization> {
     Ok(on!(tx, conn => sqlx::query_as("
         INSERT INTO organization (id, name, slug, settings, created_at, updated_at)
         VALUES ($1, $2, $3, $4, $5, $5)
-        RETURNING id, name, slug, settings, created_at, updated_at, deleted_at")
+        RETURNING id, name, slug, tier, settings, created_at, updated_at, deleted_at")
         .bind(new.id).bind(&new.name).bind(&new.slug).bind(&new.settings).bind(new.now)
         .fetch_one(conn)
         .await)?)
@@ -67,10 +80,14 @@ pub async fn lock(tx: &mut Tx, scope: &Scope, id: OrgId) -> Result<Option<Organi
 pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
-    search: Option<&str>,
+    filter: &OrganizationFilter,
     page: PageRequest,
 ) -> Result<(Vec<Organization>, i64)> {
-    live(scope).search(&["o.name", "o.slug"], search).page(tx, "o.created_at, o.id", page).await
+    live(scope)
+        .and_some("o.tier = ?", filter.tier.map(|tier| Bind::Text(tier.to_string())))
+        .search(&["o.name", "o.slug"], filter.search.as_deref())
+        .page(tx, "o.created_at, o.id", page)
+        .await
 }
 
 /// # Errors
@@ -91,7 +108,7 @@ pub async fn update(
             "
         UPDATE organization
         SET name = COALESCE($2, name), slug = COALESCE($3, slug),
-            settings = COALESCE($4, settings), updated_at = $5
+            settings = COALESCE($4, settings), tier = COALESCE($6, tier), updated_at = $5
         WHERE id = $1 AND deleted_at IS NULL"
         )
         .bind(id)
@@ -99,6 +116,7 @@ pub async fn update(
         .bind(update.slug.as_ref())
         .bind(update.settings.as_ref())
         .bind(now)
+        .bind(update.tier)
     );
     find(tx, scope, id).await
 }
@@ -128,7 +146,7 @@ pub async fn restore(tx: &mut Tx, scope: &Scope, id: OrgId, now: Timestamp) -> R
     Ok(on!(tx, conn => sqlx::query_as("
         UPDATE organization SET deleted_at = NULL, updated_at = $2
         WHERE id = $1 AND deleted_at IS NOT NULL AND ($3 OR id = $4)
-        RETURNING id, name, slug, settings, created_at, updated_at, deleted_at")
+        RETURNING id, name, slug, tier, settings, created_at, updated_at, deleted_at")
         .bind(id).bind(now).bind(scope.org.is_none()).bind(scope.org)
         .fetch_optional(conn)
         .await)?)

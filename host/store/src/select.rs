@@ -78,6 +78,17 @@ impl<T> Set<T> {
     }
 }
 
+/// What an update's body says of a field: absent keeps, `null` clears.
+impl<T> From<Option<Option<T>>> for Set<T> {
+    fn from(given: Option<Option<T>>) -> Self {
+        match given {
+            None => Set::Keep,
+            Some(None) => Set::Clear,
+            Some(Some(value)) => Set::To(value),
+        }
+    }
+}
+
 /// A value to bind.
 #[derive(Debug, Clone)]
 pub(crate) enum Bind {
@@ -254,9 +265,20 @@ impl Select {
         order: &'static str,
         page: PageRequest,
     ) -> Result<(Vec<T>, i64)> {
-        let total = self.count(tx).await?;
         let limit = page.limit().min(PER_PAGE_MAX);
         let offset = i64::from(page.page.saturating_sub(1)) * limit;
+        self.slice(tx, order, limit, offset).await
+    }
+
+    /// Rows of the given order from an offset, and how many there are in all: two statements.
+    pub(crate) async fn slice<T: Row>(
+        self,
+        tx: &mut Tx,
+        order: &'static str,
+        limit: i64,
+        offset: i64,
+    ) -> Result<(Vec<T>, i64)> {
+        let total = self.count(tx).await?;
         Ok((self.rows(tx, order, limit, offset).await?, total))
     }
 
@@ -329,10 +351,12 @@ impl Select {
 
     /// The row, locked until the transaction ends, so that it can be changed as it was read.
     ///
-    /// `FOR UPDATE OF` names the table of the row. On `SQLite` a transaction that writes is alone anyway.
+    /// `OF` names the table of the row. Others may still write rows that refer to it: `FOR UPDATE` would
+    /// hold up every event of a locked organization, and block for ever with one that waits for the
+    /// organization's next number. On `SQLite` a transaction that writes is alone anyway.
     pub(crate) async fn one_locked<T: Row>(mut self, tx: &mut Tx, of: &'static str) -> Result<Option<T>> {
         if matches!(tx, Tx::Postgres(_)) {
-            self.conditions.push_str(" FOR UPDATE OF ");
+            self.conditions.push_str(" FOR NO KEY UPDATE OF ");
             self.conditions.push_str(of);
         }
         self.one(tx).await

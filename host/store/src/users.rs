@@ -19,6 +19,8 @@ pub struct User {
     pub full_name: Option<String>,
     pub role: Role,
     pub is_active: bool,
+    /// A token of another version is worthless.
+    pub token_version: i64,
     pub locked_until: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -53,7 +55,7 @@ pub struct NewUser {
     pub now: Timestamp,
 }
 
-/// What to change; `None` keeps.
+/// What to change; `None` keeps. A new password also lifts a lock.
 #[derive(Clone, Default)]
 pub struct UserUpdate {
     pub email: Option<String>,
@@ -65,6 +67,7 @@ pub struct UserUpdate {
 
 #[derive(Debug, Clone, Default)]
 pub struct UserFilter {
+    pub org_id: Option<OrgId>,
     pub role: Option<Role>,
     pub is_active: Option<bool>,
     /// Part of the user name, the email or the full name.
@@ -79,7 +82,7 @@ pub struct LoginState {
 }
 
 const SELECT: &str = "SELECT u.id, u.org_id, u.username, u.email, u.full_name, u.role, u.is_active,
-    u.locked_until, u.created_at, u.updated_at, u.deleted_at";
+    u.token_version, u.locked_until, u.created_at, u.updated_at, u.deleted_at";
 const SELECT_LOGIN: &str = "SELECT u.id, u.org_id, u.username, u.email, u.full_name, u.role, u.is_active,
     u.locked_until, u.created_at, u.updated_at, u.deleted_at, u.password_hash, u.token_version, u.failed_logins";
 const FROM: &str = "FROM app_user u";
@@ -92,7 +95,7 @@ pub async fn insert(tx: &mut Tx, new: &NewUser) -> Result<User> {
             is_active, token_version, failed_logins, created_at, updated_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, $9, $9)
         RETURNING id, org_id, username, email, full_name, role, is_active,
-            locked_until, created_at, updated_at, deleted_at")
+            token_version, locked_until, created_at, updated_at, deleted_at")
         .bind(new.id).bind(new.org_id).bind(&new.username).bind(&new.email).bind(new.full_name.as_ref())
         .bind(&new.password_hash).bind(new.role).bind(true).bind(new.now)
         .fetch_one(conn)
@@ -123,6 +126,30 @@ pub async fn find_by_login(tx: &mut Tx, text: &str) -> Result<Option<Login>> {
     }
 }
 
+/// Those of these users that are in the scope and not removed.
+pub async fn find_all(tx: &mut Tx, scope: &Scope, ids: &[UserId]) -> Result<Vec<User>> {
+    live(SELECT, scope)
+        .and_in("u.id", ids.iter().map(|id| Bind::Id(id.0)))
+        .all(tx, "u.created_at, u.id", i64::try_from(ids.len()).unwrap_or(i64::MAX))
+        .await
+}
+
+/// A user who was removed.
+pub async fn find_removed(tx: &mut Tx, scope: &Scope, id: UserId) -> Result<Option<User>> {
+    removed(scope).and_bind("u.id = ?", Bind::Id(id.0)).one(tx).await
+}
+
+/// How many others of the organization may administer it: active, `org_admin` or higher.
+pub async fn other_admins(tx: &mut Tx, org: OrgId, but: UserId) -> Result<i64> {
+    let admins = Role::ALL.iter().filter(|role| role.is_at_least(Role::OrgAdmin));
+    live(SELECT, &Scope::organization(org))
+        .and_bind("u.is_active = ?", Bind::Flag(true))
+        .and_bind("u.id <> ?", Bind::Id(but.0))
+        .and_in("u.role", admins.map(|role| Bind::Text(role.to_string())))
+        .count(tx)
+        .await
+}
+
 pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
@@ -130,6 +157,7 @@ pub async fn list(
     page: PageRequest,
 ) -> Result<(Vec<User>, i64)> {
     live(SELECT, scope)
+        .and_some("u.org_id = ?", filter.org_id.map(|id| Bind::Id(id.0)))
         .and_some("u.role = ?", filter.role.map(|role| Bind::Text(role.to_string())))
         .and_some("u.is_active = ?", filter.is_active.map(Bind::Flag))
         .search(&["u.username", "u.email", "u.full_name"], filter.search.as_deref())
@@ -150,15 +178,56 @@ pub async fn update(
         UPDATE app_user
         SET email = COALESCE($3, email), role = COALESCE($4, role), is_active = COALESCE($5, is_active),
             password_hash = COALESCE($6, password_hash),
+            failed_logins = CASE WHEN $6 IS NULL THEN failed_logins ELSE 0 END,
+            locked_until = CASE WHEN $6 IS NULL THEN locked_until ELSE NULL END,
             full_name = CASE WHEN $7 THEN $8 ELSE full_name END, updated_at = $9
         WHERE id = $1 AND deleted_at IS NULL AND ($10 OR org_id = $2)
         RETURNING id, org_id, username, email, full_name, role, is_active,
-            locked_until, created_at, updated_at, deleted_at")
+            token_version, locked_until, created_at, updated_at, deleted_at")
         .bind(id).bind(scope.org).bind(update.email.as_ref()).bind(update.role).bind(update.is_active)
         .bind(update.password_hash.as_ref()).bind(update.full_name.is_set()).bind(update.full_name.value())
         .bind(now).bind(scope.org.is_none())
         .fetch_optional(conn)
         .await)?)
+}
+
+/// Hides the user and makes their tokens worthless; false when there is none to hide.
+///
+/// Their names are free again. Grants of sites stay: without them a restored user would reach every site.
+pub async fn remove(tx: &mut Tx, scope: &Scope, id: UserId, now: Timestamp) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE app_user SET deleted_at = $2, updated_at = $2, token_version = token_version + 1
+        WHERE id = $1 AND deleted_at IS NULL AND ($3 OR org_id = $4)"
+        )
+        .bind(id)
+        .bind(now)
+        .bind(scope.org.is_none())
+        .bind(scope.org)
+    );
+    Ok(rows == 1)
+}
+
+/// Brings a removed user back.
+///
+/// # Errors
+/// [`crate::Error::Unique`] with `app_user_username` or `app_user_email` when that was taken since.
+pub async fn restore(tx: &mut Tx, scope: &Scope, id: UserId, now: Timestamp) -> Result<Option<User>> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE app_user SET deleted_at = NULL, updated_at = $2
+        WHERE id = $1 AND deleted_at IS NOT NULL AND ($3 OR org_id = $4)"
+        )
+        .bind(id)
+        .bind(now)
+        .bind(scope.org.is_none())
+        .bind(scope.org)
+    );
+    if rows == 1 { find(tx, scope, id).await } else { Ok(None) }
 }
 
 /// Counts a failed login, and locks the account when there were `lock_after` in a row.
@@ -217,6 +286,10 @@ pub async fn count(tx: &mut Tx, scope: &Scope) -> Result<i64> {
 
 fn live(select: &'static str, scope: &Scope) -> Select {
     Select::new(select, FROM).within(scope, "u.org_id", None).and("u.deleted_at IS NULL")
+}
+
+fn removed(scope: &Scope) -> Select {
+    Select::new(SELECT, FROM).within(scope, "u.org_id", None).and("u.deleted_at IS NOT NULL")
 }
 
 #[cfg(test)]

@@ -1,13 +1,18 @@
-//! Organizations, sites, credentials, controllers: what belongs to whom.
+//! Organizations, users, sites, credentials, controllers: what belongs to whom.
 //!
 //! Holds no way to a device; a controller is only tested and scheduled here.
 
 pub(crate) mod checks;
 mod controllers;
 pub(crate) mod credentials;
+mod dashboard;
 pub(crate) mod organizations;
+pub(crate) mod quotas;
+mod roles;
+mod site_access;
 pub(crate) mod sites;
 pub(crate) mod slug;
+pub(crate) mod users;
 
 use heddle_core::OrgId;
 use heddle_store::{Scope, Tx};
@@ -18,7 +23,13 @@ use crate::http::error::Error;
 use crate::http::routes::Routes;
 
 pub(crate) fn routes() -> Routes {
-    organizations::routes().merge(sites::routes()).merge(credentials::routes()).merge(controllers::routes())
+    organizations::routes()
+        .merge(site_access::routes())
+        .merge(users::routes())
+        .merge(roles::routes())
+        .merge(sites::routes())
+        .merge(credentials::routes())
+        .merge(controllers::routes())
 }
 
 /// For fields of updates that may be absent but not `null`.

@@ -5,14 +5,16 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
-use heddle_core::{OrgId, Role};
-use heddle_store::organizations::{self, NewOrganization, Organization, OrganizationUpdate};
+use heddle_core::{OrgId, Role, Tier};
+use heddle_store::organizations::{
+    self, NewOrganization, Organization, OrganizationFilter, OrganizationUpdate,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::checks::{Checks, search};
-use super::{given, nullable, slug};
+use super::{dashboard, given, nullable, quotas, slug};
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
@@ -73,6 +75,9 @@ struct NewBody {
     name: String,
     /// Made of the name when absent.
     slug: Option<String>,
+    /// How much it may have; `standard` when absent.
+    #[serde(default, deserialize_with = "given")]
+    tier: Option<Tier>,
     #[serde(default)]
     settings: SettingsBody,
 }
@@ -85,6 +90,9 @@ struct UpdateBody {
     name: Option<String>,
     #[serde(default, deserialize_with = "given")]
     slug: Option<String>,
+    /// Changed by `super_admin` alone. What goes beyond a lower tier's quotas stays.
+    #[serde(default, deserialize_with = "given")]
+    tier: Option<Tier>,
     #[serde(default, deserialize_with = "given")]
     settings: Option<SettingsBody>,
 }
@@ -96,6 +104,7 @@ struct ListQuery {
     page: Option<u32>,
     #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
+    tier: Option<Tier>,
     /// Part of the name or the slug.
     search: Option<String>,
 }
@@ -133,6 +142,18 @@ pub(super) fn routes() -> Routes {
             restore,
             doc("Bring a removed organization back").answers::<Organization>(200),
         )
+        .get(
+            &format!("{one}/dashboard"),
+            admin,
+            dashboard::show,
+            doc("An organization at a glance").answers::<dashboard::Dashboard>(200),
+        )
+        .get(
+            &format!("{one}/quotas"),
+            admin,
+            quotas::show,
+            doc("What an organization may have and has, enforced or not").answers::<quotas::Quotas>(200),
+        )
 }
 
 impl Settings {
@@ -165,9 +186,9 @@ async fn list(
     Params(query): Params<ListQuery>,
 ) -> Result<Answer<Page<Organization>>, Error> {
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
-    let search = search(query.search)?;
+    let filter = OrganizationFilter { tier: query.tier, search: search(query.search)? };
     let mut tx = app.db.read().await?;
-    let (items, total) = organizations::list(&mut tx, &caller.scope(), search.as_deref(), page).await?;
+    let (items, total) = organizations::list(&mut tx, &caller.scope(), &filter, page).await?;
     Ok(Answer(page.of(items, total)))
 }
 
@@ -195,10 +216,15 @@ async fn create(
     checks.done()?;
     let new = NewOrganization { id: app.clock.new_id(), name, slug, settings, now: app.clock.now() };
     let mut tx = app.db.write().await?;
-    let organization = organizations::insert(&mut tx, &new)
+    let mut organization = organizations::insert(&mut tx, &new)
         .await
         .map_err(|error| slug::taken(error, SLUG_INDEX, &new.slug))?;
-    let detail = json!({ "name": organization.name, "slug": organization.slug });
+    if let Some(tier) = body.tier.filter(|tier| *tier != organization.tier) {
+        let change = OrganizationUpdate { tier: Some(tier), ..OrganizationUpdate::default() };
+        let updated = organizations::update(&mut tx, &caller.scope(), new.id, &change, new.now).await?;
+        organization = updated.ok_or(Error::NotFound("organization"))?;
+    }
+    let detail = json!({ "name": organization.name, "slug": organization.slug, "tier": organization.tier });
     trail::record(&mut tx, &app, &origin, deed(&caller, organization.id, "organization.created", detail))
         .await?;
     creation.finish(tx, &app, &format!("/organizations/{}", organization.id), &organization).await
@@ -213,6 +239,9 @@ async fn update(
     Json(body): Json<UpdateBody>,
 ) -> Result<One<Organization>, Error> {
     caller.require_all_sites()?;
+    if body.tier.is_some() {
+        caller.require_role(Role::SuperAdmin)?;
+    }
     let mut tx = app.db.write().await?;
     let current =
         organizations::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("organization"))?;
@@ -230,8 +259,9 @@ async fn update(
         None => None,
     };
     checks.done()?;
-    let change = OrganizationUpdate { name, slug: body.slug, settings };
-    let detail = json!({ "name": change.name, "slug": change.slug, "settings": change.settings });
+    let change = OrganizationUpdate { name, slug: body.slug, tier: body.tier, settings };
+    let detail =
+        json!({ "name": change.name, "slug": change.slug, "tier": change.tier, "settings": change.settings });
     let updated = organizations::update(&mut tx, &caller.scope(), id, &change, app.clock.now())
         .await
         .map_err(|error| slug::taken(error, SLUG_INDEX, change.slug.as_deref().unwrap_or_default()))?;

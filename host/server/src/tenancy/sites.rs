@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::checks::{Checks, search};
+use super::quotas::{self, Resource};
 use super::{given, owner, slug};
 use crate::app::SharedApp;
 use crate::auth::Caller;
@@ -142,6 +143,7 @@ async fn create(
     };
     let site =
         sites::insert(&mut tx, &new).await.map_err(|error| slug::taken(error, SLUG_INDEX, &new.slug))?;
+    quotas::check(&mut tx, &app, site.org_id, Resource::Sites).await?;
     let detail = json!({ "name": site.name, "slug": site.slug });
     trail::record(&mut tx, &app, &origin, deed(&caller, &site, "site.created", detail)).await?;
     creation.finish(tx, &app, &format!("/sites/{}", site.id), &site).await
@@ -208,6 +210,7 @@ async fn restore(
     let mut tx = app.db.write().await?;
     let restored = sites::restore(&mut tx, &caller.scope(), id, app.clock.now()).await;
     let site = restored.map_err(restore_conflict)?.ok_or(Error::NotFound("site"))?;
+    quotas::check(&mut tx, &app, site.org_id, Resource::Sites).await?;
     trail::record(&mut tx, &app, &origin, deed(&caller, &site, "site.restored", json!({}))).await?;
     tx.commit().await?;
     Ok(One(site))

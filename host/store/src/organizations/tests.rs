@@ -27,11 +27,28 @@ on_both! {
         assert_eq!(update(&mut tx, &a.scope(), b.org, &rename, now).await.unwrap(), None);
         assert!(!remove(&mut tx, &a.scope(), b.org, now).await.unwrap());
         assert_eq!(update(&mut tx, &a.scope(), a.org, &rename, now).await.unwrap().unwrap().name, "new");
-        assert_eq!(list(&mut tx, &a.scope(), None, page()).await.unwrap().1, 1);
-        let (found, total) = list(&mut tx, &Scope::everything(), Some("NEW"), page()).await.unwrap();
+        assert_eq!(list(&mut tx, &a.scope(), &OrganizationFilter::default(), page()).await.unwrap().1, 1);
+        let filter = OrganizationFilter { search: Some("NEW".into()), tier: None };
+        let (found, total) = list(&mut tx, &Scope::everything(), &filter, page()).await.unwrap();
         assert_eq!((found[0].id, total), (a.org, 1));
         assert!(remove(&mut tx, &a.scope(), a.org, now).await.unwrap());
         assert_eq!(restore(&mut tx, &b.scope(), a.org, now).await.unwrap(), None);
         assert!(restore(&mut tx, &a.scope(), a.org, now).await.unwrap().is_some());
+    }
+
+    async fn a_tier_is_standard_until_it_is_changed(db) {
+        let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
+        let mut tx = db.write().await.unwrap();
+        let found = lock(&mut tx, &a.scope(), a.org).await.unwrap().unwrap();
+        assert_eq!(found.tier, Tier::Standard);
+        let change = OrganizationUpdate { tier: Some(Tier::Free), ..Default::default() };
+        let changed = update(&mut tx, &a.scope(), a.org, &change, a.clock.now()).await.unwrap().unwrap();
+        assert_eq!((changed.tier, changed.name.as_str()), (Tier::Free, "a"));
+        let of = |tier| OrganizationFilter { tier: Some(tier), search: None };
+        let (free, total) = list(&mut tx, &Scope::everything(), &of(Tier::Free), page()).await.unwrap();
+        assert_eq!((free[0].id, total), (a.org, 1));
+        let (standard, _) = list(&mut tx, &Scope::everything(), &of(Tier::Standard), page()).await.unwrap();
+        assert_eq!(standard[0].id, b.org);
+        assert_eq!(list(&mut tx, &a.scope(), &of(Tier::Standard), page()).await.unwrap().1, 0);
     }
 }

@@ -33,7 +33,7 @@ on_both! {
         assert_eq!(update(&mut tx, &other.scope(), world.user, &change, now).await.unwrap(), None);
         let user = update(&mut tx, &world.scope(), world.user, &change, now).await.unwrap().unwrap();
         assert_eq!((user.full_name, user.role, user.email.as_str()), (None, Role::Viewer, "ann@example.com"));
-        let filter = UserFilter { role: Some(Role::Viewer), is_active: Some(true), search: Some("A_N".into()) };
+        let filter = UserFilter { role: Some(Role::Viewer), is_active: Some(true), search: Some("A_N".into()), org_id: None };
         assert_eq!(list(&mut tx, &world.scope(), &filter, page()).await.unwrap().1, 0, "_ is literal");
         let filter = UserFilter { search: Some("NN@EX".into()), ..filter };
         assert_eq!(list(&mut tx, &Scope::everything(), &filter, page()).await.unwrap().0[0].id, world.user);
@@ -58,6 +58,90 @@ on_both! {
         assert!(record_login_success(&mut tx, world.user, later).await.unwrap());
         assert_eq!(find_login(&mut tx, world.user).await.unwrap().unwrap().failed_logins, 0);
         assert_eq!(bump_token_version(&mut tx, world.user, now).await.unwrap(), Some(1));
+    }
+
+    async fn a_removed_users_names_are_free_and_their_tokens_worthless(db) {
+        let world = World::new(&db, "ann").await;
+        let other = World::new(&db, "bob").await;
+        let (scope, now) = (world.scope(), world.clock.now());
+        let mut tx = db.write().await.unwrap();
+        assert!(!remove(&mut tx, &other.scope(), world.user, now).await.unwrap());
+        assert_eq!(find_removed(&mut tx, &scope, world.user).await.unwrap(), None);
+        assert!(remove(&mut tx, &scope, world.user, now).await.unwrap());
+        assert!(!remove(&mut tx, &scope, world.user, now).await.unwrap());
+        assert_eq!(find(&mut tx, &scope, world.user).await.unwrap(), None);
+        assert_eq!(find_removed(&mut tx, &other.scope(), world.user).await.unwrap(), None);
+        let gone = find_removed(&mut tx, &scope, world.user).await.unwrap().unwrap();
+        assert_eq!((gone.token_version, gone.deleted_at), (1, Some(now)));
+        assert_eq!(restore(&mut tx, &other.scope(), world.user, now).await.unwrap(), None);
+        let back = restore(&mut tx, &scope, world.user, now).await.unwrap().unwrap();
+        assert_eq!((back.token_version, back.deleted_at), (1, None));
+        assert_eq!(restore(&mut tx, &scope, world.user, now).await.unwrap(), None, "nothing to bring back");
+        assert!(remove(&mut tx, &scope, world.user, now).await.unwrap());
+        let mut new = world.new_user(world.clock.new_id(), "ANN");
+        new.email = "other@example.com".into();
+        insert(&mut tx, &new).await.unwrap();
+        let error = restore(&mut tx, &scope, world.user, now).await.unwrap_err();
+        assert!(error.is_unique("app_user_username"), "{error:?}");
+    }
+
+    async fn an_email_that_was_taken_keeps_its_former_user_away(db) {
+        let world = World::new(&db, "ann").await;
+        let (scope, now) = (world.scope(), world.clock.now());
+        let mut tx = db.write().await.unwrap();
+        assert!(remove(&mut tx, &scope, world.user, now).await.unwrap());
+        let mut new = world.new_user(world.clock.new_id(), "eve");
+        new.email = "Ann@example.com".into();
+        insert(&mut tx, &new).await.unwrap();
+        let error = restore(&mut tx, &scope, world.user, now).await.unwrap_err();
+        assert!(error.is_unique("app_user_email"), "{error:?}");
+    }
+
+    async fn other_admins_are_active_and_of_the_organization(db) {
+        let world = World::new(&db, "ann").await;
+        World::new(&db, "bob").await;
+        let now = world.clock.now();
+        let mut tx = db.write().await.unwrap();
+        assert_eq!(other_admins(&mut tx, world.org, world.user).await.unwrap(), 0);
+        for (name, role, expected) in [("viewer", Role::SiteAdmin, 0), ("admin", Role::OrgAdmin, 1), ("root", Role::SuperAdmin, 2)] {
+            let new = NewUser { role, ..world.new_user(world.clock.new_id(), name) };
+            insert(&mut tx, &new).await.unwrap();
+            assert_eq!(other_admins(&mut tx, world.org, world.user).await.unwrap(), expected, "{name}");
+            if name == "root" {
+                let off = UserUpdate { is_active: Some(false), ..Default::default() };
+                update(&mut tx, &world.scope(), new.id, &off, now).await.unwrap().unwrap();
+                assert_eq!(other_admins(&mut tx, world.org, world.user).await.unwrap(), 1);
+            }
+        }
+    }
+
+    async fn users_are_found_by_ids_and_by_organization(db) {
+        let (a, b) = (World::new(&db, "ann").await, World::new(&db, "bob").await);
+        let mut tx = db.read().await.unwrap();
+        let ids = [a.user, b.user, a.clock.new_id()];
+        let found = find_all(&mut tx, &a.scope(), &ids).await.unwrap();
+        assert_eq!(found.iter().map(|user| user.id).collect::<Vec<_>>(), [a.user]);
+        assert_eq!(find_all(&mut tx, &Scope::everything(), &ids).await.unwrap().len(), 2);
+        assert!(find_all(&mut tx, &a.scope(), &[]).await.unwrap().is_empty());
+        let of = |org| UserFilter { org_id: Some(org), ..Default::default() };
+        let (users, total) = list(&mut tx, &Scope::everything(), &of(b.org), page()).await.unwrap();
+        assert_eq!((users[0].id, total), (b.user, 1));
+        assert_eq!(list(&mut tx, &a.scope(), &of(b.org), page()).await.unwrap().1, 0);
+    }
+
+    async fn a_new_password_lifts_a_lock(db) {
+        let world = World::new(&db, "ann").await;
+        let mut tx = db.write().await.unwrap();
+        let now = world.clock.now();
+        record_failed_login(&mut tx, world.user, now, 1, now + TimeDelta::minutes(15)).await.unwrap();
+        let rename = UserUpdate { full_name: Set::To("Ann".into()), ..Default::default() };
+        let user = update(&mut tx, &world.scope(), world.user, &rename, now).await.unwrap().unwrap();
+        assert!(user.locked_until.is_some(), "another change does not");
+        let reset = UserUpdate { password_hash: Some("$new".into()), ..Default::default() };
+        let user = update(&mut tx, &world.scope(), world.user, &reset, now).await.unwrap().unwrap();
+        assert_eq!(user.locked_until, None);
+        let login = find_login(&mut tx, world.user).await.unwrap().unwrap();
+        assert_eq!((login.failed_logins, login.password_hash.as_str()), (0, "$new"));
     }
 }
 

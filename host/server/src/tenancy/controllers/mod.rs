@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use self::endpoint::{check_tls, parse_url};
 use self::probe::Tested;
 use super::checks::{Checks, search};
-use super::given;
+use super::{given, quotas};
 use crate::adapters::validate_settings;
 use crate::app::SharedApp;
 use crate::auth::Caller;
@@ -204,6 +204,7 @@ async fn create(
         now,
     };
     let controller = controllers::insert(&mut tx, &new).await?;
+    quotas::check(&mut tx, &app, controller.org_id, quotas::Resource::Controllers).await?;
     let detail = json!({
         "name": controller.name, "vendor": controller.vendor, "url": controller.url,
         "site_id": controller.site_id, "credential_id": controller.credential_id, "tls_mode": controller.tls.mode,
@@ -339,6 +340,7 @@ async fn restore(
     let mut tx = app.db.write().await?;
     let restored = controllers::restore(&mut tx, &caller.scope(), id, app.clock.now()).await?;
     let controller = restored.ok_or(Error::NotFound("controller"))?;
+    quotas::check(&mut tx, &app, controller.org_id, quotas::Resource::Controllers).await?;
     let scope = Scope::organization(controller.org_id);
     if sites::find(&mut tx, &scope, controller.site_id).await?.is_none() {
         return Err(Error::conflict("site of the controller was removed: restore it first"));

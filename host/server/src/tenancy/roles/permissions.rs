@@ -1,0 +1,64 @@
+//! The words of a stored role: each is a permission or a wildcard, and its author holds it.
+
+use heddle_core::permission::Scope as Pattern;
+
+use super::super::checks::Checks;
+use crate::auth::Caller;
+use crate::http::error::Error;
+
+/// As many as an API key may have scopes.
+const PERMISSIONS_MAX: usize = 32;
+
+/// Every word is known, and none is said twice.
+pub(super) fn check(words: &[String], checks: &mut Checks) {
+    if words.len() > PERMISSIONS_MAX {
+        checks.require(false, "permissions", "must not have more than 32 entries");
+        return;
+    }
+    for (at, word) in words.iter().enumerate() {
+        let field = format!("permissions[{at}]");
+        if let Err(unknown) = Pattern::parse(word) {
+            checks.require(false, &field, &unknown.to_string());
+        }
+        checks.require(!words[..at].contains(word), &field, "is named twice");
+    }
+}
+
+/// Nobody stores what they do not hold, so that nobody finds there more than its author had.
+pub(super) fn require_held(caller: &Caller, words: &[String]) -> Result<(), Error> {
+    let held = |word: &str| Pattern::parse(word).is_ok_and(|pattern| pattern.is_held_by(caller.role));
+    match words.iter().find(|word| !held(word)) {
+        None => Ok(()),
+        Some(word) => Err(Error::Refused {
+            kind: "permission_denied",
+            message: format!("permission '{word}' is required to store it in a role"),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn expect(words: &[&str], faulty: &[&str]) {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let mut checks = Checks::default();
+        check(&words, &mut checks);
+        let fields: Vec<String> = match checks.done() {
+            Ok(()) => Vec::new(),
+            Err(Error::Validation(details)) => details.into_iter().map(|detail| detail.field).collect(),
+            Err(other) => panic!("{other}"),
+        };
+        assert_eq!(fields, faulty, "{words:?}");
+    }
+
+    #[test]
+    fn each_word_that_is_not_a_permission_is_named() {
+        expect(&[], &[]);
+        expect(&["device:read", "device:*", "*"], &[]);
+        expect(&["device:read", "devices:*", "device"], &["permissions[1]", "permissions[2]"]);
+        expect(&["device:read", "user:read", "device:read"], &["permissions[2]"]);
+        expect(&["device:read"; 33], &["permissions"]);
+    }
+}

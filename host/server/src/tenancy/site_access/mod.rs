@@ -1,0 +1,259 @@
+//! Which users of an organization may access which of its sites.
+//!
+//! A user without grants accesses every site: the first grant narrows, and
+//! taking the last one away widens. What a level allows is not decided here.
+
+mod bulk;
+mod refusal;
+
+use axum::Json as Answer;
+use axum::extract::{FromRequestParts, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse as _, Response};
+use heddle_core::event::{EventType, NewEvent};
+use heddle_core::page::Page;
+use heddle_core::{OrgId, Permission, SiteId, SiteLevel, UserId};
+use heddle_store::grants::{self, GrantFilter, NewGrant, SiteAccess};
+use heddle_store::{Scope, Tx, events, organizations, sites, users};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use self::bulk::{BulkBody, BulkResult};
+use self::refusal::Refusal;
+use crate::app::{App, SharedApp};
+use crate::auth::Caller;
+use crate::auth::trail::{self, Deed};
+use crate::http::access::Access;
+use crate::http::conditional::{IfMatch, One};
+use crate::http::creation::Creation;
+use crate::http::error::Error;
+use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::routes::{Routes, doc};
+
+/// One grant to make.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewSiteAccess")]
+struct GrantBody {
+    /// A user whose role is below the own one.
+    user_id: UserId,
+    site_id: SiteId,
+    level: SiteLevel,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    page: Option<u32>,
+    per_page: Option<u32>,
+    user_id: Option<UserId>,
+    site_id: Option<SiteId>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RevokeQuery {
+    /// True lets the user's last grant be taken away, which opens every site to them.
+    widen: Option<bool>,
+}
+
+/// Path parameters. An id that is not one is 400 on these routes, where it is 422 elsewhere.
+#[derive(Debug)]
+struct Segments<T>(T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<SharedApp> for Segments<T> {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Error> {
+        let refused = |_| Error::BadRequest {
+            kind: "invalid_uuid",
+            message: "path holds an id that is not a UUID".to_owned(),
+        };
+        At::<T>::from_request_parts(parts, app).await.map(|At(value)| Self(value)).map_err(refused)
+    }
+}
+
+pub(super) fn routes() -> Routes {
+    let all = "/organizations/{organization_id}/site-access";
+    let one = format!("{all}/{{user_id}}/{{site_id}}");
+    let read = Access::Permission(Permission::UserRead);
+    let write = Access::Permission(Permission::UserWrite);
+    Routes::default()
+        .get(
+            all,
+            read,
+            list,
+            doc("Grants of sites. A user without one accesses every site")
+                .query::<ListQuery>()
+                .answers::<Page<SiteAccess>>(200),
+        )
+        .post(
+            all,
+            write,
+            grant,
+            doc("Grant a site to a user, who then accesses granted sites only; 200 where there was a grant")
+                .body::<GrantBody>()
+                .answers::<SiteAccess>(201),
+        )
+        .post(
+            &format!("{all}/bulk"),
+            write,
+            bulk::grant_all,
+            doc("Grant many sites; each item by itself").body::<BulkBody>().answers::<BulkResult>(200),
+        )
+        .get(&one, read, get, doc("One grant").answers::<SiteAccess>(200))
+        .delete(
+            &one,
+            write,
+            revoke,
+            doc("Take a grant away; the last one of a user only with `widen=true`")
+                .query::<RevokeQuery>()
+                .empty(204),
+        )
+}
+
+async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Segments(org): Segments<OrgId>,
+    Params(query): Params<ListQuery>,
+) -> Result<Answer<Page<SiteAccess>>, Error> {
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let filter = GrantFilter { user_id: query.user_id, site_id: query.site_id };
+    let mut tx = app.db.read().await?;
+    let scope = scope_of(&mut tx, &caller, org).await?;
+    let (items, total) = grants::page(&mut tx, &scope, &filter, page).await?;
+    Ok(Answer(page.of(items, total)))
+}
+
+async fn get(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Segments((org, user, site)): Segments<(OrgId, UserId, SiteId)>,
+) -> Result<One<SiteAccess>, Error> {
+    let mut tx = app.db.read().await?;
+    let scope = scope_of(&mut tx, &caller, org).await?;
+    found(&mut tx, &scope, user, site).await.map(One)
+}
+
+/// The organization's rows that the caller may see.
+async fn scope_of(tx: &mut Tx, caller: &Caller, org: OrgId) -> Result<Scope, Error> {
+    let found = organizations::find(tx, &caller.scope(), org).await?;
+    found.ok_or(Error::NotFound("organization"))?;
+    Ok(Scope { org: Some(org), sites: caller.sites.clone() })
+}
+
+async fn found(tx: &mut Tx, scope: &Scope, user: UserId, site: SiteId) -> Result<SiteAccess, Error> {
+    grants::find(tx, scope, user, site).await?.ok_or(Error::NotFound("site access"))
+}
+
+/// The whole organization, whose grants nobody else changes until the transaction ends.
+///
+/// So of two who take a user's last two grants away, the second sees the first.
+async fn locked(tx: &mut Tx, caller: &Caller, org: OrgId) -> Result<Scope, Error> {
+    caller.require_all_sites()?;
+    let found = organizations::lock(tx, &caller.scope(), org).await?;
+    found.ok_or(Error::NotFound("organization"))?;
+    Ok(Scope::organization(org))
+}
+
+async fn grant(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    creation: Creation,
+    Segments(org): Segments<OrgId>,
+    Json(body): Json<GrantBody>,
+) -> Result<Response, Error> {
+    let mut tx = app.db.write().await?;
+    let scope = locked(&mut tx, &caller, org).await?;
+    let user = users::find(&mut tx, &scope, body.user_id).await?;
+    let is_site = !sites::visible(&mut tx, &scope, &[body.site_id]).await?.is_empty();
+    refusal::judge(&caller, &body, user.as_ref(), is_site).map_err(Refusal::into_error)?;
+    let before = grants::find(&mut tx, &scope, body.user_id, body.site_id).await?;
+    grants::upsert(&mut tx, &[body.by(&caller, &app)]).await?;
+    let granted = found(&mut tx, &scope, body.user_id, body.site_id).await?;
+    let action = if before.is_some() { "site_access.updated" } else { "site_access.granted" };
+    let detail = json!({ "site_id": granted.site_id, "level": granted.level, "level_before": before.as_ref().map(|b| b.level) });
+    trail::record(&mut tx, &app, &origin, deed(&caller, &granted, action, detail)).await?;
+    if before.is_some() {
+        tx.commit().await?;
+        return Ok(One(granted).into_response());
+    }
+    let path = format!("/organizations/{org}/site-access/{}/{}", granted.user_id, granted.site_id);
+    creation.finish(tx, &app, &path, &granted).await
+}
+
+async fn revoke(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    Segments((org, user, site)): Segments<(OrgId, UserId, SiteId)>,
+    Params(query): Params<RevokeQuery>,
+    if_match: IfMatch,
+) -> Result<StatusCode, Error> {
+    let mut tx = app.db.write().await?;
+    let scope = locked(&mut tx, &caller, org).await?;
+    let granted = found(&mut tx, &scope, user, site).await?;
+    let holder = users::find(&mut tx, &scope, user).await?.ok_or(Error::NotFound("site access"))?;
+    refusal::judge_user(&caller, &holder).map_err(Refusal::into_error)?;
+    if_match.check(&granted)?;
+    let widens = grants::count(&mut tx, user).await? == 1;
+    if widens && query.widen != Some(true) {
+        return Err(Error::Conflict {
+            kind: "would_widen",
+            message: format!(
+                "this is the last grant of user '{}', who would then access every site: send 'widen=true' if that is meant",
+                granted.username
+            ),
+        });
+    }
+    grants::revoke(&mut tx, user, site).await?;
+    let detail = json!({ "site_id": site, "level": granted.level, "widened": widens });
+    trail::record(&mut tx, &app, &origin, deed(&caller, &granted, "site_access.revoked", detail)).await?;
+    if widens {
+        tell_widened(&mut tx, &app, &caller, &granted).await?;
+    }
+    tx.commit().await?;
+    app.hub.wake();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Tells those who watch over security that somebody now accesses every site.
+async fn tell_widened(tx: &mut Tx, app: &App, caller: &Caller, last: &SiteAccess) -> Result<(), Error> {
+    let event = NewEvent {
+        event_type: EventType::AccessWidened,
+        org_id: last.org_id,
+        site_id: None,
+        controller_id: None,
+        device_id: None,
+        causation_id: None,
+        payload: json!({
+            "user_id": last.user_id,
+            "username": last.username,
+            "site_id": last.site_id,
+            "actor_id": caller.user_id,
+        }),
+    };
+    events::append(tx, &event, &app.clock).await?;
+    Ok(())
+}
+
+impl GrantBody {
+    fn by(self, caller: &Caller, app: &App) -> NewGrant {
+        NewGrant {
+            user_id: self.user_id,
+            site_id: self.site_id,
+            level: self.level,
+            granted_by: caller.user_id,
+            now: app.clock.now(),
+        }
+    }
+}
+
+fn deed<'a>(caller: &'a Caller, granted: &SiteAccess, action: &'static str, detail: Value) -> Deed<'a> {
+    Deed { org: granted.org_id, actor: caller.actor(), action, target: ("user", granted.user_id.0), detail }
+}

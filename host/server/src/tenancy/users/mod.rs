@@ -1,0 +1,235 @@
+//! Users of an organization, as its administrators manage them.
+//!
+//! What a user does with their own account (sessions, the own password) is not here but in `auth`.
+
+pub(crate) mod names;
+pub(crate) mod rules;
+mod trail;
+mod update;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use heddle_core::page::Page;
+use heddle_core::secret::Secret;
+use heddle_core::{OrgId, Permission, UserId};
+use heddle_store::sessions;
+use heddle_store::users::{self, NewUser, User, UserFilter, UserUpdate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::names::{parse_email, parse_username};
+use self::trail::{Step, record};
+use self::update::UpdateBody;
+use super::checks::{Checks, search};
+use super::quotas::{self, Resource};
+use super::{organization_scope, owner};
+use crate::app::SharedApp;
+use crate::auth::{Caller, password};
+use crate::http::access::Access;
+use crate::http::conditional::{IfMatch, One};
+use crate::http::creation::Creation;
+use crate::http::error::Error;
+use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::routes::{Routes, doc};
+
+/// A user, with what they may do.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "UserAccount")]
+struct Account {
+    #[serde(flatten)]
+    user: User,
+    /// The effective set; `["*"]` for `super_admin`.
+    permissions: Vec<&'static str>,
+    mfa_enabled: bool,
+}
+
+impl From<User> for Account {
+    fn from(user: User) -> Self {
+        Self { permissions: user.role.permissions(), mfa_enabled: false, user }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewUser")]
+struct NewBody {
+    /// 1 to 64 letters, digits, dots, underscores and hyphens; unique in the service, whatever its case.
+    username: String,
+    /// Unique in the service, whatever its case.
+    email: String,
+    /// At least 12 characters with an upper-case and a lower-case letter, a digit and a special character.
+    password: Secret,
+    full_name: Option<String>,
+    /// One strictly below the own role; `admin` is another spelling of `org_admin`.
+    role: String,
+    /// Another organization than the own one; for `super_admin`.
+    organization_id: Option<OrgId>,
+    /// True when absent. A user who is not active cannot log in.
+    is_active: Option<bool>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    page: Option<u32>,
+    /// From 1 to 200; 50 when absent.
+    per_page: Option<u32>,
+    role: Option<String>,
+    is_active: Option<bool>,
+    /// One organization of many; for `super_admin`.
+    organization_id: Option<OrgId>,
+    /// Part of the user name, the email or the full name.
+    search: Option<String>,
+}
+
+pub(super) fn routes() -> Routes {
+    let one = "/users/{user_id}";
+    let read = Access::Permission(Permission::UserRead);
+    let write = Access::Permission(Permission::UserWrite);
+    Routes::default()
+        .get("/users", read, list, doc("Users").query::<ListQuery>().answers::<Page<Account>>(200))
+        .post(
+            "/users",
+            write,
+            create,
+            doc("Create a user with a role below the own one").body::<NewBody>().answers::<Account>(201),
+        )
+        .get(one, read, get, doc("One user").answers::<Account>(200))
+        .patch(
+            one,
+            write,
+            update::update,
+            doc("Change a user whose role is below the own one").body::<UpdateBody>().answers::<Account>(200),
+        )
+        .delete(one, write, remove, doc("Remove a user and end their sessions").empty(204))
+        .post(
+            &format!("{one}/restore"),
+            write,
+            restore,
+            doc("Bring a removed user back").answers::<Account>(200),
+        )
+}
+
+async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<ListQuery>,
+) -> Result<Answer<Page<Account>>, Error> {
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let filter = UserFilter {
+        org_id: query.organization_id,
+        role: query.role.as_deref().map(rules::parse_role).transpose()?,
+        is_active: query.is_active,
+        search: search(query.search)?,
+    };
+    let mut tx = app.db.read().await?;
+    let (items, total) = users::list(&mut tx, &organization_scope(&caller), &filter, page).await?;
+    Ok(Answer(page.of(items.into_iter().map(Account::from).collect(), total)))
+}
+
+async fn get(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<UserId>,
+) -> Result<One<Account>, Error> {
+    let mut tx = app.db.read().await?;
+    let found = users::find(&mut tx, &organization_scope(&caller), id).await?;
+    found.map(|user| One(user.into())).ok_or(Error::NotFound("user"))
+}
+
+async fn create(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    creation: Creation,
+    Json(body): Json<NewBody>,
+) -> Result<Response, Error> {
+    caller.require_all_sites()?;
+    let role = rules::parse_role(&body.role)?;
+    rules::require_assignable(&caller, role)?;
+    let mut checks = Checks::default();
+    let username = checks.keep("username", parse_username(&body.username));
+    let email = checks.keep("email", parse_email(&body.email));
+    let full_name = body.full_name.as_deref().map(|name| checks.name("full_name", name));
+    checks.add(password::faults("password", &body.password));
+    checks.done()?;
+    let password_hash = password::hash(body.password).await?;
+    let now = app.clock.now();
+    let mut tx = app.db.write().await?;
+    let org_id = owner(&mut tx, &caller, body.organization_id).await?;
+    let new =
+        NewUser { id: app.clock.new_id(), org_id, username, email, full_name, password_hash, role, now };
+    let mut user =
+        users::insert(&mut tx, &new).await.map_err(|error| taken(error, &new.username, &new.email))?;
+    if body.is_active == Some(false) {
+        let off = UserUpdate { is_active: Some(false), ..UserUpdate::default() };
+        user = users::update(&mut tx, &organization_scope(&caller), user.id, &off, now)
+            .await?
+            .ok_or(Error::NotFound("user"))?;
+    }
+    quotas::check(&mut tx, &app, org_id, Resource::Users).await?;
+    record(&mut tx, &app, &caller, &origin, &user, Step::Created).await?;
+    let path = format!("/users/{}", user.id);
+    let response = creation.finish(tx, &app, &path, &Account::from(user)).await?;
+    app.hub.wake();
+    Ok(response)
+}
+
+async fn remove(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<UserId>,
+    if_match: IfMatch,
+) -> Result<StatusCode, Error> {
+    caller.require_all_sites()?;
+    let now = app.clock.now();
+    let mut tx = app.db.write().await?;
+    let user = rules::locked(&mut tx, &caller, id).await?;
+    rules::require_another(&caller, id, "nobody removes themself")?;
+    rules::require_below(&caller, &user)?;
+    rules::keep_an_admin(&mut tx, &user).await?;
+    if_match.check(&Account::from(user.clone()))?;
+    users::remove(&mut tx, &organization_scope(&caller), id, now).await?;
+    sessions::revoke_all(&mut tx, id, now).await?;
+    record(&mut tx, &app, &caller, &origin, &user, Step::Removed).await?;
+    tx.commit().await?;
+    app.hub.wake();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn restore(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<UserId>,
+) -> Result<One<Account>, Error> {
+    caller.require_all_sites()?;
+    let scope = organization_scope(&caller);
+    let mut tx = app.db.write().await?;
+    let removed = users::find_removed(&mut tx, &scope, id).await?.ok_or(Error::NotFound("user"))?;
+    rules::require_below(&caller, &removed)?;
+    rules::lock_organization(&mut tx, &caller, &removed).await?;
+    let restored = users::restore(&mut tx, &scope, id, app.clock.now())
+        .await
+        .map_err(|error| taken(error, &removed.username, &removed.email))?;
+    let user = restored.ok_or(Error::NotFound("user"))?;
+    quotas::check(&mut tx, &app, user.org_id, Resource::Users).await?;
+    record(&mut tx, &app, &caller, &origin, &user, Step::Restored).await?;
+    tx.commit().await?;
+    app.hub.wake();
+    Ok(One(user.into()))
+}
+
+/// A database error, with the name that is taken. Names are unique in the whole service.
+fn taken(error: heddle_store::Error, username: &str, email: &str) -> Error {
+    if error.is_unique("app_user_username") {
+        Error::conflict(format!("user name '{username}' is taken"))
+    } else if error.is_unique("app_user_email") {
+        Error::conflict(format!("email '{email}' is taken"))
+    } else {
+        error.into()
+    }
+}

@@ -1,0 +1,101 @@
+//! Who may manage whom: only those below oneself, never oneself, never an organization's last administrator.
+
+use heddle_core::{Role, UserId};
+use heddle_store::users::{self, User};
+use heddle_store::{Tx, organizations};
+
+use super::super::organization_scope;
+use crate::auth::Caller;
+use crate::http::error::Error;
+
+/// Reads a role as clients write it.
+///
+/// # Errors
+/// 400 `unknown_role`, which lists what is accepted.
+pub(super) fn parse_role(text: &str) -> Result<Role, Error> {
+    Role::parse_assigned(text).map_err(|unknown| Error::BadRequest {
+        kind: "unknown_role",
+        message: format!(
+            "role '{}' is not one of {}, admin (the same as org_admin)",
+            text.chars().take(50).collect::<String>(),
+            unknown.accepted.join(", ")
+        ),
+    })
+}
+
+/// Only roles strictly below the own one can be given, so that nobody makes their equal.
+pub(super) fn require_assignable(caller: &Caller, role: Role) -> Result<(), Error> {
+    if role.level() < caller.role.level() {
+        return Ok(());
+    }
+    let below: Vec<&str> = Role::ALL
+        .iter()
+        .filter(|other| other.level() < caller.role.level())
+        .map(|role| role.as_str())
+        .collect();
+    Err(too_high(format!(
+        "role '{role}' is not below your own ('{}'): you may assign {}",
+        caller.role,
+        below.join(", ")
+    )))
+}
+
+/// Only who is strictly below the caller is theirs to manage.
+pub(crate) fn require_below(caller: &Caller, user: &User) -> Result<(), Error> {
+    if user.role.level() < caller.role.level() {
+        return Ok(());
+    }
+    Err(too_high(format!(
+        "user '{}' has role '{}', which is not below your own ('{}')",
+        user.username, user.role, caller.role
+    )))
+}
+
+fn too_high(message: String) -> Error {
+    Error::Refused { kind: "role_too_high", message }
+}
+
+/// For what nobody does to themself: whoever could would lift their own limits, or lock themself out.
+pub(crate) fn require_another(caller: &Caller, user: UserId, what: &str) -> Result<(), Error> {
+    if user != caller.user_id {
+        return Ok(());
+    }
+    Err(Error::Refused { kind: "own_account", message: format!("{what}: ask another administrator") })
+}
+
+/// The user as they are until the transaction ends.
+///
+/// Their organization's row is locked first: whoever manages its users waits, so
+/// that of two who remove the last two administrators the second sees the first.
+pub(super) async fn locked(tx: &mut Tx, caller: &Caller, id: UserId) -> Result<User, Error> {
+    let scope = organization_scope(caller);
+    let found = users::find(tx, &scope, id).await?.ok_or(Error::NotFound("user"))?;
+    lock_organization(tx, caller, &found).await?;
+    users::lock(tx, &scope, id).await?.ok_or(Error::NotFound("user"))
+}
+
+pub(super) async fn lock_organization(tx: &mut Tx, caller: &Caller, user: &User) -> Result<(), Error> {
+    let found = organizations::lock(tx, &organization_scope(caller), user.org_id).await?;
+    if found.is_none() {
+        return Err(Error::conflict("organization of the user was removed: restore it first"));
+    }
+    Ok(())
+}
+
+/// An organization keeps somebody who administers it. To be asked before this user stops to.
+///
+/// The service's last `super_admin` needs no guard of their own: nobody is above
+/// one, and nobody changes, disables or removes themself.
+pub(super) async fn keep_an_admin(tx: &mut Tx, user: &User) -> Result<(), Error> {
+    let is_admin = user.is_active && user.role.is_at_least(Role::OrgAdmin);
+    if !is_admin || users::other_admins(tx, user.org_id, user.id).await? > 0 {
+        return Ok(());
+    }
+    Err(Error::Conflict {
+        kind: "last_admin",
+        message: format!(
+            "user '{}' is the last active administrator of the organization: make another one first",
+            user.username
+        ),
+    })
+}

@@ -1,0 +1,96 @@
+//! What a step in a user's life leaves behind: its audit entry and its event, in one transaction.
+
+use heddle_core::Role;
+use heddle_core::event::{EventType, NewEvent};
+use heddle_store::users::User;
+use heddle_store::{Tx, events};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::auth::trail::{self, Deed};
+use crate::http::error::Error;
+use crate::http::extract::Origin;
+
+/// What happened to a user.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Step<'a> {
+    Created,
+    /// Names the fields, never their values: a password is among them.
+    Updated(&'a [&'static str]),
+    RoleChanged(Role),
+    Removed,
+    Restored,
+}
+
+impl Step<'_> {
+    fn event_type(self) -> EventType {
+        match self {
+            Step::Created => EventType::UserCreated,
+            Step::Updated(_) => EventType::UserUpdated,
+            Step::RoleChanged(_) => EventType::UserRoleChanged,
+            Step::Removed => EventType::UserRemoved,
+            Step::Restored => EventType::UserRestored,
+        }
+    }
+
+    fn payload(self, caller: &Caller, user: &User) -> Value {
+        let mut payload = json!({
+            "user_id": user.id,
+            "username": user.username,
+            "role": user.role,
+            "actor_id": caller.user_id,
+        });
+        match self {
+            Step::Updated(changed) => payload["changed"] = json!(changed),
+            Step::RoleChanged(old) => payload["old_role"] = json!(old),
+            Step::Created | Step::Removed | Step::Restored => {}
+        }
+        payload
+    }
+
+    fn detail(self, user: &User) -> Value {
+        let mut detail = json!({ "username": user.username, "role": user.role });
+        match self {
+            Step::Updated(changed) => {
+                detail["changed"] = json!(changed);
+                detail["is_active"] = json!(user.is_active);
+            }
+            Step::RoleChanged(old) => detail["old_role"] = json!(old),
+            Step::Created => detail["is_active"] = json!(user.is_active),
+            Step::Removed | Step::Restored => {}
+        }
+        detail
+    }
+}
+
+/// Writes the step's audit entry and event. The outbox is to be woken after the commit.
+pub(super) async fn record(
+    tx: &mut Tx,
+    app: &App,
+    caller: &Caller,
+    origin: &Origin,
+    user: &User,
+    step: Step<'_>,
+) -> Result<(), Error> {
+    let event_type = step.event_type();
+    let deed = Deed {
+        org: user.org_id,
+        actor: caller.actor(),
+        action: event_type.as_str(),
+        target: ("user", user.id.0),
+        detail: step.detail(user),
+    };
+    trail::record(tx, app, origin, deed).await?;
+    let event = NewEvent {
+        event_type,
+        org_id: user.org_id,
+        site_id: None,
+        controller_id: None,
+        device_id: None,
+        causation_id: None,
+        payload: step.payload(caller, user),
+    };
+    events::append(tx, &event, &app.clock).await?;
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! Changing a user: what may be changed of whom, and what that ends.
+
+use axum::extract::State;
+use heddle_core::secret::Secret;
+use heddle_core::{Role, UserId};
+use heddle_store::users::{self, User, UserUpdate};
+use heddle_store::{Set, Tx, sessions};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::super::checks::Checks;
+use super::super::{given, nullable, organization_scope};
+use super::names::parse_email;
+use super::trail::{Step, record};
+use super::{Account, rules, taken};
+use crate::app::SharedApp;
+use crate::auth::{Caller, password};
+use crate::http::conditional::{IfMatch, One};
+use crate::http::error::Error;
+use crate::http::extract::{At, Json, Origin};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "UserUpdate")]
+pub(super) struct UpdateBody {
+    #[serde(default, deserialize_with = "given")]
+    email: Option<String>,
+    /// `null` clears it.
+    #[serde(default, deserialize_with = "nullable")]
+    full_name: Option<Option<String>>,
+    /// One strictly below the own role; `admin` is another spelling of `org_admin`. Ends the user's sessions.
+    #[serde(default, deserialize_with = "given")]
+    role: Option<String>,
+    /// False ends the user's sessions.
+    #[serde(default, deserialize_with = "given")]
+    is_active: Option<bool>,
+    /// Ends the user's sessions, and lifts a lock after failed logins.
+    #[serde(default, deserialize_with = "given")]
+    password: Option<Secret>,
+}
+
+/// What the body asks for, checked, with the fields that differ from what is stored.
+struct Wanted {
+    update: UserUpdate,
+    changed: Vec<&'static str>,
+}
+
+impl Wanted {
+    fn role(&self) -> Option<Role> {
+        self.update.role
+    }
+
+    /// Whether every token of the user becomes worthless.
+    fn ends_sessions(&self) -> bool {
+        self.role().is_some() || self.update.is_active == Some(false) || self.update.password_hash.is_some()
+    }
+
+    /// Keeps of what was asked for what differs from the user as stored.
+    fn of(mut asked: UserUpdate, user: &User) -> Self {
+        asked.role = asked.role.filter(|role| *role != user.role);
+        asked.is_active = asked.is_active.filter(|is_active| *is_active != user.is_active);
+        asked.email = asked.email.filter(|email| *email != user.email);
+        let same_name = match &asked.full_name {
+            Set::Keep => true,
+            Set::Clear => user.full_name.is_none(),
+            Set::To(name) => user.full_name.as_ref() == Some(name),
+        };
+        if same_name {
+            asked.full_name = Set::Keep;
+        }
+        let fields = [
+            (asked.email.is_some(), "email"),
+            (!same_name, "full_name"),
+            (asked.is_active.is_some(), "is_active"),
+            (asked.password_hash.is_some(), "password"),
+        ];
+        let changed =
+            fields.into_iter().filter_map(|(is_changed, name)| is_changed.then_some(name)).collect();
+        Self { update: asked, changed }
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.changed.is_empty() && self.role().is_none()
+    }
+}
+
+pub(super) async fn update(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<UserId>,
+    if_match: IfMatch,
+    Json(body): Json<UpdateBody>,
+) -> Result<One<Account>, Error> {
+    caller.require_all_sites()?;
+    let asked = check(body).await?;
+    let now = app.clock.now();
+    let mut tx = app.db.write().await?;
+    let user = rules::locked(&mut tx, &caller, id).await?;
+    let wanted = Wanted::of(asked, &user);
+    admit(&mut tx, &caller, &user, &wanted).await?;
+    if_match.check(&Account::from(user.clone()))?;
+    if wanted.is_nothing() {
+        return Ok(One(user.into()));
+    }
+    if wanted.ends_sessions() {
+        users::bump_token_version(&mut tx, id, now).await?.ok_or(Error::NotFound("user"))?;
+        sessions::revoke_all(&mut tx, id, now).await?;
+    }
+    let email = wanted.update.email.as_deref().unwrap_or_default();
+    let updated = users::update(&mut tx, &organization_scope(&caller), id, &wanted.update, now)
+        .await
+        .map_err(|error| taken(error, &user.username, email))?
+        .ok_or(Error::NotFound("user"))?;
+    if !wanted.changed.is_empty() {
+        record(&mut tx, &app, &caller, &origin, &updated, Step::Updated(&wanted.changed)).await?;
+    }
+    if wanted.role().is_some() {
+        record(&mut tx, &app, &caller, &origin, &updated, Step::RoleChanged(user.role)).await?;
+    }
+    tx.commit().await?;
+    app.hub.wake();
+    Ok(One(updated.into()))
+}
+
+async fn check(body: UpdateBody) -> Result<UserUpdate, Error> {
+    let role = body.role.as_deref().map(rules::parse_role).transpose()?;
+    let mut checks = Checks::default();
+    let email = body.email.as_deref().map(|email| checks.keep("email", parse_email(email)));
+    let full_name = body.full_name.map(|name| name.map(|name| checks.name("full_name", &name)));
+    if let Some(password) = &body.password {
+        checks.add(password::faults("password", password));
+    }
+    checks.done()?;
+    // Costly, and so done before the transaction.
+    let password_hash = match body.password {
+        Some(password) => Some(password::hash(password).await?),
+        None => None,
+    };
+    Ok(UserUpdate { email, full_name: full_name.into(), role, is_active: body.is_active, password_hash })
+}
+
+/// Whether this caller may change this user so.
+async fn admit(tx: &mut Tx, caller: &Caller, user: &User, wanted: &Wanted) -> Result<(), Error> {
+    if user.id == caller.user_id {
+        if wanted.role().is_some() {
+            rules::require_another(caller, user.id, "nobody changes their own role")?;
+        }
+        if wanted.update.is_active.is_some() {
+            rules::require_another(caller, user.id, "nobody disables themself")?;
+        }
+        if wanted.update.password_hash.is_some() {
+            return Err(Error::Refused {
+                kind: "own_account",
+                message:
+                    "own password is changed with POST /auth/password/change, which asks for the current one"
+                        .to_owned(),
+            });
+        }
+        return Ok(());
+    }
+    rules::require_below(caller, user)?;
+    if let Some(role) = wanted.role() {
+        rules::require_assignable(caller, role)?;
+    }
+    let stays_admin = wanted.role().is_none_or(|role| role.is_at_least(Role::OrgAdmin))
+        && wanted.update.is_active != Some(false);
+    if stays_admin { Ok(()) } else { rules::keep_an_admin(tx, user).await }
+}
