@@ -9,6 +9,7 @@ mod words;
 pub mod adapter;
 pub mod change;
 pub mod clock;
+pub mod device;
 pub mod event;
 pub mod fault;
 pub mod id;
@@ -17,6 +18,7 @@ pub mod permission;
 pub mod redact;
 pub mod role;
 pub mod secret;
+pub mod site_level;
 pub mod tls;
 
 pub use clock::{Clock, Timestamp};
@@ -25,4 +27,5 @@ pub use id::{
 };
 pub use permission::Permission;
 pub use role::Role;
+pub use site_level::SiteLevel;
 pub use words::UnknownWord;

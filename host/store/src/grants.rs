@@ -1,6 +1,6 @@
 //! Which sites a user may access. A user without grants may access all of them.
 
-use heddle_core::{SiteId, Timestamp, UserId};
+use heddle_core::{SiteId, SiteLevel, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::FromRow;
@@ -8,18 +8,17 @@ use sqlx::FromRow;
 use crate::select::affected;
 use crate::{Result, Tx};
 
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
 pub struct SiteGrant {
     pub site_id: SiteId,
-    /// `read`, `write`, `admin` or `full`.
-    pub level: String,
+    pub level: SiteLevel,
 }
 
 #[derive(Debug, Clone)]
 pub struct NewGrant {
     pub user_id: UserId,
     pub site_id: SiteId,
-    pub level: String,
+    pub level: SiteLevel,
     pub granted_by: UserId,
     pub now: Timestamp,
 }
@@ -34,7 +33,7 @@ pub async fn insert(tx: &mut Tx, new: &NewGrant) -> Result<()> {
         )
         .bind(new.user_id)
         .bind(new.site_id)
-        .bind(&new.level)
+        .bind(new.level)
         .bind(new.granted_by)
         .bind(new.now)
     );

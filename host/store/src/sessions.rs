@@ -2,7 +2,7 @@
 //!
 //! Knows no token, only hashes; what a spent or foreign hash means is the caller's rule.
 
-use heddle_core::{OrgId, Role, SessionId, SiteId, Timestamp, UserId};
+use heddle_core::{OrgId, Role, SessionId, SiteId, SiteLevel, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::FromRow;
@@ -109,7 +109,7 @@ struct AuthenticatedRow {
     revoked_at: Option<Timestamp>,
     expires_at: Timestamp,
     grant_site_id: Option<SiteId>,
-    grant_level: Option<String>,
+    grant_level: Option<SiteLevel>,
 }
 
 pub async fn insert(tx: &mut Tx, new: &NewSession) -> Result<Session> {

@@ -65,6 +65,7 @@ pub(crate) async fn recheck(app: &App, identity: Identity) -> Result<Caller, Err
     }
     Ok(Caller {
         sites: found.sites(),
+        grants: found.grants.iter().map(|grant| (grant.site_id, grant.level)).collect(),
         user_id: found.user_id,
         username: found.username,
         org_id: found.org_id,

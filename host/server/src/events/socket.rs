@@ -165,6 +165,7 @@ mod tests {
             role,
             session_id: clock.new_id(),
             sites: SiteScope::All,
+            grants: std::collections::BTreeMap::new(),
         };
         Listener::new(caller, Instant::now())
     }

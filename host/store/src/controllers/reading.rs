@@ -5,10 +5,10 @@
 
 use heddle_core::adapter::DeviceStatus;
 use heddle_core::{ControllerId, OrgId, SiteId, Timestamp};
-use sqlx::FromRow;
+use sqlx::{AssertSqlSafe, FromRow};
 
 use super::{ControllerTarget, FROM_TARGET, SELECT_TARGET, find};
-use crate::select::{Bind, Select, affected};
+use crate::select::{Bind, Select, affected, bind_all};
 use crate::{Result, Scope, Tx};
 
 /// A controller whose reading is being recorded, as it is now.
@@ -145,4 +145,19 @@ pub async fn schedule_now(tx: &mut Tx, scope: &Scope, id: ControllerId, now: Tim
         .bind(now)
     );
     Ok(rows == 1)
+}
+
+/// Makes these controllers due, in one statement. The caller has asked who may see them.
+pub async fn schedule_all_now(tx: &mut Tx, ids: &[ControllerId], now: Timestamp) -> Result<u64> {
+    if ids.is_empty() {
+        return Ok(0);
+    }
+    let places: Vec<String> = (2..ids.len() + 2).map(|at| format!("${at}")).collect();
+    let sql = format!(
+        "UPDATE controller SET next_sync_at = $1, sync_requested = TRUE WHERE deleted_at IS NULL AND id IN ({})",
+        places.join(", ")
+    );
+    let mut values = vec![Bind::Time(now)];
+    values.extend(ids.iter().map(|id| Bind::Id(id.0)));
+    Ok(affected!(tx, bind_all!(sqlx::query(AssertSqlSafe(sql)), &values)))
 }

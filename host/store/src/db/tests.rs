@@ -18,12 +18,13 @@ on_both! {
     }
 
     async fn a_newer_database_is_refused(db) {
-        tamper(&db, "UPDATE _sqlx_migrations SET version = 9999").await;
+        tamper(&db, "UPDATE _sqlx_migrations SET version = 9999 WHERE version = 1").await;
+        let newest = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap();
         let error = match &db.0 {
             Pools::Sqlite { writer, .. } => MIGRATIONS.run(writer).await.map_err(migration_error),
             Pools::Postgres(pool) => MIGRATIONS.run(pool).await.map_err(migration_error),
         }.unwrap_err();
-        assert!(matches!(error, Error::TooNew { found: 9999, known: 1 }), "{error:?}");
+        assert!(matches!(error, Error::TooNew { found: 9999, known } if known == newest), "{error:?}");
     }
 
     async fn a_second_opening_changes_nothing(db) {

@@ -98,7 +98,7 @@ on_both! {
         let caller = authenticate(&mut tx, world.user, session.id).await.unwrap().unwrap();
         assert_eq!((caller.org_id, caller.role, caller.is_active), (world.org, Role::OrgAdmin, true));
         assert_eq!(caller.sites(), SiteScope::All);
-        let grant = crate::grants::NewGrant { user_id: world.user, site_id: world.site, level: "read".into(), granted_by: world.user, now: world.clock.now() };
+        let grant = crate::grants::NewGrant { user_id: world.user, site_id: world.site, level: heddle_core::SiteLevel::Read, granted_by: world.user, now: world.clock.now() };
         crate::grants::insert(&mut tx, &grant).await.unwrap();
         let caller = authenticate(&mut tx, world.user, session.id).await.unwrap().unwrap();
         assert_eq!(caller.sites(), SiteScope::Only(vec![world.site]));
