@@ -4,6 +4,7 @@
 
 mod api;
 mod devices;
+mod identity;
 mod sandbox;
 mod staging;
 mod support;

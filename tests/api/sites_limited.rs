@@ -74,8 +74,13 @@ async fn log_in_limited(server: &Server, admin: &Api, site: &Value) -> Api {
     };
     users::insert(&mut tx, &second).await.unwrap();
     let site_id: SiteId = serde_json::from_value(site.clone()).unwrap();
-    let grant =
-        NewGrant { user_id: second.id, site_id, level: heddle_core::SiteLevel::Admin, granted_by: first.user.id, now };
+    let grant = NewGrant {
+        user_id: second.id,
+        site_id,
+        level: heddle_core::SiteLevel::Admin,
+        granted_by: first.user.id,
+        now,
+    };
     grants::insert(&mut tx, &grant).await.unwrap();
     tx.commit().await.unwrap();
     let login = json!({ "login": "bea", "password": PASSWORD });

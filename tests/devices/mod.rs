@@ -75,8 +75,7 @@ async fn member(server: &Server, name: &str, role: Role, granted: &[(&str, SiteL
     users::insert(&mut tx, &new).await.unwrap();
     for (site, level) in granted {
         let site_id: SiteId = site.parse().unwrap();
-        let grant =
-            NewGrant { user_id: new.id, site_id, level: *level, granted_by: first.user.id, now };
+        let grant = NewGrant { user_id: new.id, site_id, level: *level, granted_by: first.user.id, now };
         grants::insert(&mut tx, &grant).await.unwrap();
     }
     tx.commit().await.unwrap();

@@ -6,6 +6,7 @@ use serde_json::Value;
 pub(crate) struct Api {
     base: String,
     token: Option<String>,
+    headers: Vec<(&'static str, String)>,
     http: reqwest::Client,
 }
 
@@ -45,7 +46,7 @@ impl Api {
         rustls::crypto::ring::default_provider().install_default().ok();
         #[expect(clippy::disallowed_methods, reason = "a test is the outside world")]
         let http = reqwest::Client::builder().no_proxy().build().expect("a client can be built");
-        Self { base: base.to_owned(), token: None, http }
+        Self { base: base.to_owned(), token: None, headers: Vec::new(), http }
     }
 
     pub(crate) fn base(&self) -> &str {
@@ -58,6 +59,13 @@ impl Api {
 
     pub(crate) fn with_token(&self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self.clone() }
+    }
+
+    /// Sends this header with every request.
+    pub(crate) fn with(&self, name: &'static str, value: &str) -> Self {
+        let mut with = self.clone();
+        with.headers.push((name, value.to_owned()));
+        with
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -91,6 +99,9 @@ impl Api {
         let mut request = self.http.request(method.parse().expect("a method"), url);
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
+        }
+        for (name, value) in &self.headers {
+            request = request.header(*name, value);
         }
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body);

@@ -140,6 +140,13 @@ impl Server {
         Api::new(&format!("http://{}", self.running().addr))
     }
 
+    /// A new session of the user with this name and the tests' password.
+    pub(crate) async fn log_in(&self, name: &str) -> Api {
+        let login = json!({ "login": name, "password": PASSWORD });
+        let tokens = self.nobody().post("/auth/login", &login).await.expect_status(200).body;
+        self.nobody().with_token(tokens["access_token"].as_str().expect("a login answers a token"))
+    }
+
     /// Completes the setup and answers the first admin's client.
     pub(crate) async fn set_up(&self) -> Api {
         let nobody = self.nobody();

@@ -42,4 +42,5 @@ ids! {
     ChangeId,
     EventId,
     AuditId,
+    ApiKeyId,
 }

@@ -23,7 +23,8 @@ pub mod tls;
 
 pub use clock::{Clock, Timestamp};
 pub use id::{
-    AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, OrgId, SessionId, SiteId, UserId,
+    ApiKeyId, AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, OrgId, SessionId, SiteId,
+    UserId,
 };
 pub use permission::Permission;
 pub use role::Role;

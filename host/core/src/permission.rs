@@ -21,17 +21,26 @@ stored_words! {
         AuditRead = "audit:read",
         SettingsRead = "settings:read",
         SettingsWrite = "settings:write",
+        SiteRead = "site:read",
         SiteWrite = "site:write",
+        DiscoveryRun = "discovery:run",
+        DiscoveryWrite = "discovery:write",
+        EventWrite = "event:write",
         OrganizationRead = "organization:read",
         OrganizationWrite = "organization:write",
         UserRead = "user:read",
         UserWrite = "user:write",
+        CamerasView = "cameras.view",
+        FirewallManageRules = "firewall.manage_rules",
+        VoipManagePhones = "voip.manage_phones",
     }
 }
 
-const GUEST: &[Permission] = &[Permission::DeviceRead];
+const GUEST: &[Permission] = &[Permission::DeviceRead, Permission::SiteRead];
 const VIEWER: &[Permission] = &[
     Permission::DeviceRead,
+    Permission::SiteRead,
+    Permission::CamerasView,
     Permission::AlertRead,
     Permission::ControllerRead,
     Permission::VpnRead,
@@ -39,10 +48,22 @@ const VIEWER: &[Permission] = &[
     Permission::AuditRead,
     Permission::OrganizationRead,
 ];
-const OPERATOR: &[Permission] =
-    &[Permission::DeviceWrite, Permission::NetworkWrite, Permission::FirewallWrite, Permission::VpnWrite];
-const SITE_ADMIN: &[Permission] =
-    &[Permission::ControllerWrite, Permission::HypervisorWrite, Permission::SettingsRead];
+const OPERATOR: &[Permission] = &[
+    Permission::DeviceWrite,
+    Permission::NetworkWrite,
+    Permission::FirewallWrite,
+    Permission::FirewallManageRules,
+    Permission::VpnWrite,
+    Permission::VoipManagePhones,
+    Permission::DiscoveryRun,
+];
+const SITE_ADMIN: &[Permission] = &[
+    Permission::ControllerWrite,
+    Permission::HypervisorWrite,
+    Permission::SettingsRead,
+    Permission::DiscoveryWrite,
+    Permission::EventWrite,
+];
 const ORG_ADMIN: &[Permission] = &[
     Permission::SettingsWrite,
     Permission::SiteWrite,
@@ -70,6 +91,53 @@ impl Role {
             return vec!["*"];
         }
         Permission::ALL.iter().filter(|p| self.holds(**p)).map(|p| p.as_str()).collect()
+    }
+}
+
+/// A scope of an API key: one permission, or all below a word.
+///
+/// `device:read` and `cameras.view` name a permission, `device:*` and
+/// `cameras.*` all that begin so. `*` alone names no permission at all: it is
+/// only what an exact check for `*` finds.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Scope(String);
+
+/// Text that is no scope.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a permission: give one such as 'device:read', or 'device:*' for all of a kind")]
+pub struct UnknownScope(pub String);
+
+impl Scope {
+    /// The scope that names everything and covers nothing.
+    pub const EVERYTHING: &'static str = "*";
+
+    pub fn parse(text: &str) -> Result<Self, UnknownScope> {
+        let is_known = text == Self::EVERYTHING || Permission::ALL.iter().any(|p| covers(text, p.as_str()));
+        if is_known { Ok(Self(text.to_owned())) } else { Err(UnknownScope(text.to_owned())) }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn covers(&self, permission: Permission) -> bool {
+        covers(&self.0, permission.as_str())
+    }
+
+    /// Whether a user of this role holds everything that the scope names.
+    pub fn is_held_by(&self, role: Role) -> bool {
+        if self.0 == Self::EVERYTHING {
+            return role == Role::SuperAdmin;
+        }
+        Permission::ALL.iter().filter(|p| self.covers(**p)).all(|p| role.holds(*p))
+    }
+}
+
+/// A pattern covers what it is equal to, and, ending in `:*` or `.*`, what begins as it does.
+fn covers(pattern: &str, permission: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(stem) if stem.len() > 1 && stem.ends_with([':', '.']) => permission.starts_with(stem),
+        _ => pattern == permission,
     }
 }
 

@@ -32,9 +32,12 @@ mod tests {
 
     #[test]
     fn a_level_includes_those_before_it_and_the_two_highest_are_one() {
-        for (level, included) in
-            [(Read, &[Read][..]), (Write, &[Read, Write]), (Admin, &[Read, Write, Admin, Full]), (Full, &[Read, Write, Admin, Full])]
-        {
+        for (level, included) in [
+            (Read, &[Read][..]),
+            (Write, &[Read, Write]),
+            (Admin, &[Read, Write, Admin, Full]),
+            (Full, &[Read, Write, Admin, Full]),
+        ] {
             for other in [Read, Write, Admin, Full] {
                 assert_eq!(level.includes(other), included.contains(&other), "{level} {other}");
             }

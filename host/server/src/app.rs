@@ -9,6 +9,7 @@ use heddle_runtime::{Compiler, Runtime, Tap};
 use heddle_store::{Db, PoolSettings};
 
 use crate::adapters::{self, RefusedAdapter};
+use crate::auth::Callers;
 use crate::config::Config;
 use crate::events::Hub;
 use crate::keys::Keys;
@@ -40,6 +41,7 @@ pub struct App {
     pub tasks: Tasks,
     pub hub: Hub,
     pub drivers: Drivers,
+    pub callers: Callers,
     /// Wakes the sync worker when something became due.
     pub sync_wake: Arc<tokio::sync::Notify>,
     /// Packages that were not loaded, and why.
@@ -77,6 +79,7 @@ impl App {
             tasks: Tasks::default(),
             hub: Hub::default(),
             drivers: Drivers::default(),
+            callers: Callers::default(),
             sync_wake: Arc::default(),
             refused_adapters,
         }))
@@ -90,5 +93,7 @@ impl App {
         self.tasks.spawn("staging.expire", async move { crate::staging::expire_loop(app).await });
         let app = self.clone();
         self.tasks.spawn("sync", async move { crate::sync::run(app).await });
+        let app = self.clone();
+        self.tasks.spawn("http.forget", async move { crate::http::creation::forget_loop(app).await });
     }
 }

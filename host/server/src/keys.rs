@@ -69,6 +69,16 @@ impl Keys {
         derive(&self.signing, "refresh-token-v1", b"")
     }
 
+    /// Key of the tokens against forged requests of browsers.
+    pub fn csrf_key(&self) -> Zeroizing<[u8; 32]> {
+        derive(&self.signing, "csrf-v1", b"")
+    }
+
+    /// Key of the hashes under which API keys are stored.
+    pub fn api_key_key(&self) -> Zeroizing<[u8; 32]> {
+        derive(&self.signing, "api-key-v1", b"")
+    }
+
     pub fn code_cache_key(&self) -> Zeroizing<[u8; 32]> {
         derive(&self.encryption, "plugin-code-cache-v1", b"")
     }

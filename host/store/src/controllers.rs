@@ -156,11 +156,7 @@ pub async fn find_target(tx: &mut Tx, scope: &Scope, id: ControllerId) -> Result
 }
 
 /// Those of these controllers that are there, to call them; by id.
-pub async fn find_targets(
-    tx: &mut Tx,
-    scope: &Scope,
-    ids: &[ControllerId],
-) -> Result<Vec<ControllerTarget>> {
+pub async fn find_targets(tx: &mut Tx, scope: &Scope, ids: &[ControllerId]) -> Result<Vec<ControllerTarget>> {
     Select::new(SELECT_TARGET, FROM_TARGET)
         .within(scope, "c.org_id", Some("c.site_id"))
         .and("c.deleted_at IS NULL")

@@ -73,7 +73,8 @@ pub struct SealedCredential {
     pub version: i64,
 }
 
-const SELECT: &str = "SELECT c.id, c.org_id, c.name, c.username, c.has_password, c.has_api_key, c.host, c.port,
+const SELECT: &str =
+    "SELECT c.id, c.org_id, c.name, c.username, c.has_password, c.has_api_key, c.host, c.port,
     c.tls, c.version, c.created_at, c.updated_at, c.deleted_at";
 const FROM: &str = "FROM credential c";
 

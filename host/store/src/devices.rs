@@ -141,7 +141,10 @@ pub async fn list(
         .and_some("d.status = ?", filter.status.map(|status| Bind::Text(status.to_string())))
         .and_some("d.state = ?", filter.state.map(|state| Bind::Text(state.to_string())))
         .and_some(labels::HAS_TAG, filter.tag.as_deref().map(|tag| Bind::Text(labels::tag_in_list(tag))))
-        .search(&["d.name", "d.display_name", "d.identity", "d.model", "d.serial", "d.mac"], filter.search.as_deref())
+        .search(
+            &["d.name", "d.display_name", "d.identity", "d.model", "d.serial", "d.mac"],
+            filter.search.as_deref(),
+        )
         .page(tx, "d.first_seen_at, d.id", page)
         .await
 }

@@ -121,6 +121,8 @@ fn unique_index(error: &dyn DatabaseError) -> String {
         "site_grant.user_id, site_grant.site_id" => "site_grant_pkey",
         "device.controller_id, device.identity" => "device_identity",
         "change.controller_id" => "change_one_apply",
+        "api_key.prefix" => "api_key_prefix",
+        "idempotency.user_id, idempotency.idempotency_key" => "idempotency_pkey",
         "event.org_id, event.seq" => "event_seq",
         "audit.org_id, audit.seq" => "audit_seq",
         // An index over an expression is named itself: index 'app_user_email'.

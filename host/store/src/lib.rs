@@ -7,6 +7,7 @@
 #[macro_use]
 mod db;
 
+pub mod api_keys;
 pub mod audit;
 pub mod changes;
 pub mod controllers;
@@ -15,6 +16,7 @@ pub mod devices;
 mod error;
 pub mod events;
 pub mod grants;
+pub mod idempotency;
 pub mod organizations;
 mod select;
 pub mod sessions;

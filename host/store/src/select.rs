@@ -10,6 +10,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, FromRow};
 use uuid::Uuid;
 
+use crate::grants::SiteGrant;
 use crate::{Result, Tx};
 
 /// Most rows of one page, whatever is asked for.
@@ -27,6 +28,17 @@ pub struct Scope {
 pub enum SiteScope {
     All,
     Only(Vec<SiteId>),
+}
+
+impl SiteScope {
+    /// All sites without grants; with some, exactly those.
+    pub fn of(grants: &[SiteGrant]) -> Self {
+        if grants.is_empty() {
+            SiteScope::All
+        } else {
+            SiteScope::Only(grants.iter().map(|grant| grant.site_id).collect())
+        }
+    }
 }
 
 impl Scope {

@@ -77,11 +77,7 @@ pub struct Authenticated {
 impl Authenticated {
     /// All sites without grants; with some, exactly those.
     pub fn sites(&self) -> SiteScope {
-        if self.grants.is_empty() {
-            SiteScope::All
-        } else {
-            SiteScope::Only(self.grants.iter().map(|grant| grant.site_id).collect())
-        }
+        SiteScope::of(&self.grants)
     }
 }
 

@@ -48,3 +48,37 @@ fn undeclared_prefixes_are_denied_to_everyone() {
     }
     assert_eq!(for_subscription("system.*"), SubscriptionAccess::SuperAdmin);
 }
+
+#[test]
+fn a_wildcard_covers_what_is_below_its_word() {
+    #[track_caller]
+    fn check(scope: &str, permission: Permission, expected: bool) {
+        assert_eq!(Scope::parse(scope).unwrap().covers(permission), expected, "{scope} {permission}");
+    }
+    check("device:read", Permission::DeviceRead, true);
+    check("device:read", Permission::DeviceWrite, false);
+    check("device:*", Permission::DeviceWrite, true);
+    check("device:*", Permission::ControllerRead, false);
+    check("cameras.*", Permission::CamerasView, true);
+    check("firewall.*", Permission::FirewallManageRules, true);
+    check("firewall.*", Permission::FirewallWrite, false);
+    check("firewall:*", Permission::FirewallManageRules, false);
+    check("*", Permission::DeviceRead, false);
+}
+
+#[test]
+fn what_names_no_permission_is_no_scope() {
+    for text in
+        ["", "*:*", ":*", "devices:*", "device", "device:", "device:reads", "dev*", "**", "device:*:read"]
+    {
+        assert_eq!(Scope::parse(text), Err(UnknownScope(text.to_owned())), "{text}");
+    }
+}
+
+#[test]
+fn a_scope_is_held_by_who_holds_all_of_it() {
+    let held = |scope: &str, role: Role| Scope::parse(scope).unwrap().is_held_by(role);
+    assert!(held("device:*", Role::Operator) && !held("device:*", Role::Viewer));
+    assert!(held("device:read", Role::Guest) && !held("user:read", Role::SiteAdmin));
+    assert!(held("*", Role::SuperAdmin) && !held("*", Role::OrgAdmin));
+}

@@ -1,11 +1,20 @@
 //! The caller: built once at the edge from the stored user, and a handler's proof of authentication.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use heddle_core::{OrgId, Permission, Role, SessionId, SiteId, SiteLevel, UserId};
+use heddle_core::permission::Scope as KeyScope;
+use heddle_core::{ApiKeyId, OrgId, Permission, Role, SessionId, SiteId, SiteLevel, UserId};
 use heddle_store::{Scope, SiteScope};
 
 use crate::http::error::Error;
+
+/// What the caller proved who they are with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential {
+    Session(SessionId),
+    ApiKey(ApiKeyId),
+}
 
 #[derive(Debug, Clone)]
 pub struct Caller {
@@ -14,7 +23,9 @@ pub struct Caller {
     pub org_id: OrgId,
     /// The stored role, never the token's.
     pub role: Role,
-    pub session_id: SessionId,
+    pub credential: Credential,
+    /// A hard ceiling beside the role: the scopes of an API key that has some.
+    pub scopes: Option<Arc<[KeyScope]>>,
     pub sites: SiteScope,
     /// How far each grant reaches; without any, the role alone decides.
     pub grants: BTreeMap<SiteId, SiteLevel>,
@@ -22,15 +33,61 @@ pub struct Caller {
 
 impl Caller {
     pub fn holds(&self, permission: Permission) -> bool {
-        self.role.holds(permission)
+        self.role.holds(permission) && self.is_in_scope(permission)
+    }
+
+    /// The effective set as users see it: `["*"]` for a `super_admin` without a ceiling.
+    pub fn permissions(&self) -> Vec<&'static str> {
+        if self.scopes.is_none() {
+            return self.role.permissions();
+        }
+        Permission::ALL.iter().filter(|p| self.holds(**p)).map(|p| p.as_str()).collect()
     }
 
     pub fn require(&self, permission: Permission) -> Result<(), Error> {
-        if self.holds(permission) { Ok(()) } else { Err(Error::Forbidden(permission)) }
+        if !self.role.holds(permission) {
+            return Err(Error::Forbidden(permission));
+        }
+        if self.is_in_scope(permission) {
+            return Ok(());
+        }
+        Err(Error::Refused {
+            kind: "scope_ceiling",
+            message: format!("scopes of the API key do not include '{permission}'"),
+        })
     }
 
+    /// At least this role, and a credential without a ceiling: scopes name permissions, never roles.
     pub fn require_role(&self, role: Role) -> Result<(), Error> {
-        if self.role.is_at_least(role) { Ok(()) } else { Err(Error::ForbiddenRole(role)) }
+        if !self.role.is_at_least(role) {
+            return Err(Error::ForbiddenRole(role));
+        }
+        self.require_unscoped()
+    }
+
+    pub fn require_unscoped(&self) -> Result<(), Error> {
+        if self.scopes.is_none() {
+            return Ok(());
+        }
+        Err(Error::Refused {
+            kind: "scope_ceiling",
+            message: "an API key with scopes cannot do this: log in, or use a key without scopes".to_owned(),
+        })
+    }
+
+    /// The session of the caller: for what a key cannot do for its user.
+    pub fn session(&self) -> Result<SessionId, Error> {
+        match self.credential {
+            Credential::Session(id) => Ok(id),
+            Credential::ApiKey(_) => Err(Error::Refused {
+                kind: "session_required",
+                message: "an API key cannot do this: log in".to_owned(),
+            }),
+        }
+    }
+
+    fn is_in_scope(&self, permission: Permission) -> bool {
+        self.scopes.as_ref().is_none_or(|scopes| scopes.iter().any(|scope| scope.covers(permission)))
     }
 
     /// For what belongs to an organization as a whole: site grants, where there are any, do not reach so far.
@@ -67,10 +124,10 @@ impl Caller {
         }
     }
 
-    /// Which rows this caller can see.
+    /// Which rows this caller can see. Under a key's ceiling nobody sees beyond their own organization.
     pub fn scope(&self) -> Scope {
-        let org = if self.role == Role::SuperAdmin { None } else { Some(self.org_id) };
-        Scope { org, sites: self.sites.clone() }
+        let spans_all = self.role == Role::SuperAdmin && self.scopes.is_none();
+        Scope { org: (!spans_all).then_some(self.org_id), sites: self.sites.clone() }
     }
 
     pub fn may_access_site(&self, site: SiteId) -> bool {
@@ -87,19 +144,27 @@ mod tests {
 
     use super::*;
 
+    fn caller(role: Role, scopes: Option<&[&str]>, sites: SiteScope) -> Caller {
+        let clock = Clock::default();
+        let scopes = scopes.map(|words| words.iter().map(|word| KeyScope::parse(word).unwrap()).collect());
+        Caller {
+            user_id: clock.new_id(),
+            username: "ada".to_owned(),
+            org_id: clock.new_id(),
+            role,
+            credential: Credential::ApiKey(clock.new_id()),
+            scopes,
+            sites,
+            grants: BTreeMap::new(),
+        }
+    }
+
     #[test]
     fn a_grant_is_a_ceiling_at_its_site() {
         let clock = Clock::default();
         let [read, write, full, other] = std::array::from_fn(|_| clock.new_id::<SiteId>());
-        let mut caller = Caller {
-            user_id: clock.new_id(),
-            username: "ada".to_owned(),
-            org_id: clock.new_id(),
-            role: Role::OrgAdmin,
-            session_id: clock.new_id(),
-            sites: SiteScope::Only(vec![read, write, full]),
-            grants: [(read, SiteLevel::Read), (write, SiteLevel::Write), (full, SiteLevel::Full)].into(),
-        };
+        let mut caller = caller(Role::OrgAdmin, None, SiteScope::Only(vec![read, write, full]));
+        caller.grants = [(read, SiteLevel::Read), (write, SiteLevel::Write), (full, SiteLevel::Full)].into();
         for (site, level, is_allowed) in [
             (read, SiteLevel::Read, true),
             (read, SiteLevel::Write, false),
@@ -124,20 +189,26 @@ mod tests {
 
     #[test]
     fn grants_of_sites_do_not_reach_the_organization() {
-        let clock = Clock::default();
-        let caller = |sites| Caller {
-            user_id: clock.new_id(),
-            username: "ada".to_owned(),
-            org_id: clock.new_id(),
-            role: Role::OrgAdmin,
-            session_id: clock.new_id(),
-            sites,
-            grants: BTreeMap::new(),
-        };
-        assert!(caller(SiteScope::All).require_all_sites().is_ok());
-        for sites in [vec![], vec![clock.new_id()]] {
-            let error = caller(SiteScope::Only(sites)).require_all_sites().unwrap_err();
+        assert!(caller(Role::OrgAdmin, None, SiteScope::All).require_all_sites().is_ok());
+        for sites in [vec![], vec![Clock::default().new_id()]] {
+            let error = caller(Role::OrgAdmin, None, SiteScope::Only(sites)).require_all_sites().unwrap_err();
             assert_eq!((error.status().as_u16(), error.kind()), (403, "all_sites_required"));
         }
+    }
+
+    #[test]
+    fn scopes_are_a_ceiling_also_for_who_holds_everything() {
+        let scoped = caller(Role::SuperAdmin, Some(&["device:*"]), SiteScope::All);
+        assert!(scoped.holds(Permission::DeviceWrite) && !scoped.holds(Permission::SettingsRead));
+        assert_eq!(scoped.require(Permission::SettingsRead).unwrap_err().kind(), "scope_ceiling");
+        assert_eq!(scoped.require_role(Role::Viewer).unwrap_err().kind(), "scope_ceiling");
+        assert_eq!(scoped.scope().org, Some(scoped.org_id));
+        let everything = caller(Role::SuperAdmin, Some(&["*"]), SiteScope::All);
+        assert!(Permission::ALL.iter().all(|permission| !everything.holds(*permission)));
+        let viewer = caller(Role::Viewer, Some(&["device:*"]), SiteScope::All);
+        assert_eq!(viewer.require(Permission::DeviceWrite).unwrap_err().kind(), "permission_denied");
+        let unscoped = caller(Role::SuperAdmin, None, SiteScope::All);
+        assert!(unscoped.holds(Permission::SettingsWrite) && unscoped.scope().org.is_none());
+        assert_eq!(unscoped.session().unwrap_err().kind(), "session_required");
     }
 }

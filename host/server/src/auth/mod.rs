@@ -3,7 +3,10 @@
 //! Decides who a request is from, never what it may do: that is declared with
 //! the route.
 
+mod api_keys;
 mod caller;
+mod callers;
+pub(crate) mod cookies;
 mod login;
 pub(crate) mod password;
 mod routes;
@@ -11,27 +14,68 @@ pub(crate) mod session;
 mod token;
 pub(crate) mod trail;
 
-use axum::http::{HeaderMap, header};
-use heddle_core::{SessionId, UserId};
+use std::collections::BTreeMap;
 
-pub use caller::Caller;
-pub(crate) use routes::routes;
+use axum::http::{HeaderMap, header};
+use heddle_core::{SessionId, SiteId, SiteLevel, UserId};
+use heddle_store::grants::SiteGrant;
+
+pub use caller::{Caller, Credential};
+pub use callers::Callers;
+
+use self::callers::{Known, Proof};
 
 use crate::app::App;
 use crate::http::error::Error;
+use crate::http::routes::Routes;
 
 const REQUIRED: Error = Error::Unauthenticated("authentication is required");
 const REVOKED: Error = Error::Unauthenticated("session is revoked");
 
-/// The caller that a request's `Authorization: Bearer` header proves.
+const AMBIGUOUS: Error =
+    Error::Unauthenticated("send one credential: either 'Authorization: Bearer' or 'X-API-Key'");
+
+pub(crate) fn routes() -> Routes {
+    routes::routes().merge(api_keys::routes())
+}
+
+/// The caller that a request proves: by an access token, an API key, or a browser's cookie.
+///
+/// The one place that decides who calls, for every channel of HTTP. A header
+/// wins over the cookie, which a browser sends without being asked.
 pub(crate) async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Error> {
-    let value = headers.get(header::AUTHORIZATION).ok_or(REQUIRED)?.to_str().map_err(|_| REQUIRED)?;
-    let (scheme, token) = value.split_once(' ').ok_or(REQUIRED)?;
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(REQUIRED);
+    let bearer = headers.get(header::AUTHORIZATION);
+    match (bearer, headers.get(api_keys::HEADER)) {
+        (Some(_), Some(_)) => Err(AMBIGUOUS),
+        (Some(value), None) => {
+            let (scheme, token) =
+                value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or(REQUIRED)?;
+            if !scheme.eq_ignore_ascii_case("bearer") {
+                return Err(REQUIRED);
+            }
+            of_session(app, token.trim()).await
+        }
+        (None, Some(key)) => {
+            api_keys::authenticate(app, key.to_str().map_err(|_| api_keys::NOT_VALID)?).await
+        }
+        (None, None) => match cookies::access_token(headers) {
+            Some(token) => of_session(app, &token).await,
+            None => Err(REQUIRED),
+        },
     }
-    let identity = identify(app, token.trim())?;
-    recheck(app, identity).await
+}
+
+/// The caller of an access token, as the stored user was at most a moment ago.
+async fn of_session(app: &App, token: &str) -> Result<Caller, Error> {
+    let identity = identify(app, token)?;
+    let proof = Proof::Session(identity.user, identity.session);
+    let known = app.callers.find(proof, || load(app, identity)).await?;
+    if known.token_version != Some(identity.token_version)
+        || known.expires_at.is_some_and(|at| at <= app.clock.now())
+    {
+        return Err(REVOKED);
+    }
+    Ok(known.caller.clone())
 }
 
 /// Whom a token was made for. It outlives the token: what is still good is asked with [`recheck`].
@@ -52,6 +96,10 @@ pub(crate) fn identify(app: &App, token: &str) -> Result<Identity, Error> {
 ///
 /// One query. The role is the stored one, whatever a token said.
 pub(crate) async fn recheck(app: &App, identity: Identity) -> Result<Caller, Error> {
+    load(app, identity).await.map(|known| known.caller)
+}
+
+async fn load(app: &App, identity: Identity) -> Result<Known, Error> {
     let mut tx = app.db.read().await?;
     let found = heddle_store::sessions::authenticate(&mut tx, identity.user, identity.session).await?;
     let found = found.ok_or(REVOKED)?;
@@ -63,15 +111,25 @@ pub(crate) async fn recheck(app: &App, identity: Identity) -> Result<Caller, Err
     if !found.is_active {
         return Err(inactive());
     }
-    Ok(Caller {
-        sites: found.sites(),
-        grants: found.grants.iter().map(|grant| (grant.site_id, grant.level)).collect(),
-        user_id: found.user_id,
-        username: found.username,
-        org_id: found.org_id,
-        role: found.role,
-        session_id: found.session_id,
+    Ok(Known {
+        token_version: Some(found.token_version),
+        expires_at: Some(found.expires_at),
+        caller: Caller {
+            sites: found.sites(),
+            grants: levels(&found.grants),
+            user_id: found.user_id,
+            username: found.username,
+            org_id: found.org_id,
+            role: found.role,
+            credential: Credential::Session(found.session_id),
+            scopes: None,
+        },
     })
+}
+
+/// How far each grant reaches at its site.
+fn levels(grants: &[SiteGrant]) -> BTreeMap<SiteId, SiteLevel> {
+    grants.iter().map(|grant| (grant.site_id, grant.level)).collect()
 }
 
 fn inactive() -> Error {

@@ -2,7 +2,8 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
 use heddle_core::page::{Page, PageRequest};
 use heddle_core::secret::Secret;
 use heddle_core::{OrgId, Role, SessionId, Timestamp, UserId};
@@ -13,10 +14,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::session::{self, Tokens};
-use super::{Caller, REVOKED, login};
+use super::{Caller, Credential, REVOKED, cookies, login};
 use crate::app::SharedApp;
 use crate::http::access::Access;
-use crate::http::error::Error;
+use crate::http::error::{Detail, Error};
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX};
 use crate::http::routes::{Routes, doc};
 
@@ -40,7 +41,8 @@ struct LoginAnswer {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Refresh")]
 struct RefreshBody {
-    refresh_token: Secret,
+    /// The one of the cookie `svc_refresh` when absent.
+    refresh_token: Option<Secret>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -59,7 +61,7 @@ struct Profile {
     organization_id: OrgId,
     organization: OwnOrganization,
     role: Role,
-    /// The effective set; `["*"]` for `super_admin`.
+    /// The effective set; `["*"]` for `super_admin`. Under an API key with scopes, what both allow.
     permissions: Vec<&'static str>,
     /// Empty means every site.
     site_grants: Vec<SiteGrant>,
@@ -117,31 +119,39 @@ async fn log_in(
     State(app): State<SharedApp>,
     origin: Origin,
     Json(body): Json<LoginBody>,
-) -> Result<Answer<LoginAnswer>, Error> {
+) -> Result<Response, Error> {
     let (user, tokens) = login::login(&app, &origin, &body.login, body.password).await?;
-    Ok(Answer(LoginAnswer { tokens, user }))
+    let answer = LoginAnswer { tokens, user };
+    cookies::set(&app, &answer.tokens, Answer(&answer).into_response())
 }
 
 async fn refresh(
     State(app): State<SharedApp>,
     origin: Origin,
-    Json(body): Json<RefreshBody>,
-) -> Result<Answer<Tokens>, Error> {
-    session::refresh(&app, &origin, &body.refresh_token).await.map(Answer)
+    headers: HeaderMap,
+    body: Option<Json<RefreshBody>>,
+) -> Result<Response, Error> {
+    let given = body.and_then(|Json(body)| body.refresh_token);
+    let token = given.or_else(|| cookies::refresh_token(&headers)).ok_or_else(|| {
+        Error::Validation(vec![Detail::new("refresh_token", "missing field 'refresh_token'", "missing")])
+    })?;
+    let tokens = session::refresh(&app, &origin, &token).await?;
+    cookies::set(&app, &tokens, Answer(&tokens).into_response())
 }
 
-async fn log_out(State(app): State<SharedApp>, caller: Caller, origin: Origin) -> Result<StatusCode, Error> {
-    session::revoke(&app, &caller, &origin, caller.session_id, "user.logout").await?;
-    Ok(StatusCode::NO_CONTENT)
+async fn log_out(State(app): State<SharedApp>, caller: Caller, origin: Origin) -> Result<Response, Error> {
+    session::revoke(&app, &caller, &origin, caller.session()?, "user.logout").await?;
+    cookies::clear(&app, StatusCode::NO_CONTENT.into_response())
 }
 
 async fn log_out_all(
     State(app): State<SharedApp>,
     caller: Caller,
     origin: Origin,
-) -> Result<StatusCode, Error> {
+) -> Result<Response, Error> {
+    caller.session()?;
     session::revoke_all(&app, &caller, &origin).await?;
-    Ok(StatusCode::NO_CONTENT)
+    cookies::clear(&app, StatusCode::NO_CONTENT.into_response())
 }
 
 async fn me(State(app): State<SharedApp>, caller: Caller) -> Result<Answer<Profile>, Error> {
@@ -162,7 +172,7 @@ async fn me(State(app): State<SharedApp>, caller: Caller) -> Result<Answer<Profi
             slug: organization.slug,
         },
         role: user.role,
-        permissions: user.role.permissions(),
+        permissions: caller.permissions(),
         site_grants: grants::list(&mut tx, caller.user_id).await?,
         is_active: user.is_active,
         token_version: login.token_version,
@@ -184,7 +194,7 @@ async fn list_sessions(
         expires_at: session.expires_at,
         ip: session.ip,
         user_agent: session.user_agent,
-        current: session.id == caller.session_id,
+        current: caller.credential == Credential::Session(session.id),
     };
     let items: Vec<SessionView> = active.into_iter().map(view).collect();
     let total = i64::try_from(items.len()).map_err(Error::internal)?;
@@ -197,6 +207,7 @@ async fn revoke_session(
     origin: Origin,
     At(id): At<SessionId>,
 ) -> Result<StatusCode, Error> {
+    caller.session()?;
     session::revoke(&app, &caller, &origin, id, "session.revoked").await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -29,11 +29,13 @@ const LOST_RACE: Error = Error::Unauthenticated("refresh token was already used"
 /// What a login or a refresh gives.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Tokens {
-    access_token: String,
-    refresh_token: String,
+    pub(super) access_token: String,
+    pub(super) refresh_token: String,
     token_type: &'static str,
     /// Seconds until the access token expires.
     expires_in: u32,
+    #[serde(skip)]
+    pub(super) session: SessionId,
 }
 
 /// Opens a session for a user who has just proved who they are.
@@ -74,6 +76,7 @@ fn tokens(app: &App, subject: Subject, refresh: &Secret) -> Result<Tokens, Error
         refresh_token: refresh.expose().to_owned(),
         token_type: "bearer",
         expires_in,
+        session: subject.session,
     })
 }
 
@@ -145,6 +148,7 @@ async fn spent(
         trail::record(&mut tx, app, origin, deed).await?;
     }
     tx.commit().await?;
+    app.callers.forget();
     tracing::warn!(session.id = %session.id, "revoked session {}: its spent refresh token was used again", session.id);
     Ok(REVOKED)
 }
@@ -170,6 +174,7 @@ pub(super) async fn revoke(
     };
     trail::record(&mut tx, app, origin, deed).await?;
     tx.commit().await?;
+    app.callers.forget();
     Ok(())
 }
 
@@ -188,5 +193,6 @@ pub(super) async fn revoke_all(app: &App, caller: &Caller, origin: &Origin) -> R
     };
     trail::record(&mut tx, app, origin, deed).await?;
     tx.commit().await?;
+    app.callers.forget();
     Ok(())
 }

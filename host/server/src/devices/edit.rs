@@ -54,8 +54,7 @@ pub(super) async fn update(
     Json(body): Json<UpdateBody>,
 ) -> Result<One<Device>, Error> {
     let mut checks = Checks::default();
-    let display_name =
-        body.display_name.map(|name| name.map(|name| checks.name("display_name", &name)));
+    let display_name = body.display_name.map(|name| name.map(|name| checks.name("display_name", &name)));
     if let Some(Some(notes)) = &body.notes {
         check_notes(&mut checks, "notes", notes);
     }

@@ -23,7 +23,11 @@ pub(super) fn check_tags(checks: &mut Checks, field: &str, tags: &[String]) -> V
     checks.require(tags.len() <= TAGS_MAX, field, "must not hold more than 32 tags");
     for (at, tag) in tags.iter().enumerate() {
         let fits = (1..=TAG_CHARS_MAX).contains(&tag.chars().count()) && !tag.chars().any(char::is_control);
-        checks.require(fits, &format!("{field}[{at}]"), "must have 1 to 64 characters and no control characters");
+        checks.require(
+            fits,
+            &format!("{field}[{at}]"),
+            "must have 1 to 64 characters and no control characters",
+        );
     }
     let unique: HashSet<&String> = tags.iter().collect();
     checks.require(unique.len() == tags.len(), field, "must hold each tag once");

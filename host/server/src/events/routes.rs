@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::connection;
 use crate::app::{App, SharedApp};
+use crate::auth::cookies;
 use crate::http::access::Access;
 use crate::http::extract::Params;
 use crate::http::routes::{Routes, doc};
@@ -61,10 +62,12 @@ async fn upgrade(
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let is_allowed = origin_is_allowed(&app, &headers);
+    // A browser sends it without being asked; the origin was looked at for that.
+    let token = query.token.or_else(|| cookies::access_token(&headers).map(Secret::new));
     upgrade
         .max_message_size(FRAME_BYTES_MAX)
         .max_frame_size(FRAME_BYTES_MAX)
-        .on_upgrade(move |socket| connection::serve(app, socket, query.token, is_allowed))
+        .on_upgrade(move |socket| connection::serve(app, socket, token, is_allowed))
 }
 
 /// A browser names its origin; it must be ours or a configured one. Scripts send none.

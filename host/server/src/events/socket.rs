@@ -163,7 +163,8 @@ mod tests {
             username: "ada".to_owned(),
             org_id: clock.new_id(),
             role,
-            session_id: clock.new_id(),
+            credential: crate::auth::Credential::Session(clock.new_id()),
+            scopes: None,
             sites: SiteScope::All,
             grants: std::collections::BTreeMap::new(),
         };

@@ -1,20 +1,23 @@
 //! Who may call a route: declared with the route, decided here and nowhere else.
 
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use heddle_core::{Permission, Role};
 
 use crate::app::SharedApp;
-use crate::auth::Caller;
+use crate::auth::{Caller, authenticate, cookies};
+use crate::http::creation::{self, IDEMPOTENCY_KEY};
 use crate::http::error::Error;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     Public,
+    /// Anyone who is known. An API key with scopes may only read.
     Authenticated,
     Permission(Permission),
+    /// At least this role, and no API key with scopes.
     Role(Role),
     /// Authenticated here; the rule asks for the permission of the change's feature.
     ByFeature,
@@ -32,31 +35,54 @@ impl std::fmt::Display for Access {
     }
 }
 
+/// What a route declares to its guard.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gate {
+    pub(crate) access: Access,
+    /// It creates an object, and so honours `Idempotency-Key`.
+    pub(crate) creates: bool,
+}
+
 /// Lets a request through to its handler, with the caller as proof.
 pub(crate) async fn guard(
-    State((app, access)): State<(SharedApp, Access)>,
+    State((app, gate)): State<(SharedApp, Gate)>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    if access == Access::Public {
+    if let Err(error) =
+        cookies::refuse_forged(&app, request.method(), request.uri().path(), request.headers())
+    {
+        return error.into_response();
+    }
+    if gate.access == Access::Public {
         return next.run(request).await;
     }
-    match admit(&app, access, request.headers()).await {
-        Ok(caller) => {
-            tracing::Span::current().record("user.id", tracing::field::display(caller.user_id));
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
-        Err(error) => error.into_response(),
+    let caller = match admit(&app, gate.access, request.method().clone(), request.headers()).await {
+        Ok(caller) => caller,
+        Err(error) => return error.into_response(),
+    };
+    tracing::Span::current().record("user.id", tracing::field::display(caller.user_id));
+    if gate.creates && request.headers().contains_key(IDEMPOTENCY_KEY) {
+        return creation::run_once(&app, caller, request, next).await.unwrap_or_else(Error::into_response);
     }
+    request.extensions_mut().insert(caller);
+    next.run(request).await
 }
 
-async fn admit(app: &SharedApp, access: Access, headers: &HeaderMap) -> Result<Caller, Error> {
-    let caller = crate::auth::authenticate(app, headers).await?;
+async fn admit(
+    app: &SharedApp,
+    access: Access,
+    method: Method,
+    headers: &HeaderMap,
+) -> Result<Caller, Error> {
+    let caller = authenticate(app, headers).await?;
     match access {
         Access::Permission(permission) => caller.require(permission)?,
-        Access::Role(role) if !caller.role.is_at_least(role) => return Err(Error::ForbiddenRole(role)),
-        Access::Public | Access::Authenticated | Access::Role(_) | Access::ByFeature => {}
+        Access::Role(role) => caller.require_role(role)?,
+        Access::Authenticated if !matches!(method, Method::GET | Method::HEAD) => {
+            caller.require_unscoped()?;
+        }
+        Access::Public | Access::Authenticated | Access::ByFeature => {}
     }
     Ok(caller)
 }

@@ -29,18 +29,37 @@ pub struct One<T>(pub T);
 
 impl<T: Serialize> IntoResponse for One<T> {
     fn into_response(self) -> Response {
-        match tagged(StatusCode::OK, &self.0) {
-            Ok(response) => response,
-            Err(error) => error.into_response(),
-        }
+        let response = Tagged::new(&self.0).and_then(|object| tagged(StatusCode::OK, object));
+        response.unwrap_or_else(Error::into_response)
+    }
+}
+
+/// An object as it is answered, and its tag.
+pub(crate) struct Tagged {
+    pub(crate) json: String,
+    tag: String,
+}
+
+impl Tagged {
+    pub(crate) fn new<T: Serialize>(object: &T) -> Result<Self, Error> {
+        Ok(Self::of(&serde_json::to_value(object).map_err(Error::internal)?))
+    }
+
+    pub(crate) fn from_json(json: String) -> Result<Self, Error> {
+        let value: Value = serde_json::from_str(&json).map_err(Error::internal)?;
+        Ok(Self { json, tag: tag(&value) })
+    }
+
+    fn of(value: &Value) -> Self {
+        Self { json: value.to_string(), tag: tag(value) }
     }
 }
 
 /// The object with its `ETag`.
-pub(crate) fn tagged<T: Serialize>(status: StatusCode, object: &T) -> Result<Response, Error> {
-    let value = serde_json::to_value(object).map_err(Error::internal)?;
-    let tag = HeaderValue::from_str(&tag(&value)).map_err(Error::internal)?;
-    Ok((status, [(header::ETAG, tag)], axum::Json(value)).into_response())
+pub(crate) fn tagged(status: StatusCode, object: Tagged) -> Result<Response, Error> {
+    let tag = HeaderValue::from_str(&object.tag).map_err(Error::internal)?;
+    let json = HeaderValue::from_static("application/json");
+    Ok((status, [(header::ETAG, tag), (header::CONTENT_TYPE, json)], object.json).into_response())
 }
 
 fn tag(object: &Value) -> String {

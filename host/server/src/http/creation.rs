@@ -1,42 +1,207 @@
-//! The end of a request that creates an object.
+//! Requests that create an object, and `Idempotency-Key`: the same request sent again creates nothing more.
+//!
+//! What was answered is kept in the transaction of the creation itself. So after
+//! any crash either both are there or neither, and of several that come at once
+//! one creates and the others get its answer. Errors are not kept: a request
+//! that created nothing may be tried again.
 
-use axum::extract::FromRequestParts;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest as _, FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::Response;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use chrono::TimeDelta;
+use heddle_core::UserId;
 use heddle_store::Tx;
+use heddle_store::idempotency::{self, Kept};
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 
 use crate::app::{App, SharedApp};
-use crate::http::conditional::tagged;
+use crate::auth::Caller;
+use crate::http::conditional::{Tagged, tagged};
 use crate::http::error::Error;
+use crate::http::extract::too_large;
+
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Says that an answer is that of an earlier request.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// Longest key, in characters.
+const KEY_CHARS_MAX: usize = 255;
+/// How long an answer is kept.
+const KEEP_HOURS: i64 = 24;
+const FORGET_INTERVAL: Duration = Duration::from_hours(1);
+/// Index that lets a key be used once.
+const KEY_INDEX: &str = "idempotency_pkey";
+
+/// A request with a key.
+#[derive(Debug, Clone)]
+struct Keyed {
+    user: UserId,
+    key: String,
+    /// Method and path with its query.
+    route: String,
+    request_hash: String,
+}
 
 /// What is known of the request when its object has been created.
 #[derive(Debug)]
-pub struct Creation;
+pub struct Creation(Option<Keyed>);
 
 impl Creation {
     /// Commits, and answers 201 with the object, its `ETag` and where it is, such as `/sites/{id}`.
     pub(crate) async fn finish<T: Serialize>(
         self,
-        tx: Tx,
-        _app: &App,
+        mut tx: Tx,
+        app: &App,
         path: &str,
         object: &T,
     ) -> Result<Response, Error> {
-        let mut response = tagged(StatusCode::CREATED, object)?;
-        let location =
-            HeaderValue::from_str(&format!("{}{path}", crate::http::PREFIX)).map_err(Error::internal)?;
-        response.headers_mut().insert(header::LOCATION, location);
+        let created = Tagged::new(object)?;
+        let location = format!("{}{path}", crate::http::PREFIX);
+        if let Some(keyed) = self.0 {
+            let kept = Kept {
+                response: app.keys.seal(&context(&keyed), created.json.as_bytes()),
+                user_id: keyed.user,
+                idempotency_key: keyed.key,
+                route: keyed.route,
+                request_hash: keyed.request_hash,
+                location: location.clone(),
+                created_at: app.clock.now(),
+            };
+            idempotency::insert(&mut tx, &kept).await.map_err(used_meanwhile)?;
+        }
         tx.commit().await?;
-        Ok(response)
+        answer(created, &location)
     }
+}
+
+/// Another request with the same key was faster; [`run_once`] answers what that one was answered.
+fn used_meanwhile(error: heddle_store::Error) -> Error {
+    if error.is_unique(KEY_INDEX) {
+        Error::Conflict {
+            kind: "idempotency_conflict",
+            message: "another request with this Idempotency-Key is being carried out; try again".to_owned(),
+        }
+    } else {
+        error.into()
+    }
+}
+
+fn answer(created: Tagged, location: &str) -> Result<Response, Error> {
+    let mut response = tagged(StatusCode::CREATED, created)?;
+    response
+        .headers_mut()
+        .insert(header::LOCATION, HeaderValue::from_str(location).map_err(Error::internal)?);
+    Ok(response)
+}
+
+fn context(keyed: &Keyed) -> String {
+    format!("idempotency:{}:{}", keyed.user, keyed.key)
 }
 
 impl FromRequestParts<SharedApp> for Creation {
     type Rejection = Error;
 
-    async fn from_request_parts(_: &mut Parts, _: &SharedApp) -> Result<Self, Error> {
-        Ok(Self)
+    async fn from_request_parts(parts: &mut Parts, _: &SharedApp) -> Result<Self, Error> {
+        Ok(Self(parts.extensions.get::<Keyed>().cloned()))
     }
+}
+
+/// Runs the request, or answers what the same request was answered before.
+pub(crate) async fn run_once(
+    app: &SharedApp,
+    caller: Caller,
+    request: Request,
+    next: Next,
+) -> Result<Response, Error> {
+    let (mut parts, body) = request.into_parts();
+    let key = key_of(&parts)?;
+    let bytes = Bytes::from_request(Request::from_parts(parts.clone(), body), app)
+        .await
+        .map_err(|rejection| too_large(&rejection))?;
+    let route = format!("{} {}", parts.method, parts.uri.path_and_query().map_or("", |path| path.as_str()));
+    let request_hash = hex::encode(Sha256::digest(&bytes));
+    let keyed = Keyed { user: caller.user_id, key, route, request_hash };
+    if let Some(answered) = replay(app, &keyed).await? {
+        return Ok(answered);
+    }
+    parts.extensions.insert(caller);
+    parts.extensions.insert(keyed.clone());
+    let response = next.run(Request::from_parts(parts, Body::from(bytes))).await;
+    // It may have failed only because the same request had just succeeded.
+    if response.status().is_client_error()
+        && let Some(answered) = replay(app, &keyed).await?
+    {
+        return Ok(answered);
+    }
+    Ok(response)
+}
+
+fn key_of(parts: &Parts) -> Result<String, Error> {
+    let text = parts.headers.get(IDEMPOTENCY_KEY).and_then(|value| value.to_str().ok()).map(str::trim);
+    text.filter(|text| (1..=KEY_CHARS_MAX).contains(&text.len())).map(str::to_owned).ok_or_else(|| {
+        Error::field("idempotency-key", "must have 1 to 255 visible ASCII characters, such as a UUID")
+    })
+}
+
+async fn replay(app: &App, keyed: &Keyed) -> Result<Option<Response>, Error> {
+    let kept = {
+        let mut tx = app.db.read().await?;
+        idempotency::find(&mut tx, keyed.user, &keyed.key).await?
+    };
+    let Some(kept) = kept else { return Ok(None) };
+    if kept.created_at + TimeDelta::hours(KEEP_HOURS) <= app.clock.now() {
+        let mut tx = app.db.write().await?;
+        idempotency::forget_one(&mut tx, keyed.user, &keyed.key).await?;
+        tx.commit().await?;
+        return Ok(None);
+    }
+    if kept.route != keyed.route || kept.request_hash != keyed.request_hash {
+        return Err(Error::Validation(vec![super::error::Detail::new(
+            "idempotency-key",
+            "was used for another request: send each request with a key of its own",
+            "idempotency_key_reused",
+        )]));
+    }
+    let opened = app.keys.open_sealed(&context(keyed), &kept.response).map_err(|_| Error::Conflict {
+        kind: "idempotency_unreadable",
+        message: format!(
+            "the request was carried out and created {}; its answer cannot be shown again",
+            kept.location
+        ),
+    })?;
+    let json = String::from_utf8(opened.to_vec()).map_err(Error::internal)?;
+    let mut response = answer(Tagged::from_json(json)?, &kept.location)?;
+    response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    Ok(Some(response.into_response()))
+}
+
+/// Forgets the answers that are kept no longer, every hour.
+pub(crate) async fn forget_loop(app: SharedApp) {
+    let stop = app.tasks.stopping();
+    loop {
+        match forget_old(&app).await {
+            Ok(0) => {}
+            Ok(forgotten) => tracing::info!(answers = forgotten, "forgot answers of keyed requests"),
+            Err(error) => {
+                tracing::warn!(error = %error, "old answers cannot be forgotten; tried again later");
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(FORGET_INTERVAL) => {}
+        }
+    }
+}
+
+async fn forget_old(app: &App) -> Result<u64, Error> {
+    let mut tx = app.db.write().await?;
+    let forgotten = idempotency::forget(&mut tx, app.clock.now() - TimeDelta::hours(KEEP_HOURS)).await?;
+    tx.commit().await?;
+    Ok(forgotten)
 }

@@ -2,7 +2,7 @@
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, OptionalFromRequest, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use heddle_core::page::PageRequest;
@@ -40,7 +40,7 @@ impl<T: DeserializeOwned> FromRequest<SharedApp> for Json<T> {
     }
 }
 
-fn too_large(rejection: &BytesRejection) -> Error {
+pub(crate) fn too_large(rejection: &BytesRejection) -> Error {
     if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
         Error::Bare {
             status: StatusCode::PAYLOAD_TOO_LARGE,
@@ -48,6 +48,16 @@ fn too_large(rejection: &BytesRejection) -> Error {
         }
     } else {
         Error::BadRequest { kind: "bad_request", message: "request body cannot be read".to_owned() }
+    }
+}
+
+/// A body that may be left out.
+impl<T: DeserializeOwned> OptionalFromRequest<SharedApp> for Json<T> {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, app: &SharedApp) -> Result<Option<Self>, Error> {
+        let bytes = Bytes::from_request(request, app).await.map_err(|rejection| too_large(&rejection))?;
+        if bytes.is_empty() { Ok(None) } else { parse(&bytes).map(|value| Some(Json(value))) }
     }
 }
 

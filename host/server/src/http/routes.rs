@@ -9,7 +9,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::app::SharedApp;
-use crate::http::access::{Access, guard};
+use crate::http::access::{Access, Gate, guard};
 
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
@@ -135,7 +135,8 @@ impl Routes {
     /// Every route behind its guard.
     pub fn into_router(self, app: &SharedApp) -> Router<SharedApp> {
         self.routes.into_iter().fold(Router::new(), |router, route| {
-            let guard = axum::middleware::from_fn_with_state((app.clone(), route.access), guard);
+            let gate = Gate { access: route.access, creates: route.doc.status == 201 };
+            let guard = axum::middleware::from_fn_with_state((app.clone(), gate), guard);
             router.route(&route.path, route.handler.route_layer(guard))
         })
     }

@@ -2,7 +2,8 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::response::Response;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use heddle_core::secret::Secret;
 use heddle_core::{OrgId, Role};
 use heddle_store::organizations::{self, NewOrganization, Organization};
@@ -14,15 +15,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::app::{App, SharedApp};
-use crate::auth::password;
 use crate::auth::session::{self, Tokens};
 use crate::auth::trail::{self, Deed};
+use crate::auth::{cookies, password};
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
 use crate::tenancy::checks::Checks;
-use crate::tenancy::{created, organizations as organization_rules, sites as site_rules, slug};
+use crate::tenancy::{organizations as organization_rules, sites as site_rules, slug};
 
 const USERNAME_CHARS_MAX: usize = 64;
 /// Longest email address (RFC 5321 section 4.5.3.1.3).
@@ -124,8 +125,10 @@ async fn complete(
     let password_hash = password::hash(body.admin.password).await?;
     let first = First { admin: NewUser { password_hash, ..first.admin }, ..first };
     let completed = create(&app, &origin, &first).await?;
-    let path = format!("/organizations/{}", completed.organization.id);
-    created(&path, completed)
+    let path = format!("{}/organizations/{}", crate::http::PREFIX, completed.organization.id);
+    let location = HeaderValue::from_str(&path).map_err(Error::internal)?;
+    let response = (StatusCode::CREATED, [(header::LOCATION, location)], Answer(&completed)).into_response();
+    cookies::set(&app, &completed.tokens, response)
 }
 
 async fn refuse_completed(app: &App) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::response::Response;
 use chrono::TimeDelta;
 use heddle_core::ChangeId;
 use heddle_core::adapter::Standing;
@@ -19,6 +20,7 @@ use super::plan::{self, Inverse, Request, controller_on_path, secrets_of, settin
 use crate::adapters::call_for;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
+use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 
@@ -381,8 +383,9 @@ pub(super) async fn revert(
     app: &App,
     caller: &Caller,
     origin: &Origin,
+    creation: Creation,
     id: ChangeId,
-) -> Result<ChangeRow, Error> {
+) -> Result<Response, Error> {
     let row = find(app, caller, id).await?;
     gates::change_is_permitted(caller, &row)?;
     if row.status != ChangeStatus::Applied || row.outcome_state == OutcomeState::Reverted {
@@ -416,5 +419,5 @@ pub(super) async fn revert(
         also: inverse.collect(),
         notes: Some(format!("takes back change {}", row.id)),
     };
-    plan::stage_inverse(app, caller, origin, &controller, request, inverse_of).await
+    plan::stage_inverse(app, caller, origin, creation, &controller, request, inverse_of).await
 }

@@ -1,5 +1,6 @@
 //! Staging and planning: what a change would send is computed before anyone may apply it.
 
+use axum::response::Response;
 use chrono::TimeDelta;
 use heddle_core::adapter::{Feature, FeatureOperation};
 use heddle_core::change::{AdapterPlan, ChangeSpec, Danger, Operation, Plan};
@@ -13,10 +14,12 @@ use heddle_store::{Scope, Tx, organizations};
 use serde_json::{Value, json};
 
 use super::outcome::{Actor, Step, record};
+use super::view::view;
 use super::{gates, payload};
 use crate::adapters::{self, call_for};
 use crate::app::App;
 use crate::auth::Caller;
+use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 
@@ -94,8 +97,9 @@ pub(super) async fn stage(
     app: &App,
     caller: &Caller,
     origin: &Origin,
+    creation: Creation,
     request: Request,
-) -> Result<ChangeRow, Error> {
+) -> Result<Response, Error> {
     let controller =
         controller_on_path(app, caller, request.controller_id, request.site_id, request.vendor.as_deref())
             .await?;
@@ -114,7 +118,9 @@ pub(super) async fn stage(
         &key,
     )?;
     let danger = operation.danger;
-    stage_checked(app, caller, origin, &controller, &adapter, request, danger, secrets, None).await
+    let checked =
+        Checked { controller: &controller, adapter: &adapter, request, danger, secrets, inverse: None };
+    stage_checked(app, caller, origin, creation, checked).await
 }
 
 /// Stages the inverse of a change; its payload is the adapter's own.
@@ -122,10 +128,11 @@ pub(super) async fn stage_inverse(
     app: &App,
     caller: &Caller,
     origin: &Origin,
+    creation: Creation,
     controller: &ControllerTarget,
     request: Request,
     inverse: Inverse,
-) -> Result<ChangeRow, Error> {
+) -> Result<Response, Error> {
     let adapter = app.adapter(&controller.vendor)?;
     let (_, operation) = feature_of(&adapter, &request.area, &request.feature, request.operation)?;
     caller.require_level(controller.site_id, SiteLevel::Write)?;
@@ -138,21 +145,28 @@ pub(super) async fn stage_inverse(
     }
     gates::catastrophe_needs_site_admin(caller, danger)?;
     let secrets = inverse.secrets.clone();
-    stage_checked(app, caller, origin, controller, &adapter, request, danger, secrets, Some(inverse)).await
+    let checked = Checked { controller, adapter: &adapter, request, danger, secrets, inverse: Some(inverse) };
+    stage_checked(app, caller, origin, creation, checked).await
 }
 
-#[expect(clippy::too_many_arguments, reason = "each is a different thing, and there are two callers")]
-async fn stage_checked(
-    app: &App,
-    caller: &Caller,
-    origin: &Origin,
-    controller: &ControllerTarget,
-    adapter: &Adapter,
+/// A request that may be staged.
+struct Checked<'a> {
+    controller: &'a ControllerTarget,
+    adapter: &'a Adapter,
     request: Request,
     danger: Danger,
     secrets: SecretBook,
     inverse: Option<Inverse>,
-) -> Result<ChangeRow, Error> {
+}
+
+async fn stage_checked(
+    app: &App,
+    caller: &Caller,
+    origin: &Origin,
+    creation: Creation,
+    checked: Checked<'_>,
+) -> Result<Response, Error> {
+    let Checked { controller, adapter, request, danger, secrets, inverse } = checked;
     let spec = ChangeSpec {
         feature: request.feature.clone(),
         operation: request.operation,
@@ -195,10 +209,12 @@ async fn stage_checked(
     .await?;
     let step = Step::new("change.staged", Actor::caller(caller, origin)).event(EventType::ChangeStaged);
     record(&mut tx, app, &row, &step).await?;
-    tx.commit().await?;
+    let conflicts = changes::conflicts(&mut tx, row.controller_id, &row.area, row.id).await?;
+    let change = view(row, conflicts)?;
+    let response = creation.finish(tx, app, &format!("/gateway-vpn/changes/{id}"), &change).await?;
     app.hub.wake();
-    tracing::info!(change.id = %row.id, controller.id = %row.controller_id, "staged {} {}", row.operation, row.feature);
-    Ok(row)
+    tracing::info!(change.id = %id, controller.id = %controller.id, "staged change {id}");
+    Ok(response)
 }
 
 /// An organization's own settings.

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use heddle_core::adapter::{Area, Feature, ObjectPage};
 use heddle_core::change::{ChangeStatus, Operation};
 use heddle_core::page::PageRequest;
@@ -22,6 +21,7 @@ use crate::adapters::call_for;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::http::access::Access;
+use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, Params};
 use crate::http::routes::{Routes, doc};
@@ -171,8 +171,8 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted) -> Routes {
         .post(
             &format!("{base}/changes/{{feature}}"),
             Access::ByFeature,
-            move |state, caller, origin, path, query, body| {
-                stage(staged, (state, caller, origin), path, query, body)
+            move |state, caller, origin, path, query, creation, body| {
+                stage(staged, (state, caller, origin), path, query, creation, body)
             },
             doc("Stage a change; the device is only read")
                 .query::<StageQuery>()
@@ -285,6 +285,7 @@ async fn stage(
     (State(app), caller, origin): Who,
     At(path): At<OnController>,
     Params(query): Params<StageQuery>,
+    creation: Creation,
     Json(body): Json<StageBody>,
 ) -> Result<Response, Error> {
     let request = Request {
@@ -298,17 +299,7 @@ async fn stage(
         also: Vec::new(),
         notes: body.notes,
     };
-    let row = plan::stage(&app, &caller, &origin, request).await?;
-    created(&app, row).await
-}
-
-async fn created(app: &App, row: ChangeRow) -> Result<Response, Error> {
-    let location = format!("{}/gateway-vpn/changes/{}", crate::http::PREFIX, row.id);
-    let mut response = (StatusCode::CREATED, Answer(shown(app, row).await?)).into_response();
-    response
-        .headers_mut()
-        .insert(header::LOCATION, HeaderValue::from_str(&location).map_err(Error::internal)?);
-    Ok(response)
+    plan::stage(&app, &caller, &origin, creation, request).await
 }
 
 /// The change as clients see it, with its conflicts.
@@ -490,8 +481,8 @@ async fn revert(
     State(app): State<SharedApp>,
     caller: Caller,
     origin: Origin,
+    creation: Creation,
     At(id): At<ChangeId>,
 ) -> Result<Response, Error> {
-    let row = apply::revert(&app, &caller, &origin, id).await?;
-    created(&app, row).await
+    apply::revert(&app, &caller, &origin, creation, id).await
 }

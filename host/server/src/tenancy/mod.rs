@@ -9,12 +9,9 @@ pub(crate) mod organizations;
 pub(crate) mod sites;
 pub(crate) mod slug;
 
-use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
 use heddle_core::OrgId;
 use heddle_store::{Scope, Tx};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 
 use crate::auth::Caller;
 use crate::http::error::Error;
@@ -24,15 +21,10 @@ pub(crate) fn routes() -> Routes {
     organizations::routes().merge(sites::routes()).merge(credentials::routes()).merge(controllers::routes())
 }
 
-/// 201 with the new object and where it is, such as `/sites/{id}`.
-pub(crate) fn created<T: Serialize>(path: &str, body: T) -> Result<Response, Error> {
-    let location =
-        HeaderValue::from_str(&format!("{}{path}", crate::http::PREFIX)).map_err(Error::internal)?;
-    Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(body)).into_response())
-}
-
 /// For fields of updates that may be absent but not `null`.
-pub(crate) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+pub(crate) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
     T::deserialize(deserializer).map(Some)
 }
 

@@ -78,12 +78,12 @@ pub(super) fn routes() -> Routes {
     Routes::default()
         .get(
             "/sites",
-            Access::Authenticated,
+            Access::Permission(Permission::SiteRead),
             list,
             doc("Sites with their device counts").query::<ListQuery>().answers::<Page<Site>>(200),
         )
         .post("/sites", write, create, doc("Create a site").body::<NewBody>().answers::<Site>(201))
-        .get(one, Access::Authenticated, get, doc("One site").answers::<Site>(200))
+        .get(one, Access::Permission(Permission::SiteRead), get, doc("One site").answers::<Site>(200))
         .patch(one, write, update, doc("Change a site").body::<UpdateBody>().answers::<Site>(200))
         .delete(one, write, remove, doc("Remove a site without controllers").empty(204))
         .post(

@@ -32,8 +32,7 @@ impl Device {
 ///
 /// The databases space a list's elements differently, so the space is taken out and the first
 /// bracket becomes a comma. Within a text of JSON a quote never follows a comma or a space.
-pub(super) const HAS_TAG: &str =
-    r#"REPLACE(',' || SUBSTR(REPLACE(CAST(d.tags AS TEXT), '", "', '","'), 2), ?, '')
+pub(super) const HAS_TAG: &str = r#"REPLACE(',' || SUBSTR(REPLACE(CAST(d.tags AS TEXT), '", "', '","'), 2), ?, '')
     <> ',' || SUBSTR(REPLACE(CAST(d.tags AS TEXT), '", "', '","'), 2)"#;
 
 pub(super) fn tag_in_list(tag: &str) -> String {

@@ -1,0 +1,301 @@
+//! API keys: long-lived credentials of a user, with scopes as a ceiling.
+//!
+//! A key looks like `hdl_<8 characters>_<secret>`: the first part finds it and
+//! lets scanners recognise a leak, the secret is only kept as a hash.
+
+use std::sync::Arc;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use chrono::TimeDelta;
+use heddle_core::page::{Page, PageRequest};
+use heddle_core::permission::Scope as KeyScope;
+use heddle_core::secret::{Secret, random_bytes, random_secret};
+use heddle_core::{ApiKeyId, Timestamp};
+use heddle_store::api_keys::{self, ApiKey, NewApiKey, Presented};
+use heddle_store::{Scope, users};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use subtle::ConstantTimeEq as _;
+
+use super::callers::{Known, Proof};
+use super::trail::{self, Deed};
+use super::{Caller, Credential, REVOKED, inactive};
+use crate::app::{App, SharedApp};
+use crate::http::access::Access;
+use crate::http::conditional::IfMatch;
+use crate::http::creation::Creation;
+use crate::http::error::{Detail, Error};
+use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX};
+use crate::http::routes::{Routes, doc};
+use crate::keys::keyed_hash;
+use crate::tenancy::checks::Checks;
+
+pub(super) const HEADER: &str = "x-api-key";
+pub(super) const NOT_VALID: Error =
+    Error::Unauthenticated("API key is not valid, has expired, or was revoked");
+
+const MARK: &str = "hdl";
+/// Of the public half: nothing that looks like something else.
+const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+/// Active keys of one user.
+const KEYS_MAX: usize = 50;
+const SCOPES_MAX: usize = 32;
+const SCOPE_CHARS_MAX: usize = 100;
+const DESCRIPTION_CHARS_MAX: usize = 2000;
+/// How exact the time of the last use is, in seconds: it is not written with every request.
+const LAST_USE_SECS: i64 = 60;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewApiKey")]
+struct NewBody {
+    name: String,
+    /// Up to 2000 characters.
+    description: Option<String>,
+    /// Up to 32 permissions such as `device:read`, or `device:*`. Empty: everything that the user may do.
+    #[serde(default)]
+    scopes: Vec<String>,
+    /// From 1 to 365; without it the key does not expire.
+    expires_in_days: Option<u32>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ApiKey")]
+struct View {
+    id: ApiKeyId,
+    name: String,
+    description: Option<String>,
+    /// Begins the key: `hdl_` and 8 characters.
+    prefix: String,
+    scopes: Vec<String>,
+    created_at: Timestamp,
+    expires_at: Option<Timestamp>,
+    /// Exact to a minute.
+    last_used_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CreatedApiKey")]
+struct Created {
+    #[serde(flatten)]
+    key: View,
+    /// The whole key. It is shown this once.
+    api_key: String,
+}
+
+impl From<ApiKey> for View {
+    fn from(key: ApiKey) -> Self {
+        Self {
+            id: key.id,
+            name: key.name,
+            description: key.description,
+            prefix: format!("{MARK}_{}", key.prefix),
+            scopes: key.scopes,
+            created_at: key.created_at,
+            expires_at: key.expires_at,
+            last_used_at: key.last_used_at,
+        }
+    }
+}
+
+pub(super) fn routes() -> Routes {
+    Routes::default()
+        .get(
+            "/api-keys",
+            Access::Authenticated,
+            list,
+            doc("The caller's active API keys, newest first").answers::<Page<View>>(200),
+        )
+        .post(
+            "/api-keys",
+            Access::Authenticated,
+            create,
+            doc("Create an API key; its secret is in this answer only")
+                .body::<NewBody>()
+                .answers::<Created>(201),
+        )
+        .delete(
+            "/api-keys/{api_key_id}",
+            Access::Authenticated,
+            revoke,
+            doc("Revoke one of the caller's API keys").empty(204),
+        )
+}
+
+async fn list(State(app): State<SharedApp>, caller: Caller) -> Result<Answer<Page<View>>, Error> {
+    let mut tx = app.db.read().await?;
+    let active = api_keys::list_active(&mut tx, caller.user_id, app.clock.now()).await?;
+    let items: Vec<View> = active.into_iter().map(View::from).collect();
+    let total = i64::try_from(items.len()).map_err(Error::internal)?;
+    Ok(Answer(PageRequest { page: 1, per_page: PER_PAGE_MAX }.of(items, total)))
+}
+
+async fn create(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    creation: Creation,
+    Json(body): Json<NewBody>,
+) -> Result<Response, Error> {
+    caller.session()?;
+    let name = check(&body)?;
+    for (at, scope) in body.scopes.iter().enumerate() {
+        may_grant(&caller, at, scope)?;
+    }
+    let now = app.clock.now();
+    let prefix: String =
+        random_bytes::<8>().iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect();
+    let whole = Secret::new(format!("{MARK}_{prefix}_{}", random_secret().expose()));
+    let mut tx = app.db.write().await?;
+    // Two that create at once wait for each other here, and count one after the other.
+    users::lock(&mut tx, &Scope::everything(), caller.user_id).await?.ok_or(REVOKED)?;
+    if api_keys::list_active(&mut tx, caller.user_id, now).await?.len() >= KEYS_MAX {
+        return Err(Error::Conflict {
+            kind: "limit_reached",
+            message: format!("there are {KEYS_MAX} active API keys already: revoke one first"),
+        });
+    }
+    let new = NewApiKey {
+        id: app.clock.new_id(),
+        user_id: caller.user_id,
+        prefix,
+        secret_hash: keyed_hash(&app.keys.api_key_key(), &whole),
+        name,
+        description: body.description,
+        scopes: body.scopes,
+        expires_at: body.expires_in_days.map(|days| now + TimeDelta::days(i64::from(days))),
+        now,
+    };
+    let key = api_keys::insert(&mut tx, &new).await?;
+    let detail = json!({ "name": key.name, "scopes": key.scopes, "expires_at": key.expires_at });
+    trail::record(&mut tx, &app, &origin, deed(&caller, key.id, "api_key.created", detail)).await?;
+    let path = format!("/api-keys/{}", key.id);
+    let created = Created { key: key.into(), api_key: whole.expose().to_owned() };
+    creation.finish(tx, &app, &path, &created).await
+}
+
+fn check(body: &NewBody) -> Result<String, Error> {
+    let mut checks = Checks::default();
+    let name = checks.name("name", &body.name);
+    let fits = body.description.as_ref().is_none_or(|text| text.chars().count() <= DESCRIPTION_CHARS_MAX);
+    checks.require(fits, "description", "must not have more than 2000 characters");
+    checks.require(body.scopes.len() <= SCOPES_MAX, "scopes", "must not have more than 32 entries");
+    checks.require(
+        body.expires_in_days.is_none_or(|days| (1..=365).contains(&days)),
+        "expires_in_days",
+        "must be from 1 to 365",
+    );
+    for (at, scope) in body.scopes.iter().enumerate().take(SCOPES_MAX) {
+        let field = format!("scopes[{at}]");
+        if scope.chars().count() > SCOPE_CHARS_MAX {
+            checks.require(false, &field, "must not have more than 100 characters");
+        } else if let Err(unknown) = KeyScope::parse(scope) {
+            checks.add(vec![Detail::new(field, unknown.to_string(), "unknown_permission")]);
+        }
+    }
+    checks.done()?;
+    Ok(name)
+}
+
+/// Nobody hands on what they do not hold themself.
+fn may_grant(caller: &Caller, at: usize, scope: &str) -> Result<(), Error> {
+    let parsed = KeyScope::parse(scope)
+        .map_err(|unknown| Error::field(&format!("scopes[{at}]"), unknown.to_string()))?;
+    if parsed.is_held_by(caller.role) {
+        return Ok(());
+    }
+    Err(Error::Refused {
+        kind: "scope_not_held",
+        message: format!("scope '{scope}' goes beyond what your role '{}' holds", caller.role),
+    })
+}
+
+async fn revoke(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<ApiKeyId>,
+    if_match: IfMatch,
+) -> Result<StatusCode, Error> {
+    caller.session()?;
+    let now = app.clock.now();
+    let mut tx = app.db.write().await?;
+    let key = api_keys::find_active(&mut tx, caller.user_id, id, now).await?;
+    let key = key.ok_or(Error::NotFound("API key"))?;
+    let name = key.name.clone();
+    if_match.check(&View::from(key))?;
+    if !api_keys::revoke(&mut tx, caller.user_id, id, now).await? {
+        return Err(Error::NotFound("API key"));
+    }
+    let detail = json!({ "name": name });
+    trail::record(&mut tx, &app, &origin, deed(&caller, id, "api_key.revoked", detail)).await?;
+    tx.commit().await?;
+    app.callers.forget();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn deed<'a>(caller: &'a Caller, id: ApiKeyId, action: &'static str, detail: serde_json::Value) -> Deed<'a> {
+    Deed { org: caller.org_id, actor: caller.actor(), action, target: ("api_key", id.0), detail }
+}
+
+/// The caller that an API key proves.
+pub(super) async fn authenticate(app: &App, whole: &str) -> Result<Caller, Error> {
+    let prefix = whole.strip_prefix(MARK).and_then(|rest| rest.strip_prefix('_'));
+    let (prefix, _) = prefix.and_then(|rest| rest.split_once('_')).ok_or(NOT_VALID)?;
+    let hash = keyed_hash(&app.keys.api_key_key(), &Secret::new(whole));
+    let known = app.callers.find(Proof::ApiKey(hash.clone()), || load(app, prefix, &hash)).await?;
+    if known.expires_at.is_some_and(|at| at <= app.clock.now()) {
+        return Err(NOT_VALID);
+    }
+    Ok(known.caller.clone())
+}
+
+async fn load(app: &App, prefix: &str, hash: &str) -> Result<Known, Error> {
+    let now = app.clock.now();
+    let found = {
+        let mut tx = app.db.read().await?;
+        api_keys::present(&mut tx, prefix, now).await?.ok_or(NOT_VALID)?
+    };
+    if !bool::from(found.secret_hash.as_bytes().ct_eq(hash.as_bytes())) {
+        return Err(NOT_VALID);
+    }
+    if !found.is_active {
+        return Err(inactive());
+    }
+    if found.last_used_at.is_none_or(|at| now - at >= TimeDelta::seconds(LAST_USE_SECS)) {
+        record_use(app, found.id, now).await;
+    }
+    Ok(Known { token_version: None, expires_at: found.expires_at, caller: caller(found) })
+}
+
+/// A database that cannot be written does not keep a reader out.
+async fn record_use(app: &App, id: ApiKeyId, now: Timestamp) {
+    let recorded = async {
+        let mut tx = app.db.write().await?;
+        api_keys::record_use(&mut tx, id, now).await?;
+        tx.commit().await
+    };
+    if let Err(error) = recorded.await {
+        tracing::warn!(api_key.id = %id, error = %error, "use of API key {id} is not recorded");
+    }
+}
+
+fn caller(found: Presented) -> Caller {
+    // A word that this version does not know covers nothing; the ceiling must not vanish with it.
+    let scopes: Arc<[KeyScope]> =
+        found.scopes.iter().filter_map(|scope| KeyScope::parse(scope).ok()).collect();
+    Caller {
+        sites: found.sites(),
+        grants: super::levels(&found.grants),
+        user_id: found.user_id,
+        username: found.username,
+        org_id: found.org_id,
+        role: found.role,
+        credential: Credential::ApiKey(found.id),
+        scopes: (!found.scopes.is_empty()).then_some(scopes),
+    }
+}

@@ -1,0 +1,92 @@
+//! Callers of the last moments, so that a busy one does not cost a query with every request.
+//!
+//! What is known is at most [`FRESH_FOR`] old, in every process: who is revoked,
+//! demoted or removed anywhere is refused within a second everywhere. In the
+//! process that did it, [`Callers::forget`] makes it so at once.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use heddle_core::{SessionId, Timestamp, UserId};
+use moka::future::Cache;
+
+use super::Caller;
+use crate::http::error::Error;
+
+/// How old what is known of a caller may be.
+const FRESH_FOR: Duration = Duration::from_millis(750);
+/// Callers that are known at once.
+const CALLERS_MAX: u64 = 10_000;
+
+/// What proves a caller: found again only by who presents the same.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Proof {
+    Session(UserId, SessionId),
+    /// The keyed hash of the whole API key.
+    ApiKey(String),
+}
+
+/// A caller, and until when and with which token version.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) caller: Caller,
+    /// `None` where there are no tokens.
+    pub(super) token_version: Option<i64>,
+    pub(super) expires_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    known: Arc<Known>,
+    since: Instant,
+    generation: u64,
+}
+
+#[derive(Debug)]
+pub struct Callers {
+    entries: Cache<Proof, Entry>,
+    generation: AtomicU64,
+}
+
+impl Default for Callers {
+    fn default() -> Self {
+        let entries = Cache::builder().max_capacity(CALLERS_MAX).time_to_live(FRESH_FOR).build();
+        Self { entries, generation: AtomicU64::new(0) }
+    }
+}
+
+impl Callers {
+    /// Forgets everyone: somebody's access has changed. To be called once the change is committed.
+    pub fn forget(&self) {
+        self.generation.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// What is known, or what `load` finds; of many who ask at once, one loads.
+    pub(super) async fn find<F>(&self, proof: Proof, load: impl Fn() -> F) -> Result<Arc<Known>, Error>
+    where
+        F: Future<Output = Result<Known, Error>>,
+    {
+        if let Some(entry) = self.entries.get(&proof).await {
+            if self.is_fresh(&entry) {
+                return Ok(entry.known);
+            }
+            self.entries.invalidate(&proof).await;
+        }
+        let entry = self.entries.try_get_with(proof, async {
+            let (since, generation) = (Instant::now(), self.generation.load(Ordering::SeqCst));
+            let known = load().await.map_err(|_| ())?;
+            Ok::<_, ()>(Entry { known: Arc::new(known), since, generation })
+        });
+        match entry.await {
+            Ok(entry) if self.is_fresh(&entry) => Ok(entry.known),
+            // It failed for the one who loaded: each learns why for themself. Or it aged while it was loaded.
+            _ => load().await.map(Arc::new),
+        }
+    }
+
+    fn is_fresh(&self, entry: &Entry) -> bool {
+        entry.since.elapsed() < FRESH_FOR && entry.generation == self.generation.load(Ordering::SeqCst)
+    }
+}

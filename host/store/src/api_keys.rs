@@ -1,0 +1,173 @@
+//! API keys: found by their public half, proved by a hash that the server compares.
+
+use heddle_core::{ApiKeyId, OrgId, Role, SiteId, SiteLevel, Timestamp, UserId};
+use sqlx::FromRow;
+use sqlx::types::Json;
+
+use crate::grants::SiteGrant;
+use crate::select::affected;
+use crate::{Result, SiteScope, Tx};
+
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct ApiKey {
+    pub id: ApiKeyId,
+    pub user_id: UserId,
+    /// The public half, by which leaked keys are recognised.
+    pub prefix: String,
+    pub name: String,
+    pub description: Option<String>,
+    /// Empty: everything that the user may do.
+    #[sqlx(json)]
+    pub scopes: Vec<String>,
+    pub created_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    pub last_used_at: Option<Timestamp>,
+}
+
+#[derive(Clone)]
+pub struct NewApiKey {
+    pub id: ApiKeyId,
+    pub user_id: UserId,
+    pub prefix: String,
+    pub secret_hash: String,
+    pub name: String,
+    pub description: Option<String>,
+    pub scopes: Vec<String>,
+    pub expires_at: Option<Timestamp>,
+    pub now: Timestamp,
+}
+
+/// A key that is neither revoked nor expired, with its user as they are now.
+#[derive(Clone)]
+pub struct Presented {
+    pub id: ApiKeyId,
+    pub secret_hash: String,
+    pub scopes: Vec<String>,
+    pub expires_at: Option<Timestamp>,
+    pub last_used_at: Option<Timestamp>,
+    pub user_id: UserId,
+    pub username: String,
+    pub org_id: OrgId,
+    pub role: Role,
+    pub is_active: bool,
+    pub grants: Vec<SiteGrant>,
+}
+
+impl Presented {
+    /// All sites without grants; with some, exactly those.
+    pub fn sites(&self) -> SiteScope {
+        SiteScope::of(&self.grants)
+    }
+}
+
+#[derive(FromRow)]
+struct PresentedRow {
+    id: ApiKeyId,
+    secret_hash: String,
+    scopes: Json<Vec<String>>,
+    expires_at: Option<Timestamp>,
+    last_used_at: Option<Timestamp>,
+    user_id: UserId,
+    username: String,
+    org_id: OrgId,
+    role: Role,
+    is_active: bool,
+    grant_site_id: Option<SiteId>,
+    grant_level: Option<SiteLevel>,
+}
+
+/// # Errors
+/// [`crate::Error::Unique`] with `api_key_prefix` when the public half is taken.
+pub async fn insert(tx: &mut Tx, new: &NewApiKey) -> Result<ApiKey> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        INSERT INTO api_key (id, user_id, prefix, secret_hash, name, description, scopes, expires_at, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+        RETURNING id, user_id, prefix, name, description, scopes, created_at, expires_at, last_used_at")
+        .bind(new.id).bind(new.user_id).bind(&new.prefix).bind(&new.secret_hash).bind(&new.name)
+        .bind(new.description.as_ref()).bind(Json(&new.scopes)).bind(new.expires_at).bind(new.now)
+        .fetch_one(conn)
+        .await)?)
+}
+
+/// The user's keys that are neither revoked nor expired, newest first; at most 200.
+pub async fn list_active(tx: &mut Tx, user: UserId, now: Timestamp) -> Result<Vec<ApiKey>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT id, user_id, prefix, name, description, scopes, created_at, expires_at, last_used_at
+        FROM api_key
+        WHERE user_id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)
+        ORDER BY created_at DESC, id DESC
+        LIMIT 200")
+        .bind(user).bind(now)
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// The active key of this user as it is until the transaction ends.
+pub async fn find_active(tx: &mut Tx, user: UserId, id: ApiKeyId, now: Timestamp) -> Result<Option<ApiKey>> {
+    Ok(list_active(tx, user, now).await?.into_iter().find(|key| key.id == id))
+}
+
+/// Ends one key of the user; false when it is not theirs or has ended.
+pub async fn revoke(tx: &mut Tx, user: UserId, id: ApiKeyId, now: Timestamp) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "UPDATE api_key SET revoked_at = $3 WHERE id = $1 AND user_id = $2 AND revoked_at IS NULL
+                AND (expires_at IS NULL OR expires_at > $3)"
+        )
+        .bind(id)
+        .bind(user)
+        .bind(now)
+    );
+    Ok(rows == 1)
+}
+
+/// Notes that the key was used.
+pub async fn record_use(tx: &mut Tx, id: ApiKeyId, now: Timestamp) -> Result<()> {
+    affected!(tx, sqlx::query("UPDATE api_key SET last_used_at = $2 WHERE id = $1").bind(id).bind(now));
+    Ok(())
+}
+
+/// What the check of a request needs, in one statement.
+///
+/// `None` when the key, its user or the organization is absent, removed, revoked or expired.
+/// A grant for a removed site counts: losing a site must not open the others.
+pub async fn present(tx: &mut Tx, prefix: &str, now: Timestamp) -> Result<Option<Presented>> {
+    let rows: Vec<PresentedRow> = on!(tx, conn => sqlx::query_as("
+        SELECT k.id, k.secret_hash, k.scopes, k.expires_at, k.last_used_at,
+            u.id AS user_id, u.username, u.org_id, u.role, u.is_active,
+            g.site_id AS grant_site_id, g.level AS grant_level
+        FROM api_key k
+        JOIN app_user u ON u.id = k.user_id
+        JOIN organization o ON o.id = u.org_id
+        LEFT JOIN site_grant g ON g.user_id = u.id
+        WHERE k.prefix = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)
+            AND u.deleted_at IS NULL AND o.deleted_at IS NULL
+        ORDER BY g.created_at, g.site_id
+        LIMIT 10000")
+        .bind(prefix).bind(now)
+        .fetch_all(conn)
+        .await)?;
+    let mut found: Option<Presented> = None;
+    for row in rows {
+        let grant = row.grant_site_id.zip(row.grant_level);
+        let key = found.get_or_insert_with(|| Presented {
+            id: row.id,
+            secret_hash: row.secret_hash,
+            scopes: row.scopes.0,
+            expires_at: row.expires_at,
+            last_used_at: row.last_used_at,
+            user_id: row.user_id,
+            username: row.username,
+            org_id: row.org_id,
+            role: row.role,
+            is_active: row.is_active,
+            grants: Vec::new(),
+        });
+        key.grants.extend(grant.map(|(site_id, level)| SiteGrant { site_id, level }));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

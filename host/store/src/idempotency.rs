@@ -1,0 +1,71 @@
+//! What keyed requests created: found again when the request comes again.
+
+use heddle_core::{Timestamp, UserId};
+use sqlx::FromRow;
+
+use crate::select::affected;
+use crate::{Result, Tx};
+
+/// The answer of a request that created something.
+#[derive(Clone, FromRow)]
+pub struct Kept {
+    pub user_id: UserId,
+    pub idempotency_key: String,
+    /// Method and path with its query.
+    pub route: String,
+    pub request_hash: String,
+    pub location: String,
+    /// Sealed by the server.
+    pub response: Vec<u8>,
+    pub created_at: Timestamp,
+}
+
+/// # Errors
+/// [`crate::Error::Unique`] with `idempotency_pkey` when the key was used before.
+pub async fn insert(tx: &mut Tx, new: &Kept) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        INSERT INTO idempotency (user_id, idempotency_key, route, request_hash, location, response, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)"
+        )
+        .bind(new.user_id)
+        .bind(&new.idempotency_key)
+        .bind(&new.route)
+        .bind(&new.request_hash)
+        .bind(&new.location)
+        .bind(&new.response)
+        .bind(new.created_at)
+    );
+    Ok(())
+}
+
+pub async fn find(tx: &mut Tx, user: UserId, key: &str) -> Result<Option<Kept>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT user_id, idempotency_key, route, request_hash, location, response, created_at
+        FROM idempotency
+        WHERE user_id = $1 AND idempotency_key = $2")
+        .bind(user).bind(key)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Forgets what was kept before this time; tells how many.
+pub async fn forget(tx: &mut Tx, before: Timestamp) -> Result<u64> {
+    Ok(affected!(tx, sqlx::query("DELETE FROM idempotency WHERE created_at < $1").bind(before)))
+}
+
+/// Forgets one key, so that it can be used for something else.
+pub async fn forget_one(tx: &mut Tx, user: UserId, key: &str) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query("DELETE FROM idempotency WHERE user_id = $1 AND idempotency_key = $2")
+            .bind(user)
+            .bind(key)
+    );
+    Ok(rows == 1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+use serde_json::{Value, json};
+
+use crate::support::{Api, Server, on_both};
+
+async fn create(api: &Api, body: &Value) -> Value {
+    api.post("/api-keys", body).await.expect_status(201).body
+}
+
+fn holder(server: &Server, key: &Value) -> Api {
+    server.nobody().with("x-api-key", key["api_key"].as_str().expect("the key is shown once"))
+}
+
+on_both! {
+    async fn a_key_calls_for_its_user_and_shows_its_secret_once(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let key = create(&admin, &json!({ "name": "backup script", "description": "nightly" })).await;
+        let whole = key["api_key"].as_str().unwrap();
+        assert!(whole.starts_with(key["prefix"].as_str().unwrap()), "{whole}");
+        assert_eq!((whole.find('_'), whole.rfind('_').is_some_and(|at| at >= 12)), (Some(3), true));
+        let caller = holder(&server, &key);
+        assert_eq!(caller.get("/auth/me").await.expect_status(200).body["username"], "ada");
+        assert_eq!(caller.get("/organizations").await.expect_status(200).body["total"], 1);
+        let listed = admin.get("/api-keys").await.expect_status(200);
+        assert_eq!(listed.body["total"], 1);
+        assert!(!listed.text.contains(whole) && listed.body["items"][0].get("api_key").is_none());
+        assert!(listed.body["items"][0]["last_used_at"].is_string());
+        let audit = admin.get("/audit").await.expect_status(200).text;
+        assert!(audit.contains("api_key.created") && !audit.contains(&whole[13..]));
+        admin.delete(&format!("/api-keys/{}", key["id"].as_str().unwrap())).await.expect_status(204);
+        assert_eq!(caller.get("/auth/me").await.expect_status(401).header("www-authenticate"), "Bearer");
+        admin.delete(&format!("/api-keys/{}", key["id"].as_str().unwrap())).await.expect_status(404);
+    }
+}
+
+on_both! {
+    async fn scopes_are_a_ceiling(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let scoped = holder(&server, &create(&admin, &json!({ "name": "reader", "scopes": ["device:*", "site:read"] })).await);
+        scoped.get("/devices").await.expect_status(200);
+        scoped.get("/sites").await.expect_status(200);
+        let refused = scoped.get("/controllers").await.expect_status(403);
+        assert_eq!(refused.error_type(), "scope_ceiling");
+        assert!(refused.message().contains("controller:read"));
+        assert_eq!(scoped.get("/organizations").await.expect_status(403).error_type(), "scope_ceiling");
+        assert_eq!(scoped.post("/sites", &json!({ "name": "x" })).await.expect_status(403).error_type(), "scope_ceiling");
+        let me = scoped.get("/auth/me").await.expect_status(200).body;
+        assert_eq!(me["permissions"], json!(["device:read", "device:write", "site:read"]));
+        let everything = holder(&server, &create(&admin, &json!({ "name": "star", "scopes": ["*"] })).await);
+        everything.get("/devices").await.expect_status(403);
+    }
+}
+
+on_both! {
+    async fn a_key_is_no_session(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let key = holder(&server, &create(&admin, &json!({ "name": "any" })).await);
+        for (method, path, body) in [
+            ("POST", "/api-keys", Some(json!({ "name": "child" }))),
+            ("POST", "/auth/logout", None),
+            ("POST", "/auth/logout-all", None),
+        ] {
+            let body = body.map(|body| body.to_string().into_bytes());
+            let refused = key.send(method, path, body).await.expect_status(403);
+            assert_eq!(refused.error_type(), "session_required", "{method} {path}");
+        }
+        let both = key.with_token(admin.token());
+        assert!(both.get("/auth/me").await.expect_status(401).message().contains("one credential"));
+    }
+}
+
+on_both! {
+    async fn what_a_key_may_be_is_checked(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let too_many: Vec<&str> = vec!["device:read"; 33];
+        for (body, field) in [
+            (json!({ "name": " " }), "name"),
+            (json!({ "name": "a", "scopes": ["device:reed"] }), "scopes[0]"),
+            (json!({ "name": "a", "scopes": ["device:read", "x".repeat(101)] }), "scopes[1]"),
+            (json!({ "name": "a", "scopes": too_many }), "scopes"),
+            (json!({ "name": "a", "expires_in_days": 0 }), "expires_in_days"),
+            (json!({ "name": "a", "expires_in_days": 366 }), "expires_in_days"),
+            (json!({ "name": "a", "description": "x".repeat(2001) }), "description"),
+            (json!({ "name": "a", "scope": [] }), "scope"),
+        ] {
+            let refused = admin.post("/api-keys", &body).await.expect_status(422);
+            assert_eq!(refused.body["error"]["details"][0]["field"], field, "{body}");
+        }
+        for wrong in ["", "hdl", "hdl_abcdefgh", "hdl_abcdefgh_x", "abc_abcdefgh_x"] {
+            server.nobody().with("x-api-key", wrong).get("/auth/me").await.expect_status(401);
+        }
+    }
+}
+
+on_both! {
+    async fn a_key_expires_and_fifty_are_enough(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let short = holder(&server, &create(&admin, &json!({ "name": "short", "expires_in_days": 1 })).await);
+        for at in 1..50 {
+            create(&admin, &json!({ "name": format!("key {at}") })).await;
+        }
+        let refused = admin.post("/api-keys", &json!({ "name": "one too many" })).await.expect_status(409);
+        assert_eq!(refused.error_type(), "limit_reached");
+        short.get("/auth/me").await.expect_status(200);
+        server.running().app.clock.advance(chrono::TimeDelta::days(1));
+        short.get("/auth/me").await.expect_status(401);
+    }
+}
+
+on_both! {
+    async fn two_that_create_the_fiftieth_key_at_once_do_not_make_it_two(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        for at in 1..50 {
+            create(&admin, &json!({ "name": format!("key {at}") })).await;
+        }
+        let body = json!({ "name": "last" });
+        let (one, two) = tokio::join!(admin.post("/api-keys", &body), admin.post("/api-keys", &body));
+        let mut statuses = [one.status, two.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [201, 409]);
+    }
+}

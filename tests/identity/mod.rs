@@ -1,0 +1,5 @@
+//! Who is calling: API keys, the channel of browsers, and how soon a change is felt.
+
+mod api_keys;
+mod browser;
+mod revocation;

@@ -1,0 +1,79 @@
+use std::time::{Duration, Instant};
+
+use heddle_core::Role;
+use heddle_store::users::{self, UserUpdate};
+use heddle_store::{Db, PoolSettings, Scope};
+use serde_json::json;
+
+use crate::support::{Api, Database, Options, PASSWORD, Process, Server, on_both};
+
+on_both! {
+    async fn a_logout_is_felt_at_once_in_the_process_that_did_it(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let key = admin.post("/api-keys", &json!({ "name": "k" })).await.expect_status(201).body;
+        let holder = server.nobody().with("x-api-key", key["api_key"].as_str().unwrap());
+        for _ in 0..3 {
+            admin.get("/auth/me").await.expect_status(200);
+            holder.get("/auth/me").await.expect_status(200);
+        }
+        admin.delete(&format!("/api-keys/{}", key["id"].as_str().unwrap())).await.expect_status(204);
+        holder.get("/auth/me").await.expect_status(401);
+        admin.post("/auth/logout-all", &json!({})).await.expect_status(204);
+        admin.get("/auth/me").await.expect_status(401);
+    }
+}
+
+/// Asks until it is refused; tells how long that took.
+async fn until_refused(api: &Api, path: &str, status: u16) -> Duration {
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(5) {
+        if api.get(path).await.status == status {
+            return started.elapsed();
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{path} is not refused with {status}");
+}
+
+/// Another process wrote: this one feels it within a second.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_demotion_and_a_revocation_are_felt_within_a_second_in_every_process() {
+    let Some(database) = Database::postgres().await else { return };
+    let Database::Postgres(url) = &database else { panic!("it is PostgreSQL") };
+    let pool = PoolSettings { connections_max: 2, acquire_timeout: Duration::from_secs(10) };
+    let folder = tempfile::tempdir().unwrap();
+    let one = Process::start(folder.path(), &database, &Options::default()).await;
+    let other_folder = tempfile::tempdir().unwrap();
+    let two = Process::start(other_folder.path(), &database, &Options::default()).await;
+    let body = json!({
+        "organization": { "name": "Acme" },
+        "admin": { "username": "ada", "email": "ada@acme.test", "password": PASSWORD },
+    });
+    one.api.post("/setup/complete", &body).await.expect_status(201);
+    let login = json!({ "login": "ada", "password": PASSWORD });
+    let tokens = one.api.post("/auth/login", &login).await.expect_status(200).body;
+    let (at_one, at_two) = (
+        one.api.with_token(tokens["access_token"].as_str().unwrap()),
+        two.api.with_token(tokens["access_token"].as_str().unwrap()),
+    );
+    for api in [&at_one, &at_two] {
+        api.get("/organizations").await.expect_status(200);
+    }
+    let db = Db::open(url, &pool).await.unwrap();
+    let clock = heddle_core::Clock::default();
+    let mut tx = db.write().await.unwrap();
+    let ada = users::find_by_login(&mut tx, "ada").await.unwrap().unwrap().user;
+    let demoted = UserUpdate { role: Some(Role::Viewer), ..UserUpdate::default() };
+    users::update(&mut tx, &Scope::everything(), ada.id, &demoted, clock.now()).await.unwrap();
+    tx.commit().await.unwrap();
+    let (first, second) = tokio::join!(
+        until_refused(&at_one, "/organizations", 403),
+        until_refused(&at_two, "/organizations", 403)
+    );
+    assert!(first.max(second) < Duration::from_secs(1), "{first:?} {second:?}");
+    at_two.get("/auth/me").await.expect_status(200);
+    at_one.post("/auth/logout-all", &json!({})).await.expect_status(204);
+    at_one.get("/auth/me").await.expect_status(401);
+    assert!(until_refused(&at_two, "/auth/me", 401).await < Duration::from_secs(1));
+}
