@@ -30,8 +30,8 @@ const REQUESTS_PER_ROUND: usize = 1_000;
 const POOL_SIZE: u32 = 20;
 const PATH: &str = "/api/v1/devices/?per_page=100";
 
-const SELECT: &str = "SELECT id, org_id, site_id, controller_id, identity, name, kind, status, model, serial,
-    firmware, mac, addresses, attributes, measurements, first_seen_at, last_seen_at, updated_at, deleted_at
+const SELECT: &str = "SELECT id, org_id, site_id, controller_id, identity, name, display_name, kind, status,
+    state, tags, notes, model, serial, firmware, mac, addresses, attributes, measurements, first_seen_at, last_seen_at, updated_at, deleted_at
     FROM device WHERE org_id = $1 AND deleted_at IS NULL ORDER BY first_seen_at, id LIMIT 100";
 const COUNT: &str = "SELECT COUNT(*) FROM device WHERE org_id = $1 AND deleted_at IS NULL";
 

@@ -9,6 +9,7 @@ mod words;
 pub mod adapter;
 pub mod change;
 pub mod clock;
+pub mod device;
 pub mod event;
 pub mod fault;
 pub mod id;
@@ -18,6 +19,7 @@ pub mod permission;
 pub mod redact;
 pub mod role;
 pub mod secret;
+pub mod site_level;
 pub mod tier;
 pub mod tls;
 
@@ -28,6 +30,7 @@ pub use id::{
 };
 pub use log::LogLevel;
 pub use permission::Permission;
-pub use role::{Role, SiteLevel};
+pub use role::Role;
+pub use site_level::SiteLevel;
 pub use tier::Tier;
 pub use words::UnknownWord;

@@ -35,49 +35,9 @@ impl Role {
     }
 }
 
-stored_words! {
-    /// How far a grant for one site reaches. `admin` and `full` are the same.
-    pub enum SiteLevel {
-        Read = "read",
-        Write = "write",
-        Admin = "admin",
-        Full = "full",
-    }
-}
-
-impl SiteLevel {
-    /// Whether this level includes the other one.
-    pub const fn is_at_least(self, other: SiteLevel) -> bool {
-        self.rank() >= other.rank()
-    }
-
-    const fn rank(self) -> u8 {
-        match self {
-            SiteLevel::Read => 1,
-            SiteLevel::Write => 2,
-            SiteLevel::Admin | SiteLevel::Full => 3,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn admin_and_full_are_the_same_and_include_all() {
-        let rows = [
-            (SiteLevel::Read, [true, false, false, false]),
-            (SiteLevel::Write, [true, true, false, false]),
-            (SiteLevel::Admin, [true, true, true, true]),
-            (SiteLevel::Full, [true, true, true, true]),
-        ];
-        for (level, expected) in rows {
-            for (other, includes) in SiteLevel::ALL.iter().zip(expected) {
-                assert_eq!(level.is_at_least(*other), includes, "{level} {other}");
-            }
-        }
-    }
 
     #[test]
     fn admin_is_another_spelling_and_an_unknown_role_names_the_accepted() {

@@ -1,6 +1,6 @@
 //! API keys: found by their public half, proved by a hash that the server compares.
 
-use heddle_core::{ApiKeyId, OrgId, Role, SiteId, Timestamp, UserId};
+use heddle_core::{ApiKeyId, OrgId, Role, SiteId, SiteLevel, Timestamp, UserId};
 use sqlx::FromRow;
 use sqlx::types::Json;
 
@@ -73,7 +73,7 @@ struct PresentedRow {
     role: Role,
     is_active: bool,
     grant_site_id: Option<SiteId>,
-    grant_level: Option<String>,
+    grant_level: Option<SiteLevel>,
 }
 
 /// # Errors

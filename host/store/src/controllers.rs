@@ -14,7 +14,7 @@ use sqlx::FromRow;
 use sqlx::types::Json;
 
 pub use reading::{
-    Except, Held, SyncResult, abandoned, claim, due, hold, record_sync, release, release_all, schedule_now,
+    Except, Held, SyncResult, abandoned, claim, due, hold, record_sync, release, release_all, schedule_all_now, schedule_now,
 };
 
 use crate::select::{Bind, Select, affected};
@@ -104,6 +104,7 @@ impl ControllerUpdate {
 #[derive(Debug, Clone, Default)]
 pub struct ControllerFilter {
     pub site_id: Option<SiteId>,
+    pub credential_id: Option<CredentialId>,
     pub vendor: Option<String>,
     pub status: Option<DeviceStatus>,
     /// Part of the name or the address.
@@ -157,6 +158,16 @@ pub async fn find_target(tx: &mut Tx, scope: &Scope, id: ControllerId) -> Result
         .await
 }
 
+/// Those of these controllers that are there, to call them; by id.
+pub async fn find_targets(tx: &mut Tx, scope: &Scope, ids: &[ControllerId]) -> Result<Vec<ControllerTarget>> {
+    Select::new(SELECT_TARGET, FROM_TARGET)
+        .within(scope, "c.org_id", Some("c.site_id"))
+        .and("c.deleted_at IS NULL")
+        .and_in("c.id", ids.iter().map(|id| Bind::Id(id.0)))
+        .all(tx, "c.id", i64::try_from(ids.len()).unwrap_or(i64::MAX))
+        .await
+}
+
 pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
@@ -165,6 +176,7 @@ pub async fn list(
 ) -> Result<(Vec<Controller>, i64)> {
     live(scope)
         .and_some("c.site_id = ?", filter.site_id.map(|id| Bind::Id(id.0)))
+        .and_some("c.credential_id = ?", filter.credential_id.map(|id| Bind::Id(id.0)))
         .and_some("c.vendor = ?", filter.vendor.clone().map(Bind::Text))
         .and_some("c.status = ?", filter.status.map(|status| Bind::Text(status.to_string())))
         .search(&["c.name", "c.url"], filter.search.as_deref())

@@ -1,13 +1,15 @@
 //! Credentials of controllers. The secret is sealed by the caller; here it is opaque, and never serializes.
 
 use heddle_core::page::PageRequest;
+use heddle_core::tls::TlsPolicy;
 use heddle_core::{CredentialId, OrgId, SiteId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::FromRow;
+use sqlx::types::Json;
 
 use crate::select::{Bind, Select, affected};
-use crate::{Result, Scope, Tx};
+use crate::{Result, Scope, Set, Tx};
 
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
 pub struct Credential {
@@ -18,6 +20,11 @@ pub struct Credential {
     pub username: Option<String>,
     pub has_password: bool,
     pub has_api_key: bool,
+    /// Where it is good: what its test takes when it is not told otherwise.
+    pub host: Option<String>,
+    pub port: Option<i64>,
+    #[sqlx(json(nullable))]
+    pub tls: Option<TlsPolicy>,
     /// Grows with every new secret.
     pub version: i64,
     pub created_at: Timestamp,
@@ -41,6 +48,9 @@ pub struct NewCredential {
     pub id: CredentialId,
     pub org_id: OrgId,
     pub name: String,
+    pub host: Option<String>,
+    pub port: Option<i64>,
+    pub tls: Option<TlsPolicy>,
     pub sealed: SealedSecret,
     pub now: Timestamp,
 }
@@ -49,6 +59,9 @@ pub struct NewCredential {
 #[derive(Clone, Default)]
 pub struct CredentialUpdate {
     pub name: Option<String>,
+    pub host: Set<String>,
+    pub port: Set<i64>,
+    pub tls: Set<TlsPolicy>,
     pub sealed: Option<SealedSecret>,
 }
 
@@ -60,21 +73,22 @@ pub struct SealedCredential {
     pub version: i64,
 }
 
-const SELECT: &str = "SELECT c.id, c.org_id, c.name, c.username, c.has_password, c.has_api_key, c.version,
-    c.created_at, c.updated_at, c.deleted_at";
+const SELECT: &str =
+    "SELECT c.id, c.org_id, c.name, c.username, c.has_password, c.has_api_key, c.host, c.port,
+    c.tls, c.version, c.created_at, c.updated_at, c.deleted_at";
 const FROM: &str = "FROM credential c";
 
 pub async fn insert(tx: &mut Tx, new: &NewCredential) -> Result<Credential> {
     let sealed = &new.sealed;
     Ok(on!(tx, conn => sqlx::query_as("
         INSERT INTO credential (id, org_id, name, username, has_password, has_api_key, key_id, secret,
-            version, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1, $9, $9)
-        RETURNING id, org_id, name, username, has_password, has_api_key, version,
+            host, port, tls, version, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11, $12, 1, $9, $9)
+        RETURNING id, org_id, name, username, has_password, has_api_key, host, port, tls, version,
             created_at, updated_at, deleted_at")
         .bind(new.id).bind(new.org_id).bind(&new.name).bind(sealed.username.as_ref())
         .bind(sealed.has_password).bind(sealed.has_api_key).bind(&sealed.key_id).bind(&sealed.secret)
-        .bind(new.now)
+        .bind(new.now).bind(new.host.as_ref()).bind(new.port).bind(new.tls.as_ref().map(Json))
         .fetch_one(conn)
         .await)?)
 }
@@ -123,15 +137,20 @@ pub async fn update(
             username = CASE WHEN $4 THEN $5 ELSE username END,
             has_password = COALESCE($6, has_password), has_api_key = COALESCE($7, has_api_key),
             key_id = COALESCE($8, key_id), secret = COALESCE($9, secret),
+            host = CASE WHEN $12 THEN $13 ELSE host END, port = CASE WHEN $14 THEN $15 ELSE port END,
+            tls = CASE WHEN $16 THEN $17 ELSE tls END,
             version = CASE WHEN $4 THEN version + 1 ELSE version END, updated_at = $10
         WHERE id = $1 AND deleted_at IS NULL AND ($11 OR org_id = $2)
-        RETURNING id, org_id, name, username, has_password, has_api_key, version,
+        RETURNING id, org_id, name, username, has_password, has_api_key, host, port, tls, version,
             created_at, updated_at, deleted_at")
         .bind(id).bind(scope.org).bind(update.name.as_ref())
         .bind(sealed.is_some()).bind(sealed.and_then(|s| s.username.as_ref()))
         .bind(sealed.map(|s| s.has_password)).bind(sealed.map(|s| s.has_api_key))
         .bind(sealed.map(|s| &s.key_id)).bind(sealed.map(|s| &s.secret))
         .bind(now).bind(scope.org.is_none())
+        .bind(update.host.is_set()).bind(update.host.value())
+        .bind(update.port.is_set()).bind(update.port.value())
+        .bind(update.tls.is_set()).bind(update.tls.value().map(Json))
         .fetch_optional(conn)
         .await)?)
 }
@@ -163,7 +182,7 @@ pub async fn restore(
     Ok(on!(tx, conn => sqlx::query_as("
         UPDATE credential SET deleted_at = NULL, updated_at = $2
         WHERE id = $1 AND deleted_at IS NOT NULL AND ($3 OR org_id = $4)
-        RETURNING id, org_id, name, username, has_password, has_api_key, version,
+        RETURNING id, org_id, name, username, has_password, has_api_key, host, port, tls, version,
             created_at, updated_at, deleted_at")
         .bind(id).bind(now).bind(scope.org.is_none()).bind(scope.org)
         .fetch_optional(conn)

@@ -1,11 +1,14 @@
-//! Devices as they were last seen.
+//! Devices as they were last seen. What people write on them is in [`labels`].
 //!
 //! A whole controller's devices are written at once, in a number of statements
 //! that does not grow with them, except that very long lists go in pieces.
 
+mod labels;
+
 use std::collections::HashMap;
 
 use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
+use heddle_core::device::DeviceState;
 use heddle_core::page::PageRequest;
 use heddle_core::{Clock, ControllerId, DeviceId, OrgId, SiteId, Timestamp};
 use schemars::JsonSchema;
@@ -13,6 +16,8 @@ use serde::Serialize;
 use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{AssertSqlSafe, FromRow, QueryBuilder};
+
+pub use labels::{Labels, lock_all, remove_all, restore, set_labels};
 
 use crate::select::{Bind, Select, affected, bind_all};
 use crate::{Result, Scope, Tx};
@@ -26,9 +31,17 @@ pub struct Device {
     pub controller_id: ControllerId,
     /// What the controller knows it by; unique there.
     pub identity: String,
+    /// As the controller calls it.
     pub name: String,
+    /// As people call it.
+    pub display_name: Option<String>,
     pub kind: String,
     pub status: DeviceStatus,
+    /// In `maintenance` it may go offline without an alarm.
+    pub state: DeviceState,
+    #[sqlx(json)]
+    pub tags: Vec<String>,
+    pub notes: Option<String>,
     pub model: Option<String>,
     pub serial: Option<String>,
     pub firmware: Option<String>,
@@ -48,9 +61,14 @@ pub struct Device {
 pub struct DeviceFilter {
     pub site_id: Option<SiteId>,
     pub controller_id: Option<ControllerId>,
+    /// Adapter of its controller.
+    pub vendor: Option<String>,
     pub kind: Option<String>,
     pub status: Option<DeviceStatus>,
-    /// Part of the name, identity, model, serial number or hardware address.
+    pub state: Option<DeviceState>,
+    /// Exactly one of its tags.
+    pub tag: Option<String>,
+    /// Part of either name, identity, model, serial number or hardware address.
     pub search: Option<String>,
 }
 
@@ -77,6 +95,8 @@ pub struct Sighting {
     pub device_id: DeviceId,
     pub site_id: SiteId,
     pub name: String,
+    /// What people say of it, not the reading.
+    pub state: DeviceState,
     pub novelty: Novelty,
     /// Names of the fields with another value than before; not the status.
     pub changed: Vec<&'static str>,
@@ -85,8 +105,8 @@ pub struct Sighting {
 }
 
 const SELECT: &str =
-    "SELECT d.id, d.org_id, d.site_id, d.controller_id, d.identity, d.name, d.kind, d.status,
-    d.model, d.serial, d.firmware, d.mac, d.addresses, d.attributes, d.measurements,
+    "SELECT d.id, d.org_id, d.site_id, d.controller_id, d.identity, d.name, d.display_name, d.kind, d.status,
+    d.state, d.tags, d.notes, d.model, d.serial, d.firmware, d.mac, d.addresses, d.attributes, d.measurements,
     d.first_seen_at, d.last_seen_at, d.updated_at, d.deleted_at";
 const FROM: &str = "FROM device d";
 
@@ -113,9 +133,18 @@ pub async fn list(
     live(scope)
         .and_some("d.site_id = ?", filter.site_id.map(|id| Bind::Id(id.0)))
         .and_some("d.controller_id = ?", filter.controller_id.map(|id| Bind::Id(id.0)))
+        .and_some(
+            "d.controller_id IN (SELECT c.id FROM controller c WHERE c.vendor = ?)",
+            filter.vendor.clone().map(Bind::Text),
+        )
         .and_some("d.kind = ?", filter.kind.clone().map(Bind::Text))
         .and_some("d.status = ?", filter.status.map(|status| Bind::Text(status.to_string())))
-        .search(&["d.name", "d.identity", "d.model", "d.serial", "d.mac"], filter.search.as_deref())
+        .and_some("d.state = ?", filter.state.map(|state| Bind::Text(state.to_string())))
+        .and_some(labels::HAS_TAG, filter.tag.as_deref().map(|tag| Bind::Text(labels::tag_in_list(tag))))
+        .search(
+            &["d.name", "d.display_name", "d.identity", "d.model", "d.serial", "d.mac"],
+            filter.search.as_deref(),
+        )
         .page(tx, "d.first_seen_at, d.id", page)
         .await
 }
@@ -174,14 +203,17 @@ pub async fn upsert_seen(tx: &mut Tx, seen: &Seen<'_>, clock: &Clock) -> Result<
     Ok(sightings)
 }
 
-/// What is new about a device. One that was removed comes back as a new one, under its old id.
+/// What is new about a device. One that was removed comes back as a new one, under its old id
+/// and with what people wrote on it.
 fn compare(known: Option<&Device>, seen: &SeenDevice, site_id: SiteId, clock: &Clock) -> Sighting {
     let name = seen.name.clone();
+    let state = known.map_or(DeviceState::Active, |known| known.state);
     let Some(known) = known.filter(|known| known.deleted_at.is_none()) else {
         return Sighting {
             device_id: known.map_or_else(|| clock.new_id(), |known| known.id),
             site_id,
             name,
+            state,
             novelty: Novelty::Created,
             changed: Vec::new(),
             status: Some(seen.status),
@@ -204,6 +236,7 @@ fn compare(known: Option<&Device>, seen: &SeenDevice, site_id: SiteId, clock: &C
         device_id: known.id,
         site_id,
         name,
+        state,
         novelty: Novelty::Known,
         changed: differs.iter().filter(|(_, differs)| *differs).map(|(field, _)| *field).collect(),
         status: (known.status != seen.status).then_some(seen.status),
@@ -259,6 +292,7 @@ async fn mark_offline(tx: &mut Tx, missing: &[&Device], now: Timestamp) -> Resul
         device_id: device.id,
         site_id: device.site_id,
         name: device.name.clone(),
+        state: device.state,
         novelty: Novelty::Known,
         changed: Vec::new(),
         status: Some(DeviceStatus::Offline),

@@ -14,7 +14,7 @@ use crate::{Result, Scope, Tx};
 /// Rows of one INSERT: five values each, far below both databases' limit of parameters.
 const ROWS_PER_STATEMENT: usize = 1_000;
 
-#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
 pub struct SiteGrant {
     pub site_id: SiteId,
     pub level: SiteLevel,

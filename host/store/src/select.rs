@@ -362,10 +362,36 @@ impl Select {
         self.one(tx).await
     }
 
+    /// Rows in the given order, each locked as by [`Select::one_locked`].
+    pub(crate) async fn all_locked<T: Row>(
+        self,
+        tx: &mut Tx,
+        order: &'static str,
+        limit: i64,
+        of: &'static str,
+    ) -> Result<Vec<T>> {
+        let lock = if matches!(tx, Tx::Postgres(_)) { Some(of) } else { None };
+        self.fetch(tx, order, (limit, 0), lock).await
+    }
+
     async fn rows<T: Row>(self, tx: &mut Tx, order: &str, limit: i64, offset: i64) -> Result<Vec<T>> {
+        self.fetch(tx, order, (limit, offset), None).await
+    }
+
+    async fn fetch<T: Row>(
+        self,
+        tx: &mut Tx,
+        order: &str,
+        (limit, offset): (i64, i64),
+        lock: Option<&'static str>,
+    ) -> Result<Vec<T>> {
         let mut sql = format!("{} {}{} ORDER BY {order}", self.head, self.from, self.conditions);
         let at = self.binds.len();
         sql.push_str(&format!(" LIMIT ${} OFFSET ${}", at + 1, at + 2));
+        if let Some(table) = lock {
+            sql.push_str(" FOR UPDATE OF ");
+            sql.push_str(table);
+        }
         Ok(on!(tx, conn => bind_all!(sqlx::query_as(AssertSqlSafe(sql)), &self.binds)
             .bind(limit)
             .bind(offset)

@@ -178,6 +178,9 @@ impl World {
             id: self.credential,
             org_id: self.org,
             name: "login".to_owned(),
+            host: None,
+            port: None,
+            tls: None,
             sealed: SealedSecret {
                 username: Some("root".to_owned()),
                 has_password: true,

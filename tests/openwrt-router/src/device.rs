@@ -3,7 +3,7 @@
 //! Nothing here runs by itself: whoever takes the lock first calls [`Device::advance`], which carries out all that
 //! has come due, in order. So timers need no tasks, and end with the handle.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -69,6 +69,8 @@ pub(crate) struct Device {
     pub(crate) files: BTreeMap<String, Vec<u8>>,
     pub(crate) downloads: BTreeMap<String, Vec<u8>>,
     pub(crate) log: Vec<LogLine>,
+    /// MACs, in lower case, of hosts that are not in the house.
+    pub(crate) away: BTreeSet<String>,
     pub(crate) release: String,
     /// The instant of the last [`Device::advance`].
     pub(crate) now: Instant,
@@ -97,6 +99,7 @@ impl Device {
             files: crate::files::factory_files(),
             downloads: BTreeMap::new(),
             log: Vec::new(),
+            away: BTreeSet::new(),
             now,
             started_at: now,
             booted_at: now,

@@ -81,6 +81,16 @@ impl Router {
         self.shared.device().edit(config, changes)
     }
 
+    /// The host with this MAC leaves the house: no lease, no hint, no station.
+    pub fn client_leaves(&self, mac: &str) {
+        self.shared.device().away.insert(mac.to_ascii_lowercase());
+    }
+
+    /// The host is back.
+    pub fn client_returns(&self, mac: &str) {
+        self.shared.device().away.remove(&mac.to_ascii_lowercase());
+    }
+
     /// Lays a file on the router, such as `/tmp/firmware.bin`.
     pub fn put_file(&self, path: &str, bytes: &[u8]) {
         self.shared.device().files.insert(path.to_owned(), bytes.to_vec());

@@ -290,6 +290,7 @@ fn caller(found: Presented) -> Caller {
         found.scopes.iter().filter_map(|scope| KeyScope::parse(scope).ok()).collect();
     Caller {
         sites: found.sites(),
+        grants: super::levels(&found.grants),
         user_id: found.user_id,
         username: found.username,
         org_id: found.org_id,

@@ -1,9 +1,10 @@
 //! The caller: built once at the edge from the stored user, and a handler's proof of authentication.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use heddle_core::permission::Scope as KeyScope;
-use heddle_core::{ApiKeyId, OrgId, Permission, Role, SessionId, SiteId, UserId};
+use heddle_core::{ApiKeyId, OrgId, Permission, Role, SessionId, SiteId, SiteLevel, UserId};
 use heddle_store::{Scope, SiteScope};
 
 use crate::http::error::Error;
@@ -26,6 +27,8 @@ pub struct Caller {
     /// A hard ceiling beside the role: the scopes of an API key that has some.
     pub scopes: Option<Arc<[KeyScope]>>,
     pub sites: SiteScope,
+    /// How far each grant reaches; without any, the role alone decides.
+    pub grants: BTreeMap<SiteId, SiteLevel>,
 }
 
 impl Caller {
@@ -98,6 +101,29 @@ impl Caller {
         }
     }
 
+    /// A grant is a ceiling beside the role: at its site it allows what its level includes and no more.
+    pub fn require_level(&self, site: SiteId, level: SiteLevel) -> Result<(), Error> {
+        let is_enough = |granted: &SiteLevel| granted.includes(level);
+        if self.grants.is_empty() || self.grants.get(&site).is_some_and(is_enough) {
+            return Ok(());
+        }
+        Err(Error::Refused {
+            kind: "site_level",
+            message: format!("a grant of level '{level}' is required at site {site}"),
+        })
+    }
+
+    /// The sites whose grant allows this level, where grants divide them.
+    pub fn sites_at(&self, level: SiteLevel) -> SiteScope {
+        match &self.sites {
+            SiteScope::All => SiteScope::All,
+            SiteScope::Only(sites) => {
+                let reached = |site: &&SiteId| self.require_level(**site, level).is_ok();
+                SiteScope::Only(sites.iter().filter(reached).copied().collect())
+            }
+        }
+    }
+
     /// Which rows this caller can see. Under a key's ceiling nobody sees beyond their own organization.
     pub fn scope(&self) -> Scope {
         let spans_all = self.role == Role::SuperAdmin && self.scopes.is_none();
@@ -129,7 +155,36 @@ mod tests {
             credential: Credential::ApiKey(clock.new_id()),
             scopes,
             sites,
+            grants: BTreeMap::new(),
         }
+    }
+
+    #[test]
+    fn a_grant_is_a_ceiling_at_its_site() {
+        let clock = Clock::default();
+        let [read, write, full, other] = std::array::from_fn(|_| clock.new_id::<SiteId>());
+        let mut caller = caller(Role::OrgAdmin, None, SiteScope::Only(vec![read, write, full]));
+        caller.grants = [(read, SiteLevel::Read), (write, SiteLevel::Write), (full, SiteLevel::Full)].into();
+        for (site, level, is_allowed) in [
+            (read, SiteLevel::Read, true),
+            (read, SiteLevel::Write, false),
+            (write, SiteLevel::Write, true),
+            (write, SiteLevel::Admin, false),
+            (full, SiteLevel::Admin, true),
+            (other, SiteLevel::Read, false),
+        ] {
+            let answer = caller.require_level(site, level);
+            assert_eq!(answer.is_ok(), is_allowed, "{level}");
+            if let Err(error) = answer {
+                assert_eq!((error.status().as_u16(), error.kind()), (403, "site_level"));
+                assert!(error.to_string().contains(&format!("'{level}'")), "{error}");
+            }
+        }
+        assert_eq!(caller.sites_at(SiteLevel::Write), SiteScope::Only(vec![write, full]));
+        caller.grants.clear();
+        caller.sites = SiteScope::All;
+        assert!(caller.require_level(other, SiteLevel::Full).is_ok());
+        assert_eq!(caller.sites_at(SiteLevel::Full), SiteScope::All);
     }
 
     #[test]

@@ -14,8 +14,11 @@ pub(crate) mod session;
 mod token;
 pub(crate) mod trail;
 
+use std::collections::BTreeMap;
+
 use axum::http::{HeaderMap, header};
-use heddle_core::{SessionId, UserId};
+use heddle_core::{SessionId, SiteId, SiteLevel, UserId};
+use heddle_store::grants::SiteGrant;
 
 pub use caller::{Caller, Credential};
 pub use callers::Callers;
@@ -113,6 +116,7 @@ async fn load(app: &App, identity: Identity) -> Result<Known, Error> {
         expires_at: Some(found.expires_at),
         caller: Caller {
             sites: found.sites(),
+            grants: levels(&found.grants),
             user_id: found.user_id,
             username: found.username,
             org_id: found.org_id,
@@ -121,6 +125,11 @@ async fn load(app: &App, identity: Identity) -> Result<Known, Error> {
             scopes: None,
         },
     })
+}
+
+/// How far each grant reaches at its site.
+fn levels(grants: &[SiteGrant]) -> BTreeMap<SiteId, SiteLevel> {
+    grants.iter().map(|grant| (grant.site_id, grant.level)).collect()
 }
 
 fn inactive() -> Error {

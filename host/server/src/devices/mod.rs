@@ -1,13 +1,22 @@
-//! Devices, as the last reading of their controllers found them. Only reads.
+//! Devices, as the last reading of their controllers found them, and what people write on them.
+//!
+//! Nothing here reaches a device.
+
+mod bulk;
+mod edit;
+mod labels;
 
 use axum::Json as Answer;
 use axum::extract::State;
 use heddle_core::adapter::DeviceStatus;
+use heddle_core::device::DeviceState;
+use heddle_core::event::{EventType, NewEvent};
 use heddle_core::page::Page;
-use heddle_core::{ControllerId, DeviceId, Permission, SiteId};
+use heddle_core::{ControllerId, DeviceId, Permission, Role, SiteId};
 use heddle_store::devices::{self, Device, DeviceFilter};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::app::SharedApp;
 use crate::auth::Caller;
@@ -28,17 +37,55 @@ struct ListQuery {
     per_page: Option<u32>,
     site_id: Option<SiteId>,
     controller_id: Option<ControllerId>,
+    /// Id of the adapter of its controller.
+    vendor: Option<String>,
     kind: Option<String>,
     status: Option<DeviceStatus>,
-    /// Part of the name or of another identifying field.
+    state: Option<DeviceState>,
+    /// Exactly one of the device's tags.
+    tag: Option<String>,
+    /// Part of one of its names or of another identifying field.
     search: Option<String>,
 }
 
 pub(crate) fn routes() -> Routes {
+    let one = "/devices/{device_id}";
     let read = Access::Permission(Permission::DeviceRead);
+    let write = Access::Permission(Permission::DeviceWrite);
     Routes::default()
         .get("/devices", read, list, doc("Devices").query::<ListQuery>().answers::<Page<Device>>(200))
-        .get("/devices/{device_id}", read, get, doc("One device").answers::<Device>(200))
+        .get(one, read, get, doc("One device").answers::<Device>(200))
+        .patch(
+            one,
+            write,
+            edit::update,
+            doc("Name, tag and annotate a device, or take it into maintenance, in which it may go offline \
+                 without a device.offline event")
+            .body::<edit::UpdateBody>()
+            .answers::<Device>(200),
+        )
+        .delete(
+            one,
+            write,
+            edit::remove,
+            doc("Remove a device that is gone; one that its controller still reports comes back with the next \
+                 reading, with its id and all that was written on it")
+            .empty(204),
+        )
+        .post(
+            &format!("{one}/restore"),
+            Access::Role(Role::OrgAdmin),
+            edit::restore,
+            doc("Bring a removed device back").answers::<Device>(200),
+        )
+        .post(
+            "/devices/bulk",
+            write,
+            bulk::run,
+            doc("Change or remove up to 200 devices, each by itself")
+                .body::<bulk::BulkBody>()
+                .answers::<bulk::Done>(200),
+        )
 }
 
 async fn list(
@@ -50,8 +97,11 @@ async fn list(
     let filter = DeviceFilter {
         site_id: query.site_id,
         controller_id: query.controller_id,
+        vendor: query.vendor,
         kind: query.kind,
         status: query.status,
+        state: query.state,
+        tag: query.tag,
         search: search(query.search)?,
     };
     let mut tx = app.db.read().await?;
@@ -66,4 +116,22 @@ async fn get(
 ) -> Result<One<Device>, Error> {
     let mut tx = app.db.read().await?;
     devices::find(&mut tx, &caller.scope(), id).await?.map(One).ok_or(Error::NotFound("device"))
+}
+
+/// Says that these fields of a device are others than before.
+fn state_changed(device: &Device, changed: &[&'static str]) -> NewEvent {
+    NewEvent {
+        event_type: EventType::DeviceStateChanged,
+        org_id: device.org_id,
+        site_id: Some(device.site_id),
+        controller_id: Some(device.controller_id),
+        device_id: Some(device.id),
+        causation_id: None,
+        payload: json!({
+            "device_id": device.id,
+            "controller_id": device.controller_id,
+            "site_id": device.site_id,
+            "changed": changed,
+        }),
+    }
 }

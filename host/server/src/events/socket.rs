@@ -166,6 +166,7 @@ mod tests {
             credential: crate::auth::Credential::Session(clock.new_id()),
             scopes: None,
             sites: SiteScope::All,
+            grants: std::collections::BTreeMap::new(),
         };
         Listener::new(caller, Instant::now())
     }

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use heddle_core::change::{ChangeStatus, Danger, OutcomeState, Plan, Stage};
 use heddle_core::permission::for_feature;
-use heddle_core::{Role, Timestamp, UserId};
+use heddle_core::{Role, SiteLevel, Timestamp, UserId};
 use heddle_store::changes::ChangeRow;
 use serde_json::Value;
 
@@ -16,8 +16,9 @@ pub(super) fn feature_is_permitted(caller: &Caller, vendor: &str, feature: &str)
     caller.require(for_feature(vendor, feature))
 }
 
-/// The permission of every feature that this change writes.
+/// The permission of every feature that this change writes, and the level to write at its site.
 pub(super) fn change_is_permitted(caller: &Caller, row: &ChangeRow) -> Result<(), Error> {
+    caller.require_level(row.site_id, SiteLevel::Write)?;
     let mut features = std::iter::once(&row.feature).chain(row.also.iter().map(|spec| &spec.feature));
     features.try_for_each(|feature| feature_is_permitted(caller, &row.vendor, feature))
 }

@@ -6,7 +6,7 @@ use heddle_core::adapter::{Feature, FeatureOperation};
 use heddle_core::change::{AdapterPlan, ChangeSpec, Danger, Operation, Plan};
 use heddle_core::event::EventType;
 use heddle_core::fault::FaultKind;
-use heddle_core::{ChangeId, ControllerId, OrgId, SiteId};
+use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, SiteLevel};
 use heddle_runtime::{Adapter, CallError, SecretBook};
 use heddle_store::changes::{self, ChangeRow, NewChange, Planned as PlanRecord};
 use heddle_store::controllers::{self, ControllerTarget};
@@ -104,6 +104,7 @@ pub(super) async fn stage(
         controller_on_path(app, caller, request.controller_id, request.site_id, request.vendor.as_deref())
             .await?;
     let adapter = app.adapter(&controller.vendor)?;
+    caller.require_level(controller.site_id, SiteLevel::Write)?;
     gates::feature_is_permitted(caller, &controller.vendor, &request.feature)?;
     let (_, operation) = feature_of(&adapter, &request.area, &request.feature, request.operation)?;
     gates::catastrophe_needs_site_admin(caller, operation.danger)?;
@@ -134,6 +135,7 @@ pub(super) async fn stage_inverse(
 ) -> Result<Response, Error> {
     let adapter = app.adapter(&controller.vendor)?;
     let (_, operation) = feature_of(&adapter, &request.area, &request.feature, request.operation)?;
+    caller.require_level(controller.site_id, SiteLevel::Write)?;
     gates::feature_is_permitted(caller, &controller.vendor, &request.feature)?;
     let mut danger = operation.danger;
     for spec in &request.also {

@@ -6,6 +6,7 @@
 
 use chrono::TimeDelta;
 use heddle_core::adapter::DeviceStatus;
+use heddle_core::device::DeviceState;
 use heddle_core::event::{EventType, NewEvent};
 use heddle_core::fault::FaultKind;
 use heddle_core::{ControllerId, DeviceId, OrgId, SiteId, Timestamp};
@@ -182,7 +183,8 @@ fn sighting_events(place: Place, sighting: &Sighting) -> Vec<NewEvent> {
     if let Some(status) = sighting.status {
         let payload = with("new_status", json!(status));
         news.push(event(place, EventType::DeviceStatusChanged, device, payload));
-        if status == DeviceStatus::Offline && sighting.novelty == Novelty::Known {
+        let is_expected = sighting.state == DeviceState::Maintenance;
+        if status == DeviceStatus::Offline && sighting.novelty == Novelty::Known && !is_expected {
             let payload = with("name", json!(sighting.name));
             news.push(event(place, EventType::DeviceOffline, device, payload));
         }

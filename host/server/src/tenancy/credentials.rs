@@ -1,5 +1,7 @@
 //! Credentials of controllers: sealed when they come in, and never given out again.
 
+mod address;
+mod probe;
 pub(crate) mod sealed;
 
 use axum::Json as Answer;
@@ -8,14 +10,19 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
 use heddle_core::secret::Secret;
+use heddle_core::tls::TlsPolicy;
 use heddle_core::{CredentialId, OrgId, Permission, Role};
+use heddle_store::Set;
 use heddle_store::credentials::{self, Credential, CredentialUpdate, NewCredential, SealedSecret};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use self::address::{parse_host, parse_port};
 use self::sealed::Fields;
 use super::checks::{Checks, search};
+use super::controllers::endpoint::check_tls;
+use super::controllers::probe::Tested;
 use super::{given, nullable, organization_scope, owner};
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
@@ -38,6 +45,12 @@ struct NewBody {
     username: Option<String>,
     password: Option<Secret>,
     api_key: Option<Secret>,
+    /// Where it is good, for its test: a name or an address. Controllers keep their own address.
+    host: Option<String>,
+    /// With `host`; 443 when absent.
+    port: Option<i64>,
+    /// How the certificate there is judged; `verify` when absent.
+    tls: Option<TlsPolicy>,
     /// Another organization than the own one; for `super_admin`.
     organization_id: Option<OrgId>,
 }
@@ -55,6 +68,12 @@ struct UpdateBody {
     password: Option<Option<Secret>>,
     #[serde(default, deserialize_with = "nullable")]
     api_key: Option<Option<Secret>>,
+    #[serde(default, deserialize_with = "nullable")]
+    host: Option<Option<String>>,
+    #[serde(default, deserialize_with = "nullable")]
+    port: Option<Option<i64>>,
+    #[serde(default, deserialize_with = "nullable")]
+    tls: Option<Option<TlsPolicy>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -93,6 +112,15 @@ pub(super) fn routes() -> Routes {
             Access::Role(Role::OrgAdmin),
             restore,
             doc("Bring a removed credential back").answers::<Credential>(200),
+        )
+        .post(
+            &format!("{one}/test"),
+            write,
+            probe::test,
+            doc("Try a credential: at a controller, or at an address of an adapter's that is no controller yet; \
+                 nothing is stored")
+            .body::<probe::TestBody>()
+            .answers::<Tested>(200),
         )
 }
 
@@ -153,14 +181,18 @@ async fn create(
     let username = body.username.map(Secret::new);
     let fields = Fields { username, password: body.password, api_key: body.api_key };
     check_fields(&fields, &mut checks);
+    let host = body.host.map(|host| checks.keep("host", parse_host(&host)));
+    let port = body.port.map(|port| checks.keep("port", parse_port(port)));
+    checks.require(port.is_none() || host.is_some(), "port", "needs a host");
+    let tls = body.tls.map(|tls| check_tls(tls, &mut checks));
     checks.done()?;
     let id: CredentialId = app.clock.new_id();
     let sealed = sealed_secret(&app, id, &fields);
     let mut tx = app.db.write().await?;
     let org_id = owner(&mut tx, &caller, body.organization_id).await?;
-    let new = NewCredential { id, org_id, name, sealed, now: app.clock.now() };
+    let new = NewCredential { id, org_id, name, host, port, tls, sealed, now: app.clock.now() };
     let credential = credentials::insert(&mut tx, &new).await?;
-    let detail = json!({ "name": credential.name });
+    let detail = json!({ "name": credential.name, "host": credential.host });
     trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.created", detail)).await?;
     creation.finish(tx, &app, &format!("/credentials/{id}"), &credential).await
 }
@@ -178,6 +210,9 @@ async fn update(
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     let changed = changed_fields(&body);
+    let host = set(body.host, |host| checks.keep("host", parse_host(&host)));
+    let port = set(body.port, |port| checks.keep("port", parse_port(port)));
+    let tls = set(body.tls, |tls| check_tls(tls, &mut checks));
     let mut tx = app.db.write().await?;
     let current = credentials::lock(&mut tx, &scope, id).await?.ok_or(Error::NotFound("credential"))?;
     if_match.check(&current)?;
@@ -194,14 +229,26 @@ async fn update(
     } else {
         None
     };
+    let has_host = matches!(host, Set::To(_)) || (host == Set::Keep && current.host.is_some());
+    let has_port = matches!(port, Set::To(_)) || (port == Set::Keep && current.port.is_some());
+    checks.require(has_host || !has_port, "port", "needs a host");
     checks.done()?;
-    let change = CredentialUpdate { name, sealed };
+    let change = CredentialUpdate { name, host, port, tls, sealed };
     let updated = credentials::update(&mut tx, &scope, id, &change, app.clock.now()).await?;
     let credential = updated.ok_or(Error::NotFound("credential"))?;
     let detail = json!({ "changed": changed, "version": credential.version });
     trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.updated", detail)).await?;
     tx.commit().await?;
     Ok(One(credential))
+}
+
+/// What a field of a body does to the stored one.
+fn set<T, U>(field: Option<Option<T>>, parse: impl FnOnce(T) -> U) -> Set<U> {
+    match field {
+        None => Set::Keep,
+        Some(None) => Set::Clear,
+        Some(Some(value)) => Set::To(parse(value)),
+    }
 }
 
 /// Names of what a body changes, for the audit log.
@@ -211,6 +258,9 @@ fn changed_fields(body: &UpdateBody) -> Vec<&'static str> {
         ("username", body.username.is_some()),
         ("password", body.password.is_some()),
         ("api_key", body.api_key.is_some()),
+        ("host", body.host.is_some()),
+        ("port", body.port.is_some()),
+        ("tls", body.tls.is_some()),
     ];
     fields.into_iter().filter_map(|(name, is_changed)| is_changed.then_some(name)).collect()
 }

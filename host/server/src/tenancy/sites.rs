@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
-use heddle_core::{OrgId, Permission, Role, SiteId};
+use heddle_core::{OrgId, Permission, Role, SiteId, SiteLevel};
 use heddle_store::sites::{self, NewSite, Site, SiteUpdate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -167,6 +167,7 @@ async fn update(
     let change = SiteUpdate { name, slug: body.slug, settings };
     let mut tx = app.db.write().await?;
     let current = sites::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("site"))?;
+    caller.require_level(id, SiteLevel::Admin)?;
     if_match.check(&current)?;
     let updated = sites::update(&mut tx, &caller.scope(), id, &change, app.clock.now())
         .await
@@ -187,6 +188,7 @@ async fn remove(
 ) -> Result<StatusCode, Error> {
     let mut tx = app.db.write().await?;
     let site = sites::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("site"))?;
+    caller.require_level(id, SiteLevel::Admin)?;
     if_match.check(&site)?;
     if site.controller_count > 0 {
         let count = site.controller_count;
@@ -210,6 +212,7 @@ async fn restore(
     let mut tx = app.db.write().await?;
     let restored = sites::restore(&mut tx, &caller.scope(), id, app.clock.now()).await;
     let site = restored.map_err(restore_conflict)?.ok_or(Error::NotFound("site"))?;
+    caller.require_level(id, SiteLevel::Admin)?;
     quotas::check(&mut tx, &app, site.org_id, Resource::Sites).await?;
     trail::record(&mut tx, &app, &origin, deed(&caller, &site, "site.restored", json!({}))).await?;
     tx.commit().await?;

@@ -212,3 +212,18 @@ pub async fn schedule_now(tx: &mut Tx, scope: &Scope, id: ControllerId, now: Tim
     );
     Ok(rows == 1)
 }
+
+/// Makes these controllers due, in one statement. The caller has asked who may see them.
+pub async fn schedule_all_now(tx: &mut Tx, ids: &[ControllerId], now: Timestamp) -> Result<u64> {
+    if ids.is_empty() {
+        return Ok(0);
+    }
+    let places: Vec<String> = (2..ids.len() + 2).map(|at| format!("${at}")).collect();
+    let sql = format!(
+        "UPDATE controller SET next_sync_at = $1, sync_requested = TRUE WHERE deleted_at IS NULL AND id IN ({})",
+        places.join(", ")
+    );
+    let mut values = vec![Bind::Time(now)];
+    values.extend(ids.iter().map(|id| Bind::Id(id.0)));
+    Ok(affected!(tx, bind_all!(sqlx::query(AssertSqlSafe(sql)), &values)))
+}

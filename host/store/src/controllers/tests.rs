@@ -34,7 +34,7 @@ on_both! {
         assert!(update(&mut tx, &b.scope(), a.controller, &ControllerUpdate::default(), now).await.unwrap().is_none());
         assert!(!remove(&mut tx, &b.scope(), a.controller, now).await.unwrap());
         assert!(!schedule_now(&mut tx, &b.scope(), a.controller, now).await.unwrap());
-        let filter = ControllerFilter { vendor: Some("acme".into()), status: Some(DeviceStatus::Unknown), site_id: Some(a.site), search: Some("EDGE".into()) };
+        let filter = ControllerFilter { vendor: Some("acme".into()), status: Some(DeviceStatus::Unknown), site_id: Some(a.site), credential_id: Some(a.credential), search: Some("EDGE".into()) };
         assert_eq!(list(&mut tx, &a.scope(), &filter, page()).await.unwrap().1, 1);
         assert_eq!(list(&mut tx, &b.scope(), &filter, page()).await.unwrap().1, 0);
     }
@@ -206,6 +206,25 @@ on_both! {
         assert_eq!(hold(&mut tx, &read, world.process).await.unwrap(), None);
         crate::organizations::restore(&mut tx, &scope, world.org, now).await.unwrap().unwrap();
         assert_eq!(due(&mut tx, world.process, now, &Except::default(), 10).await.unwrap().len(), 1);
+    }
+
+    async fn several_are_found_and_made_due_at_once(db) {
+        let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
+        let mut tx = db.write().await.unwrap();
+        let (scope, now) = (a.scope(), a.clock.now());
+        let second = insert(&mut tx, &a.new_controller(a.clock.new_id(), "two")).await.unwrap().id;
+        let gone = insert(&mut tx, &a.new_controller(a.clock.new_id(), "gone")).await.unwrap().id;
+        assert!(remove(&mut tx, &scope, gone, now).await.unwrap());
+        let found = find_targets(&mut tx, &scope, &[second, b.controller, a.controller, gone]).await.unwrap();
+        let ids: Vec<ControllerId> = found.iter().map(|target| target.id).collect();
+        assert_eq!(ids, [a.controller, second]);
+        assert!(find_targets(&mut tx, &scope, &[]).await.unwrap().is_empty());
+        assert_eq!(schedule_all_now(&mut tx, &[a.controller, second, gone], now).await.unwrap(), 2);
+        assert_eq!(schedule_all_now(&mut tx, &[], now).await.unwrap(), 0);
+        let due: Vec<ControllerId> = due(&mut tx, now, &Except::default(), 10).await.unwrap().iter().map(|target| target.id).collect();
+        assert_eq!(due, [a.controller, second]);
+        let other = ControllerFilter { credential_id: Some(b.credential), ..Default::default() };
+        assert_eq!(list(&mut tx, &scope, &other, page()).await.unwrap().1, 0);
     }
 }
 

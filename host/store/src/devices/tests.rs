@@ -50,4 +50,82 @@ on_both! {
         assert_eq!(list(&mut tx, &b.scope(), &search, page()).await.unwrap().1, 0);
         assert_eq!(list(&mut tx, &a.scope(), &search, page()).await.unwrap().1, 1);
     }
+
+    async fn what_people_write_outlives_readings_and_removal(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let (scope, now) = (world.scope(), world.clock.now());
+        let ids: Vec<DeviceId> = world.see(&mut tx, &[seen("1"), seen("2")]).await.iter().map(|s| s.device_id).collect();
+        let plain = find(&mut tx, &scope, ids[1]).await.unwrap().unwrap().labels();
+        assert_eq!(plain, Labels { display_name: None, notes: None, tags: vec![], state: DeviceState::Active });
+        let written = Labels { display_name: Some("Lobby".into()), notes: Some("under the stairs".into()), tags: vec!["b".into(), "a".into()], state: DeviceState::Maintenance };
+        set_labels(&mut tx, &[(ids[0], written.clone()), (ids[1], Labels { tags: vec!["a".into()], ..plain })], now).await.unwrap();
+        let mut changed = seen("1");
+        changed.name = "renamed".into();
+        let sightings = world.see(&mut tx, &[changed.clone()]).await;
+        assert_eq!((sightings[0].state, sightings[0].changed.as_slice()), (DeviceState::Maintenance, &["name"][..]));
+        assert_eq!((sightings[1].state, sightings[1].status), (DeviceState::Active, Some(DeviceStatus::Offline)));
+        let found = find(&mut tx, &scope, ids[0]).await.unwrap().unwrap();
+        assert_eq!((found.name.as_str(), found.labels()), ("renamed", written.clone()));
+
+        remove_all(&mut tx, &ids, now).await.unwrap();
+        assert!(find(&mut tx, &scope, ids[0]).await.unwrap().is_none());
+        let back = world.see(&mut tx, &[changed]).await;
+        assert_eq!((back[0].device_id, back[0].novelty, back[0].state), (ids[0], Novelty::Created, DeviceState::Maintenance));
+        assert_eq!(find(&mut tx, &scope, ids[0]).await.unwrap().unwrap().labels(), written);
+        assert!(find(&mut tx, &scope, ids[1]).await.unwrap().is_none(), "what is not reported stays away");
+        assert!(restore(&mut tx, &scope, ids[0], now).await.unwrap().is_none(), "it is there");
+        assert_eq!(restore(&mut tx, &scope, ids[1], now).await.unwrap().unwrap().tags, ["a"]);
+    }
+
+    async fn a_tag_is_found_as_it_is_written_and_never_in_part(db) {
+        let (world, other) = (World::new(&db, "one").await, World::new(&db, "two").await);
+        let mut tx = db.write().await.unwrap();
+        let tricky = ["a", "A", "ab", "x\"a", "a\"", "a, b", "[a]", "\\", "a\\", "%", "_", "größe", "\", \"a"];
+        let names: Vec<String> = (0..tricky.len()).map(|at| at.to_string()).collect();
+        let devices: Vec<SeenDevice> = names.iter().map(|name| seen(name)).collect();
+        let sightings = world.see(&mut tx, &devices).await;
+        let tags = |tag: &str| vec!["first".to_owned(), tag.to_owned(), "last".to_owned()];
+        let rows: Vec<(DeviceId, Labels)> = sightings.iter().zip(tricky).map(|(sighting, tag)| {
+            (sighting.device_id, Labels { display_name: None, notes: None, tags: tags(tag), state: DeviceState::Active })
+        }).collect();
+        set_labels(&mut tx, &rows, world.clock.now()).await.unwrap();
+        for (sighting, tag) in sightings.iter().zip(tricky) {
+            let filter = DeviceFilter { tag: Some(tag.into()), ..Default::default() };
+            let (found, _) = list(&mut tx, &world.scope(), &filter, page()).await.unwrap();
+            let ids: Vec<DeviceId> = found.iter().map(|device| device.id).collect();
+            assert_eq!(ids, [sighting.device_id], "{tag}");
+            assert_eq!(list(&mut tx, &other.scope(), &filter, page()).await.unwrap().1, 0);
+        }
+        for (tag, total) in [("first", tricky.len()), ("last", tricky.len()), ("firs", 0), ("", 0)] {
+            let filter = DeviceFilter { tag: Some(tag.into()), state: Some(DeviceState::Active), ..Default::default() };
+            assert_eq!(list(&mut tx, &world.scope(), &filter, page()).await.unwrap().1, i64::try_from(total).unwrap(), "{tag}");
+        }
+        for (vendor, total) in [("acme", tricky.len()), ("acm", 0)] {
+            let filter = DeviceFilter { vendor: Some(vendor.into()), ..Default::default() };
+            assert_eq!(list(&mut tx, &world.scope(), &filter, page()).await.unwrap().1, i64::try_from(total).unwrap(), "{vendor}");
+        }
+        let resting = DeviceFilter { state: Some(DeviceState::Maintenance), ..Default::default() };
+        assert_eq!(list(&mut tx, &world.scope(), &resting, page()).await.unwrap().1, 0);
+    }
+
+    async fn several_are_locked_removed_and_written_at_once(db) {
+        let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
+        let mut tx = db.write().await.unwrap();
+        let own: Vec<DeviceId> = a.see(&mut tx, &[seen("1"), seen("2"), seen("3")]).await.iter().map(|s| s.device_id).collect();
+        let foreign = b.see(&mut tx, &[seen("1")]).await[0].device_id;
+        remove_all(&mut tx, &own[2..], a.clock.now()).await.unwrap();
+        let locked = lock_all(&mut tx, &a.scope(), &[own[1], foreign, own[0], own[2]]).await.unwrap();
+        let mut expected = own[..2].to_vec();
+        expected.sort_unstable();
+        assert_eq!(locked.iter().map(|device| device.id).collect::<Vec<_>>(), expected);
+        assert!(lock_all(&mut tx, &a.scope(), &[]).await.unwrap().is_empty());
+        set_labels(&mut tx, &[], a.clock.now()).await.unwrap();
+        let many: Vec<SeenDevice> = (0..1_200).map(|n| seen(&n.to_string())).collect();
+        let labels = Labels { display_name: None, notes: Some("n".into()), tags: vec![], state: DeviceState::Active };
+        let rows: Vec<(DeviceId, Labels)> = a.see(&mut tx, &many).await.iter().map(|s| (s.device_id, labels.clone())).collect();
+        set_labels(&mut tx, &rows, a.clock.now()).await.unwrap();
+        let last = rows.last().unwrap().0;
+        assert_eq!(find(&mut tx, &a.scope(), last).await.unwrap().unwrap().notes.as_deref(), Some("n"));
+    }
 }

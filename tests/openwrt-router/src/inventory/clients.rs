@@ -18,7 +18,7 @@ pub(super) struct Client {
     lease_secs: Option<u64>,
 }
 
-pub(super) const CLIENTS: [Client; 4] = [
+const CLIENTS: [Client; 4] = [
     Client {
         mac: "a4:83:e7:11:22:33",
         address: "192.168.1.133",
@@ -57,11 +57,15 @@ pub(super) const CLIENTS: [Client; 4] = [
     },
 ];
 
+/// Those that are in the house.
+pub(super) fn present(device: &Device) -> impl Iterator<Item = &'static Client> {
+    CLIENTS.iter().filter(|client| !device.away.contains(client.mac))
+}
+
 /// `family` 4 or 6 gives one list, none gives both. An infinite lease expires `false`.
 pub(super) fn leases(device: &Device, family: Option<i64>) -> Value {
     let age = device.age().as_secs();
-    let v4: Vec<Value> = CLIENTS
-        .iter()
+    let v4: Vec<Value> = present(device)
         .map(|client| {
             let expires = client.lease_secs.map_or(json!(false), |secs| json!(secs.saturating_sub(age % secs)));
             let mut lease = json!({ "expires": expires, "macaddr": client.mac.to_uppercase(), "ipaddr": address(device, client) });
@@ -89,7 +93,7 @@ fn address<'a>(device: &'a Device, client: &Client) -> &'a str {
 
 pub(super) fn hints(device: &Device) -> Value {
     let mut out = Map::new();
-    for client in &CLIENTS {
+    for client in present(device) {
         let mut hint = json!({ "ipaddrs": [address(device, client)], "ip6addrs": [] });
         if let Some(hostname) = client.hostname {
             hint["name"] = json!(hostname);
@@ -107,8 +111,7 @@ pub(super) fn hints(device: &Device) -> Value {
 
 /// odhcpd's own leases; -1 is infinite.
 pub(super) fn odhcpd_leases(device: &Device) -> Value {
-    let leases: Vec<Value> = CLIENTS
-        .iter()
+    let leases: Vec<Value> = present(device)
         .map(|client| json!({
             "mac": client.mac.replace(':', ""), "hostname": client.hostname.unwrap_or(""), "flags": ["bound"],
             "address": address(device, client),

@@ -28,7 +28,7 @@ impl Device {
                 wireless::assoclist(self, args.required("device")?).ok_or(Status::NotFound)?
             }
             ("hostapd.phy0-ap0" | "hostapd.phy1-ap0", _) => {
-                wireless::clients(object.trim_start_matches("hostapd."))
+                wireless::clients(self, object.trim_start_matches("hostapd."))
             }
             ("luci-rpc", "getDHCPLeases") => clients::leases(self, args.integer("family")),
             ("luci-rpc", "getHostHints") => clients::hints(self),

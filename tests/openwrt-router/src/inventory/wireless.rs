@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::clients::CLIENTS;
+use super::clients::present;
 use crate::device::Device;
 use crate::uci::Section;
 
@@ -81,8 +81,7 @@ pub(super) fn radio(device: &Device, ifname: &str) -> Option<Value> {
 /// Stations of one interface as iwinfo prints them: MACs in upper case.
 pub(super) fn assoclist(device: &Device, ifname: &str) -> Option<Value> {
     ifnames(device).iter().find(|name| *name == ifname)?;
-    let results: Vec<Value> = CLIENTS
-        .iter()
+    let results: Vec<Value> = present(device)
         .filter(|client| client.ifname == Some(ifname))
         .map(|client| json!({
             "mac": client.mac.to_uppercase(), "signal": client.signal, "signal_avg": client.signal, "noise": -92,
@@ -96,8 +95,8 @@ pub(super) fn assoclist(device: &Device, ifname: &str) -> Option<Value> {
 }
 
 /// The same stations as hostapd prints them: MACs in lower case.
-pub(super) fn clients(ifname: &str) -> Value {
-    let own = CLIENTS.iter().filter(|client| client.ifname == Some(ifname));
+pub(super) fn clients(device: &Device, ifname: &str) -> Value {
+    let own = present(device).filter(|client| client.ifname == Some(ifname));
     let clients: Map<String, Value> = own
         .map(|client| {
             let station = json!({

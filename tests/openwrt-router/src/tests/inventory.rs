@@ -93,6 +93,23 @@ fn macs_differ_in_case_between_sources() {
 }
 
 #[test]
+fn who_left_the_house_is_on_no_list() {
+    let mut bench = Bench::new();
+    let sid = bench.root();
+    let (phone, laptop) = ("a4:83:e7:11:22:33", "dc:a6:32:44:55:66");
+    bench.device.away.insert(phone.to_owned());
+    for (call, args) in [
+        ("luci-rpc.getDHCPLeases", json!({ "family": 4 })),
+        ("luci-rpc.getHostHints", json!({})),
+        ("iwinfo.assoclist", json!({ "device": "phy1-ap0" })),
+        ("hostapd.phy1-ap0.get_clients", json!({})),
+    ] {
+        let answer = bench.call(&sid, call, args).to_string().to_ascii_lowercase();
+        assert!(!answer.contains(phone) && answer.contains(laptop), "{call}: {answer}");
+    }
+}
+
+#[test]
 fn files_answer_by_status() {
     let mut bench = Bench::new();
     let sid = bench.root();

@@ -14,7 +14,7 @@ const CA_PEM_BYTES_MAX: usize = 65_536;
 const FINGERPRINT_DIGITS: usize = 64;
 
 /// The address in its normal form, without a slash at the end.
-pub(super) fn parse_url(text: &str) -> Result<String, String> {
+pub(in crate::tenancy) fn parse_url(text: &str) -> Result<String, String> {
     if text.len() > URL_BYTES_MAX {
         return Err("must not exceed 2048 bytes".to_owned());
     }
@@ -36,7 +36,7 @@ pub(super) fn parse_url(text: &str) -> Result<String, String> {
 }
 
 /// The policy with its fingerprint in lower-case hex.
-pub(super) fn check_tls(mut policy: TlsPolicy, checks: &mut Checks) -> TlsPolicy {
+pub(in crate::tenancy) fn check_tls(mut policy: TlsPolicy, checks: &mut Checks) -> TlsPolicy {
     match policy.mode {
         TlsMode::Pin => {
             let pinned = policy.fingerprint.as_deref().and_then(parse_fingerprint);

@@ -1,7 +1,8 @@
 //! Controllers: registered with an address, a credential and an adapter.
 
-mod endpoint;
-mod probe;
+pub(super) mod endpoint;
+mod many;
+pub(super) mod probe;
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -10,7 +11,7 @@ use axum::response::Response;
 use heddle_core::adapter::DeviceStatus;
 use heddle_core::page::Page;
 use heddle_core::tls::TlsPolicy;
-use heddle_core::{ControllerId, CredentialId, OrgId, Permission, Role, SiteId};
+use heddle_core::{ControllerId, CredentialId, OrgId, Permission, Role, SiteId, SiteLevel};
 use heddle_store::controllers::{self, Controller, ControllerFilter, ControllerUpdate, NewController};
 use heddle_store::{Scope, Site, SiteScope, Tx, changes, credentials, sites};
 use schemars::JsonSchema;
@@ -84,10 +85,18 @@ struct ListQuery {
     #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
     site_id: Option<SiteId>,
+    credential_id: Option<CredentialId>,
     vendor: Option<String>,
     status: Option<DeviceStatus>,
     /// Part of the name or the address.
     search: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SitesQuery {
+    page: Option<u32>,
+    per_page: Option<u32>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -133,6 +142,15 @@ pub(super) fn routes() -> Routes {
             sync,
             doc("Read the controller as soon as possible").answers::<Scheduled>(202),
         )
+        .get(
+            &format!("{one}/sites"),
+            read,
+            sites_of,
+            doc("Sites under a controller: exactly one, the site that it belongs to")
+                .query::<SitesQuery>()
+                .answers::<Page<Site>>(200),
+        )
+        .merge(many::routes(write))
 }
 
 async fn list(
@@ -143,6 +161,7 @@ async fn list(
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let filter = ControllerFilter {
         site_id: query.site_id,
+        credential_id: query.credential_id,
         vendor: query.vendor,
         status: query.status,
         search: search(query.search)?,
@@ -161,12 +180,30 @@ async fn get(
     found(&mut tx, &caller, id).await.map(One)
 }
 
+async fn sites_of(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<ControllerId>,
+    Params(query): Params<SitesQuery>,
+) -> Result<Answer<Page<Site>>, Error> {
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let mut tx = app.db.read().await?;
+    let controller = found(&mut tx, &caller, id).await?;
+    let site = sites::find(&mut tx, &caller.scope(), controller.site_id).await?;
+    let total = i64::from(site.is_some());
+    Ok(Answer(page.of(site.into_iter().filter(|_| page.page == 1).collect(), total)))
+}
+
 async fn found(tx: &mut Tx, caller: &Caller, id: ControllerId) -> Result<Controller, Error> {
     controllers::find(tx, &caller.scope(), id).await?.ok_or(Error::NotFound("controller"))
 }
 
+/// The controller, which this caller may change.
 async fn locked(tx: &mut Tx, caller: &Caller, id: ControllerId) -> Result<Controller, Error> {
-    controllers::lock(tx, &caller.scope(), id).await?.ok_or(Error::NotFound("controller"))
+    let found = controllers::lock(tx, &caller.scope(), id).await?;
+    let controller = found.ok_or(Error::NotFound("controller"))?;
+    caller.require_level(controller.site_id, SiteLevel::Admin)?;
+    Ok(controller)
 }
 
 async fn create(
@@ -274,22 +311,31 @@ fn check_interval(secs: Option<u32>, checks: &mut Checks) {
     checks.require(fits, "sync_interval_secs", "must be from 10 to 86400");
 }
 
-/// The site that a body names, when the caller may see it.
+/// The site that a body names, when the caller may put controllers there.
 async fn site_for(tx: &mut Tx, caller: &Caller, id: SiteId) -> Result<Site, Error> {
-    sites::find(tx, &caller.scope(), id).await?.ok_or_else(|| Error::field("site_id", "site not found"))
+    let found = sites::find(tx, &caller.scope(), id).await?;
+    let site = found.ok_or_else(|| Error::field("site_id", "site not found"))?;
+    caller.require_level(site.id, SiteLevel::Admin)?;
+    Ok(site)
 }
 
 /// The credential is the organization's, and this caller may decide where it is sent to.
 ///
 /// Whoever chooses a controller's address receives what its credential holds.
-/// So a caller of some sites uses only what those sites, and no others, use.
-async fn check_credential(tx: &mut Tx, caller: &Caller, org: OrgId, id: CredentialId) -> Result<(), Error> {
+/// So a caller of some sites uses only what those sites, and no others, use; and only where the
+/// grant allows to register controllers.
+pub(super) async fn check_credential(
+    tx: &mut Tx,
+    caller: &Caller,
+    org: OrgId,
+    id: CredentialId,
+) -> Result<(), Error> {
     if credentials::find(tx, &Scope::organization(org), id).await?.is_none() {
         return Err(Error::field("credential_id", "credential not found"));
     }
-    match &caller.sites {
+    match caller.sites_at(SiteLevel::Admin) {
         SiteScope::All => Ok(()),
-        SiteScope::Only(sites) if credentials::is_used_only_at(tx, id, sites).await? => Ok(()),
+        SiteScope::Only(sites) if credentials::is_used_only_at(tx, id, &sites).await? => Ok(()),
         SiteScope::Only(_) => Err(Error::Refused {
             kind: "all_sites_required",
             message: "credential is not used by controllers of your sites alone: access to all sites of the \
@@ -340,6 +386,7 @@ async fn restore(
     let mut tx = app.db.write().await?;
     let restored = controllers::restore(&mut tx, &caller.scope(), id, app.clock.now()).await?;
     let controller = restored.ok_or(Error::NotFound("controller"))?;
+    caller.require_level(controller.site_id, SiteLevel::Admin)?;
     quotas::check(&mut tx, &app, controller.org_id, quotas::Resource::Controllers).await?;
     let scope = Scope::organization(controller.org_id);
     if sites::find(&mut tx, &scope, controller.site_id).await?.is_none() {
@@ -369,6 +416,8 @@ async fn sync(
     At(id): At<ControllerId>,
 ) -> Result<(StatusCode, Answer<Scheduled>), Error> {
     let mut tx = app.db.write().await?;
+    let site = found(&mut tx, &caller, id).await?.site_id;
+    caller.require_level(site, SiteLevel::Write)?;
     if !controllers::schedule_now(&mut tx, &caller.scope(), id, app.clock.now()).await? {
         return Err(Error::NotFound("controller"));
     }

@@ -2,23 +2,26 @@
 
 use std::time::Instant;
 
-use heddle_core::ControllerId;
 use heddle_core::adapter::DeviceProfile;
-use heddle_runtime::CallError;
+use heddle_core::tls::{TlsMode, TlsPolicy};
+use heddle_core::{ControllerId, SiteLevel};
+use heddle_runtime::{Adapter, Call, CallError};
 use heddle_store::controllers;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::adapters::call_for;
 use crate::app::App;
 use crate::auth::Caller;
+use crate::auth::trail::{self, Deed};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 
 /// How a test ended. It is answered 200 also when the device did not answer: the test itself worked.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ControllerTest")]
-pub(super) struct Tested {
+pub(in crate::tenancy) struct Tested {
     ok: bool,
     latency_ms: f64,
     /// What answered.
@@ -29,15 +32,29 @@ pub(super) struct Tested {
     /// SHA-256 of a certificate that is not trusted, in hex: `tls.mode` `pin` with it trusts exactly that one.
     #[serde(skip_serializing_if = "Option::is_none")]
     certificate_fingerprint: Option<String>,
+    /// The same as what `tls` of a controller or a credential takes: to be set once a person has compared it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pin: Option<TlsPolicy>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ControllerTestError")]
-struct TestError {
+pub(in crate::tenancy) struct TestError {
     /// Such as `adapter_authentication_error`.
     #[serde(rename = "type")]
     kind: &'static str,
     message: String,
+}
+
+impl Tested {
+    pub(in crate::tenancy) fn is_ok(&self) -> bool {
+        self.ok
+    }
+
+    /// What the audit log keeps of it.
+    pub(in crate::tenancy) fn detail(&self) -> Value {
+        json!({ "ok": self.ok, "error": self.error.as_ref().map(|error| error.kind) })
+    }
 }
 
 pub(super) async fn test(
@@ -50,27 +67,45 @@ pub(super) async fn test(
         let mut tx = app.db.read().await?;
         controllers::find_target(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("controller"))?
     };
-    let adapter = app.adapter(&target.vendor)?;
-    let call = call_for(&target, &origin.request_id)?;
+    caller.require_level(target.site_id, SiteLevel::Write)?;
+    let tested = ask(&app.adapter(&target.vendor)?, &call_for(&target, &origin.request_id)?).await?;
+    let deed = Deed {
+        org: target.org_id,
+        actor: caller.actor(),
+        action: "controller.tested",
+        target: ("controller", id.0),
+        detail: tested.detail(),
+    };
+    let mut tx = app.db.write().await?;
+    trail::record(&mut tx, app, origin, deed).await?;
+    tx.commit().await?;
+    Ok(tested)
+}
+
+/// Makes the adapter's own check. An error only where the test itself could not be made.
+pub(in crate::tenancy) async fn ask(adapter: &Adapter, call: &Call) -> Result<Tested, Error> {
     let started = Instant::now();
-    let checked = adapter.check(&call).await;
+    let checked = adapter.check(call).await;
     let latency_ms = started.elapsed().as_secs_f64() * 1000.0;
+    let mut tested =
+        Tested { ok: true, latency_ms, profile: None, error: None, certificate_fingerprint: None, pin: None };
     match checked {
-        Ok(profile) => Ok(Tested {
-            ok: true,
-            latency_ms,
-            profile: Some(profile),
-            error: None,
-            certificate_fingerprint: None,
-        }),
-        Err(error @ (CallError::Overload | CallError::Host(_))) => Err(error.into()),
+        Ok(profile) => tested.profile = Some(profile),
+        Err(error @ (CallError::Overload | CallError::Host(_))) => return Err(error.into()),
         Err(error) => {
             let error = Error::from(error);
             let error = TestError { kind: error.kind(), message: error.to_string() };
-            let certificate_fingerprint = fingerprint_in(&error.message);
-            Ok(Tested { ok: false, latency_ms, profile: None, error: Some(error), certificate_fingerprint })
+            tested.ok = false;
+            tested.certificate_fingerprint = fingerprint_in(&error.message);
+            tested.pin = tested.certificate_fingerprint.clone().map(|fingerprint| TlsPolicy {
+                mode: TlsMode::Pin,
+                fingerprint: Some(fingerprint),
+                ca_pem: None,
+            });
+            tested.error = Some(error);
         }
     }
+    Ok(tested)
 }
 
 /// The certificate that the message names. The message is all that comes through the adapter unchanged.

@@ -1,0 +1,140 @@
+//! What people write on one device; removing it, and bringing it back.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use heddle_core::device::DeviceState;
+use heddle_core::{DeviceId, SiteLevel};
+use heddle_store::devices::{self, Device};
+use heddle_store::{Scope, Tx, controllers, events};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::labels::{changed, check_notes, check_tags};
+use super::state_changed;
+use crate::app::{App, SharedApp};
+use crate::auth::Caller;
+use crate::auth::trail::{self, Deed};
+use crate::http::conditional::{IfMatch, One};
+use crate::http::error::Error;
+use crate::http::extract::{At, Json, Origin};
+use crate::tenancy::checks::Checks;
+use crate::tenancy::{given, nullable};
+
+/// What to change; absent keeps, `null` clears.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "DeviceUpdate")]
+pub(super) struct UpdateBody {
+    #[serde(default, deserialize_with = "nullable")]
+    display_name: Option<Option<String>>,
+    /// Up to 2000 characters.
+    #[serde(default, deserialize_with = "nullable")]
+    notes: Option<Option<String>>,
+    /// All of them, in order: up to 32 different ones of 1 to 64 characters.
+    #[serde(default, deserialize_with = "given")]
+    tags: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "given")]
+    state: Option<DeviceState>,
+}
+
+/// The device, which this caller may change.
+async fn locked(tx: &mut Tx, caller: &Caller, id: DeviceId) -> Result<Device, Error> {
+    let device = devices::lock(tx, &caller.scope(), id).await?.ok_or(Error::NotFound("device"))?;
+    caller.require_level(device.site_id, SiteLevel::Write)?;
+    Ok(device)
+}
+
+pub(super) async fn update(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<DeviceId>,
+    if_match: IfMatch,
+    Json(body): Json<UpdateBody>,
+) -> Result<One<Device>, Error> {
+    let mut checks = Checks::default();
+    let display_name = body.display_name.map(|name| name.map(|name| checks.name("display_name", &name)));
+    if let Some(Some(notes)) = &body.notes {
+        check_notes(&mut checks, "notes", notes);
+    }
+    let tags = body.tags.map(|tags| check_tags(&mut checks, "tags", &tags));
+    checks.done()?;
+    let mut tx = app.db.write().await?;
+    let device = locked(&mut tx, &caller, id).await?;
+    if_match.check(&device)?;
+    let before = device.labels();
+    let mut after = before.clone();
+    after.display_name = display_name.unwrap_or(after.display_name);
+    after.notes = body.notes.unwrap_or(after.notes);
+    after.tags = tags.unwrap_or(after.tags);
+    after.state = body.state.unwrap_or(after.state);
+    let changed = changed(&before, &after);
+    if changed.is_empty() {
+        return Ok(One(device));
+    }
+    let detail = json!({
+        "changed": changed, "display_name": after.display_name, "tags": after.tags, "state": after.state,
+    });
+    devices::set_labels(&mut tx, &[(id, after)], app.clock.now()).await?;
+    tell(&mut tx, &app, (&caller, &origin), &device, ("device.updated", detail), &changed).await?;
+    let device = devices::find(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("device"))?;
+    tx.commit().await?;
+    app.hub.wake();
+    Ok(One(device))
+}
+
+pub(super) async fn remove(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<DeviceId>,
+    if_match: IfMatch,
+) -> Result<StatusCode, Error> {
+    let mut tx = app.db.write().await?;
+    let device = locked(&mut tx, &caller, id).await?;
+    if_match.check(&device)?;
+    devices::remove_all(&mut tx, &[id], app.clock.now()).await?;
+    let detail = json!({ "name": device.name, "identity": device.identity });
+    tell(&mut tx, &app, (&caller, &origin), &device, ("device.removed", detail), &["deleted_at"]).await?;
+    tx.commit().await?;
+    app.hub.wake();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn restore(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<DeviceId>,
+) -> Result<One<Device>, Error> {
+    let mut tx = app.db.write().await?;
+    let restored = devices::restore(&mut tx, &caller.scope(), id, app.clock.now()).await?;
+    let device = restored.ok_or(Error::NotFound("device"))?;
+    caller.require_level(device.site_id, SiteLevel::Write)?;
+    let scope = Scope::organization(device.org_id);
+    if controllers::find(&mut tx, &scope, device.controller_id).await?.is_none() {
+        return Err(Error::conflict("controller of the device was removed: restore it first"));
+    }
+    let deed = ("device.restored", json!({}));
+    tell(&mut tx, &app, (&caller, &origin), &device, deed, &["deleted_at"]).await?;
+    tx.commit().await?;
+    app.hub.wake();
+    Ok(One(device))
+}
+
+/// The audit entry and the event of what was done to one device.
+async fn tell(
+    tx: &mut Tx,
+    app: &App,
+    (caller, origin): (&Caller, &Origin),
+    device: &Device,
+    (action, detail): (&'static str, Value),
+    changed: &[&'static str],
+) -> Result<(), Error> {
+    let target = ("device", device.id.0);
+    let deed = Deed { org: device.org_id, actor: caller.actor(), action, target, detail };
+    trail::record(tx, app, origin, deed).await?;
+    events::append(tx, &state_changed(device, changed), &app.clock).await?;
+    Ok(())
+}
