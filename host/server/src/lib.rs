@@ -12,6 +12,7 @@ pub mod devices;
 pub mod events;
 pub mod http;
 pub mod keys;
+pub mod operate;
 pub mod setup;
 pub mod staging;
 pub mod sync;

@@ -7,15 +7,18 @@
 #[macro_use]
 mod db;
 
+pub mod attention;
 pub mod audit;
 pub mod changes;
 pub mod controllers;
 pub mod credentials;
 pub mod devices;
+pub mod dump;
 mod error;
 pub mod events;
 pub mod grants;
 pub mod organizations;
+pub mod sealed;
 mod select;
 pub mod sessions;
 pub mod setup;
@@ -26,7 +29,7 @@ pub use audit::AuditEntry;
 pub use changes::ChangeRow;
 pub use controllers::{Controller, ControllerTarget};
 pub use credentials::Credential;
-pub use db::{Db, PoolSettings, Tx};
+pub use db::{Db, PoolSettings, Schema, Tx};
 pub use devices::Device;
 pub use error::{Error, Result};
 pub use events::StoredEvent;

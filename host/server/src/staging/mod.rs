@@ -9,6 +9,7 @@ mod gates;
 mod outcome;
 mod payload;
 mod plan;
+mod rekey;
 mod routes;
 mod view;
 
@@ -22,6 +23,7 @@ use crate::app::SharedApp;
 use crate::http::error::Error;
 
 pub(crate) use drive::recover;
+pub(crate) use rekey::{Rekey, rekey};
 pub(crate) use routes::routes;
 
 /// How often pending changes are looked at for their expiry.

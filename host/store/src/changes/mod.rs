@@ -4,6 +4,7 @@
 //! requests at once one wins. Which step may follow which is the caller's rule.
 
 mod apply;
+mod rekey;
 mod row;
 
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ use sqlx::FromRow;
 use sqlx::types::Json;
 
 pub use apply::{Advance, Claim, advance, claim_apply, mark_reverted, under_way};
+pub use rekey::{Rekeyed, rekey};
 pub use row::ChangeRow;
 
 use crate::select::{Bind, Select};
