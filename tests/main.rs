@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends with the place where")]
 
 mod api;
+mod operate;
 mod sandbox;
 mod staging;
 mod support;

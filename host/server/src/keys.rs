@@ -13,8 +13,8 @@ use hmac::{Hmac, Mac as _};
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-pub use self::texts::{KeyTexts, path as key_file};
 pub(crate) use self::texts::sync_folder;
+pub use self::texts::{KeyTexts, path as key_file};
 use crate::config::Config;
 
 /// First byte of everything sealed: the form of the rest.
@@ -124,7 +124,10 @@ impl Keys {
         let (nonce, body) = sealed[MARK_BYTES..].split_at_checked(NONCE_BYTES).ok_or(Unsealable::Altered)?;
         let cipher = XChaCha20Poly1305::new((&*derive(key, "seal-v1", b"")).into());
         let payload = Payload { msg: body, aad: context.as_bytes() };
-        cipher.decrypt(XNonce::from_slice(nonce), payload).map(Zeroizing::new).map_err(|_| Unsealable::Altered)
+        cipher
+            .decrypt(XNonce::from_slice(nonce), payload)
+            .map(Zeroizing::new)
+            .map_err(|_| Unsealable::Altered)
     }
 
     fn opening(&self, sealed: &[u8]) -> Result<&[u8; 32], Unsealable> {

@@ -115,8 +115,7 @@ impl Table {
     /// Up to `limit` rows in the order of the primary key, from behind the row `after`.
     pub async fn page(&self, tx: &mut Tx, after: Option<&[Cell]>, limit: i64) -> Result<Vec<Vec<Cell>>> {
         let key = self.names(self.key.iter().copied()).join(", ");
-        let mut sql =
-            format!("SELECT {} FROM {}", self.names(0..self.columns.len()).join(", "), self.name);
+        let mut sql = format!("SELECT {} FROM {}", self.names(0..self.columns.len()).join(", "), self.name);
         if after.is_some() {
             let places: Vec<String> = (1..=self.key.len()).map(|n| format!("${n}")).collect();
             sql.push_str(&format!(" WHERE ({key}) > ({})", places.join(", ")));

@@ -36,11 +36,11 @@ pub(super) const SEALED_CHUNK_BYTES: usize = CHUNK_BYTES + TAG_BYTES;
 /// What deriving the key costs: memory in KiB, rounds, lanes.
 const COST: [u32; 3] = [64 * 1024, 3, 1];
 /// The most that a file may ask for.
-const COST_MAX: [u32; 3] = [1024 * 1024, 16, 4];
+const COST_MAX: [u32; 3] = [256 * 1024, 10, 4];
 
 /// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
+pub(super) enum Unreadable {
     #[error("it is not a backup of Heddle, or its first bytes are damaged")]
     Foreign,
     #[error("its format {0} is not known to this version (it knows {VERSION}): use the Heddle that wrote it")]
@@ -65,7 +65,11 @@ struct FileKeys {
 }
 
 impl FileKeys {
-    fn derive(passphrase: &Secret, salt: &[u8], [memory, rounds, lanes]: [u32; 3]) -> Result<Self, Unreadable> {
+    fn derive(
+        passphrase: &Secret,
+        salt: &[u8],
+        [memory, rounds, lanes]: [u32; 3],
+    ) -> Result<Self, Unreadable> {
         let mut both = Zeroizing::new([0; 64]);
         let params = Params::new(memory, rounds, lanes, Some(both.len())).map_err(|_| Unreadable::Cost)?;
         Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
@@ -93,10 +97,10 @@ pub(super) struct Sealer<W: Write> {
 }
 
 impl<W: Write> Sealer<W> {
-    pub(super) fn new(mut out: W, passphrase: &Secret) -> Result<Self, Unreadable> {
+    pub(super) fn new(mut out: W, passphrase: &Secret) -> io::Result<Self> {
         let salt = random_bytes::<SALT_BYTES>();
         let nonce = random_bytes::<NONCE_BYTES>();
-        let keys = FileKeys::derive(passphrase, salt.as_slice(), COST)?;
+        let keys = FileKeys::derive(passphrase, salt.as_slice(), COST).map_err(io::Error::other)?;
         let mut header = MAGIC.to_vec();
         header.push(VERSION);
         COST.iter().for_each(|cost| header.extend_from_slice(&cost.to_be_bytes()));
@@ -168,7 +172,7 @@ impl<R: Read> Opener<R> {
         }
         let mut cost = [0; 3];
         for (cost, bytes) in cost.iter_mut().zip(header[COST_AT..SALT_AT].chunks_exact(4)) {
-            *cost = bytes.iter().fold(0, |cost, byte| cost << 8 | u32::from(*byte));
+            *cost = bytes.iter().fold(0, |cost, byte| (cost << 8) | u32::from(*byte));
         }
         if cost.iter().zip(COST_MAX).any(|(cost, max)| *cost > max) {
             return Err(Unreadable::Cost);
@@ -268,7 +272,8 @@ mod tests {
 
     #[test]
     fn lines_come_back_whatever_their_length() {
-        for length in [0, 1, CHUNK_BYTES - 2, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES] {
+        for length in [0, 1, CHUNK_BYTES - 2, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES]
+        {
             let line = vec![b'x'; length];
             assert_eq!(read(&sealed(&[&line, b"end"])).unwrap(), [line, b"end".to_vec()], "{length}");
         }
@@ -287,7 +292,19 @@ mod tests {
         let line = vec![b'x'; 3 * CHUNK_BYTES + 5];
         let file = sealed(&[&line]);
         let chunk = |n: usize| HEADER_BYTES + n * SEALED_CHUNK_BYTES;
-        for at in [0, 7, 8, 20, HEADER_BYTES - 1, chunk(0), chunk(0) + 1, chunk(1), chunk(2), chunk(3), file.len() - 1] {
+        for at in [
+            0,
+            7,
+            8,
+            20,
+            HEADER_BYTES - 1,
+            chunk(0),
+            chunk(0) + 1,
+            chunk(1),
+            chunk(2),
+            chunk(3),
+            file.len() - 1,
+        ] {
             assert!(read(&file[..at]).is_err(), "cut at {at}");
         }
         let pieces = |order: &[usize]| {

@@ -45,7 +45,7 @@ impl Listed {
 
 /// Why a file that opens cannot be restored by this program.
 #[derive(Debug, thiserror::Error)]
-pub enum Unfit {
+pub(super) enum Unfit {
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
     #[error("its contents have the format {0}, this version knows {FORMAT}: use the Heddle that wrote it")]
@@ -70,7 +70,8 @@ impl<R: Read> Reader<R> {
     pub(super) fn new(mut lines: Opener<R>, known: &[Table], known_version: i64) -> Result<Self, Unfit> {
         let first = lines.line()?.ok_or_else(|| damaged("it is empty"))?;
         // Only the numbers first: another format may say the rest in another way.
-        let numbers: Value = serde_json::from_slice(&first).map_err(|_| damaged("its manifest is not JSON"))?;
+        let numbers: Value =
+            serde_json::from_slice(&first).map_err(|_| damaged("its manifest is not JSON"))?;
         match numbers["format"].as_u64().and_then(|n| u32::try_from(n).ok()) {
             Some(FORMAT) => {}
             other => return Err(Unfit::Format(other.unwrap_or_default())),
@@ -94,7 +95,8 @@ impl<R: Read> Reader<R> {
 
     /// The next row of a table, each value of its column's kind.
     pub(super) fn row(&mut self, table: &Table) -> Result<Vec<Cell>, Unreadable> {
-        let line = self.lines.line()?.ok_or_else(|| damaged(&format!("rows of '{}' are missing", table.name)))?;
+        let line =
+            self.lines.line()?.ok_or_else(|| damaged(&format!("rows of '{}' are missing", table.name)))?;
         let bad = |reason: &dyn std::fmt::Display| {
             Unreadable::Contents(format!("a row of '{}' is not in its form: {reason}", table.name))
         };

@@ -63,9 +63,9 @@ fn passphrase(config: &Config) -> anyhow::Result<&Secret> {
         None => bail!(
             "BACKUP_PASSPHRASE is not set: the file is encrypted with it, give at least {PASSPHRASE_CHARS_MIN} characters"
         ),
-        Some(given) if given.expose().chars().count() < PASSPHRASE_CHARS_MIN => bail!(
-            "BACKUP_PASSPHRASE is too short: give at least {PASSPHRASE_CHARS_MIN} characters"
-        ),
+        Some(given) if given.expose().chars().count() < PASSPHRASE_CHARS_MIN => {
+            bail!("BACKUP_PASSPHRASE is too short: give at least {PASSPHRASE_CHARS_MIN} characters")
+        }
         Some(given) => Ok(given),
     }
 }

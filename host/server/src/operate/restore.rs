@@ -144,9 +144,12 @@ async fn insert(tx: &mut Tx, reader: &mut Reader<BufReader<File>>) -> anyhow::Re
 async fn under_own_key(tx: &mut Tx, keys: &Keys) -> anyhow::Result<Tally> {
     let mut tally = all_within(tx, keys, &Clock::default()).await?;
     // A change that was being applied is taken up where it stood: only its seal is another.
-    for id in std::mem::take(&mut tally.under_way) {
-        let before = sealed::under_others(tx, CHANGE, &keys.mark(), None, i64::MAX).await?;
-        if let Some(row) = before.iter().find(|row| row.id == id.0)
+    let mut after = None;
+    while !tally.under_way.is_empty() {
+        let rows = sealed::under_others(tx, CHANGE, &keys.mark(), after, 1).await?;
+        let Some(row) = rows.first() else { break };
+        after = Some(row.id);
+        if tally.under_way.iter().any(|id| id.0 == row.id)
             && let Ok(true) = reseal(tx, keys, CHANGE, row).await?
         {
             tally.sealed += 1;

@@ -50,7 +50,9 @@ pub async fn rotate(config: &Config, out: &mut dyn Write) -> anyhow::Result<()> 
     tracing::info!(rows = tally.sealed, key.id = %keys.key_id(), "rotated the encryption key");
     report(&tally, out)?;
     if !tally.unopenable.is_empty() || !tally.under_way.is_empty() {
-        bail!("the rotation is not finished: keep the previous key, mend what is named above, and run it again");
+        bail!(
+            "the rotation is not finished: keep the previous key, mend what is named above, and run it again"
+        );
     }
     if config.encryption_key.is_some() {
         writeln!(out, "everything is under ENCRYPTION_KEY: ENCRYPTION_KEY_PREVIOUS can be removed")?;
@@ -71,7 +73,9 @@ fn begin(config: &Config, found: KeyTexts) -> anyhow::Result<KeyTexts> {
                  ENCRYPTION_KEY_PREVIOUS to the old one, restart every server with both, and run this again"
             ),
             Some(previous) if *previous == found.encryption => {
-                bail!("ENCRYPTION_KEY_PREVIOUS is the same as ENCRYPTION_KEY: set ENCRYPTION_KEY to a new key")
+                bail!(
+                    "ENCRYPTION_KEY_PREVIOUS is the same as ENCRYPTION_KEY: set ENCRYPTION_KEY to a new key"
+                )
             }
             Some(_) => return Ok(found),
         }
@@ -81,7 +85,8 @@ fn begin(config: &Config, found: KeyTexts) -> anyhow::Result<KeyTexts> {
         // One that was interrupted goes on with the key that it generated.
         return Ok(found);
     }
-    let fresh = KeyTexts { previous: Some(kept.encryption), encryption: random_secret(), secret: kept.secret };
+    let fresh =
+        KeyTexts { previous: Some(kept.encryption), encryption: random_secret(), secret: kept.secret };
     fresh.keep(config)?;
     Ok(fresh)
 }
@@ -97,7 +102,10 @@ fn report(tally: &Tally, out: &mut dyn Write) -> std::io::Result<()> {
         writeln!(out, "{} pending changes hold secrets and must be planned again", tally.plans_dropped)?;
     }
     for id in &tally.unsettled {
-        writeln!(out, "change {id}: its outcome is not known; look at the device, then verify or discard it")?;
+        writeln!(
+            out,
+            "change {id}: its outcome is not known; look at the device, then verify or discard it"
+        )?;
     }
     for id in &tally.under_way {
         writeln!(out, "change {id} is being applied and was left: run this again when it has ended")?;
@@ -165,7 +173,9 @@ async fn batch(
             let id = ChangeId(row.id);
             match rekey(tx, keys, clock, id).await? {
                 Rekey::Done => tally.sealed += 1,
-                Rekey::PlanDropped => (tally.sealed, tally.plans_dropped) = (tally.sealed + 1, tally.plans_dropped + 1),
+                Rekey::PlanDropped => {
+                    (tally.sealed, tally.plans_dropped) = (tally.sealed + 1, tally.plans_dropped + 1)
+                }
                 Rekey::Unsettled => {
                     tally.sealed += 1;
                     tally.unsettled.push(id);

@@ -13,7 +13,7 @@ use heddle_store::{Scope, Tx, organizations};
 use serde_json::{Value, json};
 
 use super::outcome::{Actor, Step, record};
-use super::{gates, payload, rekey};
+use super::{gates, new_key, payload};
 use crate::adapters::{self, call_for};
 use crate::app::App;
 use crate::auth::Caller;
@@ -224,7 +224,7 @@ pub(super) async fn plan_again(
     gates::outcome_is_settled(&row)?;
     let controller = controller_on_path(app, caller, row.controller_id, None, None).await?;
     let adapter = app.adapter(&controller.vendor)?;
-    let row = rekey::current(app, row).await?;
+    let row = new_key::current(app, row).await?;
     let specs = specs_of(&row);
     let secrets = secrets_of(app, &row)?;
     let planned = ask(&adapter, &controller, &origin.request_id, &specs, &secrets).await?;
@@ -271,8 +271,7 @@ async fn ask(
 }
 
 fn record_of(app: &App, id: ChangeId, planned: Planned, danger: Danger) -> PlanRecord {
-    let secret =
-        (!planned.secrets.entries.is_empty()).then(|| seal_secrets(&app.keys, id, &planned.secrets));
+    let secret = (!planned.secrets.entries.is_empty()).then(|| seal_secrets(&app.keys, id, &planned.secrets));
     let (plan, token, inverse) = match planned.plan {
         Some((plan, adapter)) => (Some(plan), Some(adapter.token), adapter.inverse),
         None => (None, None, None),

@@ -22,13 +22,7 @@ pub struct Rekeyed {
 
 /// Replaces what depends on the key, unless the change is being applied or its
 /// secrets are not `old` any more; says whether it happened.
-pub async fn rekey(
-    tx: &mut Tx,
-    id: ChangeId,
-    old: &[u8],
-    new: &Rekeyed,
-    now: Timestamp,
-) -> Result<bool> {
+pub async fn rekey(tx: &mut Tx, id: ChangeId, old: &[u8], new: &Rekeyed, now: Timestamp) -> Result<bool> {
     let rows = affected!(
         tx,
         sqlx::query(

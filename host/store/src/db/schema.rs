@@ -61,7 +61,9 @@ impl Db {
             return Ok(Some(Self(Pools::Postgres(pool))));
         }
         if !url.starts_with("sqlite://") {
-            return Err(Error::Url("it must begin with 'postgres://' or be 'sqlite://' and the path of a file"));
+            return Err(Error::Url(
+                "it must begin with 'postgres://' or be 'sqlite://' and the path of a file",
+            ));
         }
         let options = SqliteConnectOptions::from_str(url)
             .map_err(|_| Error::Url("after 'sqlite://' comes a path, and '?mode=rwc' to create the file"))?
@@ -72,9 +74,7 @@ impl Db {
             return Ok(None);
         }
         let pool = |connections: u32| {
-            SqlitePoolOptions::new()
-                .max_connections(connections)
-                .acquire_timeout(settings.acquire_timeout)
+            SqlitePoolOptions::new().max_connections(connections).acquire_timeout(settings.acquire_timeout)
         };
         let reader = pool(settings.connections_max.max(1)).connect_with(options.clone()).await?;
         // The connection that would write cannot, and opens only if somebody asks for it.
@@ -86,7 +86,12 @@ impl Db {
         let mut tx = self.read().await?;
         let known = Self::known_version();
         if !has_migrations(&mut tx).await? {
-            return Ok(Schema { version: None, known, pending: MIGRATIONS.iter().count(), altered: Vec::new() });
+            return Ok(Schema {
+                version: None,
+                known,
+                pending: MIGRATIONS.iter().count(),
+                altered: Vec::new(),
+            });
         }
         let applied: Vec<(i64, Vec<u8>)> = on!(&mut tx, conn => sqlx::query_as(
             "SELECT version, checksum FROM _sqlx_migrations WHERE success ORDER BY version")
@@ -148,11 +153,9 @@ async fn has_migrations(tx: &mut Tx) -> Result<bool> {
                 .await?
         }
         Tx::Postgres(tx) => {
-            sqlx::query_scalar(
-                "SELECT CAST(COUNT(to_regclass('_sqlx_migrations')) AS BIGINT)",
-            )
-            .fetch_one(&mut **tx)
-            .await?
+            sqlx::query_scalar("SELECT CAST(COUNT(to_regclass('_sqlx_migrations')) AS BIGINT)")
+                .fetch_one(&mut **tx)
+                .await?
         }
     };
     Ok(found > 0)

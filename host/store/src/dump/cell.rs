@@ -162,7 +162,16 @@ mod tests {
 
     #[test]
     fn every_value_comes_back_as_it_was() {
-        for kind in [Kind::Uuid, Kind::Text, Kind::Number, Kind::Flag, Kind::Real, Kind::Json, Kind::Bytes, Kind::Time] {
+        for kind in [
+            Kind::Uuid,
+            Kind::Text,
+            Kind::Number,
+            Kind::Flag,
+            Kind::Real,
+            Kind::Json,
+            Kind::Bytes,
+            Kind::Time,
+        ] {
             round(kind, Value::Null);
             assert_eq!(Cell::parse(kind, json!([])).unwrap_err(), NotA(kind));
         }

@@ -67,10 +67,8 @@ fn canonical(dump: Vec<(String, Vec<Vec<serde_json::Value>>)>) -> String {
         _ => value,
     };
     let row = |row: Vec<serde_json::Value>| row.into_iter().map(cell).collect::<Vec<_>>();
-    let tables: Vec<_> = dump
-        .into_iter()
-        .map(|(name, rows)| (name, rows.into_iter().map(row).collect::<Vec<_>>()))
-        .collect();
+    let tables: Vec<_> =
+        dump.into_iter().map(|(name, rows)| (name, rows.into_iter().map(row).collect::<Vec<_>>())).collect();
     serde_json::to_string_pretty(&tables).unwrap()
 }
 

@@ -52,7 +52,10 @@ pub(super) fn settings(config: &Config, findings: &mut Findings) {
     }
     if config.environment == Environment::Development && !config.bind_addr.ip().is_loopback() {
         findings.warn(
-            format!("settings: ENVIRONMENT is development and BIND_ADDR {} is not of this host only", config.bind_addr),
+            format!(
+                "settings: ENVIRONMENT is development and BIND_ADDR {} is not of this host only",
+                config.bind_addr
+            ),
             "set ENVIRONMENT=production, or listen on 127.0.0.1",
         );
     }
@@ -95,12 +98,16 @@ pub(super) fn data_folder(config: &Config, findings: &mut Findings) {
         return;
     }
     match rustix::fs::statvfs(&config.data_dir) {
-        Err(error) => findings.warn(format!("{name}: its free space is not known: {error}"), "look at the disk"),
+        Err(error) => {
+            findings.warn(format!("{name}: its free space is not known: {error}"), "look at the disk")
+        }
         Ok(disk) => {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             let what = format!("{name}: writable, {} MiB free", free / (1024 * 1024));
             match free {
-                0..FREE_BYTES_LEAST => findings.fail(what, "free space on that disk: nothing can be written soon"),
+                0..FREE_BYTES_LEAST => {
+                    findings.fail(what, "free space on that disk: nothing can be written soon")
+                }
                 FREE_BYTES_LEAST..FREE_BYTES_MIN => findings.warn(what, "free space on that disk"),
                 _ => findings.ok(what),
             }
@@ -117,7 +124,10 @@ pub(super) fn keys(config: &Config, findings: &mut Findings) -> Option<Keys> {
             return None;
         }
         Err(error) => {
-            findings.fail(format!("keys: {}", chain(&error)), "restore keys.json from a backup, or its permissions");
+            findings.fail(
+                format!("keys: {}", chain(&error)),
+                "restore keys.json from a backup, or its permissions",
+            );
             return None;
         }
     };
@@ -125,7 +135,8 @@ pub(super) fn keys(config: &Config, findings: &mut Findings) -> Option<Keys> {
     if let Ok(about) = std::fs::metadata(&file)
         && about.permissions().mode() & 0o077 != 0
     {
-        findings.warn("keys: keys.json can be read by other users", format!("chmod 600 '{}'", file.display()));
+        findings
+            .warn("keys: keys.json can be read by other users", format!("chmod 600 '{}'", file.display()));
     }
     let keys = texts.keys();
     findings.ok(format!("keys: the encryption key is {}", keys.key_id()));
@@ -136,7 +147,10 @@ pub(super) async fn database(config: &Config, keys: Option<&Keys>, findings: &mu
     let db = match Db::open_as_is(&config.database(), &POOL).await {
         Ok(Some(db)) => db,
         Ok(None) => {
-            findings.warn("database: there is none yet", "it is created by 'heddle migrate' or at the first start");
+            findings.warn(
+                "database: there is none yet",
+                "it is created by 'heddle migrate' or at the first start",
+            );
             return;
         }
         Err(error) => {
@@ -149,7 +163,8 @@ pub(super) async fn database(config: &Config, keys: Option<&Keys>, findings: &mu
         }
     };
     if let Err(error) = look_into(&db, keys, findings).await {
-        findings.fail(format!("database: {}", chain(&error)), "mend the database, or restore the last backup");
+        findings
+            .fail(format!("database: {}", chain(&error)), "mend the database, or restore the last backup");
     }
     db.close().await;
 }
@@ -179,7 +194,10 @@ async fn look_into(db: &Db, keys: Option<&Keys>, findings: &mut Findings) -> hed
         }
         Some(found) if !schema.altered.is_empty() => {
             findings.fail(
-                format!("database: it is at version {found}, and its migrations {:?} are not this program's", schema.altered),
+                format!(
+                    "database: it is at version {found}, and its migrations {:?} are not this program's",
+                    schema.altered
+                ),
                 "use the Heddle that made it",
             );
             return Ok(());
@@ -281,7 +299,10 @@ async fn changes_and_controllers(tx: &mut Tx, findings: &mut Findings) -> heddle
     } else {
         let names: Vec<String> = controllers.iter().map(|c| format!("'{}' ({})", c.name, c.id)).collect();
         findings.warn(
-            format!("controllers: {count} are offline for more than {SILENT_HOURS} hours: {}", names.join(", ")),
+            format!(
+                "controllers: {count} are offline for more than {SILENT_HOURS} hours: {}",
+                names.join(", ")
+            ),
             "check their addresses and credentials, or remove them",
         );
     }
@@ -313,7 +334,9 @@ pub(super) async fn cache(config: &Config, findings: &mut Findings) {
     let Some(url) = &config.cache_url else { return };
     match tokio::time::timeout(ANSWER_LIMIT, ping_cache(url)).await {
         Ok(Ok(what)) => findings.ok(format!("cache: {what}")),
-        Ok(Err(reason)) => findings.fail(format!("cache: {reason}"), "check CACHE_URL, and that the cache runs"),
+        Ok(Err(reason)) => {
+            findings.fail(format!("cache: {reason}"), "check CACHE_URL, and that the cache runs")
+        }
         Err(_) => findings.fail("cache: gives no answer", "check CACHE_URL, and that the cache runs"),
     }
 }

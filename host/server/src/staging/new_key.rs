@@ -76,15 +76,17 @@ fn under_current(keys: &Keys, row: &ChangeRow, book: SecretBook) -> Result<(Reke
         payload: renaming(&row.payload, &names)?,
         also: renaming(&row.also, &names)?,
         plan_inverse: if ending == Rekey::PlanDropped { None } else { renaming(&inverse, &names)? },
-        plan_error: (ending == Rekey::PlanDropped).then(|| {
-            json!({ "type": "keys_rotated", "message": "keys were rotated; plan it again" })
-        }),
+        plan_error: (ending == Rekey::PlanDropped)
+            .then(|| json!({ "type": "keys_rotated", "message": "keys were rotated; plan it again" })),
     };
     Ok((new, ending))
 }
 
 /// The same value with other references. They are plain letters and digits, so that the text can be searched.
-fn renaming<T: Serialize + DeserializeOwned>(value: &T, names: &BTreeMap<String, String>) -> Result<T, Error> {
+fn renaming<T: Serialize + DeserializeOwned>(
+    value: &T,
+    names: &BTreeMap<String, String>,
+) -> Result<T, Error> {
     let mut text = serde_json::to_string(value).map_err(Error::internal)?;
     for (old, new) in names {
         text = text.replace(old, new);
