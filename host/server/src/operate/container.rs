@@ -43,7 +43,7 @@ const COST_MAX: [u32; 3] = [256 * 1024, 10, 4];
 pub(super) enum Unreadable {
     #[error("it is not a backup of Heddle, or its first bytes are damaged")]
     Foreign,
-    #[error("its format {0} is not known to this version (it knows {VERSION}): use the Heddle that wrote it")]
+    #[error("its format {0} is not known to this version (it knows {known}): use the Heddle that wrote it", known = VERSION)]
     Format(u8),
     #[error("it asks for more work to derive its key than a backup does: its first bytes are damaged")]
     Cost,

@@ -48,7 +48,7 @@ impl Listed {
 pub(super) enum Unfit {
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    #[error("its contents have the format {0}, this version knows {FORMAT}: use the Heddle that wrote it")]
+    #[error("its contents have the format {0}, this version knows {known}: use the Heddle that wrote it", known = FORMAT)]
     Format(u32),
     #[error(
         "it was written by Heddle {heddle} at version {found} of the tables, this one has version {known}: restore it with a Heddle of version {found} of the tables, and migrate then"
