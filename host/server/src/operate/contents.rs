@@ -14,7 +14,7 @@ use super::container::{Opener, Unreadable};
 pub(super) const FORMAT: u32 = 1;
 
 /// The first line.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct Manifest {
     pub(super) format: u32,
     /// Version of the program that wrote it.
