@@ -191,8 +191,8 @@ CREATE TABLE change (
     confirm_deadline TIMESTAMPTZ,
     task JSONB,
     attempts JSONB NOT NULL,
-    reverts UUID REFERENCES change (id),
-    reverted_by UUID REFERENCES change (id),
+    reverts UUID REFERENCES change (id) DEFERRABLE INITIALLY DEFERRED,
+    reverted_by UUID REFERENCES change (id) DEFERRABLE INITIALLY DEFERRED,
     updated_at TIMESTAMPTZ NOT NULL
 );
 -- One apply at a time per controller, whatever the processes do.

@@ -5,6 +5,7 @@
 mod api;
 mod devices;
 mod identity;
+mod operate;
 mod processes;
 mod sandbox;
 mod staging;

@@ -1,4 +1,4 @@
-//! Roles, strictly ordered, and the levels of site grants.
+//! Roles, strictly ordered.
 
 stored_words! {
     /// What a user is in their organization. `super_admin` spans organizations.

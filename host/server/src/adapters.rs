@@ -91,13 +91,13 @@ async fn load(path: &Path, trusted: &[TrustedKey], runtime: &Runtime) -> Result<
     runtime.load(&package).await.map_err(|error| error.to_string())
 }
 
-fn trusted_keys(config: &Config) -> anyhow::Result<Vec<TrustedKey>> {
+pub(crate) fn trusted_keys(config: &Config) -> anyhow::Result<Vec<TrustedKey>> {
     let Some(path) = &config.adapter_trusted_keys else { return Ok(Vec::new()) };
     let text = std::fs::read(path).with_context(|| format!("ADAPTER_TRUSTED_KEYS '{}'", path.display()))?;
     Ok(heddle_marketplace::parse_trusted_keys(&text)?)
 }
 
-fn package_folders(folder: &Path) -> std::io::Result<Vec<std::path::PathBuf>> {
+pub(crate) fn package_folders(folder: &Path) -> std::io::Result<Vec<std::path::PathBuf>> {
     let entries = std::fs::read_dir(folder)?;
     let mut folders: Vec<_> =
         entries.flatten().map(|entry| entry.path()).filter(|path| is_package(path)).collect();

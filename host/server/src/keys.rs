@@ -3,60 +3,67 @@
 //! Two secrets come from the configuration; every other key is derived from
 //! them by a label, so that no key serves two purposes.
 
-use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+mod texts;
 
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use heddle_core::ControllerId;
-use heddle_core::secret::{Secret, random_bytes, random_secret};
+use heddle_core::secret::{Secret, random_bytes};
 use hmac::{Hmac, Mac as _};
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
+pub(crate) use self::texts::sync_folder;
+pub use self::texts::{KeyTexts, path as key_file};
 use crate::config::Config;
 
+/// First byte of everything sealed: the form of the rest.
+const FORM: u8 = 1;
+const KEY_ID_BYTES: usize = 8;
+const MARK_BYTES: usize = 1 + KEY_ID_BYTES;
 const NONCE_BYTES: usize = 24;
+
+const _: () = assert!(MARK_BYTES == heddle_store::sealed::MARK_BYTES);
 
 #[derive(Clone)]
 pub struct Keys {
     signing: Zeroizing<[u8; 32]>,
     encryption: Zeroizing<[u8; 32]>,
+    /// Keys that still open what they sealed, and seal nothing any more.
+    previous: Vec<Zeroizing<[u8; 32]>>,
 }
 
-/// Sealed bytes that cannot be opened: altered, or sealed with another key.
-#[derive(Debug, thiserror::Error)]
-#[error("sealed value cannot be opened: it was altered, or ENCRYPTION_KEY is not the one it was sealed with")]
-pub struct Unsealable;
+/// Sealed bytes that cannot be opened.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsealable {
+    #[error(
+        "sealed value was sealed with the key {0}, which is neither ENCRYPTION_KEY nor ENCRYPTION_KEY_PREVIOUS"
+    )]
+    UnknownKey(String),
+    #[error("sealed value cannot be opened: it was altered, or belongs to another object")]
+    Altered,
+}
 
 #[derive(Debug, thiserror::Error)]
 #[error("keys in the data folder cannot be read or written: {0}")]
 pub struct KeyFileError(#[from] std::io::Error);
 
-#[derive(Serialize, Deserialize)]
-struct KeyFile {
-    secret_key: String,
-    encryption_key: String,
-}
-
 impl Keys {
     /// Keys from the configuration; in development generated once and kept in the data folder.
     pub fn open(config: &Config) -> Result<Self, KeyFileError> {
-        if let (Some(secret), Some(encryption)) = (&config.secret_key, &config.encryption_key) {
-            return Ok(Self::from_texts(secret.expose(), encryption.expose()));
-        }
-        let kept = kept_keys(&config.data_dir.join("keys.json"))?;
-        let secret = config.secret_key.as_ref().map_or(kept.secret_key.as_str(), Secret::expose);
-        let encryption = config.encryption_key.as_ref().map_or(kept.encryption_key.as_str(), Secret::expose);
-        Ok(Self::from_texts(secret, encryption))
+        Ok(KeyTexts::open(config)?.keys())
     }
 
     pub fn from_texts(secret: &str, encryption: &str) -> Self {
         let stretch = |text: &str| Zeroizing::new(<[u8; 32]>::from(Sha256::digest(text.as_bytes())));
-        Self { signing: stretch(secret), encryption: stretch(encryption) }
+        Self { signing: stretch(secret), encryption: stretch(encryption), previous: Vec::new() }
+    }
+
+    /// The same keys, which also open what the encryption key `previous` sealed.
+    #[must_use]
+    pub fn also_opening(mut self, previous: &str) -> Self {
+        self.previous.push(Zeroizing::new(Sha256::digest(previous.as_bytes()).into()));
+        self
     }
 
     /// Key of the access tokens' signatures.
@@ -88,12 +95,29 @@ impl Keys {
         derive(&self.encryption, "secret-reference-v1", controller.0.as_bytes())
     }
 
-    /// Names the key that sealed a row, so that a rotation can tell them apart.
+    /// Names the key that seals now, so that a rotation can tell rows apart.
     pub fn key_id(&self) -> String {
-        hex::encode(&derive(&self.encryption, "key-id-v1", b"")[..8])
+        hex::encode(key_id(&self.encryption))
+    }
+
+    /// How everything begins that the current key sealed.
+    pub fn mark(&self) -> [u8; MARK_BYTES] {
+        mark(&self.encryption)
+    }
+
+    /// Whether the current key sealed it.
+    pub fn is_current(&self, sealed: &[u8]) -> bool {
+        sealed.starts_with(&self.mark())
+    }
+
+    /// Whether one of the keys sealed what begins like this.
+    pub fn knows(&self, sealed: &[u8]) -> bool {
+        self.opening(sealed).is_ok()
     }
 
     /// Encrypts for the row that `context` names; the result opens only there.
+    ///
+    /// It is a byte for the form, the id of the key, the nonce, and the cipher text with its tag.
     pub fn seal(&self, context: &str, plain: &[u8]) -> Vec<u8> {
         let nonce = random_bytes::<NONCE_BYTES>();
         let cipher = XChaCha20Poly1305::new((&*derive(&self.encryption, "seal-v1", b"")).into());
@@ -101,15 +125,40 @@ impl Keys {
         let sealed = cipher
             .encrypt(XNonce::from_slice(nonce.as_slice()), payload)
             .expect("the plain text is far below the cipher's limit");
-        [nonce.as_slice(), &sealed].concat()
+        [self.mark().as_slice(), nonce.as_slice(), &sealed].concat()
     }
 
+    /// Opens what the current key or a previous one sealed.
     pub fn open_sealed(&self, context: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, Unsealable> {
-        let (nonce, body) = sealed.split_at_checked(NONCE_BYTES).ok_or(Unsealable)?;
-        let cipher = XChaCha20Poly1305::new((&*derive(&self.encryption, "seal-v1", b"")).into());
+        let key = self.opening(sealed)?;
+        let (nonce, body) = sealed[MARK_BYTES..].split_at_checked(NONCE_BYTES).ok_or(Unsealable::Altered)?;
+        let cipher = XChaCha20Poly1305::new((&*derive(key, "seal-v1", b"")).into());
         let payload = Payload { msg: body, aad: context.as_bytes() };
-        cipher.decrypt(XNonce::from_slice(nonce), payload).map(Zeroizing::new).map_err(|_| Unsealable)
+        cipher
+            .decrypt(XNonce::from_slice(nonce), payload)
+            .map(Zeroizing::new)
+            .map_err(|_| Unsealable::Altered)
     }
+
+    fn opening(&self, sealed: &[u8]) -> Result<&[u8; 32], Unsealable> {
+        let found = sealed.get(..MARK_BYTES).filter(|found| found[0] == FORM).ok_or(Unsealable::Altered)?;
+        let mut keys = std::iter::once(&self.encryption).chain(&self.previous);
+        keys.find(|key| mark(key) == found)
+            .map(|key| &**key)
+            .ok_or_else(|| Unsealable::UnknownKey(hex::encode(&found[1..])))
+    }
+}
+
+fn key_id(key: &[u8; 32]) -> [u8; KEY_ID_BYTES] {
+    let mut id = [0; KEY_ID_BYTES];
+    id.copy_from_slice(&derive(key, "key-id-v1", b"")[..KEY_ID_BYTES]);
+    id
+}
+
+fn mark(key: &[u8; 32]) -> [u8; MARK_BYTES] {
+    let mut mark = [FORM; MARK_BYTES];
+    mark[1..].copy_from_slice(&key_id(key));
+    mark
 }
 
 impl std::fmt::Debug for Keys {
@@ -131,26 +180,6 @@ pub fn keyed_hash(key: &[u8; 32], value: &Secret) -> String {
     hex::encode(*derive(key, "hash", value.expose().as_bytes()))
 }
 
-fn kept_keys(path: &Path) -> Result<KeyFile, KeyFileError> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).map_err(std::io::Error::from)?),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let fresh = KeyFile {
-                secret_key: random_secret().expose().to_owned(),
-                encryption_key: random_secret().expose().to_owned(),
-            };
-            let staging = path.with_extension("new");
-            let mut file =
-                fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&staging)?;
-            file.write_all(&serde_json::to_vec_pretty(&fresh).map_err(std::io::Error::from)?)?;
-            file.sync_all()?;
-            fs::rename(&staging, path)?;
-            Ok(fresh)
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,12 +190,27 @@ mod tests {
 
     #[test]
     fn a_sealed_value_opens_only_in_its_own_context_and_unaltered() {
-        let mut sealed = keys().seal("credential:1", b"hunter2");
+        let sealed = keys().seal("credential:1", b"hunter2");
         assert_eq!(&**keys().open_sealed("credential:1", &sealed).unwrap(), b"hunter2");
-        assert!(keys().open_sealed("credential:2", &sealed).is_err());
-        assert!(Keys::from_texts("one", "three").open_sealed("credential:1", &sealed).is_err());
-        *sealed.last_mut().unwrap() ^= 1;
-        assert!(keys().open_sealed("credential:1", &sealed).is_err());
-        assert!(keys().open_sealed("credential:1", b"short").is_err());
+        assert_eq!(keys().open_sealed("credential:2", &sealed), Err(Unsealable::Altered));
+        for at in 0..sealed.len() {
+            let mut altered = sealed.clone();
+            altered[at] ^= 1;
+            assert!(keys().open_sealed("credential:1", &altered).is_err(), "byte {at}");
+            assert!(keys().open_sealed("credential:1", &sealed[..at]).is_err(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn a_previous_key_opens_and_does_not_seal() {
+        let sealed = keys().seal("credential:1", b"hunter2");
+        let newer = Keys::from_texts("one", "three");
+        assert_eq!(newer.open_sealed("credential:1", &sealed), Err(Unsealable::UnknownKey(keys().key_id())));
+        let both = newer.clone().also_opening("two");
+        assert_eq!(&**both.open_sealed("credential:1", &sealed).unwrap(), b"hunter2");
+        assert!(!both.is_current(&sealed) && both.knows(&sealed) && !newer.knows(&sealed));
+        let again = both.seal("credential:1", b"hunter2");
+        assert!(both.is_current(&again));
+        assert_eq!(&**newer.open_sealed("credential:1", &again).unwrap(), b"hunter2");
     }
 }

@@ -16,6 +16,7 @@ pub mod http;
 pub mod keys;
 pub mod logs;
 pub mod metrics;
+pub mod operate;
 pub mod process;
 pub mod retention;
 pub mod setup;

@@ -1,18 +1,32 @@
 //! The `heddle` command: wiring only.
 
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use heddle_runtime::Compiler;
-use heddle_server::{Config, Running};
+use heddle_server::{Config, Running, operate};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+const EXIT_CODES: &str = "Exit status:
+  0  it is done; for doctor: nothing fails
+  1  it failed and says why; for doctor: something fails
+  2  the command line is not understood
+
+Settings come from the environment and heddle.toml: 'heddle settings' lists them.";
+
 #[derive(Parser)]
-#[command(name = "heddle", version, about = "Manages the network infrastructure of many organizations")]
+#[command(
+    name = "heddle",
+    version,
+    about = "Manages the network infrastructure of many organizations",
+    after_help = EXIT_CODES
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -22,8 +36,23 @@ struct Arguments {
 enum Command {
     /// Serves the API (the default).
     Serve,
-    /// Brings the database to this version and ends.
+    /// Brings the database to this version and ends. Several may do so at once.
     Migrate,
+    /// Writes everything into one file, encrypted with `BACKUP_PASSPHRASE`. The server may be running.
+    Backup {
+        /// The new file; one that exists is not overwritten.
+        file: PathBuf,
+    },
+    /// Puts a backup into an empty database. What is damaged or does not fit changes nothing.
+    Restore {
+        /// A file of `heddle backup`.
+        file: PathBuf,
+    },
+    /// Says what is wrong and how to mend it. It changes nothing.
+    Doctor,
+    /// The keys that the service seals with.
+    #[command(subcommand)]
+    Keys(Keys),
     /// Prints the `OpenAPI` document.
     Openapi,
     /// Prints the table of all settings.
@@ -31,6 +60,16 @@ enum Command {
     /// Compiles one component from standard input to standard output.
     #[command(hide = true)]
     PluginCompile,
+}
+
+#[derive(Subcommand)]
+enum Keys {
+    /// Seals everything with the current encryption key. It can be interrupted and run again.
+    ///
+    /// Set `ENCRYPTION_KEY` to the new key and `ENCRYPTION_KEY_PREVIOUS` to the old one, restart
+    /// every server, run this, and remove `ENCRYPTION_KEY_PREVIOUS`. In development, where the keys
+    /// are generated, the new one is too.
+    Rotate,
 }
 
 fn main() -> ExitCode {
@@ -42,14 +81,18 @@ fn main() -> ExitCode {
         };
     }
     rustls::crypto::ring::default_provider().install_default().ok();
-    match run(arguments.command.unwrap_or(Command::Serve)) {
-        Ok(()) => ExitCode::SUCCESS,
+    let done = match arguments.command {
+        Some(Command::Doctor) => doctor(),
+        command => run(command.unwrap_or(Command::Serve)).map(|()| true),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => fail(&format!("{error:#}")),
     }
 }
 
 fn fail(message: &str) -> ExitCode {
-    use std::io::Write as _;
     writeln!(std::io::stderr(), "heddle: {message}").ok();
     ExitCode::FAILURE
 }
@@ -61,10 +104,21 @@ fn run(command: Command) -> anyhow::Result<()> {
     runtime.block_on(async move {
         match command {
             Command::Serve => serve(config).await,
-            Command::Migrate => migrate(&config).await,
+            Command::Migrate => operate::migrate(&config, &mut std::io::stdout()).await,
+            Command::Backup { file } => {
+                interruptible(operate::backup(&config, &file, &mut std::io::stdout())).await
+            }
+            Command::Restore { file } => {
+                interruptible(operate::restore(&config, &file, &mut std::io::stdout())).await
+            }
+            Command::Keys(Keys::Rotate) => {
+                interruptible(operate::rotate(&config, &mut std::io::stdout())).await
+            }
             Command::Openapi => openapi(config).await,
             Command::Settings => settings(),
-            Command::PluginCompile => unreachable!("it was taken before the configuration was read"),
+            Command::PluginCompile | Command::Doctor => {
+                unreachable!("they were taken before the configuration was read")
+            }
         }
     })
 }
@@ -86,27 +140,38 @@ fn compiler() -> anyhow::Result<Compiler> {
 
 async fn serve(config: Config) -> anyhow::Result<()> {
     let running = Running::start(config, compiler()?).await?;
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    tokio::select! {
-        result = tokio::signal::ctrl_c() => result?,
-        _ = terminate.recv() => {}
-    }
+    stop_signal().await?;
     tracing::info!("stopping");
     running.stop().await
 }
 
-async fn migrate(config: &Config) -> anyhow::Result<()> {
-    std::fs::create_dir_all(&config.data_dir)?;
-    let pool = heddle_store::PoolSettings {
-        connections_max: 1,
-        acquire_timeout: std::time::Duration::from_secs(30),
-    };
-    heddle_store::Db::open(&config.database(), &pool).await.context("database cannot be migrated")?;
-    Ok(())
+async fn stop_signal() -> std::io::Result<()> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::select! {
+        result = tokio::signal::ctrl_c() => result,
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+/// Work that ends in order when the process is told to stop: what was begun is taken back.
+async fn interruptible(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    tokio::select! {
+        done = work => done,
+        stopped = stop_signal() => {
+            stopped?;
+            anyhow::bail!("interrupted")
+        }
+    }
+}
+
+/// Looks at the settings too, so they are not read before it.
+fn doctor() -> anyhow::Result<bool> {
+    let config = Config::from_environment();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    Ok(runtime.block_on(operate::doctor(config, &mut std::io::stdout()))?)
 }
 
 async fn openapi(config: Config) -> anyhow::Result<()> {
-    use std::io::Write as _;
     let app = heddle_server::App::open(config, compiler()?.into()).await?;
     let document = heddle_server::http::openapi::document(&heddle_server::http::routes(&app));
     writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&document)?)?;
@@ -114,7 +179,6 @@ async fn openapi(config: Config) -> anyhow::Result<()> {
 }
 
 fn settings() -> anyhow::Result<()> {
-    use std::io::Write as _;
     let mut out = std::io::stdout().lock();
     writeln!(out, "| setting | default | meaning |\n|---|---|---|")?;
     for setting in Config::SETTINGS {

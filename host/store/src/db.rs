@@ -97,6 +97,13 @@ macro_rules! on {
     };
 }
 
+mod schema;
+
+pub use schema::Schema;
+pub(crate) use schema::migrated_in_memory;
+#[cfg(test)]
+pub(crate) use schema::migration_texts;
+
 impl Db {
     /// Opens the database at `sqlite://path` or `postgres://…` and brings its tables up to date.
     ///
@@ -136,7 +143,9 @@ impl Db {
             .after_release(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
             .connect_with(options.clone())
             .await?;
-        migrations.run(&writer).await.map_err(|error| migration_error(error, migrations))?;
+        schema::migrate_file(migrations, &writer)
+            .await
+            .map_err(|error| migration_error(error, migrations))?;
         let reader = SqlitePoolOptions::new()
             .max_connections(settings.connections_max.max(1))
             .acquire_timeout(settings.acquire_timeout)

@@ -14,9 +14,9 @@ use heddle_store::{Scope, Set, Tx};
 use serde_json::{Value, json};
 
 use super::drive::{self, Rest, Start};
-use super::gates;
 use super::outcome::{Actor, Step, record};
 use super::plan::{self, Inverse, Request, controller_on_path, secrets_of, settings_of, specs_of};
+use super::{gates, new_key};
 use crate::adapters::call_for;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
@@ -170,6 +170,7 @@ fn may_be_applied(app: &App, row: &ChangeRow, request: &ApplyRequest) -> Result<
         });
     }
     gates::outcome_is_settled(row)?;
+    new_key::plan_is_under_current_key(app, row)?;
     if let Some(secs) = request.confirm_within_secs {
         gates::window_fits(app, plan, secs)?;
     }
@@ -414,6 +415,7 @@ pub(super) async fn revert(
             message: "only a change that is applied and not yet taken back can be reverted".to_owned(),
         });
     }
+    let row = new_key::current(app, row).await?;
     let mut inverse = row.plan_inverse.clone().unwrap_or_default().into_iter();
     let first = inverse.next().ok_or_else(|| Error::Conflict {
         kind: "not_invertible",

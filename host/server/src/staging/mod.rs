@@ -6,6 +6,7 @@
 mod apply;
 mod drive;
 mod gates;
+mod new_key;
 mod outcome;
 mod payload;
 mod plan;
@@ -23,6 +24,7 @@ use crate::app::SharedApp;
 use crate::http::error::Error;
 
 pub(crate) use drive::recover;
+pub(crate) use new_key::{Rekey, rekey};
 pub(crate) use routes::routes;
 
 /// How often pending changes are looked at for their expiry.

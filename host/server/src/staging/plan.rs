@@ -15,13 +15,14 @@ use serde_json::{Value, json};
 
 use super::outcome::{Actor, Step, record};
 use super::view::view;
-use super::{gates, payload};
+use super::{gates, new_key, payload};
 use crate::adapters::{self, call_for};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
+use crate::keys::Keys;
 
 /// What a client asks for.
 #[derive(Debug)]
@@ -241,6 +242,7 @@ pub(super) async fn plan_again(
     gates::outcome_is_settled(&row)?;
     let controller = controller_on_path(app, caller, row.controller_id, None, None).await?;
     let adapter = app.adapter(&controller.vendor)?;
+    let row = new_key::current(app, row).await?;
     let specs = specs_of(&row);
     let secrets = secrets_of(app, &row)?;
     let planned = ask(&adapter, &controller, &origin.request_id, &specs, &secrets).await?;
@@ -287,12 +289,7 @@ async fn ask(
 }
 
 fn record_of(app: &App, id: ChangeId, planned: Planned, danger: Danger) -> PlanRecord {
-    let secret = (!planned.secrets.entries.is_empty()).then(|| {
-        let plain: Vec<(&String, &str)> =
-            planned.secrets.entries.iter().map(|(name, secret)| (name, secret.expose())).collect();
-        let bytes = zeroize::Zeroizing::new(serde_json::to_vec(&plain).expect("texts are valid JSON"));
-        app.keys.seal(&secret_context(id), &bytes)
-    });
+    let secret = (!planned.secrets.entries.is_empty()).then(|| seal_secrets(&app.keys, id, &planned.secrets));
     let (plan, token, inverse) = match planned.plan {
         Some((plan, adapter)) => (Some(plan), Some(adapter.token), adapter.inverse),
         None => (None, None, None),
@@ -304,10 +301,21 @@ fn secret_context(id: ChangeId) -> String {
     format!("change:{id}")
 }
 
+pub(super) fn seal_secrets(keys: &Keys, id: ChangeId, secrets: &SecretBook) -> Vec<u8> {
+    let plain: Vec<(&String, &str)> =
+        secrets.entries.iter().map(|(name, secret)| (name, secret.expose())).collect();
+    let bytes = zeroize::Zeroizing::new(serde_json::to_vec(&plain).expect("texts are valid JSON"));
+    keys.seal(&secret_context(id), &bytes)
+}
+
 /// The secrets that a change's payload and plan refer to.
 pub(super) fn secrets_of(app: &App, row: &ChangeRow) -> Result<SecretBook, Error> {
+    open_secrets(&app.keys, row)
+}
+
+pub(super) fn open_secrets(keys: &Keys, row: &ChangeRow) -> Result<SecretBook, Error> {
     let Some(sealed) = &row.secret else { return Ok(SecretBook::default()) };
-    let plain = app.keys.open_sealed(&secret_context(row.id), sealed).map_err(Error::internal)?;
+    let plain = keys.open_sealed(&secret_context(row.id), sealed).map_err(Error::internal)?;
     let entries: Vec<(String, heddle_core::secret::Secret)> =
         serde_json::from_slice(&plain).map_err(Error::internal)?;
     Ok(SecretBook { entries: entries.into_iter().collect() })

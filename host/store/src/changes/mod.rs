@@ -4,6 +4,7 @@
 //! requests at once one wins. Which step may follow which is the caller's rule.
 
 mod apply;
+mod rekey;
 mod row;
 
 use std::collections::HashMap;
@@ -19,6 +20,7 @@ pub use apply::{
     Advance, Claim, UnderWay, advance, claim_apply, count_pending, is_owner, mark_reverted, orphaned, owned, release,
     take_held, take_over, under_way,
 };
+pub use rekey::{Rekeyed, rekey};
 pub use row::ChangeRow;
 
 use crate::select::{Bind, Select};

@@ -14,6 +14,35 @@ async fn claim(db: &crate::Db, world: &World, id: ChangeId) -> Claim {
 }
 
 on_both! {
+    async fn another_key_replaces_what_it_sealed_and_drops_the_plan_if_told(db) {
+        let world = World::new(&db, "a").await;
+        let id = world.staged(&db).await;
+        let mut tx = db.write().await.unwrap();
+        let now = world.clock.now();
+        let kept = |plan_error| Rekeyed {
+            secret: vec![8],
+            payload: serde_json::json!({"name": "other"}),
+            also: Vec::new(),
+            plan_inverse: None,
+            plan_error,
+        };
+        assert!(!rekey(&mut tx, id, &[1], &kept(None), now).await.unwrap(), "somebody sealed it anew");
+        assert!(rekey(&mut tx, id, &[9], &kept(None), now).await.unwrap());
+        let row = find(&mut tx, &world.scope(), id).await.unwrap().unwrap();
+        assert_eq!((row.secret, row.plan_token), (Some(vec![8]), Some(vec![1, 2])));
+        assert_eq!(row.payload["name"], "other");
+        assert_eq!(row.plan_error.unwrap()["message"], "no answer");
+        let dropped = kept(Some(serde_json::json!({"type": "keys_rotated"})));
+        assert!(rekey(&mut tx, id, &[8], &dropped, now).await.unwrap());
+        let row = find(&mut tx, &world.scope(), id).await.unwrap().unwrap();
+        assert_eq!((row.plan_token, row.plan), (None, None));
+        assert_eq!(row.plan_error.unwrap()["type"], "keys_rotated");
+        claim_apply(&mut tx, id, &world.attempt(), None, now).await.unwrap();
+        assert!(!rekey(&mut tx, id, &[8], &dropped, now).await.unwrap(), "it is being applied");
+    }
+}
+
+on_both! {
     async fn a_change_is_found_in_its_scope_only(db) {
         let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
         let id = a.staged(&db).await;

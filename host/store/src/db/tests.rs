@@ -106,3 +106,50 @@ async fn a_second_writer_is_told_that_the_database_is_busy() {
     assert!(matches!(db.write().await, Err(Error::Busy)));
     db.ping().await.expect("readers do not wait for the writer");
 }
+
+on_both! {
+    async fn a_database_is_opened_as_it_is(db) {
+        let current = db.schema().await.unwrap();
+        assert!(current.is_current(), "{current:?}");
+        assert_eq!(current.version, Some(Db::known_version()));
+        assert!(db.integrity_faults().await.unwrap().is_empty());
+        if let Some((version, now)) = db.server().await.unwrap() {
+            assert!(version >= 13);
+            assert!((heddle_core::Clock::default().now() - now).num_minutes() == 0);
+        }
+        tamper(&db, "UPDATE _sqlx_migrations SET checksum = SUBSTR(checksum, 2)").await;
+        assert!(db.schema().await.unwrap().altered.contains(&1));
+        tamper(&db, "DELETE FROM _sqlx_migrations WHERE version = 1").await;
+        let behind = db.schema().await.unwrap();
+        assert!(behind.pending >= 1 && !behind.is_current(), "{behind:?}");
+        tamper(&db, "DROP TABLE _sqlx_migrations").await;
+        assert_eq!(db.schema().await.unwrap().version, None);
+    }
+}
+
+#[tokio::test]
+async fn opening_as_it_is_creates_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}?mode=rwc", folder.path().join("test.db").display());
+    assert!(Db::open_as_is(&url, &POOL).await.unwrap().is_none());
+    assert!(!folder.path().join("test.db").exists());
+    let db = sqlite(folder.path()).await;
+    let seen = Db::open_as_is(&url, &POOL).await.unwrap().unwrap();
+    assert_eq!(seen.schema().await.unwrap(), db.schema().await.unwrap());
+    let mut tx = seen.read().await.unwrap();
+    let error = crate::setup::complete(&mut tx, heddle_core::Clock::default().now()).await.unwrap_err();
+    assert!(matches!(error, Error::ReadOnly), "{error:?}");
+}
+
+#[tokio::test]
+async fn several_may_migrate_one_file_at_once() {
+    for _ in 0..5 {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}?mode=rwc", folder.path().join("test.db").display());
+        let open = || Db::open(&url, &POOL);
+        let (a, b, c, d) = tokio::join!(open(), open(), open(), open());
+        for db in [a, b, c, d] {
+            assert!(db.unwrap().schema().await.unwrap().is_current());
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Operating the service from its command line: tables, backups, keys, and what is wrong.
+//!
+//! Each command opens what it needs itself; none starts the server. What they
+//! say goes to the writer that they are given.
+
+mod backup;
+mod container;
+mod contents;
+mod doctor;
+mod restore;
+mod rotate;
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use heddle_core::secret::Secret;
+use heddle_store::{Db, PoolSettings};
+
+pub use backup::backup;
+pub use doctor::doctor;
+pub use restore::restore;
+pub use rotate::rotate;
+
+use crate::config::Config;
+
+const PASSPHRASE_CHARS_MIN: usize = 12;
+
+/// One connection, for a command that does one thing.
+const POOL: PoolSettings = PoolSettings { connections_max: 1, acquire_timeout: Duration::from_secs(10) };
+
+/// Brings the database to this version and says from which it came.
+pub async fn migrate(config: &Config, out: &mut dyn Write) -> anyhow::Result<()> {
+    let before = match Db::open_as_is(&config.database(), &POOL).await {
+        Ok(Some(db)) => {
+            let schema = db.schema().await.context("database cannot be read")?;
+            db.close().await;
+            schema.version
+        }
+        Ok(None) => None,
+        Err(error) => return Err(error).context("database cannot be opened"),
+    };
+    create_data_folder(config)?;
+    let db = Db::open(&config.database(), &POOL).await.context("database cannot be migrated")?;
+    let known = Db::known_version();
+    db.close().await;
+    match before {
+        Some(before) if before == known => writeln!(out, "database is at version {known} already")?,
+        Some(before) => writeln!(out, "database went from version {before} to version {known}")?,
+        None => writeln!(out, "database was empty and is at version {known} now")?,
+    }
+    Ok(())
+}
+
+fn create_data_folder(config: &Config) -> anyhow::Result<()> {
+    std::fs::create_dir_all(&config.data_dir)
+        .with_context(|| format!("DATA_DIR '{}' cannot be created", config.data_dir.display()))
+}
+
+/// The passphrase of backups.
+fn passphrase(config: &Config) -> anyhow::Result<&Secret> {
+    match &config.backup_passphrase {
+        None => bail!(
+            "BACKUP_PASSPHRASE is not set: the file is encrypted with it, give at least {PASSPHRASE_CHARS_MIN} characters"
+        ),
+        Some(given) if given.expose().chars().count() < PASSPHRASE_CHARS_MIN => {
+            bail!("BACKUP_PASSPHRASE is too short: give at least {PASSPHRASE_CHARS_MIN} characters")
+        }
+        Some(given) => Ok(given),
+    }
+}
+
+/// The database, whose tables must be those of this program: it is not migrated here.
+async fn open_current(config: &Config) -> anyhow::Result<Db> {
+    let db = Db::open_as_is(&config.database(), &POOL).await.context("database cannot be opened")?;
+    let Some(db) = db else { bail!("there is no database yet: nothing was set up") };
+    let schema = db.schema().await.context("database cannot be read")?;
+    let known = schema.known;
+    match schema.version {
+        None => bail!("the database is empty: nothing was set up"),
+        Some(found) if found > known => bail!(
+            "the database is at version {found}, this program knows up to {known}: use the Heddle that serves it"
+        ),
+        Some(found) if !schema.is_current() => bail!(
+            "the database is at version {found}, this program at {known}: run 'heddle migrate' first, or use the Heddle that serves it"
+        ),
+        Some(_) => Ok(db),
+    }
+}

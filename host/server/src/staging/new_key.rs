@@ -1,0 +1,119 @@
+//! Changes under a new encryption key.
+//!
+//! A change's secrets are sealed with that key, and the references that stand
+//! for them are made with it: a device's secrets are referred to in another way
+//! once the key is another. So the references are written anew, and a plan that
+//! was made with the old ones is dropped.
+
+use std::collections::BTreeMap;
+
+use heddle_core::change::{ApplyStep, ChangeSpec, ChangeStatus};
+use heddle_core::secret::Secret;
+use heddle_core::{ChangeId, Clock, Timestamp};
+use heddle_runtime::{SecretBook, reference};
+use heddle_store::changes::{self, ChangeRow, Rekeyed};
+use heddle_store::{Scope, Tx};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::{gates, plan};
+use crate::app::App;
+use crate::http::error::Error;
+use crate::keys::Keys;
+
+/// What became of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rekey {
+    /// Its secrets are under the current key.
+    Done,
+    /// The same, and it must be planned again.
+    PlanDropped,
+    /// The same, but its device has to be looked at: it was neither as before nor as planned.
+    Unsettled,
+    /// It is being applied: it stays as it is until that has ended.
+    UnderWay,
+    /// Its secrets cannot be opened with any key there is.
+    Unopenable,
+    /// Somebody else changed it meanwhile.
+    Moved,
+}
+
+/// Puts a change's secrets under the current key, and all that depends on it.
+pub(crate) async fn rekey(tx: &mut Tx, keys: &Keys, clock: &Clock, id: ChangeId) -> Result<Rekey, Error> {
+    let Some(row) = changes::find(tx, &Scope::everything(), id).await? else { return Ok(Rekey::Moved) };
+    let Some(old) = row.secret.as_ref().filter(|sealed| !keys.is_current(sealed)) else {
+        return Ok(Rekey::Done);
+    };
+    if row.apply_step != ApplyStep::Idle {
+        return Ok(Rekey::UnderWay);
+    }
+    let Ok(book) = plan::open_secrets(keys, &row) else { return Ok(Rekey::Unopenable) };
+    let (new, ending) = under_current(keys, &row, book)?;
+    let now: Timestamp = clock.now();
+    Ok(if changes::rekey(tx, id, old, &new, now).await? { ending } else { Rekey::Moved })
+}
+
+fn under_current(keys: &Keys, row: &ChangeRow, book: SecretBook) -> Result<(Rekeyed, Rekey), Error> {
+    let key = keys.reference_key(row.controller_id);
+    let mut names = BTreeMap::new();
+    let mut renamed = SecretBook::default();
+    for (name, secret) in book.entries {
+        let new = reference(&key, secret.expose());
+        names.insert(name, new.clone());
+        renamed.entries.insert(new, Secret::new(secret.expose()));
+    }
+    let is_unsettled = gates::must_be_verified(row);
+    let is_planned = row.status == ChangeStatus::Pending && row.plan.is_some();
+    let ending = match (is_unsettled, is_planned) {
+        (true, _) => Rekey::Unsettled,
+        (false, true) => Rekey::PlanDropped,
+        (false, false) => Rekey::Done,
+    };
+    let inverse: Option<Vec<ChangeSpec>> = row.plan_inverse.clone();
+    let new = Rekeyed {
+        secret: plan::seal_secrets(keys, row.id, &renamed),
+        payload: renaming(&row.payload, &names)?,
+        also: renaming(&row.also, &names)?,
+        plan_inverse: if ending == Rekey::PlanDropped { None } else { renaming(&inverse, &names)? },
+        plan_error: (ending == Rekey::PlanDropped)
+            .then(|| json!({ "type": "keys_rotated", "message": "keys were rotated; plan it again" })),
+    };
+    Ok((new, ending))
+}
+
+/// The same value with other references. They are plain letters and digits, so that the text can be searched.
+fn renaming<T: Serialize + DeserializeOwned>(
+    value: &T,
+    names: &BTreeMap<String, String>,
+) -> Result<T, Error> {
+    let mut text = serde_json::to_string(value).map_err(Error::internal)?;
+    for (old, new) in names {
+        text = text.replace(old, new);
+    }
+    serde_json::from_str(&text).map_err(Error::internal)
+}
+
+/// A change as it is under the current key, for who goes on from its secrets.
+pub(super) async fn current(app: &App, row: ChangeRow) -> Result<ChangeRow, Error> {
+    if row.secret.as_ref().is_none_or(|sealed| app.keys.is_current(sealed)) {
+        return Ok(row);
+    }
+    let mut tx = app.db.write().await?;
+    rekey(&mut tx, &app.keys, &app.clock, row.id).await?;
+    let row = super::apply::get(&mut tx, row.id).await?;
+    tx.commit().await?;
+    Ok(row)
+}
+
+/// A plan was made under the key that is current, or its references mean nothing to what is read now.
+pub(super) fn plan_is_under_current_key(app: &App, row: &ChangeRow) -> Result<(), Error> {
+    if row.secret.as_ref().is_none_or(|sealed| app.keys.is_current(sealed)) {
+        return Ok(());
+    }
+    Err(Error::Conflict {
+        kind: "not_planned",
+        message: "the service's encryption key is another since the change was planned; plan it again first"
+            .to_owned(),
+    })
+}

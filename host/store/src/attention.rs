@@ -1,0 +1,78 @@
+//! What an operator should look at, over all organizations.
+
+use heddle_core::adapter::DeviceStatus;
+use heddle_core::change::{ApplyStep, ChangeStatus, OutcomeState};
+use heddle_core::page::PageRequest;
+use heddle_core::{ChangeId, ControllerId, Timestamp};
+use sqlx::FromRow;
+
+use crate::select::{Bind, Select};
+use crate::{Result, Tx};
+
+/// The first few of a list that is only counted beyond.
+const SHOWN: PageRequest = PageRequest { page: 1, per_page: 10 };
+
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct UnsettledChange {
+    pub id: ChangeId,
+    pub outcome_state: OutcomeState,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct SilentController {
+    pub id: ControllerId,
+    pub name: String,
+    pub last_sync_at: Option<Timestamp>,
+}
+
+/// Changes whose device is in a state that nobody knows: the first ten, and how many there are.
+pub async fn unsettled_changes(tx: &mut Tx) -> Result<(Vec<UnsettledChange>, i64)> {
+    let states = [OutcomeState::Partial, OutcomeState::Unknown];
+    Select::new("SELECT c.id, c.outcome_state", "FROM change c")
+        .and_bind("c.status = ?", Bind::Text(ChangeStatus::Pending.to_string()))
+        .and_bind("c.apply_step = ?", Bind::Text(ApplyStep::Idle.to_string()))
+        .and_in("c.outcome_state", states.map(|state| Bind::Text(state.to_string())))
+        .page(tx, "c.staged_at, c.id", SHOWN)
+        .await
+}
+
+/// Controllers that are offline and were not read since `before`: the first ten, and how many there are.
+pub async fn silent_controllers(tx: &mut Tx, before: Timestamp) -> Result<(Vec<SilentController>, i64)> {
+    Select::new("SELECT c.id, c.name, c.last_sync_at", "FROM controller c")
+        .and("c.deleted_at IS NULL")
+        .and_bind("c.status = ?", Bind::Text(DeviceStatus::Offline.to_string()))
+        .and_bind("COALESCE(c.last_sync_at, c.created_at) < ?", Bind::Time(before))
+        .page(tx, "c.created_at, c.id", SHOWN)
+        .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{World, on_both, tamper};
+
+    on_both! {
+        async fn what_is_in_order_is_not_listed(db) {
+            let world = World::new(&db, "a").await;
+            let id = world.staged(&db).await;
+            let late = world.clock.now() + chrono::TimeDelta::hours(1);
+            let mut tx = db.read().await.unwrap();
+            assert_eq!(unsettled_changes(&mut tx).await.unwrap(), (Vec::new(), 0));
+            assert_eq!(silent_controllers(&mut tx, late).await.unwrap(), (Vec::new(), 0));
+            tx.rollback().await.unwrap();
+            tamper(&db, "UPDATE change SET outcome_state = 'partial'").await;
+            tamper(&db, "UPDATE controller SET status = 'offline'").await;
+            let mut tx = db.read().await.unwrap();
+            let (changes, count) = unsettled_changes(&mut tx).await.unwrap();
+            assert_eq!((changes[0].id, changes[0].outcome_state, count), (id, OutcomeState::Partial, 1));
+            let (controllers, count) = silent_controllers(&mut tx, late).await.unwrap();
+            assert_eq!((controllers[0].id, controllers[0].last_sync_at, count), (world.controller, None, 1));
+            let early = world.clock.now() - chrono::TimeDelta::hours(1);
+            assert_eq!(silent_controllers(&mut tx, early).await.unwrap().1, 0);
+            tx.rollback().await.unwrap();
+            tamper(&db, "UPDATE change SET status = 'discarded'").await;
+            let mut tx = db.read().await.unwrap();
+            assert_eq!(unsettled_changes(&mut tx).await.unwrap().1, 0);
+        }
+    }
+}

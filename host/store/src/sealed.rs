@@ -1,0 +1,88 @@
+//! Columns that hold sealed bytes, for the rotation of the key that sealed them.
+//!
+//! What is sealed, and how, the server knows. Here only this is known of it:
+//! the first bytes, equal for everything that one key sealed, name the key.
+
+use sqlx::{AssertSqlSafe, FromRow};
+use uuid::Uuid;
+
+use crate::select::affected;
+use crate::{Result, Tx};
+
+/// Bytes at the beginning of everything sealed that name the key.
+pub const MARK_BYTES: usize = 9;
+
+/// A column with sealed bytes. They are sealed for the row: `{table}:{id}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub table: &'static str,
+    pub column: &'static str,
+    /// The column beside it that names the key too.
+    key_id: Option<&'static str>,
+}
+
+pub const CREDENTIAL: Place = Place { table: "credential", column: "secret", key_id: Some("key_id") };
+pub const CHANGE: Place = Place { table: "change", column: "secret", key_id: None };
+/// Every column with sealed bytes.
+pub const PLACES: &[Place] = &[CREDENTIAL, CHANGE];
+
+#[derive(Clone, PartialEq, Eq, FromRow)]
+pub struct Sealed {
+    pub id: Uuid,
+    pub bytes: Vec<u8>,
+}
+
+/// How many rows one key sealed.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct Share {
+    pub mark: Vec<u8>,
+    pub rows: i64,
+}
+
+/// Up to `limit` rows behind `after`, in the order of their ids, that another key sealed.
+pub async fn under_others(
+    tx: &mut Tx,
+    place: Place,
+    mark: &[u8],
+    after: Option<Uuid>,
+    limit: i64,
+) -> Result<Vec<Sealed>> {
+    let Place { table, column, .. } = place;
+    let sql = format!(
+        "SELECT id, {column} AS bytes FROM {table}
+         WHERE {column} IS NOT NULL AND SUBSTR({column}, 1, {MARK_BYTES}) <> $1 AND id > $2
+         ORDER BY id LIMIT $3"
+    );
+    Ok(on!(tx, conn => sqlx::query_as(AssertSqlSafe(sql))
+        .bind(mark)
+        .bind(after.unwrap_or_default())
+        .bind(limit)
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// Replaces the sealed bytes, unless somebody else did; says whether it happened.
+pub async fn replace(tx: &mut Tx, place: Place, old: &Sealed, new: &[u8], key_id: &str) -> Result<bool> {
+    let Place { table, column, .. } = place;
+    let also = place.key_id.map(|named| format!(", {named} = $4")).unwrap_or_default();
+    let sql = format!("UPDATE {table} SET {column} = $3{also} WHERE id = $1 AND {column} = $2");
+    let rows = affected!(tx, {
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(old.id).bind(&old.bytes).bind(new);
+        if place.key_id.is_some() { query.bind(key_id) } else { query }
+    });
+    Ok(rows == 1)
+}
+
+/// How many rows each key sealed.
+pub async fn shares(tx: &mut Tx, place: Place) -> Result<Vec<Share>> {
+    let Place { table, column, .. } = place;
+    let sql = format!(
+        "SELECT SUBSTR({column}, 1, {MARK_BYTES}) AS mark, COUNT(*) AS rows FROM {table}
+         WHERE {column} IS NOT NULL
+         GROUP BY SUBSTR({column}, 1, {MARK_BYTES}) ORDER BY SUBSTR({column}, 1, {MARK_BYTES})"
+    );
+    Ok(on!(tx, conn => sqlx::query_as(AssertSqlSafe(sql)).fetch_all(conn).await)?)
+}
+
+#[cfg(test)]
+mod tests;
