@@ -1,11 +1,26 @@
 //! A client of the REST API.
 
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use serde_json::Value;
+
+/// Routes with a limit of a few requests for each address.
+const LIMITED: &[&str] =
+    &["/auth/login", "/auth/login/mfa", "/auth/token", "/auth/register", "/auth/password/reset-request"];
+
+/// Another client with each call, from the network for such tests (198.18.0.0/15).
+fn next_address() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(1);
+    let offset = COUNT.fetch_add(1, Ordering::Relaxed) % (1 << 17);
+    Ipv4Addr::from_bits(Ipv4Addr::new(198, 18, 0, 0).to_bits() + offset).to_string()
+}
 
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
     base: String,
     token: Option<String>,
+    headers: Vec<(String, String)>,
     http: reqwest::Client,
 }
 
@@ -45,7 +60,7 @@ impl Api {
         rustls::crypto::ring::default_provider().install_default().ok();
         #[expect(clippy::disallowed_methods, reason = "a test is the outside world")]
         let http = reqwest::Client::builder().no_proxy().build().expect("a client can be built");
-        Self { base: base.to_owned(), token: None, http }
+        Self { base: base.to_owned(), token: None, headers: Vec::new(), http }
     }
 
     pub(crate) fn base(&self) -> &str {
@@ -58,6 +73,26 @@ impl Api {
 
     pub(crate) fn with_token(&self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self.clone() }
+    }
+
+    /// The same client with a header in every request; replaces one of the same name.
+    pub(crate) fn with_header(&self, name: &str, value: &str) -> Self {
+        let mut api = self.clone();
+        api.headers.retain(|(known, _)| known != name);
+        api.headers.push((name.to_owned(), value.to_owned()));
+        api
+    }
+
+    /// The same client at a fixed address, as a trusted proxy names it.
+    pub(crate) fn from_ip(&self, ip: &str) -> Self {
+        self.with_header("x-forwarded-for", ip)
+    }
+
+    /// Reads a path that is not below the version prefix.
+    pub(crate) async fn root(&self, path: &str) -> Answer {
+        self.request("GET", &format!("{}{path}", self.base), None, &self.headers)
+            .await
+            .expect("the server answers")
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -87,8 +122,28 @@ impl Api {
         path: &str,
         body: Option<Vec<u8>>,
     ) -> reqwest::Result<Answer> {
-        let url = format!("{}/api/v1{path}", self.base);
+        let mut headers = self.headers.clone();
+        let route = path.split('?').next().unwrap_or_default().trim_end_matches('/');
+        if method == "POST"
+            && LIMITED.contains(&route)
+            && !headers.iter().any(|(name, _)| name == "x-forwarded-for")
+        {
+            headers.push(("x-forwarded-for".to_owned(), next_address()));
+        }
+        self.request(method, &format!("{}/api/v1{path}", self.base), body, &headers).await
+    }
+
+    async fn request(
+        &self,
+        method: &str,
+        url: &str,
+        body: Option<Vec<u8>>,
+        headers: &[(String, String)],
+    ) -> reqwest::Result<Answer> {
         let mut request = self.http.request(method.parse().expect("a method"), url);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
         }

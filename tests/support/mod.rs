@@ -3,12 +3,14 @@
 mod api;
 mod database;
 mod process;
+mod redis;
 mod server;
 mod socket;
 
 pub(crate) use api::{Answer, Api};
 pub(crate) use database::Database;
-pub(crate) use process::Process;
+pub(crate) use process::{Process, free_port};
+pub(crate) use redis::Redis;
 pub(crate) use server::{
     Options, PASSWORD, Server, compiler, environment, heddle_binary, packages, register, target_folder,
 };

@@ -9,8 +9,10 @@ use heddle_runtime::{Compiler, Runtime, Tap};
 use heddle_store::{Db, PoolSettings};
 
 use crate::adapters::{self, RefusedAdapter};
+use crate::cache::Cache;
 use crate::config::Config;
 use crate::events::Hub;
+use crate::http::rate_limit::Limiter;
 use crate::keys::Keys;
 use crate::staging::Drivers;
 use crate::task::Tasks;
@@ -36,6 +38,8 @@ pub struct App {
     pub clock: Clock,
     pub keys: Keys,
     pub db: Db,
+    pub cache: Cache,
+    pub limiter: Limiter,
     pub runtime: Arc<Runtime>,
     pub tasks: Tasks,
     pub hub: Hub,
@@ -66,6 +70,8 @@ impl App {
             acquire_timeout: Duration::from_secs(30),
         };
         let db = Db::open(&config.database(), &pool).await.context("database cannot be opened")?;
+        let cache = Cache::open(&config).await?;
+        let limiter = Limiter::new(&cache);
         let runtime = adapters::start_runtime(&config, &keys, &db, &clock, surroundings)?;
         let refused_adapters = adapters::load_packages(&config, &runtime).await;
         Ok(Arc::new(Self {
@@ -73,6 +79,8 @@ impl App {
             clock,
             keys,
             db,
+            cache,
+            limiter,
             runtime,
             tasks: Tasks::default(),
             hub: Hub::default(),
@@ -84,6 +92,8 @@ impl App {
 
     /// The loops that run beside the requests.
     pub(crate) fn start_workers(self: &Arc<Self>) {
+        let (cache, stop) = (self.cache.clone(), self.tasks.stopping());
+        self.tasks.spawn("cache", async move { cache.keep_connected(stop).await });
         let app = self.clone();
         self.tasks.spawn("events.dispatch", async move { crate::events::dispatch(app).await });
         let app = self.clone();

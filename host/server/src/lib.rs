@@ -7,6 +7,7 @@ pub mod adapters;
 pub mod app;
 pub mod audit;
 pub mod auth;
+pub mod cache;
 pub mod config;
 pub mod devices;
 pub mod events;
