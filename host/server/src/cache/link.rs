@@ -5,10 +5,12 @@
 
 use std::future::Future;
 use std::sync::{PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, ConnectionInfo, RedisResult};
+use redis::{
+    AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind, RedisError, RedisResult, ServerErrorKind,
+};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +24,8 @@ const LOOK_PERIOD: Duration = Duration::from_secs(1);
 const RETRY_PERIOD: Duration = Duration::from_millis(500);
 /// The least time between two attempts, whatever fails.
 const ATTEMPT_GAP: Duration = Duration::from_millis(100);
+/// How often the log says that the cache is lost, while it comes and goes.
+const COMPLAINT_PERIOD: Duration = Duration::from_mins(1);
 /// Commands that can wait for their turn on the connection.
 const QUEUE: usize = 1024;
 
@@ -40,8 +44,24 @@ struct Slot {
     /// Counts connections, so that a late failure of an old one does not end the new one.
     generation: u64,
     connection: Option<MultiplexedConnection>,
-    /// The last attempt failed, and the log says so.
-    is_told: bool,
+    /// When the log last said that the cache is lost.
+    complained: Option<Instant>,
+    /// The last word of the log is that it is lost.
+    is_said_lost: bool,
+}
+
+impl Slot {
+    fn complain(&mut self, address: &str, error: &str) {
+        if self.complained.is_none_or(|at| at.elapsed() >= COMPLAINT_PERIOD) {
+            tracing::warn!(
+                cache.address = %address,
+                error = %error,
+                "the cache at {address} cannot be used; connecting again until it can"
+            );
+            self.complained = Some(Instant::now());
+            self.is_said_lost = true;
+        }
+    }
 }
 
 impl std::fmt::Debug for Link {
@@ -56,7 +76,7 @@ impl Link {
         Ok(Self { client: Client::open(info)?, address, slot: RwLock::default(), lost: Notify::new() })
     }
 
-    /// Runs a command. Without an answer in time, or with an error, the connection is taken for lost.
+    /// Runs a command. Without an answer in time the connection is taken for lost.
     pub(crate) async fn ask<T, F>(
         &self,
         limit: Duration,
@@ -66,12 +86,18 @@ impl Link {
         F: Future<Output = RedisResult<T>>,
     {
         let (generation, connection) = self.connection()?;
-        let error = match tokio::time::timeout(limit, command(connection)).await {
+        let (is_lost, error) = match tokio::time::timeout(limit, command(connection)).await {
             Ok(Ok(value)) => return Ok(value),
-            Ok(Err(source)) => CacheError::Failed { address: self.address.clone(), source },
-            Err(_) => CacheError::Timeout { address: self.address.clone(), millis: limit.as_millis() },
+            Ok(Err(source)) => {
+                (ends_connection(&source), CacheError::Failed { address: self.address.clone(), source })
+            }
+            Err(_) => {
+                (true, CacheError::Timeout { address: self.address.clone(), millis: limit.as_millis() })
+            }
         };
-        self.lose(generation, &error);
+        if is_lost {
+            self.lose(generation, &error);
+        }
         Err(error)
     }
 
@@ -88,12 +114,10 @@ impl Link {
 
     fn lose(&self, generation: u64, error: &CacheError) {
         let mut slot = self.slot.write().unwrap_or_else(PoisonError::into_inner);
-        if slot.generation != generation || slot.connection.take().is_none() {
-            return;
+        if slot.generation == generation && slot.connection.take().is_some() {
+            slot.complain(&self.address, &error.to_string());
+            self.lost.notify_one();
         }
-        drop(slot);
-        tracing::warn!(cache.address = %self.address, error = %error, "lost the cache; connecting again");
-        self.lost.notify_one();
     }
 
     /// One attempt; says in the log what changed.
@@ -107,19 +131,16 @@ impl Link {
         let outcome = tokio::time::timeout(CONNECT_LIMIT, attempt).await;
         let address = &self.address;
         let mut slot = self.slot.write().unwrap_or_else(PoisonError::into_inner);
-        let error = match outcome {
+        match outcome {
             Ok(Ok(connection)) => {
                 slot.generation += 1;
                 slot.connection = Some(connection);
-                slot.is_told = false;
-                tracing::info!(cache.address = %address, "connected to the cache at {address}");
-                return;
+                if slot.generation == 1 || std::mem::take(&mut slot.is_said_lost) {
+                    tracing::info!(cache.address = %address, "connected to the cache at {address}");
+                }
             }
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("no answer within {} ms", CONNECT_LIMIT.as_millis()),
-        };
-        if !std::mem::replace(&mut slot.is_told, true) {
-            tracing::warn!(cache.address = %address, error = %error, "cannot reach the cache at {address}; trying on");
+            Ok(Err(error)) => slot.complain(address, &error.to_string()),
+            Err(_) => slot.complain(address, &format!("no answer within {} ms", CONNECT_LIMIT.as_millis())),
         }
     }
 
@@ -143,4 +164,10 @@ impl Link {
             }
         }
     }
+}
+
+/// Whether another connection may do better: most of what a Redis refuses, it refuses on every connection.
+fn ends_connection(error: &RedisError) -> bool {
+    let is_now_a_replica = error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly);
+    error.is_io_error() || error.is_unrecoverable_error() || is_now_a_replica
 }

@@ -16,11 +16,11 @@ pub mod routes;
 
 use std::time::Instant;
 
-use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Router};
 use heddle_core::Clock;
 use tower::util::MapRequestLayer;
 use tower::{Layer, ServiceExt as _};
@@ -118,9 +118,12 @@ async fn edge(State(app): State<SharedApp>, request: Request, next: Next) -> Res
 }
 
 /// Refuses what is too much or too large, before anything looks at what it is.
-async fn gate(State(app): State<SharedApp>, request: Request, next: Next) -> Response {
-    let client = request.extensions().get::<Client>().copied();
-    let client = client.unwrap_or_else(|| Client::of(&request, &app.config.trusted_proxies));
+async fn gate(
+    State(app): State<SharedApp>,
+    Extension(client): Extension<Client>,
+    request: Request,
+    next: Next,
+) -> Response {
     let demand = Demand::of(&app, &client, &request);
     let length = body::check_length(request.headers());
     match admit(&app, demand, length).await {
@@ -135,9 +138,14 @@ async fn gate(State(app): State<SharedApp>, request: Request, next: Next) -> Res
     }
 }
 
-async fn gate_of_preflights(state: State<SharedApp>, request: Request, next: Next) -> Response {
+async fn gate_of_preflights(
+    app: State<SharedApp>,
+    client: Extension<Client>,
+    request: Request,
+    next: Next,
+) -> Response {
     if request.method() == Method::OPTIONS {
-        gate(state, request, next).await
+        gate(app, client, request, next).await
     } else {
         next.run(request).await
     }
