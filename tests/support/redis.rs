@@ -74,13 +74,18 @@ impl Redis {
 
     /// Says one command, without blanks in its arguments, and answers what came back.
     pub(crate) fn command(&self, command: &str) -> String {
-        self.try_command(command).expect("Redis answers")
+        self.call(&command.split(' ').collect::<Vec<_>>())
     }
 
-    fn try_command(&self, command: &str) -> std::io::Result<String> {
+    pub(crate) fn call(&self, arguments: &[&str]) -> String {
+        self.try_call(arguments).expect("Redis answers")
+    }
+
+    fn try_call(&self, arguments: &[&str]) -> std::io::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-        write!(stream, "AUTH default {PASSWORD}\r\n{command}\r\nQUIT\r\n")?;
+        let commands = [&["AUTH", "default", PASSWORD], arguments, &["QUIT"]];
+        stream.write_all(commands.map(encoded).concat().as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         let answer = answer.strip_prefix("+OK\r\n").and_then(|rest| rest.strip_suffix("+OK\r\n"));
@@ -89,7 +94,7 @@ impl Redis {
 
     fn wait_ready(&self) {
         let started = Instant::now();
-        while self.try_command("PING").is_err() {
+        while self.try_call(&["PING"]).is_err() {
             assert!(started.elapsed() < Duration::from_secs(20), "Redis does not come up");
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -102,6 +107,12 @@ impl Drop for Redis {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// As Redis's protocol writes a command.
+fn encoded(arguments: &[&str]) -> String {
+    let parts = arguments.iter().map(|argument| format!("${}\r\n{argument}\r\n", argument.len()));
+    format!("*{}\r\n{}", arguments.len(), parts.collect::<String>())
 }
 
 fn spawn(folder: &TempDir, port: u16) -> Child {
