@@ -87,18 +87,22 @@ impl Limiter {
 
     /// Says that requests are not counted, once in a while: there is one for each request.
     fn complain(&self, error: &CacheError, now: Timestamp) {
-        let now_ms = now.timestamp_millis();
-        let last_ms = self.complained_ms.load(Ordering::Relaxed);
-        let is_due =
-            last_ms.checked_add(COMPLAINT_PERIOD_MS).is_none_or(|due| now_ms >= due) || last_ms > now_ms;
-        let swap =
-            |to| self.complained_ms.compare_exchange(last_ms, to, Ordering::Relaxed, Ordering::Relaxed);
-        if is_due && swap(now_ms).is_ok() {
+        if self.may_complain(now.timestamp_millis()) {
             tracing::warn!(
                 error = %error,
                 "rate limits cannot be counted: routes that take passwords refuse, all others go on without a limit"
             );
         }
+    }
+
+    /// True for one of those who ask within a period.
+    fn may_complain(&self, now_ms: i64) -> bool {
+        let last_ms = self.complained_ms.load(Ordering::Relaxed);
+        let is_due = now_ms < last_ms || last_ms.saturating_add(COMPLAINT_PERIOD_MS) <= now_ms;
+        let swap = || {
+            self.complained_ms.compare_exchange(last_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        };
+        is_due && swap()
     }
 }
 
@@ -168,5 +172,19 @@ impl Demand {
                 Ok(None)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_is_down_is_told_once_a_minute() {
+        let limiter = Limiter::new(&Cache::Process);
+        let told: Vec<i64> =
+            (1_000_000..1_200_000).step_by(100).filter(|now_ms| limiter.may_complain(*now_ms)).collect();
+        assert_eq!(told, [1_000_000, 1_060_000, 1_120_000, 1_180_000]);
+        assert!(limiter.may_complain(5), "a clock that went back does not silence it");
     }
 }
