@@ -1,14 +1,27 @@
 //! A client of the REST API.
 
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use serde_json::Value;
 
 use super::conformance::Known;
+/// Routes with a limit of a few requests for each address.
+const LIMITED: &[&str] =
+    &["/auth/login", "/auth/login/mfa", "/auth/token", "/auth/register", "/auth/password/reset-request"];
+
+/// Another client with each call, from the network for such tests (198.18.0.0/15).
+fn next_address() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(1);
+    let offset = COUNT.fetch_add(1, Ordering::Relaxed) % (1 << 17);
+    Ipv4Addr::from_bits(Ipv4Addr::new(198, 18, 0, 0).to_bits() + offset).to_string()
+}
 
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
     base: String,
     token: Option<String>,
-    headers: Vec<(&'static str, String)>,
+    headers: Vec<(String, String)>,
     http: reqwest::Client,
     /// What every answer is checked against.
     contract: Known,
@@ -71,16 +84,22 @@ impl Api {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
-    /// Sends this header with every request.
-    pub(crate) fn with(&self, name: &'static str, value: &str) -> Self {
+    /// Sends this header with every request; replaces one of the same name.
+    pub(crate) fn with(&self, name: &str, value: &str) -> Self {
         let mut with = self.clone();
-        with.headers.push((name, value.to_owned()));
+        with.headers.retain(|(known, _)| known != name);
+        with.headers.push((name.to_owned(), value.to_owned()));
         with
     }
 
     /// Requests with an id of the test's own.
     pub(crate) fn with_request_id(&self, id: &str) -> Self {
         self.with("x-request-id", id)
+    }
+
+    /// The same client at a fixed address, as a trusted proxy names it.
+    pub(crate) fn from_ip(&self, ip: &str) -> Self {
+        self.with("x-forwarded-for", ip)
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -126,12 +145,18 @@ impl Api {
     ) -> reqwest::Result<Answer> {
         let contract = self.contract.of(&self.http, &self.base).await?;
         let url = format!("{}{path}", self.base);
+        let mut headers = self.headers.clone();
+        let below = path.strip_prefix("/api/v1");
+        let route = below.unwrap_or_default().split('?').next().unwrap_or_default().trim_end_matches('/');
+        if method == "POST" && LIMITED.contains(&route) && !headers.iter().any(|(name, _)| name == "x-forwarded-for") {
+            headers.push(("x-forwarded-for".to_owned(), next_address()));
+        }
         let mut request = self.http.request(method.parse().expect("a method"), url);
+        for (name, value) in &headers {
+            request = request.header(name, value);
+        }
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
-        }
-        for (name, value) in &self.headers {
-            request = request.header(*name, value);
         }
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body);
@@ -141,7 +166,7 @@ impl Api {
         let text = response.text().await?;
         let body = serde_json::from_str(&text).unwrap_or_default();
         let answer = Answer { status, headers, text, body };
-        if let Some(below) = path.strip_prefix("/api/v1") {
+        if let Some(below) = below {
             contract.check(method, below, &answer);
         }
         Ok(answer)

@@ -5,6 +5,7 @@ mod conformance;
 mod database;
 mod process;
 mod proxy;
+mod redis;
 mod server;
 mod socket;
 pub(crate) mod trace;
@@ -12,8 +13,9 @@ pub(crate) mod trace;
 pub(crate) use api::{Answer, Api};
 pub(crate) use conformance::{Contract, Operation};
 pub(crate) use database::Database;
-pub(crate) use process::Process;
+pub(crate) use process::{Process, free_port};
 pub(crate) use proxy::{Proxy, Way};
+pub(crate) use redis::Redis;
 pub(crate) use server::{
     Options, PASSWORD, Server, compiler, environment, heddle_binary, packages, register, target_folder,
 };

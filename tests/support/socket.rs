@@ -17,7 +17,11 @@ pub(crate) struct Socket {
 impl Socket {
     /// Connects without saying who.
     pub(crate) async fn connect(api: &Api) -> Self {
-        let url = format!("{}/api/v1/ws", api.base().replace("http://", "ws://"));
+        Self::connect_at(api, "/ws").await
+    }
+
+    pub(crate) async fn connect_at(api: &Api, path: &str) -> Self {
+        let url = format!("{}/api/v1{path}", api.base().replace("http://", "ws://"));
         let (stream, _) = tokio_tungstenite::connect_async(url).await.expect("the stream accepts");
         Self { stream }
     }

@@ -10,9 +10,11 @@ use heddle_store::{Db, PoolSettings};
 
 use crate::adapters::{self, RefusedAdapter};
 use crate::auth::Callers;
+use crate::cache::Cache;
 use crate::config::Config;
 use crate::events::{Follower, Hub};
 use crate::health::Looks;
+use crate::http::rate_limit::Limiter;
 use crate::keys::Keys;
 use crate::logs::Logs;
 use crate::metrics::Metrics;
@@ -41,6 +43,8 @@ pub struct App {
     pub clock: Clock,
     pub keys: Keys,
     pub db: Db,
+    pub cache: Cache,
+    pub limiter: Limiter,
     pub runtime: Arc<Runtime>,
     pub tasks: Tasks,
     pub hub: Hub,
@@ -81,6 +85,8 @@ impl App {
         let db = Db::open(&config.database(), &pool).await.context("database cannot be opened")?;
         let logs = Logs::open(&config).await;
         let metrics = Arc::new(Metrics::new(logs.dropped()));
+        let cache = Cache::open(&config).await?;
+        let limiter = Limiter::new(&cache);
         let runtime = adapters::start_runtime(&config, &keys, &db, &clock, surroundings)?;
         let observer = metrics.clone();
         runtime.observe(Arc::new(move |call| observer.adapter_call(call)));
@@ -90,6 +96,8 @@ impl App {
             clock,
             keys,
             db,
+            cache,
+            limiter,
             runtime,
             tasks: Tasks::default(),
             hub: Hub::default(),
@@ -107,6 +115,8 @@ impl App {
 
     /// The loops that run beside the requests.
     pub(crate) fn start_workers(self: &Arc<Self>, follower: Follower) {
+        let (cache, stop) = (self.cache.clone(), self.tasks.stopping());
+        self.tasks.spawn("cache", async move { cache.keep_connected(stop).await });
         let app = self.clone();
         self.tasks.spawn("events.dispatch", async move { crate::events::dispatch(app, follower).await });
         let app = self.clone();

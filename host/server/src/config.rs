@@ -282,6 +282,16 @@ impl Config {
                     .to_owned(),
             });
         }
+        if let Some(origin) = self.cors_origins.iter().find(|origin| !is_origin(origin)) {
+            return Err(ConfigError::Value {
+                name: "CORS_ORIGINS",
+                value: origin.clone(),
+                accepted:
+                    "origins such as https://app.example.org, separated by commas: scheme, host and port, \
+                           no path and no '*'"
+                        .to_owned(),
+            });
+        }
         for (name, key) in [("SECRET_KEY", &self.secret_key), ("ENCRYPTION_KEY", &self.encryption_key)] {
             self.check_key(name, key.as_ref().map(Secret::expose))?;
         }
@@ -351,6 +361,12 @@ impl Config {
             None => format!("sqlite://{}?mode=rwc", self.data_dir.join("logs.db").display()),
         }
     }
+}
+
+/// Written as a browser writes it, for it is compared with what a browser sends.
+fn is_origin(text: &str) -> bool {
+    let is_web = text.starts_with("https://") || text.starts_with("http://");
+    is_web && url::Url::parse(text).is_ok_and(|url| url.origin().ascii_serialization() == text)
 }
 
 /// Too short, too uniform, or one of those that examples use.

@@ -8,6 +8,7 @@ pub mod app;
 pub mod audit;
 pub mod auth;
 mod bulk;
+pub mod cache;
 pub mod config;
 pub mod devices;
 pub mod events;

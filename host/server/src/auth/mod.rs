@@ -86,6 +86,12 @@ pub(crate) struct Identity {
     token_version: i64,
 }
 
+impl Identity {
+    pub(crate) fn user(&self) -> UserId {
+        self.user
+    }
+}
+
 /// Whom an access token that has not expired proves. Asks no database.
 pub(crate) fn identify(app: &App, token: &str) -> Result<Identity, Error> {
     let claims = token::verify(&app.keys.token_key(), token, app.clock.now())?;

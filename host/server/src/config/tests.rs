@@ -93,3 +93,26 @@ fn a_limit_of_nothing_and_a_weak_token_are_refused() {
         &["METRICS_AUTH_TOKEN", "16"],
     );
 }
+
+#[test]
+fn an_origin_is_what_a_browser_sends() {
+    let accepted = read(&[("CORS_ORIGINS", "https://app.example.org, http://localhost:3000")]).unwrap();
+    assert_eq!(accepted.cors_origins, ["https://app.example.org", "http://localhost:3000"]);
+    for origin in [
+        "*",
+        "null",
+        "app.example.org",
+        "https://",
+        "https://app.example.org/",
+        "https://app.example.org/app",
+        "https://app.example.org:443",
+        "https://App.example.org",
+        "https://*.example.org",
+        "https://user@app.example.org",
+        "ftp://app.example.org",
+        "https://a.example b.example",
+    ] {
+        let both = format!("https://good.example.org,{origin}");
+        refused(&[("CORS_ORIGINS", &both)], &["CORS_ORIGINS", origin, "https://app.example.org"]);
+    }
+}

@@ -65,9 +65,35 @@ pub enum Error {
     /// Exactly `{"detail": …}`, outside the envelope, where the interface says so.
     #[error("{detail}")]
     Bare { status: StatusCode, detail: String },
+    /// 429. Exactly `{"detail": …, "retry_after": …}`, outside the envelope.
+    #[error("{}", .0.detail())]
+    RateLimited(RateExceeded),
     /// 500. The source goes to the log; the client sees a generic sentence.
     #[error("internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Which limit of requests is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RateExceeded {
+    Burst,
+    Minute,
+}
+
+impl RateExceeded {
+    fn detail(self) -> &'static str {
+        match self {
+            Self::Burst => "Rate limit exceeded (burst)",
+            Self::Minute => "Rate limit exceeded",
+        }
+    }
+
+    fn retry_after_secs(self) -> u32 {
+        match self {
+            Self::Burst => 1,
+            Self::Minute => 60,
+        }
+    }
 }
 
 impl Error {
@@ -97,6 +123,7 @@ impl Error {
             Error::Adapter(error) => adapter_public(error).0,
             Error::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Error::Bare { status, .. } => *status,
+            Error::RateLimited(_) => StatusCode::TOO_MANY_REQUESTS,
             Error::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -115,6 +142,7 @@ impl Error {
             Error::Adapter(error) => adapter_public(error).1,
             Error::Unavailable(_) => "unavailable",
             Error::Bare { .. } => "refused",
+            Error::RateLimited(_) => "rate_limited",
             Error::Internal(_) => "internal_error",
         }
     }
@@ -190,6 +218,12 @@ impl IntoResponse for Error {
 pub(crate) fn render(error: &Error, request_id: &str) -> Response {
     if let Error::Bare { status, detail } = error {
         return (*status, axum::Json(json!({ "detail": detail }))).into_response();
+    }
+    if let Error::RateLimited(exceeded) = error {
+        let seconds = exceeded.retry_after_secs();
+        let body = json!({ "detail": exceeded.detail(), "retry_after": seconds });
+        let wait = [(header::RETRY_AFTER, HeaderValue::from(seconds))];
+        return (error.status(), wait, axum::Json(body)).into_response();
     }
     let status = error.status();
     let message = match error {

@@ -42,10 +42,7 @@ impl<T: DeserializeOwned> FromRequest<SharedApp> for Json<T> {
 
 pub(crate) fn too_large(rejection: &BytesRejection) -> Error {
     if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        Error::Bare {
-            status: StatusCode::PAYLOAD_TOO_LARGE,
-            detail: format!("request body exceeds {BODY_BYTES_MAX}-byte limit"),
-        }
+        super::body::too_large()
     } else {
         Error::BadRequest { kind: "bad_request", message: "request body cannot be read".to_owned() }
     }
@@ -178,10 +175,10 @@ impl FromRequestParts<SharedApp> for Origin {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &SharedApp) -> Result<Self, Error> {
-        let peer = parts.extensions.get::<axum::extract::ConnectInfo<std::net::SocketAddr>>();
+        let client = parts.extensions.get::<super::client::Client>();
         let header = |name| parts.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
         Ok(Self {
-            ip: peer.map(|info| info.0.ip().to_string()).unwrap_or_default(),
+            ip: client.map(|client| client.ip.to_string()).unwrap_or_default(),
             user_agent: header(header::USER_AGENT).chars().take(300).collect(),
             request_id: parts.extensions.get::<super::RequestId>().map(|id| id.0.clone()).unwrap_or_default(),
         })

@@ -2,6 +2,8 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::client::Client;
+
 const SECURITY: &[(&str, &str)] = &[
     ("x-content-type-options", "nosniff"),
     ("x-frame-options", "DENY"),
@@ -16,8 +18,12 @@ const SECURITY: &[(&str, &str)] = &[
     ),
 ];
 
-pub(crate) fn add_security(headers: &mut HeaderMap) {
-    for (name, value) in SECURITY {
+/// Keeps browsers to HTTPS for a year. Over HTTP it would mean nothing (RFC 6797 section 7.2).
+const TRANSPORT: (&str, &str) = ("strict-transport-security", "max-age=31536000; includeSubDomains");
+
+pub(super) fn add_security(headers: &mut HeaderMap, client: &Client) {
+    let transport = client.is_https.then_some(&TRANSPORT);
+    for (name, value) in SECURITY.iter().chain(transport) {
         // A page brings a policy of its own.
         if *name == "content-security-policy" && headers.contains_key(*name) {
             continue;

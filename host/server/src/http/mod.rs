@@ -1,7 +1,10 @@
 //! The edge: what every request meets before a handler and every response after it.
 
 pub mod access;
+mod body;
+pub mod client;
 pub mod conditional;
+mod cors;
 pub mod creation;
 pub mod error;
 pub mod extract;
@@ -10,24 +13,27 @@ mod health;
 mod metrics;
 pub mod openapi;
 mod pages;
+pub mod rate_limit;
 pub mod routes;
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Router};
 use heddle_core::Clock;
 use tower::util::MapRequestLayer;
 use tower::{Layer, ServiceExt as _};
 use tracing::Instrument as _;
 
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
+use client::Client;
 use error::{Error, Failure};
 use heddle_runtime::CallError;
+use rate_limit::{Allowance, Demand};
 
 /// Prefix of the versioned interface.
 pub const PREFIX: &str = "/api/v1";
@@ -53,6 +59,13 @@ pub fn service(app: &SharedApp) -> Router {
         .layer(DefaultBodyLimit::max(extract::BODY_BYTES_MAX))
         .layer(tower_http::catch_panic::CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(app.clone(), draining))
+        .layer(from_fn_with_state(app.clone(), gate));
+    let router = match cors::layer(&app.config.cors_origins) {
+        // It answers preflights itself, so they pass the gate before it; and a refusal of the gate is readable for a page.
+        Some(cors) => router.layer(cors).layer(from_fn_with_state(app.clone(), gate_of_preflights)),
+        None => router,
+    };
+    let router = router
         .layer(from_fn_with_state(app.clone(), edge))
         .layer(from_fn_with_state((app.clone(), meters), metrics::measure))
         .with_state(app.clone());
@@ -106,24 +119,76 @@ async fn draining(State(app): State<SharedApp>, request: Request, next: Next) ->
     next.run(request).await
 }
 
-/// Gives the request its id and span, and the response its error body and headers.
-async fn edge(State(app): State<SharedApp>, mut request: Request, next: Next) -> Response {
+/// Gives the request its id, client and span, and the response its error body and headers.
+async fn edge(State(app): State<SharedApp>, request: Request, next: Next) -> Response {
     let started = Instant::now();
     let (id, logged) = request_id(&request, &app.clock);
-    request.extensions_mut().insert(RequestId(id.clone()));
+    let client = Client::of(&request, &app.config.trusted_proxies);
     let span = tracing::info_span!(
         "request",
         http.method = %request.method(),
         http.path = %request.uri().path(),
+        http.route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str),
+        client.ip = %client.ip,
         request.id = %logged,
         user.id = tracing::field::Empty,
     );
+    let mut request = body::read_to_its_end(request, &app.tasks);
+    request.extensions_mut().insert(RequestId(id.clone()));
+    request.extensions_mut().insert(client);
     let response = next.run(request).instrument(span.clone()).await;
     let _entered = span.enter();
-    finish(response, &id, started)
+    finish(response, &id, &client, started)
 }
 
-fn finish(response: Response, id: &str, started: Instant) -> Response {
+/// Refuses what is too much or too large, before anything looks at what it is.
+async fn gate(
+    State(app): State<SharedApp>,
+    Extension(client): Extension<Client>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let demand = Demand::of(&app, &client, &request);
+    let length = body::check_length(request.headers());
+    match admit(&app, demand, length).await {
+        Ok(allowance) => {
+            let mut response = next.run(request).await;
+            if let Some(allowance) = allowance {
+                allowance.tell(&mut response);
+            }
+            response
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn gate_of_preflights(
+    app: State<SharedApp>,
+    client: Extension<Client>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if request.method() == Method::OPTIONS {
+        gate(app, client, request, next).await
+    } else {
+        next.run(request).await
+    }
+}
+
+/// Too many before too large, so that what is too large counts, too.
+async fn admit(
+    app: &App,
+    demand: Option<Demand>,
+    length: Result<(), Error>,
+) -> Result<Option<Allowance>, Error> {
+    let allowance = match demand {
+        Some(demand) => demand.count(app).await?,
+        None => None,
+    };
+    length.map(|()| allowance)
+}
+
+fn finish(response: Response, id: &str, client: &Client, started: Instant) -> Response {
     let failure = response.extensions().get::<Failure>().cloned();
     let status = response.status();
     let is_plain_error = (status.is_client_error() || status.is_server_error())
@@ -133,14 +198,14 @@ fn finish(response: Response, id: &str, started: Instant) -> Response {
     let mut response = match failure {
         Some(Failure(failure)) => {
             log(&failure);
-            error::render(&failure, id)
+            with_body_of(response, error::render(&failure, id))
         }
-        None if is_plain_error || is_rejection => error::render_plain(status, id),
+        None if is_plain_error || is_rejection => with_body_of(response, error::render_plain(status, id)),
         None => response,
     };
     let elapsed_ms = started.elapsed().as_secs_f64() * 1000.0;
     let headers = response.headers_mut();
-    headers::add_security(headers);
+    headers::add_security(headers, client);
     if let Ok(value) = HeaderValue::from_str(id) {
         headers.insert("x-request-id", value);
     }
@@ -149,6 +214,16 @@ fn finish(response: Response, id: &str, started: Instant) -> Response {
     }
     tracing::debug!(http.status = response.status().as_u16(), duration_ms = elapsed_ms, "answered");
     response
+}
+
+/// The rendered error, with what the layers below have said in headers: `Allow`, what origins may read, cookies.
+fn with_body_of(response: Response, rendered: Response) -> Response {
+    let mut headers = response.into_parts().0.headers;
+    headers.remove(header::CONTENT_LENGTH);
+    let (mut parts, body) = rendered.into_parts();
+    headers.extend(std::mem::take(&mut parts.headers));
+    parts.headers = headers;
+    Response::from_parts(parts, body)
 }
 
 fn log(error: &Error) {

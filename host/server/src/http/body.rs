@@ -1,0 +1,126 @@
+//! Bodies that are too large, and what is left of a body that nobody wanted.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode, header};
+use futures::{Stream, StreamExt as _};
+
+use crate::http::error::Error;
+use crate::http::extract::BODY_BYTES_MAX;
+use crate::task::Tasks;
+
+/// Most that is read of a body that nobody wanted, in bytes.
+const UNWANTED_BYTES_MAX: usize = 64 * 1_048_576;
+/// How long it is read.
+const UNWANTED_LIMIT: Duration = Duration::from_secs(30);
+
+/// 413, in the words of the interface.
+pub(super) fn too_large() -> Error {
+    Error::Bare {
+        status: StatusCode::PAYLOAD_TOO_LARGE,
+        detail: format!("request body exceeds {BODY_BYTES_MAX}-byte limit"),
+    }
+}
+
+/// Refuses a body that says itself that it is too large. One that does not say is measured while it is read.
+pub(super) fn check_length(headers: &HeaderMap) -> Result<(), Error> {
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    match length.map(str::parse::<u64>) {
+        Some(Ok(length)) if length > BODY_BYTES_MAX as u64 => Err(too_large()),
+        _ => Ok(()),
+    }
+}
+
+/// Has the rest of the body read after whoever takes it has let it go.
+///
+/// Closing a connection with unread input resets it, and the answer is lost on a client that sends everything before it
+/// reads. So the rest is read and thrown away while the answer is under way.
+pub(super) fn read_to_its_end(request: Request, tasks: &Tasks) -> Request {
+    if request.body().is_end_stream() {
+        return request;
+    }
+    let waits = request
+        .headers()
+        .get(header::EXPECT)
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    request.map(|body| {
+        let rest = Some(body.into_data_stream());
+        Body::from_stream(Unwanted { rest, is_invited: !waits, tasks: tasks.clone() })
+    })
+}
+
+struct Unwanted {
+    /// `None` after the end.
+    rest: Option<BodyDataStream>,
+    /// The client does not wait to be asked for its body, or was asked.
+    is_invited: bool,
+    tasks: Tasks,
+}
+
+impl Stream for Unwanted {
+    type Item = Result<Bytes, axum::Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.is_invited = true;
+        let Some(rest) = &mut self.rest else { return Poll::Ready(None) };
+        let item = ready!(rest.poll_next_unpin(context));
+        if !matches!(item, Some(Ok(_))) {
+            self.rest = None;
+        }
+        Poll::Ready(item)
+    }
+}
+
+impl Drop for Unwanted {
+    fn drop(&mut self) {
+        let is_running = tokio::runtime::Handle::try_current().is_ok();
+        if let Some(rest) = self.rest.take()
+            && self.is_invited
+            && is_running
+        {
+            let stop = self.tasks.stopping();
+            self.tasks.spawn("http.unwanted", async move {
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    _ = tokio::time::timeout(UNWANTED_LIMIT, discard(rest)) => {}
+                }
+            });
+        }
+    }
+}
+
+async fn discard(mut rest: BodyDataStream) {
+    let mut bytes = 0;
+    while let Some(Ok(chunk)) = rest.next().await {
+        bytes += chunk.len();
+        if bytes > UNWANTED_BYTES_MAX {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(length: Option<&'static str>, is_accepted: bool) {
+        let value = length.map(|text| (header::CONTENT_LENGTH, HeaderValue::from_static(text)));
+        assert_eq!(check_length(&value.into_iter().collect()).is_ok(), is_accepted, "{length:?}");
+    }
+
+    #[test]
+    fn a_body_may_have_so_many_bytes_and_not_one_more() {
+        check(None, true);
+        check(Some("0"), true);
+        check(Some("1048576"), true);
+        check(Some("1048577"), false);
+        check(Some("18446744073709551615"), false);
+    }
+}

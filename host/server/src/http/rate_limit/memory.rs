@@ -1,0 +1,119 @@
+//! Counters within the process, of a bounded number of principals.
+//!
+//! Two generations: what is used moves to the young one; when that is full, the old one is dropped and the young one
+//! becomes old. So the memory is bounded, and those who came longest ago are forgotten first.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::window::Counter;
+use super::{Limit, Verdict};
+
+/// Counters of one generation; a principal needs two or three.
+const GENERATION_MAX: usize = 100_000;
+
+#[derive(Debug)]
+pub(super) struct Memory {
+    generations: Mutex<Generations>,
+    generation_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Generations {
+    young: HashMap<String, Counter>,
+    old: HashMap<String, Counter>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::with_generation(GENERATION_MAX)
+    }
+}
+
+impl Memory {
+    fn with_generation(generation_max: usize) -> Self {
+        Self { generations: Mutex::default(), generation_max }
+    }
+
+    pub(super) fn take(&self, limits: &[Limit], now_ms: u64) -> Verdict {
+        let mut guard = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = Vec::with_capacity(limits.len());
+        for (index, limit) in limits.iter().enumerate() {
+            match guard.find(&limit.key).with_one_more(limit.rate, now_ms) {
+                Some(outcome) => counted.push(outcome),
+                None => return Verdict::Exceeded(index),
+            }
+        }
+        for (limit, (counter, _)) in limits.iter().zip(&counted) {
+            guard.put(&limit.key, *counter);
+        }
+        let dropped = guard.age(self.generation_max);
+        drop(guard);
+        // Only now: it is large, and others wait for the lock.
+        drop(dropped);
+        Verdict::Granted(counted.into_iter().map(|(_, left)| left).collect())
+    }
+}
+
+impl Generations {
+    fn find(&self, key: &str) -> Counter {
+        self.young.get(key).or_else(|| self.old.get(key)).copied().unwrap_or_default()
+    }
+
+    fn put(&mut self, key: &str, counter: Counter) {
+        if let Some(known) = self.young.get_mut(key) {
+            *known = counter;
+            return;
+        }
+        let key = self.old.remove_entry(key).map_or_else(|| key.to_owned(), |(key, _)| key);
+        self.young.insert(key, counter);
+    }
+
+    /// What is to be forgotten, when the young generation is full.
+    fn age(&mut self, generation_max: usize) -> Option<HashMap<String, Counter>> {
+        if self.young.len() < generation_max {
+            return None;
+        }
+        // In full size at once: growing would move all counters, with everybody waiting.
+        let young = HashMap::with_capacity(generation_max + generation_max / 8);
+        let aged = std::mem::replace(&mut self.young, young);
+        Some(std::mem::replace(&mut self.old, aged))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::rate_limit::Rate;
+
+    fn limit(key: &str, requests: u32) -> Limit {
+        Limit { key: key.to_owned(), rate: Rate::per_minute(requests) }
+    }
+
+    #[test]
+    fn a_request_counts_against_all_limits_or_against_none() {
+        let memory = Memory::default();
+        let (wide, narrow) = (limit("wide", 3), limit("narrow", 1));
+        let both = [wide.clone(), narrow];
+        assert_eq!(memory.take(&both, 0), Verdict::Granted(vec![2, 0]));
+        for _ in 0..5 {
+            assert_eq!(memory.take(&both, 0), Verdict::Exceeded(1));
+        }
+        assert_eq!(memory.take(&[wide], 0), Verdict::Granted(vec![1]));
+    }
+
+    #[test]
+    fn the_number_of_counters_is_bounded_and_who_is_here_is_remembered() {
+        let memory = Memory::with_generation(100);
+        let regular = [limit("regular", 2_000)];
+        for stranger in 0..1_000 {
+            let Verdict::Granted(left) = memory.take(&regular, 0) else { panic!("within the rate") };
+            assert_eq!(left, [2_000 - 1 - stranger], "the regular is not forgotten");
+            memory.take(&[limit(&format!("stranger {stranger}"), 1)], 0);
+            let generations = memory.generations.lock().unwrap();
+            assert!(generations.young.len() + generations.old.len() <= 200);
+        }
+        assert_eq!(memory.take(&[limit("stranger 0", 1)], 0), Verdict::Granted(vec![0]), "forgotten");
+        assert_eq!(memory.take(&[limit("stranger 999", 1)], 0), Verdict::Exceeded(0), "remembered");
+    }
+}

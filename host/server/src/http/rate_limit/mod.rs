@@ -1,0 +1,190 @@
+//! How much one principal may ask for, counted before anything else is looked at: neither the router nor a handler nor
+//! the database sees what is refused here.
+//!
+//! Counts within the process, or in the Redis that several processes share. While that gives no answer, the routes
+//! that take passwords refuse and all others go on without a limit.
+
+mod memory;
+mod principal;
+mod routes;
+mod shared;
+mod window;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use axum::extract::Request;
+use axum::http::HeaderValue;
+use axum::response::Response;
+use heddle_core::Timestamp;
+
+use self::memory::Memory;
+use self::principal::principal;
+use self::routes::Class;
+use crate::app::App;
+use crate::cache::{Cache, CacheError, Link};
+use crate::http::client::Client;
+use crate::http::error::{Error, RateExceeded};
+
+pub use window::Rate;
+
+/// What one address may ask of the routes that take passwords. Fixed, so that no setting opens them.
+const AUTH_RATE: Rate = Rate::per_minute(5);
+/// What is said where a password could be tried without being counted.
+const CLOSED: &str = "sign-in is not possible while requests cannot be counted; try again";
+/// How often the log says that limits cannot be counted.
+const COMPLAINT_PERIOD_MS: i64 = 60_000;
+
+/// One counter and the rate that it is held against.
+#[derive(Debug, Clone)]
+pub struct Limit {
+    /// Says what is counted and of whom. No secret: it is written into the cache.
+    pub key: String,
+    pub rate: Rate,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// How many requests are left of each limit.
+    Granted(Vec<u32>),
+    /// Position of the first limit that is used up; nothing was counted.
+    Exceeded(usize),
+}
+
+/// Counts requests.
+#[derive(Debug)]
+pub struct Limiter {
+    store: Store,
+    complained_ms: AtomicI64,
+}
+
+#[derive(Debug)]
+enum Store {
+    Memory(Memory),
+    Shared(Arc<Link>),
+}
+
+impl Limiter {
+    pub fn new(cache: &Cache) -> Self {
+        let store = match cache {
+            Cache::Process => Store::Memory(Memory::default()),
+            Cache::Redis(link) => Store::Shared(link.clone()),
+        };
+        Self { store, complained_ms: AtomicI64::new(i64::MIN) }
+    }
+
+    /// Counts one request against all of these limits, or against none when one of them is used up.
+    ///
+    /// `now` is the process's time; a shared cache goes by its own.
+    pub async fn take(&self, limits: &[Limit], now: Timestamp) -> Result<Verdict, CacheError> {
+        match &self.store {
+            Store::Memory(memory) => {
+                Ok(memory.take(limits, u64::try_from(now.timestamp_millis()).unwrap_or_default()))
+            }
+            Store::Shared(link) => shared::take(link, limits).await,
+        }
+    }
+
+    /// Says that requests are not counted, once in a while: there is one for each request.
+    fn complain(&self, error: &CacheError, now: Timestamp) {
+        if self.may_complain(now.timestamp_millis()) {
+            tracing::warn!(
+                error = %error,
+                "rate limits cannot be counted: routes that take passwords refuse, all others go on without a limit"
+            );
+        }
+    }
+
+    /// True for one of those who ask within a period.
+    fn may_complain(&self, now_ms: i64) -> bool {
+        let last_ms = self.complained_ms.load(Ordering::Relaxed);
+        let is_due = now_ms < last_ms || last_ms.saturating_add(COMPLAINT_PERIOD_MS) <= now_ms;
+        let swap = || {
+            self.complained_ms.compare_exchange(last_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        };
+        is_due && swap()
+    }
+}
+
+/// What an answer says of the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Allowance {
+    limit: u32,
+    remaining: u32,
+}
+
+impl Allowance {
+    /// Only where the request succeeded.
+    pub(super) fn tell(self, response: &mut Response) {
+        if response.status().as_u16() < 400 {
+            let headers = response.headers_mut();
+            headers.insert("x-ratelimit-limit", HeaderValue::from(self.limit));
+            headers.insert("x-ratelimit-remaining", HeaderValue::from(self.remaining));
+        }
+    }
+}
+
+/// What a request is to be counted against.
+#[derive(Debug)]
+pub(super) struct Demand {
+    class: Class,
+    /// The longest wait first: who has used up the minute gains nothing by trying again in a second.
+    limits: Vec<Limit>,
+}
+
+impl Demand {
+    /// `None` when the route is not limited.
+    pub(super) fn of(app: &App, client: &Client, request: &Request) -> Option<Self> {
+        let class = routes::class(request);
+        if class == Class::Exempt {
+            return None;
+        }
+        let principal = principal(app, client, request.headers());
+        let minute = Rate::per_minute(app.config.rate_limit_rpm);
+        let second = Rate::per_second(app.config.rate_limit_burst);
+        let mut limits = vec![
+            Limit { key: format!("minute:{principal}"), rate: minute },
+            Limit { key: format!("second:{principal}"), rate: second },
+        ];
+        if class == Class::Auth {
+            limits.insert(0, Limit { key: format!("auth:{}", client.network()), rate: AUTH_RATE });
+        }
+        Some(Self { class, limits })
+    }
+
+    /// Counts the request, or refuses it; `None` when it could not be counted and is let through.
+    pub(super) async fn count(self, app: &App) -> Result<Option<Allowance>, Error> {
+        let now = app.clock.now();
+        match app.limiter.take(&self.limits, now).await {
+            Ok(Verdict::Granted(left)) => {
+                let first = self.limits.first().zip(left.first());
+                Ok(first.map(|(limit, left)| Allowance { limit: limit.rate.requests, remaining: *left }))
+            }
+            Ok(Verdict::Exceeded(index)) => {
+                let is_burst = index + 1 == self.limits.len();
+                Err(Error::RateLimited(if is_burst { RateExceeded::Burst } else { RateExceeded::Minute }))
+            }
+            Err(error) => {
+                app.limiter.complain(&error, now);
+                if self.class == Class::Auth {
+                    return Err(Error::Unavailable(CLOSED.to_owned()));
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_is_down_is_told_once_a_minute() {
+        let limiter = Limiter::new(&Cache::Process);
+        let told: Vec<i64> =
+            (1_000_000..1_200_000).step_by(100).filter(|now_ms| limiter.may_complain(*now_ms)).collect();
+        assert_eq!(told, [1_000_000, 1_060_000, 1_120_000, 1_180_000]);
+        assert!(limiter.may_complain(5), "a clock that went back does not silence it");
+    }
+}

@@ -1,0 +1,33 @@
+//! The same counters in a Redis, for processes that serve together: one script, one round trip for all limits of a
+//! request. The time is the Redis's own, so that all processes agree on it.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use redis::Script;
+
+use super::{Limit, Verdict};
+use crate::cache::{CacheError, Link};
+
+/// How long a request waits for its verdict.
+const ANSWER_LIMIT: Duration = Duration::from_millis(250);
+/// What all keys begin with.
+const PREFIX: &str = "heddle:limit:";
+
+/// Does what [`super::memory`] does, with the arithmetic of [`super::window`].
+static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("take.lua")));
+
+pub(super) async fn take(link: &Link, limits: &[Limit]) -> Result<Verdict, CacheError> {
+    let mut invocation = TAKE.prepare_invoke();
+    for limit in limits {
+        invocation.key(format!("{PREFIX}{}", limit.key));
+        invocation.arg(limit.rate.requests).arg(limit.rate.window_ms);
+    }
+    // Loads the script when the Redis does not know it, or not any more.
+    let run = |mut connection| async move { invocation.invoke_async::<Vec<u32>>(&mut connection).await };
+    let mut answer = link.ask(ANSWER_LIMIT, run).await?.into_iter();
+    match answer.next().unwrap_or_default() {
+        0 => Ok(Verdict::Granted(answer.collect())),
+        exceeded => Ok(Verdict::Exceeded(usize::try_from(exceeded - 1).unwrap_or_default())),
+    }
+}
