@@ -27,9 +27,7 @@ fn allows(answer: &Answer, origin: &str) {
 
 async fn preflight(api: &Api, path: &str, origin: &str) -> Answer {
     let api = api.with("origin", origin).with("access-control-request-method", "PATCH");
-    api.with("access-control-request-headers", "if-match,x-csrf-token")
-        .send("OPTIONS", path, None)
-        .await
+    api.with("access-control-request-headers", "if-match,x-csrf-token").send("OPTIONS", path, None).await
 }
 
 #[tokio::test]

@@ -148,7 +148,10 @@ impl Api {
         let mut headers = self.headers.clone();
         let below = path.strip_prefix("/api/v1");
         let route = below.unwrap_or_default().split('?').next().unwrap_or_default().trim_end_matches('/');
-        if method == "POST" && LIMITED.contains(&route) && !headers.iter().any(|(name, _)| name == "x-forwarded-for") {
+        if method == "POST"
+            && LIMITED.contains(&route)
+            && !headers.iter().any(|(name, _)| name == "x-forwarded-for")
+        {
             headers.push(("x-forwarded-for".to_owned(), next_address()));
         }
         let mut request = self.http.request(method.parse().expect("a method"), url);

@@ -54,6 +54,14 @@ impl Cache {
         Ok(Self::Redis(Arc::new(link)))
     }
 
+    /// `in_process` or `redis`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Process => "in_process",
+            Self::Redis(_) => "redis",
+        }
+    }
+
     /// Whether the cache answers, within a second.
     pub async fn ping(&self) -> Result<(), CacheError> {
         match self {

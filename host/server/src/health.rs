@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
-use heddle_core::Timestamp;
 use heddle_core::change::OutcomeState;
-use heddle_store::{Db, Reach, changes, events};
+use heddle_store::{Db, Reach, changes};
 
 use crate::app::{App, SharedApp};
+use crate::cache::Cache;
 
 /// How long one look is good for.
 const LOOK_KEPT: Duration = Duration::from_secs(1);
@@ -40,8 +40,6 @@ heddle_core::words! {
 
 impl Check {
     /// The cache lives in the process.
-    const IN_PROCESS: Check = Check { status: Status::Ok, latency: Duration::ZERO };
-
     async fn of<E>(ping: impl Future<Output = Result<Reach, E>>) -> Self {
         let started = Instant::now();
         let status = match tokio::time::timeout(LOOK_LIMIT, ping).await {
@@ -73,9 +71,11 @@ pub(crate) struct Seen {
     pub(crate) logdb: Check,
 }
 
-async fn look(db: Db, logs: Option<Db>) -> Seen {
-    let (database, logdb) = tokio::join!(Check::of_db(Some(&db)), Check::of_db(logs.as_ref()));
-    Seen { database, cache: Check::IN_PROCESS, logdb }
+async fn look(db: Db, logs: Option<Db>, cache: Cache) -> Seen {
+    let ping = async { cache.ping().await.map(|()| Reach::Answers) };
+    let (database, logdb, cache) =
+        tokio::join!(Check::of_db(Some(&db)), Check::of_db(logs.as_ref()), Check::of(ping));
+    Seen { database, cache, logdb }
 }
 
 async fn count_pending(db: Db) -> Vec<(OutcomeState, i64)> {
@@ -146,7 +146,7 @@ pub(crate) struct Report {
 }
 
 pub(crate) async fn report(app: &SharedApp) -> Report {
-    let find = || look(app.db.clone(), app.logs.db().cloned());
+    let find = || look(app.db.clone(), app.logs.db().cloned(), app.cache.clone());
     let seen = app.looks.seen.get(LOOK_KEPT, find).await;
     let now = app.clock.now();
     let is_draining = app.tasks.stopping().is_cancelled();
@@ -206,11 +206,7 @@ mod tests {
             latency: Duration::ZERO,
         };
         Report {
-            seen: Seen {
-                database: check("database"),
-                cache: check("cache"),
-                logdb: check("logdb"),
-            },
+            seen: Seen { database: check("database"), cache: check("cache"), logdb: check("logdb") },
             modules_up: !down.contains(&"modules"),
             event_bus_up: !down.contains(&"event_bus"),
             last_look_age_secs: 0.0,

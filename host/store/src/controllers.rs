@@ -14,7 +14,8 @@ use sqlx::FromRow;
 use sqlx::types::Json;
 
 pub use reading::{
-    Except, Held, SyncResult, abandoned, claim, due, hold, record_sync, release, release_all, schedule_all_now, schedule_now,
+    Except, Held, SyncResult, abandoned, claim, due, hold, record_sync, release, release_all,
+    schedule_all_now, schedule_now,
 };
 
 use crate::select::{Bind, Select, affected};

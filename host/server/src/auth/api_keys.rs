@@ -234,7 +234,6 @@ async fn revoke(
     let detail = json!({ "name": name });
     trail::record(&mut tx, &app, &origin, deed(&caller, id, "api_key.revoked", detail)).await?;
     tx.commit().await?;
-    app.callers.forget();
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -58,7 +58,7 @@ impl Default for Callers {
 }
 
 impl Callers {
-    /// Forgets everyone: somebody's access has changed. To be called once the change is committed.
+    /// Forgets everyone: somebody's access may have changed. The guard calls it after every request that could.
     pub fn forget(&self) {
         self.generation.fetch_add(1, Ordering::SeqCst);
     }

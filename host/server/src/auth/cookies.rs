@@ -16,6 +16,7 @@ use super::session::Tokens;
 use crate::app::App;
 use crate::config::Environment;
 use crate::http::error::Error;
+use crate::http::extract::Origin;
 use crate::keys::keyed_hash;
 
 const ACCESS: &str = "svc_access";
@@ -94,7 +95,12 @@ fn csrf_token(app: &App, session: SessionId) -> String {
 }
 
 /// Sets the cookies of a session that was opened or prolonged.
-pub(crate) fn set(app: &App, tokens: &Tokens, mut response: Response) -> Result<Response, Error> {
+pub(crate) fn set(
+    app: &App,
+    origin: &Origin,
+    tokens: &Tokens,
+    mut response: Response,
+) -> Result<Response, Error> {
     let access = Duration::minutes(i64::from(app.config.access_token_minutes));
     let session = Duration::days(i64::from(app.config.refresh_token_days));
     let csrf = csrf_token(app, tokens.session);
@@ -106,21 +112,21 @@ pub(crate) fn set(app: &App, tokens: &Tokens, mut response: Response) -> Result<
             .max_age(session),
         Cookie::build((CSRF, csrf.as_str())).path("/").max_age(session),
     ] {
-        let cookie = cookie.same_site(SameSite::Strict).secure(is_secure(app)).build();
+        let cookie = cookie.same_site(SameSite::Strict).secure(is_secure(app, origin)).build();
         append(&mut response, &cookie)?;
     }
     Ok(response)
 }
 
 /// Takes the cookies of a session that ended.
-pub(super) fn clear(app: &App, mut response: Response) -> Result<Response, Error> {
+pub(super) fn clear(app: &App, origin: &Origin, mut response: Response) -> Result<Response, Error> {
     for (name, path, is_hidden) in [(ACCESS, "/", true), (REFRESH, REFRESH_PATH, true), (CSRF, "/", false)] {
         let cookie = Cookie::build((name, ""))
             .http_only(is_hidden)
             .path(path)
             .max_age(Duration::ZERO)
             .same_site(SameSite::Strict)
-            .secure(is_secure(app))
+            .secure(is_secure(app, origin))
             .build();
         append(&mut response, &cookie)?;
     }
@@ -128,8 +134,8 @@ pub(super) fn clear(app: &App, mut response: Response) -> Result<Response, Error
 }
 
 /// A development server on a plain loopback address could not set cookies otherwise.
-fn is_secure(app: &App) -> bool {
-    app.config.environment != Environment::Development
+fn is_secure(app: &App, origin: &Origin) -> bool {
+    origin.is_https || app.config.environment != Environment::Development
 }
 
 fn append(response: &mut Response, cookie: &Cookie<'_>) -> Result<(), Error> {

@@ -122,7 +122,7 @@ async fn log_in(
 ) -> Result<Response, Error> {
     let (user, tokens) = login::login(&app, &origin, &body.login, body.password).await?;
     let answer = LoginAnswer { tokens, user };
-    cookies::set(&app, &answer.tokens, Answer(&answer).into_response())
+    cookies::set(&app, &origin, &answer.tokens, Answer(&answer).into_response())
 }
 
 async fn refresh(
@@ -136,12 +136,12 @@ async fn refresh(
         Error::Validation(vec![Detail::new("refresh_token", "missing field 'refresh_token'", "missing")])
     })?;
     let tokens = session::refresh(&app, &origin, &token).await?;
-    cookies::set(&app, &tokens, Answer(&tokens).into_response())
+    cookies::set(&app, &origin, &tokens, Answer(&tokens).into_response())
 }
 
 async fn log_out(State(app): State<SharedApp>, caller: Caller, origin: Origin) -> Result<Response, Error> {
     session::revoke(&app, &caller, &origin, caller.session()?, "user.logout").await?;
-    cookies::clear(&app, StatusCode::NO_CONTENT.into_response())
+    cookies::clear(&app, &origin, StatusCode::NO_CONTENT.into_response())
 }
 
 async fn log_out_all(
@@ -151,7 +151,7 @@ async fn log_out_all(
 ) -> Result<Response, Error> {
     caller.session()?;
     session::revoke_all(&app, &caller, &origin).await?;
-    cookies::clear(&app, StatusCode::NO_CONTENT.into_response())
+    cookies::clear(&app, &origin, StatusCode::NO_CONTENT.into_response())
 }
 
 async fn me(State(app): State<SharedApp>, caller: Caller) -> Result<Answer<Profile>, Error> {

@@ -148,7 +148,6 @@ async fn spent(
         trail::record(&mut tx, app, origin, deed).await?;
     }
     tx.commit().await?;
-    app.callers.forget();
     tracing::warn!(session.id = %session.id, "revoked session {}: its spent refresh token was used again", session.id);
     Ok(REVOKED)
 }
@@ -174,7 +173,6 @@ pub(super) async fn revoke(
     };
     trail::record(&mut tx, app, origin, deed).await?;
     tx.commit().await?;
-    app.callers.forget();
     Ok(())
 }
 
@@ -193,6 +191,5 @@ pub(super) async fn revoke_all(app: &App, caller: &Caller, origin: &Origin) -> R
     };
     trail::record(&mut tx, app, origin, deed).await?;
     tx.commit().await?;
-    app.callers.forget();
     Ok(())
 }

@@ -41,29 +41,40 @@ pub(crate) struct Gate {
     pub(crate) access: Access,
     /// It creates an object, and so honours `Idempotency-Key`.
     pub(crate) creates: bool,
+    /// It may change who is who or who may do what.
+    pub(crate) changes_access: bool,
 }
 
 /// Lets a request through to its handler, with the caller as proof.
 pub(crate) async fn guard(
     State((app, gate)): State<(SharedApp, Gate)>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
-    if let Err(error) =
-        cookies::refuse_forged(&app, request.method(), request.uri().path(), request.headers())
+    let is_safe = request.method().is_safe();
+    let response = pass(&app, gate, request, next).await;
+    if gate.changes_access && !is_safe {
+        // Whatever came of it: what this process knows of callers may be of before.
+        app.callers.forget();
+    }
+    response
+}
+
+async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> Response {
+    if let Err(error) = cookies::refuse_forged(app, request.method(), request.uri().path(), request.headers())
     {
         return error.into_response();
     }
     if gate.access == Access::Public {
         return next.run(request).await;
     }
-    let caller = match admit(&app, gate.access, request.method().clone(), request.headers()).await {
+    let caller = match admit(app, gate.access, request.method().clone(), request.headers()).await {
         Ok(caller) => caller,
         Err(error) => return error.into_response(),
     };
     tracing::Span::current().record("user.id", tracing::field::display(caller.user_id));
     if gate.creates && request.headers().contains_key(IDEMPOTENCY_KEY) {
-        return creation::run_once(&app, caller, request, next).await.unwrap_or_else(Error::into_response);
+        return creation::run_once(app, caller, request, next).await.unwrap_or_else(Error::into_response);
     }
     request.extensions_mut().insert(caller);
     next.run(request).await

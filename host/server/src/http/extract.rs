@@ -169,6 +169,7 @@ pub struct Origin {
     pub ip: String,
     pub user_agent: String,
     pub request_id: String,
+    pub is_https: bool,
 }
 
 impl FromRequestParts<SharedApp> for Origin {
@@ -181,6 +182,7 @@ impl FromRequestParts<SharedApp> for Origin {
             ip: client.map(|client| client.ip.to_string()).unwrap_or_default(),
             user_agent: header(header::USER_AGENT).chars().take(300).collect(),
             request_id: parts.extensions.get::<super::RequestId>().map(|id| id.0.clone()).unwrap_or_default(),
+            is_https: client.is_some_and(|client| client.is_https),
         })
     }
 }

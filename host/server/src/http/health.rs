@@ -231,12 +231,9 @@ fn describe(app: &App, report: &Report, database: DatabaseDetail, log_database: 
         cache: CacheDetail {
             status: report.seen.cache.status,
             latency_ms: millis(report.seen.cache),
-            kind: "in_process",
+            kind: app.cache.kind(),
         },
-        event_bus: EventBusDetail {
-            up: report.event_bus_up,
-            last_look_age_secs: report.last_look_age_secs,
-        },
+        event_bus: EventBusDetail { up: report.event_bus_up, last_look_age_secs: report.last_look_age_secs },
         adapters: app.runtime.adapters().iter().map(adapter).collect(),
         refused_adapters: app.refused_adapters.iter().map(refused).collect(),
     }

@@ -203,9 +203,19 @@ impl Routes {
     /// Every route behind its guard.
     pub fn into_router(self, app: &SharedApp) -> Router<SharedApp> {
         self.routes.into_iter().fold(Router::new(), |router, route| {
-            let gate = Gate { access: route.access, creates: route.doc.status == 201 };
+            let gate = Gate {
+                access: route.access,
+                creates: route.doc.status == 201,
+                changes_access: changes_access(&route.path),
+            };
             let guard = axum::middleware::from_fn_with_state((app.clone(), gate), guard);
             router.route(&route.path, route.handler.route_layer(guard))
         })
     }
+}
+
+/// Routes below these words make callers others than they were.
+fn changes_access(path: &str) -> bool {
+    let word = path.split('/').nth(1).unwrap_or_default();
+    matches!(word, "auth" | "users" | "organizations" | "api-keys" | "setup")
 }

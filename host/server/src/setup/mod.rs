@@ -125,7 +125,7 @@ async fn complete(
     let path = format!("{}/organizations/{}", crate::http::PREFIX, completed.organization.id);
     let location = HeaderValue::from_str(&path).map_err(Error::internal)?;
     let response = (StatusCode::CREATED, [(header::LOCATION, location)], Answer(&completed)).into_response();
-    cookies::set(&app, &completed.tokens, response)
+    cookies::set(&app, &origin, &completed.tokens, response)
 }
 
 async fn refuse_completed(app: &App) -> Result<(), Error> {

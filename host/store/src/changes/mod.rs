@@ -17,8 +17,8 @@ use sqlx::FromRow;
 use sqlx::types::Json;
 
 pub use apply::{
-    Advance, Claim, UnderWay, advance, claim_apply, count_pending, is_owner, mark_reverted, orphaned, owned, release,
-    take_held, take_over, under_way,
+    Advance, Claim, UnderWay, advance, claim_apply, count_pending, is_owner, mark_reverted, orphaned, owned,
+    release, take_held, take_over, under_way,
 };
 pub use rekey::{Rekeyed, rekey};
 pub use row::ChangeRow;

@@ -192,7 +192,10 @@ pub(super) async fn migrate_file(migrations: &Migrator, pool: &SqlitePool) -> Re
 /// A database in memory with the tables as the migrations make them, to read them from.
 pub(crate) async fn migrated_in_memory() -> Result<SqliteConnection> {
     let mut connection = SqliteConnection::connect("sqlite::memory:").await?;
-    MIGRATIONS.run_direct(None, &mut connection, false).await.map_err(|error| super::migration_error(error, &MIGRATIONS))?;
+    MIGRATIONS
+        .run_direct(None, &mut connection, false)
+        .await
+        .map_err(|error| super::migration_error(error, &MIGRATIONS))?;
     Ok(connection)
 }
 

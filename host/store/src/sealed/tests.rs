@@ -40,7 +40,7 @@ on_both! {
 /// A new column of bytes is either sealed, and then rotated and checked, or named here.
 #[tokio::test]
 async fn every_column_of_bytes_is_accounted_for() {
-    const NOT_SEALED: &[&str] = &["change.plan_token"];
+    const NOT_SEALED: &[&str] = &["change.plan_token", "idempotency.response"];
     for table in crate::dump::tables().await.unwrap() {
         for column in table.columns.iter().filter(|column| column.kind == crate::dump::Kind::Bytes) {
             let name = format!("{}.{}", table.name, column.name);

@@ -25,6 +25,7 @@ use crate::app::App;
 use crate::cache::{Cache, CacheError, Link};
 use crate::http::client::Client;
 use crate::http::error::{Error, RateExceeded};
+use crate::metrics::RateWindow;
 
 pub use window::Rate;
 
@@ -162,6 +163,12 @@ impl Demand {
             }
             Ok(Verdict::Exceeded(index)) => {
                 let is_burst = index + 1 == self.limits.len();
+                let window = match (is_burst, self.class) {
+                    (true, _) => RateWindow::Burst,
+                    (false, Class::Auth) if index == 0 => RateWindow::Auth,
+                    (false, _) => RateWindow::Minute,
+                };
+                app.metrics.rate_limited(window);
                 Err(Error::RateLimited(if is_burst { RateExceeded::Burst } else { RateExceeded::Minute }))
             }
             Err(error) => {

@@ -1,7 +1,6 @@
 //! The checks, one function each.
 
 use std::collections::BTreeMap;
-use std::error::Error as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
