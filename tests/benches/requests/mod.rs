@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use self::client::{Client, Request, Round};
 use self::seed::ROUTER_PASSWORD;
-use crate::measure::{Report, ratio};
+use crate::measure::Report;
 use crate::plain_host::PlainHost;
 use crate::support::{Database, Options, Server};
 
