@@ -53,7 +53,7 @@ async fn both_pages_are_served_at_both_places_and_load_nothing_from_elsewhere() 
             }
             assert!(asset.starts_with("/api/v1/docs/assets/"), "{asset}");
             let answer = nobody.get_root(&asset).await.expect_status(200);
-            let kind = if asset.ends_with(".css") {
+            let kind = if asset.rsplit('.').next() == Some("css") {
                 "text/css; charset=utf-8"
             } else {
                 "text/javascript; charset=utf-8"

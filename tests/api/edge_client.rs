@@ -29,7 +29,7 @@ on_both! {
             ("::ffff:203.0.113.10", "203.0.113.10"),
             ("203.0.113.11, nonsense, 127.0.0.5", "127.0.0.5"),
         ] {
-            assert_eq!(address_of_login(&nobody.from_ip(given)).await, expected, "{given}");
+            assert_eq!(address_of_login(&nobody.at_ip(given)).await, expected, "{given}");
         }
     }
 }
@@ -39,14 +39,14 @@ on_both! {
         let options = Options::default().with("TRUSTED_PROXIES", "10.0.0.0/8").with("RATE_LIMIT_RPM", "6");
         let server = Server::start_with(database, options).await;
         server.set_up().await;
-        let api = server.nobody().from_ip("10.0.0.1, 203.0.113.7").with("x-forwarded-proto", "https");
+        let api = server.nobody().at_ip("10.0.0.1, 203.0.113.7").with("x-forwarded-proto", "https");
         assert_eq!(address_of_login(&api).await, "127.0.0.1");
         assert_eq!(api.get("/setup/status").await.expect_status(200).header(HSTS), "");
         // A new address in each request does not evade the limit either.
         for ip in ["203.0.113.1", "203.0.113.2", "203.0.113.3"] {
-            server.nobody().from_ip(ip).get("/setup/status").await;
+            server.nobody().at_ip(ip).get("/setup/status").await;
         }
-        server.nobody().from_ip("203.0.113.4").get("/setup/status").await.expect_status(429);
+        server.nobody().at_ip("203.0.113.4").get("/setup/status").await.expect_status(429);
     }
 }
 

@@ -34,7 +34,7 @@ async fn preflight(api: &Api, path: &str, origin: &str) -> Answer {
 async fn pages_of_allowed_origins_read_answers_and_errors_alike() {
     let options = options().with("RATE_LIMIT_RPM", "7");
     let server = Server::start_with(Database::sqlite(), options).await;
-    let page = server.nobody().from_ip("203.0.113.7").with("origin", APP);
+    let page = server.nobody().at_ip("203.0.113.7").with("origin", APP);
     allows(&page.get("/setup/status").await.expect_status(200), APP);
     allows(&page.get("/auth/me").await.expect_status(401), APP);
     allows(&page.get("/nowhere").await.expect_status(404), APP);
@@ -50,7 +50,7 @@ async fn pages_of_allowed_origins_read_answers_and_errors_alike() {
 #[tokio::test]
 async fn a_preflight_is_answered_with_what_is_allowed_and_counts() {
     let server = Server::start_with(Database::sqlite(), options().with("RATE_LIMIT_RPM", "3")).await;
-    let api = server.nobody().from_ip("203.0.113.7");
+    let api = server.nobody().at_ip("203.0.113.7");
     let answer = preflight(&api, "/sites/01900000-0000-7000-8000-000000000000", APP).await.expect_status(200);
     assert_eq!(answer.header("access-control-allow-origin"), APP);
     assert_eq!(answer.header("access-control-allow-credentials"), "true");

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
-use heddle_core::event::{EventType, NewEvent};
 use heddle_server::{Config, Running, Surroundings};
-use heddle_store::events;
 use serde_json::{Value, json};
 
 use crate::support::{Api, Database, Options, Proxy, Server, Way, compiler, environment, on_both, packages};

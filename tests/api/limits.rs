@@ -45,7 +45,7 @@ fn tells(answer: &Answer, limit: &str, remaining: &str) {
 on_both! {
     async fn a_success_tells_what_is_left_and_the_next_request_waits_for_the_minute(database: Database) {
         let server = Server::start_with(database, minute(3)).await;
-        let api = server.nobody().from_ip(ADDRESS);
+        let api = server.nobody().at_ip(ADDRESS);
         for remaining in ["2", "1"] {
             tells(&api.get("/setup/status").await, "3", remaining);
         }
@@ -55,7 +55,7 @@ on_both! {
         is_refused_for_a_minute(&api.get("/setup/status").await);
         is_refused_for_a_minute(&api.get("/nowhere").await);
         is_refused_for_a_minute(&api.post("/setup/complete", &json!({})).await);
-        server.nobody().from_ip("203.0.113.8").get("/setup/status").await.expect_status(200);
+        server.nobody().at_ip("203.0.113.8").get("/setup/status").await.expect_status(200);
         server.running().app.clock.advance(TimeDelta::minutes(2));
         tells(&api.get("/setup/status").await, "3", "2");
     }
@@ -64,7 +64,7 @@ on_both! {
 on_both! {
     async fn a_burst_waits_for_the_second(database: Database) {
         let server = Server::start_with(database, Options::default().with("RATE_LIMIT_BURST", "3")).await;
-        let api = server.nobody().from_ip(ADDRESS);
+        let api = server.nobody().at_ip(ADDRESS);
         let answers = futures::future::join_all((0..40).map(|_| api.get("/setup/status"))).await;
         let (granted, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
         assert!(granted.len() >= 3 && !refused.is_empty(), "{} of 40", granted.len());
@@ -81,7 +81,7 @@ on_both! {
 on_both! {
     async fn probes_are_not_limited(database: Database) {
         let server = Server::start_with(database, minute(1).with("RATE_LIMIT_BURST", "1")).await;
-        let api = server.nobody().from_ip(ADDRESS);
+        let api = server.nobody().at_ip(ADDRESS);
         for _ in 0..5 {
             for path in ["/health", "/health/", "/health/live", "/health/ready", "/health/db"] {
                 let answer = api.get(path).await.expect_status(200);
@@ -99,7 +99,7 @@ on_both! {
     async fn five_logins_a_minute_from_one_address_whatever_the_spelling(database: Database) {
         let server = Server::start(database).await;
         server.set_up().await;
-        let api = server.nobody().from_ip(ADDRESS);
+        let api = server.nobody().at_ip(ADDRESS);
         let login = json!({ "login": "ada", "password": PASSWORD });
         tells(&api.post("/auth/login", &login).await, "5", "4");
         for path in ["/auth/login/", "/auth/login//", "/auth/login?x=1", "/auth/login"] {
@@ -114,7 +114,7 @@ on_both! {
         // Reading and refreshing are not guessing.
         api.get("/auth/login").await.expect_status(405);
         api.post("/auth/refresh", &json!({ "refresh_token": "none" })).await.expect_status(401);
-        server.nobody().from_ip("203.0.113.8").post("/auth/login", &login).await.expect_status(200);
+        server.nobody().at_ip("203.0.113.8").post("/auth/login", &login).await.expect_status(200);
         server.running().app.clock.advance(TimeDelta::minutes(2));
         api.post("/auth/login", &login).await.expect_status(200);
     }
@@ -123,10 +123,10 @@ on_both! {
 on_both! {
     async fn another_token_or_cookie_gives_no_new_tries_at_passwords(database: Database) {
         let server = Server::start(database).await;
-        let admin = server.set_up().await.from_ip(ADDRESS);
+        let admin = server.set_up().await.at_ip(ADDRESS);
         let cookie = admin.with("cookie", &format!("svc_access={}", admin.token()));
         for _ in 0..5 {
-            try_login(&server.nobody().from_ip(ADDRESS)).await.expect_status(422);
+            try_login(&server.nobody().at_ip(ADDRESS)).await.expect_status(422);
         }
         is_refused_for_a_minute(&try_login(&admin).await);
         is_refused_for_a_minute(&try_login(&cookie).await);
@@ -140,13 +140,13 @@ on_both! {
         let cookie = format!("theme=dark; svc_access={}", admin.token());
         // From wherever it comes.
         for (ip, remaining) in [("203.0.113.1", "3"), ("203.0.113.2", "2"), ("203.0.113.3", "1"), ("203.0.113.4", "0")] {
-            let api = server.nobody().from_ip(ip).with("cookie", &cookie);
+            let api = server.nobody().at_ip(ip).with("cookie", &cookie);
             tells(&api.get("/setup/status").await, "4", remaining);
         }
-        let user = server.nobody().from_ip("203.0.113.5").with("cookie", &cookie);
+        let user = server.nobody().at_ip("203.0.113.5").with("cookie", &cookie);
         is_refused_for_a_minute(&user.get("/setup/status").await);
         // The same address without the cookie, or with one that we did not sign.
-        let stranger = server.nobody().from_ip("203.0.113.5");
+        let stranger = server.nobody().at_ip("203.0.113.5");
         tells(&stranger.get("/setup/status").await, "4", "3");
         let forged = format!("{cookie}x");
         for (cookie, remaining) in [("svc_access=none", "2"), (forged.as_str(), "1")] {
@@ -162,28 +162,28 @@ on_both! {
 async fn a_network_of_ipv6_counts_as_one_client() {
     let server = Server::start_with(Database::sqlite(), minute(2)).await;
     for ip in ["2001:db8:1:2::1", "2001:db8:1:2:ffff::2"] {
-        server.nobody().from_ip(ip).get("/setup/status").await.expect_status(200);
+        server.nobody().at_ip(ip).get("/setup/status").await.expect_status(200);
     }
-    is_refused_for_a_minute(&server.nobody().from_ip("2001:db8:1:2::3").get("/setup/status").await);
-    server.nobody().from_ip("2001:db8:1:3::1").get("/setup/status").await.expect_status(200);
+    is_refused_for_a_minute(&server.nobody().at_ip("2001:db8:1:2::3").get("/setup/status").await);
+    server.nobody().at_ip("2001:db8:1:3::1").get("/setup/status").await.expect_status(200);
 }
 
 on_both! {
     async fn what_is_refused_costs_no_query(database: Database) {
         let server = Server::start_with(database, minute(6)).await;
-        let admin = server.set_up().await.from_ip(ADDRESS);
+        let admin = server.set_up().await.at_ip(ADDRESS);
         let cookie = admin.with("cookie", &format!("svc_access={}", admin.token()));
         for _ in 0..6 {
             cookie.get("/auth/me").await.expect_status(200);
         }
         for _ in 0..5 {
-            try_login(&server.nobody().from_ip(ADDRESS)).await.expect_status(422);
+            try_login(&server.nobody().at_ip(ADDRESS)).await.expect_status(422);
         }
         server.running().app.db.close().await;
         is_refused_for_a_minute(&cookie.get("/auth/me").await);
         is_refused_for_a_minute(&try_login(&admin).await);
         // A request that is let through does need the database.
-        admin.from_ip("203.0.113.8").get("/auth/me").await.expect_status(503);
+        admin.at_ip("203.0.113.8").get("/auth/me").await.expect_status(503);
     }
 }
 
@@ -202,14 +202,14 @@ async fn two_servers_share_one_window() {
     let options = shared(&redis).with("RATE_LIMIT_RPM", "4");
     let one = Server::start_with(Database::sqlite(), options.clone()).await;
     let two = Server::start_with(Database::sqlite(), options).await;
-    let (one, two) = (one.nobody().from_ip(ADDRESS), two.nobody().from_ip(ADDRESS));
+    let (one, two) = (one.nobody().at_ip(ADDRESS), two.nobody().at_ip(ADDRESS));
     tells(&one.get("/setup/status").await, "4", "3");
     tells(&two.get("/setup/status").await, "4", "2");
     tells(&one.get("/setup/status").await, "4", "1");
     tells(&two.get("/setup/status").await, "4", "0");
     is_refused_for_a_minute(&one.get("/setup/status").await);
     is_refused_for_a_minute(&two.get("/setup/status").await);
-    let (one, two) = (one.from_ip("203.0.113.8"), two.from_ip("203.0.113.8"));
+    let (one, two) = (one.at_ip("203.0.113.8"), two.at_ip("203.0.113.8"));
     for api in [&one, &two, &one, &two] {
         try_login(api).await.expect_status(422);
     }
@@ -223,7 +223,7 @@ async fn two_servers_share_one_window() {
 async fn without_its_redis_a_server_refuses_logins_and_serves_the_rest() {
     let mut redis = Redis::start();
     let server = Server::start_with(Database::sqlite(), shared(&redis).with("RATE_LIMIT_RPM", "3")).await;
-    let api = server.nobody().from_ip(ADDRESS);
+    let api = server.nobody().at_ip(ADDRESS);
     tells(&api.get("/setup/status").await, "3", "2");
     server.running().app.cache.ping().await.expect("the cache answers");
 
@@ -233,8 +233,8 @@ async fn without_its_redis_a_server_refuses_logins_and_serves_the_rest() {
         assert_eq!(refused.error_type(), "unavailable");
         assert!(refused.message().contains("sign-in"), "{}", refused.text);
         assert_eq!(refused.body["error"]["code"], 503);
-        let served = api.get("/setup/status").await.expect_status(200);
-        assert_eq!(served.header("x-ratelimit-limit"), "", "nothing was counted");
+        let answered = api.get("/setup/status").await.expect_status(200);
+        assert_eq!(answered.header("x-ratelimit-limit"), "", "nothing was counted");
     }
     let error = server.running().app.cache.ping().await.expect_err("nobody answers").to_string();
     assert!(error.contains("127.0.0.1:") && !error.contains(Redis::password()), "{error}");
@@ -251,7 +251,7 @@ async fn without_its_redis_a_server_refuses_logins_and_serves_the_rest() {
 async fn a_frozen_redis_holds_up_nobody() {
     let redis = Redis::start();
     let server = Server::start_with(Database::sqlite(), shared(&redis)).await;
-    let api = server.nobody().from_ip(ADDRESS);
+    let api = server.nobody().at_ip(ADDRESS);
     api.get("/setup/status").await.expect_status(200);
 
     redis.pause();
@@ -280,7 +280,7 @@ async fn a_frozen_redis_holds_up_nobody() {
 async fn a_redis_that_forgot_everything_starts_anew() {
     let redis = Redis::start();
     let server = Server::start_with(Database::sqlite(), shared(&redis).with("RATE_LIMIT_RPM", "2")).await;
-    let api = server.nobody().from_ip(ADDRESS);
+    let api = server.nobody().at_ip(ADDRESS);
     for forget in ["SCRIPT FLUSH", "FLUSHALL", "CLIENT KILL TYPE normal"] {
         redis.command("FLUSHALL");
         tells(&api.get("/setup/status").await, "2", "1");
@@ -297,7 +297,7 @@ async fn a_redis_that_forgot_everything_starts_anew() {
 async fn a_server_starts_without_its_redis_and_uses_it_when_it_comes() {
     let mut redis = Redis::not_yet_started();
     let server = Server::start_with(Database::sqlite(), shared(&redis)).await;
-    let api = server.nobody().from_ip(ADDRESS);
+    let api = server.nobody().at_ip(ADDRESS);
     api.get("/setup/status").await.expect_status(200);
     try_login(&api).await.expect_status(503);
     redis.restart();
@@ -394,7 +394,7 @@ async fn process_and_redis_count_alike() {
 async fn the_defaults_let_a_hundred_at_once_through_and_not_a_thousand() {
     let options = Options::default().with("RATE_LIMIT_RPM", "600").with("RATE_LIMIT_BURST", "120");
     let server = Server::start_with(Database::sqlite(), options).await;
-    let api = server.nobody().from_ip(ADDRESS);
+    let api = server.nobody().at_ip(ADDRESS);
     let answers = futures::future::join_all((0..100).map(|_| api.get("/setup/status"))).await;
     assert!(answers.iter().all(|answer| answer.status == 200));
     let answers = futures::future::join_all((0..900).map(|_| api.get("/setup/status"))).await;

@@ -16,12 +16,13 @@ use heddle_core::{Clock, ControllerId, CredentialId, OrgId};
 use heddle_marketplace::{Verified, parse_trusted_keys};
 use heddle_openwrt_router::Router;
 use heddle_runtime::{Adapter, Call, Credential, SecretBook, Settings, Target, Vault, VaultError};
-use heddle_sdk::testing::{FakeHost, json_body};
-use heddle_sdk::{Adapter as _, Auth, Change, Fault, Host, Request, Response, fault};
-use serde_json::{Value, json};
+use heddle_sdk::testing::FakeHost;
+use heddle_sdk::{Adapter as _, Change, fault};
+use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::measure::{Report, in_turns, ratio, show};
+use crate::plain_host::PlainHost;
 use crate::support::{compiler, packages, target_folder};
 
 const PASSWORD: &str = "router-bench-5uP3r";
@@ -87,7 +88,7 @@ fn plan(runtime: &Runtime, report: &mut Report, adapter: &Adapter, call: &Call, 
         payload: payload.to_string(),
     };
     let spec = ChangeSpec { feature, operation: Operation::Create, site: None, payload };
-    let host = PlainHost::log_in(runtime, router);
+    let host = PlainHost::log_in(runtime, router, PASSWORD);
     let secrets = SecretBook::default();
     let sandboxed = || runtime.block_on(adapter.plan(call, std::slice::from_ref(&spec), &secrets));
     let native = || OpenWrt::plan(&host, std::slice::from_ref(&change));
@@ -149,54 +150,5 @@ impl Vault for OneCredential {
 
     fn reference_key(&self, _: ControllerId) -> [u8; 32] {
         [9; 32]
-    }
-}
-
-/// What a program without a sandbox does: one client, one session, no limits.
-struct PlainHost<'a> {
-    runtime: &'a Runtime,
-    http: reqwest::Client,
-    url: String,
-    session: String,
-}
-
-impl<'a> PlainHost<'a> {
-    fn log_in(runtime: &'a Runtime, router: &Router) -> Self {
-        #[expect(clippy::disallowed_methods, reason = "the baseline has no egress engine")]
-        let http = reqwest::Client::builder().no_proxy().build().expect("a client can be built");
-        let url = format!("{}/ubus", router.url());
-        let session = "00000000000000000000000000000000".to_owned();
-        let mut host = Self { runtime, http, url, session };
-        let login = json!({
-            "jsonrpc": "2.0", "id": 1, "method": "call",
-            "params": ["", "session", "login", { "username": "root", "password": PASSWORD, "timeout": 1200 }],
-        });
-        let answer = host.send(Request::new(heddle_sdk::Method::Post, "/ubus").with_json(&login), Auth::None);
-        let answer = answer.and_then(|answer| answer.json()).expect("the router takes the password");
-        answer["result"][1]["ubus_rpc_session"].as_str().expect("a session").clone_into(&mut host.session);
-        host
-    }
-
-    /// Puts the session into a call, or into each of several.
-    fn authorise(&self, body: &mut Value) {
-        match body {
-            Value::Array(calls) => calls.iter_mut().for_each(|call| self.authorise(call)),
-            call => call["params"][0] = json!(self.session),
-        }
-    }
-}
-
-impl Host for PlainHost<'_> {
-    fn send(&self, request: Request, _: Auth) -> Result<Response, Fault> {
-        let mut body = json_body(&request).ok_or_else(|| fault::generic("the body is not JSON"))?;
-        self.authorise(&mut body);
-        let request = self.http.post(&self.url).header("content-type", "application/json");
-        let exchange = async {
-            let response = request.body(body.to_string()).send().await?;
-            Ok::<_, reqwest::Error>((response.status().as_u16(), response.bytes().await?))
-        };
-        let (status, body) =
-            self.runtime.block_on(exchange).map_err(|error| fault::connection(error.to_string()))?;
-        Ok(Response { status, reason: None, headers: Vec::new(), body: body.to_vec(), elapsed_ms: 0 })
     }
 }

@@ -1,10 +1,11 @@
-//! What the sandbox, the list of devices and the start cost, each beside a
+//! What the sandbox, single requests and the start cost, each beside a
 //! baseline that does the same work in the same run. `cargo xtask bench` builds
 //! what is needed and runs them; a word after `--` picks those with it in their name.
 
 mod adapter_call;
-mod device_list;
 mod measure;
+mod plain_host;
+mod requests;
 mod start;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, unused_imports, unused_macros, reason = "the tests use all of it")]
@@ -14,11 +15,8 @@ use measure::Report;
 
 type Bench = fn(&tokio::runtime::Runtime, &mut Report);
 
-const BENCHES: &[(&str, Bench)] = &[
-    ("adapter_call", adapter_call::measure),
-    ("device_list", device_list::measure),
-    ("start", start::measure),
-];
+const BENCHES: &[(&str, Bench)] =
+    &[("adapter_call", adapter_call::measure), ("requests", requests::measure), ("start", start::measure)];
 
 fn main() {
     // cargo adds `--bench`.

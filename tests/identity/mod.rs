@@ -3,3 +3,4 @@
 mod api_keys;
 mod browser;
 mod revocation;
+mod warm;

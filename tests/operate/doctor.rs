@@ -124,7 +124,7 @@ on_both! {
     async fn migrating_says_from_where_to_where_and_may_be_done_twice_at_once(database: Database) {
         let folder = tempfile::tempdir().unwrap();
         let mut both: Vec<_> =
-            (0..3).map(|_| super::spawn(folder.path(), &database, &options(), &["migrate"])).collect();
+            (0..3).map(|_| crate::operate::spawn(folder.path(), &database, &options(), &["migrate"])).collect();
         for one in &mut both {
             assert!(one.wait().unwrap().success());
         }

@@ -47,7 +47,16 @@ async fn many_credentials(site: &Site) -> (OrgId, Vec<CredentialId>) {
             key_id: keys.key_id(),
             secret: keys.seal(&format!("credential:{id}"), &plain(id)),
         };
-        let new = NewCredential { id, org_id: org, name: format!("c{n}"), sealed, now: clock.now() };
+        let new = NewCredential {
+            id,
+            org_id: org,
+            name: format!("c{n}"),
+            host: None,
+            port: None,
+            tls: None,
+            sealed,
+            now: clock.now(),
+        };
         credentials::insert(&mut tx, &new).await.unwrap();
         ids.push(id);
     }

@@ -98,7 +98,7 @@ impl Api {
     }
 
     /// The same client at a fixed address, as a trusted proxy names it.
-    pub(crate) fn from_ip(&self, ip: &str) -> Self {
+    pub(crate) fn at_ip(&self, ip: &str) -> Self {
         self.with("x-forwarded-for", ip)
     }
 

@@ -112,7 +112,7 @@ impl Contract {
         static KNOWN: LazyLock<Mutex<HashMap<u64, Arc<Contract>>>> = LazyLock::new(Mutex::default);
         let mut hasher = DefaultHasher::new();
         document.to_string().hash(&mut hasher);
-        let mut known = KNOWN.lock().unwrap();
+        let mut known = KNOWN.lock().expect("no holder of this lock panics");
         known.entry(hasher.finish()).or_insert_with(|| Arc::new(Self::new(document))).clone()
     }
 
@@ -239,7 +239,7 @@ impl Contract {
 
     fn validator(&self, operation: &Operation, status: u16, schema: &Value) -> Option<Arc<Validator>> {
         let key = (format!("{} {}", operation.method, operation.path), status);
-        let mut validators = self.validators.lock().unwrap();
+        let mut validators = self.validators.lock().expect("no holder of this lock panics");
         let made = validators.entry(key).or_insert_with(|| {
             if schema.is_null() {
                 return None;
@@ -258,10 +258,10 @@ impl Contract {
         let mut open = references(schema);
         while let Some(reference) = open.pop_first() {
             let name = reference.rsplit('/').next().expect("a reference has a name").to_owned();
-            if !found.contains_key(&name) {
+            if let Entry::Vacant(place) = found.entry(name) {
                 let definition = self.referred(&reference);
                 open.extend(references(definition));
-                found.insert(name, closed(definition));
+                place.insert(closed(definition));
             }
         }
         found.into_iter().collect()

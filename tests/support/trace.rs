@@ -25,12 +25,12 @@ impl Log {
     pub(crate) fn listen() -> Self {
         install();
         let log = Arc::default();
-        LISTENERS.lock().unwrap().push(Arc::downgrade(&log));
+        LISTENERS.lock().expect("no holder of this lock panics").push(Arc::downgrade(&log));
         Self(log)
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().expect("no holder of this lock panics").clone()
     }
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn counted_request() -> String {
 
 /// The statements that ran within this request.
 pub(crate) fn statements(request: &str) -> Vec<String> {
-    COUNTS.lock().unwrap().remove(request).unwrap_or_default()
+    COUNTS.lock().expect("no holder of this lock panics").remove(request).unwrap_or_default()
 }
 
 /// Every request is seen by every layer only while somebody needs it.
@@ -50,7 +50,7 @@ fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let is_heard = dynamic_filter_fn(|_, _| {
-            let mut listeners = LISTENERS.lock().unwrap();
+            let mut listeners = LISTENERS.lock().expect("no holder of this lock panics");
             listeners.retain(|listener| listener.strong_count() > 0);
             !listeners.is_empty()
         });
@@ -69,8 +69,8 @@ struct Listeners;
 
 impl Write for Listeners {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        for listener in LISTENERS.lock().unwrap().iter().filter_map(Weak::upgrade) {
-            listener.lock().unwrap().extend_from_slice(bytes);
+        for listener in LISTENERS.lock().expect("no holder of this lock panics").iter().filter_map(Weak::upgrade) {
+            listener.lock().expect("no holder of this lock panics").extend_from_slice(bytes);
         }
         Ok(bytes.len())
     }
@@ -125,6 +125,6 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Statements {
         let Some(request) = request else { return };
         let mut fields = Fields::default();
         event.record(&mut fields);
-        COUNTS.lock().unwrap().entry(request).or_default().push(fields.summary);
+        COUNTS.lock().expect("no holder of this lock panics").entry(request).or_default().push(fields.summary);
     }
 }

@@ -147,7 +147,16 @@ async fn add_credential(tx: &mut Tx, app: &App, roots: &Roots, name: &str) -> Cr
         secret: vec![0],
     };
     let (id, name) = (app.clock.new_id(), name.to_owned());
-    let new = NewCredential { id, org_id: roots.org, name, sealed, now: app.clock.now() };
+    let new = NewCredential {
+        id,
+        org_id: roots.org,
+        name,
+        host: None,
+        port: None,
+        tls: None,
+        sealed,
+        now: app.clock.now(),
+    };
     credentials::insert(tx, &new).await.unwrap().id
 }
 

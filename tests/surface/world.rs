@@ -115,13 +115,7 @@ async fn device(server: &Server, organization: &str, site: &str, controller: &st
     let seen = Seen { org_id, site_id, controller_id, devices: &[seen], complete: Completeness::Partial };
     let mut tx = app.db.write().await.unwrap();
     devices::upsert_seen(&mut tx, &seen, &app.clock).await.unwrap();
-    let filter = DeviceFilter {
-        controller_id: Some(controller_id),
-        site_id: None,
-        kind: None,
-        status: None,
-        search: None,
-    };
+    let filter = DeviceFilter { controller_id: Some(controller_id), ..DeviceFilter::default() };
     let page = heddle_core::page::PageRequest { page: 1, per_page: 1 };
     let (found, _) = devices::list(&mut tx, &Scope::organization(org_id), &filter, page).await.unwrap();
     tx.commit().await.unwrap();

@@ -9,7 +9,7 @@ fn path(world: &World) -> String {
     format!("/organizations/{}/site-access", world.org)
 }
 
-fn body(user: &Member, site: &str, level: &str) -> Value {
+fn grant_body(user: &Member, site: &str, level: &str) -> Value {
     json!({ "user_id": user.id, "site_id": site, "level": level })
 }
 
@@ -23,7 +23,7 @@ on_both! {
         let branch = world.new_site(&world.root, "Branch").await;
         let vic = world.member("vic", "viewer").await;
         assert_eq!(sites_of(&vic.api).await.len(), 2, "without a grant every site");
-        let created = world.root.post(&format!("{}/", path(&world)), &body(&vic, &branch, "read")).await.expect_status(201);
+        let created = world.root.post(&format!("{}/", path(&world)), &grant_body(&vic, &branch, "read")).await.expect_status(201);
         assert_eq!(created.header("location"), format!("/api/v1{}/{}/{branch}", path(&world), vic.id));
         for (field, expected) in [
             ("level", "read"), ("username", "vic"), ("site_name", "Branch"), ("organization_id", world.org.as_str()),
@@ -31,11 +31,11 @@ on_both! {
             assert_eq!(created.body[field], expected, "{}", created.text);
         }
         assert_eq!(sites_of(&vic.api).await, [branch.as_str()]);
-        let updated = world.root.post(&path(&world), &body(&vic, &branch, "write")).await.expect_status(200);
+        let updated = world.root.post(&path(&world), &grant_body(&vic, &branch, "write")).await.expect_status(200);
         assert_eq!(updated.body["level"], "write");
         let me = vic.api.get("/auth/me").await.body;
         assert_eq!(me["site_grants"], json!([{ "site_id": branch, "level": "write" }]));
-        world.root.post(&path(&world), &body(&vic, &world.site, "admin")).await.expect_status(201);
+        world.root.post(&path(&world), &grant_body(&vic, &world.site, "admin")).await.expect_status(201);
         assert_eq!(sites_of(&vic.api).await.len(), 2);
         let one = format!("{}/{}/{branch}", path(&world), vic.id);
         assert_eq!(world.root.get(&one).await.expect_status(200).body, updated.body);
@@ -51,7 +51,7 @@ on_both! {
         let branch = world.new_site(&world.root, "Branch").await;
         let vic = world.member("vic", "viewer").await;
         for site in [&branch, &world.site] {
-            world.root.post(&path(&world), &body(&vic, site, "read")).await.expect_status(201);
+            world.root.post(&path(&world), &grant_body(&vic, site, "read")).await.expect_status(201);
         }
         let of = |site: &str| format!("{}/{}/{site}", path(&world), vic.id);
         world.root.delete(&of(&world.site)).await.expect_status(204);
@@ -78,7 +78,7 @@ on_both! {
         let vic = world.member("vic", "viewer").await;
         for _ in 0..4 {
             for site in [&branch, &world.site] {
-                world.root.post(&path(&world), &body(&vic, site, "read")).await;
+                world.root.post(&path(&world), &grant_body(&vic, site, "read")).await;
             }
             let (one, two) = (format!("{}/{}/{branch}", path(&world), vic.id), format!("{}/{}/{}", path(&world), vic.id, world.site));
             let (one, two) = tokio::join!(world.root.delete(&one), world.root.delete(&two));
@@ -95,14 +95,14 @@ on_both! {
         let world = World::start(database).await;
         let branch = world.new_site(&world.root, "Branch").await;
         let vic = world.member("vic", "viewer").await;
-        world.root.post(&path(&world), &body(&vic, &branch, "read")).await.expect_status(201);
+        world.root.post(&path(&world), &grant_body(&vic, &branch, "read")).await.expect_status(201);
         world.root.delete(&format!("/sites/{branch}")).await.expect_status(204);
         assert!(sites_of(&vic.api).await.is_empty(), "losing a site opens no other");
         let listed = world.root.get(&path(&world)).await.expect_status(200).body;
         assert!(listed["items"][0]["site_deleted_at"].is_string(), "{listed}");
         let one = format!("{}/{}/{branch}", path(&world), vic.id);
         refused(world.root.delete(&one).await, 409, "would_widen");
-        let again = world.root.post(&path(&world), &body(&vic, &branch, "write")).await.expect_status(422);
+        let again = world.root.post(&path(&world), &grant_body(&vic, &branch, "write")).await.expect_status(422);
         assert_eq!(again.body["error"]["details"][0]["field"], "site_id");
         world.root.delete(&format!("{one}?widen=true")).await.expect_status(204);
     }
@@ -112,14 +112,14 @@ on_both! {
     async fn nobody_grants_to_themself_or_to_who_is_not_below(database: Database) {
         let world = World::start(database).await;
         let (bea, peer) = (world.member("bea", "org_admin").await, world.member("peer", "org_admin").await);
-        refused(bea.api.post(&path(&world), &body(&bea, &world.site, "full")).await, 403, "own_account");
-        refused(bea.api.post(&path(&world), &body(&peer, &world.site, "read")).await, 403, "role_too_high");
-        world.root.post(&path(&world), &body(&peer, &world.site, "read")).await.expect_status(201);
+        refused(bea.api.post(&path(&world), &grant_body(&bea, &world.site, "full")).await, 403, "own_account");
+        refused(bea.api.post(&path(&world), &grant_body(&peer, &world.site, "read")).await, 403, "role_too_high");
+        world.root.post(&path(&world), &grant_body(&peer, &world.site, "read")).await.expect_status(201);
         let one = format!("{}/{}/{}?widen=true", path(&world), peer.id, world.site);
         refused(bea.api.delete(&one).await, 403, "role_too_high");
         refused(peer.api.delete(&one).await, 403, "all_sites_required");
         let vic = world.member("vic", "viewer").await;
-        refused(vic.api.post(&path(&world), &body(&vic, &world.site, "full")).await, 403, "permission_denied");
+        refused(vic.api.post(&path(&world), &grant_body(&vic, &world.site, "full")).await, 403, "permission_denied");
         refused(vic.api.get(&path(&world)).await, 403, "permission_denied");
     }
 }
@@ -137,21 +137,21 @@ on_both! {
         };
         let absent = Member { id: ABSENT.to_owned(), api: world.root.clone() };
         for user in [&foreign_user, &absent] {
-            let answer = world.root.post(&path(&world), &body(user, &world.site, "read")).await;
+            let answer = world.root.post(&path(&world), &grant_body(user, &world.site, "read")).await;
             assert_eq!(field(answer), ("user_id".to_owned(), "user not found".to_owned()));
         }
         for site in [foreign_site.as_str(), ABSENT] {
-            let answer = world.root.post(&path(&world), &body(&vic, site, "read")).await;
+            let answer = world.root.post(&path(&world), &grant_body(&vic, site, "read")).await;
             assert_eq!(field(answer), ("site_id".to_owned(), "site not found".to_owned()));
         }
-        world.root.post(&path(&world), &body(&vic, &world.site, "read")).await.expect_status(201);
+        world.root.post(&path(&world), &grant_body(&vic, &world.site, "read")).await.expect_status(201);
         let own = format!("/organizations/{}/site-access", other.org);
         for all in [path(&world), format!("/organizations/{ABSENT}/site-access")] {
             let one = format!("{all}/{}/{}", vic.id, world.site);
             for answer in [
                 other.admin.api.get(&all).await,
-                other.admin.api.post(&all, &body(&vic, &world.site, "read")).await,
-                other.admin.api.post(&format!("{all}/bulk"), &json!({ "grants": [body(&vic, &world.site, "read")] })).await,
+                other.admin.api.post(&all, &grant_body(&vic, &world.site, "read")).await,
+                other.admin.api.post(&format!("{all}/bulk"), &json!({ "grants": [grant_body(&vic, &world.site, "read")] })).await,
                 other.admin.api.get(&one).await,
                 other.admin.api.delete(&one).await,
             ] {
@@ -170,7 +170,7 @@ on_both! {
         let (vic, wim) = (world.member("vic", "viewer").await, world.member("wim", "viewer").await);
         let bea = world.member("bea", "org_admin").await;
         for (user, site) in [(&vic, &branch), (&vic, &world.site), (&wim, &branch), (&bea, &branch)] {
-            world.root.post(&path(&world), &body(user, site, "read")).await.expect_status(201);
+            world.root.post(&path(&world), &grant_body(user, site, "read")).await.expect_status(201);
         }
         for (query, expected) in [
             (String::new(), 4),
@@ -193,7 +193,7 @@ on_both! {
     async fn a_path_without_ids_is_400_and_a_body_without_them_422(database: Database) {
         let world = World::start(database).await;
         let vic = world.member("vic", "viewer").await;
-        let grant = body(&vic, &world.site, "read");
+        let grant = grant_body(&vic, &world.site, "read");
         let all = path(&world);
         for answer in [
             world.root.get("/organizations/acme/site-access").await,
@@ -223,10 +223,10 @@ on_both! {
     async fn a_grant_is_taken_away_only_as_it_was_seen(database: Database) {
         let world = World::start(database).await;
         let vic = world.member("vic", "viewer").await;
-        let created = world.root.post(&path(&world), &body(&vic, &world.site, "read")).await.expect_status(201);
+        let created = world.root.post(&path(&world), &grant_body(&vic, &world.site, "read")).await.expect_status(201);
         let one = format!("{}/{}/{}?widen=true", path(&world), vic.id, world.site);
         let tag = created.header("etag").to_owned();
-        let updated = world.root.post(&path(&world), &body(&vic, &world.site, "full")).await.expect_status(200);
+        let updated = world.root.post(&path(&world), &grant_body(&vic, &world.site, "full")).await.expect_status(200);
         assert_eq!(if_match(&world.root, "DELETE", &one, &tag, &json!({})).await, 412);
         assert_eq!(if_match(&world.root, "DELETE", &one, updated.header("etag"), &json!({})).await, 204);
     }
@@ -237,7 +237,7 @@ on_both! {
         let world = World::start(database).await;
         world.new_site(&world.root, "Branch").await;
         let vic = world.member("vic", "viewer").await;
-        world.root.post(&path(&world), &body(&vic, &world.site, "read")).await.expect_status(201);
+        world.root.post(&path(&world), &grant_body(&vic, &world.site, "read")).await.expect_status(201);
         world.root.delete(&vic.path()).await.expect_status(204);
         assert_eq!(world.root.get(&path(&world)).await.body["total"], 0);
         world.root.post(&format!("{}/restore", vic.path()), &json!({})).await.expect_status(200);

@@ -37,7 +37,7 @@ on_both! {
     async fn only_users_below_oneself_are_managed(database: Database) {
         let world = World::start(database).await;
         let (bea, peer) = (world.member("bea", "org_admin").await, world.member("peer", "org_admin").await);
-        let ada = super::text(&world.root.get("/auth/me").await.body["id"]);
+        let ada = crate::tenancy::text(&world.root.get("/auth/me").await.body["id"]);
         for path in [peer.path(), format!("/users/{ada}")] {
             for body in [
                 json!({ "role": "viewer" }), json!({ "is_active": false }), json!({ "full_name": "x" }),
@@ -66,7 +66,7 @@ on_both! {
     async fn nobody_lifts_their_own_limits_or_locks_themself_out(database: Database) {
         let world = World::start(database).await;
         let bea = world.member("bea", "org_admin").await;
-        let ada = format!("/users/{}", super::text(&world.root.get("/auth/me").await.body["id"]));
+        let ada = format!("/users/{}", crate::tenancy::text(&world.root.get("/auth/me").await.body["id"]));
         for (api, path) in [(&bea.api, bea.path()), (&world.root, ada)] {
             for body in [
                 json!({ "role": "viewer" }), json!({ "is_active": false }),
@@ -119,7 +119,7 @@ on_both! {
             let second = world.member_of(&other.org, &format!("olga{round}"), "org_admin").await;
             let admins = world.root.get(&format!("/users?organization_id={}&role=admin", other.org)).await.body;
             assert_eq!(admins["total"], 2, "{admins}");
-            let first = format!("/users/{}", super::text(&admins["items"][0]["id"]));
+            let first = format!("/users/{}", crate::tenancy::text(&admins["items"][0]["id"]));
             let demote = json!({ "role": "viewer" });
             let disable = json!({ "is_active": false });
             let path = second.path();
@@ -134,7 +134,7 @@ on_both! {
             let left = format!("/users?organization_id={}&role=org_admin&is_active=true", other.org);
             assert_eq!(world.root.get(&left).await.body["total"], 1, "round {round}");
             let inactive = format!("/users?organization_id={}&role=org_admin&is_active=false", other.org);
-            for id in super::column(&world.root.get(&inactive).await.body, "id") {
+            for id in crate::tenancy::column(&world.root.get(&inactive).await.body, "id") {
                 world.root.delete(&format!("/users/{id}")).await.expect_status(204);
             }
         }

@@ -3,6 +3,7 @@
 //! This is the only table that says what a role may do.
 
 use crate::Role;
+use crate::change::Danger;
 
 stored_words! {
     /// A right that a route or a rule asks for.
@@ -146,7 +147,9 @@ fn covers(pattern: &str, permission: &str) -> bool {
 /// The first prefix that fits decides, after the vendor's own segment is taken
 /// off: `openwrt.firewall.rule` is read as `firewall.rule`. The two firewall
 /// vendors' features all count as firewall, unless a narrower word says VPN or system.
-pub fn for_feature(vendor: &str, feature: &str) -> Permission {
+///
+/// What destroys something at a switch or a router needs more than what changes it.
+pub fn for_feature(vendor: &str, feature: &str, danger: Danger) -> Permission {
     let within = feature.strip_prefix(vendor).and_then(|f| f.strip_prefix('.')).unwrap_or(feature);
     let area = within.split('.').next().unwrap_or_default();
     match (vendor, area) {
@@ -154,7 +157,8 @@ pub fn for_feature(vendor: &str, feature: &str) -> Permission {
         (_, "system" | "monitoring") => Permission::ControllerWrite,
         (_, "firewall") | ("opnsense" | "pfsense", _) => Permission::FirewallWrite,
         ("proxmox", _) | (_, "hypervisor") => Permission::HypervisorWrite,
-        _ => Permission::NetworkWrite,
+        _ if danger == Danger::Normal => Permission::NetworkWrite,
+        _ => Permission::ControllerWrite,
     }
 }
 

@@ -38,13 +38,13 @@ impl From<Error> for ItemError {
 /// What became of each, in the order of the request.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "{T}Results")]
-pub(crate) struct Results<T> {
+pub(crate) struct Outcomes<T> {
     results: Vec<T>,
     succeeded: usize,
     failed: usize,
 }
 
-impl<T> Results<T> {
+impl<T> Outcomes<T> {
     pub(crate) fn of(results: Vec<T>, has_succeeded: impl Fn(&T) -> bool) -> Self {
         let succeeded = results.iter().filter(|item| has_succeeded(item)).count();
         Self { succeeded, failed: results.len() - succeeded, results }

@@ -71,7 +71,7 @@ enum Pools {
 /// Where a database is.
 pub(crate) enum Whereabouts {
     File(std::path::PathBuf),
-    Server(PgConnectOptions),
+    Server(Box<PgConnectOptions>),
 }
 
 /// A transaction; dropped without [`Tx::commit`], it is rolled back.
@@ -270,7 +270,7 @@ impl Db {
             Pools::Sqlite { writer, .. } => {
                 Whereabouts::File(writer.connect_options().get_filename().to_owned())
             }
-            Pools::Postgres(pool) => Whereabouts::Server((*pool.connect_options()).clone()),
+            Pools::Postgres(pool) => Whereabouts::Server(Box::new((*pool.connect_options()).clone())),
         }
     }
 

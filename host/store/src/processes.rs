@@ -73,7 +73,7 @@ impl Presence {
                     .max_lifetime(None)
                     .idle_timeout(None)
                     .acquire_timeout(PING_LIMIT * 3)
-                    .connect_with(options)
+                    .connect_with(*options)
                     .await?;
                 let mut listener = PgListener::connect_with(&pool).await?;
                 listener.eager_reconnect(false);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::change::Danger;
 
 #[test]
 fn a_higher_role_holds_everything_a_lower_one_does() {
@@ -18,7 +19,17 @@ fn a_higher_role_holds_everything_a_lower_one_does() {
 
 #[track_caller]
 fn needs(vendor: &str, feature: &str, expected: Permission) {
-    assert_eq!(for_feature(vendor, feature), expected, "{feature}");
+    assert_eq!(for_feature(vendor, feature, Danger::Normal), expected, "{feature}");
+}
+
+#[test]
+fn what_destroys_something_at_a_switch_or_router_needs_more() {
+    for danger in [Danger::Destructive, Danger::Catastrophic] {
+        assert_eq!(for_feature("acme", "acme.vlan", danger), Permission::ControllerWrite);
+        assert_eq!(for_feature("openwrt", "openwrt.dhcp.host", danger), Permission::ControllerWrite);
+        assert_eq!(for_feature("openwrt", "openwrt.firewall.rule", danger), Permission::FirewallWrite);
+        assert_eq!(for_feature("omada", "vpn.tunnel", danger), Permission::VpnWrite);
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::state_changed;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
-use crate::bulk::{ItemError, Results, check_ids};
+use crate::bulk::{ItemError, Outcomes, check_ids};
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::tenancy::checks::Checks;
@@ -84,7 +84,7 @@ pub(super) struct Item {
     error: Option<ItemError>,
 }
 
-pub(super) type Done = Results<Item>;
+pub(super) type Done = Outcomes<Item>;
 
 /// What a request does to each device.
 #[derive(Debug)]
@@ -187,7 +187,7 @@ impl Work {
     fn into_results(mut self, ids: &[DeviceId]) -> Done {
         let absent = |id| Item { id, status: Status::NotFound, error: None };
         let items = ids.iter().map(|id| self.items.remove(id).unwrap_or_else(|| absent(*id))).collect();
-        Results::of(items, |item| matches!(item.status, Status::Updated | Status::Removed))
+        Outcomes::of(items, |item| matches!(item.status, Status::Updated | Status::Removed))
     }
 }
 

@@ -106,6 +106,7 @@ mod tests {
             role,
             credential: crate::auth::Credential::Session(clock.new_id()),
             scopes: None,
+            grants: std::collections::BTreeMap::new(),
             sites: SiteScope::All,
         };
         assert_eq!(readable(&caller, pattern), expected, "{role} {pattern}");

@@ -114,7 +114,7 @@ impl Follower {
     /// Publishes what is new, up to a batch; whether there may be more.
     async fn publish(&mut self, app: &SharedApp) -> Result<bool, Error> {
         self.looks = self.looks.wrapping_add(1);
-        let since = (self.looks % FULL_LOOK != 0).then(|| app.clock.now() - RECENT);
+        let since = (!self.looks.is_multiple_of(FULL_LOOK)).then(|| app.clock.now() - RECENT);
         let mut tx = app.db.read().await?;
         let heads = heddle_store::events::heads(&mut tx, since).await?;
         let moved: Vec<(OrgId, i64)> =

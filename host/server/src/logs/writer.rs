@@ -159,7 +159,7 @@ async fn trim(app: &App, db: &Db, stop: &CancellationToken) {
     while !stop.is_cancelled() {
         match trim_step(db, retention).await {
             Ok(0) => break,
-            Ok(step) => removed += step,
+            Ok(count) => removed += count,
             Err(error) => {
                 tracing::warn!(error = %error, "old log lines cannot be removed; tried again");
                 break;

@@ -174,7 +174,7 @@ async fn batch(
             match rekey(tx, keys, clock, id).await? {
                 Rekey::Done => tally.sealed += 1,
                 Rekey::PlanDropped => {
-                    (tally.sealed, tally.plans_dropped) = (tally.sealed + 1, tally.plans_dropped + 1)
+                    (tally.sealed, tally.plans_dropped) = (tally.sealed + 1, tally.plans_dropped + 1);
                 }
                 Rekey::Unsettled => {
                     tally.sealed += 1;

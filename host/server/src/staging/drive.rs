@@ -147,7 +147,7 @@ async fn give_up(app: &SharedApp, id: ChangeId, term: &Term) {
     };
     match given_up.await {
         Ok(true) => {
-            tracing::info!(change.id = %id, "change {id} is left to another process, or the next start")
+            tracing::info!(change.id = %id, "change {id} is left to another process, or the next start");
         }
         Ok(false) => {}
         Err(error) => {

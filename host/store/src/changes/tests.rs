@@ -37,7 +37,7 @@ on_both! {
         let row = find(&mut tx, &world.scope(), id).await.unwrap().unwrap();
         assert_eq!((row.plan_token, row.plan), (None, None));
         assert_eq!(row.plan_error.unwrap()["type"], "keys_rotated");
-        claim_apply(&mut tx, id, &world.attempt(), None, now).await.unwrap();
+        claim_apply(&mut tx, id, world.process, &world.attempt(), None, now).await.unwrap();
         assert!(!rekey(&mut tx, id, &[8], &dropped, now).await.unwrap(), "it is being applied");
     }
 }

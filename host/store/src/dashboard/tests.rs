@@ -20,7 +20,7 @@ async fn applied(db: &Db, world: &World, ago: TimeDelta) {
     let id = world.staged(db).await;
     let mut tx = db.write().await.unwrap();
     let now = world.clock.now();
-    claim_apply(&mut tx, id, &world.attempt(), None, now).await.unwrap();
+    claim_apply(&mut tx, id, world.process, &world.attempt(), None, now).await.unwrap();
     let end = Advance {
         outcome_state: Some(OutcomeState::Applied),
         status: Some(ChangeStatus::Applied),
@@ -28,7 +28,7 @@ async fn applied(db: &Db, world: &World, ago: TimeDelta) {
         applied_at: Some(now - ago),
         ..Default::default()
     };
-    advance(&mut tx, id, ApplyStep::Sending, ApplyStep::Idle, &end, now).await.unwrap().unwrap();
+    advance(&mut tx, id, Some(world.process), ApplyStep::Sending, ApplyStep::Idle, &end, now).await.unwrap().unwrap();
     tx.commit().await.unwrap();
 }
 

@@ -170,9 +170,8 @@ pub(super) async fn migrate_file(migrations: &Migrator, pool: &SqlitePool) -> Re
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
-        let cause = match &error {
-            MigrateError::Execute(cause) | MigrateError::ExecuteMigration(cause, _) => cause,
-            _ => return Err(error),
+        let (MigrateError::Execute(cause) | MigrateError::ExecuteMigration(cause, _)) = &error else {
+            return Err(error);
         };
         let applied: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM _sqlx_migrations")
             .fetch_one(pool)

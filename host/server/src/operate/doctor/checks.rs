@@ -98,14 +98,14 @@ pub(super) fn data_folder(config: &Config, findings: &mut Findings) {
     }
     match rustix::fs::statvfs(&config.data_dir) {
         Err(error) => {
-            findings.warn(format!("{name}: its free space is not known: {error}"), "look at the disk")
+            findings.warn(format!("{name}: its free space is not known: {error}"), "look at the disk");
         }
         Ok(disk) => {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             let what = format!("{name}: writable, {} MiB free", free / (1024 * 1024));
             match free {
                 0..FREE_BYTES_LEAST => {
-                    findings.fail(what, "free space on that disk: nothing can be written soon")
+                    findings.fail(what, "free space on that disk: nothing can be written soon");
                 }
                 FREE_BYTES_LEAST..FREE_BYTES_MIN => findings.warn(what, "free space on that disk"),
                 _ => findings.ok(what),
@@ -334,7 +334,7 @@ pub(super) async fn cache(config: &Config, findings: &mut Findings) {
     match tokio::time::timeout(ANSWER_LIMIT, ping_cache(url)).await {
         Ok(Ok(what)) => findings.ok(format!("cache: {what}")),
         Ok(Err(reason)) => {
-            findings.fail(format!("cache: {reason}"), "check CACHE_URL, and that the cache runs")
+            findings.fail(format!("cache: {reason}"), "check CACHE_URL, and that the cache runs");
         }
         Err(_) => findings.fail("cache: gives no answer", "check CACHE_URL, and that the cache runs"),
     }

@@ -20,7 +20,7 @@ use crate::adapters::call_for;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
-use crate::bulk::{ItemError, Results, check_ids};
+use crate::bulk::{ItemError, Outcomes, check_ids};
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
@@ -81,7 +81,7 @@ pub(super) fn routes(access: Access) -> Routes {
             doc("Ask up to 50 controllers, 8 at a time and for a minute at most, whether they answer; \
                  those that do count as succeeded")
             .body::<IdsBody>()
-            .answers::<Results<Item>>(200),
+            .answers::<Outcomes<Item>>(200),
         )
         .post(
             "/controllers/sync",
@@ -89,7 +89,7 @@ pub(super) fn routes(access: Access) -> Routes {
             sync,
             doc("Read up to 200 controllers as soon as possible")
                 .body::<IdsBody>()
-                .answers::<Results<Item>>(202),
+                .answers::<Outcomes<Item>>(202),
         )
 }
 
@@ -133,7 +133,7 @@ async fn test(
     caller: Caller,
     origin: Origin,
     Json(body): Json<IdsBody>,
-) -> Result<Answer<Results<Item>>, Error> {
+) -> Result<Answer<Outcomes<Item>>, Error> {
     let ids = checked(body, TESTS_MAX)?;
     let targets = {
         let mut tx = app.db.read().await?;
@@ -152,7 +152,7 @@ async fn test(
     });
     let items: Vec<Item> = futures::stream::iter(tests).buffer_unordered(PARALLEL).collect().await;
     record(&app, &caller, &origin, &orgs, &items).await?;
-    Ok(Answer(Results::of(in_order(&ids, items), Item::has_answered)))
+    Ok(Answer(Outcomes::of(in_order(&ids, items), Item::has_answered)))
 }
 
 async fn test_one(
@@ -218,7 +218,7 @@ async fn sync(
     State(app): State<SharedApp>,
     caller: Caller,
     Json(body): Json<IdsBody>,
-) -> Result<(StatusCode, Answer<Results<Item>>), Error> {
+) -> Result<(StatusCode, Answer<Outcomes<Item>>), Error> {
     let ids = checked(body, SYNCS_MAX)?;
     let mut tx = app.db.write().await?;
     let targets = controllers::find_targets(&mut tx, &caller.scope(), &ids).await?;
@@ -232,5 +232,5 @@ async fn sync(
     controllers::schedule_all_now(&mut tx, &scheduled, app.clock.now()).await?;
     tx.commit().await?;
     app.sync_wake.notify_one();
-    Ok((StatusCode::ACCEPTED, Answer(Results::of(in_order(&ids, items), is_scheduled))))
+    Ok((StatusCode::ACCEPTED, Answer(Outcomes::of(in_order(&ids, items), is_scheduled))))
 }
