@@ -215,7 +215,7 @@ async fn a_strict_start_ends_with_the_reason_and_another_goes_on_degraded() {
         let options = Options::default().with(name, value);
         let folder = tempfile::tempdir().unwrap();
         let refused = try_start(folder.path(), options.clone().with("STRICT_STARTUP", "true")).await;
-        let message = format!("{:#}", refused.err().expect("a strict start is refused"));
+        let message = format!("{:#}", refused.expect_err("a strict start is refused"));
         assert!(message.contains(reason) && message.contains("STRICT_STARTUP=false"), "{message}");
 
         let running = try_start(folder.path(), options).await.unwrap();

@@ -59,8 +59,7 @@ async fn a_damaged_file_is_refused_and_nothing_is_changed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_is_cut_off_or_foreign_is_refused_and_nothing_is_changed() {
     let whole = a_backup().await;
-    let mut ends: Vec<usize> =
-        (0..).map(|n| HEADER + n * CHUNK).take_while(|end| *end < whole.len()).collect();
+    let mut ends: Vec<usize> = (HEADER..whole.len()).step_by(CHUNK).collect();
     ends.extend([HEADER - 1, HEADER + 1, whole.len() - 1, whole.len() - 16]);
     for end in ends {
         tried(&whole[..end], &options()).expect_failure(&["damaged or cut off"]);

@@ -3,6 +3,7 @@
 //! Out of scope: the event stream, the paths outside the prefix, and the pages
 //! that show the document.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};

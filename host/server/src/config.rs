@@ -366,7 +366,7 @@ impl Config {
 /// Written as a browser writes it, for it is compared with what a browser sends.
 fn is_origin(text: &str) -> bool {
     let is_web = text.starts_with("https://") || text.starts_with("http://");
-    is_web && url::Url::parse(text).is_ok_and(|url| url.origin().ascii_serialization() == text)
+    is_web && !text.contains('*') && url::Url::parse(text).is_ok_and(|url| url.origin().ascii_serialization() == text)
 }
 
 /// Too short, too uniform, or one of those that examples use.

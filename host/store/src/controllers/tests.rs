@@ -221,7 +221,7 @@ on_both! {
         assert!(find_targets(&mut tx, &scope, &[]).await.unwrap().is_empty());
         assert_eq!(schedule_all_now(&mut tx, &[a.controller, second, gone], now).await.unwrap(), 2);
         assert_eq!(schedule_all_now(&mut tx, &[], now).await.unwrap(), 0);
-        let due: Vec<ControllerId> = due(&mut tx, world.process, now, &Except::default(), 10).await.unwrap().iter().map(|target| target.id).collect();
+        let due: Vec<ControllerId> = due(&mut tx, a.process, now, &Except::default(), 10).await.unwrap().iter().map(|target| target.id).collect();
         assert_eq!(due, [a.controller, second]);
         let other = ControllerFilter { credential_id: Some(b.credential), ..Default::default() };
         assert_eq!(list(&mut tx, &scope, &other, page()).await.unwrap().1, 0);
