@@ -69,7 +69,9 @@ struct Listeners;
 
 impl Write for Listeners {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        for listener in LISTENERS.lock().expect("no holder of this lock panics").iter().filter_map(Weak::upgrade) {
+        for listener in
+            LISTENERS.lock().expect("no holder of this lock panics").iter().filter_map(Weak::upgrade)
+        {
             listener.lock().expect("no holder of this lock panics").extend_from_slice(bytes);
         }
         Ok(bytes.len())
@@ -125,6 +127,11 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Statements {
         let Some(request) = request else { return };
         let mut fields = Fields::default();
         event.record(&mut fields);
-        COUNTS.lock().expect("no holder of this lock panics").entry(request).or_default().push(fields.summary);
+        COUNTS
+            .lock()
+            .expect("no holder of this lock panics")
+            .entry(request)
+            .or_default()
+            .push(fields.summary);
     }
 }

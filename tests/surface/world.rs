@@ -79,15 +79,23 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
         let (user, api) = member(server, organization, Role::Viewer, &user_name).await;
         let sessions = api.get("/auth/sessions").await.expect_status(200).body;
         into.insert("session_id", text(&sessions["items"][0]["id"]));
+        into.insert("api_key_id", created(&api, "/api-keys", &json!({ "name": name })).await);
+        let role = json!({ "name": name, "permissions": ["device:read"], "organization_id": organization });
+        into.insert("role_id", created(admin, "/roles", &role).await);
         into.insert("user_id", user);
         into.insert("gateway_id", controller.clone());
         into.insert("controller_id", controller);
         into.insert("credential_id", credential);
         into.insert("site_id", site);
     }
-    for (kind, name) in
-        [("controllers", "controller_id"), ("credentials", "credential_id"), ("sites", "site_id")]
-    {
+    for (kind, name) in [
+        ("users", "user_id"),
+        ("roles", "role_id"),
+        ("devices", "device_id"),
+        ("controllers", "controller_id"),
+        ("credentials", "credential_id"),
+        ("sites", "site_id"),
+    ] {
         admin.delete(&format!("/{kind}/{}", removed[name])).await.expect_status(204);
     }
     (ids, removed)

@@ -148,7 +148,7 @@ fn covers(pattern: &str, permission: &str) -> bool {
 /// off: `openwrt.firewall.rule` is read as `firewall.rule`. The two firewall
 /// vendors' features all count as firewall, unless a narrower word says VPN or system.
 ///
-/// What destroys something at a switch or a router needs more than what changes it.
+/// What destroys something at one of the switching and router vendors' needs more than what changes it.
 pub fn for_feature(vendor: &str, feature: &str, danger: Danger) -> Permission {
     let within = feature.strip_prefix(vendor).and_then(|f| f.strip_prefix('.')).unwrap_or(feature);
     let area = within.split('.').next().unwrap_or_default();
@@ -157,8 +157,10 @@ pub fn for_feature(vendor: &str, feature: &str, danger: Danger) -> Permission {
         (_, "system" | "monitoring") => Permission::ControllerWrite,
         (_, "firewall") | ("opnsense" | "pfsense", _) => Permission::FirewallWrite,
         ("proxmox", _) | (_, "hypervisor") => Permission::HypervisorWrite,
-        _ if danger == Danger::Normal => Permission::NetworkWrite,
-        _ => Permission::ControllerWrite,
+        ("omada" | "mikrotik" | "openwrt" | "unifi", _) if danger != Danger::Normal => {
+            Permission::ControllerWrite
+        }
+        _ => Permission::NetworkWrite,
     }
 }
 

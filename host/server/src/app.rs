@@ -1,5 +1,6 @@
 //! What the whole server shares.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,7 +72,11 @@ impl std::fmt::Debug for App {
 
 impl App {
     pub async fn open(config: Config, surroundings: Surroundings) -> anyhow::Result<SharedApp> {
-        std::fs::create_dir_all(&config.data_dir)
+        // Password hashes and log lines lie in it: nobody else reads it.
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&config.data_dir)
             .with_context(|| format!("DATA_DIR '{}' cannot be created", config.data_dir.display()))?;
         let keys = Keys::open(&config)?;
         let clock = Clock::default();

@@ -251,7 +251,8 @@ impl Config {
         file: &BTreeMap<String, String>,
     ) -> Result<Self, ConfigError> {
         let known = |key: &str| Self::SETTINGS.iter().any(|s| s.name.eq_ignore_ascii_case(key));
-        if let Some(unknown) = file.keys().find(|key| !known(key)) {
+        let is_legacy = |key: &str| key.to_ascii_uppercase().ends_with(LEGACY_GATE);
+        if let Some(unknown) = file.keys().find(|key| !known(key) && !is_legacy(key)) {
             return Err(ConfigError::Unknown(unknown.clone()));
         }
         let mut config = Self::from_lookup(&|name| {
@@ -259,8 +260,9 @@ impl Config {
         })?;
         config.without_effect = environment
             .keys()
-            .filter(|name| name.ends_with(LEGACY_GATE) && !known(name) || *name == "RATE_LIMIT_AUTH")
-            .cloned()
+            .chain(file.keys())
+            .filter(|name| is_legacy(name) && !known(name) || name.eq_ignore_ascii_case("RATE_LIMIT_AUTH"))
+            .map(|name| name.to_ascii_uppercase())
             .collect();
         config.check()?;
         Ok(config)
@@ -366,7 +368,9 @@ impl Config {
 /// Written as a browser writes it, for it is compared with what a browser sends.
 fn is_origin(text: &str) -> bool {
     let is_web = text.starts_with("https://") || text.starts_with("http://");
-    is_web && !text.contains('*') && url::Url::parse(text).is_ok_and(|url| url.origin().ascii_serialization() == text)
+    is_web
+        && !text.contains('*')
+        && url::Url::parse(text).is_ok_and(|url| url.origin().ascii_serialization() == text)
 }
 
 /// Too short, too uniform, or one of those that examples use.

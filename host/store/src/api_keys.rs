@@ -122,6 +122,16 @@ pub async fn revoke(tx: &mut Tx, user: UserId, id: ApiKeyId, now: Timestamp) -> 
     Ok(rows == 1)
 }
 
+/// Ends all keys of the user; tells how many.
+pub async fn revoke_all(tx: &mut Tx, user: UserId, now: Timestamp) -> Result<u64> {
+    Ok(affected!(
+        tx,
+        sqlx::query("UPDATE api_key SET revoked_at = $2 WHERE user_id = $1 AND revoked_at IS NULL")
+            .bind(user)
+            .bind(now)
+    ))
+}
+
 /// Notes that the key was used.
 pub async fn record_use(tx: &mut Tx, id: ApiKeyId, now: Timestamp) -> Result<()> {
     affected!(tx, sqlx::query("UPDATE api_key SET last_used_at = $2 WHERE id = $1").bind(id).bind(now));

@@ -66,13 +66,16 @@ pub async fn trim(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
     ))
 }
 
-/// Forgets one key, so that it can be used for something else.
-pub async fn forget_one(tx: &mut Tx, user: UserId, key: &str) -> Result<bool> {
+/// Forgets one key that was kept at this time, so that it can be used for something else.
+pub async fn forget_one(tx: &mut Tx, user: UserId, key: &str, created_at: Timestamp) -> Result<bool> {
     let rows = affected!(
         tx,
-        sqlx::query("DELETE FROM idempotency WHERE user_id = $1 AND idempotency_key = $2")
-            .bind(user)
-            .bind(key)
+        sqlx::query(
+            "DELETE FROM idempotency WHERE user_id = $1 AND idempotency_key = $2 AND created_at = $3"
+        )
+        .bind(user)
+        .bind(key)
+        .bind(created_at)
     );
     Ok(rows == 1)
 }

@@ -16,9 +16,9 @@ pub struct Organization {
     pub name: String,
     /// Unique among the organizations that are not removed.
     pub slug: String,
-    #[schemars(with = "serde_json::Map<String, Value>")]
     /// How much it may have.
     pub tier: Tier,
+    #[schemars(with = "serde_json::Map<String, Value>")]
     pub settings: Value,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

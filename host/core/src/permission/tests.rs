@@ -25,7 +25,8 @@ fn needs(vendor: &str, feature: &str, expected: Permission) {
 #[test]
 fn what_destroys_something_at_a_switch_or_router_needs_more() {
     for danger in [Danger::Destructive, Danger::Catastrophic] {
-        assert_eq!(for_feature("acme", "acme.vlan", danger), Permission::ControllerWrite);
+        assert_eq!(for_feature("mikrotik", "mikrotik.ip.pool", danger), Permission::ControllerWrite);
+        assert_eq!(for_feature("acme", "acme.vlan", danger), Permission::NetworkWrite);
         assert_eq!(for_feature("openwrt", "openwrt.dhcp.host", danger), Permission::ControllerWrite);
         assert_eq!(for_feature("openwrt", "openwrt.firewall.rule", danger), Permission::FirewallWrite);
         assert_eq!(for_feature("omada", "vpn.tunnel", danger), Permission::VpnWrite);

@@ -26,7 +26,7 @@ use super::trail::{self, Deed};
 use super::{Caller, Credential, REVOKED, inactive};
 use crate::app::{App, SharedApp};
 use crate::http::access::Access;
-use crate::http::conditional::IfMatch;
+use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::{Detail, Error};
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX};
@@ -118,6 +118,12 @@ pub(super) fn routes() -> Routes {
                 .body::<NewBody>()
                 .answers::<Created>(201),
         )
+        .get(
+            "/api-keys/{api_key_id}",
+            Access::Authenticated,
+            get,
+            doc("One of the caller's active API keys").answers::<View>(200),
+        )
         .delete(
             "/api-keys/{api_key_id}",
             Access::Authenticated,
@@ -132,6 +138,12 @@ async fn list(State(app): State<SharedApp>, caller: Caller) -> Result<Answer<Pag
     let items: Vec<View> = active.into_iter().map(View::from).collect();
     let total = i64::try_from(items.len()).map_err(Error::internal)?;
     Ok(Answer(PageRequest { page: 1, per_page: PER_PAGE_MAX }.of(items, total)))
+}
+
+async fn get(State(app): State<SharedApp>, caller: Caller, At(id): At<ApiKeyId>) -> Result<One<View>, Error> {
+    let mut tx = app.db.read().await?;
+    let key = api_keys::find_active(&mut tx, caller.user_id, id, app.clock.now()).await?;
+    key.map(|key| One(key.into())).ok_or(Error::NotFound("API key"))
 }
 
 async fn create(

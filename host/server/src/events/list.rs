@@ -23,7 +23,9 @@ const PATTERN_CHARS_MAX: usize = 200;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListQuery {
+    #[schemars(range(min = 1))]
     page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
     /// The `next_cursor` of the rows before; not together with `page`.
     cursor: Option<String>,
@@ -51,10 +53,10 @@ pub(super) async fn list(
         let message = format!("event_type has 1 to {PATTERN_CHARS_MAX} characters, such as 'device.*'");
         return Err(Error::field("event_type", message));
     }
-    if query.organization_id.is_some_and(|org| org != caller.org_id) && caller.role != Role::SuperAdmin {
+    let scope = caller.scope();
+    if scope.org.is_some() && query.organization_id.is_some_and(|org| org != caller.org_id) {
         return Err(Error::NotFound("organization"));
     }
-    let scope = caller.scope();
     let filter = EventFilter {
         org: query.organization_id.or(scope.org),
         sites: scope.sites,
@@ -81,7 +83,7 @@ pub(super) async fn list(
 fn readable(caller: &Caller, pattern: &str) -> Vec<EventType> {
     let may_read = |event_type: &EventType| match for_subscription(event_type.as_str()) {
         // As who subscribes to everything.
-        _ if caller.role == Role::SuperAdmin => true,
+        _ if caller.role == Role::SuperAdmin && caller.scopes.is_none() => true,
         SubscriptionAccess::Permission(permission) => caller.holds(permission),
         SubscriptionAccess::SuperAdmin | SubscriptionAccess::Denied => false,
     };

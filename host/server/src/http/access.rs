@@ -1,6 +1,9 @@
 //! Who may call a route: declared with the route, decided here and nowhere else.
 
-use axum::extract::{Request, State};
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest as _, Request, State};
 use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -10,6 +13,12 @@ use crate::app::SharedApp;
 use crate::auth::{Caller, authenticate, cookies};
 use crate::http::creation::{self, IDEMPOTENCY_KEY};
 use crate::http::error::Error;
+use crate::http::extract::too_large;
+
+/// How long the body of a request may take.
+const BODY_LIMIT: Duration = Duration::from_secs(30);
+/// How long a caller stays admitted while the body comes.
+const ADMITTED_FOR: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
@@ -53,8 +62,8 @@ pub(crate) async fn guard(
 ) -> Response {
     let is_safe = request.method().is_safe();
     let response = pass(&app, gate, request, next).await;
-    if gate.changes_access && !is_safe {
-        // Whatever came of it: what this process knows of callers may be of before.
+    if gate.changes_access && !is_safe && response.status().is_success() {
+        // What this process knows of callers may be of before.
         app.callers.forget();
     }
     response
@@ -68,16 +77,44 @@ async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> 
     if gate.access == Access::Public {
         return next.run(request).await;
     }
-    let caller = match admit(app, gate.access, request.method().clone(), request.headers()).await {
+    let admitted = admit(app, gate.access, request.method().clone(), request.headers()).await;
+    let mut caller = match admitted {
         Ok(caller) => caller,
         Err(error) => return error.into_response(),
     };
+    if !request.method().is_safe() {
+        let since = Instant::now();
+        request = match whole(app, request).await {
+            Ok(request) => request,
+            Err(error) => return error.into_response(),
+        };
+        // Who let the body wait may not be who they were.
+        if since.elapsed() > ADMITTED_FOR {
+            caller = match admit(app, gate.access, request.method().clone(), request.headers()).await {
+                Ok(caller) => caller,
+                Err(error) => return error.into_response(),
+            };
+        }
+    }
     tracing::Span::current().record("user.id", tracing::field::display(caller.user_id));
     if gate.creates && request.headers().contains_key(IDEMPOTENCY_KEY) {
         return creation::run_once(app, caller, request, next).await.unwrap_or_else(Error::into_response);
     }
     request.extensions_mut().insert(caller);
     next.run(request).await
+}
+
+/// The request with its whole body, which must come in time.
+async fn whole(app: &SharedApp, request: Request) -> Result<Request, Error> {
+    let (parts, body) = request.into_parts();
+    let again = Request::from_parts(parts.clone(), body);
+    let bytes = tokio::time::timeout(BODY_LIMIT, Bytes::from_request(again, app)).await;
+    let bytes = bytes.map_err(|_| Error::BadRequest {
+        kind: "body_too_slow",
+        message: format!("request body did not come within {} s", BODY_LIMIT.as_secs()),
+    })?;
+    let bytes = bytes.map_err(|rejection| too_large(&rejection))?;
+    Ok(Request::from_parts(parts, Body::from(bytes)))
 }
 
 async fn admit(

@@ -20,7 +20,16 @@ const MEASURED: &[&str] = &[
     "last_seen_at",
     "last_used_at",
     "measurements",
+    "attributes",
+    "addresses",
+    "firmware",
+    "product",
+    "last_error",
+    "status",
+    "locked_until",
     "updated_at",
+    // Shown once; the object is the same without it.
+    "api_key",
 ];
 
 /// 200 with one object and its `ETag`.

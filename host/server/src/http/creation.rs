@@ -13,13 +13,14 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use chrono::TimeDelta;
 use heddle_core::UserId;
+use heddle_core::permission::Scope as KeyScope;
 use heddle_store::Tx;
 use heddle_store::idempotency::{self, Kept};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use crate::app::{App, SharedApp};
-use crate::auth::Caller;
+use crate::auth::{Caller, Credential};
 use crate::http::conditional::{Tagged, tagged};
 use crate::http::error::Error;
 use crate::http::extract::too_large;
@@ -122,7 +123,7 @@ pub(crate) async fn run_once(
         .await
         .map_err(|rejection| too_large(&rejection))?;
     let route = format!("{} {}", parts.method, parts.uri.path_and_query().map_or("", |path| path.as_str()));
-    let request_hash = hex::encode(Sha256::digest(&bytes));
+    let request_hash = request_hash(&caller, &bytes);
     let keyed = Keyed { user: caller.user_id, key, route, request_hash };
     if let Some(answered) = replay(app, &keyed).await? {
         return Ok(answered);
@@ -137,6 +138,22 @@ pub(crate) async fn run_once(
         return Ok(answered);
     }
     Ok(response)
+}
+
+/// Of the body, and of what the caller may do: an answer is not for who could not have asked for it.
+fn request_hash(caller: &Caller, body: &[u8]) -> String {
+    let key = match caller.credential {
+        Credential::Session(_) => None,
+        Credential::ApiKey(id) => Some(id),
+    };
+    let scopes: Option<Vec<&str>> =
+        caller.scopes.as_deref().map(|scopes| scopes.iter().map(KeyScope::as_str).collect());
+    let may = serde_json::json!([key, caller.role, scopes, caller.grants]).to_string();
+    let mut digest = Sha256::new();
+    digest.update(may.as_bytes());
+    digest.update([0]);
+    digest.update(body);
+    hex::encode(digest.finalize())
 }
 
 fn key_of(parts: &Parts) -> Result<String, Error> {
@@ -154,7 +171,7 @@ async fn replay(app: &App, keyed: &Keyed) -> Result<Option<Response>, Error> {
     let Some(kept) = kept else { return Ok(None) };
     if kept.created_at + TimeDelta::hours(KEEP_HOURS) <= app.clock.now() {
         let mut tx = app.db.write().await?;
-        idempotency::forget_one(&mut tx, keyed.user, &keyed.key).await?;
+        idempotency::forget_one(&mut tx, keyed.user, &keyed.key, kept.created_at).await?;
         tx.commit().await?;
         return Ok(None);
     }

@@ -139,13 +139,17 @@ pub(crate) fn routes() -> Routes {
             "/health/ready",
             Access::Public,
             ready,
-            doc("The process can serve; 503 with the same body when it cannot").answers::<Readiness>(200),
+            doc("The process can serve; 503 with the same body when it cannot")
+                .answers::<Readiness>(200)
+                .also_answers::<Readiness>(503),
         )
         .get(
             "/health/db",
             Access::Public,
             database,
-            doc("The database answers; 503 with the same body when it does not").answers::<Connectivity>(200),
+            doc("The database answers; 503 with the same body when it does not")
+                .answers::<Connectivity>(200)
+                .also_answers::<Connectivity>(503),
         )
         .get(
             "/health/detail",

@@ -217,5 +217,6 @@ impl Routes {
 /// Routes below these words make callers others than they were.
 fn changes_access(path: &str) -> bool {
     let word = path.split('/').nth(1).unwrap_or_default();
-    matches!(word, "auth" | "users" | "organizations" | "api-keys" | "setup")
+    !matches!(path, "/auth/login" | "/auth/refresh")
+        && matches!(word, "auth" | "users" | "organizations" | "api-keys" | "setup")
 }

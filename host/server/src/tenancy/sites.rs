@@ -27,7 +27,7 @@ use crate::http::routes::{Routes, doc};
 /// Index that keeps slugs of one organization apart.
 pub(crate) const SLUG_INDEX: &str = "site_slug";
 /// Most rows of a page.
-const PER_PAGE_MAX: u32 = 100;
+pub(super) const PER_PAGE_MAX: u32 = 100;
 
 /// How a site works.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -40,6 +40,8 @@ on_both! {
         assert!(revoke(&mut tx, world.user, forever.id, now).await.unwrap());
         assert!(!revoke(&mut tx, world.user, forever.id, now).await.unwrap());
         assert!(present(&mut tx, "aaaaaaaa", now).await.unwrap().is_none());
+        assert_eq!(revoke_all(&mut tx, world.user, now).await.unwrap(), 1);
+        assert!(present(&mut tx, "bbbbbbbb", now).await.unwrap().is_none());
         let error = insert(&mut tx, &key(&world, "bbbbbbbb", None)).await.unwrap_err();
         assert!(error.is_unique("api_key_prefix"), "{error:?}");
     }

@@ -28,7 +28,10 @@ async fn applied(db: &Db, world: &World, ago: TimeDelta) {
         applied_at: Some(now - ago),
         ..Default::default()
     };
-    advance(&mut tx, id, Some(world.process), ApplyStep::Sending, ApplyStep::Idle, &end, now).await.unwrap().unwrap();
+    advance(&mut tx, id, Some(world.process), ApplyStep::Sending, ApplyStep::Idle, &end, now)
+        .await
+        .unwrap()
+        .unwrap();
     tx.commit().await.unwrap();
 }
 

@@ -30,7 +30,9 @@ on_both! {
         assert!(find(&mut tx, one.user, "k-2").await.unwrap().is_none());
         assert_eq!(trim(&mut tx, now + TimeDelta::minutes(1), 10).await.unwrap(), 1);
         assert!(find(&mut tx, one.user, "k-1").await.unwrap().is_none());
-        assert!(forget_one(&mut tx, two.user, "k-1").await.unwrap());
-        assert!(!forget_one(&mut tx, two.user, "k-1").await.unwrap());
+        let at = now + TimeDelta::hours(1);
+        assert!(!forget_one(&mut tx, two.user, "k-1", now).await.unwrap(), "it was kept anew");
+        assert!(forget_one(&mut tx, two.user, "k-1", at).await.unwrap());
+        assert!(!forget_one(&mut tx, two.user, "k-1", at).await.unwrap());
     }
 }

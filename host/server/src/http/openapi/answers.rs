@@ -45,7 +45,7 @@ pub(super) fn of(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value 
         let is_failure = responses.contains_key(&status.to_string());
         let schema = if is_failure { json!({ "anyOf": [schema, reference("Error")] }) } else { schema };
         let response = json!({
-            "description": "The same, when it is not well",
+            "description": "The same in another state, as the summary says",
             "headers": named_headers(&["X-Request-ID", "X-Response-Time"]),
             "content": { "application/json": { "schema": schema } },
         });
@@ -65,13 +65,13 @@ fn statuses(route: &Route, query: &[String]) -> Vec<u16> {
     // Who logs in is judged by the handler, not by the guard.
     let proves_identity = is_public && route.method == Method::POST && route.path.starts_with("/auth/");
     let claims = [
-        (400, has_body || has_path || !query.is_empty()),
+        (400, is_write || has_path || !query.is_empty()),
         (401, !is_public || proves_identity),
-        (403, !is_public || proves_identity),
+        (403, !is_public || is_write),
         (404, names_object || route.access == Access::ByFeature),
         (409, is_write),
         (412, honours_if_match(route)),
-        (413, has_body),
+        (413, true),
         (422, has_body || has_path || is_write || !query.is_empty()),
         (423, proves_identity || (route.path.starts_with("/auth/") && has_body)),
         (429, true),

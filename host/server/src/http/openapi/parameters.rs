@@ -44,7 +44,9 @@ pub(super) fn path_names(path: &str) -> impl Iterator<Item = &str> {
 
 /// A change or the removal of one object.
 pub(super) fn honours_if_match(route: &Route) -> bool {
-    (route.method == Method::PATCH || route.method == Method::DELETE) && route.path.ends_with('}')
+    (route.method == Method::PATCH || route.method == Method::DELETE)
+        && route.path.ends_with('}')
+        && !route.path.starts_with("/auth/")
 }
 
 fn honours_idempotency_key(route: &Route) -> bool {

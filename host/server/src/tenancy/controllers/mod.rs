@@ -95,7 +95,9 @@ struct ListQuery {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SitesQuery {
+    #[schemars(range(min = 1))]
     page: Option<u32>,
+    #[schemars(range(min = 1, max = 100))]
     per_page: Option<u32>,
 }
 
@@ -186,7 +188,7 @@ async fn sites_of(
     At(id): At<ControllerId>,
     Params(query): Params<SitesQuery>,
 ) -> Result<Answer<Page<Site>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let page = page_request(query.page, query.per_page, super::sites::PER_PAGE_MAX)?;
     let mut tx = app.db.read().await?;
     let controller = found(&mut tx, &caller, id).await?;
     let site = sites::find(&mut tx, &caller.scope(), controller.site_id).await?;

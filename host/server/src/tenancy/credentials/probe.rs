@@ -3,7 +3,7 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use heddle_core::tls::TlsPolicy;
-use heddle_core::{ControllerId, CredentialId, SiteLevel};
+use heddle_core::{ControllerId, CredentialId, Role, SiteLevel};
 use heddle_runtime::{Adapter, Call, Target};
 use heddle_store::{Credential, Tx, controllers, credentials};
 use schemars::JsonSchema;
@@ -57,11 +57,12 @@ pub(super) async fn test(
         let mut tx = app.db.read().await?;
         let found = credentials::find(&mut tx, &organization_scope(&caller), id).await?;
         let credential = found.ok_or(Error::NotFound("credential"))?;
-        let (adapter, call) = match body.controller_id {
-            Some(controller) => {
-                at_controller(&mut tx, &app, &caller, &origin, &credential, controller, &body).await?
-            }
-            None => at_address(&app, &origin, &credential, body)?,
+        let (adapter, call) = if let Some(controller) = body.controller_id {
+            at_controller(&mut tx, &app, &caller, &origin, &credential, controller, &body).await?
+        } else {
+            // Whoever chooses the address receives what the credential holds, as with a controller's.
+            caller.require_role(Role::OrgAdmin)?;
+            at_address(&app, &origin, &credential, body)?
         };
         check_credential(&mut tx, &caller, credential.org_id, id).await?;
         (credential, adapter, call)

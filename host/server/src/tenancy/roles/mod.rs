@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
-use heddle_core::{OrgId, Permission, RoleId};
+use heddle_core::{OrgId, Permission, Role, RoleId};
 use heddle_store::roles::{self, NewRole, RoleUpdate, StoredRole};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -66,7 +66,9 @@ struct UpdateBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
+    #[schemars(range(min = 1))]
     page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
     /// Part of the name or the description.
     search: Option<String>,
@@ -75,7 +77,8 @@ struct ListQuery {
 pub(super) fn routes() -> Routes {
     let one = "/roles/{role_id}";
     let read = Access::Permission(Permission::UserRead);
-    let write = Access::Permission(Permission::UserWrite);
+    // A role, not a permission: who makes users makes what a key's scopes would keep from its holder.
+    let write = Access::Role(Role::OrgAdmin);
     Routes::default()
         .get(
             "/roles",

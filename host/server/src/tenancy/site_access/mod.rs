@@ -13,7 +13,7 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
 use heddle_core::event::{EventType, NewEvent};
 use heddle_core::page::Page;
-use heddle_core::{OrgId, Permission, SiteId, SiteLevel, UserId};
+use heddle_core::{OrgId, Permission, Role, SiteId, SiteLevel, UserId};
 use heddle_store::grants::{self, GrantFilter, NewGrant, SiteAccess};
 use heddle_store::{Scope, Tx, events, organizations, sites, users};
 use schemars::JsonSchema;
@@ -47,7 +47,9 @@ struct GrantBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
+    #[schemars(range(min = 1))]
     page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
     user_id: Option<UserId>,
     site_id: Option<SiteId>,
@@ -80,7 +82,8 @@ pub(super) fn routes() -> Routes {
     let all = "/organizations/{organization_id}/site-access";
     let one = format!("{all}/{{user_id}}/{{site_id}}");
     let read = Access::Permission(Permission::UserRead);
-    let write = Access::Permission(Permission::UserWrite);
+    // A role, not a permission: who makes users makes what a key's scopes would keep from its holder.
+    let write = Access::Role(Role::OrgAdmin);
     Routes::default()
         .get(
             all,
@@ -96,7 +99,8 @@ pub(super) fn routes() -> Routes {
             grant,
             doc("Grant a site to a user, who then accesses granted sites only; 200 where there was a grant")
                 .body::<GrantBody>()
-                .answers::<SiteAccess>(201),
+                .answers::<SiteAccess>(201)
+                .also_answers::<SiteAccess>(200),
         )
         .post(
             &format!("{all}/bulk"),

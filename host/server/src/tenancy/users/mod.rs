@@ -13,9 +13,9 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
 use heddle_core::secret::Secret;
-use heddle_core::{OrgId, Permission, UserId};
-use heddle_store::sessions;
+use heddle_core::{OrgId, Permission, Role, UserId};
 use heddle_store::users::{self, NewUser, User, UserFilter, UserUpdate};
+use heddle_store::{api_keys, sessions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -73,8 +73,10 @@ struct NewBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
+    #[schemars(range(min = 1))]
     page: Option<u32>,
     /// From 1 to 200; 50 when absent.
+    #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
     role: Option<String>,
     is_active: Option<bool>,
@@ -87,7 +89,8 @@ struct ListQuery {
 pub(super) fn routes() -> Routes {
     let one = "/users/{user_id}";
     let read = Access::Permission(Permission::UserRead);
-    let write = Access::Permission(Permission::UserWrite);
+    // A role, not a permission: who makes users makes what a key's scopes would keep from its holder.
+    let write = Access::Role(Role::OrgAdmin);
     Routes::default()
         .get("/users", read, list, doc("Users").query::<ListQuery>().answers::<Page<Account>>(200))
         .post(
@@ -194,6 +197,7 @@ async fn remove(
     if_match.check(&Account::from(user.clone()))?;
     users::remove(&mut tx, &organization_scope(&caller), id, now).await?;
     sessions::revoke_all(&mut tx, id, now).await?;
+    api_keys::revoke_all(&mut tx, id, now).await?;
     record(&mut tx, &app, &caller, &origin, &user, Step::Removed).await?;
     tx.commit().await?;
     app.hub.wake();

@@ -4,7 +4,7 @@ use axum::extract::State;
 use heddle_core::secret::Secret;
 use heddle_core::{Role, UserId};
 use heddle_store::users::{self, User, UserUpdate};
-use heddle_store::{Set, Tx, sessions};
+use heddle_store::{Set, Tx, api_keys, sessions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -106,6 +106,10 @@ pub(super) async fn update(
     if wanted.ends_sessions() {
         users::bump_token_version(&mut tx, id, now).await?.ok_or(Error::NotFound("user"))?;
         sessions::revoke_all(&mut tx, id, now).await?;
+    }
+    if wanted.update.password_hash.is_some() {
+        // A password is set anew when somebody else may have had it, and made keys with it.
+        api_keys::revoke_all(&mut tx, id, now).await?;
     }
     let email = wanted.update.email.as_deref().unwrap_or_default();
     let updated = users::update(&mut tx, &organization_scope(&caller), id, &wanted.update, now)
