@@ -125,3 +125,30 @@ on_both! {
         assert_eq!(statuses, [201, 409]);
     }
 }
+
+on_both! {
+    async fn a_scoped_key_of_a_super_admin_reads_neither_all_events_nor_other_organizations(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let other = admin.post("/organizations", &json!({ "name": "Umbrella" })).await.expect_status(201).body;
+        admin.post("/users", &json!({
+            "username": "bob", "email": "bob@acme.test", "password": crate::support::PASSWORD, "role": "viewer",
+        })).await.expect_status(201);
+        assert!(admin.get("/events?event_type=user.*").await.expect_status(200).body["total"].as_u64() > Some(0));
+        let scoped = holder(&server, &create(&admin, &json!({ "name": "k", "scopes": ["device:read"] })).await);
+        assert_eq!(scoped.get("/events").await.expect_status(200).body["total"], 0);
+        scoped.get(&format!("/events?organization_id={}", other["id"].as_str().unwrap())).await.expect_status(404);
+    }
+}
+
+on_both! {
+    async fn what_a_session_created_is_not_told_to_a_key(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let key = holder(&server, &create(&admin, &json!({ "name": "k" })).await);
+        let body = json!({ "name": "Branch" });
+        admin.with("idempotency-key", "one").post("/sites", &body).await.expect_status(201);
+        let refused = key.with("idempotency-key", "one").post("/sites", &body).await.expect_status(422);
+        assert_eq!(refused.body["error"]["details"][0]["type"], "idempotency_key_reused");
+    }
+}

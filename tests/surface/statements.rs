@@ -58,7 +58,7 @@ fn per_page_max(operation: &Operation) -> Option<u64> {
 }
 
 /// The statements of one reading of a list that has at least so many rows.
-async fn read(api: &Api, roots: &Roots, operation: &Operation, rows: usize) -> Vec<String> {
+async fn read(app: &App, api: &Api, roots: &Roots, operation: &Operation, rows: usize) -> Vec<String> {
     let path = match per_page_max(operation) {
         Some(max) => format!("{}?per_page={max}", operation.path),
         None => operation.path.clone(),
@@ -67,6 +67,8 @@ async fn read(api: &Api, roots: &Roots, operation: &Operation, rows: usize) -> V
         .replace("{organization_id}", &roots.org.to_string())
         .replace("{controller_id}", &roots.controller.to_string());
     assert!(!path.contains('{'), "teach tests/surface/statements.rs to fill {path}");
+    // Who calls is loaded anew each time, however long the test takes in between.
+    app.callers.forget();
     let request = counted_request();
     let answer = api.with_request_id(&request).get(&path).await.expect_status(200);
     let total = answer.body["total"].as_u64().expect("a page has a total");
@@ -100,11 +102,11 @@ on_both! {
         add(app, &roots, 0..FEW).await;
         let mut few = Vec::new();
         for operation in &lists {
-            few.push(read(&api, &roots, operation, FEW).await);
+            few.push(read(app, &api, &roots, operation, FEW).await);
         }
         add(app, &roots, FEW..MANY).await;
         for (operation, few) in lists.iter().zip(few) {
-            let many = read(&api, &roots, operation, MANY).await;
+            let many = read(app, &api, &roots, operation, MANY).await;
             assert!(many.len() > 1, "{}: its statements are seen: {many:?}", operation.path);
             assert_eq!(few.len(), many.len(), "{}: {few:#?} and {many:#?}", operation.path);
         }

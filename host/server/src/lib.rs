@@ -59,8 +59,8 @@ impl Running {
     /// Opens the database, loads the adapters, takes up what a crash left, and listens.
     pub async fn start(config: Config, surroundings: impl Into<Surroundings>) -> anyhow::Result<Self> {
         let app = App::open(config, surroundings.into()).await?;
-        process::join(&app).await.context("process cannot register")?;
         check_subsystems(&app)?;
+        process::join(&app).await.context("process cannot register")?;
         let follower = events::Follower::start(&app).await.context("events cannot be read")?;
         staging::recover(&app).await.context("changes under way cannot be read")?;
         app.start_workers(follower);

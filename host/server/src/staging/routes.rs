@@ -144,8 +144,10 @@ struct StandingView {
     /// `before`, `after`, `stored` or `other`.
     state: String,
     /// What a stored change still needs to be in effect.
+    #[schemars(skip_serializing_if = "Option::is_none")]
     needs: Option<Vec<String>>,
     /// What differs.
+    #[schemars(skip_serializing_if = "Option::is_none")]
     difference: Option<Value>,
 }
 
