@@ -27,6 +27,8 @@ pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyho
         .args(args)
         .env("TEST_POSTGRES_URL", postgres.url())
         .envs(tools.variables())
+        // Most tests wait for a device or a clock: more of them at once than there are processors.
+        .env("RUST_TEST_THREADS", "6")
         .env("HEDDLE_BIN", workspace.bin("heddle"))
         .env("OPENWRT_ROUTER_BIN", workspace.bin("openwrt-router"))
         .env("HEDDLE_PACKAGES", workspace.packages())
