@@ -14,9 +14,13 @@ pub(crate) struct Workspace {
 impl Workspace {
     /// Asks cargo, so that every way to set the target folder is honoured.
     pub(crate) fn locate() -> anyhow::Result<Self> {
+        // Asked when it runs: checkouts that share a target folder may share this program, too.
+        #[expect(clippy::disallowed_methods, reason = "cargo says which checkout it runs for")]
+        let package = std::env::var_os("CARGO_MANIFEST_DIR");
+        let package = package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
         let output = Command::new("cargo")
             .args(["metadata", "--format-version", "1", "--no-deps", "--manifest-path"])
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+            .arg(std::path::Path::new(&package).join("Cargo.toml"))
             .output()
             .context("'cargo' cannot be started")?;
         ensure!(
