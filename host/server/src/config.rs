@@ -4,6 +4,8 @@
 //! names in lower case: the one that `HEDDLE_CONFIG` names, else `heddle.toml`
 //! in the working folder when there is one. Nothing else reads the environment.
 
+mod mail;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -189,6 +191,26 @@ settings! {
     access_token_minutes: u32 = "ACCESS_TOKEN_EXPIRE_MINUTES", "30";
     /// Days that a refresh token is good for.
     refresh_token_days: u32 = "REFRESH_TOKEN_EXPIRE_DAYS", "7";
+    /// Fewest characters of a password, from 8 to 128.
+    password_min_length: u32 = "PASSWORD_MIN_LENGTH", "12";
+    /// A password needs an upper-case letter.
+    password_require_uppercase: bool = "PASSWORD_REQUIRE_UPPERCASE", "true";
+    /// A password needs a lower-case letter.
+    password_require_lowercase: bool = "PASSWORD_REQUIRE_LOWERCASE", "true";
+    /// A password needs a digit.
+    password_require_digit: bool = "PASSWORD_REQUIRE_DIGIT", "true";
+    /// A password needs a character that is neither a letter nor a digit.
+    password_require_special: bool = "PASSWORD_REQUIRE_SPECIAL", "true";
+    /// Lets anybody register an organization of their own.
+    allow_registration: bool = "ALLOW_REGISTRATION", "false";
+    /// Where people reach the service, such as `https://heddle.example.org`: links in mails begin with it.
+    public_url: Option<String> = "PUBLIC_URL", "";
+    /// Mail server: `smtps://user:password@host` speaks TLS from the first byte, `smtp://…` must offer STARTTLS. One on this host may do without: `smtp://localhost:25?tls=opportunistic`.
+    smtp_url: Option<Secret> = "SMTP_URL", "";
+    /// Sender of mails, such as `Heddle <heddle@example.org>`.
+    smtp_from: Option<String> = "SMTP_FROM", "";
+    /// File with the certificate authorities (PEM) of the mail server, in place of the system's.
+    smtp_ca_file: Option<PathBuf> = "SMTP_CA_FILE", "";
     /// Serves the OpenAPI document and its pages, outside production.
     enable_docs: bool = "ENABLE_DOCS", "true";
     /// Serves `/metrics`; in production only together with `METRICS_AUTH_TOKEN`.
@@ -226,6 +248,9 @@ settings! {
     /// Instances of components that can live at once.
     component_instances: u32 = "COMPONENT_INSTANCES", "512";
 }
+
+/// What the shortest password may be: shorter is guessed, longer nobody types.
+const PASSWORD_LENGTHS: std::ops::RangeInclusive<u32> = 8..=128;
 
 /// How the flags of single vendors ended that `ADAPTER_READ_ONLY` has replaced.
 const LEGACY_GATE: &str = "_READ_ONLY";
@@ -294,6 +319,14 @@ impl Config {
                         .to_owned(),
             });
         }
+        if !PASSWORD_LENGTHS.contains(&self.password_min_length) {
+            return Err(ConfigError::Value {
+                name: "PASSWORD_MIN_LENGTH",
+                value: self.password_min_length.to_string(),
+                accepted: "a whole number from 8 to 128".to_owned(),
+            });
+        }
+        self.check_mail()?;
         for (name, key) in [("SECRET_KEY", &self.secret_key), ("ENCRYPTION_KEY", &self.encryption_key)] {
             self.check_key(name, key.as_ref().map(Secret::expose))?;
         }

@@ -9,6 +9,8 @@ mod callers;
 pub(crate) mod cookies;
 mod login;
 pub(crate) mod password;
+pub(crate) mod recovery;
+mod register;
 mod routes;
 pub(crate) mod session;
 mod token;
@@ -36,7 +38,7 @@ const AMBIGUOUS: Error =
     Error::Unauthenticated("send one credential: either 'Authorization: Bearer' or 'X-API-Key'");
 
 pub(crate) fn routes() -> Routes {
-    routes::routes().merge(api_keys::routes())
+    routes::routes().merge(api_keys::routes()).merge(recovery::routes()).merge(register::routes())
 }
 
 /// The caller that a request proves: by an access token, an API key, or a browser's cookie.

@@ -32,7 +32,7 @@ pub use window::Rate;
 /// What one address may ask of the routes that take passwords. Fixed, so that no setting opens them.
 const AUTH_RATE: Rate = Rate::per_minute(5);
 /// What is said where a password could be tried without being counted.
-const CLOSED: &str = "sign-in is not possible while requests cannot be counted; try again";
+pub(crate) const CLOSED: &str = "sign-in is not possible while requests cannot be counted; try again";
 /// How often the log says that limits cannot be counted.
 const COMPLAINT_PERIOD_MS: i64 = 60_000;
 
