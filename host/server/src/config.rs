@@ -211,6 +211,8 @@ settings! {
     smtp_from: Option<String> = "SMTP_FROM", "";
     /// File with the certificate authorities (PEM) of the mail server, in place of the system's.
     smtp_ca_file: Option<PathBuf> = "SMTP_CA_FILE", "";
+    /// False where one-time codes cannot be trusted, such as on a host without a clock that is right: nobody can set them up then.
+    mfa_enrolment: bool = "MFA_ENROLMENT", "true";
     /// Serves the OpenAPI document and its pages, outside production.
     enable_docs: bool = "ENABLE_DOCS", "true";
     /// Serves `/metrics`; in production only together with `METRICS_AUTH_TOKEN`.

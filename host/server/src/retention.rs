@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use heddle_core::{OrgId, Timestamp};
-use heddle_store::{Tx, events, idempotency, organizations, password_resets, processes, sessions};
+use heddle_store::{
+    Tx, events, idempotency, organizations, password_resets, processes, sessions, unknown_logins,
+};
 
 use crate::app::SharedApp;
 use crate::http::error::Error;
@@ -30,6 +32,8 @@ const PROCESS_DAYS: i64 = 7;
 const KEYED_ANSWER_DAYS: i64 = 1;
 /// After the links have expired.
 const PASSWORD_RESET_DAYS: i64 = 1;
+/// Longer than any lock.
+const UNKNOWN_LOGIN_DAYS: i64 = 1;
 
 pub(crate) async fn run(app: SharedApp) {
     let stop = app.tasks.stopping();
@@ -66,6 +70,7 @@ enum Kind {
     Processes,
     KeyedAnswers,
     PasswordResets,
+    UnknownLogins,
 }
 
 impl Kind {
@@ -77,6 +82,7 @@ impl Kind {
             Kind::Processes => processes::trim(tx, before, BATCH).await,
             Kind::KeyedAnswers => idempotency::trim(tx, before, BATCH).await,
             Kind::PasswordResets => password_resets::trim(tx, before, BATCH).await,
+            Kind::UnknownLogins => unknown_logins::trim(tx, before, BATCH).await,
         }
     }
 }
@@ -92,6 +98,7 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
         (Kind::Processes, PROCESS_DAYS),
         (Kind::KeyedAnswers, KEYED_ANSWER_DAYS),
         (Kind::PasswordResets, PASSWORD_RESET_DAYS),
+        (Kind::UnknownLogins, UNKNOWN_LOGIN_DAYS),
     ];
     kinds.extend(settings.iter().map(|(org, settings)| (Kind::Events(*org), event_retention_days(settings))));
     let mut forgotten = 0;
