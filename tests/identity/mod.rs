@@ -2,5 +2,8 @@
 
 mod api_keys;
 mod browser;
+mod password;
+mod register;
+mod reset;
 mod revocation;
 mod warm;

@@ -181,6 +181,7 @@ impl Mailer {
         let way = self.way.as_ref().ok_or(Undelivered::NoServer)?;
         let message = way.message(mail, clock)?;
         let _sender = tokio::select! {
+            biased;
             sender = self.senders.acquire() => sender.expect("the places are never closed"),
             () = stop.cancelled() => return Err(Undelivered::Stopping),
         };
