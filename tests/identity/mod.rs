@@ -2,7 +2,11 @@
 
 mod api_keys;
 mod browser;
+mod login;
+mod mfa;
+mod oracles;
 mod password;
+mod refresh;
 mod register;
 mod reset;
 mod revocation;
