@@ -12,6 +12,9 @@ const PUBLIC_ACCEPTED: &str =
 const PUBLIC_REQUIRED: &str =
     "the address of the service, such as https://heddle.example.org, for links in mails";
 
+/// So that a link fits into a line of a mail.
+const PUBLIC_URL_BYTES_MAX: usize = 500;
+
 impl Config {
     pub(super) fn check_mail(&self) -> Result<(), ConfigError> {
         if let Some(text) = &self.public_url
@@ -61,6 +64,7 @@ impl Config {
         let may_be_plain = self.environment == Environment::Development;
         Url::parse(text).is_ok_and(|url| {
             (url.scheme() == "https" || url.scheme() == "http" && may_be_plain)
+                && url.as_str().len() <= PUBLIC_URL_BYTES_MAX
                 && url.username().is_empty()
                 && url.password().is_none()
                 && url.query().is_none()
@@ -70,12 +74,13 @@ impl Config {
 
     /// What links begin with, without a slash at the end: never what a request said.
     pub fn link_base(&self) -> String {
-        match &self.public_url {
-            Some(text) => text.trim_end_matches('/').to_owned(),
-            None if self.bind_addr.ip().is_unspecified() => {
+        match self.public_url.as_deref().map(Url::parse) {
+            // As the library writes it: in ASCII, whatever was given.
+            Some(Ok(url)) => url.as_str().trim_end_matches('/').to_owned(),
+            _ if self.bind_addr.ip().is_unspecified() => {
                 format!("http://localhost:{}", self.bind_addr.port())
             }
-            None => format!("http://{}", self.bind_addr),
+            _ => format!("http://{}", self.bind_addr),
         }
     }
 
@@ -145,6 +150,9 @@ mod tests {
         refused(production(&[("PUBLIC_URL", "http://heddle.example.org")]), &["PUBLIC_URL", "https"]);
         let base = |pairs: &[(&str, &str)]| read(pairs).unwrap().link_base();
         assert_eq!(base(&[("PUBLIC_URL", "https://x.org/heddle/")]), "https://x.org/heddle");
+        assert_eq!(base(&[("PUBLIC_URL", "https://Jörg.example/a b")]), "https://xn--jrg-sna.example/a%20b");
+        let long = format!("https://x.org/{}", "x".repeat(500));
+        refused(read(&[("PUBLIC_URL", &long)]), &["PUBLIC_URL"]);
         assert_eq!(base(&[]), "http://127.0.0.1:8080");
         assert_eq!(base(&[("BIND_ADDR", "0.0.0.0:80")]), "http://localhost:80");
     }

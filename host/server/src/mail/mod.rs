@@ -14,8 +14,8 @@ use anyhow::Context as _;
 use heddle_core::Clock;
 use heddle_core::secret::Secret;
 use lettre::address::AddressError;
-use lettre::message::header::{ContentType, HeaderName, HeaderValue};
-use lettre::message::{Mailbox, Message};
+use lettre::message::header::{ContentTransferEncoding, ContentType, HeaderName, HeaderValue};
+use lettre::message::{Body, Mailbox, Message};
 use lettre::transport::smtp;
 use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::{Certificate, CertificateStore, Tls, TlsParameters};
@@ -60,7 +60,7 @@ pub(crate) struct Mail {
     pub(crate) to: String,
     /// Never what somebody typed.
     pub(crate) subject: &'static str,
-    /// It may hold a link that proves who reads it.
+    /// ASCII, each line at most 998 characters with CRLF behind it. It may hold a link that proves who reads it.
     pub(crate) text: Secret,
 }
 
@@ -229,6 +229,12 @@ impl Way {
 
     fn message(&self, mail: &Mail, clock: &Clock) -> Result<Message, Undelivered> {
         let to = Mailbox::new(None, mail.to.parse()?);
+        if !mail.text.expose().is_ascii() {
+            return Err(Undelivered::Unwritable);
+        }
+        // As it is, however long a link is: in an encoded one the signs are others.
+        let text = mail.text.expose().as_bytes().to_vec();
+        let body = Body::dangerous_pre_encoded(text, ContentTransferEncoding::SevenBit);
         let id = format!("<{}@{}>", clock.new_id::<uuid::Uuid>(), self.from.email.domain());
         // Says to programs that answer by themselves that they should not (RFC 3834).
         let automatic = HeaderName::new_from_ascii_str("Auto-Submitted");
@@ -240,7 +246,7 @@ impl Way {
             .message_id(Some(id))
             .raw_header(HeaderValue::new(automatic, "auto-generated".to_owned()))
             .header(ContentType::TEXT_PLAIN)
-            .body(mail.text.expose().to_owned())
+            .body(body)
             .map_err(|_| Undelivered::Unwritable)
     }
 
