@@ -3,16 +3,16 @@
 //! Whether there is such a user shows in nothing: the answer is decided before
 //! anybody looks, and the work is done behind it.
 
-use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json as Answer};
 use chrono::TimeDelta;
 use heddle_core::secret::{Secret, random_secret};
 use heddle_store::password_resets::{self, NewPasswordReset};
 use heddle_store::users::{self, Login};
 use heddle_store::{Scope, organizations};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::super::password;
@@ -46,6 +46,17 @@ struct RequestBody {
     email: String,
 }
 
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PasswordResetRequested")]
+struct Requested {
+    /// The same for everybody.
+    message: &'static str,
+}
+
+/// All that is ever answered.
+const REQUESTED: Requested =
+    Requested { message: "if an account has this email, a link to set a new password is on its way" };
+
 pub(super) fn routes() -> Routes {
     Routes::default().post(
         "/auth/password/reset-request",
@@ -53,7 +64,7 @@ pub(super) fn routes() -> Routes {
         request,
         doc("Mail a link to reset the password, if there is such a user; the answer does not tell")
             .body::<RequestBody>()
-            .empty(202),
+            .answers::<Requested>(202),
     )
 }
 
@@ -62,7 +73,7 @@ async fn request(
     Extension(client): Extension<Client>,
     origin: Origin,
     Json(body): Json<RequestBody>,
-) -> Result<StatusCode, Error> {
+) -> Result<(StatusCode, Answer<Requested>), Error> {
     let email = parse_email(&body.email).map_err(|message| Error::field("email", message))?;
     if !is_within(&app, format!("reset:{}", client.network()), CLIENT_RATE).await? {
         app.metrics.rate_limited(RateWindow::Auth);
@@ -73,7 +84,7 @@ async fn request(
     if is_within(&app, format!("reset:{mailbox}"), EMAIL_RATE).await? {
         begin(&app, email, origin);
     }
-    Ok(StatusCode::ACCEPTED)
+    Ok((StatusCode::ACCEPTED, Answer(REQUESTED)))
 }
 
 async fn is_within(app: &App, key: String, rate: Rate) -> Result<bool, Error> {
