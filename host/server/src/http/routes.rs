@@ -253,6 +253,8 @@ impl Routes {
 /// Routes below these words make callers others than they were.
 fn changes_access(path: &str) -> bool {
     let word = path.split('/').nth(1).unwrap_or_default();
-    !matches!(path, "/auth/login" | "/auth/login/mfa" | "/auth/token" | "/auth/refresh")
-        && matches!(word, "auth" | "users" | "organizations" | "api-keys" | "setup")
+    !matches!(
+        path,
+        "/auth/login" | "/auth/login/mfa" | "/auth/token" | "/auth/refresh" | "/auth/password/reset-request"
+    ) && matches!(word, "auth" | "users" | "organizations" | "api-keys" | "setup")
 }
