@@ -32,8 +32,8 @@ const PROCESS_DAYS: i64 = 7;
 const KEYED_ANSWER_DAYS: i64 = 1;
 /// After the links have expired.
 const PASSWORD_RESET_DAYS: i64 = 1;
-/// Longer than any lock.
-const UNKNOWN_LOGIN_DAYS: i64 = 1;
+/// Long enough that nobody waits for it, to see whose failures are forgotten.
+const UNKNOWN_LOGIN_DAYS: i64 = 90;
 
 pub(crate) async fn run(app: SharedApp) {
     let stop = app.tasks.stopping();

@@ -5,12 +5,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use heddle_core::secret::Secret;
 use heddle_store::users::{self, Login};
-use heddle_store::{Scope, Tx};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::super::login::Step;
 use super::super::session::{self, Tokens};
-use super::super::{Caller, REVOKED, cookies, login, password};
+use super::super::{Caller, REVOKED, cookies, hold_caller, login, password};
 use crate::app::{App, SharedApp};
 use crate::http::access::Access;
 use crate::http::error::{Detail, Error};
@@ -56,12 +56,11 @@ async fn change(
     let password_hash = if fits { Some(password::hash(body.new_password).await?) } else { None };
 
     let mut tx = app.db.write().await?;
-    let current = lock(&mut tx, &caller).await?;
+    let current = hold_caller(&mut tx, &app, &caller).await?;
     // Many tries can be between the first look and here; only those before the lock count.
     login::refuse_locked(current.user.locked_until, app.clock.now())?;
     let Some(password_hash) = password_hash else {
-        login::fail(tx, &app, &origin, &current.user).await?;
-        return Err(wrong());
+        return Err(login::fail(tx, &app, &origin, &current.user, Step::Password, wrong()).await?);
     };
     if current.token_version != known.token_version {
         return Err(REVOKED);
@@ -80,12 +79,6 @@ async fn change(
 async fn find(app: &App, caller: &Caller) -> Result<Login, Error> {
     let mut tx = app.db.read().await?;
     users::find_login(&mut tx, caller.user_id).await?.ok_or(REVOKED)
-}
-
-/// The user as they are until the transaction ends.
-async fn lock(tx: &mut Tx, caller: &Caller) -> Result<Login, Error> {
-    users::lock(tx, &Scope::everything(), caller.user_id).await?.ok_or(REVOKED)?;
-    users::find_login(tx, caller.user_id).await?.ok_or(REVOKED)
 }
 
 fn check(app: &App, known: &Login, body: &ChangeBody) -> Result<(), Error> {
