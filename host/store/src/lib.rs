@@ -29,6 +29,7 @@ mod select;
 pub mod sessions;
 pub mod setup;
 pub mod sites;
+pub mod sso;
 pub mod users;
 
 pub use audit::AuditEntry;
