@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use heddle_core::{OrgId, Timestamp};
-use heddle_store::{Tx, events, idempotency, organizations, processes, sessions};
+use heddle_store::{Tx, events, idempotency, organizations, processes, sessions, unknown_logins};
 
 use crate::app::SharedApp;
 use crate::http::error::Error;
@@ -28,6 +28,8 @@ const SESSION_DAYS: i64 = 30;
 const PROCESS_DAYS: i64 = 7;
 /// As long as a request with an `Idempotency-Key` may be sent again.
 const KEYED_ANSWER_DAYS: i64 = 1;
+/// Longer than any lock.
+const UNKNOWN_LOGIN_DAYS: i64 = 1;
 
 pub(crate) async fn run(app: SharedApp) {
     let stop = app.tasks.stopping();
@@ -63,6 +65,7 @@ enum Kind {
     SpentTokens,
     Processes,
     KeyedAnswers,
+    UnknownLogins,
 }
 
 impl Kind {
@@ -73,6 +76,7 @@ impl Kind {
             Kind::SpentTokens => sessions::trim_spent(tx, before, BATCH).await,
             Kind::Processes => processes::trim(tx, before, BATCH).await,
             Kind::KeyedAnswers => idempotency::trim(tx, before, BATCH).await,
+            Kind::UnknownLogins => unknown_logins::trim(tx, before, BATCH).await,
         }
     }
 }
@@ -87,6 +91,7 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
         (Kind::SpentTokens, SESSION_DAYS),
         (Kind::Processes, PROCESS_DAYS),
         (Kind::KeyedAnswers, KEYED_ANSWER_DAYS),
+        (Kind::UnknownLogins, UNKNOWN_LOGIN_DAYS),
     ];
     kinds.extend(settings.iter().map(|(org, settings)| (Kind::Events(*org), event_retention_days(settings))));
     let mut forgotten = 0;

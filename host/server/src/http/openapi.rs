@@ -94,8 +94,8 @@ fn operation(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value {
         if let Some(payload) = &route.doc.payload {
             schema = json!({ "allOf": [schema, { "properties": { "payload": payload } }] });
         }
-        operation["requestBody"] =
-            json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        let media = if route.doc.is_form { "application/x-www-form-urlencoded" } else { "application/json" };
+        operation["requestBody"] = json!({ "required": true, "content": { media: { "schema": schema } } });
     }
     operation["responses"] = answers::of(table, route, schemas);
     operation

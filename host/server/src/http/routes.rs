@@ -21,6 +21,8 @@ pub struct Doc {
     pub status: u16,
     pub query: Option<SchemaOf>,
     pub body: Option<SchemaOf>,
+    /// The body is a form, not JSON.
+    pub is_form: bool,
     pub answer: Option<SchemaOf>,
     /// Schema of the body's `payload`, where it is known only at run time.
     pub payload: Option<serde_json::Value>,
@@ -45,6 +47,7 @@ pub fn doc(summary: &'static str) -> Doc {
         status: 200,
         query: None,
         body: None,
+        is_form: false,
         answer: None,
         payload: None,
         calls_adapter: false,
@@ -67,6 +70,13 @@ impl Doc {
     pub fn body<T: JsonSchema>(mut self) -> Self {
         self.body = Some(SchemaGenerator::subschema_for::<T>);
         self
+    }
+
+    /// Takes a form, as OAuth 2.0 sends it.
+    #[must_use]
+    pub fn form<T: JsonSchema>(mut self) -> Self {
+        self.is_form = true;
+        self.body::<T>()
     }
 
     #[must_use]
@@ -217,6 +227,6 @@ impl Routes {
 /// Routes below these words make callers others than they were.
 fn changes_access(path: &str) -> bool {
     let word = path.split('/').nth(1).unwrap_or_default();
-    !matches!(path, "/auth/login" | "/auth/refresh")
+    !matches!(path, "/auth/login" | "/auth/login/mfa" | "/auth/token" | "/auth/refresh")
         && matches!(word, "auth" | "users" | "organizations" | "api-keys" | "setup")
 }

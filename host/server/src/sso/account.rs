@@ -192,7 +192,7 @@ async fn register(
         full_name: person.full_name.as_deref().and_then(clean_name),
         email,
         // Nobody has a password that fits, until one is set.
-        password_hash: password::NOBODY.to_owned(),
+        password_hash: password::nobody(),
         role: role_of(provider, &person.groups),
         now: app.clock.now(),
     };
