@@ -21,6 +21,7 @@ pub mod operate;
 pub mod process;
 pub mod retention;
 pub mod setup;
+pub mod sso;
 pub mod staging;
 pub mod sync;
 pub mod task;

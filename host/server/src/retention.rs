@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use heddle_core::{OrgId, Timestamp};
-use heddle_store::{Tx, events, idempotency, organizations, processes, sessions, unknown_logins};
+use heddle_store::{Tx, events, idempotency, organizations, processes, sessions, sso, unknown_logins};
 
 use crate::app::SharedApp;
 use crate::http::error::Error;
@@ -66,6 +66,7 @@ enum Kind {
     Processes,
     KeyedAnswers,
     UnknownLogins,
+    SsoAttempts,
 }
 
 impl Kind {
@@ -77,6 +78,7 @@ impl Kind {
             Kind::Processes => processes::trim(tx, before, BATCH).await,
             Kind::KeyedAnswers => idempotency::trim(tx, before, BATCH).await,
             Kind::UnknownLogins => unknown_logins::trim(tx, before, BATCH).await,
+            Kind::SsoAttempts => sso::trim_attempts(tx, before, BATCH).await,
         }
     }
 }
@@ -92,6 +94,8 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
         (Kind::Processes, PROCESS_DAYS),
         (Kind::KeyedAnswers, KEYED_ANSWER_DAYS),
         (Kind::UnknownLogins, UNKNOWN_LOGIN_DAYS),
+        // They say themselves when they end.
+        (Kind::SsoAttempts, 0),
     ];
     kinds.extend(settings.iter().map(|(org, settings)| (Kind::Events(*org), event_retention_days(settings))));
     let mut forgotten = 0;

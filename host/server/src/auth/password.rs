@@ -18,7 +18,7 @@ const BYTES_MAX: usize = 1024;
 static SLOTS: Semaphore = Semaphore::const_new(2);
 
 /// A hash that no password has, of the same cost as real ones: for logins of users who do not exist.
-pub(super) fn nobody() -> String {
+pub(crate) fn nobody() -> String {
     "$argon2id$v=19$m=19456,t=2,p=1$aGVkZGxlZHVtbXlzYWx0MQ$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
         .to_owned()
 }

@@ -14,7 +14,7 @@ mod secret;
 mod settings;
 mod trail;
 
-pub(crate) use fault::{ProviderFault, ProviderFaultKind};
+pub use fault::{ProviderFault, ProviderFaultKind};
 pub use oidc::Documents;
 
 use crate::http::routes::Routes;
