@@ -7,4 +7,5 @@ mod mfa;
 mod oracles;
 mod refresh;
 mod revocation;
+mod sso;
 mod warm;
