@@ -11,12 +11,11 @@ use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_dalek::SigningKey;
-use ed25519_dalek::pkcs8::EncodePrivateKey as _;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{Began, add, audited, begin, oidc_body, users, with};
+use super::{Began, PAGE, add, audited, begin, oidc_body, users, with};
 use crate::support::{Answer, Api, Database, Server, on_both};
 
 /// What is answered at a path.
@@ -29,6 +28,12 @@ enum Reply {
     Huge,
     /// Nothing, for ever.
     Hang,
+}
+
+/// The key as PKCS#8 (RFC 8410 section 7).
+fn signing(key: &SigningKey) -> EncodingKey {
+    let head = hex::decode("302e020100300506032b657004220420").unwrap();
+    EncodingKey::from_ed_der(&[head, key.as_bytes().to_vec()].concat())
 }
 
 type Replies = Arc<Mutex<BTreeMap<String, Reply>>>;
@@ -112,8 +117,7 @@ impl Hostile {
     fn signed(&self, kid: &str, claims: &Value) -> String {
         let mut header = Header::new(Algorithm::EdDSA);
         header.kid = Some(kid.to_owned());
-        let key = self.key.to_pkcs8_der().unwrap();
-        encode(&header, claims, &EncodingKey::from_ed_der(key.as_bytes())).unwrap()
+        encode(&header, claims, &signing(&self.key)).unwrap()
     }
 
     /// Ends the sign-in with this token.
@@ -214,10 +218,10 @@ on_both! {
         // Another's, under the provider's name for its key, and under a name that it does not have.
         for kid in ["k1", "k2"] {
             let began = begin(&place.server, &place.provider).await;
-            let other = SigningKey::from_bytes(&[8; 32]).to_pkcs8_der().unwrap();
+            let other = signing(&SigningKey::from_bytes(&[8; 32]));
             let mut header = Header::new(Algorithm::EdDSA);
             header.kid = Some(kid.to_owned());
-            let token = encode(&header, &claims(&began), &EncodingKey::from_ed_der(other.as_bytes())).unwrap();
+            let token = encode(&header, &claims(&began), &other).unwrap();
             hostile.end(&began, &token).await.expect_status(401);
             assert_eq!(place.reason().await, "key");
         }
@@ -262,7 +266,7 @@ on_both! {
         ] {
             let shown = format!("{reply:?}");
             hostile.set("/.well-known/openid-configuration", reply);
-            let body = json!({ "provider_id": place.provider, "redirect_uri": super::PAGE });
+            let body = json!({ "provider_id": place.provider, "redirect_uri": PAGE });
             let answer = place.server.nobody().post("/auth/sso/oidc/authorize", &body).await;
             assert_eq!((answer.status, answer.error_type()), (502, kind), "{shown}: {}", answer.text);
             assert!(answer.header("set-cookie").is_empty());
@@ -332,7 +336,7 @@ on_both! {
         let admin = server.set_up().await;
         let hostile = Hostile::start().await;
         let id = add(&admin, &oidc_body(&hostile.issuer, "c", None)).await;
-        let body = json!({ "provider_id": id, "redirect_uri": super::PAGE });
+        let body = json!({ "provider_id": id, "redirect_uri": PAGE });
         let answer = server.nobody().post("/auth/sso/oidc/authorize", &body).await.expect_status(502);
         assert_eq!(answer.error_type(), "identity_provider_unreachable");
         let tested = admin.post(&format!("/auth/sso/providers/{id}/test"), &json!({})).await.expect_status(200).body;

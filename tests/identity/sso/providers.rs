@@ -10,7 +10,7 @@ use crate::support::{Api, Server, on_both};
 
 const SECRET: &str = "client-canary-8Wk";
 
-fn body() -> Value {
+fn company() -> Value {
     oidc_body("https://id.example", "heddle", Some(SECRET))
 }
 
@@ -37,8 +37,8 @@ on_both! {
         let server = Server::start(database).await;
         let admin = server.set_up().await;
         let keyed = admin.with("idempotency-key", "one");
-        let made = keyed.post("/auth/sso/providers", &body()).await.expect_status(201);
-        let again = keyed.post("/auth/sso/providers", &body()).await.expect_status(201);
+        let made = keyed.post("/auth/sso/providers", &company()).await.expect_status(201);
+        let again = keyed.post("/auth/sso/providers", &company()).await.expect_status(201);
         assert_eq!(again.body["id"], made.body["id"]);
         let id = made.body["id"].as_str().unwrap();
         let path = format!("/auth/sso/providers/{id}");
@@ -86,7 +86,7 @@ on_both! {
     async fn a_stored_secret_is_not_sent_to_somebody_else(database: Database) {
         let server = Server::start(database).await;
         let admin = server.set_up().await;
-        let id = add(&admin, &body()).await;
+        let id = add(&admin, &company()).await;
         let path = format!("/auth/sso/providers/{id}");
         let moved = json!({ "issuer": "https://evil.example", "client_id": "heddle", "redirect_uris": [PAGE] });
         let refused = admin.patch(&path, &json!({ "oidc": moved })).await;
@@ -118,10 +118,10 @@ on_both! {
             (json!({ "role_mapping": { "a": "super_admin" } }), 403, "role_too_high"),
             (json!({ "role_mapping": { "": "viewer" } }), 422, "validation_error"),
         ] {
-            let answer = admin.post("/auth/sso/providers", &with(body(), changes.clone())).await;
+            let answer = admin.post("/auth/sso/providers", &with(company(), changes.clone())).await;
             assert_eq!((answer.status, answer.error_type()), (status, kind), "{changes}: {}", answer.text);
         }
-        let id = add(&admin, &with(body(), json!({ "default_role": "guest", "role_mapping": { "a": "admin" } }))).await;
+        let id = add(&admin, &with(company(), json!({ "default_role": "guest", "role_mapping": { "a": "admin" } }))).await;
         let path = format!("/auth/sso/providers/{id}");
         let made = admin.get(&path).await.expect_status(200).body;
         assert_eq!((&made["default_role"], &made["role_mapping"]), (&json!("guest"), &json!({ "a": "org_admin" })));
@@ -141,10 +141,10 @@ on_both! {
             (json!({ "label": " " }), vec!["label"]),
             (json!({ "client_secret": "" }), vec!["client_secret"]),
         ] {
-            let answer = admin.post("/auth/sso/providers", &with(body(), changes.clone())).await;
+            let answer = admin.post("/auth/sso/providers", &with(company(), changes.clone())).await;
             assert_eq!(wrong_fields(&answer), fields, "{changes}");
         }
-        let id = add(&admin, &body()).await;
+        let id = add(&admin, &company()).await;
         let answer = admin.patch(&format!("/auth/sso/providers/{id}"), &json!({ "kind": "ldap" })).await;
         assert_eq!(wrong_fields(&answer), ["kind"]);
     }
@@ -154,7 +154,7 @@ on_both! {
     async fn providers_of_another_organization_do_not_exist(database: Database) {
         let server = Server::start(database).await;
         let admin = server.set_up().await;
-        let id = add(&admin, &body()).await;
+        let id = add(&admin, &company()).await;
         let eve = other_admin(&server, &admin).await;
         let path = format!("/auth/sso/providers/{id}");
         eve.get(&path).await.expect_status(404);
@@ -163,7 +163,7 @@ on_both! {
         eve.post(&format!("{path}/restore"), &json!({})).await.expect_status(404);
         eve.post(&format!("{path}/test"), &json!({})).await.expect_status(404);
         assert_eq!(eve.get("/auth/sso/providers").await.expect_status(200).body["total"], 0);
-        let own = add(&eve, &body()).await;
+        let own = add(&eve, &company()).await;
         assert_eq!(eve.get("/auth/sso/providers").await.expect_status(200).body["items"][0]["id"], own.as_str());
         admin.get(&path).await.expect_status(200);
     }
@@ -173,8 +173,8 @@ on_both! {
     async fn a_login_page_sees_buttons_and_nothing_else(database: Database) {
         let server = Server::start(database).await;
         let admin = server.set_up().await;
-        let id = add(&admin, &body()).await;
-        add(&admin, &with(body(), json!({ "is_enabled": false, "label": "Off" }))).await;
+        let id = add(&admin, &company()).await;
+        add(&admin, &with(company(), json!({ "is_enabled": false, "label": "Off" }))).await;
         let nobody = server.nobody();
         let shown = nobody.get("/auth/sso/providers/public?organization_slug=acme").await.expect_status(200);
         assert_eq!(shown.body, json!({ "items": [{ "id": id, "kind": "oidc", "label": "Company account" }] }));
