@@ -184,12 +184,10 @@ impl Browser {
         let status = answer.status();
         let html = answer.text().await.expect("a page is text");
         let between = |before: &str| {
-            let (_, rest) = html.split_once(before).unwrap_or_else(|| panic!("{status}: no '{before}' in {html}"));
+            let (_, rest) =
+                html.split_once(before).unwrap_or_else(|| panic!("{status}: no '{before}' in {html}"));
             rest.split('"').next().unwrap_or_default().to_owned()
         };
-        Page::Form {
-            action: absolute(&between("action=\"")),
-            prompt: between("name=\"prompt\" value=\""),
-        }
+        Page::Form { action: absolute(&between("action=\"")), prompt: between("name=\"prompt\" value=\"") }
     }
 }

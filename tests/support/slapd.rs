@@ -58,7 +58,16 @@ impl Slapd {
         // Over the wire, so that the entries of the members learn of it.
         let mut add = Command::new("ldapadd");
         add.env("LDAPTLS_CACERT", slapd.folder.path().join("ca.pem"))
-            .args(["-H", &slapd.ldaps_url(), "-x", "-D", &format!("cn=root,{BASE_DN}"), "-w", ROOT_PASSWORD, "-f"])
+            .args([
+                "-H",
+                &slapd.ldaps_url(),
+                "-x",
+                "-D",
+                &format!("cn=root,{BASE_DN}"),
+                "-w",
+                ROOT_PASSWORD,
+                "-f",
+            ])
             .arg(slapd.folder.path().join("groups.ldif"));
         run(&mut add);
         slapd
@@ -149,7 +158,9 @@ fn certify(folder: &Path) -> String {
     let server = CertificateParams::new(names).expect("names of a server");
     let key = KeyPair::generate().expect("a key can be made");
     let certificate = server.signed_by(&key, &issuer).expect("it can be signed").pem();
-    for (name, text) in [("ca.pem", &ca_pem), ("server.pem", &certificate), ("server.key", &key.serialize_pem())] {
+    for (name, text) in
+        [("ca.pem", &ca_pem), ("server.pem", &certificate), ("server.key", &key.serialize_pem())]
+    {
         std::fs::write(folder.join(name), text).expect("a file can be written");
     }
     ca_pem
@@ -200,9 +211,12 @@ fn tree() -> String {
              mail: {uid}@example.test\nuserPassword: {password}\n\n"
         )
     };
-    let unit = |name: &str| format!("dn: ou={name},{BASE_DN}\nobjectClass: organizationalUnit\nou: {name}\n\n");
+    let unit =
+        |name: &str| format!("dn: ou={name},{BASE_DN}\nobjectClass: organizationalUnit\nou: {name}\n\n");
     [
-        format!("dn: {BASE_DN}\nobjectClass: dcObject\nobjectClass: organization\ndc: example\no: Example\n\n"),
+        format!(
+            "dn: {BASE_DN}\nobjectClass: dcObject\nobjectClass: organization\ndc: example\no: Example\n\n"
+        ),
         format!(
             "dn: {BIND_DN}\nobjectClass: organizationalRole\nobjectClass: simpleSecurityObject\ncn: search\n\
              userPassword: {BIND_PASSWORD}\n\n"

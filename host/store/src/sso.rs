@@ -240,17 +240,12 @@ pub async fn restore(
 }
 
 /// The provider, if people may sign in there now.
-pub async fn find_usable(
-    tx: &mut Tx,
-    id: IdentityProviderId,
-    kind: ProviderKind,
-) -> Result<Option<Usable>> {
-    usable(SELECT_USABLE).and_bind("p.id = ?", Bind::Id(id.0)).and_bind(
-        "p.kind = ?",
-        Bind::Text(kind.to_string()),
-    )
-    .one(tx)
-    .await
+pub async fn find_usable(tx: &mut Tx, id: IdentityProviderId, kind: ProviderKind) -> Result<Option<Usable>> {
+    usable(SELECT_USABLE)
+        .and_bind("p.id = ?", Bind::Id(id.0))
+        .and_bind("p.kind = ?", Bind::Text(kind.to_string()))
+        .one(tx)
+        .await
 }
 
 /// The providers of this kind where an organization's people may sign in now, the oldest first.

@@ -81,13 +81,15 @@ fn find(name: &str) -> Option<PathBuf> {
 /// It is never started here: without arguments it would listen on every address.
 fn slapd(stop: &Stop) -> anyhow::Result<PathBuf> {
     let here = || {
-        let slapd = find("slapd").or_else(|| Some(PathBuf::from("/usr/sbin/slapd")).filter(|path| path.is_file()));
+        let slapd =
+            find("slapd").or_else(|| Some(PathBuf::from("/usr/sbin/slapd")).filter(|path| path.is_file()));
         slapd.filter(|_| find("ldapadd").is_some())
     };
     if let Some(found) = here() {
         return Ok(found);
     }
-    let missing = "'slapd' or 'ldapadd' is missing; install them, on Debian 'apt-get install slapd ldap-utils'";
+    let missing =
+        "'slapd' or 'ldapadd' is missing; install them, on Debian 'apt-get install slapd ldap-utils'";
     apt::install(&["slapd", "ldap-utils"], missing, stop)?;
     here().context(missing)
 }

@@ -16,7 +16,8 @@ use crate::support::{Database, Options, Server, tool};
 async fn a_browser_signs_in_from_the_page_of_an_allowed_origin() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
-    let server = Server::start_with(Database::sqlite(), Options::default().with("CORS_ORIGINS", &origin)).await;
+    let server =
+        Server::start_with(Database::sqlite(), Options::default().with("CORS_ORIGINS", &origin)).await;
     let admin = server.set_up().await;
     let html = include_str!("page.html").replace("'API'", &format!("'{}/api/v1'", admin.base()));
     let router = axum::Router::new().fallback(async move || Html(html.clone()));
@@ -40,7 +41,8 @@ async fn a_browser_signs_in_from_the_page_of_an_allowed_origin() {
         .env("CHROMIUM", tool("TEST_CHROMIUM", "chromium"))
         .stdin(Stdio::null())
         .kill_on_drop(true);
-    let output = tokio::time::timeout(Duration::from_mins(3), command.output()).await.expect("it ends in time");
+    let output =
+        tokio::time::timeout(Duration::from_mins(3), command.output()).await.expect("it ends in time");
     let output = output.expect("the script starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let outcome: Value = serde_json::from_slice(&output.stdout).expect("the script prints JSON");
@@ -49,7 +51,8 @@ async fn a_browser_signs_in_from_the_page_of_an_allowed_origin() {
     let readable = outcome["shown"]["readable"].as_str().unwrap();
     assert!(readable.contains("svc_csrf=") && !readable.contains("svc_access="), "{readable}");
     let cookies = outcome["cookies"].as_array().unwrap();
-    let of = |name: &str| cookies.iter().find(|cookie| cookie["name"] == name).unwrap_or_else(|| panic!("{name}"));
+    let of =
+        |name: &str| cookies.iter().find(|cookie| cookie["name"] == name).unwrap_or_else(|| panic!("{name}"));
     assert!(of("svc_access")["httpOnly"] == true && of("svc_refresh")["httpOnly"] == true);
     let left = cookies.iter().any(|cookie| cookie["name"].as_str().unwrap().starts_with("svc_sso_"));
     assert!(!left, "the cookie of the sign-in is gone: {outcome}");

@@ -122,7 +122,10 @@ impl Hostile {
 
     /// Ends the sign-in with this token.
     async fn end(&self, began: &Began, token: &str) -> Answer {
-        self.set("/token", Reply::Json(json!({ "id_token": token, "access_token": "at", "token_type": "Bearer" })));
+        self.set(
+            "/token",
+            Reply::Json(json!({ "id_token": token, "access_token": "at", "token_type": "Bearer" })),
+        );
         began.end("code", None).await
     }
 }

@@ -57,12 +57,14 @@ impl Dialled {
     pub async fn secure(self, policy: &TlsPolicy) -> Result<Self, Fault> {
         let config = tls::config(policy)?;
         let name = ServerName::try_from(self.host.clone()).map_err(|_| {
-            Fault::new(FaultKind::Connection, format!("'{}' is no name that a certificate can have", self.host))
-                .with_code("tls-policy")
+            Fault::new(
+                FaultKind::Connection,
+                format!("'{}' is no name that a certificate can have", self.host),
+            )
+            .with_code("tls-policy")
         })?;
         let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-        let stream =
-            connector.connect(name, self.stream).await.map_err(|error| fault_of_tls(&error))?;
+        let stream = connector.connect(name, self.stream).await.map_err(|error| fault_of_tls(&error))?;
         Ok(Self { stream: Box::pin(stream), peer: self.peer, host: self.host })
     }
 }
@@ -77,7 +79,12 @@ pub(crate) async fn fetch(egress: &Egress, request: OwnRequest) -> Result<OwnAns
 }
 
 /// Opens a connection; every address of the host is judged before.
-pub(crate) async fn dial(egress: &Egress, host: &str, port: u16, timeout: Duration) -> Result<Dialled, Fault> {
+pub(crate) async fn dial(
+    egress: &Egress,
+    host: &str,
+    port: u16,
+    timeout: Duration,
+) -> Result<Dialled, Fault> {
     let open = async {
         let addresses = resolve(host, port, &egress.rules).await?;
         let stream = TcpStream::connect(addresses.as_slice()).await.map_err(|error| {
@@ -199,7 +206,10 @@ mod tests {
         }
         let opened = Rules::new(vec!["127.0.0.0/8".parse().unwrap()]);
         assert!(resolve("127.0.0.1", 389, &opened).await.is_ok());
-        assert_eq!(resolve("169.254.169.254", 80, &opened).await.unwrap_err().code.as_deref(), Some("address"));
+        assert_eq!(
+            resolve("169.254.169.254", 80, &opened).await.unwrap_err().code.as_deref(),
+            Some("address")
+        );
         assert_eq!(resolve("", 80, &opened).await.unwrap_err().code.as_deref(), Some("unresolved"));
     }
 }

@@ -130,7 +130,9 @@ async fn resolve(
     let mut tx = app.db.write().await?;
     let scope = Scope::organization(provider.org_id);
     // Of two first sign-ins at once, the second finds what the first made.
-    organizations::lock(&mut tx, &scope, provider.org_id).await?.ok_or(Error::NotFound("identity provider"))?;
+    organizations::lock(&mut tx, &scope, provider.org_id)
+        .await?
+        .ok_or(Error::NotFound("identity provider"))?;
     let found = sso::find_identity(&mut tx, provider.id, &person.issuer, &person.subject).await?;
     if let Some(identity) = found {
         let user = users::lock(&mut tx, &scope, identity.user_id).await?;
@@ -276,7 +278,9 @@ async fn free_name(tx: &mut Tx, person: &Person, email: &str) -> Result<String, 
             return Ok(name);
         }
     }
-    Err(Error::conflict(format!("user name '{base}' is taken in every spelling that was tried; ask an administrator")))
+    Err(Error::conflict(format!(
+        "user name '{base}' is taken in every spelling that was tried; ask an administrator"
+    )))
 }
 
 /// The text with what a user name cannot have replaced.

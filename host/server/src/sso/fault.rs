@@ -37,7 +37,9 @@ impl ProviderFaultKind {
 
     const fn message(self) -> &'static str {
         match self {
-            Self::Unreachable => "the identity provider cannot be reached; try again or tell an administrator",
+            Self::Unreachable => {
+                "the identity provider cannot be reached; try again or tell an administrator"
+            }
             Self::Credentials => "the identity provider does not accept this service; tell an administrator",
             Self::Faulty => "the identity provider gave an answer that cannot be used; tell an administrator",
             Self::Silent => "the identity provider gave no answer in time; try again",

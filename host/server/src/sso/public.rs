@@ -50,6 +50,7 @@ async fn list(
 ) -> Result<Answer<Buttons>, Error> {
     let mut tx = app.db.read().await?;
     let found = sso::list_public(&mut tx, query.organization_slug.trim()).await?;
-    let button = |provider: sso::Provider| Button { id: provider.id, kind: provider.kind, label: provider.label };
+    let button =
+        |provider: sso::Provider| Button { id: provider.id, kind: provider.kind, label: provider.label };
     Ok(Answer(Buttons { items: found.into_iter().map(button).collect() }))
 }

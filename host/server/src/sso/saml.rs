@@ -78,7 +78,9 @@ async fn login(
 }
 
 async fn refuse() -> Error {
-    Error::NotAvailable("answers of SAML providers are not accepted: sign in by OpenID Connect, LDAP or a password")
+    Error::NotAvailable(
+        "answers of SAML providers are not accepted: sign in by OpenID Connect, LDAP or a password",
+    )
 }
 
 /// The request, as SAML 2.0 core section 3.4.1 has it.

@@ -8,8 +8,8 @@ use serde_json::Value;
 use url::{Host, Url};
 
 use crate::http::error::Error;
-use crate::tenancy::checks::Checks;
 use crate::tenancy::check_tls;
+use crate::tenancy::checks::Checks;
 
 /// Most characters of an address, a claim, an attribute, a name of a directory.
 const TEXT_CHARS_MAX: usize = 2048;
@@ -173,33 +173,50 @@ impl Oidc {
 impl Ldap {
     pub(super) fn check(mut self, checks: &mut Checks) -> Self {
         let place = Place::parse(&self.url);
-        checks.require(place.is_some(), "ldap.url", "must be 'ldap://host', 'ldaps://host' or one of them with a port");
+        checks.require(
+            place.is_some(),
+            "ldap.url",
+            "must be 'ldap://host', 'ldaps://host' or one of them with a port",
+        );
         let is_ldaps = place.as_ref().is_some_and(|place| place.is_ldaps);
-        checks.require(!(is_ldaps && (self.start_tls || self.insecure)), "ldap.start_tls",
-            "is for ldap:// addresses, as is 'insecure'; ldaps:// has TLS from the beginning");
+        checks.require(
+            !(is_ldaps && (self.start_tls || self.insecure)),
+            "ldap.start_tls",
+            "is for ldap:// addresses, as is 'insecure'; ldaps:// has TLS from the beginning",
+        );
         let is_safe = is_ldaps || self.start_tls || self.insecure;
         checks.require(place.is_none() || is_safe, "ldap.url",
             "would send passwords in the clear: use ldaps://, set 'start_tls', or set 'insecure' if it has to be");
-        checks.require(!(self.start_tls && self.insecure), "ldap.insecure", "and 'start_tls' exclude each other");
+        checks.require(
+            !(self.start_tls && self.insecure),
+            "ldap.insecure",
+            "and 'start_tls' exclude each other",
+        );
         self.tls = check_provider_tls("ldap.tls", self.tls, checks);
         text(checks, "ldap.base_dn", &self.base_dn);
-        for (field, name) in [
-            ("ldap.bind_dn", self.bind_dn.as_deref()),
-            ("ldap.group_base_dn", self.group_base_dn.as_deref()),
-        ] {
+        for (field, name) in
+            [("ldap.bind_dn", self.bind_dn.as_deref()), ("ldap.group_base_dn", self.group_base_dn.as_deref())]
+        {
             if let Some(name) = name {
                 text(checks, field, name);
             }
         }
         let is_filter = |filter: &str| {
-            filter.len() <= TEXT_CHARS_MAX && parse_filter(filter.replace(LOGIN, "x").replace(DN, "x")).is_ok()
+            filter.len() <= TEXT_CHARS_MAX
+                && parse_filter(filter.replace(LOGIN, "x").replace(DN, "x")).is_ok()
         };
-        checks.require(self.user_filter.contains(LOGIN) && is_filter(&self.user_filter), "ldap.user_filter",
-            "must be a filter with {login} in it, such as '(uid={login})'");
+        checks.require(
+            self.user_filter.contains(LOGIN) && is_filter(&self.user_filter),
+            "ldap.user_filter",
+            "must be a filter with {login} in it, such as '(uid={login})'",
+        );
         if let Some(filter) = &self.group_filter {
             let names_person = filter.contains(DN) || filter.contains(LOGIN);
-            checks.require(names_person && is_filter(filter), "ldap.group_filter",
-                "must be a filter with {dn} or {login} in it, such as '(member={dn})'");
+            checks.require(
+                names_person && is_filter(filter),
+                "ldap.group_filter",
+                "must be a filter with {dn} or {login} in it, such as '(member={dn})'",
+            );
         }
         let attributes = [
             ("ldap.attributes.id", self.attributes.id.as_deref()),

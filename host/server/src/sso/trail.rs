@@ -12,9 +12,15 @@ use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
+use crate::http::rate_limit::{Limit, Rate, Verdict};
 
 /// Something that an administrator did to a provider.
-pub(super) fn deed<'a>(caller: &'a Caller, provider: &Provider, action: &'static str, detail: Value) -> Deed<'a> {
+pub(super) fn deed<'a>(
+    caller: &'a Caller,
+    provider: &Provider,
+    action: &'static str,
+    detail: Value,
+) -> Deed<'a> {
     Deed {
         org: provider.org_id,
         actor: caller.actor(),
@@ -24,8 +30,20 @@ pub(super) fn deed<'a>(caller: &'a Caller, provider: &Provider, action: &'static
     }
 }
 
+/// Refusals at one provider that are written down; the log has the others. The audit log is never trimmed.
+const REFUSAL_RATE: Rate = Rate { requests: 60, window_ms: 60_000 };
+
 /// Writes down that somebody was not let in, and why. The answer says less.
 pub(super) async fn record_refusal(app: &App, origin: &Origin, provider: &Provider, reason: &str) {
+    let limit = [Limit { key: format!("sso-refusals:{}", provider.id), rate: REFUSAL_RATE }];
+    if !matches!(app.limiter.take(&limit, app.clock.now()).await, Ok(Verdict::Granted(_))) {
+        tracing::warn!(
+            identity_provider.id = %provider.id,
+            reason,
+            "refused a sign-in at identity provider {}: {reason}; too many for the audit log", provider.id
+        );
+        return;
+    }
     let written = async {
         let mut tx = app.db.write().await?;
         let deed = Deed {

@@ -55,7 +55,8 @@ pub(super) async fn in_time<T, E: From<ProviderFault>>(
     match tokio::time::timeout(DEADLINE, work).await {
         Ok(done) => done,
         Err(_) => {
-            Err(ProviderFault::silent(format!("the directory gave no answer in {} s", DEADLINE.as_secs())).into())
+            Err(ProviderFault::silent(format!("the directory gave no answer in {} s", DEADLINE.as_secs()))
+                .into())
         }
     }
 }
@@ -130,7 +131,8 @@ async fn request_tls(dialled: &mut Dialled) -> Result<(), ProviderFault> {
     dialled.stream.flush().await.map_err(broken)?;
     let mut head = [0; 2];
     dialled.stream.read_exact(&mut head).await.map_err(broken)?;
-    let unexpected = || ProviderFault::faulty("the directory does not answer the request for TLS as LDAP does");
+    let unexpected =
+        || ProviderFault::faulty("the directory does not answer the request for TLS as LDAP does");
     let length = match (head[0], head[1]) {
         (0x30, short @ 0..=0x7f) => usize::from(short),
         (0x30, long @ 0x81..=0x84) => {
@@ -147,7 +149,9 @@ async fn request_tls(dialled: &mut Dialled) -> Result<(), ProviderFault> {
     dialled.stream.read_exact(&mut body).await.map_err(broken)?;
     match result_code(&body) {
         Some(0) => Ok(()),
-        Some(code) => Err(ProviderFault::faulty(format!("the directory refuses TLS with LDAP result {code}"))),
+        Some(code) => {
+            Err(ProviderFault::faulty(format!("the directory refuses TLS with LDAP result {code}")))
+        }
         None => Err(unexpected()),
     }
 }

@@ -63,7 +63,9 @@ async fn prove(
     match bound.rc {
         SUCCESS => {}
         // Busy, unavailable, unwilling, a referral: no word about the password.
-        code @ (1..=3 | 8 | REFERRAL | 13 | 51 | 52 | 80..) => return Err(refused("the bind of a person", code).into()),
+        code @ (1..=3 | 8 | REFERRAL | 13 | 51 | 52 | 80..) => {
+            return Err(refused("the bind of a person", code).into());
+        }
         _ => return Err(Stop::Wrong("password")),
     }
     let mut groups = settings.group_attribute.as_deref().map(|name| texts(&entry, name)).unwrap_or_default();
@@ -79,9 +81,9 @@ async fn bind_account(ldap: &mut Handle, account: Option<&Account<'_>>) -> Resul
     let bound = ldap.simple_bind(dn, password).await.map_err(broken)?;
     match bound.rc {
         SUCCESS => Ok(()),
-        INVALID_CREDENTIALS => {
-            Err(ProviderFault::credentials("the directory does not accept the search account's name and password"))
-        }
+        INVALID_CREDENTIALS => Err(ProviderFault::credentials(
+            "the directory does not accept the search account's name and password",
+        )),
         code => Err(refused("the bind of the search account", code)),
     }
 }
@@ -134,8 +136,7 @@ async fn search(
     attributes: Vec<&str>,
     limit: i32,
 ) -> Result<(Vec<SearchEntry>, LdapResult), ProviderFault> {
-    let options =
-        SearchOptions::new().deref(DerefAliases::Never).sizelimit(limit).timelimit(SEARCH_SECS);
+    let options = SearchOptions::new().deref(DerefAliases::Never).sizelimit(limit).timelimit(SEARCH_SECS);
     let found = ldap.with_search_options(options).search(base, Scope::Subtree, filter, attributes).await;
     let SearchResult(entries, end) = found.map_err(broken)?;
     let is_entry = |entry: &ResultEntry| !entry.is_ref() && !entry.is_intermediate();
@@ -146,11 +147,11 @@ fn describe(settings: &Ldap, entry: &SearchEntry, groups: Vec<String>) -> Result
     let attributes = &settings.attributes;
     let subject = match &attributes.id {
         Some(name) => identity(entry, name).ok_or_else(|| {
-            ProviderFault::faulty(format!("the person's entry has no attribute '{name}', which names it for ever"))
+            ProviderFault::faulty(format!(
+                "the person's entry has no attribute '{name}', which names it for ever"
+            ))
         })?,
-        None => {
-            IDS.iter().find_map(|name| identity(entry, name)).unwrap_or_else(|| entry.dn.to_lowercase())
-        }
+        None => IDS.iter().find_map(|name| identity(entry, name)).unwrap_or_else(|| entry.dn.to_lowercase()),
     };
     let one = |name: &str| texts(entry, name).into_iter().find(|text| !text.is_empty());
     Ok(Person {
@@ -189,7 +190,9 @@ fn short_name(dn: &str) -> Option<String> {
 
 fn refused(what: &str, code: u32) -> ProviderFault {
     match code {
-        REFERRAL => ProviderFault::faulty(format!("{what} is answered with a referral, which is not followed")),
+        REFERRAL => {
+            ProviderFault::faulty(format!("{what} is answered with a referral, which is not followed"))
+        }
         3 => ProviderFault::silent(format!("{what} takes the directory too long")),
         8 | 13 => ProviderFault::faulty(format!("{what} is refused without TLS (LDAP result {code})")),
         code => ProviderFault::faulty(format!("{what} is answered with LDAP result {code}")),

@@ -118,11 +118,7 @@ async fn prove(app: &App, origin: &Origin, body: LoginBody) -> Result<Admission,
     }
 }
 
-async fn find(
-    app: &App,
-    id: Option<IdentityProviderId>,
-    slug: Option<&str>,
-) -> Result<Usable, Error> {
+async fn find(app: &App, id: Option<IdentityProviderId>, slug: Option<&str>) -> Result<Usable, Error> {
     let mut tx = app.db.read().await?;
     let found = match (id, slug) {
         (Some(id), None) => sso::find_usable(&mut tx, id, ProviderKind::Ldap).await?,
@@ -136,7 +132,11 @@ async fn find(
 }
 
 /// The account that searches, with its password.
-pub(super) fn account<'a>(app: &App, usable: &Usable, settings: &'a Ldap) -> Result<Option<Account<'a>>, Error> {
+pub(super) fn account<'a>(
+    app: &App,
+    usable: &Usable,
+    settings: &'a Ldap,
+) -> Result<Option<Account<'a>>, Error> {
     let Some(dn) = &settings.bind_dn else { return Ok(None) };
     let sealed = usable.secret.as_deref().unwrap_or_default();
     let password = secret::open(&app.keys, usable.provider.id, sealed)?;

@@ -117,12 +117,8 @@ fn with_cookie(
     cookie: cookie::CookieBuilder<'_>,
     mut response: Response,
 ) -> Result<Response, Error> {
-    let cookie = cookie
-        .http_only(true)
-        .path(PATH)
-        .same_site(SameSite::Strict)
-        .secure(is_secure(app, origin))
-        .build();
+    let cookie =
+        cookie.http_only(true).path(PATH).same_site(SameSite::Strict).secure(is_secure(app, origin)).build();
     let line = HeaderValue::from_str(&cookie.to_string()).map_err(Error::internal)?;
     response.headers_mut().append(header::SET_COOKIE, line);
     Ok(response)

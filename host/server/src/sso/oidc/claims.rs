@@ -30,7 +30,9 @@ impl Claims {
 
     /// Adds what was missing. An email and whether it is verified are taken from one place.
     pub(super) fn complete(&mut self, mut more: Map<String, Value>) {
-        if !(self.0.contains_key("email") && self.0.contains_key("email_verified")) && more.contains_key("email") {
+        if !(self.0.contains_key("email") && self.0.contains_key("email_verified"))
+            && more.contains_key("email")
+        {
             self.0.remove("email");
             self.0.remove("email_verified");
         } else {
@@ -83,7 +85,8 @@ mod tests {
     use super::*;
 
     fn settings() -> Oidc {
-        serde_json::from_value(json!({ "issuer": "https://id", "client_id": "c", "redirect_uris": [] })).unwrap()
+        serde_json::from_value(json!({ "issuer": "https://id", "client_id": "c", "redirect_uris": [] }))
+            .unwrap()
     }
 
     fn claims(value: Value) -> Claims {
@@ -94,7 +97,8 @@ mod tests {
     fn an_email_is_verified_by_the_place_that_names_it() {
         let mut half = claims(json!({ "sub": "a", "email": "victim@acme.test" }));
         assert!(half.lack(&settings(), false));
-        let more = json!({ "sub": "a", "email": "own@example.test", "email_verified": true, "groups": "staff" });
+        let more =
+            json!({ "sub": "a", "email": "own@example.test", "email_verified": true, "groups": "staff" });
         half.complete(more.as_object().unwrap().clone());
         let person = half.person(&settings());
         assert_eq!((person.email.as_deref(), person.email_is_verified), (Some("own@example.test"), true));

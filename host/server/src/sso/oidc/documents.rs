@@ -123,7 +123,9 @@ pub(in crate::sso) async fn fetch_metadata(
     let is_tls = settings.issuer.starts_with("https://");
     let is_safe = |endpoint: &str| is_page(endpoint) && (!is_tls || endpoint.starts_with("https://"));
     if !endpoints.into_iter().flatten().all(|endpoint| is_safe(endpoint)) {
-        return Err(ProviderFault::faulty(format!("{what} names an endpoint that is not a complete https:// address")));
+        return Err(ProviderFault::faulty(format!(
+            "{what} names an endpoint that is not a complete https:// address"
+        )));
     }
     Ok((metadata, answer.peer))
 }
@@ -150,7 +152,9 @@ pub(in crate::sso) async fn fetch_keys(
         .filter(is_usable)
         .collect();
     if keys.is_empty() {
-        return Err(ProviderFault::faulty("the provider publishes no key that can be used (RSA of 2048 bits or more, P-256, P-384 or Ed25519)"));
+        return Err(ProviderFault::faulty(
+            "the provider publishes no key that can be used (RSA of 2048 bits or more, P-256, P-384 or Ed25519)",
+        ));
     }
     Ok(keys)
 }
@@ -173,7 +177,8 @@ pub(super) async fn ask(
     mut headers: Vec<(HeaderName, HeaderValue)>,
     body: Vec<u8>,
 ) -> Result<OwnAnswer, ProviderFault> {
-    let url = Url::parse(address).map_err(|_| ProviderFault::faulty("an address of the provider is not one"))?;
+    let url =
+        Url::parse(address).map_err(|_| ProviderFault::faulty("an address of the provider is not one"))?;
     headers.push((header::ACCEPT, HeaderValue::from_static("application/json")));
     let request = OwnRequest {
         method,
@@ -190,7 +195,8 @@ pub(super) async fn ask(
 /// An answer as JSON. What is wrong with it is not quoted: it can hold tokens.
 pub(super) fn json<T: serde::de::DeserializeOwned>(answer: &OwnAnswer) -> Result<T, ProviderFault> {
     serde_json::from_slice(&answer.body).map_err(|error| {
-        let problem = if error.is_data() { "lacks a field, or has one of another type" } else { "is not JSON" };
+        let problem =
+            if error.is_data() { "lacks a field, or has one of another type" } else { "is not JSON" };
         ProviderFault::faulty(format!("the answer {problem}"))
     })
 }

@@ -108,7 +108,8 @@ pub(in crate::sso) async fn try_client(
 ) -> Result<(), ProviderFault> {
     let redirect_uri = client.settings.redirect_uris.first().map(String::as_str).unwrap_or_default();
     // A verifier has at least 43 characters.
-    let answer = client.ask_tokens(metadata, "connection-test", redirect_uri, &"connection-test-".repeat(4)).await?;
+    let answer =
+        client.ask_tokens(metadata, "connection-test", redirect_uri, &"connection-test-".repeat(4)).await?;
     match refusal(&answer).as_str() {
         "invalid_grant" => Ok(()),
         _ => Err(fault(&answer)),

@@ -156,7 +156,13 @@ async fn authorize(
 fn client<'a>(app: &'a App, usable: &Usable, settings: &'a Oidc) -> Result<Client<'a>, Error> {
     let provider = &usable.provider;
     let secret = usable.secret.as_deref().map(|sealed| secret::open(&app.keys, provider.id, sealed));
-    Ok(Client { app, id: provider.id, updated_at: provider.updated_at, settings, secret: secret.transpose()? })
+    Ok(Client {
+        app,
+        id: provider.id,
+        updated_at: provider.updated_at,
+        settings,
+        secret: secret.transpose()?,
+    })
 }
 
 fn authorization_url(
@@ -239,7 +245,9 @@ async fn person(
     // Another provider's answer, mixed in (RFC 9207).
     match &body.iss {
         Some(issuer) if *issuer != client.settings.issuer => return Err(Unproved::Issuer.into()),
-        None if metadata.authorization_response_iss_parameter_supported => return Err(Unproved::Issuer.into()),
+        None if metadata.authorization_response_iss_parameter_supported => {
+            return Err(Unproved::Issuer.into());
+        }
         _ => {}
     }
     let tokens = client.redeem(&metadata, &body.code, taken).await?;

@@ -245,14 +245,18 @@ impl Given {
             ProviderKind::Ldap => {
                 let before = current.map(|current| read::<Ldap>(&current.settings)).transpose()?;
                 let new = self.ldap.map(|ldap| ldap.check(checks));
-                let moves = new.as_ref().zip(before.as_ref()).is_some_and(|(new, old)| new.sends_elsewhere(old));
+                let moves =
+                    new.as_ref().zip(before.as_ref()).is_some_and(|(new, old)| new.sends_elsewhere(old));
                 checks.require(!(moves && has_secret && secret == Set::Keep), "bind_password", again);
                 let then = new.as_ref().or(before.as_ref());
                 let searches_as = then.is_some_and(|ldap| ldap.bind_dn.is_some());
                 let has = matches!(secret, Set::To(_)) || (has_secret && secret == Set::Keep);
                 checks.require(!searches_as || has, "bind_password", "is needed for bind_dn");
-                checks.require(searches_as || !has || then.is_none(), "ldap.bind_dn",
-                    "is needed for bind_password; clear that with null to search anonymously");
+                checks.require(
+                    searches_as || !has || then.is_none(),
+                    "ldap.bind_dn",
+                    "is needed for bind_password; clear that with null to search anonymously",
+                );
                 new.as_ref().map(stored)
             }
             ProviderKind::Saml => self.saml.map(|saml| stored(&saml.check(checks))),

@@ -21,8 +21,8 @@ use self::body::{NewBody, UpdateBody};
 pub(super) use self::probe::Steps;
 use self::probe::Tested;
 use self::view::View;
-use super::trail::deed;
 use super::secret;
+use super::trail::deed;
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::auth::trail;
@@ -59,24 +59,21 @@ pub(super) fn routes() -> Routes {
             list,
             doc("Identity providers, without their secrets").query::<ListQuery>().answers::<Page<View>>(200),
         )
-        .post(
-            all,
-            access,
-            create,
-            doc("Add an identity provider").body::<NewBody>().answers::<View>(201),
-        )
+        .post(all, access, create, doc("Add an identity provider").body::<NewBody>().answers::<View>(201))
         .get(one, access, get, doc("One identity provider, without its secret").answers::<View>(200))
         .patch(
             one,
             access,
             update,
-            doc("Change an identity provider").body::<UpdateBody>().answers::<View>(200),
+            doc("Change an identity provider").body::<UpdateBody>().answers::<View>(200).as_seen(),
         )
         .delete(
             one,
             access,
             remove,
-            doc("Remove an identity provider: nobody signs in there any more; accounts stay").empty(204),
+            doc("Remove an identity provider: nobody signs in there any more; accounts stay")
+                .empty(204)
+                .as_seen(),
         )
         .post(
             &format!("{one}/restore"),
@@ -144,7 +141,8 @@ async fn create(
     };
     let provider = sso::insert(&mut tx, &new).await?;
     let detail = json!({ "label": provider.label, "kind": provider.kind });
-    trail::record(&mut tx, &app, &origin, deed(&caller, &provider, "identity_provider.created", detail)).await?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &provider, "identity_provider.created", detail))
+        .await?;
     creation.finish(tx, &app, &format!("/auth/sso/providers/{id}"), &View::of(provider)?).await
 }
 
@@ -179,7 +177,8 @@ async fn update(
     let updated = sso::update(&mut tx, &scope, id, &change, app.clock.now()).await?;
     let provider = updated.ok_or(NOT_FOUND)?;
     let detail = json!({ "changed": wanted.changed });
-    trail::record(&mut tx, &app, &origin, deed(&caller, &provider, "identity_provider.updated", detail)).await?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &provider, "identity_provider.updated", detail))
+        .await?;
     tx.commit().await?;
     Ok(One(View::of(provider)?))
 }

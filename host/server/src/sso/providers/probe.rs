@@ -79,7 +79,8 @@ impl Steps {
         let started = Instant::now();
         let result = work.await;
         let error = result.as_ref().err();
-        let error = error.map(|fault| StepError { kind: fault.kind.public().1, message: fault.detail.clone() });
+        let error =
+            error.map(|fault| StepError { kind: fault.kind.public().1, message: fault.detail.clone() });
         self.done.push(Step { step, ok: error.is_none(), latency_ms: millis(started), error });
         result
     }

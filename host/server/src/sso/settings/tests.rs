@@ -31,12 +31,21 @@ fn an_openid_provider_is_named_exactly_and_over_tls() {
     for issuer in ["http://127.0.0.1:4000", "http://localhost/x", "https://id.example"] {
         check_oidc(json!({ "issuer": issuer }), &[]);
     }
-    for issuer in ["", "id.example", "http://id.example", "https://id.example/?a=b", "https://id.example/#x",
-        "https://u:p@id.example", "ldap://id.example"] {
+    for issuer in [
+        "",
+        "id.example",
+        "http://id.example",
+        "https://id.example/?a=b",
+        "https://id.example/#x",
+        "https://u:p@id.example",
+        "ldap://id.example",
+    ] {
         check_oidc(json!({ "issuer": issuer }), &["oidc.issuer"]);
     }
     check_oidc(json!({ "client_id": "", "scopes": ["a b"] }), &["oidc.client_id", "oidc.scopes"]);
-    for uris in [json!([]), json!(["/back"]), json!(["http://ui.example/back"]), json!(["https://ui.example/#a"])] {
+    for uris in
+        [json!([]), json!(["/back"]), json!(["http://ui.example/back"]), json!(["https://ui.example/#a"])]
+    {
         check_oidc(json!({ "redirect_uris": uris }), &["oidc.redirect_uris"]);
     }
     check_oidc(json!({ "tls": { "mode": "insecure" } }), &["oidc.tls"]);
@@ -57,10 +66,20 @@ fn passwords_go_in_the_clear_only_where_it_is_said() {
     check_ldap(json!({ "url": "ldap://dir.example", "start_tls": true }), &[]);
     check_ldap(json!({ "url": "ldap://dir.example", "insecure": true }), &[]);
     check_ldap(json!({ "url": "ldap://dir.example" }), &["ldap.url"]);
-    check_ldap(json!({ "url": "ldap://dir.example", "start_tls": true, "insecure": true }), &["ldap.insecure"]);
+    check_ldap(
+        json!({ "url": "ldap://dir.example", "start_tls": true, "insecure": true }),
+        &["ldap.insecure"],
+    );
     check_ldap(json!({ "start_tls": true }), &["ldap.start_tls"]);
     check_ldap(json!({ "insecure": true }), &["ldap.start_tls"]);
-    for url in ["", "dir.example", "https://dir.example", "ldaps://dir.example/dc=x", "ldaps://u@dir.example", "ldaps://"] {
+    for url in [
+        "",
+        "dir.example",
+        "https://dir.example",
+        "ldaps://dir.example/dc=x",
+        "ldaps://u@dir.example",
+        "ldaps://",
+    ] {
         check_ldap(json!({ "url": url }), &["ldap.url"]);
     }
     check_ldap(json!({ "tls": { "mode": "insecure" } }), &["ldap.tls"]);
@@ -89,12 +108,19 @@ fn a_directory_has_a_host_and_a_port() {
 
 #[test]
 fn a_secret_that_would_go_elsewhere_is_told() {
-    let oidc: Oidc = serde_json::from_value(json!({ "issuer": "https://a", "client_id": "c", "redirect_uris": [] })).unwrap();
+    let oidc: Oidc =
+        serde_json::from_value(json!({ "issuer": "https://a", "client_id": "c", "redirect_uris": [] }))
+            .unwrap();
     assert!(!Oidc { scopes: Vec::new(), ..oidc.clone() }.sends_elsewhere(&oidc));
     assert!(Oidc { issuer: "https://b".to_owned(), ..oidc.clone() }.sends_elsewhere(&oidc));
-    let ldap: Ldap = serde_json::from_value(json!({ "url": "ldap://a", "start_tls": true, "base_dn": "x", "user_filter": "" })).unwrap();
+    let ldap: Ldap = serde_json::from_value(
+        json!({ "url": "ldap://a", "start_tls": true, "base_dn": "x", "user_filter": "" }),
+    )
+    .unwrap();
     assert!(!Ldap { base_dn: "y".to_owned(), ..ldap.clone() }.sends_elsewhere(&ldap));
-    for other in [Ldap { url: "ldap://b".to_owned(), ..ldap.clone() }, Ldap { start_tls: false, ..ldap.clone() }] {
+    for other in
+        [Ldap { url: "ldap://b".to_owned(), ..ldap.clone() }, Ldap { start_tls: false, ..ldap.clone() }]
+    {
         assert!(other.sends_elsewhere(&ldap));
     }
 }

@@ -74,7 +74,10 @@ fn the_key_says_which_algorithm_and_the_token_which_key() {
     assert_eq!(verified(&token(None, json!({})), &[key(json!({}))]), Ok(()));
     assert_eq!(verified(&token(Some("k2"), json!({})), &[key(json!({}))]), Err(Unproved::Key));
     assert_eq!(verified(&token(Some("k1"), json!({})), &[key(json!({ "use": "enc" }))]), Err(Unproved::Key));
-    assert_eq!(verified(&token(Some("k1"), json!({})), &[key(json!({ "alg": "RS256" }))]), Err(Unproved::Key));
+    assert_eq!(
+        verified(&token(Some("k1"), json!({})), &[key(json!({ "alg": "RS256" }))]),
+        Err(Unproved::Key)
+    );
     let other = key(json!({ "x": "O2onvM62pC1io6jQKm8Nc2UyFXcd4kOmOsBIoYtZ2ik" }));
     assert_eq!(verified(&token(Some("k1"), json!({})), &[other.clone()]), Err(Unproved::Key));
     assert_eq!(verified(&token(Some("k1"), json!({})), &[other, key(json!({}))]), Ok(()));
@@ -86,7 +89,11 @@ fn neither_unsigned_nor_signed_with_what_everybody_knows() {
     let claims = whole.split('.').nth(1).unwrap();
     for header in [r#"{"alg":"none"}"#, r#"{"alg":"None","kid":"k1"}"#, "{}"] {
         let unsigned = format!("{}.{claims}.", URL_SAFE_NO_PAD.encode(header));
-        assert_eq!(verify(&unsigned, &[key(json!({}))], &expected()).map(drop), Err(Unproved::Algorithm), "{header}");
+        assert_eq!(
+            verify(&unsigned, &[key(json!({}))], &expected()).map(drop),
+            Err(Unproved::Algorithm),
+            "{header}"
+        );
     }
     let mut header = Header::new(Algorithm::HS256);
     header.kid = Some("k1".to_owned());
