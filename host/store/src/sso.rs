@@ -15,6 +15,7 @@ use crate::{Result, Scope, Tx};
 const PUBLIC_MAX: i64 = 50;
 
 #[derive(Debug, Clone, PartialEq, FromRow)]
+#[expect(clippy::struct_excessive_bools, reason = "switches that do not depend on each other")]
 pub struct Provider {
     pub id: IdentityProviderId,
     pub org_id: OrgId,

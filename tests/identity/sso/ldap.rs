@@ -96,6 +96,24 @@ on_both! {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_password_of_a_sign_in_is_logged() {
+    let (server, admin) = start(crate::support::Database::sqlite()).await;
+    let slapd = Slapd::start();
+    let log = Log::listen();
+    let id = add(&admin, &directory(&slapd, json!({}))).await;
+    sign_in(&server, &id, "alice", "alice-secret").await.expect_status(200);
+    sign_in(&server, &id, "alice", "guess-canary-3Pv").await.expect_status(401);
+    let wrong = with(directory(&slapd, json!({})), json!({ "bind_password": "wrong-canary-7Yh" }));
+    let wrong = add(&admin, &wrong).await;
+    sign_in(&server, &wrong, "alice", "alice-secret").await.expect_status(502);
+    let text = String::from_utf8_lossy(&log.bytes()).into_owned();
+    assert!(text.contains("does not accept the search account's name and password"), "administrators are told");
+    for secret in [BIND_PASSWORD, "alice-secret", "guess-canary-3Pv", "wrong-canary-7Yh"] {
+        assert!(!text.contains(secret), "{secret}");
+    }
+}
+
 on_both! {
     async fn an_empty_password_never_reaches_a_directory_that_would_accept_it(database: Database) {
         let (server, admin) = start(database).await;

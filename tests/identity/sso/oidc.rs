@@ -7,6 +7,7 @@ use url::Url;
 
 use super::{Began, PAGE, add, audited, begin, oidc_body, users, with};
 use crate::support::oidc::{CLIENT_SECRET, ClaimsAt, OidcProvider};
+use crate::support::trace::Log;
 use crate::support::{Answer, Api, Server, on_both};
 
 struct Place {
@@ -75,6 +76,26 @@ on_both! {
         // The account has no password, so none fits.
         let login = json!({ "login": "alice", "password": "x" });
         place.server.nobody().post("/auth/login", &login).await.expect_status(401);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_secret_of_a_sign_in_is_logged() {
+    let place = start(crate::support::Database::sqlite(), ClaimsAt::UserInfo).await;
+    let log = Log::listen();
+    let id = add(&place.admin, &place.body()).await;
+    let began = begin(&place.server, &id).await;
+    let returned = place.provider.sign_in(&began.url, "alice").await;
+    began.end_with(&returned).await.expect_status(200);
+    let again = begin(&place.server, &id).await;
+    again.end(&returned.code, returned.iss.as_deref()).await.expect_status(401);
+    let text = String::from_utf8_lossy(&log.bytes()).into_owned();
+    assert!(text.contains("refused a sign-in at identity provider"), "what is refused is logged");
+    for secret in [CLIENT_SECRET, &returned.code, &began.state, &query(&began.url, "nonce")] {
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains(secret)).collect();
+        // The browser of this test is in this process, too, and the library that it uses logs where it goes.
+        let ours: Vec<_> = lines.iter().filter(|line| line.contains("heddle_")).collect();
+        assert!(ours.is_empty(), "{secret}: {ours:?}");
     }
 }
 

@@ -106,7 +106,7 @@ async fn prove(app: &App, origin: &Origin, body: LoginBody) -> Result<Admission,
     refuse_flood(app, &limit).await?;
     let settings: Ldap = settings::read(&provider.settings)?;
     let account = account(app, &usable, &settings)?;
-    match person(app, &settings, &account, login, &body.password).await {
+    match person(app, &settings, account.as_ref(), login, &body.password).await {
         Ok(person) => account::admit(app, origin, provider, person, Emails::Any, Way::Ldap).await,
         Err(Stop::Provider(fault)) => Err(fault.logged(provider.id).into()),
         Err(Stop::Wrong(reason)) => {
@@ -146,7 +146,7 @@ pub(super) fn account<'a>(
 async fn person(
     app: &App,
     settings: &Ldap,
-    account: &Option<Account<'_>>,
+    account: Option<&Account<'_>>,
     login: &str,
     password: &Secret,
 ) -> Result<Person, Stop> {
@@ -156,7 +156,7 @@ async fn person(
     if password.expose().len() > PASSWORD_BYTES_MAX || login.chars().count() > LOGIN_CHARS_MAX {
         return Err(Stop::Wrong("too_long"));
     }
-    directory::person(app, settings, account.as_ref(), login, password).await
+    directory::person(app, settings, account, login, password).await
 }
 
 fn limit(app: &App, provider: IdentityProviderId, login: &str) -> [Limit; 1] {

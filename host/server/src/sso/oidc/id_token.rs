@@ -1,4 +1,4 @@
-//! Whether an ID token proves who signs in (OpenID Connect Core, sections 3.1.3.7 and 3.1.3.8).
+//! Whether an ID token proves who signs in (`OpenID` Connect Core, sections 3.1.3.7 and 3.1.3.8).
 //!
 //! Which algorithm may verify a token follows from the provider's key, never from the token: so no token is accepted
 //! unsigned, and none that was signed with a public key as if it were a shared secret.
@@ -18,7 +18,7 @@ const LEEWAY_SECS: i64 = 60;
 const AGE_SECS_MAX: i64 = 600;
 /// 2048 bits.
 const RSA_MODULUS_BYTES_MIN: usize = 256;
-/// OpenID Connect Core, section 2.
+/// `OpenID` Connect Core, section 2.
 const SUBJECT_BYTES_MAX: usize = 255;
 
 heddle_core::words! {

@@ -42,7 +42,8 @@ pub(super) struct Tested {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "IdentityProviderTestStep")]
 struct Step {
-    step: &'static str,
+    #[serde(rename = "step")]
+    name: &'static str,
     ok: bool,
     latency_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,7 +82,7 @@ impl Steps {
         let error = result.as_ref().err();
         let error =
             error.map(|fault| StepError { kind: fault.kind.public().1, message: fault.detail.clone() });
-        self.done.push(Step { step, ok: error.is_none(), latency_ms: millis(started), error });
+        self.done.push(Step { name: step, ok: error.is_none(), latency_ms: millis(started), error });
         result
     }
 
@@ -90,7 +91,7 @@ impl Steps {
     }
 
     fn end(self) -> Tested {
-        let failed = self.done.iter().find(|step| !step.ok).map(|step| step.step);
+        let failed = self.done.iter().find(|step| !step.ok).map(|step| step.name);
         Tested {
             ok: failed.is_none(),
             latency_ms: millis(self.started),

@@ -11,6 +11,7 @@ use crate::http::error::Error;
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "IdentityProvider")]
+#[expect(clippy::struct_excessive_bools, reason = "switches that do not depend on each other")]
 pub(super) struct View {
     id: IdentityProviderId,
     organization_id: OrgId,
