@@ -10,4 +10,5 @@ mod refresh;
 mod register;
 mod reset;
 mod revocation;
+mod sso;
 mod warm;

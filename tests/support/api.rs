@@ -7,8 +7,14 @@ use serde_json::Value;
 
 use super::conformance::Known;
 /// Routes with a limit of a few requests for each address.
-const LIMITED: &[&str] =
-    &["/auth/login", "/auth/login/mfa", "/auth/token", "/auth/register", "/auth/password/reset-request"];
+const LIMITED: &[&str] = &[
+    "/auth/login",
+    "/auth/login/mfa",
+    "/auth/token",
+    "/auth/register",
+    "/auth/password/reset-request",
+    "/auth/sso/ldap/authenticate",
+];
 
 /// Another client with each call, from the network for such tests (198.18.0.0/15).
 fn next_address() -> String {

@@ -3,10 +3,12 @@
 mod api;
 mod conformance;
 mod database;
+pub(crate) mod oidc;
 mod process;
 mod proxy;
 mod redis;
 mod server;
+pub(crate) mod slapd;
 pub(crate) mod smtp;
 mod socket;
 pub(crate) mod trace;

@@ -38,6 +38,8 @@ fn filled(operation: &Operation, ids: &dyn Fn(&str) -> String) -> String {
         .map(|parameter| match parameter["name"].as_str() {
             Some("operation") => "operation=create".to_owned(),
             Some("vendor") => "vendor=openwrt".to_owned(),
+            Some("organization_slug") => "organization_slug=nowhere".to_owned(),
+            Some("provider_id") => format!("provider_id={ABSENT}"),
             other => panic!("teach the walk about the query parameter {other:?} of {}", operation.path),
         })
         .collect();

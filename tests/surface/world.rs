@@ -82,6 +82,11 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
         into.insert("api_key_id", created(&api, "/api-keys", &json!({ "name": name })).await);
         let role = json!({ "name": name, "permissions": ["device:read"], "organization_id": organization });
         into.insert("role_id", created(admin, "/roles", &role).await);
+        let provider = json!({
+            "kind": "saml", "label": name, "organization_id": organization,
+            "saml": { "entry_point": "https://id.example/sso", "entity_id": "urn:heddle" },
+        });
+        into.insert("provider_id", created(admin, "/auth/sso/providers", &provider).await);
         into.insert("user_id", user);
         into.insert("gateway_id", controller.clone());
         into.insert("controller_id", controller);
@@ -91,6 +96,7 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
     for (kind, name) in [
         ("users", "user_id"),
         ("roles", "role_id"),
+        ("auth/sso/providers", "provider_id"),
         ("devices", "device_id"),
         ("controllers", "controller_id"),
         ("credentials", "credential_id"),

@@ -44,6 +44,11 @@ ids! {
     EventId,
     AuditId,
     ApiKeyId,
+    IdentityProviderId,
+    /// Who a user is at an identity provider.
+    IdentityId,
+    /// One sign-in on its way to an identity provider and back.
+    SsoAttemptId,
     /// One run of the program among those that serve the same database.
     ProcessId,
 }

@@ -16,6 +16,7 @@ pub mod id;
 pub mod log;
 pub mod page;
 pub mod permission;
+pub mod provider;
 pub mod redact;
 pub mod role;
 pub mod secret;
@@ -25,11 +26,12 @@ pub mod tls;
 
 pub use clock::{Clock, Timestamp};
 pub use id::{
-    ApiKeyId, AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, OrgId, ProcessId, RoleId,
-    SessionId, SiteId, UserId,
+    ApiKeyId, AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, IdentityId,
+    IdentityProviderId, OrgId, ProcessId, RoleId, SessionId, SiteId, SsoAttemptId, UserId,
 };
 pub use log::LogLevel;
 pub use permission::Permission;
+pub use provider::ProviderKind;
 pub use role::Role;
 pub use site_level::SiteLevel;
 pub use tier::Tier;

@@ -1,7 +1,7 @@
 //! Loads, confines and calls components.
 //!
 //! The only crate that knows wasmtime, and the only one that opens connections
-//! for guests. It keeps no database and decides no rights: the server says for
+//! to addresses that users name: for guests, and for the host itself. It keeps no database and decides no rights: the server says for
 //! whom a call is, and hands out secrets through [`Vault`].
 
 mod adapter;
@@ -32,6 +32,7 @@ pub use api::{
     Approval, Call, CallError, Credential, RunFailure, SecretBook, Target, TrapClass, Vault, VaultError,
 };
 pub use compile::{CompileError, Compiler, compile_child};
+pub use egress::own::{Dialled, OwnAnswer, OwnRequest, Stream};
 pub use egress::references::reference;
 pub use engine::StartError;
 pub use load::LoadError;

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use heddle_core::fault::Fault;
 use heddle_core::{Clock, ControllerId};
 use heddle_marketplace::Verified;
 use ipnet::IpNet;
@@ -17,6 +19,7 @@ use crate::cache::CodeCache;
 use crate::call::Shared;
 use crate::compile::Compiler;
 use crate::egress::Egress;
+use crate::egress::own::{self, Dialled, OwnAnswer, OwnRequest};
 use crate::engine::{self, StartError};
 use crate::load::LoadError;
 use crate::observe::Observer;
@@ -123,6 +126,16 @@ impl Runtime {
     /// device holds provisionally belongs to the session of that process, which only a new login may get.
     pub fn forget_write_session(&self, controller: ControllerId) {
         self.shared.egress.forget_write_session(controller);
+    }
+
+    /// Asks a server that an organization named, for the host itself and not for a guest.
+    pub async fn fetch(&self, request: OwnRequest) -> Result<OwnAnswer, Fault> {
+        own::fetch(&self.shared.egress, request).await
+    }
+
+    /// Opens a connection to a server that an organization named, for the host itself and not for a guest.
+    pub async fn dial(&self, host: &str, port: u16, timeout: Duration) -> Result<Dialled, Fault> {
+        own::dial(&self.shared.egress, host, port, timeout).await
     }
 
     /// Takes no calls any more and cuts those that run.

@@ -21,6 +21,7 @@ use crate::logs::Logs;
 use crate::mail::Mailer;
 use crate::metrics::Metrics;
 use crate::process::Membership;
+use crate::sso::Documents;
 use crate::staging::Drivers;
 use crate::task::Tasks;
 
@@ -52,6 +53,8 @@ pub struct App {
     pub hub: Hub,
     pub drivers: Drivers,
     pub callers: Callers,
+    /// What identity providers publish of themselves.
+    pub sso: Documents,
     /// This process's place among those that serve the same database.
     pub membership: Membership,
     /// Wakes the sync worker when something became due.
@@ -111,6 +114,7 @@ impl App {
             hub: Hub::default(),
             drivers: Drivers::default(),
             callers: Callers::default(),
+            sso: Documents::default(),
             membership: Membership::default(),
             sync_wake: Arc::default(),
             refused_adapters,

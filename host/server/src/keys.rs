@@ -101,6 +101,11 @@ impl Keys {
         derive(&self.signing, "login-name-v1", b"")
     }
 
+    /// Key of the hashes under which sign-ins are stored that are on their way to a provider.
+    pub fn sso_attempt_key(&self) -> Zeroizing<[u8; 32]> {
+        derive(&self.signing, "sso-attempt-v1", b"")
+    }
+
     /// Key of the hashes under which backup codes are stored.
     pub fn backup_code_key(&self) -> Zeroizing<[u8; 32]> {
         derive(&self.signing, "backup-code-v1", b"")

@@ -22,6 +22,7 @@ pub mod operate;
 pub mod process;
 pub mod retention;
 pub mod setup;
+pub mod sso;
 pub mod staging;
 pub mod sync;
 pub mod task;

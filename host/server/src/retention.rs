@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use chrono::TimeDelta;
 use heddle_core::{OrgId, Timestamp};
 use heddle_store::{
-    Tx, events, idempotency, organizations, password_resets, processes, sessions, unknown_logins,
+    Tx, events, idempotency, organizations, password_resets, processes, sessions, sso, unknown_logins,
 };
 
 use crate::app::SharedApp;
@@ -71,6 +71,7 @@ enum Kind {
     KeyedAnswers,
     PasswordResets,
     UnknownLogins,
+    SsoAttempts,
 }
 
 impl Kind {
@@ -83,6 +84,7 @@ impl Kind {
             Kind::KeyedAnswers => idempotency::trim(tx, before, BATCH).await,
             Kind::PasswordResets => password_resets::trim(tx, before, BATCH).await,
             Kind::UnknownLogins => unknown_logins::trim(tx, before, BATCH).await,
+            Kind::SsoAttempts => sso::trim_attempts(tx, before, BATCH).await,
         }
     }
 }
@@ -99,6 +101,8 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
         (Kind::KeyedAnswers, KEYED_ANSWER_DAYS),
         (Kind::PasswordResets, PASSWORD_RESET_DAYS),
         (Kind::UnknownLogins, UNKNOWN_LOGIN_DAYS),
+        // They say themselves when they end.
+        (Kind::SsoAttempts, 0),
     ];
     kinds.extend(settings.iter().map(|(org, settings)| (Kind::Events(*org), event_retention_days(settings))));
     let mut forgotten = 0;

@@ -129,6 +129,8 @@ fn unique_index(error: &dyn DatabaseError) -> String {
         "change.controller_id" => "change_one_apply",
         "api_key.prefix" => "api_key_prefix",
         "idempotency.user_id, idempotency.idempotency_key" => "idempotency_pkey",
+        "user_identity.provider_id, user_identity.issuer, user_identity.subject" => "user_identity_subject",
+        "sso_attempt.state_hash" => "sso_attempt_state",
         "event.org_id, event.seq" => "event_seq",
         "audit.org_id, audit.seq" => "audit_seq",
         // An index over an expression is named itself: index 'app_user_email'.

@@ -31,6 +31,7 @@ mod select;
 pub mod sessions;
 pub mod setup;
 pub mod sites;
+pub mod sso;
 pub mod unknown_logins;
 pub mod users;
 

@@ -23,9 +23,11 @@ pub struct Place {
 
 pub const CREDENTIAL: Place = Place { table: "credential", column: "secret", key_id: Some("key_id") };
 pub const CHANGE: Place = Place { table: "change", column: "secret", key_id: None };
+pub const IDENTITY_PROVIDER: Place = Place { table: "identity_provider", column: "secret", key_id: None };
+pub const SSO_ATTEMPT: Place = Place { table: "sso_attempt", column: "secret", key_id: None };
 pub const SECOND_FACTOR: Place = Place { table: "second_factor", column: "secret", key_id: None };
 /// Every column with sealed bytes.
-pub const PLACES: &[Place] = &[CREDENTIAL, CHANGE, SECOND_FACTOR];
+pub const PLACES: &[Place] = &[CREDENTIAL, CHANGE, SECOND_FACTOR, IDENTITY_PROVIDER, SSO_ATTEMPT];
 
 #[derive(Clone, PartialEq, Eq, FromRow)]
 pub struct Sealed {

@@ -1,4 +1,4 @@
-//! Programs beside cargo's that tests need: a cache server, the metrics linter, and Python packages.
+//! Programs beside cargo's that tests need: a cache server, a directory, the metrics linter, Python and Node packages.
 //!
 //! Tests find them by environment variables. Nothing here is part of the product.
 
@@ -14,10 +14,17 @@ use crate::workspace::Workspace;
 /// The Python packages, pinned, below the root of the checkout.
 const REQUIREMENTS: &str = "tests/surface/client/requirements.txt";
 
+/// The Node packages, pinned with all that they need, in the same place.
+const NODE_PACKAGES: [&str; 2] = ["tests/identity/sso/package.json", "tests/identity/sso/package-lock.json"];
+
 pub(crate) struct Tools {
     redis_server: PathBuf,
     promtool: PathBuf,
     python: PathBuf,
+    slapd: PathBuf,
+    node: PathBuf,
+    node_modules: PathBuf,
+    chromium: PathBuf,
 }
 
 impl Tools {
@@ -27,15 +34,23 @@ impl Tools {
             redis_server: program("redis-server", "redis-server", stop)?,
             promtool: program("promtool", "prometheus", stop)?,
             python: python(workspace, stop)?,
+            slapd: slapd(stop)?,
+            node: program("node", "nodejs", stop)?,
+            node_modules: node_modules(workspace, stop)?,
+            chromium: program("chromium", "chromium", stop)?,
         })
     }
 
     /// The variables by which tests find them.
-    pub(crate) fn variables(&self) -> [(&'static str, &Path); 3] {
+    pub(crate) fn variables(&self) -> [(&'static str, &Path); 7] {
         [
             ("TEST_REDIS_SERVER", &self.redis_server),
             ("TEST_PROMTOOL", &self.promtool),
             ("TEST_PYTHON", &self.python),
+            ("TEST_SLAPD", &self.slapd),
+            ("TEST_NODE", &self.node),
+            ("TEST_NODE_MODULES", &self.node_modules),
+            ("TEST_CHROMIUM", &self.chromium),
         ]
     }
 }
@@ -59,6 +74,55 @@ fn find(name: &str) -> Option<PathBuf> {
     )]
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
+}
+
+/// The directory server, which Debian keeps where only administrators look, with the clients that fill it.
+///
+/// It is never started here: without arguments it would listen on every address.
+fn slapd(stop: &Stop) -> anyhow::Result<PathBuf> {
+    let here = || {
+        let slapd =
+            find("slapd").or_else(|| Some(PathBuf::from("/usr/sbin/slapd")).filter(|path| path.is_file()));
+        slapd.filter(|_| find("ldapadd").is_some())
+    };
+    if let Some(found) = here() {
+        return Ok(found);
+    }
+    let missing =
+        "'slapd' or 'ldapadd' is missing; install them, on Debian 'apt-get install slapd ldap-utils'";
+    apt::install(&["slapd", "ldap-utils"], missing, stop)?;
+    here().context(missing)
+}
+
+/// The folder with the pinned Node packages, which run no script of theirs when they are installed.
+fn node_modules(workspace: &Workspace, stop: &Stop) -> anyhow::Result<PathBuf> {
+    let texts: Vec<String> = NODE_PACKAGES
+        .iter()
+        .map(|path| {
+            std::fs::read_to_string(workspace.root.join(path))
+                .with_context(|| format!("'{path}' cannot be read"))
+        })
+        .collect::<anyhow::Result<_>>()?;
+    let folder = workspace.target.join("tools").join("node");
+    let (modules, stamp) = (folder.join("node_modules"), folder.join("installed"));
+    let wanted = texts.concat();
+    if modules.is_dir() && std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(modules);
+    }
+    say("installing the Node packages of the tests, once");
+    std::fs::create_dir_all(&folder)?;
+    for (name, text) in ["package.json", "package-lock.json"].iter().zip(&texts) {
+        std::fs::write(folder.join(name), text)?;
+    }
+    let mut npm = Command::new(program("npm", "npm", stop)?);
+    npm.current_dir(&folder)
+        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    process::run("npm ci", &mut npm, stop)?;
+    // Last: an installation that was cut short begins anew.
+    std::fs::write(&stamp, wanted)?;
+    Ok(modules)
 }
 
 /// The interpreter of a virtual environment that has the pinned packages.

@@ -33,7 +33,7 @@ impl Rules {
     }
 
     /// Judges an address in its canonical form.
-    fn judge(&self, address: IpAddr) -> Result<(), &'static str> {
+    pub(super) fn judge(&self, address: IpAddr) -> Result<(), &'static str> {
         let address = canonical(address);
         match class(address) {
             None => Ok(()),

@@ -93,12 +93,21 @@ fn tls_key(policy: &TlsPolicy) -> String {
 }
 
 fn build(target: &Target, addresses: &[SocketAddr]) -> Result<reqwest::Client, Fault> {
-    let host = target.url.host_str().unwrap_or_default();
+    client(&target.url, &target.tls, addresses)
+}
+
+/// A client that connects to these addresses, whatever the name of the URL's host resolves to by then.
+pub(super) fn client(
+    url: &Url,
+    policy: &TlsPolicy,
+    addresses: &[SocketAddr],
+) -> Result<reqwest::Client, Fault> {
+    let host = url.host_str().unwrap_or_default();
     #[expect(clippy::disallowed_methods, reason = "the egress engine, behind the address guard")]
     let builder = reqwest::Client::builder();
     builder
-        .tls_backend_preconfigured(tls::config(&target.tls)?)
-        .https_only(target.url.scheme() == "https")
+        .tls_backend_preconfigured(tls::config(policy)?)
+        .https_only(url.scheme() == "https")
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .no_proxy()
@@ -111,7 +120,7 @@ fn build(target: &Target, addresses: &[SocketAddr]) -> Result<reqwest::Client, F
         .pool_max_idle_per_host(4)
         .build()
         .map_err(|_| {
-            Fault::new(FaultKind::Connection, "no connection can be prepared for this controller")
+            Fault::new(FaultKind::Connection, "no connection can be prepared for this address")
                 .with_code("connect")
         })
 }

@@ -63,7 +63,7 @@ pub(super) fn config(policy: &TlsPolicy) -> Result<ClientConfig, Fault> {
 }
 
 fn unusable(message: &str) -> Fault {
-    Fault::new(FaultKind::Connection, format!("the controller's TLS policy cannot be used: {message}"))
+    Fault::new(FaultKind::Connection, format!("the TLS policy cannot be used: {message}"))
         .with_code("tls-policy")
 }
 

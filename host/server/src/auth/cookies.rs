@@ -50,7 +50,7 @@ pub(super) fn refresh_token(headers: &HeaderMap) -> Option<Secret> {
     value(headers, REFRESH).map(Secret::new)
 }
 
-fn value(headers: &HeaderMap, name: &str) -> Option<String> {
+pub(crate) fn value(headers: &HeaderMap, name: &str) -> Option<String> {
     let mut lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     lines.find_map(|line| {
         let mut cookies = Cookie::split_parse(line).filter_map(Result::ok);
@@ -134,7 +134,7 @@ pub(super) fn clear(app: &App, origin: &Origin, mut response: Response) -> Resul
 }
 
 /// A development server on a plain loopback address could not set cookies otherwise.
-fn is_secure(app: &App, origin: &Origin) -> bool {
+pub(crate) fn is_secure(app: &App, origin: &Origin) -> bool {
     origin.is_https || app.config.environment != Environment::Development
 }
 

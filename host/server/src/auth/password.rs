@@ -43,6 +43,9 @@ static NOBODY: LazyLock<String> = LazyLock::new(|| {
     format!("$argon2id$v=19$m={memory_kib},t={passes},p={lanes}${salt}${digest}")
 });
 
+/// What stands in the place of a hash for users who log in elsewhere: no password fits it.
+pub(crate) const NONE: &str = "";
+
 /// A hash that no password has, of the same cost as real ones: for logins of users who do not exist.
 pub(super) fn nobody() -> String {
     NOBODY.clone()

@@ -8,6 +8,8 @@ use heddle_runtime::CallError;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::sso::ProviderFault;
+
 /// One thing that is wrong with a body or a parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Detail {
@@ -59,6 +61,9 @@ pub enum Error {
     /// An adapter's fault, or its trap.
     #[error("{0}")]
     Adapter(#[from] CallError),
+    /// 502 or 504. The identity provider that somebody signs in at.
+    #[error("{0}")]
+    Provider(#[from] ProviderFault),
     /// 501. This server cannot do it.
     #[error("{0}")]
     NotAvailable(&'static str),
@@ -126,6 +131,9 @@ impl Error {
             Error::Validation(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Error::Locked { .. } => StatusCode::LOCKED,
             Error::Adapter(error) => adapter_public(error).0,
+            Error::Provider(fault) => {
+                StatusCode::from_u16(fault.kind.public().0).expect("the table holds valid codes")
+            }
             Error::NotAvailable(_) => StatusCode::NOT_IMPLEMENTED,
             Error::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Error::Bare { status, .. } => *status,
@@ -146,6 +154,7 @@ impl Error {
             Error::Validation(_) => "validation_error",
             Error::Locked { .. } => "locked",
             Error::Adapter(error) => adapter_public(error).1,
+            Error::Provider(fault) => fault.kind.public().1,
             Error::NotAvailable(_) => "not_implemented",
             Error::Unavailable(_) => "unavailable",
             Error::Bare { .. } => "refused",

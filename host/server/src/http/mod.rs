@@ -80,6 +80,7 @@ pub fn routes(app: &SharedApp) -> routes::Routes {
     health::routes()
         .merge(crate::setup::routes())
         .merge(crate::auth::routes())
+        .merge(crate::sso::routes())
         .merge(crate::tenancy::routes())
         .merge(crate::devices::routes())
         .merge(crate::staging::routes(app))

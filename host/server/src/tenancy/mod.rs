@@ -18,6 +18,7 @@ use heddle_core::OrgId;
 use heddle_store::{Scope, Tx};
 use serde::{Deserialize, Deserializer};
 
+pub(crate) use self::controllers::endpoint::check_tls;
 use crate::auth::Caller;
 use crate::http::error::Error;
 use crate::http::routes::Routes;
@@ -47,13 +48,13 @@ pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 }
 
 /// The organization that a new object belongs to: the caller's, or the one that it names and may see.
-async fn owner(tx: &mut Tx, caller: &Caller, named: Option<OrgId>) -> Result<OrgId, Error> {
+pub(crate) async fn owner(tx: &mut Tx, caller: &Caller, named: Option<OrgId>) -> Result<OrgId, Error> {
     let Some(named) = named.filter(|named| *named != caller.org_id) else { return Ok(caller.org_id) };
     let found = heddle_store::organizations::find(tx, &caller.scope(), named).await?;
     found.map(|found| found.id).ok_or_else(|| Error::field("organization_id", "organization not found"))
 }
 
 /// The caller's organization-wide view, for objects that site grants do not divide.
-fn organization_scope(caller: &Caller) -> Scope {
+pub(crate) fn organization_scope(caller: &Caller) -> Scope {
     Scope { org: caller.scope().org, sites: heddle_store::SiteScope::All }
 }

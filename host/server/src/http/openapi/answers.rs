@@ -22,9 +22,13 @@ const FAILURES: &[(u16, &str, &str)] = &[
     (429, "TooManyRequests", "A rate limit"),
     (500, "Internal", "A fault of the server; the log says which"),
     (501, "NotImplemented", "Not available on this server"),
-    (502, "DeviceFailed", "The controller cannot be reached, refuses the credential, or failed"),
+    (
+        502,
+        "DeviceFailed",
+        "The controller or the identity provider cannot be reached, refuses the credential, or failed",
+    ),
     (503, "Unavailable", "A part that is needed gives no answer; try again"),
-    (504, "DeviceTimeout", "The controller gave no answer in time"),
+    (504, "DeviceTimeout", "The controller or the identity provider gave no answer in time"),
 ];
 
 /// The 403 of what a platform switch forbids.

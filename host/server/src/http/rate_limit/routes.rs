@@ -10,6 +10,7 @@ const AUTH: &[&str] = &[
     "/api/v1/auth/token",
     "/api/v1/auth/register",
     "/api/v1/auth/password/reset-request",
+    "/api/v1/auth/sso/ldap/authenticate",
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +54,9 @@ mod tests {
             check(&Method::GET, path, Class::Exempt);
         }
         check(&Method::POST, "/api/v1/cameras/{camera_id}/stream-token", Class::Exempt);
-        for path in ["token", "login", "register", "password/reset-request", "login/mfa"] {
+        for path in
+            ["token", "login", "register", "password/reset-request", "login/mfa", "sso/ldap/authenticate"]
+        {
             check(&Method::POST, &format!("/api/v1/auth/{path}"), Class::Auth);
         }
         check(&Method::GET, "/api/v1/auth/login", Class::General);

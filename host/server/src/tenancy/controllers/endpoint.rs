@@ -36,7 +36,7 @@ pub(in crate::tenancy) fn parse_url(text: &str) -> Result<String, String> {
 }
 
 /// The policy with its fingerprint in lower-case hex.
-pub(in crate::tenancy) fn check_tls(mut policy: TlsPolicy, checks: &mut Checks) -> TlsPolicy {
+pub(crate) fn check_tls(mut policy: TlsPolicy, checks: &mut Checks) -> TlsPolicy {
     match policy.mode {
         TlsMode::Pin => {
             let pinned = policy.fingerprint.as_deref().and_then(parse_fingerprint);

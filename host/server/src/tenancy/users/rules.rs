@@ -12,7 +12,7 @@ use crate::http::error::Error;
 ///
 /// # Errors
 /// 400 `unknown_role`, which lists what is accepted.
-pub(super) fn parse_role(text: &str) -> Result<Role, Error> {
+pub(crate) fn parse_role(text: &str) -> Result<Role, Error> {
     Role::parse_assigned(text).map_err(|unknown| Error::BadRequest {
         kind: "unknown_role",
         message: format!(
@@ -86,7 +86,7 @@ pub(super) async fn lock_organization(tx: &mut Tx, caller: &Caller, user: &User)
 ///
 /// The service's last `super_admin` needs no guard of their own: nobody is above
 /// one, and nobody changes, disables or removes themself.
-pub(super) async fn keep_an_admin(tx: &mut Tx, user: &User) -> Result<(), Error> {
+pub(crate) async fn keep_an_admin(tx: &mut Tx, user: &User) -> Result<(), Error> {
     let is_admin = user.is_active && user.role.is_at_least(Role::OrgAdmin);
     if !is_admin || users::other_admins(tx, user.org_id, user.id).await? > 0 {
         return Ok(());

@@ -1,0 +1,90 @@
+//! What an identity provider did wrong, or that it did nothing at all.
+//!
+//! Who signs in is told the kind only; an administrator sees the rest in the log and in the provider's test.
+
+use heddle_core::IdentityProviderId;
+use heddle_core::fault::{Fault, FaultKind};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderFaultKind {
+    /// No connection, or one that is not trusted.
+    Unreachable,
+    /// It does not accept the client's secret, or the search account's password.
+    Credentials,
+    Silent,
+    /// It answers what no provider should.
+    Faulty,
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{}", .kind.message())]
+pub struct ProviderFault {
+    pub(crate) kind: ProviderFaultKind,
+    /// For administrators: names addresses and certificates, never secrets.
+    pub(crate) detail: String,
+}
+
+impl ProviderFaultKind {
+    /// Status and `error.type` of the public API.
+    pub(crate) const fn public(self) -> (u16, &'static str) {
+        match self {
+            Self::Unreachable => (502, "identity_provider_unreachable"),
+            Self::Credentials => (502, "identity_provider_authentication_error"),
+            Self::Faulty => (502, "identity_provider_error"),
+            Self::Silent => (504, "identity_provider_timeout"),
+        }
+    }
+
+    const fn message(self) -> &'static str {
+        match self {
+            Self::Unreachable => {
+                "the identity provider cannot be reached; try again or tell an administrator"
+            }
+            Self::Credentials => "the identity provider does not accept this service; tell an administrator",
+            Self::Faulty => "the identity provider gave an answer that cannot be used; tell an administrator",
+            Self::Silent => "the identity provider gave no answer in time; try again",
+        }
+    }
+}
+
+impl ProviderFault {
+    pub(super) fn faulty(detail: impl Into<String>) -> Self {
+        Self { kind: ProviderFaultKind::Faulty, detail: detail.into() }
+    }
+
+    pub(super) fn credentials(detail: impl Into<String>) -> Self {
+        Self { kind: ProviderFaultKind::Credentials, detail: detail.into() }
+    }
+
+    pub(super) fn silent(detail: impl Into<String>) -> Self {
+        Self { kind: ProviderFaultKind::Silent, detail: detail.into() }
+    }
+
+    /// Names what was asked for.
+    pub(super) fn at(mut self, what: &str) -> Self {
+        self.detail = format!("{what}: {}", self.detail);
+        self
+    }
+
+    /// Says in the log what the answer does not say.
+    pub(super) fn logged(self, provider: IdentityProviderId) -> Self {
+        tracing::warn!(
+            identity_provider.id = %provider,
+            error.kind = self.kind.public().1,
+            "identity provider {provider} could not be used: {}",
+            self.detail
+        );
+        self
+    }
+}
+
+impl From<Fault> for ProviderFault {
+    fn from(fault: Fault) -> Self {
+        let kind = match fault.kind {
+            FaultKind::Timeout => ProviderFaultKind::Silent,
+            FaultKind::Generic => ProviderFaultKind::Faulty,
+            _ => ProviderFaultKind::Unreachable,
+        };
+        Self { kind, detail: fault.message }
+    }
+}

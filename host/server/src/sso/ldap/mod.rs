@@ -1,0 +1,175 @@
+//! Signing in with the password of a directory: the person is searched for, and then bound as with the password.
+//!
+//! An unknown name and a wrong password get the same answer, after a time that is rounded up. An empty password never
+//! reaches the directory: many take it for an anonymous bind, and say yes.
+
+mod connection;
+mod directory;
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::Response;
+use heddle_core::secret::Secret;
+use heddle_core::{IdentityProviderId, ProviderKind};
+use heddle_store::sso::{self, Usable};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use self::directory::Account;
+pub(super) use self::directory::try_directory;
+use super::account::{self, Emails, Person};
+use super::fault::ProviderFault;
+use super::settings::{self, Ldap};
+use super::{secret, trail};
+use crate::app::{App, SharedApp};
+use crate::auth::admission::{Admission, AdmissionAnswer, Way};
+use crate::http::access::Access;
+use crate::http::error::{Error, RateExceeded};
+use crate::http::extract::{Json, Origin};
+use crate::http::rate_limit::{CLOSED, Limit, Rate, Verdict};
+use crate::http::routes::{Routes, doc};
+use crate::keys::keyed_hash;
+
+const LOGIN_CHARS_MAX: usize = 256;
+const PASSWORD_BYTES_MAX: usize = 1024;
+/// Failures by one name at one provider.
+const FAILURE_RATE: Rate = Rate { requests: 20, window_ms: 300_000 };
+/// A refused sign-in is answered at a multiple of this time after it came.
+const REFUSAL_STEP_MS: u64 = 200;
+
+const WRONG: Error = Error::Unauthenticated("login or password is not correct");
+
+/// With `provider_id` or `organization_slug`, not both.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "LdapLogin")]
+struct LoginBody {
+    provider_id: Option<IdentityProviderId>,
+    /// The organization's only directory, or the oldest of several.
+    organization_slug: Option<String>,
+    /// What the directory's filter looks for.
+    login: String,
+    password: Secret,
+}
+
+/// Why a sign-in does not go on.
+#[derive(Debug)]
+enum Stop {
+    /// Nobody, or more than one person, or another password: the log knows which.
+    Wrong(&'static str),
+    Provider(ProviderFault),
+}
+
+impl From<ProviderFault> for Stop {
+    fn from(fault: ProviderFault) -> Self {
+        Self::Provider(fault)
+    }
+}
+
+pub(super) fn routes() -> Routes {
+    Routes::default().post(
+        "/auth/sso/ldap/authenticate",
+        Access::Public,
+        authenticate,
+        doc("Log in with the password of a directory")
+            .body::<LoginBody>()
+            .answers::<AdmissionAnswer>(200)
+            .fails_with(404)
+            .fails_with(502)
+            .fails_with(504),
+    )
+}
+
+async fn authenticate(
+    State(app): State<SharedApp>,
+    origin: Origin,
+    Json(body): Json<LoginBody>,
+) -> Result<Response, Error> {
+    let started = Instant::now();
+    let result = prove(&app, &origin, body).await;
+    app.metrics.login(&result);
+    if matches!(result, Err(Error::Unauthenticated(_))) {
+        let steps = started.elapsed().as_millis() / u128::from(REFUSAL_STEP_MS) + 1;
+        let steps = u64::try_from(steps).map_err(Error::internal)?;
+        tokio::time::sleep_until(started + Duration::from_millis(steps * REFUSAL_STEP_MS)).await;
+    }
+    result?.respond(&app, &origin)
+}
+
+async fn prove(app: &App, origin: &Origin, body: LoginBody) -> Result<Admission, Error> {
+    let usable = find(app, body.provider_id, body.organization_slug.as_deref()).await?;
+    let provider = &usable.provider;
+    let login = body.login.trim();
+    let limit = limit(app, provider.id, login);
+    refuse_flood(app, &limit).await?;
+    let settings: Ldap = settings::read(&provider.settings)?;
+    let account = account(app, &usable, &settings)?;
+    match person(app, &settings, account.as_ref(), login, &body.password).await {
+        Ok(person) => account::admit(app, origin, provider, person, Emails::Any, Way::Ldap).await,
+        Err(Stop::Provider(fault)) => Err(fault.logged(provider.id).into()),
+        Err(Stop::Wrong(reason)) => {
+            let counted = app.limiter.take(&limit, app.clock.now()).await;
+            counted.map_err(|_| Error::Unavailable(CLOSED.to_owned()))?;
+            trail::record_refusal(app, origin, provider, reason).await;
+            Err(WRONG)
+        }
+    }
+}
+
+async fn find(app: &App, id: Option<IdentityProviderId>, slug: Option<&str>) -> Result<Usable, Error> {
+    let mut tx = app.db.read().await?;
+    let found = match (id, slug) {
+        (Some(id), None) => sso::find_usable(&mut tx, id, ProviderKind::Ldap).await?,
+        (None, Some(slug)) => {
+            sso::list_usable(&mut tx, slug.trim(), ProviderKind::Ldap).await?.into_iter().next()
+        }
+        _ => return Err(Error::field("provider_id", "give either provider_id or organization_slug")),
+    };
+    // The same for an organization that does not exist and for one without a directory.
+    found.ok_or(Error::NotFound("identity provider"))
+}
+
+/// The account that searches, with its password.
+pub(super) fn account<'a>(
+    app: &App,
+    usable: &Usable,
+    settings: &'a Ldap,
+) -> Result<Option<Account<'a>>, Error> {
+    let Some(dn) = &settings.bind_dn else { return Ok(None) };
+    let sealed = usable.secret.as_deref().unwrap_or_default();
+    let password = secret::open(&app.keys, usable.provider.id, sealed)?;
+    Ok(Some(Account { dn, password }))
+}
+
+async fn person(
+    app: &App,
+    settings: &Ldap,
+    account: Option<&Account<'_>>,
+    login: &str,
+    password: &Secret,
+) -> Result<Person, Stop> {
+    if password.is_empty() || login.is_empty() {
+        return Err(Stop::Wrong("empty"));
+    }
+    if password.expose().len() > PASSWORD_BYTES_MAX || login.chars().count() > LOGIN_CHARS_MAX {
+        return Err(Stop::Wrong("too_long"));
+    }
+    directory::person(app, settings, account, login, password).await
+}
+
+fn limit(app: &App, provider: IdentityProviderId, login: &str) -> [Limit; 1] {
+    let name = Secret::new(format!("{provider}:{}", login.to_lowercase()));
+    let hash = keyed_hash(&app.keys.login_name_key(), &name);
+    [Limit { key: format!("failed-login:{hash}"), rate: FAILURE_RATE }]
+}
+
+/// 429 after too many failures of this name, whoever's they were.
+async fn refuse_flood(app: &App, limit: &[Limit]) -> Result<(), Error> {
+    match app.limiter.look(limit, app.clock.now()).await {
+        Ok(Verdict::Granted(_)) => Ok(()),
+        Ok(Verdict::Exceeded(_)) => Err(Error::RateLimited(RateExceeded::Minute)),
+        Err(_) => Err(Error::Unavailable(CLOSED.to_owned())),
+    }
+}

@@ -1,0 +1,28 @@
+//! Single sign-on: people prove who they are at their organization's identity provider instead of with a password here.
+//!
+//! A provider only says who somebody is. Which account that is, and with which role, is decided in `account`; whether
+//! a session is opened or a second factor asked for, in `auth::admission`, as for every login.
+
+mod account;
+mod fault;
+mod ldap;
+mod oidc;
+mod providers;
+mod public;
+mod saml;
+mod secret;
+mod settings;
+mod trail;
+
+pub use fault::{ProviderFault, ProviderFaultKind};
+pub use oidc::Documents;
+
+use crate::http::routes::Routes;
+
+pub(crate) fn routes() -> Routes {
+    providers::routes()
+        .merge(public::routes())
+        .merge(oidc::routes())
+        .merge(ldap::routes())
+        .merge(saml::routes())
+}

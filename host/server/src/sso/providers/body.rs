@@ -1,0 +1,301 @@
+//! What is said of a provider when it is added or changed, and what is checked of it.
+
+use std::collections::BTreeMap;
+
+use heddle_core::secret::Secret;
+use heddle_core::{OrgId, ProviderKind, Role};
+use heddle_store::Set;
+use heddle_store::sso::Provider;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::super::settings::{Ldap, Oidc, Saml, read, stored};
+use crate::http::error::Error;
+use crate::tenancy::checks::Checks;
+use crate::tenancy::users::rules;
+use crate::tenancy::{given, nullable};
+
+const SECRET_BYTES_MAX: usize = 4096;
+const GROUPS_MAX: usize = 200;
+const GROUP_CHARS_MAX: usize = 512;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewIdentityProvider")]
+pub(super) struct NewBody {
+    kind: ProviderKind,
+    /// What the button of the login page says.
+    label: String,
+    /// True when absent.
+    is_enabled: Option<bool>,
+    /// Whether a person without an account gets one; false when absent.
+    allow_registration: Option<bool>,
+    /// Whether a person whose verified email is that of an account of the organization gets that account; false when
+    /// absent.
+    allow_linking: Option<bool>,
+    /// Of new accounts, where no group says another; `viewer` when absent, at most `org_admin`.
+    default_role: Option<String>,
+    /// From the provider's groups to roles, at most `org_admin`; the highest counts.
+    #[serde(default)]
+    role_mapping: BTreeMap<String, String>,
+    /// With kind `oidc`.
+    oidc: Option<Oidc>,
+    /// With kind `ldap`.
+    ldap: Option<Ldap>,
+    /// With kind `saml`.
+    saml: Option<Saml>,
+    /// Of kind `oidc`; absent for a public client.
+    client_secret: Option<Secret>,
+    /// Of kind `ldap`; the search account's.
+    bind_password: Option<Secret>,
+    /// Another organization than the own one; for `super_admin`.
+    pub(super) organization_id: Option<OrgId>,
+}
+
+/// What to change; absent keeps. The settings of the kind are given whole.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "IdentityProviderUpdate")]
+pub(super) struct UpdateBody {
+    #[serde(default, deserialize_with = "given")]
+    label: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    is_enabled: Option<bool>,
+    #[serde(default, deserialize_with = "given")]
+    allow_registration: Option<bool>,
+    #[serde(default, deserialize_with = "given")]
+    allow_linking: Option<bool>,
+    #[serde(default, deserialize_with = "given")]
+    default_role: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    role_mapping: Option<BTreeMap<String, String>>,
+    /// Needs `client_secret` again when the secret would now go to another provider.
+    #[serde(default, deserialize_with = "given")]
+    oidc: Option<Oidc>,
+    /// Needs `bind_password` again when the password would now go to another directory, or less protected.
+    #[serde(default, deserialize_with = "given")]
+    ldap: Option<Ldap>,
+    #[serde(default, deserialize_with = "given")]
+    saml: Option<Saml>,
+    /// `null` clears it.
+    #[serde(default, deserialize_with = "nullable")]
+    client_secret: Option<Option<Secret>>,
+    /// `null` clears it.
+    #[serde(default, deserialize_with = "nullable")]
+    bind_password: Option<Option<Secret>>,
+}
+
+/// A provider to be added, checked.
+pub(super) struct Wanted {
+    pub(super) kind: ProviderKind,
+    pub(super) label: String,
+    pub(super) is_enabled: bool,
+    pub(super) allow_registration: bool,
+    pub(super) allow_linking: bool,
+    pub(super) default_role: Role,
+    pub(super) role_mapping: Value,
+    pub(super) settings: Value,
+    pub(super) secret: Option<Secret>,
+}
+
+/// A change, checked.
+pub(super) struct Change {
+    pub(super) label: Option<String>,
+    pub(super) is_enabled: Option<bool>,
+    pub(super) allow_registration: Option<bool>,
+    pub(super) allow_linking: Option<bool>,
+    pub(super) default_role: Option<Role>,
+    pub(super) role_mapping: Option<Value>,
+    pub(super) settings: Option<Value>,
+    pub(super) secret: Set<Secret>,
+    /// Names of the fields, for the audit log.
+    pub(super) changed: Vec<&'static str>,
+}
+
+impl NewBody {
+    pub(super) fn check(self) -> Result<Wanted, Error> {
+        let default_role = self.default_role.as_deref().map_or(Ok(Role::Viewer), parse_role)?;
+        let role_mapping = parse_mapping(&self.role_mapping)?;
+        let mut checks = Checks::default();
+        let label = checks.name("label", &self.label);
+        check_groups(&self.role_mapping, &mut checks);
+        let given = Given {
+            oidc: self.oidc,
+            ldap: self.ldap,
+            saml: self.saml,
+            client_secret: self.client_secret.map(Some),
+            bind_password: self.bind_password.map(Some),
+        };
+        let (settings, secret) = given.check(self.kind, None, &mut checks)?;
+        checks.require(settings.is_some(), self.kind.as_str(), "is needed: the settings of the kind");
+        checks.done()?;
+        Ok(Wanted {
+            kind: self.kind,
+            label,
+            is_enabled: self.is_enabled.unwrap_or(true),
+            allow_registration: self.allow_registration.unwrap_or(false),
+            allow_linking: self.allow_linking.unwrap_or(false),
+            default_role,
+            role_mapping,
+            settings: settings.unwrap_or(json!({})),
+            secret: match secret {
+                Set::To(secret) => Some(secret),
+                Set::Keep | Set::Clear => None,
+            },
+        })
+    }
+}
+
+impl UpdateBody {
+    pub(super) fn check(self, current: &Provider) -> Result<Change, Error> {
+        let changed = self.changed();
+        let default_role = self.default_role.as_deref().map(parse_role).transpose()?;
+        let role_mapping = self.role_mapping.as_ref().map(parse_mapping).transpose()?;
+        let mut checks = Checks::default();
+        let label = self.label.as_deref().map(|label| checks.name("label", label));
+        if let Some(mapping) = &self.role_mapping {
+            check_groups(mapping, &mut checks);
+        }
+        let given = Given {
+            oidc: self.oidc,
+            ldap: self.ldap,
+            saml: self.saml,
+            client_secret: self.client_secret,
+            bind_password: self.bind_password,
+        };
+        let (settings, secret) = given.check(current.kind, Some(current), &mut checks)?;
+        checks.done()?;
+        Ok(Change {
+            label,
+            is_enabled: self.is_enabled,
+            allow_registration: self.allow_registration,
+            allow_linking: self.allow_linking,
+            default_role,
+            role_mapping,
+            settings,
+            secret,
+            changed,
+        })
+    }
+
+    fn changed(&self) -> Vec<&'static str> {
+        let fields = [
+            ("label", self.label.is_some()),
+            ("is_enabled", self.is_enabled.is_some()),
+            ("allow_registration", self.allow_registration.is_some()),
+            ("allow_linking", self.allow_linking.is_some()),
+            ("default_role", self.default_role.is_some()),
+            ("role_mapping", self.role_mapping.is_some()),
+            ("oidc", self.oidc.is_some()),
+            ("ldap", self.ldap.is_some()),
+            ("saml", self.saml.is_some()),
+            ("client_secret", self.client_secret.is_some()),
+            ("bind_password", self.bind_password.is_some()),
+        ];
+        fields.into_iter().filter_map(|(name, is_changed)| is_changed.then_some(name)).collect()
+    }
+}
+
+/// What a body says of the kind and its secret.
+struct Given {
+    oidc: Option<Oidc>,
+    ldap: Option<Ldap>,
+    saml: Option<Saml>,
+    client_secret: Option<Option<Secret>>,
+    bind_password: Option<Option<Secret>>,
+}
+
+impl Given {
+    /// Settings and secret, in the light of what there is.
+    fn check(
+        self,
+        kind: ProviderKind,
+        current: Option<&Provider>,
+        checks: &mut Checks,
+    ) -> Result<(Option<Value>, Set<Secret>), Error> {
+        let strangers = [
+            ("oidc", self.oidc.is_some(), ProviderKind::Oidc),
+            ("client_secret", self.client_secret.is_some(), ProviderKind::Oidc),
+            ("ldap", self.ldap.is_some(), ProviderKind::Ldap),
+            ("bind_password", self.bind_password.is_some(), ProviderKind::Ldap),
+            ("saml", self.saml.is_some(), ProviderKind::Saml),
+        ];
+        for (field, is_given, owner) in strangers {
+            checks.require(!is_given || kind == owner, field, "is of another kind of provider");
+        }
+        let secret = match kind {
+            ProviderKind::Oidc => parse_secret("client_secret", self.client_secret, checks),
+            ProviderKind::Ldap => parse_secret("bind_password", self.bind_password, checks),
+            ProviderKind::Saml => Set::Keep,
+        };
+        let has_secret = current.is_some_and(|current| current.has_secret);
+        let again = "is needed again: the stored one would now go elsewhere, or less protected";
+        let settings = match kind {
+            ProviderKind::Oidc => match self.oidc.map(|oidc| oidc.check(checks)) {
+                Some(new) => {
+                    let before = current.map(|current| read::<Oidc>(&current.settings)).transpose()?;
+                    let moves = before.is_some_and(|before| new.sends_elsewhere(&before));
+                    let is_kept = has_secret && secret == Set::Keep;
+                    checks.require(!(moves && is_kept), "client_secret", again);
+                    Some(stored(&new))
+                }
+                None => None,
+            },
+            ProviderKind::Ldap => {
+                let before = current.map(|current| read::<Ldap>(&current.settings)).transpose()?;
+                let new = self.ldap.map(|ldap| ldap.check(checks));
+                let moves =
+                    new.as_ref().zip(before.as_ref()).is_some_and(|(new, old)| new.sends_elsewhere(old));
+                checks.require(!(moves && has_secret && secret == Set::Keep), "bind_password", again);
+                let then = new.as_ref().or(before.as_ref());
+                let searches_as = then.is_some_and(|ldap| ldap.bind_dn.is_some());
+                let has = matches!(secret, Set::To(_)) || (has_secret && secret == Set::Keep);
+                checks.require(!searches_as || has, "bind_password", "is needed for bind_dn");
+                checks.require(
+                    searches_as || !has || then.is_none(),
+                    "ldap.bind_dn",
+                    "is needed for bind_password; clear that with null to search anonymously",
+                );
+                new.as_ref().map(stored)
+            }
+            ProviderKind::Saml => self.saml.map(|saml| stored(&saml.check(checks))),
+        };
+        Ok((settings, secret))
+    }
+}
+
+fn parse_secret(field: &str, given: Option<Option<Secret>>, checks: &mut Checks) -> Set<Secret> {
+    let set = Set::from(given);
+    if let Set::To(secret) = &set {
+        let fits = (1..=SECRET_BYTES_MAX).contains(&secret.expose().len());
+        checks.require(fits, field, "must have 1 to 4096 bytes");
+    }
+    set
+}
+
+/// A role that a provider may give.
+///
+/// # Errors
+/// 400 `unknown_role`, 403 `role_too_high`.
+fn parse_role(text: &str) -> Result<Role, Error> {
+    let role = rules::parse_role(text)?;
+    if role.is_at_least(Role::SuperAdmin) {
+        return Err(Error::Refused {
+            kind: "role_too_high",
+            message: format!("an identity provider gives at most '{}', not '{role}'", Role::OrgAdmin),
+        });
+    }
+    Ok(role)
+}
+
+fn parse_mapping(mapping: &BTreeMap<String, String>) -> Result<Value, Error> {
+    let parsed = |(group, role): (&String, &String)| Ok((group.clone(), json!(parse_role(role)?)));
+    Ok(Value::Object(mapping.iter().map(parsed).collect::<Result<Map<_, _>, Error>>()?))
+}
+
+fn check_groups(mapping: &BTreeMap<String, String>, checks: &mut Checks) {
+    let is_group = |group: &String| (1..=GROUP_CHARS_MAX).contains(&group.chars().count());
+    let fits = mapping.len() <= GROUPS_MAX && mapping.keys().all(is_group);
+    checks.require(fits, "role_mapping", "must have up to 200 groups of 1 to 512 characters");
+}

@@ -1,0 +1,162 @@
+//! Tries a provider as it is configured, without signing anybody in, and says how far it came.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use heddle_core::{IdentityProviderId, ProviderKind};
+use heddle_store::sso::{self, Usable};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::super::fault::ProviderFault;
+use super::super::settings::{Ldap, Oidc, read};
+use super::super::{ldap, oidc, secret};
+use super::{NOT_FOUND, deed};
+use crate::app::{App, SharedApp};
+use crate::auth::{Caller, trail};
+use crate::http::error::Error;
+use crate::http::extract::{At, Origin};
+use crate::tenancy::organization_scope;
+
+/// How a test ended. It is answered 200 also when the provider did not answer: the test itself worked.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "IdentityProviderTest")]
+pub(super) struct Tested {
+    ok: bool,
+    latency_ms: f64,
+    /// Address and port that answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reached: Option<String>,
+    /// The step that the test did not get past.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed_step: Option<&'static str>,
+    /// In their order. `oidc`: discovery, keys, client; `ldap`: connect, tls, bind, search; `saml` has none, since
+    /// nothing is asked there.
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "IdentityProviderTestStep")]
+struct Step {
+    #[serde(rename = "step")]
+    name: &'static str,
+    ok: bool,
+    latency_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<StepError>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "IdentityProviderTestError")]
+struct StepError {
+    /// Such as `identity_provider_unreachable`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    message: String,
+}
+
+/// What was tried so far.
+pub(in crate::sso) struct Steps {
+    started: Instant,
+    done: Vec<Step>,
+    peer: Option<SocketAddr>,
+}
+
+impl Steps {
+    fn begin() -> Self {
+        Self { started: Instant::now(), done: Vec::new(), peer: None }
+    }
+
+    /// Does one step and notes how it went.
+    pub(in crate::sso) async fn take<T>(
+        &mut self,
+        step: &'static str,
+        work: impl Future<Output = Result<T, ProviderFault>>,
+    ) -> Result<T, ProviderFault> {
+        let started = Instant::now();
+        let result = work.await;
+        let error = result.as_ref().err();
+        let error =
+            error.map(|fault| StepError { kind: fault.kind.public().1, message: fault.detail.clone() });
+        self.done.push(Step { name: step, ok: error.is_none(), latency_ms: millis(started), error });
+        result
+    }
+
+    pub(in crate::sso) fn reached(&mut self, peer: SocketAddr) {
+        self.peer = Some(peer);
+    }
+
+    fn end(self) -> Tested {
+        let failed = self.done.iter().find(|step| !step.ok).map(|step| step.name);
+        Tested {
+            ok: failed.is_none(),
+            latency_ms: millis(self.started),
+            reached: self.peer.map(|peer| peer.to_string()),
+            failed_step: failed,
+            steps: self.done,
+        }
+    }
+}
+
+fn millis(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1000.0
+}
+
+pub(super) async fn test(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<IdentityProviderId>,
+) -> Result<Answer<Tested>, Error> {
+    caller.require_all_sites()?;
+    let usable = {
+        let mut tx = app.db.read().await?;
+        sso::find_sealed(&mut tx, &organization_scope(&caller), id).await?.ok_or(NOT_FOUND)?
+    };
+    let mut steps = Steps::begin();
+    match usable.provider.kind {
+        ProviderKind::Oidc => try_oidc(&app, &usable, &mut steps).await?,
+        ProviderKind::Ldap => {
+            let settings: Ldap = read(&usable.provider.settings)?;
+            let account = ldap::account(&app, &usable, &settings)?;
+            // What went wrong is among the steps.
+            let _ = ldap::try_directory(&app, &settings, account.as_ref(), &mut steps).await;
+        }
+        ProviderKind::Saml => {}
+    }
+    let tested = steps.end();
+    let detail = json!({ "ok": tested.ok, "failed_step": tested.failed_step });
+    let mut tx = app.db.write().await?;
+    let deed = deed(&caller, &usable.provider, "identity_provider.tested", detail);
+    trail::record(&mut tx, &app, &origin, deed).await?;
+    tx.commit().await?;
+    Ok(Answer(tested))
+}
+
+async fn try_oidc(app: &App, usable: &Usable, steps: &mut Steps) -> Result<(), Error> {
+    let provider = &usable.provider;
+    let settings: Oidc = read(&provider.settings)?;
+    let secret = usable.secret.as_deref().map(|sealed| secret::open(&app.keys, provider.id, sealed));
+    let client = oidc::Client {
+        app,
+        id: provider.id,
+        updated_at: provider.updated_at,
+        settings: &settings,
+        secret: secret.transpose()?,
+    };
+    // What went wrong is among the steps.
+    let _: Result<(), ProviderFault> = async {
+        let (metadata, peer) = steps.take("discovery", oidc::fetch_metadata(app, &settings)).await?;
+        if let Some(peer) = peer {
+            steps.reached(peer);
+        }
+        steps.take("keys", oidc::fetch_keys(app, &settings, &metadata)).await?;
+        steps.take("client", oidc::try_client(&client, &metadata)).await
+    }
+    .await;
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! What a sign-in leaves behind: entries of the organization's audit log, and the events of accounts.
+
+use heddle_core::event::{EventType, NewEvent};
+use heddle_core::{OrgId, Role};
+use heddle_store::sso::Provider;
+use heddle_store::users::User;
+use heddle_store::{Tx, events};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::auth::trail::{self, Deed};
+use crate::http::error::Error;
+use crate::http::extract::Origin;
+use crate::http::rate_limit::{Limit, Rate, Verdict};
+
+/// Something that an administrator did to a provider.
+pub(super) fn deed<'a>(
+    caller: &'a Caller,
+    provider: &Provider,
+    action: &'static str,
+    detail: Value,
+) -> Deed<'a> {
+    Deed {
+        org: provider.org_id,
+        actor: caller.actor(),
+        action,
+        target: ("identity_provider", provider.id.0),
+        detail,
+    }
+}
+
+/// Refusals at one provider that are written down; the log has the others. The audit log is never trimmed.
+const REFUSAL_RATE: Rate = Rate { requests: 60, window_ms: 60_000 };
+
+/// Writes down that somebody was not let in, and why. The answer says less.
+pub(super) async fn record_refusal(app: &App, origin: &Origin, provider: &Provider, reason: &str) {
+    let limit = [Limit { key: format!("sso-refusals:{}", provider.id), rate: REFUSAL_RATE }];
+    if !matches!(app.limiter.take(&limit, app.clock.now()).await, Ok(Verdict::Granted(_))) {
+        tracing::warn!(
+            identity_provider.id = %provider.id,
+            reason,
+            "refused a sign-in at identity provider {}: {reason}; too many for the audit log", provider.id
+        );
+        return;
+    }
+    let written = async {
+        let mut tx = app.db.write().await?;
+        let deed = Deed {
+            org: provider.org_id,
+            actor: None,
+            action: "sso.refused",
+            target: ("identity_provider", provider.id.0),
+            detail: json!({ "kind": provider.kind, "reason": reason }),
+        };
+        trail::record(&mut tx, app, origin, deed).await?;
+        tx.commit().await?;
+        Ok::<(), Error>(())
+    };
+    if let Err(error) = written.await {
+        tracing::error!(error = %error, "a refused sign-in could not be written to the audit log");
+    }
+}
+
+/// What happened to an account because its person signed in.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Step {
+    Created,
+    Linked,
+    RoleChanged(Role),
+    /// The provider says another role, but nobody else administers the organization.
+    RoleKept(Role),
+}
+
+impl Step {
+    fn action(self) -> &'static str {
+        match self {
+            Step::Created => EventType::UserCreated.as_str(),
+            Step::Linked => "user.identity_linked",
+            Step::RoleChanged(_) => EventType::UserRoleChanged.as_str(),
+            Step::RoleKept(_) => "user.role_kept",
+        }
+    }
+
+    fn event_type(self) -> Option<EventType> {
+        match self {
+            Step::Created => Some(EventType::UserCreated),
+            Step::RoleChanged(_) => Some(EventType::UserRoleChanged),
+            Step::Linked | Step::RoleKept(_) => None,
+        }
+    }
+}
+
+/// Writes the step's audit entry and, where there is one, its event. The outbox is to be woken after the commit.
+pub(super) async fn record(
+    tx: &mut Tx,
+    app: &App,
+    origin: &Origin,
+    provider: &Provider,
+    user: &User,
+    step: Step,
+) -> Result<(), Error> {
+    let mut detail =
+        json!({ "username": user.username, "role": user.role, "identity_provider_id": provider.id });
+    match step {
+        Step::RoleChanged(old) => detail["old_role"] = json!(old),
+        Step::RoleKept(wanted) => detail["wanted_role"] = json!(wanted),
+        Step::Created | Step::Linked => {}
+    }
+    let org: OrgId = user.org_id;
+    let deed = Deed {
+        org,
+        actor: Some((user.id, &user.username)),
+        action: step.action(),
+        target: ("user", user.id.0),
+        detail,
+    };
+    trail::record(tx, app, origin, deed).await?;
+    let Some(event_type) = step.event_type() else { return Ok(()) };
+    let mut payload =
+        json!({ "user_id": user.id, "username": user.username, "role": user.role, "actor_id": user.id });
+    if let Step::RoleChanged(old) = step {
+        payload["old_role"] = json!(old);
+    }
+    let event = NewEvent {
+        event_type,
+        org_id: org,
+        site_id: None,
+        controller_id: None,
+        device_id: None,
+        causation_id: None,
+        payload,
+    };
+    events::append(tx, &event, &app.clock).await?;
+    Ok(())
+}

@@ -1,0 +1,366 @@
+//! Identity providers, who is whom there, and sign-ins on their way. Secrets are sealed by the caller and never
+//! serialize; which of two people is the same one is the caller's rule.
+
+use heddle_core::page::PageRequest;
+use heddle_core::{
+    IdentityId, IdentityProviderId, OrgId, ProviderKind, Role, SsoAttemptId, Timestamp, UserId,
+};
+use serde_json::Value;
+use sqlx::FromRow;
+
+use crate::select::{Bind, Select, Set, affected};
+use crate::{Result, Scope, Tx};
+
+/// Most providers that a login page is told of.
+const PUBLIC_MAX: i64 = 50;
+
+#[derive(Debug, Clone, PartialEq, FromRow)]
+#[expect(clippy::struct_excessive_bools, reason = "switches that do not depend on each other")]
+pub struct Provider {
+    pub id: IdentityProviderId,
+    pub org_id: OrgId,
+    pub kind: ProviderKind,
+    /// What the button of a login page says.
+    pub label: String,
+    pub is_enabled: bool,
+    /// A person who has no account yet gets one.
+    pub allow_registration: bool,
+    /// A person whose verified email is that of an account gets that account.
+    pub allow_linking: bool,
+    pub default_role: Role,
+    /// From the provider's groups to roles.
+    pub role_mapping: Value,
+    /// What the kind needs.
+    pub settings: Value,
+    pub has_secret: bool,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub deleted_at: Option<Timestamp>,
+}
+
+#[derive(Clone)]
+pub struct NewProvider {
+    pub id: IdentityProviderId,
+    pub org_id: OrgId,
+    pub kind: ProviderKind,
+    pub label: String,
+    pub is_enabled: bool,
+    pub allow_registration: bool,
+    pub allow_linking: bool,
+    pub default_role: Role,
+    pub role_mapping: Value,
+    pub settings: Value,
+    pub secret: Option<Vec<u8>>,
+    pub now: Timestamp,
+}
+
+/// What to change; `None` keeps.
+#[derive(Clone, Default)]
+pub struct ProviderUpdate {
+    pub label: Option<String>,
+    pub is_enabled: Option<bool>,
+    pub allow_registration: Option<bool>,
+    pub allow_linking: Option<bool>,
+    pub default_role: Option<Role>,
+    pub role_mapping: Option<Value>,
+    pub settings: Option<Value>,
+    pub secret: Set<Vec<u8>>,
+}
+
+/// A provider that people may sign in at now, with its sealed secret.
+#[derive(Clone, FromRow)]
+pub struct Usable {
+    #[sqlx(flatten)]
+    pub provider: Provider,
+    pub secret: Option<Vec<u8>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct Identity {
+    pub id: IdentityId,
+    pub provider_id: IdentityProviderId,
+    pub issuer: String,
+    pub subject: String,
+    pub user_id: UserId,
+    pub created_user: bool,
+    pub created_at: Timestamp,
+    pub last_login_at: Timestamp,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewIdentity {
+    pub id: IdentityId,
+    pub provider_id: IdentityProviderId,
+    pub issuer: String,
+    pub subject: String,
+    pub user_id: UserId,
+    pub created_user: bool,
+    pub now: Timestamp,
+}
+
+/// A sign-in that waits for the browser to come back.
+#[derive(Clone, FromRow)]
+pub struct Attempt {
+    pub id: SsoAttemptId,
+    pub provider_id: IdentityProviderId,
+    pub redirect_uri: String,
+    pub secret: Vec<u8>,
+}
+
+#[derive(Clone)]
+pub struct NewAttempt {
+    pub id: SsoAttemptId,
+    pub provider_id: IdentityProviderId,
+    pub state_hash: String,
+    pub browser_hash: String,
+    pub redirect_uri: String,
+    pub secret: Vec<u8>,
+    pub expires_at: Timestamp,
+}
+
+const SELECT: &str =
+    "SELECT p.id, p.org_id, p.kind, p.label, p.is_enabled, p.allow_registration, p.allow_linking,
+    p.default_role, p.role_mapping, p.settings, (p.secret IS NOT NULL) AS has_secret,
+    p.created_at, p.updated_at, p.deleted_at";
+const SELECT_USABLE: &str =
+    "SELECT p.id, p.org_id, p.kind, p.label, p.is_enabled, p.allow_registration, p.allow_linking,
+    p.default_role, p.role_mapping, p.settings, (p.secret IS NOT NULL) AS has_secret,
+    p.created_at, p.updated_at, p.deleted_at, p.secret";
+const FROM: &str = "FROM identity_provider p";
+const FROM_LIVE: &str = "FROM identity_provider p JOIN organization o ON o.id = p.org_id";
+
+pub async fn insert(tx: &mut Tx, new: &NewProvider) -> Result<Provider> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        INSERT INTO identity_provider (id, org_id, kind, label, is_enabled, allow_registration, allow_linking,
+            default_role, role_mapping, settings, secret, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)
+        RETURNING id, org_id, kind, label, is_enabled, allow_registration, allow_linking, default_role,
+            role_mapping, settings, (secret IS NOT NULL) AS has_secret, created_at, updated_at, deleted_at")
+        .bind(new.id).bind(new.org_id).bind(new.kind).bind(&new.label).bind(new.is_enabled)
+        .bind(new.allow_registration).bind(new.allow_linking).bind(new.default_role)
+        .bind(&new.role_mapping).bind(&new.settings).bind(new.secret.as_ref()).bind(new.now)
+        .fetch_one(conn)
+        .await)?)
+}
+
+pub async fn find(tx: &mut Tx, scope: &Scope, id: IdentityProviderId) -> Result<Option<Provider>> {
+    live(scope).and_bind("p.id = ?", Bind::Id(id.0)).one(tx).await
+}
+
+/// The provider as it is until the transaction ends: nobody else changes it meanwhile.
+pub async fn lock(tx: &mut Tx, scope: &Scope, id: IdentityProviderId) -> Result<Option<Provider>> {
+    live(scope).and_bind("p.id = ?", Bind::Id(id.0)).one_locked(tx, "p").await
+}
+
+/// A provider with its sealed secret, enabled or not: for its test.
+pub async fn find_sealed(tx: &mut Tx, scope: &Scope, id: IdentityProviderId) -> Result<Option<Usable>> {
+    Select::new(SELECT_USABLE, FROM)
+        .within(scope, "p.org_id", None)
+        .and("p.deleted_at IS NULL")
+        .and_bind("p.id = ?", Bind::Id(id.0))
+        .one(tx)
+        .await
+}
+
+pub async fn list(
+    tx: &mut Tx,
+    scope: &Scope,
+    kind: Option<ProviderKind>,
+    search: Option<&str>,
+    page: PageRequest,
+) -> Result<(Vec<Provider>, i64)> {
+    live(scope)
+        .and_some("p.kind = ?", kind.map(|kind| Bind::Text(kind.to_string())))
+        .search(&["p.label"], search)
+        .page(tx, "p.created_at, p.id", page)
+        .await
+}
+
+pub async fn update(
+    tx: &mut Tx,
+    scope: &Scope,
+    id: IdentityProviderId,
+    update: &ProviderUpdate,
+    now: Timestamp,
+) -> Result<Option<Provider>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE identity_provider
+        SET label = COALESCE($3, label), is_enabled = COALESCE($4, is_enabled),
+            allow_registration = COALESCE($5, allow_registration),
+            allow_linking = COALESCE($6, allow_linking), default_role = COALESCE($7, default_role),
+            role_mapping = COALESCE($8, role_mapping), settings = COALESCE($9, settings),
+            secret = CASE WHEN $10 THEN $11 ELSE secret END, updated_at = $12
+        WHERE id = $1 AND deleted_at IS NULL AND ($13 OR org_id = $2)
+        RETURNING id, org_id, kind, label, is_enabled, allow_registration, allow_linking, default_role,
+            role_mapping, settings, (secret IS NOT NULL) AS has_secret, created_at, updated_at, deleted_at")
+        .bind(id).bind(scope.org).bind(update.label.as_ref()).bind(update.is_enabled)
+        .bind(update.allow_registration).bind(update.allow_linking).bind(update.default_role)
+        .bind(update.role_mapping.as_ref()).bind(update.settings.as_ref())
+        .bind(update.secret.is_set()).bind(update.secret.value()).bind(now).bind(scope.org.is_none())
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Hides the provider; false when there is none to hide. Who signed in there stays known, for a restore.
+pub async fn remove(tx: &mut Tx, scope: &Scope, id: IdentityProviderId, now: Timestamp) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE identity_provider SET deleted_at = $2, updated_at = $2
+        WHERE id = $1 AND deleted_at IS NULL AND ($3 OR org_id = $4)"
+        )
+        .bind(id)
+        .bind(now)
+        .bind(scope.org.is_none())
+        .bind(scope.org)
+    );
+    Ok(rows == 1)
+}
+
+/// Brings a removed provider back.
+pub async fn restore(
+    tx: &mut Tx,
+    scope: &Scope,
+    id: IdentityProviderId,
+    now: Timestamp,
+) -> Result<Option<Provider>> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE identity_provider SET deleted_at = NULL, updated_at = $2
+        WHERE id = $1 AND deleted_at IS NOT NULL AND ($3 OR org_id = $4)"
+        )
+        .bind(id)
+        .bind(now)
+        .bind(scope.org.is_none())
+        .bind(scope.org)
+    );
+    if rows == 1 { find(tx, scope, id).await } else { Ok(None) }
+}
+
+/// The provider, if people may sign in there now.
+pub async fn find_usable(tx: &mut Tx, id: IdentityProviderId, kind: ProviderKind) -> Result<Option<Usable>> {
+    usable(SELECT_USABLE)
+        .and_bind("p.id = ?", Bind::Id(id.0))
+        .and_bind("p.kind = ?", Bind::Text(kind.to_string()))
+        .one(tx)
+        .await
+}
+
+/// The providers of this kind where an organization's people may sign in now, the oldest first.
+pub async fn list_usable(tx: &mut Tx, slug: &str, kind: ProviderKind) -> Result<Vec<Usable>> {
+    usable(SELECT_USABLE)
+        .and_bind("o.slug = ?", Bind::Text(slug.to_owned()))
+        .and_bind("p.kind = ?", Bind::Text(kind.to_string()))
+        .all(tx, "p.created_at, p.id", PUBLIC_MAX)
+        .await
+}
+
+/// What a login page of the organization with this slug shows; nothing where there is no such organization.
+pub async fn list_public(tx: &mut Tx, slug: &str) -> Result<Vec<Provider>> {
+    usable(SELECT)
+        .and_bind("o.slug = ?", Bind::Text(slug.to_owned()))
+        .all(tx, "p.created_at, p.id", PUBLIC_MAX)
+        .await
+}
+
+pub async fn find_identity(
+    tx: &mut Tx,
+    provider: IdentityProviderId,
+    issuer: &str,
+    subject: &str,
+) -> Result<Option<Identity>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT id, provider_id, issuer, subject, user_id, created_user, created_at, last_login_at
+        FROM user_identity
+        WHERE provider_id = $1 AND issuer = $2 AND subject = $3")
+        .bind(provider).bind(issuer).bind(subject)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// # Errors
+/// [`crate::Error::Unique`] with `user_identity_subject` when somebody else is that person there.
+pub async fn insert_identity(tx: &mut Tx, new: &NewIdentity) -> Result<Identity> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        INSERT INTO user_identity (id, provider_id, issuer, subject, user_id, created_user, created_at, last_login_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
+        RETURNING id, provider_id, issuer, subject, user_id, created_user, created_at, last_login_at")
+        .bind(new.id).bind(new.provider_id).bind(&new.issuer).bind(&new.subject).bind(new.user_id)
+        .bind(new.created_user).bind(new.now)
+        .fetch_one(conn)
+        .await)?)
+}
+
+pub async fn record_identity_login(tx: &mut Tx, id: IdentityId, now: Timestamp) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query("UPDATE user_identity SET last_login_at = $2 WHERE id = $1").bind(id).bind(now)
+    );
+    Ok(rows == 1)
+}
+
+pub async fn insert_attempt(tx: &mut Tx, new: &NewAttempt) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        INSERT INTO sso_attempt (id, provider_id, state_hash, browser_hash, redirect_uri, secret, expires_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)"
+        )
+        .bind(new.id)
+        .bind(new.provider_id)
+        .bind(&new.state_hash)
+        .bind(&new.browser_hash)
+        .bind(&new.redirect_uri)
+        .bind(&new.secret)
+        .bind(new.expires_at)
+    );
+    Ok(())
+}
+
+/// The sign-in that this browser began with this state, and no later one has it: of several at once, one gets it.
+pub async fn take_attempt(
+    tx: &mut Tx,
+    state_hash: &str,
+    browser_hash: &str,
+    now: Timestamp,
+) -> Result<Option<Attempt>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        DELETE FROM sso_attempt
+        WHERE state_hash = $1 AND browser_hash = $2 AND expires_at > $3
+        RETURNING id, provider_id, redirect_uri, secret")
+        .bind(state_hash).bind(browser_hash).bind(now)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Forgets sign-ins that expired before this time, up to a number; tells how many.
+pub async fn trim_attempts(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
+    Ok(affected!(
+        tx,
+        sqlx::query(
+            "
+        DELETE FROM sso_attempt WHERE id IN (
+            SELECT id FROM sso_attempt WHERE expires_at < $1 ORDER BY expires_at, id LIMIT $2)"
+        )
+        .bind(before)
+        .bind(i64::from(limit))
+    ))
+}
+
+fn live(scope: &Scope) -> Select {
+    Select::new(SELECT, FROM).within(scope, "p.org_id", None).and("p.deleted_at IS NULL")
+}
+
+fn usable(select: &'static str) -> Select {
+    Select::new(select, FROM_LIVE)
+        .and("p.deleted_at IS NULL")
+        .and("o.deleted_at IS NULL")
+        .and_bind("p.is_enabled = ?", Bind::Flag(true))
+}
+
+#[cfg(test)]
+mod tests;
