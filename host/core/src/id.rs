@@ -44,6 +44,10 @@ ids! {
     EventId,
     AuditId,
     ApiKeyId,
+    /// An app that users let act for them.
+    OauthAppId,
+    /// What one user allowed one app.
+    OauthGrantId,
     /// One run of the program among those that serve the same database.
     ProcessId,
 }

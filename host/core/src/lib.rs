@@ -14,6 +14,7 @@ pub mod event;
 pub mod fault;
 pub mod id;
 pub mod log;
+pub mod oauth2;
 pub mod page;
 pub mod permission;
 pub mod redact;
@@ -25,7 +26,7 @@ pub mod tls;
 
 pub use clock::{Clock, Timestamp};
 pub use id::{
-    ApiKeyId, AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, OrgId, ProcessId, RoleId,
+    ApiKeyId, AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, OauthAppId, OauthGrantId, OrgId, ProcessId, RoleId,
     SessionId, SiteId, UserId,
 };
 pub use log::LogLevel;

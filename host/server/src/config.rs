@@ -153,6 +153,8 @@ settings! {
     environment: Environment = "ENVIRONMENT", "development";
     /// Address and port to listen on.
     bind_addr: SocketAddr = "BIND_ADDR", "127.0.0.1:8080";
+    /// Address at which users and apps reach the service, such as https://heddle.example.org; when empty, the one that a request was sent to.
+    public_url: Option<String> = "PUBLIC_URL", "";
     /// Folder of the embedded database, generated keys and compiled adapters.
     data_dir: PathBuf = "DATA_DIR", "./data";
     /// `sqlite://…` or `postgres://…`; a SQLite file in the data folder when empty.
@@ -292,6 +294,14 @@ impl Config {
                     "origins such as https://app.example.org, separated by commas: scheme, host and port, \
                            no path and no '*'"
                         .to_owned(),
+            });
+        }
+        if let Some(url) = self.public_url.as_ref().filter(|url| !is_origin(url)) {
+            return Err(ConfigError::Value {
+                name: "PUBLIC_URL",
+                value: url.clone(),
+                accepted: "an origin such as https://heddle.example.org: scheme, host and port, no path and no '/' at the end"
+                    .to_owned(),
             });
         }
         for (name, key) in [("SECRET_KEY", &self.secret_key), ("ENCRYPTION_KEY", &self.encryption_key)] {

@@ -17,6 +17,7 @@ pub mod http;
 pub mod keys;
 pub mod logs;
 pub mod metrics;
+mod oauth2;
 pub mod operate;
 pub mod process;
 pub mod retention;

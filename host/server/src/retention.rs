@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use heddle_core::{OrgId, Timestamp};
-use heddle_store::{Tx, events, idempotency, organizations, processes, sessions};
+use heddle_store::{Tx, events, idempotency, oauth2, organizations, processes, sessions};
 
 use crate::app::SharedApp;
 use crate::http::error::Error;
@@ -28,6 +28,9 @@ const SESSION_DAYS: i64 = 30;
 const PROCESS_DAYS: i64 = 7;
 /// As long as a request with an `Idempotency-Key` may be sent again.
 const KEYED_ANSWER_DAYS: i64 = 1;
+
+/// Codes, tokens and grants of apps, after they expired.
+const APP_DAYS: i64 = 1;
 
 pub(crate) async fn run(app: SharedApp) {
     let stop = app.tasks.stopping();
@@ -63,6 +66,8 @@ enum Kind {
     SpentTokens,
     Processes,
     KeyedAnswers,
+    AppTokens,
+    AppGrants,
 }
 
 impl Kind {
@@ -72,6 +77,8 @@ impl Kind {
             Kind::Sessions => sessions::trim(tx, before, BATCH).await,
             Kind::SpentTokens => sessions::trim_spent(tx, before, BATCH).await,
             Kind::Processes => processes::trim(tx, before, BATCH).await,
+            Kind::AppTokens => oauth2::trim(tx, before, BATCH).await,
+            Kind::AppGrants => oauth2::trim_grants(tx, before, BATCH).await,
             Kind::KeyedAnswers => idempotency::trim(tx, before, BATCH).await,
         }
     }
@@ -87,6 +94,8 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
         (Kind::SpentTokens, SESSION_DAYS),
         (Kind::Processes, PROCESS_DAYS),
         (Kind::KeyedAnswers, KEYED_ANSWER_DAYS),
+        (Kind::AppTokens, APP_DAYS),
+        (Kind::AppGrants, APP_DAYS),
     ];
     kinds.extend(settings.iter().map(|(org, settings)| (Kind::Events(*org), event_retention_days(settings))));
     let mut forgotten = 0;

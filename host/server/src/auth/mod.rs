@@ -4,6 +4,7 @@
 //! the route.
 
 mod api_keys;
+pub(crate) mod app_tokens;
 mod caller;
 mod callers;
 pub(crate) mod cookies;
@@ -53,7 +54,10 @@ pub(crate) async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Calle
             if !scheme.eq_ignore_ascii_case("bearer") {
                 return Err(REQUIRED);
             }
-            of_session(app, token.trim()).await
+            match token.trim() {
+                token if app_tokens::is_one(token) => app_tokens::authenticate(app, token).await,
+                token => of_session(app, token).await,
+            }
         }
         (None, Some(key)) => {
             api_keys::authenticate(app, key.to_str().map_err(|_| api_keys::NOT_VALID)?).await

@@ -52,6 +52,8 @@ pub(crate) struct Gate {
     pub(crate) creates: bool,
     /// It may change who is who or who may do what.
     pub(crate) changes_access: bool,
+    /// It is about how the caller signs in: no app sees it.
+    pub(crate) is_personal: bool,
 }
 
 /// Lets a request through to its handler, with the caller as proof.
@@ -77,7 +79,7 @@ async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> 
     if gate.access == Access::Public {
         return next.run(request).await;
     }
-    let admitted = admit(app, gate.access, request.method().clone(), request.headers()).await;
+    let admitted = admit(app, gate, request.method().clone(), request.headers()).await;
     let mut caller = match admitted {
         Ok(caller) => caller,
         Err(error) => return error.into_response(),
@@ -90,7 +92,7 @@ async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> 
         };
         // Who let the body wait may not be who they were.
         if since.elapsed() > ADMITTED_FOR {
-            caller = match admit(app, gate.access, request.method().clone(), request.headers()).await {
+            caller = match admit(app, gate, request.method().clone(), request.headers()).await {
                 Ok(caller) => caller,
                 Err(error) => return error.into_response(),
             };
@@ -119,12 +121,15 @@ async fn whole(app: &SharedApp, request: Request) -> Result<Request, Error> {
 
 async fn admit(
     app: &SharedApp,
-    access: Access,
+    gate: Gate,
     method: Method,
     headers: &HeaderMap,
 ) -> Result<Caller, Error> {
     let caller = authenticate(app, headers).await?;
-    match access {
+    if gate.is_personal {
+        caller.require_no_app()?;
+    }
+    match gate.access {
         Access::Permission(permission) => caller.require(permission)?,
         Access::Role(role) => caller.require_role(role)?,
         Access::Authenticated if !matches!(method, Method::GET | Method::HEAD) => {

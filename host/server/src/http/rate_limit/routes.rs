@@ -10,6 +10,8 @@ const AUTH: &[&str] = &[
     "/api/v1/auth/token",
     "/api/v1/auth/register",
     "/api/v1/auth/password/reset-request",
+    "/api/v1/oauth2/login",
+    "/api/v1/oauth2/login/mfa",
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +58,9 @@ mod tests {
         for path in ["token", "login", "register", "password/reset-request", "login/mfa"] {
             check(&Method::POST, &format!("/api/v1/auth/{path}"), Class::Auth);
         }
+        check(&Method::POST, "/api/v1/oauth2/login", Class::Auth);
+        check(&Method::POST, "/api/v1/oauth2/login/mfa", Class::Auth);
+        check(&Method::POST, "/api/v1/oauth2/token", Class::General);
         check(&Method::GET, "/api/v1/auth/login", Class::General);
         check(&Method::POST, "/api/v1/auth/refresh", Class::General);
         check(&Method::POST, "/api/v1/auth/password/change", Class::General);
