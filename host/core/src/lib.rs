@@ -26,8 +26,8 @@ pub mod tls;
 
 pub use clock::{Clock, Timestamp};
 pub use id::{
-    ApiKeyId, AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, OauthAppId, OauthGrantId, OrgId, ProcessId, RoleId,
-    SessionId, SiteId, UserId,
+    ApiKeyId, AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, OauthAppId, OauthGrantId,
+    OrgId, ProcessId, RoleId, SessionId, SiteId, UserId,
 };
 pub use log::LogLevel;
 pub use permission::Permission;

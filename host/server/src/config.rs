@@ -191,6 +191,8 @@ settings! {
     access_token_minutes: u32 = "ACCESS_TOKEN_EXPIRE_MINUTES", "30";
     /// Days that a refresh token is good for.
     refresh_token_days: u32 = "REFRESH_TOKEN_EXPIRE_DAYS", "7";
+    /// False where one-time codes cannot be trusted, such as on a host without a clock that is right: nobody can set them up then.
+    mfa_enrolment: bool = "MFA_ENROLMENT", "true";
     /// Serves the OpenAPI document and its pages, outside production.
     enable_docs: bool = "ENABLE_DOCS", "true";
     /// Serves `/metrics`; in production only together with `METRICS_AUTH_TOKEN`.

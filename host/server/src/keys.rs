@@ -111,6 +111,16 @@ impl Keys {
         derive(&self.signing, "form-v1", b"")
     }
 
+    /// Key of the hashes under which names are counted that fail to log in.
+    pub fn login_name_key(&self) -> Zeroizing<[u8; 32]> {
+        derive(&self.signing, "login-name-v1", b"")
+    }
+
+    /// Key of the hashes under which backup codes are stored.
+    pub fn backup_code_key(&self) -> Zeroizing<[u8; 32]> {
+        derive(&self.signing, "backup-code-v1", b"")
+    }
+
     pub fn code_cache_key(&self) -> Zeroizing<[u8; 32]> {
         derive(&self.encryption, "plugin-code-cache-v1", b"")
     }

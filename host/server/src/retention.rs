@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use heddle_core::{OrgId, Timestamp};
-use heddle_store::{Tx, events, idempotency, oauth2, organizations, processes, sessions};
+use heddle_store::{Tx, events, idempotency, oauth2, organizations, processes, sessions, unknown_logins};
 
 use crate::app::SharedApp;
 use crate::http::error::Error;
@@ -28,7 +28,8 @@ const SESSION_DAYS: i64 = 30;
 const PROCESS_DAYS: i64 = 7;
 /// As long as a request with an `Idempotency-Key` may be sent again.
 const KEYED_ANSWER_DAYS: i64 = 1;
-
+/// Longer than any lock.
+const UNKNOWN_LOGIN_DAYS: i64 = 1;
 /// Codes, tokens and grants of apps, after they expired.
 const APP_DAYS: i64 = 1;
 
@@ -68,6 +69,7 @@ enum Kind {
     KeyedAnswers,
     AppTokens,
     AppGrants,
+    UnknownLogins,
 }
 
 impl Kind {
@@ -80,6 +82,7 @@ impl Kind {
             Kind::AppTokens => oauth2::trim(tx, before, BATCH).await,
             Kind::AppGrants => oauth2::trim_grants(tx, before, BATCH).await,
             Kind::KeyedAnswers => idempotency::trim(tx, before, BATCH).await,
+            Kind::UnknownLogins => unknown_logins::trim(tx, before, BATCH).await,
         }
     }
 }
@@ -96,6 +99,7 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
         (Kind::KeyedAnswers, KEYED_ANSWER_DAYS),
         (Kind::AppTokens, APP_DAYS),
         (Kind::AppGrants, APP_DAYS),
+        (Kind::UnknownLogins, UNKNOWN_LOGIN_DAYS),
     ];
     kinds.extend(settings.iter().map(|(org, settings)| (Kind::Events(*org), event_retention_days(settings))));
     let mut forgotten = 0;

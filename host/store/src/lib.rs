@@ -26,10 +26,12 @@ pub mod organizations;
 pub mod processes;
 pub mod roles;
 pub mod sealed;
+pub mod second_factors;
 mod select;
 pub mod sessions;
 pub mod setup;
 pub mod sites;
+pub mod unknown_logins;
 pub mod users;
 
 pub use audit::AuditEntry;

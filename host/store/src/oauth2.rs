@@ -8,16 +8,14 @@ mod grants;
 mod tokens;
 
 pub use apps::{
-    AppUpdate, NewApp, OauthApp, RegisteredApp, count_of, find, find_registered, insert, list,
-    lock, remove, rotate_secret, update,
+    AppUpdate, NewApp, OauthApp, RegisteredApp, count_of, find, find_registered, insert, list, lock, remove,
+    rotate_secret, update,
 };
 pub use grants::{
     Grant, GrantState, NewGrant, find_own, insert_grant, list_own, lock_by_code, lock_own, record_use,
     revoke, spend_code, trim_grants,
 };
-pub use tokens::{
-    FoundToken, NewToken, Presented, end, find_token, insert_token, lock_token, present, trim,
-};
+pub use tokens::{FoundToken, NewToken, Presented, end, find_token, insert_token, lock_token, present, trim};
 
 #[cfg(test)]
 mod tests;

@@ -23,8 +23,9 @@ pub struct Place {
 
 pub const CREDENTIAL: Place = Place { table: "credential", column: "secret", key_id: Some("key_id") };
 pub const CHANGE: Place = Place { table: "change", column: "secret", key_id: None };
+pub const SECOND_FACTOR: Place = Place { table: "second_factor", column: "secret", key_id: None };
 /// Every column with sealed bytes.
-pub const PLACES: &[Place] = &[CREDENTIAL, CHANGE];
+pub const PLACES: &[Place] = &[CREDENTIAL, CHANGE, SECOND_FACTOR];
 
 #[derive(Clone, PartialEq, Eq, FromRow)]
 pub struct Sealed {

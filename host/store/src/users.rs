@@ -22,6 +22,8 @@ pub struct User {
     /// A token of another version is worthless.
     pub token_version: i64,
     pub locked_until: Option<Timestamp>,
+    /// A login also needs a one-time code.
+    pub mfa_enabled: bool,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
@@ -82,9 +84,9 @@ pub struct LoginState {
 }
 
 const SELECT: &str = "SELECT u.id, u.org_id, u.username, u.email, u.full_name, u.role, u.is_active,
-    u.token_version, u.locked_until, u.created_at, u.updated_at, u.deleted_at";
+    u.token_version, u.locked_until, u.mfa_enabled, u.created_at, u.updated_at, u.deleted_at";
 const SELECT_LOGIN: &str = "SELECT u.id, u.org_id, u.username, u.email, u.full_name, u.role, u.is_active,
-    u.locked_until, u.created_at, u.updated_at, u.deleted_at, u.password_hash, u.token_version, u.failed_logins";
+    u.locked_until, u.mfa_enabled, u.created_at, u.updated_at, u.deleted_at, u.password_hash, u.token_version, u.failed_logins";
 const FROM: &str = "FROM app_user u";
 
 /// # Errors
@@ -95,7 +97,7 @@ pub async fn insert(tx: &mut Tx, new: &NewUser) -> Result<User> {
             is_active, token_version, failed_logins, created_at, updated_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, $9, $9)
         RETURNING id, org_id, username, email, full_name, role, is_active,
-            token_version, locked_until, created_at, updated_at, deleted_at")
+            token_version, locked_until, mfa_enabled, created_at, updated_at, deleted_at")
         .bind(new.id).bind(new.org_id).bind(&new.username).bind(&new.email).bind(new.full_name.as_ref())
         .bind(&new.password_hash).bind(new.role).bind(true).bind(new.now)
         .fetch_one(conn)
@@ -183,7 +185,7 @@ pub async fn update(
             full_name = CASE WHEN $7 THEN $8 ELSE full_name END, updated_at = $9
         WHERE id = $1 AND deleted_at IS NULL AND ($10 OR org_id = $2)
         RETURNING id, org_id, username, email, full_name, role, is_active,
-            token_version, locked_until, created_at, updated_at, deleted_at")
+            token_version, locked_until, mfa_enabled, created_at, updated_at, deleted_at")
         .bind(id).bind(scope.org).bind(update.email.as_ref()).bind(update.role).bind(update.is_active)
         .bind(update.password_hash.as_ref()).bind(update.full_name.is_set()).bind(update.full_name.value())
         .bind(now).bind(scope.org.is_none())

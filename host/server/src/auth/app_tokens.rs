@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn a_token_of_an_app_is_told_from_others() {
-        for (token, is_app) in [("hdo_abcdefgh_x", true), ("hdo", false), ("hdor_x", false), ("eyJ0", false)] {
+        for (token, is_app) in [("hdo_abcdefgh_x", true), ("hdo", false), ("hdor_x", false), ("eyJ0", false)]
+        {
             assert_eq!(is_one(token), is_app, "{token}");
         }
     }

@@ -1,47 +1,50 @@
 //! Login with a password, and the lock after repeated failures.
 //!
 //! An unknown name and a wrong password get the same answer, after a time that
-//! is rounded up, so that one try does not tell them apart. Five tries do: only
-//! the account of a known name is locked, and says so. Failures of a known name
-//! are counted and in its organization's audit log; those of an unknown name
-//! belong to no organization, and are neither counted nor recorded.
+//! is rounded up, and lock after as many failures: nothing tells them apart.
+//! Failures of a known name are also in its organization's audit log; those of
+//! an unknown name belong to no organization.
 
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use heddle_core::Timestamp;
 use heddle_core::secret::Secret;
-use heddle_store::users::{self, Login, User};
-use heddle_store::{Scope, Tx, organizations};
+use heddle_store::users::{self, Login, LoginState, User, UserUpdate};
+use heddle_store::{Scope, Tx, unknown_logins};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::session::{self, Tokens};
+use super::admission::{self, Admission, Way};
+use super::password;
 use super::trail::{self, Deed};
-use super::{inactive, password};
 use crate::app::App;
-use crate::http::error::Error;
+use crate::http::error::{Error, RateExceeded};
 use crate::http::extract::Origin;
+use crate::http::rate_limit::{CLOSED, Limit, Rate, Verdict};
+use crate::keys::keyed_hash;
 
 /// Failures in a row that lock an account.
 const FAILURES_MAX: i64 = 5;
 /// Minutes that it stays locked.
 const LOCK_MINUTES: i64 = 30;
+/// Failures by one name, whether or not there were successes between them.
+const FAILURE_RATE: Rate = Rate { requests: 20, window_ms: 300_000 };
 
 /// A refused login is answered at a multiple of this time after it came.
 ///
-/// It hides that only the failure of a known name is written to disk.
+/// It hides what little the failures of known and unknown names differ in.
 const REFUSAL_STEP_MS: u64 = 200;
 
 const WRONG: Error = Error::Unauthenticated("login or password is not correct");
 
-/// Proves who someone is by user name or email, and password; opens a session.
-pub(super) async fn login(
+/// Proves who someone is by user name or email, and password.
+pub(crate) async fn login(
     app: &App,
     origin: &Origin,
     name: &str,
     password: Secret,
-) -> Result<(User, Tokens), Error> {
+) -> Result<Admission, Error> {
     let started = Instant::now();
     let result = prove(app, origin, name, password).await;
     app.metrics.login(&result);
@@ -53,61 +56,102 @@ pub(super) async fn login(
     result
 }
 
-async fn prove(app: &App, origin: &Origin, name: &str, password: Secret) -> Result<(User, Tokens), Error> {
-    let known = find(app, name).await?;
-    if let Some(known) = &known {
-        refuse_locked(&known.user, app.clock.now())?;
+async fn prove(app: &App, origin: &Origin, name: &str, password: Secret) -> Result<Admission, Error> {
+    let name = Name::of(app, name);
+    name.refuse_flood(app).await?;
+    let (known, locked_until) = name.find(app).await?;
+    refuse_locked(locked_until, app.clock.now())?;
+    let hash = known.as_ref().map_or_else(password::nobody, |known| known.password_hash.clone());
+    let fits = password::verify(password.clone(), hash).await?;
+    if !fits || known.is_none() {
+        name.count_failure(app).await?;
     }
-    let hash = known.as_ref().map_or(password::NOBODY, |known| &known.password_hash).to_owned();
-    let fits = password::verify(password, hash).await?;
-    let known = known.ok_or(WRONG)?;
     let mut tx = app.db.write().await?;
+    let Some(known) = known else {
+        fail_unknown(tx, app, &name).await?;
+        return Err(WRONG);
+    };
     // Many tries can be between the first look and here; only those before the lock count.
     let current = users::find_login(&mut tx, known.user.id).await?.ok_or(WRONG)?;
-    refuse_locked(&current.user, app.clock.now())?;
-    if fits && current.password_hash == known.password_hash {
-        admit(tx, app, origin, current).await
-    } else {
+    refuse_locked(current.user.locked_until, app.clock.now())?;
+    if !fits || current.password_hash != known.password_hash {
         fail(tx, app, origin, &current.user).await?;
-        Err(WRONG)
+        return Err(WRONG);
+    }
+    if password::needs_rehash(&current.password_hash) {
+        tx.commit().await?;
+        tx = rehash(app, &current, password).await?;
+    }
+    admission::admit(tx, app, origin, current, Way::Password).await
+}
+
+/// A name as it was given, and the hash under which its failures are counted.
+struct Name {
+    text: String,
+    hash: String,
+}
+
+impl Name {
+    fn of(app: &App, text: &str) -> Self {
+        let text = text.trim().to_owned();
+        let hash = keyed_hash(&app.keys.login_name_key(), &Secret::new(text.to_ascii_lowercase()));
+        Self { text, hash }
+    }
+
+    /// The user of this name, and until when it is locked.
+    async fn find(&self, app: &App) -> Result<(Option<Login>, Option<Timestamp>), Error> {
+        let mut tx = app.db.read().await?;
+        let known = users::find_by_login(&mut tx, &self.text).await?;
+        // Asked for in either case, so that both take as long.
+        let unknown = unknown_logins::find(&mut tx, &self.hash).await?;
+        let locked_until = match &known {
+            Some(known) => known.user.locked_until,
+            None => unknown.and_then(|state: LoginState| state.locked_until),
+        };
+        Ok((known, locked_until))
+    }
+
+    fn limit(&self) -> [Limit; 1] {
+        [Limit { key: format!("failed-login:{}", self.hash), rate: FAILURE_RATE }]
+    }
+
+    /// 429 after too many failures, whoever's they were.
+    async fn refuse_flood(&self, app: &App) -> Result<(), Error> {
+        match app.limiter.look(&self.limit(), app.clock.now()).await {
+            Ok(Verdict::Granted(_)) => Ok(()),
+            Ok(Verdict::Exceeded(_)) => Err(Error::RateLimited(RateExceeded::Minute)),
+            Err(_) => Err(Error::Unavailable(CLOSED.to_owned())),
+        }
+    }
+
+    async fn count_failure(&self, app: &App) -> Result<(), Error> {
+        let counted = app.limiter.take(&self.limit(), app.clock.now()).await;
+        counted.map(drop).map_err(|_| Error::Unavailable(CLOSED.to_owned()))
     }
 }
 
-async fn find(app: &App, name: &str) -> Result<Option<Login>, Error> {
-    let mut tx = app.db.read().await?;
-    Ok(users::find_by_login(&mut tx, name.trim()).await?)
+/// Puts a hash of today's cost in the place of one of another cost.
+async fn rehash(app: &App, login: &Login, password: Secret) -> Result<Tx, Error> {
+    let password_hash = Some(password::hash(password).await?);
+    let mut tx = app.db.write().await?;
+    let current = users::find_login(&mut tx, login.user.id).await?.ok_or(WRONG)?;
+    if current.password_hash == login.password_hash {
+        let update = UserUpdate { password_hash, ..UserUpdate::default() };
+        users::update(&mut tx, &Scope::everything(), login.user.id, &update, app.clock.now()).await?;
+    }
+    Ok(tx)
 }
 
 /// 423 while the lock lasts, whatever the password is.
-fn refuse_locked(user: &User, now: Timestamp) -> Result<(), Error> {
-    match user.locked_until {
+pub(super) fn refuse_locked(until: Option<Timestamp>, now: Timestamp) -> Result<(), Error> {
+    match until {
         Some(until) if until > now => Err(Error::Locked { minutes: (until - now).num_minutes() + 1 }),
         _ => Ok(()),
     }
 }
 
-async fn admit(mut tx: Tx, app: &App, origin: &Origin, login: Login) -> Result<(User, Tokens), Error> {
-    let now = app.clock.now();
-    let user = login.user;
-    organizations::find(&mut tx, &Scope::organization(user.org_id), user.org_id).await?.ok_or(WRONG)?;
-    if !user.is_active {
-        return Err(inactive());
-    }
-    users::record_login_success(&mut tx, user.id, now).await?;
-    let tokens = session::open(&mut tx, app, origin, &user, login.token_version).await?;
-    let deed = Deed {
-        org: user.org_id,
-        actor: Some((user.id, &user.username)),
-        action: "user.login",
-        target: ("user", user.id.0),
-        detail: json!({}),
-    };
-    trail::record(&mut tx, app, origin, deed).await?;
-    tx.commit().await?;
-    Ok((user, tokens))
-}
-
-async fn fail(mut tx: Tx, app: &App, origin: &Origin, user: &User) -> Result<(), Error> {
+/// Counts a failure of this user. Commits the transaction.
+pub(super) async fn fail(mut tx: Tx, app: &App, origin: &Origin, user: &User) -> Result<(), Error> {
     let now = app.clock.now();
     let until = now + TimeDelta::minutes(LOCK_MINUTES);
     let state = users::record_failed_login(&mut tx, user.id, now, FAILURES_MAX, until).await?;
@@ -124,5 +168,13 @@ async fn fail(mut tx: Tx, app: &App, origin: &Origin, user: &User) -> Result<(),
     if is_locked {
         tracing::warn!(user.id = %user.id, "locked account of user {} after repeated failures", user.id);
     }
+    Ok(())
+}
+
+async fn fail_unknown(mut tx: Tx, app: &App, name: &Name) -> Result<(), Error> {
+    let now = app.clock.now();
+    let until = now + TimeDelta::minutes(LOCK_MINUTES);
+    unknown_logins::record_failed_login(&mut tx, &name.hash, now, FAILURES_MAX, until).await?;
+    tx.commit().await?;
     Ok(())
 }

@@ -3,12 +3,14 @@
 //! Decides who a request is from, never what it may do: that is declared with
 //! the route.
 
+pub(crate) mod admission;
 mod api_keys;
 pub(crate) mod app_tokens;
 mod caller;
 mod callers;
 pub(crate) mod cookies;
-mod login;
+pub(crate) mod login;
+pub(crate) mod mfa;
 pub(crate) mod password;
 mod routes;
 pub(crate) mod session;
@@ -37,7 +39,7 @@ const AMBIGUOUS: Error =
     Error::Unauthenticated("send one credential: either 'Authorization: Bearer' or 'X-API-Key'");
 
 pub(crate) fn routes() -> Routes {
-    routes::routes().merge(api_keys::routes())
+    routes::routes().merge(mfa::routes()).merge(api_keys::routes())
 }
 
 /// The caller that a request proves: by an access token, an API key, or a browser's cookie.

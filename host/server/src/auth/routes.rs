@@ -8,17 +8,18 @@ use heddle_core::page::{Page, PageRequest};
 use heddle_core::secret::Secret;
 use heddle_core::{OrgId, Role, SessionId, Timestamp, UserId};
 use heddle_store::grants::{self, SiteGrant};
-use heddle_store::users::{self, User};
+use heddle_store::users;
 use heddle_store::{Scope, organizations, sessions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::admission::{Admission, AdmissionAnswer};
 use super::session::{self, Tokens};
 use super::{Caller, Credential, REVOKED, cookies, login};
 use crate::app::SharedApp;
 use crate::http::access::Access;
 use crate::http::error::{Detail, Error};
-use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX};
+use crate::http::extract::{At, Form, Json, Origin, PER_PAGE_MAX};
 use crate::http::routes::{Routes, doc};
 
 #[derive(Deserialize, JsonSchema)]
@@ -30,11 +31,15 @@ struct LoginBody {
     password: Secret,
 }
 
-#[derive(Serialize, JsonSchema)]
-struct LoginAnswer {
-    #[serde(flatten)]
-    tokens: Tokens,
-    user: User,
+/// The form of RFC 6749, section 4.3.2. What clients of OAuth 2.0 send beside it has no effect.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "PasswordGrant")]
+struct TokenForm {
+    /// `password`.
+    grant_type: String,
+    /// User name or email, in any case.
+    username: String,
+    password: Secret,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -90,7 +95,13 @@ pub(crate) fn routes() -> Routes {
             "/auth/login",
             Access::Public,
             log_in,
-            doc("Log in with a password").body::<LoginBody>().answers::<LoginAnswer>(200),
+            doc("Log in with a password").body::<LoginBody>().answers::<AdmissionAnswer>(200),
+        )
+        .post(
+            "/auth/token",
+            Access::Public,
+            token,
+            doc("Log in with the password grant of OAuth 2.0").form::<TokenForm>().answers::<Tokens>(200),
         )
         .post(
             "/auth/refresh",
@@ -120,9 +131,30 @@ async fn log_in(
     origin: Origin,
     Json(body): Json<LoginBody>,
 ) -> Result<Response, Error> {
-    let (user, tokens) = login::login(&app, &origin, &body.login, body.password).await?;
-    let answer = LoginAnswer { tokens, user };
-    cookies::set(&app, &origin, &answer.tokens, Answer(&answer).into_response())
+    login::login(&app, &origin, &body.login, body.password).await?.respond(&app, &origin)
+}
+
+/// Only for accounts without a second factor: the grant has no place to ask for it.
+async fn token(
+    State(app): State<SharedApp>,
+    origin: Origin,
+    Form(form): Form<TokenForm>,
+) -> Result<Response, Error> {
+    if form.grant_type != "password" {
+        return Err(Error::BadRequest {
+            kind: "unsupported_grant_type",
+            message: format!("grant_type '{}' is not accepted: send 'password'", form.grant_type),
+        });
+    }
+    match login::login(&app, &origin, &form.username, form.password).await? {
+        Admission::Session(opened) => {
+            cookies::set(&app, &origin, &opened.tokens, Answer(&opened.tokens).into_response())
+        }
+        Admission::SecondFactor(_) => Err(Error::BadRequest {
+            kind: "mfa_required",
+            message: "account has a second factor: log in with POST /auth/login".to_owned(),
+        }),
+    }
 }
 
 async fn refresh(
@@ -176,7 +208,7 @@ async fn me(State(app): State<SharedApp>, caller: Caller) -> Result<Answer<Profi
         site_grants: grants::list(&mut tx, caller.user_id).await?,
         is_active: user.is_active,
         token_version: login.token_version,
-        mfa_enabled: false,
+        mfa_enabled: user.mfa_enabled,
         created_at: user.created_at,
     }))
 }

@@ -5,7 +5,7 @@
 
 use chrono::TimeDelta;
 use heddle_core::secret::{Secret, random_secret};
-use heddle_core::{SessionId, Timestamp};
+use heddle_core::{SessionId, Timestamp, UserId};
 use heddle_store::Tx;
 use heddle_store::sessions::{self, FoundSession, Matched, NewSession, Rotation};
 use heddle_store::users::{self, User};
@@ -62,6 +62,15 @@ pub(crate) async fn open(
     sessions::insert(tx, &new).await?;
     let subject = Subject { user: user.id, org: user.org_id, role: user.role, token_version, session: id };
     tokens(app, subject, &refresh)
+}
+
+/// Makes every token of the user worthless, and opens a session for who is at the keyboard now.
+pub(crate) async fn renew(tx: &mut Tx, app: &App, origin: &Origin, user: UserId) -> Result<Tokens, Error> {
+    let now = app.clock.now();
+    users::bump_token_version(tx, user, now).await?.ok_or(Error::NotFound("user"))?;
+    sessions::revoke_all(tx, user, now).await?;
+    let login = users::find_login(tx, user).await?.ok_or(REVOKED)?;
+    open(tx, app, origin, &login.user, login.token_version).await
 }
 
 fn refresh_expiry(app: &App, now: Timestamp) -> Timestamp {

@@ -4,13 +4,19 @@
 //! still good is read from the database with every request.
 
 use heddle_core::{OrgId, Role, SessionId, Timestamp, UserId};
+use heddle_store::users::User;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::admission::Way;
+use crate::app::App;
 use crate::http::error::Error;
 
 const AUDIENCE: &str = "svc-api";
+/// Of tokens that only prove the first of two factors: no route takes them for an access token.
+const CHALLENGE_AUDIENCE: &str = "svc-mfa";
 const ISSUER: &str = "svc";
 
 /// What a token says. Times are seconds since 1970.
@@ -58,25 +64,82 @@ impl Claims {
     }
 }
 
-pub(super) fn sign(key: &[u8; 32], claims: &Claims) -> Result<String, Error> {
+/// What a token says that proves the first of two factors.
+#[derive(Debug, Serialize, Deserialize)]
+struct ChallengeClaims {
+    sub: UserId,
+    tv: i64,
+    way: String,
+    jti: Uuid,
+    aud: String,
+    iss: String,
+    iat: i64,
+    exp: i64,
+}
+
+/// Who has proved the first factor, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Challenged {
+    pub(super) user: UserId,
+    pub(super) token_version: i64,
+    pub(super) way: Way,
+}
+
+pub(super) fn sign_challenge(
+    app: &App,
+    user: &User,
+    token_version: i64,
+    way: Way,
+    lifetime_secs: u32,
+) -> Result<String, Error> {
+    let now = app.clock.now().timestamp();
+    let claims = ChallengeClaims {
+        sub: user.id,
+        tv: token_version,
+        way: way.as_str().to_owned(),
+        jti: app.clock.new_id(),
+        aud: CHALLENGE_AUDIENCE.to_owned(),
+        iss: ISSUER.to_owned(),
+        iat: now,
+        exp: now + i64::from(lifetime_secs),
+    };
+    sign(&app.keys.token_key(), &claims)
+}
+
+pub(super) fn verify_challenge(app: &App, token: &str) -> Result<Challenged, Error> {
+    let claims: ChallengeClaims = decode(&app.keys.token_key(), token, CHALLENGE_AUDIENCE)?;
+    refuse_expired(claims.exp, app.clock.now())?;
+    let ways = [Way::Password, Way::Oidc, Way::Ldap];
+    let way = ways.into_iter().find(|way| way.as_str() == claims.way);
+    let way = way.ok_or(Error::Unauthenticated("token is not valid"))?;
+    Ok(Challenged { user: claims.sub, token_version: claims.tv, way })
+}
+
+pub(super) fn sign<T: Serialize>(key: &[u8; 32], claims: &T) -> Result<String, Error> {
     jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(key))
         .map_err(Error::internal)
 }
 
 /// The claims of a token that this service signed and that has not expired.
 pub(super) fn verify(key: &[u8; 32], token: &str, now: Timestamp) -> Result<Claims, Error> {
+    let claims: Claims = decode(key, token, AUDIENCE)?;
+    refuse_expired(claims.exp, now)?;
+    Ok(claims)
+}
+
+fn decode<T: DeserializeOwned>(key: &[u8; 32], token: &str, audience: &str) -> Result<T, Error> {
     let mut validation = Validation::new(Algorithm::HS256);
-    validation.set_audience(&[AUDIENCE]);
+    validation.set_audience(&[audience]);
     validation.set_issuer(&[ISSUER]);
     validation.set_required_spec_claims(&["exp", "aud", "iss", "sub"]);
-    // Against the service's own clock, below.
+    // Against the service's own clock, by the caller.
     validation.validate_exp = false;
-    let decoded = jsonwebtoken::decode::<Claims>(token, &DecodingKey::from_secret(key), &validation)
-        .map_err(|_| Error::Unauthenticated("token is not valid"))?;
-    if decoded.claims.exp <= now.timestamp() {
-        return Err(Error::Unauthenticated("token is expired"));
-    }
-    Ok(decoded.claims)
+    let decoded = jsonwebtoken::decode::<T>(token, &DecodingKey::from_secret(key), &validation);
+    decoded.map(|decoded| decoded.claims).map_err(|_| Error::Unauthenticated("token is not valid"))
+}
+
+fn refuse_expired(exp: i64, now: Timestamp) -> Result<(), Error> {
+    if exp <= now.timestamp() { Err(Error::Unauthenticated("token is expired")) } else { Ok(()) }
 }
 
 #[cfg(test)]

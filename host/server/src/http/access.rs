@@ -119,12 +119,7 @@ async fn whole(app: &SharedApp, request: Request) -> Result<Request, Error> {
     Ok(Request::from_parts(parts, Body::from(bytes)))
 }
 
-async fn admit(
-    app: &SharedApp,
-    gate: Gate,
-    method: Method,
-    headers: &HeaderMap,
-) -> Result<Caller, Error> {
+async fn admit(app: &SharedApp, gate: Gate, method: Method, headers: &HeaderMap) -> Result<Caller, Error> {
     let caller = authenticate(app, headers).await?;
     if gate.is_personal {
         caller.require_no_app()?;

@@ -59,6 +59,9 @@ pub enum Error {
     /// An adapter's fault, or its trap.
     #[error("{0}")]
     Adapter(#[from] CallError),
+    /// 501. This server cannot do it.
+    #[error("{0}")]
+    NotAvailable(&'static str),
     /// 503. A part that is needed gives no answer.
     #[error("{0}")]
     Unavailable(String),
@@ -150,6 +153,7 @@ impl Error {
             Error::Validation(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Error::Locked { .. } => StatusCode::LOCKED,
             Error::Adapter(error) => adapter_public(error).0,
+            Error::NotAvailable(_) => StatusCode::NOT_IMPLEMENTED,
             Error::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Error::Bare { status, .. } => *status,
             Error::RateLimited(_) => StatusCode::TOO_MANY_REQUESTS,
@@ -171,6 +175,7 @@ impl Error {
             Error::Validation(_) => "validation_error",
             Error::Locked { .. } => "locked",
             Error::Adapter(error) => adapter_public(error).1,
+            Error::NotAvailable(_) => "not_implemented",
             Error::Unavailable(_) => "unavailable",
             Error::Bare { .. } => "refused",
             Error::RateLimited(_) => "rate_limited",

@@ -48,6 +48,43 @@ pub(crate) fn too_large(rejection: &BytesRejection) -> Error {
     }
 }
 
+/// A form, as OAuth 2.0 sends it. What it has beside the fields of `T` is left alone, as the standard demands.
+#[derive(Debug)]
+pub struct Form<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<SharedApp> for Form<T> {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, app: &SharedApp) -> Result<Self, Error> {
+        let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
+        let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+            return Err(Error::Validation(vec![Detail::new(
+                "content-type",
+                "body must be a form: send 'content-type: application/x-www-form-urlencoded'",
+                "content_type",
+            )]));
+        }
+        let bytes = Bytes::from_request(request, app).await.map_err(|rejection| too_large(&rejection))?;
+        let mut seen = std::collections::BTreeSet::new();
+        for (name, value) in url::form_urlencoded::parse(&bytes) {
+            if value.contains('\0') {
+                return Err(Error::field(&name, NUL_REFUSED));
+            }
+            // RFC 6749, section 3.2: parameters must not be included more than once.
+            if !seen.insert(name.clone()) {
+                return Err(Error::field(&name, "is in the form more than once"));
+            }
+        }
+        serde_urlencoded::from_bytes(&bytes).map(Form).map_err(|error| {
+            let message = error.to_string().replace('`', "'");
+            let field = message.split('\'').nth(1).unwrap_or("body").to_owned();
+            let kind = if message.starts_with("missing field") { "missing" } else { "value_error" };
+            Error::Validation(vec![Detail::new(field, message, kind)])
+        })
+    }
+}
+
 /// A body that may be left out.
 impl<T: DeserializeOwned> OptionalFromRequest<SharedApp> for Json<T> {
     type Rejection = Error;

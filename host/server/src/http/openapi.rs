@@ -94,8 +94,8 @@ fn operation(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value {
         if let Some(payload) = &route.doc.payload {
             schema = json!({ "allOf": [schema, { "properties": { "payload": payload } }] });
         }
-        operation["requestBody"] =
-            json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        let media = if route.doc.is_form { "application/x-www-form-urlencoded" } else { "application/json" };
+        operation["requestBody"] = json!({ "required": true, "content": { media: { "schema": schema } } });
     }
     operation["responses"] = answers::of(table, route, schemas);
     operation
@@ -110,7 +110,9 @@ fn tag_description(tag: &str) -> String {
         "gateway-vpn" => "Staged changes, whatever their vendor and area".to_owned(),
         "ws" => "The event stream".to_owned(),
         "api-keys" => "Scoped keys of scripts".to_owned(),
-        "oauth2" => "Apps that users let act for them: registration, consent and tokens (RFC 6749)".to_owned(),
+        "oauth2" => {
+            "Apps that users let act for them: registration, consent and tokens (RFC 6749)".to_owned()
+        }
         _ => match tag.strip_prefix("gateway-") {
             Some(area) => format!("Live reads and staged changes: {}", area.replace('-', " ")),
             None => format!("Routes below /{tag}"),

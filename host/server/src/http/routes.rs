@@ -21,6 +21,8 @@ pub struct Doc {
     pub status: u16,
     pub query: Option<SchemaOf>,
     pub body: Option<SchemaOf>,
+    /// The body is a form, not JSON.
+    pub is_form: bool,
     pub answer: Option<SchemaOf>,
     /// Schema of the body's `payload`, where it is known only at run time.
     pub payload: Option<serde_json::Value>,
@@ -36,6 +38,8 @@ pub struct Doc {
     pub media: Option<&'static str>,
     /// Further answers with bodies of their own.
     pub also: Vec<(u16, SchemaOf)>,
+    /// Statuses that are also answered with a page for people.
+    pub pages: Vec<u16>,
 }
 
 /// Begins the document of a route that answers 200.
@@ -45,6 +49,7 @@ pub fn doc(summary: &'static str) -> Doc {
         status: 200,
         query: None,
         body: None,
+        is_form: false,
         answer: None,
         payload: None,
         calls_adapter: false,
@@ -53,6 +58,7 @@ pub fn doc(summary: &'static str) -> Doc {
         examples: Vec::new(),
         media: None,
         also: Vec::new(),
+        pages: Vec::new(),
     }
 }
 
@@ -67,6 +73,13 @@ impl Doc {
     pub fn body<T: JsonSchema>(mut self) -> Self {
         self.body = Some(SchemaGenerator::subschema_for::<T>);
         self
+    }
+
+    /// Takes a form, as OAuth 2.0 sends it.
+    #[must_use]
+    pub fn form<T: JsonSchema>(mut self) -> Self {
+        self.is_form = true;
+        self.body::<T>()
     }
 
     #[must_use]
@@ -101,6 +114,21 @@ impl Doc {
     #[must_use]
     pub fn also_answers<T: JsonSchema>(mut self, status: u16) -> Self {
         self.also.push((status, SchemaGenerator::subschema_for::<T>));
+        self
+    }
+
+    /// Sends a browser elsewhere: 303, with a short page.
+    #[must_use]
+    pub fn redirects(mut self) -> Self {
+        self.status = 303;
+        self.media = Some("text/html");
+        self
+    }
+
+    /// Answers this status, too, with a page for people.
+    #[must_use]
+    pub fn shows(mut self, status: u16) -> Self {
+        self.pages.push(status);
         self
     }
 
@@ -207,6 +235,7 @@ impl Routes {
                 access: route.access,
                 creates: route.doc.status == 201,
                 changes_access: changes_access(&route.path),
+                is_personal: is_personal(&route.path),
             };
             let guard = axum::middleware::from_fn_with_state((app.clone(), gate), guard);
             router.route(&route.path, route.handler.route_layer(guard))
@@ -217,6 +246,20 @@ impl Routes {
 /// Routes below these words make callers others than they were.
 fn changes_access(path: &str) -> bool {
     let word = path.split('/').nth(1).unwrap_or_default();
-    !matches!(path, "/auth/login" | "/auth/refresh")
-        && matches!(word, "auth" | "users" | "organizations" | "api-keys" | "setup")
+    let gives_tokens = matches!(
+        path,
+        "/auth/login"
+            | "/auth/login/mfa"
+            | "/auth/token"
+            | "/auth/refresh"
+            | "/oauth2/token"
+            | "/oauth2/introspect"
+    );
+    !gives_tokens && matches!(word, "auth" | "users" | "organizations" | "api-keys" | "oauth2" | "setup")
+}
+
+/// Routes below these words are about how their user signs in, which is none of an app's business.
+fn is_personal(path: &str) -> bool {
+    let word = path.split('/').nth(1).unwrap_or_default();
+    path != "/auth/me" && matches!(word, "auth" | "api-keys" | "oauth2")
 }

@@ -219,7 +219,11 @@ fn check_description(checks: &mut Checks, text: Option<&str>) {
 }
 
 fn check_redirect_uris(checks: &mut Checks, uris: &[String], kind: ClientType) {
-    checks.require((1..=REDIRECT_URIS_MAX).contains(&uris.len()), "redirect_uris", "must have 1 to 10 entries");
+    checks.require(
+        (1..=REDIRECT_URIS_MAX).contains(&uris.len()),
+        "redirect_uris",
+        "must have 1 to 10 entries",
+    );
     let mut seen = BTreeSet::new();
     for (at, uri) in uris.iter().enumerate().take(REDIRECT_URIS_MAX) {
         let field = format!("redirect_uris[{at}]");
@@ -286,7 +290,8 @@ async fn update(
         scopes: body.scopes,
     };
     let updated = oauth2::update(&mut tx, id, &change, app.clock.now()).await?.ok_or(NOT_FOUND)?;
-    let detail = json!({ "name": updated.name, "redirect_uris": change.redirect_uris, "scopes": change.scopes });
+    let detail =
+        json!({ "name": updated.name, "redirect_uris": change.redirect_uris, "scopes": change.scopes });
     trail::record(&mut tx, &app, &origin, deed(&caller, &updated, "oauth2_app.updated", detail)).await?;
     tx.commit().await?;
     Ok(One(updated))
@@ -331,7 +336,8 @@ async fn rotate_secret(
     let hash = keyed_hash(&app.keys.app_secret_key(), &secret);
     let rotated = oauth2::rotate_secret(&mut tx, id, &hash, app.clock.now()).await?.ok_or(NOT_FOUND)?;
     let detail = json!({ "name": rotated.name });
-    trail::record(&mut tx, &app, &origin, deed(&caller, &rotated, "oauth2_app.secret_rotated", detail)).await?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &rotated, "oauth2_app.secret_rotated", detail))
+        .await?;
     tx.commit().await?;
     Ok(Answer(with_secret(rotated, Some(secret))))
 }

@@ -260,12 +260,7 @@ async fn allow(
 }
 
 /// The user's token version, if the session is good at this very moment: what is known of it may be a moment old.
-async fn current_version(
-    tx: &mut Tx,
-    app: &App,
-    caller: &Caller,
-    session: SessionId,
-) -> Result<i64, Error> {
+async fn current_version(tx: &mut Tx, app: &App, caller: &Caller, session: SessionId) -> Result<i64, Error> {
     let found = sessions::authenticate(tx, caller.user_id, session).await?;
     let is_good = |found: &sessions::Authenticated| {
         found.is_active

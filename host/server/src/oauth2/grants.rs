@@ -59,7 +59,12 @@ pub(super) fn routes() -> Routes {
             doc("What the caller allowed apps, newest first").query::<ListQuery>().answers::<Page<View>>(200),
         )
         .get(one, access, get, doc("One thing that the caller allowed an app").answers::<View>(200))
-        .delete(one, access, revoke, doc("End what the caller allowed an app, with all its tokens").empty(204))
+        .delete(
+            one,
+            access,
+            revoke,
+            doc("End what the caller allowed an app, with all its tokens").empty(204),
+        )
 }
 
 async fn list(

@@ -159,7 +159,9 @@ async fn worth(tx: &mut Tx, app: &App, found: FoundToken) -> Result<Introspectio
     let FoundToken { grant, kind, token_scopes, issued_at, token_expires_at, ended_at } = found;
     let login = users::find_login(tx, grant.user_id).await?;
     let is_users = |login: &users::Login| {
-        login.user.is_active && login.token_version == grant.token_version && login.user.org_id == grant.org_id
+        login.user.is_active
+            && login.token_version == grant.token_version
+            && login.user.org_id == grant.org_id
     };
     let is_good = ended_at.is_none() && grant.revoked_at.is_none() && token_expires_at > app.clock.now();
     let Some(login) = login.filter(is_users).filter(|_| is_good) else { return Ok(Introspection::default()) };

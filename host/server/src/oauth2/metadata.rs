@@ -29,10 +29,12 @@ impl FromRequestParts<SharedApp> for Issuer {
         }
         let is_https = parts.extensions.get::<Client>().is_some_and(|client| client.is_https);
         let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let host = parts.uri.authority().map(axum::http::uri::Authority::as_str).or(named).unwrap_or_default();
+        let host =
+            parts.uri.authority().map(axum::http::uri::Authority::as_str).or(named).unwrap_or_default();
         origin(is_https, host).map(Self).ok_or_else(|| Error::BadRequest {
             kind: "bad_request",
-            message: "header 'Host' does not name this service; set PUBLIC_URL to be independent of it".to_owned(),
+            message: "header 'Host' does not name this service; set PUBLIC_URL to be independent of it"
+                .to_owned(),
         })
     }
 }
@@ -40,7 +42,8 @@ impl FromRequestParts<SharedApp> for Issuer {
 /// The origin of a host with or without a port.
 fn origin(is_https: bool, host: &str) -> Option<String> {
     let url = Url::parse(&format!("{}://{host}", if is_https { "https" } else { "http" })).ok()?;
-    let is_plain = url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+    let is_plain =
+        url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
     (is_plain && url.has_host() && !host.ends_with('/')).then(|| url.origin().ascii_serialization())
 }
 

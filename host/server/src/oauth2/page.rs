@@ -131,7 +131,8 @@ pub(super) fn hop(request: &str) -> Response {
 }
 
 pub(super) fn log_in(status: StatusCode, request: &str, form_token: &str, problem: Option<&str>) -> Response {
-    let problem = problem.map(|text| format!("<p class=\"fault\">{}</p>\n", escape(text))).unwrap_or_default();
+    let problem =
+        problem.map(|text| format!("<p class=\"fault\">{}</p>\n", escape(text))).unwrap_or_default();
     let body = format!(
         "<p>An app asks to act for you. Log in to see which one, and what it asks for.</p>\n{problem}\
          <form method=\"post\" action=\"{BASE}/login\">\n{}{}\
@@ -151,7 +152,8 @@ pub(super) fn second_factor(
     mfa_token: &str,
     problem: Option<&str>,
 ) -> Response {
-    let problem = problem.map(|text| format!("<p class=\"fault\">{}</p>\n", escape(text))).unwrap_or_default();
+    let problem =
+        problem.map(|text| format!("<p class=\"fault\">{}</p>\n", escape(text))).unwrap_or_default();
     let body = format!(
         "{problem}<form method=\"post\" action=\"{BASE}/login/mfa\">\n{}{}{}\
          <label>Code of your authenticator, or a backup code\n\
@@ -232,7 +234,10 @@ mod tests {
     #[test]
     fn what_others_wrote_is_text_and_nothing_else() {
         assert_eq!(escape("<b a='1' c=\"2\">&"), "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;");
-        assert_eq!(hidden("a", "\"><script>"), "<input type=\"hidden\" name=\"a\" value=\"&quot;&gt;&lt;script&gt;\">\n");
+        assert_eq!(
+            hidden("a", "\"><script>"),
+            "<input type=\"hidden\" name=\"a\" value=\"&quot;&gt;&lt;script&gt;\">\n"
+        );
     }
 
     #[test]
@@ -240,7 +245,10 @@ mod tests {
         let response = page(StatusCode::OK, "t", "", "", Forms::HereAndTo("org.example.app"));
         let policy = response.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap().to_owned();
         assert!(policy.contains("form-action 'self' org.example.app:;"), "{policy}");
-        assert!(policy.contains(&format!("'sha256-{}'", *STYLE_DIGEST)) && policy.contains("frame-ancestors 'none'"));
+        assert!(
+            policy.contains(&format!("'sha256-{}'", *STYLE_DIGEST))
+                && policy.contains("frame-ancestors 'none'")
+        );
         assert!(!policy.contains("unsafe"), "{policy}");
     }
 }

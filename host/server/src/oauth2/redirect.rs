@@ -26,7 +26,8 @@ pub(super) fn check(text: &str, kind: ClientType) -> Result<(), &'static str> {
     if text.contains('*') {
         return Err("must have no wildcard ('*'): register each address");
     }
-    let url = Url::parse(text).map_err(|_| "must be an absolute URI such as https://app.example.org/callback")?;
+    let url =
+        Url::parse(text).map_err(|_| "must be an absolute URI such as https://app.example.org/callback")?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err("must have no user name or password");
     }
@@ -37,7 +38,9 @@ pub(super) fn check(text: &str, kind: ClientType) -> Result<(), &'static str> {
         // RFC 8252 section 7.1: a name that the app's owner has, backwards.
         scheme if scheme.contains('.') && kind == ClientType::Public => Ok(()),
         scheme if scheme.contains('.') => Err("must be https: only public apps have schemes of their own"),
-        _ => Err("must be https, http for loopback addresses, or a scheme such as 'org.example.app' of a public app"),
+        _ => Err(
+            "must be https, http for loopback addresses, or a scheme such as 'org.example.app' of a public app",
+        ),
     }
 }
 
@@ -88,7 +91,13 @@ mod tests {
     #[test]
     fn an_address_says_one_place_and_nothing_else() {
         use ClientType::{Confidential, Public};
-        for uri in ["https://a.example", "https://a.example:8443/cb?x=1", "http://127.0.0.1:9/cb", "http://[::1]/cb", "http://localhost:3000/"] {
+        for uri in [
+            "https://a.example",
+            "https://a.example:8443/cb?x=1",
+            "http://127.0.0.1:9/cb",
+            "http://[::1]/cb",
+            "http://localhost:3000/",
+        ] {
             assert_eq!(check(uri, Confidential), Ok(()), "{uri}");
             assert_eq!(check(uri, Public), Ok(()), "{uri}");
         }

@@ -135,8 +135,7 @@ fn judge(given: &Parameters, registered: RegisteredApp) -> Result<Asked, Fault> 
     });
     let state = state.map_err(|message| told(&reply, Refusal::new("invalid_request", message)))?;
     let reply = Reply { state, ..reply };
-    let (scopes, code_challenge) =
-        wanted(given, &registered.app).map_err(|refusal| told(&reply, refusal))?;
+    let (scopes, code_challenge) = wanted(given, &registered.app).map_err(|refusal| told(&reply, refusal))?;
     let text = text(&registered.app, &scopes, &code_challenge, &reply);
     Ok(Asked { registered, scopes, code_challenge, reply, text })
 }

@@ -102,7 +102,10 @@ async fn token(
 }
 
 fn not_valid() -> OauthRefusal {
-    refusal(OauthError::InvalidGrant, "code or refresh token is not valid, has expired, or was used or revoked")
+    refusal(
+        OauthError::InvalidGrant,
+        "code or refresh token is not valid, has expired, or was used or revoked",
+    )
 }
 
 pub(super) fn code_hash(app: &App, code: &Secret) -> String {

@@ -123,10 +123,7 @@ pub async fn list(
     search: Option<&str>,
     page: PageRequest,
 ) -> Result<(Vec<OauthApp>, i64)> {
-    live(scope, owner)
-        .search(&["a.name", "a.description"], search)
-        .page(tx, "a.created_at, a.id", page)
-        .await
+    live(scope, owner).search(&["a.name", "a.description"], search).page(tx, "a.created_at, a.id", page).await
 }
 
 /// How many apps the user has registered.
@@ -176,9 +173,11 @@ pub async fn rotate_secret(
 pub async fn remove(tx: &mut Tx, id: OauthAppId, now: Timestamp) -> Result<u64> {
     affected!(
         tx,
-        sqlx::query("UPDATE oauth2_app SET deleted_at = $2, updated_at = $2 WHERE id = $1 AND deleted_at IS NULL")
-            .bind(id)
-            .bind(now)
+        sqlx::query(
+            "UPDATE oauth2_app SET deleted_at = $2, updated_at = $2 WHERE id = $1 AND deleted_at IS NULL"
+        )
+        .bind(id)
+        .bind(now)
     );
     Ok(affected!(
         tx,

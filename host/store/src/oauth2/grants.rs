@@ -190,9 +190,12 @@ pub async fn trim_grants(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u
 
 /// Those that tokens followed from and may follow again. A newer token version of the user ends all of before.
 fn own(user: UserId, now: Timestamp) -> Select {
-    Select::new(SELECT, "FROM oauth2_grant g JOIN oauth2_app a ON a.id = g.app_id JOIN app_user u ON u.id = g.user_id")
-        .and_bind("g.user_id = ?", Bind::Id(user.0))
-        .and("g.revoked_at IS NULL AND g.code_spent_at IS NOT NULL AND a.deleted_at IS NULL")
-        .and("g.token_version = u.token_version AND u.org_id = a.org_id")
-        .and_bind("g.expires_at > ?", Bind::Time(now))
+    Select::new(
+        SELECT,
+        "FROM oauth2_grant g JOIN oauth2_app a ON a.id = g.app_id JOIN app_user u ON u.id = g.user_id",
+    )
+    .and_bind("g.user_id = ?", Bind::Id(user.0))
+    .and("g.revoked_at IS NULL AND g.code_spent_at IS NOT NULL AND a.deleted_at IS NULL")
+    .and("g.token_version = u.token_version AND u.org_id = a.org_id")
+    .and_bind("g.expires_at > ?", Bind::Time(now))
 }

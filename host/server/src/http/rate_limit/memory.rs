@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::window::Counter;
-use super::{Limit, Verdict};
+use super::{Limit, Question, Verdict};
 
 /// Counters of one generation; a principal needs two or three.
 const GENERATION_MAX: usize = 100_000;
@@ -35,7 +35,7 @@ impl Memory {
         Self { generations: Mutex::default(), generation_max }
     }
 
-    pub(super) fn take(&self, limits: &[Limit], now_ms: u64) -> Verdict {
+    pub(super) fn ask(&self, question: Question, limits: &[Limit], now_ms: u64) -> Verdict {
         let mut guard = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         let mut counted = Vec::with_capacity(limits.len());
         for (index, limit) in limits.iter().enumerate() {
@@ -43,6 +43,9 @@ impl Memory {
                 Some(outcome) => counted.push(outcome),
                 None => return Verdict::Exceeded(index),
             }
+        }
+        if question == Question::Look {
+            return Verdict::Granted(counted.into_iter().map(|(_, left)| left).collect());
         }
         for (limit, (counter, _)) in limits.iter().zip(&counted) {
             guard.put(&limit.key, *counter);
@@ -95,11 +98,15 @@ mod tests {
         let memory = Memory::default();
         let (wide, narrow) = (limit("wide", 3), limit("narrow", 1));
         let both = [wide.clone(), narrow];
-        assert_eq!(memory.take(&both, 0), Verdict::Granted(vec![2, 0]));
+        assert_eq!(memory.ask(Question::Take, &both, 0), Verdict::Granted(vec![2, 0]));
         for _ in 0..5 {
-            assert_eq!(memory.take(&both, 0), Verdict::Exceeded(1));
+            assert_eq!(memory.ask(Question::Take, &both, 0), Verdict::Exceeded(1));
         }
-        assert_eq!(memory.take(&[wide], 0), Verdict::Granted(vec![1]));
+        for _ in 0..5 {
+            let seen = memory.ask(Question::Look, std::slice::from_ref(&wide), 0);
+            assert_eq!(seen, Verdict::Granted(vec![1]), "who looks counts nothing");
+        }
+        assert_eq!(memory.ask(Question::Take, &[wide], 0), Verdict::Granted(vec![1]));
     }
 
     #[test]
@@ -107,13 +114,23 @@ mod tests {
         let memory = Memory::with_generation(100);
         let regular = [limit("regular", 2_000)];
         for stranger in 0..1_000 {
-            let Verdict::Granted(left) = memory.take(&regular, 0) else { panic!("within the rate") };
+            let Verdict::Granted(left) = memory.ask(Question::Take, &regular, 0) else {
+                panic!("within the rate")
+            };
             assert_eq!(left, [2_000 - 1 - stranger], "the regular is not forgotten");
-            memory.take(&[limit(&format!("stranger {stranger}"), 1)], 0);
+            memory.ask(Question::Take, &[limit(&format!("stranger {stranger}"), 1)], 0);
             let generations = memory.generations.lock().unwrap();
             assert!(generations.young.len() + generations.old.len() <= 200);
         }
-        assert_eq!(memory.take(&[limit("stranger 0", 1)], 0), Verdict::Granted(vec![0]), "forgotten");
-        assert_eq!(memory.take(&[limit("stranger 999", 1)], 0), Verdict::Exceeded(0), "remembered");
+        assert_eq!(
+            memory.ask(Question::Take, &[limit("stranger 0", 1)], 0),
+            Verdict::Granted(vec![0]),
+            "forgotten"
+        );
+        assert_eq!(
+            memory.ask(Question::Take, &[limit("stranger 999", 1)], 0),
+            Verdict::Exceeded(0),
+            "remembered"
+        );
     }
 }

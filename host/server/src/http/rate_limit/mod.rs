@@ -32,7 +32,7 @@ pub use window::Rate;
 /// What one address may ask of the routes that take passwords. Fixed, so that no setting opens them.
 const AUTH_RATE: Rate = Rate::per_minute(5);
 /// What is said where a password could be tried without being counted.
-const CLOSED: &str = "sign-in is not possible while requests cannot be counted; try again";
+pub const CLOSED: &str = "sign-in is not possible while requests cannot be counted; try again";
 /// How often the log says that limits cannot be counted.
 const COMPLAINT_PERIOD_MS: i64 = 60_000;
 
@@ -50,6 +50,13 @@ pub enum Verdict {
     Granted(Vec<u32>),
     /// Position of the first limit that is used up; nothing was counted.
     Exceeded(usize),
+}
+
+/// Whether what would be granted is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Question {
+    Take,
+    Look,
 }
 
 /// Counts requests.
@@ -78,11 +85,21 @@ impl Limiter {
     ///
     /// `now` is the process's time; a shared cache goes by its own.
     pub async fn take(&self, limits: &[Limit], now: Timestamp) -> Result<Verdict, CacheError> {
+        self.ask(Question::Take, limits, now).await
+    }
+
+    /// Whether one more request would be granted; counts nothing.
+    pub async fn look(&self, limits: &[Limit], now: Timestamp) -> Result<Verdict, CacheError> {
+        self.ask(Question::Look, limits, now).await
+    }
+
+    async fn ask(&self, question: Question, limits: &[Limit], now: Timestamp) -> Result<Verdict, CacheError> {
         match &self.store {
             Store::Memory(memory) => {
-                Ok(memory.take(limits, u64::try_from(now.timestamp_millis()).unwrap_or_default()))
+                let now_ms = u64::try_from(now.timestamp_millis()).unwrap_or_default();
+                Ok(memory.ask(question, limits, now_ms))
             }
-            Store::Shared(link) => shared::take(link, limits).await,
+            Store::Shared(link) => shared::ask(link, question, limits).await,
         }
     }
 

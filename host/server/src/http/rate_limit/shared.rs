@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redis::Script;
 
-use super::{Limit, Verdict};
+use super::{Limit, Question, Verdict};
 use crate::cache::{CacheError, Link};
 
 /// How long a request waits for its verdict.
@@ -17,12 +17,13 @@ const PREFIX: &str = "heddle:limit:";
 /// Does what [`super::memory`] does, with the arithmetic of [`super::window`].
 static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("take.lua")));
 
-pub(super) async fn take(link: &Link, limits: &[Limit]) -> Result<Verdict, CacheError> {
+pub(super) async fn ask(link: &Link, question: Question, limits: &[Limit]) -> Result<Verdict, CacheError> {
     let mut invocation = TAKE.prepare_invoke();
     for limit in limits {
         invocation.key(format!("{PREFIX}{}", limit.key));
         invocation.arg(limit.rate.requests).arg(limit.rate.window_ms);
     }
+    invocation.arg(u8::from(question == Question::Take));
     // Loads the script when the Redis does not know it, or not any more.
     let run = |mut connection| async move { invocation.invoke_async::<Vec<u32>>(&mut connection).await };
     let mut answer = link.ask(ANSWER_LIMIT, run).await?.into_iter();

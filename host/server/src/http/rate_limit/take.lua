@@ -1,5 +1,5 @@
 -- Counts one request against all limits, or against none when one of them is used up.
--- Keys: one counter for each limit. Arguments: requests and milliseconds of each limit.
+-- Keys: one counter for each limit. Arguments: requests and milliseconds of each limit, and 0 when nothing is to be counted.
 -- Answers the position of the limit that is used up, or 0 and what is left of each.
 -- The arithmetic is that of window.rs: what falls out of the window falls out of the bucket before, bit by bit.
 local time = redis.call('TIME')
@@ -21,6 +21,9 @@ for i, key in ipairs(KEYS) do
     end
     counters[i] = {bucket, current + 1, previous}
     answer[i + 1] = math.floor((requests * window - used) / window)
+end
+if ARGV[2 * #KEYS + 1] == '0' then
+    return answer
 end
 for i, key in ipairs(KEYS) do
     local counter = counters[i]

@@ -116,7 +116,10 @@ fn what_else_is_wrong_the_app_is_told() {
         judge(&Parameters::parse(&format!("{}&{name}=1", asked.text)), registered())
     };
     for name in ["state", "scope", "response_type", "code_challenge", "code_challenge_method"] {
-        assert!(matches!(pairs(name), Err(Fault::Told(_, Refusal { error: "invalid_request", .. }))), "{name}");
+        assert!(
+            matches!(pairs(name), Err(Fault::Told(_, Refusal { error: "invalid_request", .. }))),
+            "{name}"
+        );
     }
     assert!(matches!(pairs("redirect_uri"), Err(Fault::Shown(_))));
     assert!(pairs("something").is_ok(), "what is not known means nothing");
@@ -124,7 +127,9 @@ fn what_else_is_wrong_the_app_is_told() {
 
 #[test]
 fn nobody_hands_on_what_they_do_not_hold() {
-    let asked = |words: &[&str]| -> Vec<KeyScope> { words.iter().map(|word| KeyScope::parse(word).unwrap()).collect() };
+    let asked = |words: &[&str]| -> Vec<KeyScope> {
+        words.iter().map(|word| KeyScope::parse(word).unwrap()).collect()
+    };
     assert_eq!(joined(&held(&asked(&["device:*", "user:read"]), Role::Viewer)), "device:read");
     assert_eq!(joined(&held(&asked(&["device:*", "user:read"]), Role::OrgAdmin)), "device:* user:read");
     assert_eq!(joined(&held(&asked(&["*"]), Role::OrgAdmin)), "");

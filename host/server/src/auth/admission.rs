@@ -1,0 +1,150 @@
+//! What a proof of who someone is leads to: a session, or the question for the second factor.
+//!
+//! Every way to log in ends here, so that none forgets the second factor.
+
+use axum::Json as Answer;
+use axum::response::{IntoResponse as _, Response};
+use heddle_core::secret::Secret;
+use heddle_store::users::{self, Login, User};
+use heddle_store::{Scope, Tx, organizations};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::session::{self, Tokens};
+use super::trail::{self, Deed};
+use super::{REVOKED, cookies, inactive, token};
+use crate::app::App;
+use crate::http::error::Error;
+use crate::http::extract::Origin;
+
+/// Minutes that the second factor may take.
+const CHALLENGE_SECS: u32 = 300;
+
+/// How a person proved who they are before any second factor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Password,
+    Oidc,
+    Ldap,
+}
+
+impl Way {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Password => "password",
+            Self::Oidc => "oidc",
+            Self::Ldap => "ldap",
+        }
+    }
+}
+
+pub(crate) enum Admission {
+    Session(Box<Opened>),
+    SecondFactor(Challenge),
+}
+
+/// A session that was opened.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "LoginAnswer")]
+pub(crate) struct Opened {
+    #[serde(flatten)]
+    pub(crate) tokens: Tokens,
+    pub(crate) user: User,
+}
+
+/// The login goes on at `/auth/login/mfa`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SecondFactorRequired")]
+pub(crate) struct Challenge {
+    /// Always true.
+    require_mfa: bool,
+    /// Proves the first factor, and nothing else.
+    pub(crate) mfa_token: String,
+    /// Seconds until it expires.
+    expires_in: u32,
+}
+
+/// What a login answers; for the document.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "Admission")]
+#[expect(dead_code, reason = "only its schema is used: `Admission` writes the answer and sets cookies")]
+pub(crate) enum AdmissionAnswer {
+    Session(Box<Opened>),
+    SecondFactor(Challenge),
+}
+
+/// Opens a session for a user who has just proved who they are, or asks for the second factor of one who has it.
+///
+/// Commits the transaction.
+///
+/// # Errors
+/// 403 when the user is disabled, 401 when their organization is removed.
+pub(crate) async fn admit(
+    tx: Tx,
+    app: &App,
+    origin: &Origin,
+    login: Login,
+    way: Way,
+) -> Result<Admission, Error> {
+    if !login.user.mfa_enabled {
+        return Ok(Admission::Session(Box::new(open(tx, app, origin, login, way, None).await?)));
+    }
+    let mut tx = tx;
+    refuse_barred(&mut tx, &login.user).await?;
+    tx.commit().await?;
+    let mfa_token = token::sign_challenge(app, &login.user, login.token_version, way, CHALLENGE_SECS)?;
+    Ok(Admission::SecondFactor(Challenge { require_mfa: true, mfa_token, expires_in: CHALLENGE_SECS }))
+}
+
+/// Opens the session; `factor` says what the second factor was. Commits the transaction.
+pub(super) async fn open(
+    mut tx: Tx,
+    app: &App,
+    origin: &Origin,
+    login: Login,
+    way: Way,
+    factor: Option<&'static str>,
+) -> Result<Opened, Error> {
+    let user = login.user;
+    refuse_barred(&mut tx, &user).await?;
+    users::record_login_success(&mut tx, user.id, app.clock.now()).await?;
+    let tokens = session::open(&mut tx, app, origin, &user, login.token_version).await?;
+    let deed = Deed {
+        org: user.org_id,
+        actor: Some((user.id, &user.username)),
+        action: "user.login",
+        target: ("user", user.id.0),
+        detail: json!({ "way": way.as_str(), "second_factor": factor }),
+    };
+    trail::record(&mut tx, app, origin, deed).await?;
+    tx.commit().await?;
+    Ok(Opened { tokens, user })
+}
+
+async fn refuse_barred(tx: &mut Tx, user: &User) -> Result<(), Error> {
+    organizations::find(tx, &Scope::organization(user.org_id), user.org_id).await?.ok_or(REVOKED)?;
+    if user.is_active { Ok(()) } else { Err(inactive()) }
+}
+
+impl Admission {
+    /// The answer of a login. Cookies are set only with a session.
+    pub(crate) fn respond(self, app: &App, origin: &Origin) -> Result<Response, Error> {
+        match self {
+            Self::Session(opened) => opened.respond(app, origin),
+            Self::SecondFactor(challenge) => Ok(Answer(challenge).into_response()),
+        }
+    }
+}
+
+impl Opened {
+    pub(crate) fn respond(&self, app: &App, origin: &Origin) -> Result<Response, Error> {
+        cookies::set(app, origin, &self.tokens, Answer(self).into_response())
+    }
+}
+
+/// Whom an `mfa_token` that has not expired was made for.
+pub(super) fn challenged(app: &App, mfa_token: &Secret) -> Result<token::Challenged, Error> {
+    token::verify_challenge(app, mfa_token.expose())
+}

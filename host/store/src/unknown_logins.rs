@@ -1,0 +1,59 @@
+//! Failed logins by names that nobody has: they lock as those of users do, so that a lock tells nobody who exists.
+
+use heddle_core::Timestamp;
+
+use crate::select::affected;
+use crate::users::LoginState;
+use crate::{Result, Tx};
+
+/// Where a name stands; nothing is kept of one that never failed.
+pub async fn find(tx: &mut Tx, name_hash: &str) -> Result<Option<LoginState>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT failed_logins, locked_until FROM unknown_login WHERE name_hash = $1")
+        .bind(name_hash)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Counts a failed login as [`crate::users::record_failed_login`] does.
+pub async fn record_failed_login(
+    tx: &mut Tx,
+    name_hash: &str,
+    now: Timestamp,
+    lock_after: i64,
+    locked_until: Timestamp,
+) -> Result<LoginState> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        INSERT INTO unknown_login (name_hash, failed_logins, locked_until, updated_at)
+        VALUES ($1, 1, CASE WHEN $3 <= 1 THEN $4 ELSE NULL END, $2)
+        ON CONFLICT (name_hash) DO UPDATE SET
+            failed_logins = CASE WHEN unknown_login.locked_until <= $2 THEN 1
+                ELSE unknown_login.failed_logins + 1 END,
+            locked_until = CASE
+                WHEN (CASE WHEN unknown_login.locked_until <= $2 THEN 1
+                    ELSE unknown_login.failed_logins + 1 END) >= $3 THEN $4
+                WHEN unknown_login.locked_until <= $2 THEN NULL
+                ELSE unknown_login.locked_until END,
+            updated_at = excluded.updated_at
+        RETURNING failed_logins, locked_until")
+        .bind(name_hash).bind(now).bind(lock_after).bind(locked_until)
+        .fetch_one(conn)
+        .await)?)
+}
+
+/// Forgets names that last failed before this time, up to a number; tells how many.
+pub async fn trim(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
+    Ok(affected!(
+        tx,
+        sqlx::query(
+            "
+        DELETE FROM unknown_login WHERE name_hash IN (
+            SELECT name_hash FROM unknown_login WHERE updated_at < $1 ORDER BY updated_at, name_hash LIMIT $2)"
+        )
+        .bind(before)
+        .bind(i64::from(limit))
+    ))
+}
+
+#[cfg(test)]
+mod tests;
