@@ -62,7 +62,9 @@ async fn messages(api: &Api, query: &str) -> Vec<String> {
 on_both! {
     async fn lines_are_filtered_and_paged_newest_first(database: Database) {
         let (server, api, db) = start(database).await;
-        let empty = json!({ "items": [], "per_page": 50, "next_cursor": null });
+        let empty = json!({
+            "items": [], "total": 0, "total_is_capped": false, "page": 1, "per_page": 50, "pages": 0, "next_cursor": null,
+        });
         assert_eq!(api.get("/logs").await.expect_status(200).body, empty);
         write(&server, &db, 120).await;
         assert_eq!(messages(&api, "level=error&per_page=3").await, ["line 0", "line 10", "line 20"]);

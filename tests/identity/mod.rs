@@ -2,5 +2,9 @@
 
 mod api_keys;
 mod browser;
+mod login;
+mod mfa;
+mod oracles;
+mod refresh;
 mod revocation;
 mod warm;

@@ -162,7 +162,10 @@ impl Api {
             request = request.bearer_auth(token);
         }
         if let Some(body) = body {
-            request = request.header("content-type", "application/json").body(body);
+            if !headers.iter().any(|(name, _)| name == "content-type") {
+                request = request.header("content-type", "application/json");
+            }
+            request = request.body(body);
         }
         let response = request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());

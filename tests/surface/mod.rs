@@ -10,6 +10,6 @@ mod world;
 use crate::support::Options;
 
 /// Limits that hundreds of requests of one test stay below.
-fn unlimited() -> Options {
+pub(crate) fn unlimited() -> Options {
     Options::default().with("RATE_LIMIT_RPM", "1000000").with("RATE_LIMIT_BURST", "1000000")
 }

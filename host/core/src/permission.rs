@@ -144,22 +144,15 @@ fn covers(pattern: &str, permission: &str) -> bool {
 
 /// Which permission staging and applying a feature needs.
 ///
-/// The first prefix that fits decides, after the vendor's own segment is taken
-/// off: `openwrt.firewall.rule` is read as `firewall.rule`. The two firewall
-/// vendors' features all count as firewall, unless a narrower word says VPN or system.
-///
-/// What destroys something at one of the switching and router vendors' needs more than what changes it.
-pub fn for_feature(vendor: &str, feature: &str, danger: Danger) -> Permission {
-    let within = feature.strip_prefix(vendor).and_then(|f| f.strip_prefix('.')).unwrap_or(feature);
-    let area = within.split('.').next().unwrap_or_default();
-    match (vendor, area) {
-        (_, "vpn") => Permission::VpnWrite,
-        (_, "system" | "monitoring") => Permission::ControllerWrite,
-        (_, "firewall") | ("opnsense" | "pfsense", _) => Permission::FirewallWrite,
-        ("proxmox", _) | (_, "hypervisor") => Permission::HypervisorWrite,
-        ("omada" | "mikrotik" | "openwrt" | "unifi", _) if danger != Danger::Normal => {
-            Permission::ControllerWrite
-        }
+/// The feature's first segment decides: a word of the field, or the vendor's id. What destroys something at one of
+/// the switching and router vendors' needs more than what changes it.
+pub fn for_feature(feature: &str, danger: Danger) -> Permission {
+    match feature.split('.').next().unwrap_or_default() {
+        "vpn" => Permission::VpnWrite,
+        "firewall" | "opnsense" | "pfsense" => Permission::FirewallWrite,
+        "proxmox" => Permission::HypervisorWrite,
+        "system" | "monitoring" => Permission::ControllerWrite,
+        "omada" | "mikrotik" | "openwrt" | "unifi" if danger != Danger::Normal => Permission::ControllerWrite,
         _ => Permission::NetworkWrite,
     }
 }

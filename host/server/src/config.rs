@@ -309,17 +309,8 @@ impl Config {
         for (name, key) in [("SECRET_KEY", &self.secret_key), ("ENCRYPTION_KEY", &self.encryption_key)] {
             self.check_key(name, key.as_ref().map(Secret::expose))?;
         }
-        for (name, value) in
-            [("RATE_LIMIT_RPM", self.rate_limit_rpm), ("RATE_LIMIT_BURST", self.rate_limit_burst)]
-        {
-            if value == 0 {
-                return Err(ConfigError::Value {
-                    name,
-                    value: "0".to_owned(),
-                    accepted: "a whole number from 1".to_owned(),
-                });
-            }
-        }
+        self.check_ranges()?;
+        self.check_addresses()?;
         if let Some(token) = &self.metrics_auth_token
             && self.environment != Environment::Development
             && is_weak(token.expose(), 16)
@@ -338,6 +329,52 @@ impl Config {
                 value: "a loopback network or everything".to_owned(),
                 accepted: "in production only networks that are neither".to_owned(),
             });
+        }
+        Ok(())
+    }
+
+    fn check_ranges(&self) -> Result<(), ConfigError> {
+        let ranges = [
+            ("DB_POOL_SIZE", self.db_pool_size, 1, 1_000),
+            ("DB_MAX_OVERFLOW", self.db_max_overflow, 0, 1_000),
+            ("LOG_DB_POOL_SIZE", self.log_db_pool_size, 1, 1_000),
+            ("LOG_DB_MAX_OVERFLOW", self.log_db_max_overflow, 0, 1_000),
+            ("ACCESS_TOKEN_EXPIRE_MINUTES", self.access_token_minutes, 1, 1_440),
+            ("REFRESH_TOKEN_EXPIRE_DAYS", self.refresh_token_days, 1, 365),
+            ("RATE_LIMIT_RPM", self.rate_limit_rpm, 1, u32::MAX),
+            ("RATE_LIMIT_BURST", self.rate_limit_burst, 1, u32::MAX),
+            ("SYNC_INTERVAL_SECS", self.sync_interval_secs, 1, 86_400),
+            ("APPLY_HOLD_SECS", self.apply_hold_secs, 1, 600),
+            ("CHANGE_TTL_HOURS", self.change_ttl_hours, 1, 8_760),
+            ("COMPONENT_INSTANCES", self.component_instances, 1, 10_000),
+        ];
+        let outside = ranges.into_iter().find(|(_, value, min, max)| !(min..=max).contains(&value));
+        outside.map_or(Ok(()), |(name, value, min, max)| {
+            let accepted = format!("a whole number from {min} to {max}");
+            Err(ConfigError::Value { name, value: value.to_string(), accepted })
+        })
+    }
+
+    /// They may hold passwords, and so are not quoted.
+    fn check_addresses(&self) -> Result<(), ConfigError> {
+        const DATABASE: &str = "sqlite://FILE or postgres://USER:PASSWORD@HOST:PORT/NAME";
+        const CACHE: &str = "redis://USER:PASSWORD@HOST:PORT/NUMBER";
+        let addresses = [
+            ("DATABASE_URL", &self.database_url, &["sqlite:", "postgres://", "postgresql://"][..], DATABASE),
+            (
+                "LOG_DATABASE_URL",
+                &self.log_database_url,
+                &["sqlite:", "postgres://", "postgresql://"],
+                DATABASE,
+            ),
+            ("CACHE_URL", &self.cache_url, &["redis://", "rediss://", "redis+unix://", "unix://"], CACHE),
+        ];
+        let fits = |url: &Secret, schemes: &[&str]| schemes.iter().any(|s| url.expose().starts_with(s));
+        for (name, url, schemes, accepted) in addresses {
+            if url.as_ref().is_some_and(|url| !fits(url, schemes)) {
+                let (value, accepted) = ("(hidden)".to_owned(), accepted.to_owned());
+                return Err(ConfigError::Value { name, value, accepted });
+            }
         }
         Ok(())
     }

@@ -124,8 +124,9 @@ fn run(command: Command) -> anyhow::Result<()> {
 }
 
 fn init_log(config: &Config) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&config.log_filter)
-        .with_context(|| format!("LOG_FILTER='{}' is not accepted", config.log_filter))?;
+    let filter = EnvFilter::try_new(&config.log_filter).with_context(|| {
+        format!("LOG_FILTER='{}' is not accepted: levels such as info,heddle_server=debug", config.log_filter)
+    })?;
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let lines = if config.log_format == "json" { lines.json().boxed() } else { lines.boxed() };
     // The log database keeps what is worth it whatever is shown here.

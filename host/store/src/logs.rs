@@ -4,6 +4,7 @@
 //! an organization. Take the transaction from a database opened with
 //! [`crate::Db::open_logs`].
 
+use heddle_core::page::{WalkRequest, Walked};
 use heddle_core::{LogLevel, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -50,13 +51,6 @@ pub struct LogFilter {
     pub until: Option<Timestamp>,
 }
 
-/// The line behind which a page begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogPlace {
-    pub at: Timestamp,
-    pub id: Uuid,
-}
-
 /// What is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Retention {
@@ -95,13 +89,8 @@ pub async fn insert(tx: &mut Tx, lines: &[LogLine]) -> Result<()> {
     Ok(())
 }
 
-/// Lines behind a place, newest first.
-pub async fn list(
-    tx: &mut Tx,
-    filter: &LogFilter,
-    after: Option<LogPlace>,
-    limit: u32,
-) -> Result<Vec<LogLine>> {
+/// Lines that fit, newest first. A line has no number: that of a cursor is 0.
+pub async fn walk(tx: &mut Tx, filter: &LogFilter, request: WalkRequest) -> Result<Walked<LogLine>> {
     let mut select = Select::new(SELECT, FROM)
         .and_some("LOWER(l.target) LIKE LOWER(?) ESCAPE '\\'", filter.target.as_deref().map(beginning))
         .and_some("l.at >= ?", filter.since.map(Bind::Time))
@@ -117,10 +106,7 @@ pub async fn list(
     if !filter.request_ids.is_empty() {
         select = select.and_in("l.request_id", filter.request_ids.iter().cloned().map(Bind::Text));
     }
-    if let Some(place) = after {
-        select = select.and_binds("(l.at, l.id) < (?, ?)", [Bind::Time(place.at), Bind::Id(place.id)]);
-    }
-    select.all(tx, "l.at DESC, l.id DESC", i64::from(limit)).await
+    select.walk(tx, "l.at, 0, l.id", "l.at DESC, l.id DESC", request).await
 }
 
 /// The pattern of texts that begin like this one; `%` and `_` are nothing special.

@@ -155,23 +155,6 @@ impl Select {
         self
     }
 
-    /// The same with several values, in their order.
-    pub(crate) fn and_binds(
-        mut self,
-        condition: &'static str,
-        values: impl IntoIterator<Item = Bind>,
-    ) -> Self {
-        self.begin_condition();
-        let mut values = values.into_iter();
-        for (at, part) in condition.split('?').enumerate() {
-            if at > 0 {
-                self.push_bind(values.next().expect("the condition has a value for every place"));
-            }
-            self.conditions.push_str(part);
-        }
-        self
-    }
-
     pub(crate) fn and_some(self, condition: &'static str, value: Option<Bind>) -> Self {
         match value {
             Some(value) => self.and_bind(condition, value),

@@ -18,32 +18,40 @@ fn a_higher_role_holds_everything_a_lower_one_does() {
 }
 
 #[track_caller]
-fn needs(vendor: &str, feature: &str, expected: Permission) {
-    assert_eq!(for_feature(vendor, feature, Danger::Normal), expected, "{feature}");
+fn needs(feature: &str, expected: Permission) {
+    assert_eq!(for_feature(feature, Danger::Normal), expected, "{feature}");
 }
 
 #[test]
 fn what_destroys_something_at_a_switch_or_router_needs_more() {
     for danger in [Danger::Destructive, Danger::Catastrophic] {
-        assert_eq!(for_feature("mikrotik", "mikrotik.ip.pool", danger), Permission::ControllerWrite);
-        assert_eq!(for_feature("acme", "acme.vlan", danger), Permission::NetworkWrite);
-        assert_eq!(for_feature("openwrt", "openwrt.dhcp.host", danger), Permission::ControllerWrite);
-        assert_eq!(for_feature("openwrt", "openwrt.firewall.rule", danger), Permission::FirewallWrite);
-        assert_eq!(for_feature("omada", "vpn.tunnel", danger), Permission::VpnWrite);
+        for vendor in ["omada", "mikrotik", "openwrt", "unifi"] {
+            let feature = format!("{vendor}.firewall.rule");
+            assert_eq!(for_feature(&feature, danger), Permission::ControllerWrite, "{feature}");
+        }
+        assert_eq!(for_feature("acme.vlan", danger), Permission::NetworkWrite);
+        assert_eq!(for_feature("vpn.tunnel", danger), Permission::VpnWrite);
+        assert_eq!(for_feature("proxmox.vm.snapshot", danger), Permission::HypervisorWrite);
     }
 }
 
 #[test]
 fn a_feature_resolves_to_the_permission_of_its_prefix() {
-    needs("openwrt", "openwrt.firewall.rule", Permission::FirewallWrite);
-    needs("openwrt", "openwrt.dhcp.host", Permission::NetworkWrite);
-    needs("openwrt", "openwrt.network.interface", Permission::NetworkWrite);
-    needs("openwrt", "openwrt.system.reboot", Permission::ControllerWrite);
-    needs("opnsense", "opnsense.nat.rule", Permission::FirewallWrite);
-    needs("opnsense", "opnsense.vpn.wireguard", Permission::VpnWrite);
-    needs("proxmox", "proxmox.vm.snapshot", Permission::HypervisorWrite);
-    needs("omada", "vpn.tunnel", Permission::VpnWrite);
-    needs("acme", "acme.vlan", Permission::NetworkWrite);
+    needs("vpn.tunnel", Permission::VpnWrite);
+    needs("firewall.rule", Permission::FirewallWrite);
+    needs("opnsense.nat.rule", Permission::FirewallWrite);
+    needs("opnsense.vpn.wireguard", Permission::FirewallWrite);
+    needs("pfsense.system.reboot", Permission::FirewallWrite);
+    needs("proxmox.vm.snapshot", Permission::HypervisorWrite);
+    needs("proxmox.firewall.rule", Permission::HypervisorWrite);
+    needs("omada.vlan", Permission::NetworkWrite);
+    needs("mikrotik.vpn.wireguard", Permission::NetworkWrite);
+    needs("openwrt.firewall.rule", Permission::NetworkWrite);
+    needs("unifi.wlan", Permission::NetworkWrite);
+    needs("system.time", Permission::ControllerWrite);
+    needs("monitoring.target", Permission::ControllerWrite);
+    needs("acme.vlan", Permission::NetworkWrite);
+    needs("vpnx.tunnel", Permission::NetworkWrite);
 }
 
 #[test]

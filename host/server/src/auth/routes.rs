@@ -18,6 +18,7 @@ use super::session::{self, Tokens};
 use super::{Caller, Credential, REVOKED, cookies, login};
 use crate::app::SharedApp;
 use crate::http::access::Access;
+use crate::http::conditional::One;
 use crate::http::error::{Detail, Error};
 use crate::http::extract::{At, Form, Json, Origin, PER_PAGE_MAX};
 use crate::http::routes::{Routes, doc};
@@ -111,7 +112,12 @@ pub(crate) fn routes() -> Routes {
         )
         .post("/auth/logout", Access::Authenticated, log_out, doc("End this session").empty(204))
         .post("/auth/logout-all", Access::Authenticated, log_out_all, doc("End all own sessions").empty(204))
-        .get("/auth/me", Access::Authenticated, me, doc("The caller's profile").answers::<Profile>(200))
+        .get(
+            "/auth/me",
+            Access::Authenticated,
+            me,
+            doc("The caller's profile").answers::<Profile>(200).tagged(),
+        )
         .get(
             "/auth/sessions",
             Access::Authenticated,
@@ -186,13 +192,13 @@ async fn log_out_all(
     cookies::clear(&app, &origin, StatusCode::NO_CONTENT.into_response())
 }
 
-async fn me(State(app): State<SharedApp>, caller: Caller) -> Result<Answer<Profile>, Error> {
+async fn me(State(app): State<SharedApp>, caller: Caller) -> Result<One<Profile>, Error> {
     let mut tx = app.db.read().await?;
     let login = users::find_login(&mut tx, caller.user_id).await?.ok_or(REVOKED)?;
     let scope = Scope::organization(caller.org_id);
     let organization = organizations::find(&mut tx, &scope, caller.org_id).await?.ok_or(REVOKED)?;
     let user = login.user;
-    Ok(Answer(Profile {
+    Ok(One(Profile {
         id: user.id,
         username: user.username,
         email: user.email,

@@ -86,6 +86,11 @@ fn tag(object: &Value) -> String {
 pub struct IfMatch(Option<String>);
 
 impl IfMatch {
+    /// Whether the client said how it saw the object.
+    pub fn is_given(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// 412 unless the object is as the client saw it. To be asked within the transaction that changes it.
     pub fn check<T: Serialize>(&self, current: &T) -> Result<(), Error> {
         let Some(given) = &self.0 else { return Ok(()) };

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::app::SharedApp;
 use crate::config::{Config, Environment};
 use crate::http::access::Access;
-use crate::http::routes::{Route, Routes, doc};
+use crate::http::routes::{Mark, Route, Routes, doc};
 use schemas::Schemas;
 
 /// Whether documentation exists here: never in production.
@@ -94,7 +94,8 @@ fn operation(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value {
         if let Some(payload) = &route.doc.payload {
             schema = json!({ "allOf": [schema, { "properties": { "payload": payload } }] });
         }
-        let media = if route.doc.is_form { "application/x-www-form-urlencoded" } else { "application/json" };
+        let media =
+            if route.doc.has(Mark::Form) { "application/x-www-form-urlencoded" } else { "application/json" };
         operation["requestBody"] = json!({ "required": true, "content": { media: { "schema": schema } } });
     }
     operation["responses"] = answers::of(table, route, schemas);

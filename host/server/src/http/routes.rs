@@ -14,6 +14,21 @@ use crate::http::access::{Access, Gate, guard};
 /// Makes the schema of a type.
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
+/// What sets a route apart from others of its method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// The body is a form, not JSON.
+    Form,
+    /// The handler waits for a controller, so what controllers do wrong can be answered.
+    CallsAdapter,
+    /// A switch of the platform can refuse it, with a body outside the envelope.
+    Switched,
+    /// It answers one object, with its `ETag`, although no PATCH changes that.
+    Tagged,
+    /// It honours `If-Match`, although it is no PATCH or DELETE.
+    AsSeen,
+}
+
 /// What a route's document says.
 #[derive(Debug, Clone)]
 pub struct Doc {
@@ -21,15 +36,10 @@ pub struct Doc {
     pub status: u16,
     pub query: Option<SchemaOf>,
     pub body: Option<SchemaOf>,
-    /// The body is a form, not JSON.
-    pub is_form: bool,
     pub answer: Option<SchemaOf>,
     /// Schema of the body's `payload`, where it is known only at run time.
     pub payload: Option<serde_json::Value>,
-    /// The handler waits for a controller, so what controllers do wrong can be answered.
-    pub calls_adapter: bool,
-    /// A switch of the platform can refuse it, with a body outside the envelope.
-    pub is_switched: bool,
+    pub marks: Vec<Mark>,
     /// Statuses of failures beyond those that follow from the route itself.
     pub fails_with: Vec<u16>,
     /// A value for a path parameter that is not an id.
@@ -49,11 +59,9 @@ pub fn doc(summary: &'static str) -> Doc {
         status: 200,
         query: None,
         body: None,
-        is_form: false,
         answer: None,
         payload: None,
-        calls_adapter: false,
-        is_switched: false,
+        marks: Vec::new(),
         fails_with: Vec::new(),
         examples: Vec::new(),
         media: None,
@@ -77,9 +85,8 @@ impl Doc {
 
     /// Takes a form, as OAuth 2.0 sends it.
     #[must_use]
-    pub fn form<T: JsonSchema>(mut self) -> Self {
-        self.is_form = true;
-        self.body::<T>()
+    pub fn form<T: JsonSchema>(self) -> Self {
+        self.mark(Mark::Form).body::<T>()
     }
 
     #[must_use]
@@ -101,6 +108,18 @@ impl Doc {
     pub fn answers_text(mut self, media: &'static str) -> Self {
         self.media = Some(media);
         self
+    }
+
+    /// Answers one object with its `ETag`.
+    #[must_use]
+    pub fn tagged(self) -> Self {
+        self.mark(Mark::Tagged)
+    }
+
+    /// Acts on one object only as the client saw it, where `If-Match` says how that was.
+    #[must_use]
+    pub fn as_seen(self) -> Self {
+        self.mark(Mark::AsSeen)
     }
 
     /// Answers this status without a body.
@@ -141,16 +160,23 @@ impl Doc {
 
     /// Waits for a controller: its refusals and silences are answered as 502, 504 and 429.
     #[must_use]
-    pub fn calls_adapter(mut self) -> Self {
-        self.calls_adapter = true;
-        self
+    pub fn calls_adapter(self) -> Self {
+        self.mark(Mark::CallsAdapter)
     }
 
     /// A switch of the platform can refuse it: 403 with `{detail}`, outside the envelope.
     #[must_use]
-    pub fn switched(mut self) -> Self {
-        self.is_switched = true;
+    pub fn switched(self) -> Self {
+        self.mark(Mark::Switched)
+    }
+
+    fn mark(mut self, mark: Mark) -> Self {
+        self.marks.push(mark);
         self
+    }
+
+    pub fn has(&self, mark: Mark) -> bool {
+        self.marks.contains(&mark)
     }
 }
 

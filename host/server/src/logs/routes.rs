@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use chrono::DateTime;
+use heddle_core::page::{Cursor, CursorPage};
 use heddle_core::{LogLevel, Role, Timestamp};
-use heddle_store::logs::{self, LogFilter, LogLine, LogPlace};
+use heddle_store::logs::{self, LogFilter, LogLine};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::app::SharedApp;
 use crate::http::access::Access;
 use crate::http::error::Error;
-use crate::http::extract::{PER_PAGE_MAX, Params, page_request};
+use crate::http::extract::{PER_PAGE_MAX, Params, walk_request};
 use crate::http::routes::{Routes, doc};
 
 /// The longest that a search among the lines takes.
@@ -32,18 +32,12 @@ struct ListQuery {
     request_id: Option<String>,
     since: Option<Timestamp>,
     until: Option<Timestamp>,
-    /// From 1 to 200.
+    #[schemars(range(min = 1))]
+    page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the lines before; not together with `page`.
     cursor: Option<String>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct LogPage {
-    items: Vec<LogLine>,
-    per_page: u32,
-    /// Null on the last page.
-    next_cursor: Option<String>,
 }
 
 pub(crate) fn routes() -> Routes {
@@ -51,16 +45,17 @@ pub(crate) fn routes() -> Routes {
         "/logs",
         Access::Role(Role::SuperAdmin),
         list,
-        doc("The service's own log lines, newest first").query::<ListQuery>().answers::<LogPage>(200),
+        doc("The service's own log lines, newest first")
+            .query::<ListQuery>()
+            .answers::<CursorPage<LogLine>>(200),
     )
 }
 
 async fn list(
     State(app): State<SharedApp>,
     Params(query): Params<ListQuery>,
-) -> Result<Json<LogPage>, Error> {
-    let per_page = page_request(None, query.per_page, PER_PAGE_MAX)?.per_page;
-    let place = query.cursor.as_deref().map(place).transpose()?;
+) -> Result<Json<CursorPage<LogLine>>, Error> {
+    let request = walk_request(query.page, query.per_page, query.cursor.as_deref(), PER_PAGE_MAX)?;
     let filter = LogFilter {
         level: query.level,
         target: query.target,
@@ -72,9 +67,8 @@ async fn list(
     };
     let away = || Error::Unavailable("log database gives no answer; try again".to_owned());
     let db = app.logs.db().ok_or_else(away)?;
-    // One more than asked for shows whether there are more.
-    let read = async { logs::list(&mut db.read().await?, &filter, place, per_page + 1).await };
-    let mut items = match tokio::time::timeout(READ_LIMIT, read).await {
+    let read = async { logs::walk(&mut db.read().await?, &filter, request).await };
+    let walked = match tokio::time::timeout(READ_LIMIT, read).await {
         Ok(Err(heddle_store::Error::Unavailable(_))) => return Err(away()),
         Ok(read) => read?,
         Err(_elapsed) => {
@@ -82,48 +76,6 @@ async fn list(
             return Err(Error::Unavailable(message.to_owned()));
         }
     };
-    let wanted = usize::try_from(per_page).map_err(Error::internal)?;
-    let has_more = items.len() > wanted;
-    items.truncate(wanted);
-    let next_cursor = items.last().filter(|_| has_more).map(cursor);
-    Ok(Json(LogPage { items, per_page, next_cursor }))
-}
-
-fn cursor(last: &LogLine) -> String {
-    format!("{}-{}", last.at.timestamp_micros(), last.id.simple())
-}
-
-fn place(cursor: &str) -> Result<LogPlace, Error> {
-    let parsed = cursor.split_once('-').and_then(|(micros, id)| {
-        let at = DateTime::from_timestamp_micros(micros.parse().ok()?)?;
-        Some(LogPlace { at, id: id.parse().ok()? })
-    });
-    parsed.ok_or_else(|| Error::field("cursor", "must be the next_cursor of the page before"))
-}
-
-#[cfg(test)]
-mod tests {
-    use heddle_core::Clock;
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_cursor_names_the_line_that_it_was_made_of() {
-        let clock = Clock::default();
-        let line = LogLine {
-            id: clock.new_id(),
-            at: clock.now(),
-            level: LogLevel::Info,
-            target: String::new(),
-            message: String::new(),
-            fields: json!({}),
-            request_id: None,
-            span: None,
-        };
-        assert_eq!(place(&cursor(&line)).unwrap(), LogPlace { at: line.at, id: line.id });
-        for broken in ["", "1", "1-", "x-y", "9223372036854775807-01900000000070008000000000000000"] {
-            assert!(place(broken).is_err(), "{broken}");
-        }
-    }
+    let cursor = |line: &LogLine| Cursor { occurred_at: line.at, seq: 0, id: line.id };
+    Ok(Json(request.of(walked, cursor)))
 }

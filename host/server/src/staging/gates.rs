@@ -12,20 +12,15 @@ use crate::auth::Caller;
 use crate::http::error::{Detail, Error};
 
 /// The permission that the feature's prefix asks for.
-pub(super) fn feature_is_permitted(
-    caller: &Caller,
-    vendor: &str,
-    feature: &str,
-    danger: Danger,
-) -> Result<(), Error> {
-    caller.require(for_feature(vendor, feature, danger))
+pub(super) fn feature_is_permitted(caller: &Caller, feature: &str, danger: Danger) -> Result<(), Error> {
+    caller.require(for_feature(feature, danger))
 }
 
 /// The permission of every feature that this change writes, and the level to write at its site.
 pub(super) fn change_is_permitted(caller: &Caller, row: &ChangeRow) -> Result<(), Error> {
     caller.require_level(row.site_id, SiteLevel::Write)?;
     let mut features = std::iter::once(&row.feature).chain(row.also.iter().map(|spec| &spec.feature));
-    features.try_for_each(|feature| feature_is_permitted(caller, &row.vendor, feature, row.danger))
+    features.try_for_each(|feature| feature_is_permitted(caller, feature, row.danger))
 }
 
 /// A window only makes sense for what can be taken back, and must outlast the time in which the device settles.

@@ -109,7 +109,7 @@ pub(super) async fn stage(
     let found = feature_of(&adapter, &request.area, &request.feature, request.operation);
     let danger = found.as_ref().map_or(Danger::Normal, |(_, operation)| operation.danger);
     // What there is in an area is only told to who may change it.
-    gates::feature_is_permitted(caller, &controller.vendor, &request.feature, danger)?;
+    gates::feature_is_permitted(caller, &request.feature, danger)?;
     let (_, operation) = found?;
     gates::catastrophe_needs_site_admin(caller, operation.danger)?;
     adapters::validate(&operation.payload_schema, &request.payload, "payload")?;
@@ -140,11 +140,11 @@ pub(super) async fn stage_inverse(
     let adapter = app.adapter(&controller.vendor)?;
     let (_, operation) = feature_of(&adapter, &request.area, &request.feature, request.operation)?;
     caller.require_level(controller.site_id, SiteLevel::Write)?;
-    gates::feature_is_permitted(caller, &controller.vendor, &request.feature, operation.danger)?;
+    gates::feature_is_permitted(caller, &request.feature, operation.danger)?;
     let mut danger = operation.danger;
     for spec in &request.also {
         let (_, operation) = feature_of(&adapter, &request.area, &spec.feature, spec.operation)?;
-        gates::feature_is_permitted(caller, &controller.vendor, &spec.feature, operation.danger)?;
+        gates::feature_is_permitted(caller, &spec.feature, operation.danger)?;
         danger = danger.max(operation.danger);
     }
     gates::catastrophe_needs_site_admin(caller, danger)?;

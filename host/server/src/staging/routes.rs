@@ -21,6 +21,7 @@ use crate::adapters::call_for;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::http::access::Access;
+use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, Params};
@@ -244,12 +245,12 @@ fn shared_routes() -> Routes {
     let change = "/gateway-vpn/changes/{change_id}";
     let read = Access::Permission(Permission::ControllerRead);
     Routes::default()
-        .get(change, read, get_change, doc("One change").answers::<ChangeView>(200))
+        .get(change, read, get_change, doc("One change").answers::<ChangeView>(200).tagged())
         .post(
             &format!("{change}/plan"),
             Access::ByFeature,
             plan_again,
-            doc("Plan again").answers::<ChangeView>(200).calls_adapter(),
+            doc("Plan again").answers::<ChangeView>(200).calls_adapter().as_seen(),
         )
         .post(
             &format!("{change}/apply"),
@@ -259,7 +260,8 @@ fn shared_routes() -> Routes {
                 .body::<ApplyBody>()
                 .answers::<ChangeView>(200)
                 .calls_adapter()
-                .switched(),
+                .switched()
+                .as_seen(),
         )
         .post(
             &format!("{change}/confirm"),
@@ -277,7 +279,7 @@ fn shared_routes() -> Routes {
             &format!("{change}/discard"),
             Access::ByFeature,
             discard,
-            doc("Give a pending change up").query::<DiscardQuery>().answers::<ChangeView>(200),
+            doc("Give a pending change up").query::<DiscardQuery>().answers::<ChangeView>(200).as_seen(),
         )
         .post(
             &format!("{change}/revert"),
@@ -462,9 +464,25 @@ async fn get_change(
     State(app): State<SharedApp>,
     caller: Caller,
     At(id): At<ChangeId>,
-) -> Result<Answer<ChangeView>, Error> {
+) -> Result<One<ChangeView>, Error> {
     let row = apply::find(&app, &caller, id).await?;
-    shown(&app, row).await.map(Answer)
+    shown(&app, row).await.map(One)
+}
+
+/// The hash of the plan that the client saw, where `If-Match` says what that was; 412 when it saw another state.
+async fn plan_as_seen(
+    app: &SharedApp,
+    caller: &Caller,
+    id: ChangeId,
+    if_match: &IfMatch,
+) -> Result<Option<String>, Error> {
+    if !if_match.is_given() {
+        return Ok(None);
+    }
+    let row = apply::find(app, caller, id).await?;
+    let seen = shown(app, row).await?;
+    if_match.check(&seen)?;
+    Ok(seen.plan.map(|plan| plan.hash))
 }
 
 async fn plan_again(
@@ -472,7 +490,9 @@ async fn plan_again(
     caller: Caller,
     origin: Origin,
     At(id): At<ChangeId>,
+    if_match: IfMatch,
 ) -> Result<Answer<ChangeView>, Error> {
+    plan_as_seen(&app, &caller, id, &if_match).await?;
     let row = apply::find(&app, &caller, id).await?;
     let row = plan::plan_again(&app, &caller, &origin, row).await?;
     shown(&app, row).await.map(Answer)
@@ -483,11 +503,14 @@ async fn apply_change(
     caller: Caller,
     origin: Origin,
     At(id): At<ChangeId>,
+    if_match: IfMatch,
     Json(body): Json<ApplyBody>,
 ) -> Result<Answer<ChangeView>, Error> {
+    // The hash holds what the entity tag said until the apply has begun, whoever plans again meanwhile.
+    let seen = plan_as_seen(&app, &caller, id, &if_match).await?;
     let request = ApplyRequest {
         force: body.force,
-        plan_hash: body.plan_hash,
+        plan_hash: body.plan_hash.or(seen),
         confirm_within_secs: body.confirm_within_secs,
     };
     let row = apply::apply(&app, &caller, &origin, id, request).await?;
@@ -521,7 +544,9 @@ async fn discard(
     origin: Origin,
     At(id): At<ChangeId>,
     Params(_): Params<DiscardQuery>,
+    if_match: IfMatch,
 ) -> Result<Answer<ChangeView>, Error> {
+    plan_as_seen(&app, &caller, id, &if_match).await?;
     let row = apply::discard(&app, &caller, &origin, id).await?;
     shown(&app, row).await.map(Answer)
 }

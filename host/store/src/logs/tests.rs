@@ -1,5 +1,6 @@
 use chrono::TimeDelta;
 use heddle_core::Clock;
+use heddle_core::page::{Cursor, Place};
 use serde_json::json;
 
 use super::*;
@@ -55,7 +56,8 @@ async fn write(db: &Db, lines: &[LogLine]) {
 }
 
 async fn messages(db: &Db, filter: LogFilter) -> Vec<String> {
-    let found = list(&mut db.read().await.unwrap(), &filter, None, 50).await.unwrap();
+    let request = WalkRequest { per_page: 50, place: Place::Page(1) };
+    let found = walk(&mut db.read().await.unwrap(), &filter, request).await.unwrap().items;
     found.into_iter().map(|line| line.message).collect()
 }
 
@@ -67,7 +69,8 @@ on_both_logs! {
         written.span = Some("request".to_owned());
         write(&db, std::slice::from_ref(&written)).await;
         write(&db, std::slice::from_ref(&written)).await;
-        let read = list(&mut db.read().await.unwrap(), &LogFilter::default(), None, 10).await.unwrap();
+        let request = WalkRequest { per_page: 10, place: Place::Page(1) };
+        let read = walk(&mut db.read().await.unwrap(), &LogFilter::default(), request).await.unwrap().items;
         assert_eq!(read, [written]);
     }
 
@@ -110,12 +113,14 @@ on_both_logs! {
             .collect();
         write(&db, &lines).await;
         let mut seen = std::collections::BTreeSet::new();
-        let mut place = None;
+        let mut place = Place::Page(1);
         loop {
-            let page = list(&mut db.read().await.unwrap(), &LogFilter::default(), place, 100).await.unwrap();
-            let Some(last) = page.last() else { break };
-            place = Some(LogPlace { at: last.at, id: last.id });
-            for line in page {
+            let request = WalkRequest { per_page: 100, place };
+            let page = walk(&mut db.read().await.unwrap(), &LogFilter::default(), request).await.unwrap();
+            assert_eq!(page.total, 1203, "all are counted, wherever one is");
+            let Some(last) = page.items.last() else { break };
+            place = Place::Behind(Cursor { occurred_at: last.at, seq: 0, id: last.id });
+            for line in page.items {
                 assert!(seen.insert(line.id), "no line comes twice");
             }
         }

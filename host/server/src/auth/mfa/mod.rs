@@ -70,13 +70,11 @@ async fn prove(app: &App, origin: &Origin, mfa_token: &Secret, code: &Secret) ->
         // Disabled since; the first factor is then enough, but it has to be shown again.
         return Err(REVOKED);
     }
-    match spend(&mut tx, app, &login, code).await? {
-        Some(factor) => admission::open(tx, app, origin, login, challenged.way, Some(factor.as_str())).await,
-        None => {
-            login::fail(tx, app, origin, &login.user).await?;
-            Err(WRONG_CODE)
-        }
-    }
+    let Some(factor) = spend(&mut tx, app, &login, code).await? else {
+        login::fail(tx, app, origin, &login.user).await?;
+        return Err(WRONG_CODE);
+    };
+    admission::open(tx, app, origin, login, challenged.way, Some(factor.as_str())).await
 }
 
 /// Spends a code of the user's; `None` when it is not one, or was spent.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::parameters::{honours_if_match, path_names, query_names};
 use super::schemas::Schemas;
 use crate::http::access::Access;
-use crate::http::routes::{Route, Routes};
+use crate::http::routes::{Mark, Route, Routes};
 
 /// Statuses with their component and what they mean.
 const FAILURES: &[(u16, &str, &str)] = &[
@@ -95,9 +95,9 @@ fn statuses(route: &Route, query: &[String]) -> Vec<u16> {
         (423, proves_identity || (route.path.starts_with("/auth/") && has_body)),
         (429, true),
         (500, true),
-        (502, route.doc.calls_adapter),
+        (502, route.doc.has(Mark::CallsAdapter)),
         (503, true),
-        (504, route.doc.calls_adapter),
+        (504, route.doc.has(Mark::CallsAdapter)),
     ];
     let mut found: Vec<u16> =
         claims.into_iter().filter_map(|(status, applies)| applies.then_some(status)).collect();
@@ -108,8 +108,8 @@ fn statuses(route: &Route, query: &[String]) -> Vec<u16> {
 fn failure(route: &Route, status: u16) -> Value {
     let named = FAILURES.iter().find(|(known, ..)| *known == status);
     let name = match status {
-        403 if route.doc.is_switched => SWITCHED_OFF,
-        429 if route.doc.calls_adapter => DEVICE_LIMIT,
+        403 if route.doc.has(Mark::Switched) => SWITCHED_OFF,
+        429 if route.doc.has(Mark::CallsAdapter) => DEVICE_LIMIT,
         _ => named.map_or("Internal", |(_, name, _)| name),
     };
     json!({ "$ref": format!("#/components/responses/{name}") })
@@ -144,6 +144,7 @@ fn is_object(table: &Routes, route: &Route) -> bool {
     let changes: Vec<&str> =
         table.iter().filter(|other| other.method == Method::PATCH).map(|other| other.path.as_str()).collect();
     match (route.method.as_str(), route.doc.status) {
+        _ if route.doc.has(Mark::Tagged) => true,
         ("GET" | "PATCH", 200) => changes.contains(&route.path.as_str()),
         ("POST", 201) => changes
             .iter()

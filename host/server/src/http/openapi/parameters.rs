@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::schemas::Schemas;
 use crate::http::access::Access;
-use crate::http::routes::Route;
+use crate::http::routes::{Mark, Route};
 
 /// Parameters of the path, of the query, and of the headers.
 pub(super) fn of(route: &Route, schemas: &mut Schemas) -> Vec<Value> {
@@ -44,9 +44,10 @@ pub(super) fn path_names(path: &str) -> impl Iterator<Item = &str> {
 
 /// A change or the removal of one object.
 pub(super) fn honours_if_match(route: &Route) -> bool {
-    (route.method == Method::PATCH || route.method == Method::DELETE)
+    let changes = (route.method == Method::PATCH || route.method == Method::DELETE)
         && route.path.ends_with('}')
-        && !route.path.starts_with("/auth/")
+        && !route.path.starts_with("/auth/");
+    changes || route.doc.has(Mark::AsSeen)
 }
 
 fn honours_idempotency_key(route: &Route) -> bool {
