@@ -81,7 +81,6 @@ pub enum Error {
 
 heddle_core::words! {
     /// Why an app is not given what it asked for (RFC 6749 section 5.2).
-    #[schemars(rename = "OAuth2ErrorCode")]
     pub enum OauthError {
         InvalidRequest = "invalid_request",
         InvalidClient = "invalid_client",

@@ -190,9 +190,8 @@ async fn decide(
         Ok(asked) => asked,
         Err(fault) => return told(&issuer, fault),
     };
-    let Some((caller, session)) = person(&app, &headers).await? else {
-        return log_in::form(&app, &origin, &headers, StatusCode::OK, &asked.text, Some("Log in again."));
-    };
+    let again = || log_in::form(&app, &origin, &headers, StatusCode::OK, &asked.text, Some("Log in again."));
+    let Some((caller, session)) = person(&app, &headers).await? else { return again() };
     if let Some(refused) = foreign(&asked, &caller) {
         return Ok(refused);
     }
@@ -206,8 +205,12 @@ async fn decide(
             asked.reply.refusing(&issuer, &denied("the user holds none of these scopes"))
         }
         "allow" => {
-            let code = allow(&app, &origin, &asked, &caller, session, &scopes).await?;
-            asked.reply.with(&issuer, &[("code", code.expose())])
+            match allow(&app, &origin, &asked, &caller, session, &scopes).await {
+                Ok(code) => asked.reply.with(&issuer, &[("code", code.expose())]),
+                // The session ended a moment ago.
+                Err(Error::Unauthenticated(_)) => return again(),
+                Err(error) => return Err(error),
+            }
         }
         _ => {
             deny(&app, &origin, &asked, &caller).await?;

@@ -58,7 +58,7 @@ pub(super) fn routes() -> Routes {
             list,
             doc("What the caller allowed apps, newest first").query::<ListQuery>().answers::<Page<View>>(200),
         )
-        .get(one, access, get, doc("One thing that the caller allowed an app").answers::<View>(200))
+        .get(one, access, get, doc("One thing that the caller allowed an app").answers::<View>(200).tagged())
         .delete(
             one,
             access,
