@@ -3,6 +3,7 @@
 //! what is needed and runs them; a word after `--` picks those with it in their name.
 
 mod adapter_call;
+mod identity;
 mod measure;
 mod plain_host;
 mod requests;
@@ -15,8 +16,12 @@ use measure::Report;
 
 type Bench = fn(&tokio::runtime::Runtime, &mut Report);
 
-const BENCHES: &[(&str, Bench)] =
-    &[("adapter_call", adapter_call::measure), ("requests", requests::measure), ("start", start::measure)];
+const BENCHES: &[(&str, Bench)] = &[
+    ("adapter_call", adapter_call::measure),
+    ("identity", identity::measure),
+    ("requests", requests::measure),
+    ("start", start::measure),
+];
 
 fn main() {
     // cargo adds `--bench`.

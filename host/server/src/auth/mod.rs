@@ -46,7 +46,7 @@ pub(crate) fn routes() -> Routes {
 ///
 /// The one place that decides who calls, for every channel of HTTP. A header
 /// wins over the cookie, which a browser sends without being asked.
-pub(crate) async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Error> {
+pub async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Error> {
     let bearer = headers.get(header::AUTHORIZATION);
     match (bearer, headers.get(api_keys::HEADER)) {
         (Some(_), Some(_)) => Err(AMBIGUOUS),
