@@ -18,8 +18,8 @@ use heddle_store::roles::NewRole;
 use heddle_store::sessions::NewSession;
 use heddle_store::sites::NewSite;
 use heddle_store::{
-    Tx, api_keys, audit, controllers, credentials, devices, events, grants, oauth2, organizations, roles, sessions,
-    sites, users,
+    Tx, api_keys, audit, controllers, credentials, devices, events, grants, oauth2, organizations, roles,
+    sessions, sites, users,
 };
 use serde_json::json;
 

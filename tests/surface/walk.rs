@@ -39,9 +39,9 @@ fn filled(operation: &Operation, ids: &dyn Fn(&str) -> String) -> String {
             Some("operation") => "operation=create".to_owned(),
             Some("vendor") => "vendor=openwrt".to_owned(),
             Some("client_id") => format!("client_id={ABSENT}"),
-            Some(
-                name @ ("response_type" | "redirect_uri" | "code_challenge" | "code_challenge_method"),
-            ) => format!("{name}=none"),
+            Some(name @ ("response_type" | "redirect_uri" | "code_challenge" | "code_challenge_method")) => {
+                format!("{name}=none")
+            }
             other => panic!("teach the walk about the query parameter {other:?} of {}", operation.path),
         })
         .collect();

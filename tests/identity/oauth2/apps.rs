@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{acting, member, register, register_as, text};
+use super::{App, acting, member, register, register_as, text};
 use crate::support::{Server, on_both};
 
-fn body() -> Value {
+fn reader() -> Value {
     json!({
         "name": "Reader", "description": "Reads devices", "client_type": "confidential",
         "redirect_uris": ["https://app.example/cb"], "scopes": ["device:read"],
@@ -17,11 +17,11 @@ on_both! {
         let server = Server::start(database).await;
         let admin = server.set_up().await;
         let keyed = admin.with("idempotency-key", "one");
-        let made = keyed.post("/oauth2/apps", &body()).await.expect_status(201);
+        let made = keyed.post("/oauth2/apps", &reader()).await.expect_status(201);
         let secret = text(&made.body, "client_secret").to_owned();
         assert!(secret.starts_with("hds_"), "{secret}");
         assert!(made.header("location").ends_with(text(&made.body, "id")));
-        let again = keyed.post("/oauth2/apps", &body()).await.expect_status(201);
+        let again = keyed.post("/oauth2/apps", &reader()).await.expect_status(201);
         assert_eq!((again.body, again.headers["idempotency-replayed"].to_str().unwrap()), (made.body.clone(), "true"));
         let path = format!("/oauth2/apps/{}", text(&made.body, "id"));
         let got = admin.get(&path).await.expect_status(200);
@@ -84,7 +84,7 @@ on_both! {
             ("scopes", json!(["device:reed"]), "scopes[0]"),
             ("secret", json!("mine"), "secret"),
         ] {
-            let mut wrong = body();
+            let mut wrong = reader();
             wrong[name] = value;
             let refused = admin.post("/oauth2/apps", &wrong).await.expect_status(422);
             assert_eq!(refused.body["error"]["details"][0]["field"], field, "{wrong}: {}", refused.text);
@@ -107,7 +107,7 @@ on_both! {
         }
         let (vic, val, olga, eve) = (server.log_in("vic").await, server.log_in("val").await, server.log_in("olga").await, server.log_in("eve").await);
         for beyond in ["device:*", "user:read", "*"] {
-            let mut wrong = body();
+            let mut wrong = reader();
             wrong["scopes"] = json!([beyond]);
             let refused = vic.post("/oauth2/apps", &wrong).await.expect_status(403);
             assert_eq!(refused.error_type(), "scope_not_held", "{beyond}");
@@ -139,7 +139,7 @@ on_both! {
         let app = register(&admin, &["device:read"]).await;
         let tokens = app.tokens(&server, "ada").await;
         let made = admin.post(&format!("/oauth2/apps/{}/secret", app.id), &json!({})).await.expect_status(200).body;
-        let renewed = super::App { id: app.id.clone(), secret: Some(text(&made, "client_secret").to_owned()) };
+        let renewed = App { id: app.id.clone(), secret: Some(text(&made, "client_secret").to_owned()) };
         assert_ne!(renewed.secret, app.secret);
         assert_eq!(app.refresh(&server, text(&tokens, "refresh_token")).await.expect_status(401).body["error"], "invalid_client");
         renewed.refresh(&server, text(&tokens, "refresh_token")).await.expect_status(200);
@@ -155,7 +155,7 @@ on_both! {
         for _ in 0..49 {
             register(&admin, &["device:read"]).await;
         }
-        let body = body();
+        let body = reader();
         let (one, two) = tokio::join!(admin.post("/oauth2/apps", &body), admin.post("/oauth2/apps", &body));
         let mut statuses = [one.status, two.status];
         statuses.sort_unstable();

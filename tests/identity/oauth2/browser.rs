@@ -84,7 +84,8 @@ impl Browser {
         let mut request = self.http.request(method.parse().expect("a method"), url);
         request = request.header("x-forwarded-for", &self.address);
         if with_cookies && !self.cookies.is_empty() {
-            let line: Vec<String> = self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let line: Vec<String> =
+                self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
             request = request.header("cookie", line.join("; "));
         }
         if let Some(body) = body {
@@ -104,7 +105,8 @@ impl Browser {
         for line in answer.headers.get_all("set-cookie") {
             let line = line.to_str().expect("cookies are ASCII");
             assert!(line.contains("SameSite=Strict"), "{line}");
-            let (name, value) = line.split(';').next().and_then(|pair| pair.split_once('=')).expect("a cookie");
+            let (name, value) =
+                line.split(';').next().and_then(|pair| pair.split_once('=')).expect("a cookie");
             if line.contains("Max-Age=0") {
                 self.cookies.remove(name);
             } else {

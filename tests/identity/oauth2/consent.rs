@@ -4,7 +4,7 @@ use serde_json::json;
 use totp_rs::{Algorithm, Builder, Secret};
 
 use super::browser::{Browser, form_of};
-use super::{CALLBACK, acting, member, parameter, register, register_as, text};
+use super::{App, CALLBACK, acting, member, parameter, register, register_as, text};
 use crate::support::{Answer, Api, PASSWORD, Server, on_both};
 
 /// The page's policy: nothing is loaded, nothing frames it, forms lead here and maybe on to the app.
@@ -239,7 +239,7 @@ on_both! {
             "redirect_uris": ["org.example.app:/cb?'x'"], "scopes": ["device:read"],
         });
         let made = admin.post("/oauth2/apps", &body).await.expect_status(201).body;
-        let app = super::App { id: text(&made, "id").to_owned(), secret: None };
+        let app = App { id: text(&made, "id").to_owned(), secret: None };
         let mut browser = Browser::new(&server);
         browser.log_in(&server, "ada").await;
         let request = app.request(&[("redirect_uri", Some("org.example.app:/cb?'x'")), ("state", Some("'\"><b>"))]);

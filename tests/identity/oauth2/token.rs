@@ -6,7 +6,7 @@ use futures::future::join_all;
 use serde_json::json;
 
 use super::browser::Browser;
-use super::{App, CALLBACK, VERIFIER, acting, form, register, register_as, text};
+use super::{App, CALLBACK, CHALLENGE, VERIFIER, acting, form, register, register_as, text};
 use crate::support::{Answer, Server, on_both};
 
 /// A refusal in the words of the protocol.
@@ -117,7 +117,7 @@ on_both! {
             with("redirect_uri", "https://app.example/CB"),
             with("code_verifier", "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXK"),
             with("code_verifier", "short"),
-            with("code_verifier", super::CHALLENGE),
+            with("code_verifier", CHALLENGE),
         ] {
             refused(app.ask(&server, "/oauth2/token", &fields).await, 400, "invalid_grant");
         }

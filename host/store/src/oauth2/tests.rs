@@ -152,7 +152,7 @@ on_both! {
         assert!(find_own(&mut tx, world.user, one.id, now).await.unwrap().is_none(), "not in effect yet");
         assert!(spend_code(&mut tx, one.id, until, now).await.unwrap());
         assert!(!spend_code(&mut tx, one.id, until, now).await.unwrap());
-        assert!(!spend_code(&mut tx, late.id, until, now + TimeDelta::seconds(60)).await.unwrap());
+        assert!(!spend_code(&mut tx, late.id, until, late.code_expires_at).await.unwrap());
         assert!(revoke(&mut tx, gone.id, now).await.unwrap());
         assert!(!spend_code(&mut tx, gone.id, until, now).await.unwrap());
         assert_eq!(lock_by_code(&mut tx, "one").await.unwrap().unwrap().code_spent_at, Some(now));
