@@ -317,7 +317,11 @@ async fn cache(settings: &[(&str, &str)]) -> anyhow::Result<Cache> {
 async fn a_malformed_address_of_the_cache_is_refused_and_its_password_not_shown() {
     for url in ["http://user:hunter2@cache", "redis://user:hunter2@", "user:hunter2@cache:6379"] {
         let error = format!("{:#}", cache(&[("CACHE_URL", url)]).await.expect_err(url));
-        assert!(error.contains("CACHE_URL") && error.contains("redis://user:password@host:port"), "{error}");
+        assert!(
+            error.contains("CACHE_URL")
+                && error.to_ascii_lowercase().contains("redis://user:password@host:port"),
+            "{error}"
+        );
         assert!(!error.contains("hunter2"), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Api, PASSWORD, Server, on_both};
@@ -35,6 +36,22 @@ on_both! {
         server.running().app.clock.advance(TimeDelta::minutes(31));
         try_login(&nobody, "ada", PASSWORD).await.expect_status(200);
         try_login(&nobody, "nobody@nowhere.test", PASSWORD).await.expect_status(401);
+    }
+}
+
+on_both! {
+    async fn many_tries_at_once_tell_no_more_than_one_after_the_other(database: Database) {
+        let server = Server::start(database).await;
+        server.set_up().await;
+        let nobody = server.nobody();
+        for name in ["ada", "nobody"] {
+            let tries = (0..16).map(|_| try_login(&nobody, name, "Wrong-Horse-7-x"));
+            let statuses: Vec<u16> = join_all(tries).await.iter().map(|answer| answer.status).collect();
+            let count = |wanted: u16| statuses.iter().filter(|status| **status == wanted).count();
+            assert_eq!((count(401), count(423)), (5, 11), "{name}: {statuses:?}");
+            let locked = try_login(&nobody, name, "Wrong-Horse-7-x").await.expect_status(423);
+            assert!(locked.message().contains("30 min"), "no surplus try prolongs it: {}", locked.text);
+        }
     }
 }
 

@@ -7,9 +7,6 @@ use crate::support::{Api, Database, PASSWORD, Process, Server, on_both};
 
 /// How many present the same token.
 const MANY: usize = 1_000;
-/// How many of them at once.
-const TOGETHER: usize = 64;
-
 async fn tokens(api: &Api) -> (String, String) {
     let login = json!({ "login": "ada", "password": PASSWORD });
     let body = api.post("/auth/login", &login).await.expect_status(200).body;
@@ -24,7 +21,7 @@ async fn race(servers: &[Api], refresh: &str) -> Vec<u16> {
         let (api, body) = (servers[n % servers.len()].clone(), body.clone());
         async move { api.post("/auth/refresh", &body).await.status }
     });
-    stream::iter(tries).buffer_unordered(TOGETHER).collect().await
+    stream::iter(tries).buffer_unordered(MANY).collect().await
 }
 
 #[track_caller]

@@ -77,3 +77,78 @@ async fn a_demotion_and_a_revocation_are_felt_within_a_second_in_every_process()
     at_one.get("/auth/me").await.expect_status(401);
     assert!(until_refused(&at_two, "/auth/me", 401).await < Duration::from_secs(1));
 }
+
+/// Everything that makes a user's tokens worthless, but the reset by mail, whose test reads the mail.
+const BUMPS: &[&str] = &[
+    "logout-all",
+    "password change",
+    "mfa enable",
+    "mfa disable",
+    "role change",
+    "disable",
+    "password set",
+    "remove",
+];
+
+/// Does it to the user, by their own hand (`own`) or an administrator's.
+async fn bump(what: &str, admin: &Api, own: &Api, user: &str) {
+    let account = format!("/users/{user}");
+    let answer = match what {
+        "logout-all" => own.post("/auth/logout-all", &json!({})).await,
+        "password change" => {
+            let body = json!({ "current_password": PASSWORD, "new_password": "Another-Horse-8!" });
+            own.post("/auth/password/change", &body).await
+        }
+        "mfa enable" => {
+            let staged = own.post("/auth/mfa/setup", &json!({})).await.expect_status(200).body;
+            let code = super::mfa::code_now(staged["secret"].as_str().unwrap());
+            own.post("/auth/mfa/enable", &json!({ "code": code })).await
+        }
+        "mfa disable" => own.post("/auth/mfa/disable", &json!({})).await,
+        "role change" => admin.patch(&account, &json!({ "role": "operator" })).await,
+        "disable" => admin.patch(&account, &json!({ "is_active": false })).await,
+        "password set" => admin.patch(&account, &json!({ "password": "Another-Horse-8!" })).await,
+        "remove" => admin.delete(&account).await,
+        other => panic!("{other} is not known"),
+    };
+    assert!(matches!(answer.status, 200 | 204), "{what}: {}", answer.text);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_bump_refuses_all_older_tokens_within_a_second_in_every_process() {
+    let Some(database) = Database::postgres().await else { return };
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let options = crate::surface::unlimited();
+    let one = Process::start(folders[0].path(), &database, &options).await;
+    let two = Process::start(folders[1].path(), &database, &options).await;
+    let body = json!({
+        "organization": { "name": "Acme" },
+        "admin": { "username": "ada", "email": "ada@acme.test", "password": PASSWORD },
+    });
+    let admin = one.api.post("/setup/complete", &body).await.expect_status(201).body;
+    let admin = one.api.with_token(admin["access_token"].as_str().unwrap());
+    for (number, what) in BUMPS.iter().enumerate() {
+        let name = format!("user-{number}");
+        let user = json!({
+            "username": name, "email": format!("{name}@acme.test"), "password": PASSWORD, "role": "viewer",
+        });
+        let user =
+            admin.post("/users", &user).await.expect_status(201).body["id"].as_str().unwrap().to_owned();
+        let login = json!({ "login": name, "password": PASSWORD });
+        let mut older = Vec::new();
+        for api in [&one.api, &two.api] {
+            older.push(api.post("/auth/login", &login).await.expect_status(200).body);
+        }
+        let own = one.api.with_token(older[0]["access_token"].as_str().unwrap());
+        let elsewhere = two.api.with_token(older[1]["access_token"].as_str().unwrap());
+        elsewhere.get("/auth/me").await.expect_status(200);
+        bump(what, &admin, &own, &user).await;
+        let felt = until_refused(&elsewhere, "/auth/me", 401).await;
+        assert!(felt < Duration::from_secs(1), "{what}: {felt:?}");
+        own.get("/auth/me").await.expect_status(401);
+        for tokens in &older {
+            let refresh = json!({ "refresh_token": tokens["refresh_token"] });
+            two.api.post("/auth/refresh", &refresh).await.expect_status(401);
+        }
+    }
+}

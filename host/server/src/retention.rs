@@ -28,8 +28,8 @@ const SESSION_DAYS: i64 = 30;
 const PROCESS_DAYS: i64 = 7;
 /// As long as a request with an `Idempotency-Key` may be sent again.
 const KEYED_ANSWER_DAYS: i64 = 1;
-/// Longer than any lock.
-const UNKNOWN_LOGIN_DAYS: i64 = 1;
+/// Long enough that nobody waits for it, to see whose failures are forgotten.
+const UNKNOWN_LOGIN_DAYS: i64 = 90;
 /// Codes, tokens and grants of apps, after they expired.
 const APP_DAYS: i64 = 1;
 

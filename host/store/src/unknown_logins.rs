@@ -15,14 +15,14 @@ pub async fn find(tx: &mut Tx, name_hash: &str) -> Result<Option<LoginState>> {
         .await)?)
 }
 
-/// Counts a failed login as [`crate::users::record_failed_login`] does.
+/// Counts a failed login as [`crate::users::record_failed_login`] does; `None` while the name is locked.
 pub async fn record_failed_login(
     tx: &mut Tx,
     name_hash: &str,
     now: Timestamp,
     lock_after: i64,
     locked_until: Timestamp,
-) -> Result<LoginState> {
+) -> Result<Option<LoginState>> {
     Ok(on!(tx, conn => sqlx::query_as("
         INSERT INTO unknown_login (name_hash, failed_logins, locked_until, updated_at)
         VALUES ($1, 1, CASE WHEN $3 <= 1 THEN $4 ELSE NULL END, $2)
@@ -35,9 +35,10 @@ pub async fn record_failed_login(
                 WHEN unknown_login.locked_until <= $2 THEN NULL
                 ELSE unknown_login.locked_until END,
             updated_at = excluded.updated_at
+        WHERE unknown_login.locked_until IS NULL OR unknown_login.locked_until <= $2
         RETURNING failed_logins, locked_until")
         .bind(name_hash).bind(now).bind(lock_after).bind(locked_until)
-        .fetch_one(conn)
+        .fetch_optional(conn)
         .await)?)
 }
 

@@ -118,6 +118,11 @@ pub async fn find_login(tx: &mut Tx, id: UserId) -> Result<Option<Login>> {
     live(SELECT_LOGIN, &Scope::everything()).and_bind("u.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
+/// The same, and nobody else changes them until the transaction ends: for what counts failures or opens sessions.
+pub async fn lock_login(tx: &mut Tx, id: UserId) -> Result<Option<Login>> {
+    live(SELECT_LOGIN, &Scope::everything()).and_bind("u.id = ?", Bind::Id(id.0)).one_locked(tx, "u").await
+}
+
 /// The user with this user name or, when there is none, with this email; the case of letters does not matter.
 pub async fn find_by_login(tx: &mut Tx, text: &str) -> Result<Option<Login>> {
     let by =
@@ -232,7 +237,7 @@ pub async fn restore(tx: &mut Tx, scope: &Scope, id: UserId, now: Timestamp) -> 
     if rows == 1 { find(tx, scope, id).await } else { Ok(None) }
 }
 
-/// Counts a failed login, and locks the account when there were `lock_after` in a row.
+/// Counts a failed login, and locks the account when there were `lock_after` in a row; `None` while it is locked.
 ///
 /// A lock that has run out starts the count again, so that one mistake later does not lock at once.
 pub async fn record_failed_login(
@@ -249,7 +254,7 @@ pub async fn record_failed_login(
                 WHEN (CASE WHEN locked_until <= $2 THEN 1 ELSE failed_logins + 1 END) >= $3 THEN $4
                 WHEN locked_until <= $2 THEN NULL
                 ELSE locked_until END
-        WHERE id = $1 AND deleted_at IS NULL
+        WHERE id = $1 AND deleted_at IS NULL AND (locked_until IS NULL OR locked_until <= $2)
         RETURNING failed_logins, locked_until")
         .bind(id).bind(now).bind(lock_after).bind(locked_until)
         .fetch_optional(conn)
@@ -267,6 +272,18 @@ pub async fn record_login_success(tx: &mut Tx, id: UserId, now: Timestamp) -> Re
         )
         .bind(id)
         .bind(now)
+    );
+    Ok(rows == 1)
+}
+
+/// Puts a hash of the same password in the place of this one; false when the password was changed meanwhile.
+pub async fn rehash(tx: &mut Tx, id: UserId, old_hash: &str, new_hash: &str) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query("UPDATE app_user SET password_hash = $3 WHERE id = $1 AND password_hash = $2")
+            .bind(id)
+            .bind(old_hash)
+            .bind(new_hash)
     );
     Ok(rows == 1)
 }

@@ -4,11 +4,10 @@
 
 use axum::Json as Answer;
 use axum::response::{IntoResponse as _, Response};
-use heddle_core::secret::Secret;
 use heddle_store::users::{self, Login, User};
 use heddle_store::{Scope, Tx, organizations};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::session::{self, Tokens};
@@ -18,11 +17,12 @@ use crate::app::App;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 
-/// Minutes that the second factor may take.
+/// Seconds that the second factor may take.
 const CHALLENGE_SECS: u32 = 300;
 
 /// How a person proved who they are before any second factor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Way {
     Password,
     Oidc,
@@ -93,6 +93,14 @@ pub(crate) async fn admit(
     }
     let mut tx = tx;
     refuse_barred(&mut tx, &login.user).await?;
+    let deed = Deed {
+        org: login.user.org_id,
+        actor: Some((login.user.id, &login.user.username)),
+        action: "user.second_factor_asked",
+        target: ("user", login.user.id.0),
+        detail: json!({ "way": way.as_str() }),
+    };
+    trail::record(&mut tx, app, origin, deed).await?;
     tx.commit().await?;
     let mfa_token = token::sign_challenge(app, &login.user, login.token_version, way, CHALLENGE_SECS)?;
     Ok(Admission::SecondFactor(Challenge { require_mfa: true, mfa_token, expires_in: CHALLENGE_SECS }))
@@ -123,7 +131,8 @@ pub(super) async fn open(
     Ok(Opened { tokens, user })
 }
 
-async fn refuse_barred(tx: &mut Tx, user: &User) -> Result<(), Error> {
+/// 401 when the organization is removed, 403 when the user is disabled.
+pub(super) async fn refuse_barred(tx: &mut Tx, user: &User) -> Result<(), Error> {
     organizations::find(tx, &Scope::organization(user.org_id), user.org_id).await?.ok_or(REVOKED)?;
     if user.is_active { Ok(()) } else { Err(inactive()) }
 }
@@ -142,9 +151,4 @@ impl Opened {
     pub(crate) fn respond(&self, app: &App, origin: &Origin) -> Result<Response, Error> {
         cookies::set(app, origin, &self.tokens, Answer(self).into_response())
     }
-}
-
-/// Whom an `mfa_token` that has not expired was made for.
-pub(super) fn challenged(app: &App, mfa_token: &Secret) -> Result<token::Challenged, Error> {
-    token::verify_challenge(app, mfa_token.expose())
 }

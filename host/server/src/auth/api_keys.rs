@@ -15,7 +15,6 @@ use heddle_core::permission::Scope as KeyScope;
 use heddle_core::secret::{Secret, random_bytes, random_secret};
 use heddle_core::{ApiKeyId, Timestamp};
 use heddle_store::api_keys::{self, ApiKey, NewApiKey, Presented};
-use heddle_store::{Scope, users};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -23,7 +22,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::callers::{Known, Proof};
 use super::trail::{self, Deed};
-use super::{Caller, Credential, REVOKED, inactive};
+use super::{Caller, Credential, hold_caller, inactive};
 use crate::app::{App, SharedApp};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
@@ -164,7 +163,7 @@ async fn create(
     let whole = Secret::new(format!("{MARK}_{prefix}_{}", random_secret().expose()));
     let mut tx = app.db.write().await?;
     // Two that create at once wait for each other here, and count one after the other.
-    users::lock(&mut tx, &Scope::everything(), caller.user_id).await?.ok_or(REVOKED)?;
+    hold_caller(&mut tx, &app, &caller).await?;
     if api_keys::list_active(&mut tx, caller.user_id, now).await?.len() >= KEYS_MAX {
         return Err(Error::Conflict {
             kind: "limit_reached",

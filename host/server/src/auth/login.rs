@@ -10,8 +10,8 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use heddle_core::Timestamp;
 use heddle_core::secret::Secret;
-use heddle_store::users::{self, Login, LoginState, User, UserUpdate};
-use heddle_store::{Scope, Tx, unknown_logins};
+use heddle_store::users::{self, Login, LoginState, User};
+use heddle_store::{Tx, unknown_logins};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -48,7 +48,7 @@ pub(crate) async fn login(
     let started = Instant::now();
     let result = prove(app, origin, name, password).await;
     app.metrics.login(&result);
-    if matches!(result, Err(Error::Unauthenticated(_))) {
+    if matches!(result, Err(Error::Unauthenticated(_) | Error::Locked { .. })) {
         let steps = started.elapsed().as_millis() / u128::from(REFUSAL_STEP_MS) + 1;
         let steps = u64::try_from(steps).map_err(Error::internal)?;
         tokio::time::sleep_until(started + Duration::from_millis(steps * REFUSAL_STEP_MS)).await;
@@ -66,35 +66,57 @@ async fn prove(app: &App, origin: &Origin, name: &str, password: Secret) -> Resu
     if !fits || known.is_none() {
         name.count_failure(app).await?;
     }
-    let mut tx = app.db.write().await?;
-    let Some(known) = known else {
-        fail_unknown(tx, app, &name).await?;
-        return Err(WRONG);
-    };
-    // Many tries can be between the first look and here; only those before the lock count.
-    let current = users::find_login(&mut tx, known.user.id).await?.ok_or(WRONG)?;
-    refuse_locked(current.user.locked_until, app.clock.now())?;
-    if !fits || current.password_hash != known.password_hash {
-        fail(tx, app, origin, &current.user).await?;
-        return Err(WRONG);
+    let Some(known) = known else { return Err(fail_unknown(app, &name).await?) };
+    if fits && password::needs_rehash(&known.password_hash) {
+        rehash(app, &known, password.clone()).await?;
     }
-    if password::needs_rehash(&current.password_hash) {
-        tx.commit().await?;
-        tx = rehash(app, &current, password).await?;
+    let mut tx = app.db.write().await?;
+    // Many tries can be between the first look and here; only those before the lock count.
+    let mut current = users::lock_login(&mut tx, known.user.id).await?.ok_or(WRONG)?;
+    refuse_locked(current.user.locked_until, app.clock.now())?;
+    let mut fits = fits;
+    if fits && current.password_hash != known.password_hash {
+        // Somebody made the hash anew, or changed the password: that one counts.
+        drop(tx);
+        fits = password::verify(password, current.password_hash.clone()).await?;
+        tx = app.db.write().await?;
+        let judged = current.password_hash;
+        current = users::lock_login(&mut tx, known.user.id).await?.ok_or(WRONG)?;
+        refuse_locked(current.user.locked_until, app.clock.now())?;
+        fits = fits && current.password_hash == judged;
+    }
+    if !fits {
+        return Err(fail(tx, app, origin, &current.user, Step::Password, WRONG).await?);
     }
     admission::admit(tx, app, origin, current, Way::Password).await
 }
 
+/// What a login failed at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Password,
+    SecondFactor,
+}
+
+impl Step {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Password => "password",
+            Self::SecondFactor => "second_factor",
+        }
+    }
+}
+
 /// A name as it was given, and the hash under which its failures are counted.
-struct Name {
+pub(super) struct Name {
     text: String,
     hash: String,
 }
 
 impl Name {
-    fn of(app: &App, text: &str) -> Self {
+    pub(super) fn of(app: &App, text: &str) -> Self {
         let text = text.trim().to_owned();
-        let hash = keyed_hash(&app.keys.login_name_key(), &Secret::new(text.to_ascii_lowercase()));
+        let hash = keyed_hash(&app.keys.login_name_key(), &Secret::new(text.to_lowercase()));
         Self { text, hash }
     }
 
@@ -116,7 +138,7 @@ impl Name {
     }
 
     /// 429 after too many failures, whoever's they were.
-    async fn refuse_flood(&self, app: &App) -> Result<(), Error> {
+    pub(super) async fn refuse_flood(&self, app: &App) -> Result<(), Error> {
         match app.limiter.look(&self.limit(), app.clock.now()).await {
             Ok(Verdict::Granted(_)) => Ok(()),
             Ok(Verdict::Exceeded(_)) => Err(Error::RateLimited(RateExceeded::Minute)),
@@ -124,22 +146,19 @@ impl Name {
         }
     }
 
-    async fn count_failure(&self, app: &App) -> Result<(), Error> {
+    pub(super) async fn count_failure(&self, app: &App) -> Result<(), Error> {
         let counted = app.limiter.take(&self.limit(), app.clock.now()).await;
         counted.map(drop).map_err(|_| Error::Unavailable(CLOSED.to_owned()))
     }
 }
 
 /// Puts a hash of today's cost in the place of one of another cost.
-async fn rehash(app: &App, login: &Login, password: Secret) -> Result<Tx, Error> {
-    let password_hash = Some(password::hash(password).await?);
+async fn rehash(app: &App, login: &Login, password: Secret) -> Result<(), Error> {
+    let new_hash = password::hash(password).await?;
     let mut tx = app.db.write().await?;
-    let current = users::find_login(&mut tx, login.user.id).await?.ok_or(WRONG)?;
-    if current.password_hash == login.password_hash {
-        let update = UserUpdate { password_hash, ..UserUpdate::default() };
-        users::update(&mut tx, &Scope::everything(), login.user.id, &update, app.clock.now()).await?;
-    }
-    Ok(tx)
+    users::rehash(&mut tx, login.user.id, &login.password_hash, &new_hash).await?;
+    tx.commit().await?;
+    Ok(())
 }
 
 /// 423 while the lock lasts, whatever the password is.
@@ -150,31 +169,41 @@ pub(super) fn refuse_locked(until: Option<Timestamp>, now: Timestamp) -> Result<
     }
 }
 
-/// Counts a failure of this user. Commits the transaction.
-pub(super) async fn fail(mut tx: Tx, app: &App, origin: &Origin, user: &User) -> Result<(), Error> {
+/// Counts a failure of this user, and gives what it is answered with: the lock, where one came in between. Commits the
+/// transaction.
+pub(super) async fn fail(
+    mut tx: Tx,
+    app: &App,
+    origin: &Origin,
+    user: &User,
+    step: Step,
+    answer: Error,
+) -> Result<Error, Error> {
     let now = app.clock.now();
     let until = now + TimeDelta::minutes(LOCK_MINUTES);
     let state = users::record_failed_login(&mut tx, user.id, now, FAILURES_MAX, until).await?;
-    let is_locked = state.as_ref().is_some_and(|state| state.locked_until.is_some());
+    let Some(state) = state else { return Ok(Error::Locked { minutes: LOCK_MINUTES }) };
+    let is_locked = state.locked_until.is_some();
     let deed = Deed {
         org: user.org_id,
         actor: None,
         action: "user.login_failed",
         target: ("user", user.id.0),
-        detail: json!({ "failures": state.map(|state| state.failed_logins), "locked": is_locked }),
+        detail: json!({ "step": step.as_str(), "failures": state.failed_logins, "locked": is_locked }),
     };
     trail::record(&mut tx, app, origin, deed).await?;
     tx.commit().await?;
     if is_locked {
         tracing::warn!(user.id = %user.id, "locked account of user {} after repeated failures", user.id);
     }
-    Ok(())
+    Ok(answer)
 }
 
-async fn fail_unknown(mut tx: Tx, app: &App, name: &Name) -> Result<(), Error> {
+async fn fail_unknown(app: &App, name: &Name) -> Result<Error, Error> {
     let now = app.clock.now();
     let until = now + TimeDelta::minutes(LOCK_MINUTES);
-    unknown_logins::record_failed_login(&mut tx, &name.hash, now, FAILURES_MAX, until).await?;
+    let mut tx = app.db.write().await?;
+    let state = unknown_logins::record_failed_login(&mut tx, &name.hash, now, FAILURES_MAX, until).await?;
     tx.commit().await?;
-    Ok(())
+    Ok(if state.is_some() { WRONG } else { Error::Locked { minutes: LOCK_MINUTES } })
 }

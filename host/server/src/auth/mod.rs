@@ -20,8 +20,10 @@ pub(crate) mod trail;
 use std::collections::BTreeMap;
 
 use axum::http::{HeaderMap, header};
-use heddle_core::{SessionId, SiteId, SiteLevel, UserId};
+use heddle_core::{SessionId, SiteId, SiteLevel, Timestamp, UserId};
 use heddle_store::grants::SiteGrant;
+use heddle_store::users::{self, Login};
+use heddle_store::{Authenticated, Tx};
 
 pub use caller::{Caller, Credential};
 pub use callers::Callers;
@@ -115,14 +117,10 @@ async fn load(app: &App, identity: Identity) -> Result<Known, Error> {
     let mut tx = app.db.read().await?;
     let found = heddle_store::sessions::authenticate(&mut tx, identity.user, identity.session).await?;
     let found = found.ok_or(REVOKED)?;
-    let is_current =
-        identity.token_version == found.token_version && found.session_token_version == found.token_version;
-    if !is_current || found.revoked_at.is_some() || found.expires_at <= app.clock.now() {
+    if identity.token_version != found.token_version {
         return Err(REVOKED);
     }
-    if !found.is_active {
-        return Err(inactive());
-    }
+    refuse_ended(&found, app.clock.now())?;
     Ok(Known {
         token_version: Some(found.token_version),
         expires_at: Some(found.expires_at),
@@ -137,6 +135,26 @@ async fn load(app: &App, identity: Identity) -> Result<Known, Error> {
             scopes: None,
         },
     })
+}
+
+fn refuse_ended(found: &Authenticated, now: Timestamp) -> Result<(), Error> {
+    let is_current = found.session_token_version == found.token_version;
+    if !is_current || found.revoked_at.is_some() || found.expires_at <= now {
+        return Err(REVOKED);
+    }
+    if found.is_active { Ok(()) } else { Err(inactive()) }
+}
+
+/// The caller's user, whom nobody else changes until the transaction ends, when their session is still good now.
+///
+/// What gives a session, a key or a second factor asks for it: what is known of a caller may be of a moment ago, and
+/// what is given would outlive the session that has just ended.
+pub(crate) async fn hold_caller(tx: &mut Tx, app: &App, caller: &Caller) -> Result<Login, Error> {
+    let session = caller.session()?;
+    let login = users::lock_login(tx, caller.user_id).await?.ok_or(REVOKED)?;
+    let found = heddle_store::sessions::authenticate(tx, caller.user_id, session).await?.ok_or(REVOKED)?;
+    refuse_ended(&found, app.clock.now())?;
+    Ok(login)
 }
 
 /// How far each grant reaches at its site.

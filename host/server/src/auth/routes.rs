@@ -145,17 +145,16 @@ async fn token(
     State(app): State<SharedApp>,
     origin: Origin,
     Form(form): Form<TokenForm>,
-) -> Result<Response, Error> {
+) -> Result<Answer<Tokens>, Error> {
     if form.grant_type != "password" {
         return Err(Error::BadRequest {
             kind: "unsupported_grant_type",
-            message: format!("grant_type '{}' is not accepted: send 'password'", form.grant_type),
+            message: "grant_type is not accepted: send 'password'".to_owned(),
         });
     }
     match login::login(&app, &origin, &form.username, form.password).await? {
-        Admission::Session(opened) => {
-            cookies::set(&app, &origin, &opened.tokens, Answer(&opened.tokens).into_response())
-        }
+        // No cookies: who uses this grant is no browser.
+        Admission::Session(opened) => Ok(Answer(opened.tokens)),
         Admission::SecondFactor(_) => Err(Error::BadRequest {
             kind: "mfa_required",
             message: "account has a second factor: log in with POST /auth/login".to_owned(),

@@ -5,7 +5,7 @@
 
 use chrono::TimeDelta;
 use heddle_core::secret::{Secret, random_secret};
-use heddle_core::{SessionId, Timestamp, UserId};
+use heddle_core::{SessionId, Timestamp};
 use heddle_store::Tx;
 use heddle_store::sessions::{self, FoundSession, Matched, NewSession, Rotation};
 use heddle_store::users::{self, User};
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::token::{self, Claims, Subject};
 use super::trail::{self, Deed};
-use super::{Caller, REVOKED, inactive};
+use super::{Caller, REVOKED, admission};
 use crate::app::App;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
@@ -65,12 +65,13 @@ pub(crate) async fn open(
 }
 
 /// Makes every token of the user worthless, and opens a session for who is at the keyboard now.
-pub(crate) async fn renew(tx: &mut Tx, app: &App, origin: &Origin, user: UserId) -> Result<Tokens, Error> {
+///
+/// `held` is of [`super::hold_caller`] in the same transaction.
+pub(crate) async fn renew(tx: &mut Tx, app: &App, origin: &Origin, held: &User) -> Result<Tokens, Error> {
     let now = app.clock.now();
-    users::bump_token_version(tx, user, now).await?.ok_or(Error::NotFound("user"))?;
-    sessions::revoke_all(tx, user, now).await?;
-    let login = users::find_login(tx, user).await?.ok_or(REVOKED)?;
-    open(tx, app, origin, &login.user, login.token_version).await
+    let version = users::bump_token_version(tx, held.id, now).await?.ok_or(Error::NotFound("user"))?;
+    sessions::revoke_all(tx, held.id, now).await?;
+    open(tx, app, origin, held, version).await
 }
 
 fn refresh_expiry(app: &App, now: Timestamp) -> Timestamp {
@@ -94,6 +95,12 @@ pub(super) async fn refresh(app: &App, origin: &Origin, presented: &Secret) -> R
     let now = app.clock.now();
     let key = app.keys.refresh_key();
     let old_hash = keyed_hash(&key, presented);
+    // Who lost a race finds that out without making anybody wait.
+    if let Some(at) = spent_at(app, &old_hash).await?
+        && is_race(at, now)
+    {
+        return Err(LOST_RACE);
+    }
     let mut tx = app.db.write().await?;
     let found = sessions::find_by_refresh_hash(&mut tx, &old_hash).await?;
     let found = found.ok_or(Error::Unauthenticated("refresh token is not valid"))?;
@@ -101,7 +108,11 @@ pub(super) async fn refresh(app: &App, origin: &Origin, presented: &Secret) -> R
         return Err(REVOKED);
     }
     if let Matched::Spent(at) = found.matched {
-        return Err(spent(tx, app, origin, &found, at).await?);
+        return if is_race(at, now) {
+            Err(LOST_RACE)
+        } else {
+            Err(stolen(tx, app, origin, &found, at).await?)
+        };
     }
     if found.session.expires_at <= now {
         return Err(Error::Unauthenticated("refresh token is expired"));
@@ -110,9 +121,7 @@ pub(super) async fn refresh(app: &App, origin: &Origin, presented: &Secret) -> R
     if login.token_version != found.token_version {
         return Err(REVOKED);
     }
-    if !login.user.is_active {
-        return Err(inactive());
-    }
+    admission::refuse_barred(&mut tx, &login.user).await?;
     let new = random_secret();
     let rotation = sessions::rotate(&mut tx, &old_hash, &keyed_hash(&key, &new), now).await?;
     let Rotation::Rotated(session) = rotation else { return Err(LOST_RACE) };
@@ -132,20 +141,31 @@ pub(super) async fn refresh(app: &App, origin: &Origin, presented: &Secret) -> R
     Ok(tokens)
 }
 
-/// What a refresh token that was already spent means: a lost race, or theft, which ends the session.
-async fn spent(
+async fn spent_at(app: &App, hash: &str) -> Result<Option<Timestamp>, Error> {
+    let mut tx = app.db.read().await?;
+    let found =
+        sessions::find_by_refresh_hash(&mut tx, hash).await?.filter(|found| found.revoked_at.is_none());
+    Ok(found.and_then(|found| match found.matched {
+        Matched::Spent(at) => Some(at),
+        Matched::Current => None,
+    }))
+}
+
+/// Whether a token that was spent at one time and came at the other lost a race; else it is stolen.
+fn is_race(spent_at: Timestamp, presented_at: Timestamp) -> bool {
+    presented_at - spent_at <= TimeDelta::seconds(RACE_SECS)
+}
+
+/// Ends the session of a refresh token that came again.
+async fn stolen(
     mut tx: Tx,
     app: &App,
     origin: &Origin,
     found: &FoundSession,
     at: Timestamp,
 ) -> Result<Error, Error> {
-    let now = app.clock.now();
-    if now - at <= TimeDelta::seconds(RACE_SECS) {
-        return Ok(LOST_RACE);
-    }
     let session = &found.session;
-    sessions::revoke(&mut tx, session.user_id, session.id, now).await?;
+    sessions::revoke(&mut tx, session.user_id, session.id, app.clock.now()).await?;
     if let Some(login) = users::find_login(&mut tx, session.user_id).await? {
         let deed = Deed {
             org: login.user.org_id,
@@ -157,6 +177,7 @@ async fn spent(
         trail::record(&mut tx, app, origin, deed).await?;
     }
     tx.commit().await?;
+    app.callers.forget();
     tracing::warn!(session.id = %session.id, "revoked session {}: its spent refresh token was used again", session.id);
     Ok(REVOKED)
 }

@@ -69,7 +69,7 @@ impl Claims {
 struct ChallengeClaims {
     sub: UserId,
     tv: i64,
-    way: String,
+    way: Way,
     jti: Uuid,
     aud: String,
     iss: String,
@@ -96,7 +96,7 @@ pub(super) fn sign_challenge(
     let claims = ChallengeClaims {
         sub: user.id,
         tv: token_version,
-        way: way.as_str().to_owned(),
+        way,
         jti: app.clock.new_id(),
         aud: CHALLENGE_AUDIENCE.to_owned(),
         iss: ISSUER.to_owned(),
@@ -109,10 +109,7 @@ pub(super) fn sign_challenge(
 pub(super) fn verify_challenge(app: &App, token: &str) -> Result<Challenged, Error> {
     let claims: ChallengeClaims = decode(&app.keys.token_key(), token, CHALLENGE_AUDIENCE)?;
     refuse_expired(claims.exp, app.clock.now())?;
-    let ways = [Way::Password, Way::Oidc, Way::Ldap];
-    let way = ways.into_iter().find(|way| way.as_str() == claims.way);
-    let way = way.ok_or(Error::Unauthenticated("token is not valid"))?;
-    Ok(Challenged { user: claims.sub, token_version: claims.tv, way })
+    Ok(Challenged { user: claims.sub, token_version: claims.tv, way: claims.way })
 }
 
 pub(super) fn sign<T: Serialize>(key: &[u8; 32], claims: &T) -> Result<String, Error> {

@@ -77,7 +77,11 @@ async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> 
         return error.into_response();
     }
     if gate.access == Access::Public {
-        return next.run(request).await;
+        let request = if request.method().is_safe() { Ok(request) } else { whole(app, request).await };
+        return match request {
+            Ok(request) => next.run(request).await,
+            Err(error) => error.into_response(),
+        };
     }
     let admitted = admit(app, gate, request.method().clone(), request.headers()).await;
     let mut caller = match admitted {

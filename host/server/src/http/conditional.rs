@@ -13,8 +13,10 @@ use crate::http::error::Error;
 
 /// What readings and counts change by themselves. An `ETag` names what people edit, so these do not move it.
 const MEASURED: &[&str] = &[
+    "conflicts_with",
     "controller_count",
     "device_count",
+    "token_version",
     "last_sync_at",
     "next_sync_at",
     "last_seen_at",

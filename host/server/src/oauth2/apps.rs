@@ -15,15 +15,15 @@ use heddle_core::permission::Scope as KeyScope;
 use heddle_core::secret::{Secret, random_secret};
 use heddle_core::{OauthAppId, Role, UserId};
 use heddle_store::oauth2::{self, AppUpdate, NewApp, OauthApp};
-use heddle_store::{Scope, SiteScope, users};
+use heddle_store::{Scope, SiteScope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{mark, redirect};
 use crate::app::SharedApp;
-use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::auth::{Caller, hold_caller};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
@@ -44,7 +44,6 @@ const SCOPE_CHARS_MAX: usize = 100;
 const DESCRIPTION_CHARS_MAX: usize = 2000;
 
 const NOT_FOUND: Error = Error::NotFound("app");
-const GONE: Error = Error::Unauthenticated("session is revoked");
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -179,7 +178,7 @@ async fn create(
     let secret = (body.client_type == ClientType::Confidential).then(|| new_secret(id));
     let mut tx = app.db.write().await?;
     // Two that register at once wait for each other here, and count one after the other.
-    users::lock(&mut tx, &Scope::everything(), caller.user_id).await?.ok_or(GONE)?;
+    hold_caller(&mut tx, &app, &caller).await?;
     if oauth2::count_of(&mut tx, caller.user_id).await? >= APPS_MAX {
         return Err(Error::Conflict {
             kind: "limit_reached",
@@ -269,6 +268,7 @@ async fn update(
     caller.session()?;
     let (scope, owner) = managed(&caller);
     let mut tx = app.db.write().await?;
+    hold_caller(&mut tx, &app, &caller).await?;
     let current = oauth2::lock(&mut tx, &scope, owner, id).await?.ok_or(NOT_FOUND)?;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
@@ -307,6 +307,7 @@ async fn remove(
     caller.session()?;
     let (scope, owner) = managed(&caller);
     let mut tx = app.db.write().await?;
+    hold_caller(&mut tx, &app, &caller).await?;
     let current = oauth2::lock(&mut tx, &scope, owner, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&current)?;
     let ended = oauth2::remove(&mut tx, id, app.clock.now()).await?;
@@ -325,6 +326,7 @@ async fn rotate_secret(
     caller.session()?;
     let (scope, owner) = managed(&caller);
     let mut tx = app.db.write().await?;
+    hold_caller(&mut tx, &app, &caller).await?;
     let current = oauth2::lock(&mut tx, &scope, owner, id).await?.ok_or(NOT_FOUND)?;
     if current.client_type == ClientType::Public {
         return Err(Error::Conflict {

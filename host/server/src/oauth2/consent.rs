@@ -12,7 +12,6 @@ use heddle_core::SessionId;
 use heddle_core::permission::Scope as KeyScope;
 use heddle_core::secret::{Secret, random_secret};
 use heddle_store::oauth2::{self, NewGrant};
-use heddle_store::{Tx, sessions};
 use schemars::JsonSchema;
 use serde_json::json;
 
@@ -24,7 +23,7 @@ use super::token::{code_hash, words};
 use super::{log_in, redirect};
 use crate::app::{App, SharedApp};
 use crate::auth::trail::{self, Deed};
-use crate::auth::{Caller, authenticate};
+use crate::auth::{Caller, authenticate, hold_caller};
 use crate::http::access::Access;
 use crate::http::error::{Error, OauthRefusal};
 use crate::http::extract::Origin;
@@ -205,10 +204,10 @@ async fn decide(
             asked.reply.refusing(&issuer, &denied("the user holds none of these scopes"))
         }
         "allow" => {
-            match allow(&app, &origin, &asked, &caller, session, &scopes).await {
+            match allow(&app, &origin, &asked, &caller, &scopes).await {
                 Ok(code) => asked.reply.with(&issuer, &[("code", code.expose())]),
                 // The session ended a moment ago.
-                Err(Error::Unauthenticated(_)) => return again(),
+                Err(error) if error.status().is_client_error() => return again(),
                 Err(error) => return Err(error),
             }
         }
@@ -230,7 +229,6 @@ async fn allow(
     origin: &Origin,
     asked: &Asked,
     caller: &Caller,
-    session: SessionId,
     scopes: &[KeyScope],
 ) -> Result<Secret, Error> {
     let now = app.clock.now();
@@ -241,7 +239,7 @@ async fn allow(
         app_id: asked.registered.app.id,
         user_id: caller.user_id,
         scopes: words(scopes),
-        token_version: current_version(&mut tx, app, caller, session).await?,
+        token_version: hold_caller(&mut tx, app, caller).await?.token_version,
         code_hash: code_hash(app, &code),
         code_challenge: asked.code_challenge.clone(),
         redirect_uri: asked.reply.redirect_uri.clone(),
@@ -260,19 +258,6 @@ async fn allow(
     trail::record(&mut tx, app, origin, deed).await?;
     tx.commit().await?;
     Ok(code)
-}
-
-/// The user's token version, if the session is good at this very moment: what is known of it may be a moment old.
-async fn current_version(tx: &mut Tx, app: &App, caller: &Caller, session: SessionId) -> Result<i64, Error> {
-    let found = sessions::authenticate(tx, caller.user_id, session).await?;
-    let is_good = |found: &sessions::Authenticated| {
-        found.is_active
-            && found.revoked_at.is_none()
-            && found.expires_at > app.clock.now()
-            && found.session_token_version == found.token_version
-    };
-    let ended = Error::Unauthenticated("session is revoked");
-    found.filter(is_good).map(|found| found.token_version).ok_or(ended)
 }
 
 async fn deny(app: &App, origin: &Origin, asked: &Asked, caller: &Caller) -> Result<(), Error> {

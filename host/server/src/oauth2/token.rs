@@ -255,6 +255,7 @@ async fn stolen(
         };
         trail::record(&mut tx, app, origin, deed).await?;
         tx.commit().await?;
+        app.callers.forget();
         tracing::warn!(oauth2_grant.id = %grant.id, oauth2_app.id = %grant.app_id, "revoked grant {}: {action}", grant.id);
     }
     Ok(not_valid().into())

@@ -482,7 +482,8 @@ async fn plan_as_seen(
     let row = apply::find(app, caller, id).await?;
     let seen = shown(app, row).await?;
     if_match.check(&seen)?;
-    Ok(seen.plan.map(|plan| plan.hash))
+    // Who saw no plan did not see the one that was made since.
+    Ok(Some(seen.plan.map(|plan| plan.hash).unwrap_or_default()))
 }
 
 async fn plan_again(

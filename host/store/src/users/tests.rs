@@ -52,6 +52,12 @@ on_both! {
         assert_eq!(first, LoginState { failed_logins: 1, locked_until: None });
         let second = record_failed_login(&mut tx, world.user, now, 2, until).await.unwrap().unwrap();
         assert_eq!(second, LoginState { failed_logins: 2, locked_until: Some(until) });
+        assert_eq!(record_failed_login(&mut tx, world.user, now, 2, until).await.unwrap(), None, "it is locked");
+        assert!(!rehash(&mut tx, world.user, "$other", "$x").await.unwrap());
+        let hash = lock_login(&mut tx, world.user).await.unwrap().unwrap().password_hash;
+        assert!(rehash(&mut tx, world.user, &hash, "$again").await.unwrap());
+        let login = find_login(&mut tx, world.user).await.unwrap().unwrap();
+        assert_eq!((login.password_hash.as_str(), login.failed_logins), ("$again", 2), "no counter moves");
         let later = until + TimeDelta::seconds(1);
         let third = record_failed_login(&mut tx, world.user, later, 2, later).await.unwrap().unwrap();
         assert_eq!(third, LoginState { failed_logins: 1, locked_until: None });

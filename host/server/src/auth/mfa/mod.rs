@@ -14,9 +14,10 @@ use serde_json::json;
 
 use self::totp::Generator;
 use super::admission::{self, Opened};
+use super::login::{Name, Step};
 use super::session::{self, Tokens};
 use super::trail::{self, Deed};
-use super::{Caller, REVOKED, login};
+use super::{Caller, REVOKED, hold_caller, login, token};
 use crate::app::App;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
@@ -59,9 +60,15 @@ pub(crate) async fn complete(
 }
 
 async fn prove(app: &App, origin: &Origin, mfa_token: &Secret, code: &Secret) -> Result<Opened, Error> {
-    let challenged = admission::challenged(app, mfa_token)?;
+    let challenged = token::verify_challenge(app, mfa_token.expose())?;
+    let known = {
+        let mut tx = app.db.read().await?;
+        users::find_login(&mut tx, challenged.user).await?.ok_or(REVOKED)?
+    };
+    let name = Name::of(app, &known.user.username);
+    name.refuse_flood(app).await?;
     let mut tx = app.db.write().await?;
-    let login = users::find_login(&mut tx, challenged.user).await?.ok_or(REVOKED)?;
+    let login = users::lock_login(&mut tx, challenged.user).await?.ok_or(REVOKED)?;
     if login.token_version != challenged.token_version {
         return Err(REVOKED);
     }
@@ -71,8 +78,9 @@ async fn prove(app: &App, origin: &Origin, mfa_token: &Secret, code: &Secret) ->
         return Err(REVOKED);
     }
     let Some(factor) = spend(&mut tx, app, &login, code).await? else {
-        login::fail(tx, app, origin, &login.user).await?;
-        return Err(WRONG_CODE);
+        let answer = login::fail(tx, app, origin, &login.user, Step::SecondFactor, WRONG_CODE).await?;
+        name.count_failure(app).await?;
+        return Err(answer);
     };
     admission::open(tx, app, origin, login, challenged.way, Some(factor.as_str())).await
 }
@@ -118,11 +126,11 @@ async fn stage(app: &App, caller: &Caller) -> Result<totp::Enrolment, Error> {
     if !app.config.mfa_enrolment {
         return Err(Error::NotAvailable("one-time codes cannot be set up on this server"));
     }
-    caller.session()?;
     let secret = totp::new_secret();
     let enrolment = Generator::new(secret.as_slice(), &caller.username)?.enrolment()?;
     let sealed = app.keys.seal(&context(caller.user_id), secret.as_slice());
     let mut tx = app.db.write().await?;
+    hold_caller(&mut tx, app, caller).await?;
     if !second_factors::stage(&mut tx, caller.user_id, &sealed, app.clock.now()).await? {
         return Err(Error::conflict("one-time codes are set up already: disable them first"));
     }
@@ -135,9 +143,8 @@ async fn enable(app: &App, caller: &Caller, origin: &Origin, code: &Secret) -> R
     if !app.config.mfa_enrolment {
         return Err(Error::NotAvailable("one-time codes cannot be set up on this server"));
     }
-    caller.session()?;
     let mut tx = app.db.write().await?;
-    let login = users::find_login(&mut tx, caller.user_id).await?.ok_or(REVOKED)?;
+    let login = hold_caller(&mut tx, app, caller).await?;
     let staged = second_factors::find(&mut tx, caller.user_id).await?;
     let staged = staged.ok_or_else(|| Error::conflict("no secret is staged: POST /auth/mfa/setup first"))?;
     if staged.confirmed_at.is_some() {
@@ -149,9 +156,11 @@ async fn enable(app: &App, caller: &Caller, origin: &Origin, code: &Secret) -> R
             "code does not fit the staged secret; is the clock of the app right?",
         ));
     }
-    second_factors::confirm(&mut tx, caller.user_id, app.clock.now()).await?;
+    if !second_factors::confirm(&mut tx, caller.user_id, app.clock.now()).await? {
+        return Err(Error::conflict("one-time codes are set up already"));
+    }
     let backup_codes = new_backup_codes(&mut tx, app, caller.user_id).await?;
-    let tokens = session::renew(&mut tx, app, origin, caller.user_id).await?;
+    let tokens = session::renew(&mut tx, app, origin, &login.user).await?;
     record(&mut tx, app, caller, origin, "user.mfa_enabled").await?;
     tx.commit().await?;
     Ok(Enabled { backup_codes, tokens })
@@ -159,10 +168,10 @@ async fn enable(app: &App, caller: &Caller, origin: &Origin, code: &Secret) -> R
 
 /// Takes the second factor away, or what was staged. Ends all sessions, and opens a new one for the caller.
 async fn disable(app: &App, caller: &Caller, origin: &Origin) -> Result<Tokens, Error> {
-    caller.session()?;
     let mut tx = app.db.write().await?;
+    let login = hold_caller(&mut tx, app, caller).await?;
     second_factors::remove(&mut tx, caller.user_id, app.clock.now()).await?;
-    let tokens = session::renew(&mut tx, app, origin, caller.user_id).await?;
+    let tokens = session::renew(&mut tx, app, origin, &login.user).await?;
     record(&mut tx, app, caller, origin, "user.mfa_disabled").await?;
     tx.commit().await?;
     Ok(tokens)
@@ -175,16 +184,15 @@ async fn renew_backup_codes(
     origin: &Origin,
     code: &Secret,
 ) -> Result<Vec<Secret>, Error> {
-    caller.session()?;
     let mut tx = app.db.write().await?;
-    let login = users::find_login(&mut tx, caller.user_id).await?.ok_or(REVOKED)?;
+    let login = hold_caller(&mut tx, app, caller).await?;
     login::refuse_locked(login.user.locked_until, app.clock.now())?;
     if !login.user.mfa_enabled {
         return Err(Error::conflict("one-time codes are not set up"));
     }
     if spend(&mut tx, app, &login, code).await?.is_none() {
-        login::fail(tx, app, origin, &login.user).await?;
-        return Err(Error::field("code", "code is not correct, or was used before"));
+        let wrong = Error::field("code", "code is not correct, or was used before");
+        return Err(login::fail(tx, app, origin, &login.user, Step::SecondFactor, wrong).await?);
     }
     let codes = new_backup_codes(&mut tx, app, caller.user_id).await?;
     record(&mut tx, app, caller, origin, "user.backup_codes_renewed").await?;

@@ -42,12 +42,11 @@ struct Account {
     user: User,
     /// The effective set; `["*"]` for `super_admin`.
     permissions: Vec<&'static str>,
-    mfa_enabled: bool,
 }
 
 impl From<User> for Account {
     fn from(user: User) -> Self {
-        Self { permissions: user.role.permissions(), mfa_enabled: false, user }
+        Self { permissions: user.role.permissions(), user }
     }
 }
 
