@@ -153,7 +153,7 @@ settings! {
     environment: Environment = "ENVIRONMENT", "development";
     /// Address and port to listen on.
     bind_addr: SocketAddr = "BIND_ADDR", "127.0.0.1:8080";
-    /// Address at which users and apps reach the service, such as https://heddle.example.org; when empty, the one that a request was sent to.
+    /// Where people and apps reach the service, such as `https://heddle.example.org`; when empty, the one that a request was sent to.
     public_url: Option<String> = "PUBLIC_URL", "";
     /// Folder of the embedded database, generated keys and compiled adapters.
     data_dir: PathBuf = "DATA_DIR", "./data";
