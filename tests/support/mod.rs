@@ -7,6 +7,7 @@ mod process;
 mod proxy;
 mod redis;
 mod server;
+pub(crate) mod smtp;
 mod socket;
 pub(crate) mod trace;
 

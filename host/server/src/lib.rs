@@ -16,6 +16,7 @@ mod health;
 pub mod http;
 pub mod keys;
 pub mod logs;
+pub mod mail;
 pub mod metrics;
 mod oauth2;
 pub mod operate;

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use heddle_core::{OrgId, Timestamp};
-use heddle_store::{Tx, events, idempotency, oauth2, organizations, processes, sessions, unknown_logins};
+use heddle_store::{
+    Tx, events, idempotency, oauth2, organizations, password_resets, processes, sessions, unknown_logins,
+};
 
 use crate::app::SharedApp;
 use crate::http::error::Error;
@@ -28,6 +30,8 @@ const SESSION_DAYS: i64 = 30;
 const PROCESS_DAYS: i64 = 7;
 /// As long as a request with an `Idempotency-Key` may be sent again.
 const KEYED_ANSWER_DAYS: i64 = 1;
+/// After the links have expired.
+const PASSWORD_RESET_DAYS: i64 = 1;
 /// Long enough that nobody waits for it, to see whose failures are forgotten.
 const UNKNOWN_LOGIN_DAYS: i64 = 90;
 /// Codes, tokens and grants of apps, after they expired.
@@ -69,6 +73,7 @@ enum Kind {
     KeyedAnswers,
     AppTokens,
     AppGrants,
+    PasswordResets,
     UnknownLogins,
 }
 
@@ -82,6 +87,7 @@ impl Kind {
             Kind::AppTokens => oauth2::trim(tx, before, BATCH).await,
             Kind::AppGrants => oauth2::trim_grants(tx, before, BATCH).await,
             Kind::KeyedAnswers => idempotency::trim(tx, before, BATCH).await,
+            Kind::PasswordResets => password_resets::trim(tx, before, BATCH).await,
             Kind::UnknownLogins => unknown_logins::trim(tx, before, BATCH).await,
         }
     }
@@ -99,6 +105,7 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
         (Kind::KeyedAnswers, KEYED_ANSWER_DAYS),
         (Kind::AppTokens, APP_DAYS),
         (Kind::AppGrants, APP_DAYS),
+        (Kind::PasswordResets, PASSWORD_RESET_DAYS),
         (Kind::UnknownLogins, UNKNOWN_LOGIN_DAYS),
     ];
     kinds.extend(settings.iter().map(|(org, settings)| (Kind::Events(*org), event_retention_days(settings))));

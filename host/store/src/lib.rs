@@ -23,6 +23,7 @@ pub mod idempotency;
 pub mod logs;
 pub mod oauth2;
 pub mod organizations;
+pub mod password_resets;
 pub mod processes;
 pub mod roles;
 pub mod sealed;

@@ -109,13 +109,14 @@ impl From<OauthRefusal> for Error {
 pub enum RateExceeded {
     Burst,
     Minute,
+    Hour,
 }
 
 impl RateExceeded {
     fn detail(self) -> &'static str {
         match self {
             Self::Burst => "Rate limit exceeded (burst)",
-            Self::Minute => "Rate limit exceeded",
+            Self::Minute | Self::Hour => "Rate limit exceeded",
         }
     }
 
@@ -123,6 +124,7 @@ impl RateExceeded {
         match self {
             Self::Burst => 1,
             Self::Minute => 60,
+            Self::Hour => 3600,
         }
     }
 }

@@ -55,6 +55,7 @@ pub fn service(app: &SharedApp) -> Router {
         .merge(metrics::router(&app.config))
         .merge(crate::oauth2::root_routes())
         .merge(pages::router(&app.config, &document))
+        .merge(crate::auth::recovery::pages())
         .fallback(|| async { StatusCode::NOT_FOUND })
         .method_not_allowed_fallback(|| async { StatusCode::METHOD_NOT_ALLOWED })
         .layer(DefaultBodyLimit::max(extract::BODY_BYTES_MAX))

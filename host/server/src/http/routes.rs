@@ -272,16 +272,17 @@ impl Routes {
 /// Routes below these words make callers others than they were.
 fn changes_access(path: &str) -> bool {
     let word = path.split('/').nth(1).unwrap_or_default();
-    let gives_tokens = matches!(
+    let changes_nobody = matches!(
         path,
         "/auth/login"
             | "/auth/login/mfa"
             | "/auth/token"
             | "/auth/refresh"
+            | "/auth/password/reset-request"
             | "/oauth2/token"
             | "/oauth2/introspect"
     );
-    !gives_tokens && matches!(word, "auth" | "users" | "organizations" | "api-keys" | "oauth2" | "setup")
+    !changes_nobody && matches!(word, "auth" | "users" | "organizations" | "api-keys" | "oauth2" | "setup")
 }
 
 /// Routes below these words are about how their user signs in, which is none of an app's business.

@@ -24,8 +24,8 @@ impl FromRequestParts<SharedApp> for Issuer {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Error> {
-        if let Some(url) = &app.config.public_url {
-            return Ok(Self(url.clone()));
+        if app.config.public_url.is_some() {
+            return Ok(Self(app.config.link_base()));
         }
         let is_https = parts.extensions.get::<Client>().is_some_and(|client| client.is_https);
         let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
