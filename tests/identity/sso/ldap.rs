@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{add, audited, users, with};
 use crate::support::slapd::{BASE_DN, BIND_DN, BIND_PASSWORD, Manners, Slapd};
+use crate::support::trace::Log;
 use crate::support::{Answer, Api, Server, on_both};
 
 /// A directory as an administrator enters it, by LDAPS.
