@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{add, audited, users, with};
 use crate::support::slapd::{BASE_DN, BIND_DN, BIND_PASSWORD, Manners, Slapd};
+use crate::support::trace::Log;
 use crate::support::{Answer, Api, Server, on_both};
 
 /// A directory as an administrator enters it, by LDAPS.
@@ -108,7 +109,10 @@ async fn no_password_of_a_sign_in_is_logged() {
     let wrong = add(&admin, &wrong).await;
     sign_in(&server, &wrong, "alice", "alice-secret").await.expect_status(502);
     let text = String::from_utf8_lossy(&log.bytes()).into_owned();
-    assert!(text.contains("does not accept the search account's name and password"), "administrators are told");
+    assert!(
+        text.contains("does not accept the search account's name and password"),
+        "administrators are told"
+    );
     for secret in [BIND_PASSWORD, "alice-secret", "guess-canary-3Pv", "wrong-canary-7Yh"] {
         assert!(!text.contains(secret), "{secret}");
     }
