@@ -5,6 +5,7 @@ use std::path::Path;
 use sqlx::{Connection as _, Executor as _};
 
 use super::{Ran, Site, options, run};
+use crate::support::smtp::{Mode, Smtp};
 use crate::support::{Database, Options, on_both};
 
 impl Ran {
@@ -140,4 +141,35 @@ async fn an_empty_database_is_told_apart_from_an_old_one() {
     assert!(said.out.contains("was empty"), "{said:?}");
     let help = run(folder.path(), &Database::Sqlite, &options(), &["--help"]).expect_ok();
     assert!(help.out.contains("Exit status"), "{help:?}");
+}
+
+/// The settings of a test, with those of this mail server.
+fn mailing(smtp: &Smtp, url: &str) -> Options {
+    smtp.options_with(url).with("BACKUP_PASSPHRASE", super::PASSPHRASE)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_mail_server_is_asked_whether_it_lets_us_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |options: &Options| doctor(folder.path(), &Database::Sqlite, options);
+    said(&options()).expect_line("ok", &["mail: SMTP_URL is not set", "written to the log"]);
+    for mode in [Mode::Plain, Mode::StartTls, Mode::Tls] {
+        let smtp = Smtp::start(mode);
+        said(&smtp.options()).expect_ok().expect_line("ok", &["mail: 127.0.0.1 answers and lets us in"]);
+        assert_eq!(smtp.tries(), 0, "no mail is sent");
+    }
+    let smtp = Smtp::start(Mode::StartTls);
+    let wrong = said(&mailing(&smtp, &smtp.url().replace(":smtp%2F", ":wrong%2F")));
+    wrong.expect_line("FAIL", &["mail: mail server refuses with status 535", "SMTP_URL"]);
+    let impostor = said(&mailing(&Smtp::absent(), &smtp.url()));
+    impostor.expect_line("FAIL", &["mail: TLS with the mail server fails", "SMTP_CA_FILE"]);
+    let absent = Smtp::absent();
+    said(&absent.options()).expect_line("FAIL", &["mail: mail server cannot be reached"]);
+    let unreadable = smtp.options().with("SMTP_CA_FILE", "/nowhere/ca.pem");
+    said(&unreadable).expect_line("FAIL", &["mail: SMTP_CA_FILE '/nowhere/ca.pem' cannot be read"]);
+    let refused = said(&smtp.options().with("SMTP_URL", "smtp://user:canary-77@mail.test?tls=no"));
+    refused.expect_line("FAIL", &["SMTP_URL", "smtps://user:password@host"]);
+    assert!(!refused.out.contains("canary-77"));
+    let production = options().with("ENVIRONMENT", "production").with("EGRESS_EXTRA_NETWORKS", "");
+    said(&production).expect_line("warn", &["mail: SMTP_URL is not set", "PUBLIC_URL"]);
 }

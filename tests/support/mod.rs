@@ -9,6 +9,7 @@ mod proxy;
 mod redis;
 mod server;
 pub(crate) mod slapd;
+pub(crate) mod smtp;
 mod socket;
 pub(crate) mod trace;
 

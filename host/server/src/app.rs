@@ -18,6 +18,7 @@ use crate::health::Looks;
 use crate::http::rate_limit::Limiter;
 use crate::keys::Keys;
 use crate::logs::Logs;
+use crate::mail::Mailer;
 use crate::metrics::Metrics;
 use crate::process::Membership;
 use crate::sso::Documents;
@@ -61,6 +62,7 @@ pub struct App {
     /// Packages that were not loaded, and why.
     pub refused_adapters: Vec<RefusedAdapter>,
     pub logs: Logs,
+    pub mailer: Mailer,
     pub metrics: Arc<Metrics>,
     pub looks: Looks,
     /// When this process opened the database.
@@ -93,6 +95,7 @@ impl App {
         let db = Db::open(&config.database(), &pool).await.context("database cannot be opened")?;
         let logs = Logs::open(&config).await;
         let metrics = Arc::new(Metrics::new(logs.dropped()));
+        let mailer = Mailer::open(&config)?;
         let cache = Cache::open(&config).await?;
         let limiter = Limiter::new(&cache);
         let runtime = adapters::start_runtime(&config, &keys, &db, &clock, surroundings)?;
@@ -116,6 +119,7 @@ impl App {
             sync_wake: Arc::default(),
             refused_adapters,
             logs,
+            mailer,
             metrics,
             looks: Looks::default(),
             started: std::time::Instant::now(),

@@ -4,6 +4,8 @@
 //! names in lower case: the one that `HEDDLE_CONFIG` names, else `heddle.toml`
 //! in the working folder when there is one. Nothing else reads the environment.
 
+mod mail;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -189,6 +191,26 @@ settings! {
     access_token_minutes: u32 = "ACCESS_TOKEN_EXPIRE_MINUTES", "30";
     /// Days that a refresh token is good for.
     refresh_token_days: u32 = "REFRESH_TOKEN_EXPIRE_DAYS", "7";
+    /// Fewest characters of a password, from 8 to 128.
+    password_min_length: u32 = "PASSWORD_MIN_LENGTH", "12";
+    /// A password needs an upper-case letter.
+    password_require_uppercase: bool = "PASSWORD_REQUIRE_UPPERCASE", "true";
+    /// A password needs a lower-case letter.
+    password_require_lowercase: bool = "PASSWORD_REQUIRE_LOWERCASE", "true";
+    /// A password needs a digit.
+    password_require_digit: bool = "PASSWORD_REQUIRE_DIGIT", "true";
+    /// A password needs a character that is neither a letter nor a digit.
+    password_require_special: bool = "PASSWORD_REQUIRE_SPECIAL", "true";
+    /// Lets anybody register an organization of their own.
+    allow_registration: bool = "ALLOW_REGISTRATION", "false";
+    /// Where people reach the service, such as `https://heddle.example.org`: links in mails begin with it.
+    public_url: Option<String> = "PUBLIC_URL", "";
+    /// Mail server: `smtps://user:password@host` speaks TLS from the first byte, `smtp://…` must offer STARTTLS. One on this host may do without: `smtp://localhost:25?tls=opportunistic`.
+    smtp_url: Option<Secret> = "SMTP_URL", "";
+    /// Sender of mails, such as `Heddle <heddle@example.org>`.
+    smtp_from: Option<String> = "SMTP_FROM", "";
+    /// File with the certificate authorities (PEM) of the mail server, in place of the system's.
+    smtp_ca_file: Option<PathBuf> = "SMTP_CA_FILE", "";
     /// False where one-time codes cannot be trusted, such as on a host without a clock that is right: nobody can set them up then.
     mfa_enrolment: bool = "MFA_ENROLMENT", "true";
     /// Serves the OpenAPI document and its pages, outside production.
@@ -296,6 +318,7 @@ impl Config {
                         .to_owned(),
             });
         }
+        self.check_mail()?;
         for (name, key) in [("SECRET_KEY", &self.secret_key), ("ENCRYPTION_KEY", &self.encryption_key)] {
             self.check_key(name, key.as_ref().map(Secret::expose))?;
         }
@@ -336,6 +359,7 @@ impl Config {
             ("SYNC_INTERVAL_SECS", self.sync_interval_secs, 1, 86_400),
             ("APPLY_HOLD_SECS", self.apply_hold_secs, 1, 600),
             ("CHANGE_TTL_HOURS", self.change_ttl_hours, 1, 8_760),
+            ("PASSWORD_MIN_LENGTH", self.password_min_length, 8, 128),
             ("COMPONENT_INSTANCES", self.component_instances, 1, 10_000),
         ];
         let outside = ranges.into_iter().find(|(_, value, min, max)| !(min..=max).contains(&value));

@@ -81,6 +81,16 @@ impl Keys {
         derive(&self.signing, "csrf-v1", b"")
     }
 
+    /// Key of the hashes under which links to reset a password are stored, and of what they are bound to.
+    pub fn password_reset_key(&self) -> Zeroizing<[u8; 32]> {
+        derive(&self.signing, "password-reset-v1", b"")
+    }
+
+    /// Key of the hashes under which limits know email addresses.
+    pub fn limited_email_key(&self) -> Zeroizing<[u8; 32]> {
+        derive(&self.signing, "limited-email-v1", b"")
+    }
+
     /// Key of the hashes under which API keys are stored.
     pub fn api_key_key(&self) -> Zeroizing<[u8; 32]> {
         derive(&self.signing, "api-key-v1", b"")

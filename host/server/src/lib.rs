@@ -16,6 +16,7 @@ mod health;
 pub mod http;
 pub mod keys;
 pub mod logs;
+pub mod mail;
 pub mod metrics;
 pub mod operate;
 pub mod process;

@@ -53,6 +53,16 @@ heddle_core::words! {
     }
 }
 
+heddle_core::words! {
+    /// What became of a mail.
+    pub enum MailOutcome {
+        Sent = "sent",
+        Failed = "failed",
+        /// Too many were waiting already.
+        Dropped = "dropped",
+    }
+}
+
 /// What is measured only when somebody reads.
 #[derive(Debug)]
 pub(crate) struct Moment<'a> {
@@ -76,6 +86,7 @@ pub struct Metrics {
     rate_limited: IntCounterVec,
     logins: IntCounterVec,
     readings: IntCounterVec,
+    mails: IntCounterVec,
     measured: Measured,
 }
 
@@ -148,6 +159,11 @@ impl Metrics {
                 "Readings of controllers that ended.",
                 &["adapter", "outcome"],
             ),
+            mails: families.counters(
+                "heddle_mails_total",
+                "Mails that were to be sent, by what became of them.",
+                &["outcome"],
+            ),
             measured: Measured::new(&families),
             registry,
         };
@@ -159,6 +175,7 @@ impl Metrics {
     fn begin_at_zero(&self) {
         EventType::ALL.iter().for_each(|word| drop(self.events.with_label_values(&[word.as_str()])));
         RateWindow::ALL.iter().for_each(|word| drop(self.rate_limited.with_label_values(&[word.as_str()])));
+        MailOutcome::ALL.iter().for_each(|word| drop(self.mails.with_label_values(&[word.as_str()])));
         LoginOutcome::ALL.iter().for_each(|word| drop(self.logins.with_label_values(&[word.as_str()])));
     }
 
@@ -193,6 +210,10 @@ impl Metrics {
 
     pub(crate) fn reading_ended(&self, adapter: &str, outcome: ReadingOutcome) {
         self.readings.with_label_values(&[adapter, outcome.as_str()]).inc();
+    }
+
+    pub(crate) fn mail(&self, outcome: MailOutcome) {
+        self.mails.with_label_values(&[outcome.as_str()]).inc();
     }
 
     /// Everything in Prometheus' text form.

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use heddle_core::{OrgId, Timestamp};
-use heddle_store::{Tx, events, idempotency, organizations, processes, sessions, sso, unknown_logins};
+use heddle_store::{
+    Tx, events, idempotency, organizations, password_resets, processes, sessions, sso, unknown_logins,
+};
 
 use crate::app::SharedApp;
 use crate::http::error::Error;
@@ -28,6 +30,8 @@ const SESSION_DAYS: i64 = 30;
 const PROCESS_DAYS: i64 = 7;
 /// As long as a request with an `Idempotency-Key` may be sent again.
 const KEYED_ANSWER_DAYS: i64 = 1;
+/// After the links have expired.
+const PASSWORD_RESET_DAYS: i64 = 1;
 /// Long enough that nobody waits for it, to see whose failures are forgotten.
 const UNKNOWN_LOGIN_DAYS: i64 = 90;
 
@@ -65,6 +69,7 @@ enum Kind {
     SpentTokens,
     Processes,
     KeyedAnswers,
+    PasswordResets,
     UnknownLogins,
     SsoAttempts,
 }
@@ -77,6 +82,7 @@ impl Kind {
             Kind::SpentTokens => sessions::trim_spent(tx, before, BATCH).await,
             Kind::Processes => processes::trim(tx, before, BATCH).await,
             Kind::KeyedAnswers => idempotency::trim(tx, before, BATCH).await,
+            Kind::PasswordResets => password_resets::trim(tx, before, BATCH).await,
             Kind::UnknownLogins => unknown_logins::trim(tx, before, BATCH).await,
             Kind::SsoAttempts => sso::trim_attempts(tx, before, BATCH).await,
         }
@@ -93,6 +99,7 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
         (Kind::SpentTokens, SESSION_DAYS),
         (Kind::Processes, PROCESS_DAYS),
         (Kind::KeyedAnswers, KEYED_ANSWER_DAYS),
+        (Kind::PasswordResets, PASSWORD_RESET_DAYS),
         (Kind::UnknownLogins, UNKNOWN_LOGIN_DAYS),
         // They say themselves when they end.
         (Kind::SsoAttempts, 0),

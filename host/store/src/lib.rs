@@ -22,6 +22,7 @@ pub mod grants;
 pub mod idempotency;
 pub mod logs;
 pub mod organizations;
+pub mod password_resets;
 pub mod processes;
 pub mod roles;
 pub mod sealed;

@@ -16,7 +16,7 @@ const ROUTER_LISTEN: &str = "127.0.0.1:8181";
 const ROUTER_CONTROL: &str = "127.0.0.1:8182";
 const ROUTER_PASSWORD: &str = "heddle-demo";
 const DEMO_USER: &str = "demo";
-const DEMO_PASSWORD: &str = "Heddle-Demo-2026!";
+const DEMO_PASSWORD: &str = "Heddle-Trial-2026!";
 
 /// `run`: the server alone.
 pub(crate) fn serve(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCode> {

@@ -11,6 +11,8 @@ pub(crate) mod cookies;
 pub(crate) mod login;
 pub(crate) mod mfa;
 pub(crate) mod password;
+pub(crate) mod recovery;
+mod register;
 mod routes;
 pub(crate) mod session;
 mod token;
@@ -40,7 +42,11 @@ const AMBIGUOUS: Error =
     Error::Unauthenticated("send one credential: either 'Authorization: Bearer' or 'X-API-Key'");
 
 pub(crate) fn routes() -> Routes {
-    routes::routes().merge(mfa::routes()).merge(api_keys::routes())
+    routes::routes()
+        .merge(mfa::routes())
+        .merge(api_keys::routes())
+        .merge(recovery::routes())
+        .merge(register::routes())
 }
 
 /// The caller that a request proves: by an access token, an API key, or a browser's cookie.

@@ -95,6 +95,17 @@ fn a_limit_of_nothing_and_a_weak_token_are_refused() {
 }
 
 #[test]
+fn a_password_is_neither_too_short_nor_longer_than_anybody_types() {
+    for length in ["7", "129", "-1", "many"] {
+        refused(&[("PASSWORD_MIN_LENGTH", length)], &["PASSWORD_MIN_LENGTH", length]);
+    }
+    for length in ["8", "128"] {
+        read(&[("PASSWORD_MIN_LENGTH", length)]).unwrap();
+    }
+    refused(&[("PASSWORD_REQUIRE_DIGIT", "maybe")], &["PASSWORD_REQUIRE_DIGIT", "true or false"]);
+}
+
+#[test]
 fn an_origin_is_what_a_browser_sends() {
     let accepted = read(&[("CORS_ORIGINS", "https://app.example.org, http://localhost:3000")]).unwrap();
     assert_eq!(accepted.cors_origins, ["https://app.example.org", "http://localhost:3000"]);

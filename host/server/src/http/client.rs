@@ -21,7 +21,7 @@ pub struct Client {
 
 /// What limits count as one: an IPv4 address, or the network that one customer has of IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Network(IpAddr);
+pub(crate) struct Network(IpAddr);
 
 impl Client {
     pub(super) fn of(request: &Request, trusted: &[IpNet]) -> Self {
@@ -49,7 +49,7 @@ impl Client {
         Self { ip, is_https: scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https")) }
     }
 
-    pub(super) fn network(&self) -> Network {
+    pub(crate) fn network(&self) -> Network {
         Network(match self.ip {
             IpAddr::V4(_) => self.ip,
             IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),

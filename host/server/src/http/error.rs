@@ -86,13 +86,14 @@ pub enum Error {
 pub enum RateExceeded {
     Burst,
     Minute,
+    Hour,
 }
 
 impl RateExceeded {
     fn detail(self) -> &'static str {
         match self {
             Self::Burst => "Rate limit exceeded (burst)",
-            Self::Minute => "Rate limit exceeded",
+            Self::Minute | Self::Hour => "Rate limit exceeded",
         }
     }
 
@@ -100,6 +101,7 @@ impl RateExceeded {
         match self {
             Self::Burst => 1,
             Self::Minute => 60,
+            Self::Hour => 3600,
         }
     }
 }

@@ -65,7 +65,8 @@ const METHODS: [&str; 8] = ["GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OP
 impl Meters {
     pub(super) fn new(table: &Routes) -> Arc<Self> {
         let of_table = table.iter().map(|route| format!("{PREFIX}{}", route.path));
-        let beside = BESIDE_THE_TABLE.iter().chain(pages::PATHS).map(|path| (*path).to_owned());
+        let pages = pages::PATHS.iter().chain(crate::auth::recovery::PAGES);
+        let beside = BESIDE_THE_TABLE.iter().chain(pages).map(|path| (*path).to_owned());
         let by_route = of_table.chain(beside).map(|path| (path, Default::default())).collect();
         Arc::new(Self { by_route, other: Default::default() })
     }

@@ -54,6 +54,7 @@ pub fn service(app: &SharedApp) -> Router {
         .merge(health::root_routes())
         .merge(metrics::router(&app.config))
         .merge(pages::router(&app.config, &document))
+        .merge(crate::auth::recovery::pages())
         .fallback(|| async { StatusCode::NOT_FOUND })
         .method_not_allowed_fallback(|| async { StatusCode::METHOD_NOT_ALLOWED })
         .layer(DefaultBodyLimit::max(extract::BODY_BYTES_MAX))

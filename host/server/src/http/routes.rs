@@ -253,6 +253,13 @@ impl Routes {
 /// Routes below these words make callers others than they were.
 fn changes_access(path: &str) -> bool {
     let word = path.split('/').nth(1).unwrap_or_default();
-    !matches!(path, "/auth/login" | "/auth/login/mfa" | "/auth/token" | "/auth/refresh" | "/auth/sso/oidc/authorize")
-        && matches!(word, "auth" | "users" | "organizations" | "api-keys" | "setup")
+    !matches!(
+        path,
+        "/auth/login"
+            | "/auth/login/mfa"
+            | "/auth/token"
+            | "/auth/refresh"
+            | "/auth/password/reset-request"
+            | "/auth/sso/oidc/authorize"
+    ) && matches!(word, "auth" | "users" | "organizations" | "api-keys" | "setup")
 }

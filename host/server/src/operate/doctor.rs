@@ -78,6 +78,7 @@ pub async fn doctor(config: Result<Config, ConfigError>, out: &mut dyn Write) ->
             checks::database(&config, keys.as_ref(), &mut findings).await;
             checks::log_database(&config, &mut findings).await;
             checks::cache(&config, &mut findings).await;
+            checks::mail(&config, &mut findings).await;
             checks::adapters(&config, &mut findings);
             checks::address(&config, &mut findings).await;
         }

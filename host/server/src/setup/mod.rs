@@ -1,30 +1,30 @@
 //! The first organization and its administrator. Inert after it was done once.
 
+pub(crate) mod founding;
+
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
+use heddle_core::Role;
 use heddle_core::secret::Secret;
-use heddle_core::{OrgId, Role};
-use heddle_store::organizations::{self, NewOrganization, Organization};
+use heddle_store::organizations::Organization;
 use heddle_store::setup::{self, Completion};
 use heddle_store::sites::{self, NewSite, Site};
-use heddle_store::users::{self, NewUser, User};
+use heddle_store::users::User;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use self::founding::{Founding, Person};
 use crate::app::{App, SharedApp};
 use crate::auth::session::{self, Tokens};
 use crate::auth::trail::{self, Deed};
-use crate::auth::{cookies, password};
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
 use crate::tenancy::checks::Checks;
-use crate::tenancy::users::names::{parse_email, parse_username};
-use crate::tenancy::{organizations as organization_rules, sites as site_rules, slug};
+use crate::tenancy::{sites as site_rules, slug};
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SetupStatus")]
@@ -57,7 +57,8 @@ struct OrganizationBody {
 struct AdminBody {
     username: String,
     email: String,
-    /// At least 12 characters with an upper-case and a lower-case letter, a digit and a special character.
+    /// Meets the password rules: when they are not set otherwise, at least 12 characters with an upper-case and a
+    /// lower-case letter, a digit and a special character, and without the user name.
     password: Secret,
     full_name: Option<String>,
 }
@@ -82,8 +83,7 @@ struct Completed {
 
 /// What is to be created, checked.
 struct First {
-    organization: NewOrganization,
-    admin: NewUser,
+    founding: Founding,
     site: Option<NewSite>,
 }
 
@@ -119,13 +119,9 @@ async fn complete(
     // Before the costly hash: nobody who comes later can make the service work.
     refuse_completed(&app).await?;
     let first = check(&app, &body)?;
-    let password_hash = password::hash(body.admin.password).await?;
-    let first = First { admin: NewUser { password_hash, ..first.admin }, ..first };
-    let completed = create(&app, &origin, &first).await?;
-    let path = format!("{}/organizations/{}", crate::http::PREFIX, completed.organization.id);
-    let location = HeaderValue::from_str(&path).map_err(Error::internal)?;
-    let response = (StatusCode::CREATED, [(header::LOCATION, location)], Answer(&completed)).into_response();
-    cookies::set(&app, &origin, &completed.tokens, response)
+    let founding = first.founding.with_password(body.admin.password).await?;
+    let completed = create(&app, &origin, &First { founding, ..first }).await?;
+    founding::created(&app, &origin, completed.organization.id, &completed.tokens, &completed)
 }
 
 async fn refuse_completed(app: &App) -> Result<(), Error> {
@@ -139,23 +135,15 @@ fn already_done() -> Error {
 
 fn check(app: &App, body: &CompleteBody) -> Result<First, Error> {
     let mut checks = Checks::default();
-    let (now, org_id): (_, OrgId) = (app.clock.now(), app.clock.new_id());
-    let name = checks.name("organization.name", &body.organization.name);
-    let given = body.organization.slug.as_deref();
-    let slug = checks.keep("organization.slug", slug::given_or_derived(given, &name));
-    let settings = organization_rules::Settings::default().to_json();
-    let organization = NewOrganization { id: org_id, name, slug, settings, now };
-    let admin = NewUser {
-        id: app.clock.new_id(),
-        org_id,
-        username: checks.keep("admin.username", parse_username(&body.admin.username)),
-        email: checks.keep("admin.email", parse_email(&body.admin.email)),
-        full_name: body.admin.full_name.as_deref().map(|name| checks.name("admin.full_name", name)),
-        password_hash: String::new(),
-        role: Role::SuperAdmin,
-        now,
+    let admin = Person {
+        username: &body.admin.username,
+        email: &body.admin.email,
+        password: &body.admin.password,
+        full_name: body.admin.full_name.as_deref(),
     };
-    checks.add(password::faults("admin.password", &body.admin.password));
+    let organization = (body.organization.name.as_str(), body.organization.slug.as_deref());
+    let founding = Founding::check(app, &mut checks, organization, ("admin.", &admin), Role::SuperAdmin);
+    let (org_id, now) = (founding.organization.id, founding.organization.now);
     let site = body.site.as_ref().map(|site| {
         let name = checks.name("site.name", &site.name);
         let slug = checks.keep("site.name", slug::given_or_derived(None, &name));
@@ -163,7 +151,7 @@ fn check(app: &App, body: &CompleteBody) -> Result<First, Error> {
         NewSite { id: app.clock.new_id(), org_id, name, slug, settings, now }
     });
     checks.done()?;
-    Ok(First { organization, admin, site })
+    Ok(First { founding, site })
 }
 
 /// Creates everything at once. The setup's row decides who is first.
@@ -172,17 +160,12 @@ async fn create(app: &App, origin: &Origin, first: &First) -> Result<Completed, 
     if setup::complete(&mut tx, app.clock.now()).await? == Completion::AlreadyDone {
         return Err(already_done());
     }
-    let slug = &first.organization.slug;
-    let organization = organizations::insert(&mut tx, &first.organization)
-        .await
-        .map_err(|error| slug::taken(error, organization_rules::SLUG_INDEX, slug))?;
-    let user = users::insert(&mut tx, &first.admin).await?;
+    let (organization, user) = first.founding.insert(&mut tx).await?;
     let site = match &first.site {
         Some(new) => Some(sites::insert(&mut tx, new).await?),
         None => None,
     };
-    let login = users::find_login(&mut tx, user.id).await?.ok_or(Error::NotFound("user"))?;
-    let tokens = session::open(&mut tx, app, origin, &user, login.token_version).await?;
+    let tokens = session::open(&mut tx, app, origin, &user, user.token_version).await?;
     let deed = Deed {
         org: organization.id,
         actor: Some((user.id, &user.username)),

@@ -194,7 +194,7 @@ async fn register(
         full_name: person.full_name.as_deref().and_then(clean_name),
         email,
         // Nobody has a password that fits, until one is set.
-        password_hash: password::nobody(),
+        password_hash: password::NONE.to_owned(),
         role: role_of(provider, &person.groups),
         now: app.clock.now(),
     };

@@ -16,6 +16,10 @@ impl Rate {
     pub const fn per_minute(requests: u32) -> Self {
         Self { requests, window_ms: 60_000 }
     }
+
+    pub const fn per_hour(requests: u32) -> Self {
+        Self { requests, window_ms: 3_600_000 }
+    }
 }
 
 /// What was granted to one principal in the bucket of its last request and in the one before.

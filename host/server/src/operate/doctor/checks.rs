@@ -19,6 +19,7 @@ use super::Findings;
 use crate::adapters;
 use crate::config::{Config, Environment};
 use crate::keys::{KeyTexts, Keys, key_file};
+use crate::mail::Mailer;
 
 const POOL: PoolSettings = PoolSettings { connections_max: 1, acquire_timeout: Duration::from_secs(5) };
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
@@ -359,6 +360,33 @@ async fn ping_cache(url: &Secret) -> Result<&'static str, String> {
         // Whether the password of the URL is right, the server says at its start.
         answer if answer.starts_with(b"-NOAUTH") => Ok("answers, and asks for a password"),
         _ => Err("something answers that is no Redis".to_owned()),
+    }
+}
+
+/// Whether the mail server takes our login. No mail is sent.
+pub(super) async fn mail(config: &Config, findings: &mut Findings) {
+    if config.smtp_url.is_none() {
+        let what = "mail: SMTP_URL is not set, so nobody can reset a password by mail";
+        if config.environment == Environment::Development {
+            findings.ok(format!("{what}; links are written to the log in development"));
+        } else {
+            findings.warn(what, "set SMTP_URL, SMTP_FROM and PUBLIC_URL");
+        }
+        return;
+    }
+    let mailer = match Mailer::open(config) {
+        Ok(mailer) => mailer,
+        Err(error) => {
+            findings.fail(format!("mail: {error:#}"), "correct the settings that begin with SMTP_");
+            return;
+        }
+    };
+    match mailer.check().await {
+        Ok(host) => findings.ok(format!("mail: {host} answers and lets us in")),
+        Err(error) => findings.fail(
+            format!("mail: {error}"),
+            "check SMTP_URL and SMTP_CA_FILE, and that the server lets this host in",
+        ),
     }
 }
 

@@ -58,7 +58,8 @@ struct NewBody {
     username: String,
     /// Unique in the service, whatever its case.
     email: String,
-    /// At least 12 characters with an upper-case and a lower-case letter, a digit and a special character.
+    /// Meets the password rules: when they are not set otherwise, at least 12 characters with an upper-case and a
+    /// lower-case letter, a digit and a special character, and without the user name.
     password: Secret,
     full_name: Option<String>,
     /// One strictly below the own role; `admin` is another spelling of `org_admin`.
@@ -155,7 +156,7 @@ async fn create(
     let username = checks.keep("username", parse_username(&body.username));
     let email = checks.keep("email", parse_email(&body.email));
     let full_name = body.full_name.as_deref().map(|name| checks.name("full_name", name));
-    checks.add(password::faults("password", &body.password));
+    checks.add(password::faults(&app.config, "password", &body.password, &[&username, &email]));
     checks.done()?;
     let password_hash = password::hash(body.password).await?;
     let now = app.clock.now();
@@ -227,7 +228,7 @@ async fn restore(
 }
 
 /// A database error, with the name that is taken. Names are unique in the whole service.
-fn taken(error: heddle_store::Error, username: &str, email: &str) -> Error {
+pub(crate) fn taken(error: heddle_store::Error, username: &str, email: &str) -> Error {
     if error.is_unique("app_user_username") {
         Error::conflict(format!("user name '{username}' is taken"))
     } else if error.is_unique("app_user_email") {

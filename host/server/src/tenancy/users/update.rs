@@ -4,7 +4,7 @@ use axum::extract::State;
 use heddle_core::secret::Secret;
 use heddle_core::{Role, UserId};
 use heddle_store::users::{self, User, UserUpdate};
-use heddle_store::{Set, Tx, api_keys, sessions};
+use heddle_store::{Set, Tx, sessions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -13,8 +13,8 @@ use super::super::{given, nullable, organization_scope};
 use super::names::parse_email;
 use super::trail::{Step, record};
 use super::{Account, rules, taken};
-use crate::app::SharedApp;
-use crate::auth::{Caller, password};
+use crate::app::{App, SharedApp};
+use crate::auth::{Caller, password, recovery};
 use crate::http::conditional::{IfMatch, One};
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin};
@@ -93,7 +93,7 @@ pub(super) async fn update(
     Json(body): Json<UpdateBody>,
 ) -> Result<One<Account>, Error> {
     caller.require_all_sites()?;
-    let asked = check(body).await?;
+    let asked = check(&app, &caller, id, body).await?;
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
     let user = rules::locked(&mut tx, &caller, id).await?;
@@ -103,13 +103,12 @@ pub(super) async fn update(
     if wanted.is_nothing() {
         return Ok(One(user.into()));
     }
-    if wanted.ends_sessions() {
-        users::bump_token_version(&mut tx, id, now).await?.ok_or(Error::NotFound("user"))?;
-        sessions::revoke_all(&mut tx, id, now).await?;
-    }
     if wanted.update.password_hash.is_some() {
         // A password is set anew when somebody else may have had it, and made keys with it.
-        api_keys::revoke_all(&mut tx, id, now).await?;
+        recovery::end_access(&mut tx, id, now).await?;
+    } else if wanted.ends_sessions() {
+        users::bump_token_version(&mut tx, id, now).await?.ok_or(Error::NotFound("user"))?;
+        sessions::revoke_all(&mut tx, id, now).await?;
     }
     let email = wanted.update.email.as_deref().unwrap_or_default();
     let updated = users::update(&mut tx, &organization_scope(&caller), id, &wanted.update, now)
@@ -127,13 +126,18 @@ pub(super) async fn update(
     Ok(One(updated.into()))
 }
 
-async fn check(body: UpdateBody) -> Result<UserUpdate, Error> {
+async fn check(app: &App, caller: &Caller, id: UserId, body: UpdateBody) -> Result<UserUpdate, Error> {
     let role = body.role.as_deref().map(rules::parse_role).transpose()?;
     let mut checks = Checks::default();
     let email = body.email.as_deref().map(|email| checks.keep("email", parse_email(email)));
     let full_name = body.full_name.map(|name| name.map(|name| checks.name("full_name", &name)));
     if let Some(password) = &body.password {
-        checks.add(password::faults("password", password));
+        // Whether there is such a user is found out when they are locked.
+        let mut tx = app.db.read().await?;
+        let user = users::find(&mut tx, &organization_scope(caller), id).await?;
+        let stored = user.as_ref().map(|user| [user.username.as_str(), user.email.as_str()]);
+        let names: Vec<&str> = stored.into_iter().flatten().chain(email.as_deref()).collect();
+        checks.add(password::faults(&app.config, "password", password, &names));
     }
     checks.done()?;
     // Costly, and so done before the transaction.

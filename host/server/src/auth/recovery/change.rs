@@ -1,0 +1,99 @@
+//! A new password for who knows the old one. Their other sessions and their API keys end; this one goes on anew.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use heddle_core::secret::Secret;
+use heddle_store::users::{self, Login};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::super::login::Step;
+use super::super::session::{self, Tokens};
+use super::super::{Caller, REVOKED, cookies, hold_caller, login, password};
+use crate::app::{App, SharedApp};
+use crate::http::access::Access;
+use crate::http::error::{Detail, Error};
+use crate::http::extract::{Json, Origin};
+use crate::http::routes::{Routes, doc};
+use crate::tenancy::checks::Checks;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "PasswordChange")]
+struct ChangeBody {
+    current_password: Secret,
+    /// Meets the password rules, and is another than the current one.
+    new_password: Secret,
+}
+
+pub(super) fn routes() -> Routes {
+    Routes::default().post(
+        "/auth/password/change",
+        Access::Authenticated,
+        change,
+        doc("Change the own password, which ends all own sessions and API keys; answers a new session")
+            .body::<ChangeBody>()
+            .answers::<Tokens>(200),
+    )
+}
+
+async fn change(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    Json(body): Json<ChangeBody>,
+) -> Result<Response, Error> {
+    caller.session()?;
+    let known = find(&app, &caller).await?;
+    if !password::is_set(&known.password_hash) {
+        let message = "account has no password: it logs in by single sign-on";
+        return Err(Error::Conflict { kind: "no_password", message: message.to_owned() });
+    }
+    login::refuse_locked(known.user.locked_until, app.clock.now())?;
+    check(&app, &known, &body)?;
+    let fits = password::verify(body.current_password, known.password_hash.clone()).await?;
+    let password_hash = if fits { Some(password::hash(body.new_password).await?) } else { None };
+
+    let mut tx = app.db.write().await?;
+    let current = hold_caller(&mut tx, &app, &caller).await?;
+    // Many tries can be between the first look and here; only those before the lock count.
+    login::refuse_locked(current.user.locked_until, app.clock.now())?;
+    let Some(password_hash) = password_hash else {
+        return Err(login::fail(tx, &app, &origin, &current.user, Step::Password, wrong()).await?);
+    };
+    if current.token_version != known.token_version {
+        return Err(REVOKED);
+    }
+    if current.password_hash != known.password_hash {
+        return Err(Error::conflict("password was changed meanwhile; try again"));
+    }
+    let action = "user.password_changed";
+    let ended = super::renew(&mut tx, &app, &origin, &current.user, password_hash, action).await?;
+    let tokens = session::open(&mut tx, &app, &origin, &current.user, ended.token_version).await?;
+    tx.commit().await?;
+    app.hub.wake();
+    cookies::set(&app, &origin, &tokens, Answer(&tokens).into_response())
+}
+
+async fn find(app: &App, caller: &Caller) -> Result<Login, Error> {
+    let mut tx = app.db.read().await?;
+    users::find_login(&mut tx, caller.user_id).await?.ok_or(REVOKED)
+}
+
+fn check(app: &App, known: &Login, body: &ChangeBody) -> Result<(), Error> {
+    let names = [known.user.username.as_str(), known.user.email.as_str()];
+    let mut checks = Checks::default();
+    checks.add(password::faults(&app.config, "new_password", &body.new_password, &names));
+    if body.new_password == body.current_password {
+        let message = "new password must be another than the current one";
+        checks.add(vec![Detail::new("new_password", message, "unchanged")]);
+    }
+    checks.done()
+}
+
+/// Not 401: the session is good, and a client would try to refresh it.
+fn wrong() -> Error {
+    let message = "current password is not correct";
+    Error::Validation(vec![Detail::new("current_password", message, "wrong_password")])
+}

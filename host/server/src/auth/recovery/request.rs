@@ -1,0 +1,206 @@
+//! Asking for a link by which a new password can be set.
+//!
+//! Whether there is such a user shows in nothing: the answer is decided before
+//! anybody looks, and the work is done behind it.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::{Extension, Json as Answer};
+use chrono::TimeDelta;
+use heddle_core::secret::{Secret, random_secret};
+use heddle_store::password_resets::{self, NewPasswordReset};
+use heddle_store::users::{self, Login};
+use heddle_store::{Scope, organizations};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::super::password;
+use super::super::trail::{self, Deed};
+use crate::app::{App, SharedApp};
+use crate::config::Environment;
+use crate::http::access::Access;
+use crate::http::client::Client;
+use crate::http::error::{Error, RateExceeded};
+use crate::http::extract::{Json, Origin};
+use crate::http::rate_limit::{CLOSED, Limit, Rate, Verdict};
+use crate::http::routes::{Routes, doc};
+use crate::keys::keyed_hash;
+use crate::mail::Mail;
+use crate::metrics::{MailOutcome, RateWindow};
+use crate::tenancy::users::names::parse_email;
+
+/// What one address may ask for, whomever it asks for.
+const CLIENT_RATE: Rate = Rate::per_hour(5);
+/// How many mails one mailbox gets, whoever asks.
+const EMAIL_RATE: Rate = Rate::per_hour(3);
+/// How long a link is good.
+const MINUTES: i64 = 60;
+const SUBJECT: &str = "Reset your Heddle password";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "PasswordResetRequest")]
+struct RequestBody {
+    /// The account's, in any case.
+    email: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PasswordResetRequested")]
+struct Requested {
+    /// The same for everybody.
+    message: &'static str,
+}
+
+/// All that is ever answered.
+const REQUESTED: Requested =
+    Requested { message: "if an account has this email, a link to set a new password is on its way" };
+
+pub(super) fn routes() -> Routes {
+    Routes::default().post(
+        "/auth/password/reset-request",
+        Access::Public,
+        request,
+        doc("Mail a link to reset the password, if there is such a user; the answer does not tell")
+            .body::<RequestBody>()
+            .answers::<Requested>(202),
+    )
+}
+
+async fn request(
+    State(app): State<SharedApp>,
+    Extension(client): Extension<Client>,
+    origin: Origin,
+    Json(body): Json<RequestBody>,
+) -> Result<(StatusCode, Answer<Requested>), Error> {
+    let email = parse_email(&body.email).map_err(|message| Error::field("email", message))?;
+    if !is_within(&app, format!("reset:{}", client.network()), CLIENT_RATE).await? {
+        app.metrics.rate_limited(RateWindow::Auth);
+        return Err(Error::RateLimited(RateExceeded::Hour));
+    }
+    let mailbox = keyed_hash(&app.keys.limited_email_key(), &Secret::new(email.to_lowercase()));
+    // Told to nobody: who asks too often for one mailbox learns no more than who asks once.
+    if is_within(&app, format!("reset:{mailbox}"), EMAIL_RATE).await? {
+        begin(&app, email, origin);
+    }
+    Ok((StatusCode::ACCEPTED, Answer(REQUESTED)))
+}
+
+async fn is_within(app: &App, key: String, rate: Rate) -> Result<bool, Error> {
+    match app.limiter.take(&[Limit { key, rate }], app.clock.now()).await {
+        Ok(Verdict::Granted(_)) => Ok(true),
+        Ok(Verdict::Exceeded(_)) => Ok(false),
+        Err(_) => Err(Error::Unavailable(CLOSED.to_owned())),
+    }
+}
+
+/// Does the rest behind the answer.
+fn begin(app: &SharedApp, email: String, origin: Origin) {
+    let Some(place) = app.mailer.place() else {
+        app.metrics.mail(MailOutcome::Dropped);
+        tracing::warn!("too many mails are waiting: one to reset a password was dropped");
+        return;
+    };
+    let tasks = app.tasks.clone();
+    let app = app.clone();
+    let work = async move {
+        let _place = place;
+        if let Err(error) = answer(&app, &email, &origin).await {
+            tracing::warn!(error = %error, "link to reset a password could not be made");
+        }
+    };
+    tasks.spawn("password.reset_request", work);
+}
+
+async fn answer(app: &App, email: &str, origin: &Origin) -> Result<(), Error> {
+    let is_development = app.config.environment == Environment::Development;
+    if !app.mailer.is_set() && !is_development {
+        return Ok(());
+    }
+    let Some(login) = find(app, email).await? else { return Ok(()) };
+    let token = random_secret();
+    if !keep(app, origin, &login, &token).await? {
+        return Ok(());
+    }
+    let link = Secret::new(format!("{}{}#token={}", app.config.link_base(), super::PAGES[0], token.expose()));
+    if !app.mailer.is_set() {
+        tracing::info!(
+            "SMTP_URL is not set; link to reset the password of user {}: {}",
+            login.user.id,
+            link.expose()
+        );
+        return Ok(());
+    }
+    // To the address that is stored, not to the one that was typed.
+    let mail = Mail { to: login.user.email, subject: SUBJECT, text: text(&app.config.link_base(), &link) };
+    match app.mailer.send(&mail, &app.clock, &app.tasks.stopping()).await {
+        Ok(()) => app.metrics.mail(MailOutcome::Sent),
+        Err(error) => {
+            app.metrics.mail(MailOutcome::Failed);
+            tracing::warn!(error = %error, user.id = %login.user.id, "mail to reset a password was not sent");
+        }
+    }
+    Ok(())
+}
+
+/// The user who may get a link: one who is there, active, and has a password.
+async fn find(app: &App, email: &str) -> Result<Option<Login>, Error> {
+    let mut tx = app.db.read().await?;
+    let found = users::find_by_login(&mut tx, email).await?;
+    let Some(login) = found.filter(|login| login.user.email.to_lowercase() == email.to_lowercase()) else {
+        return Ok(None);
+    };
+    let org = login.user.org_id;
+    let is_there = organizations::find(&mut tx, &Scope::organization(org), org).await?.is_some();
+    let may_reset = is_there && login.user.is_active && password::is_set(&login.password_hash);
+    Ok(may_reset.then_some(login))
+}
+
+/// Stores the link, unless the user has changed meanwhile.
+async fn keep(app: &App, origin: &Origin, login: &Login, token: &Secret) -> Result<bool, Error> {
+    let now = app.clock.now();
+    let mut tx = app.db.write().await?;
+    let Some(current) = users::find_login(&mut tx, login.user.id).await? else { return Ok(false) };
+    let bound_to = super::bound_to(app, &current);
+    if bound_to != super::bound_to(app, login) {
+        return Ok(false);
+    }
+    let new = NewPasswordReset {
+        token_hash: super::token_hash(app, token),
+        user_id: login.user.id,
+        bound_to,
+        expires_at: now + TimeDelta::minutes(MINUTES),
+        now,
+    };
+    password_resets::insert(&mut tx, &new).await?;
+    let deed = Deed {
+        org: login.user.org_id,
+        actor: None,
+        action: "user.password_reset_requested",
+        target: ("user", login.user.id.0),
+        detail: json!({}),
+    };
+    trail::record(&mut tx, app, origin, deed).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+fn text(service: &str, link: &Secret) -> Secret {
+    Secret::new(format!(
+        "Hello,\r\n\
+         \r\n\
+         somebody asked to reset the password of your account at Heddle\r\n\
+         ({service}).\r\n\
+         \r\n\
+         To set a new password, open this link within {MINUTES} minutes:\r\n\
+         \r\n\
+         {}\r\n\
+         \r\n\
+         The link works once. A new password ends all your sessions and API keys.\r\n\
+         \r\n\
+         If it was not you who asked, you need not do anything: your password stays\r\n\
+         as it is, and nobody learns whether you have an account.\r\n",
+        link.expose()
+    ))
+}

@@ -1,0 +1,92 @@
+//! Setting a new password by a link from a mail. Does not log in: a second factor is asked for as ever.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use heddle_core::secret::Secret;
+use heddle_store::users::{self, Login};
+use heddle_store::{Scope, Tx, organizations, password_resets};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::super::password;
+use crate::app::{App, SharedApp};
+use crate::http::access::Access;
+use crate::http::error::Error;
+use crate::http::extract::{Json, Origin};
+use crate::http::routes::{Routes, doc};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "PasswordReset")]
+struct ResetBody {
+    /// What is behind `#token=` in the link.
+    token: Secret,
+    /// Meets the password rules. One that does not spends no link.
+    new_password: Secret,
+}
+
+pub(super) fn routes() -> Routes {
+    Routes::default().post(
+        "/auth/password/reset",
+        Access::Public,
+        reset,
+        doc("Set a new password by a link, which ends all sessions and API keys of the user")
+            .body::<ResetBody>()
+            .empty(204),
+    )
+}
+
+async fn reset(
+    State(app): State<SharedApp>,
+    origin: Origin,
+    Json(body): Json<ResetBody>,
+) -> Result<StatusCode, Error> {
+    let token_hash = super::token_hash(&app, &body.token);
+    let known = find(&app, &token_hash).await?;
+    let names = [known.user.username.as_str(), known.user.email.as_str()];
+    let faults = password::faults(&app.config, "new_password", &body.new_password, &names);
+    if !faults.is_empty() {
+        return Err(Error::Validation(faults));
+    }
+    let place = password::place().await;
+    // Of many who come with one link, all but the first few find it spent here, and cost no hash.
+    find(&app, &token_hash).await?;
+    let password_hash = place.hash(body.new_password).await?;
+
+    let mut tx = app.db.write().await?;
+    // The user before the link, as everybody who changes both.
+    users::lock(&mut tx, &Scope::everything(), known.user.id).await?.ok_or_else(not_good)?;
+    let taken = password_resets::take(&mut tx, &token_hash, app.clock.now()).await?.ok_or_else(not_good)?;
+    let user = holder(&app, &mut tx, &taken).await?.user;
+    super::renew(&mut tx, &app, &origin, &user, password_hash, "user.password_reset").await?;
+    tx.commit().await?;
+    app.hub.wake();
+    tracing::info!(user.id = %user.id, "user {} has set a new password by a link", user.id);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Whose link it is, if it is still good.
+async fn find(app: &App, token_hash: &str) -> Result<Login, Error> {
+    let mut tx = app.db.read().await?;
+    let found = password_resets::find(&mut tx, token_hash, app.clock.now()).await?.ok_or_else(not_good)?;
+    holder(app, &mut tx, &found).await
+}
+
+/// The user, who must be as they were when the link was made.
+async fn holder(app: &App, tx: &mut Tx, link: &password_resets::PasswordReset) -> Result<Login, Error> {
+    let login = users::find_login(tx, link.user_id).await?.ok_or_else(not_good)?;
+    let org = login.user.org_id;
+    organizations::find(tx, &Scope::organization(org), org).await?.ok_or_else(not_good)?;
+    if !login.user.is_active || super::bound_to(app, &login) != link.bound_to {
+        return Err(not_good());
+    }
+    Ok(login)
+}
+
+/// The same for every reason: what became of an account is not told to who holds an old mail.
+fn not_good() -> Error {
+    Error::BadRequest {
+        kind: "reset_token_invalid",
+        message: "link is not valid any more or was used already: ask for a new one".to_owned(),
+    }
+}

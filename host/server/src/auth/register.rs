@@ -1,0 +1,191 @@
+//! Registration: anybody founds an organization of their own, where `ALLOW_REGISTRATION` lets them.
+//!
+//! Nobody joins an organization this way: its administrators create its users.
+//! That an email is taken cannot be hidden from who offers it, but finding out
+//! costs: a limit for each hour and address, a hash in either case, and an
+//! account of one's own where it was free.
+
+use axum::Extension;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use heddle_core::event::{EventType, NewEvent};
+use heddle_core::secret::Secret;
+use heddle_core::{Role, Tier};
+use heddle_store::organizations::{self, Organization, OrganizationUpdate};
+use heddle_store::users::User;
+use heddle_store::{Scope, Tx, events};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::session::{self, Tokens};
+use super::trail::{self, Deed};
+use crate::app::{App, SharedApp};
+use crate::http::access::Access;
+use crate::http::client::Client;
+use crate::http::error::{Error, RateExceeded};
+use crate::http::extract::{Json, Origin};
+use crate::http::rate_limit::{CLOSED, Limit, Rate, Verdict};
+use crate::http::routes::{Routes, doc};
+use crate::metrics::RateWindow;
+use crate::setup::founding::{self, Founding, Person};
+use crate::tenancy::checks::Checks;
+
+/// Registrations that one address may try.
+const CLIENT_RATE: Rate = Rate::per_hour(5);
+/// What an organization may have that nobody has spoken for.
+const TIER: Tier = Tier::Free;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Registration")]
+struct RegisterBody {
+    /// 1 to 64 letters, digits, dots, underscores and hyphens; unique in the service, whatever its case.
+    username: String,
+    /// Unique in the service, whatever its case.
+    email: String,
+    /// Meets the password rules of the service.
+    password: Secret,
+    full_name: Option<String>,
+    organization: OrganizationBody,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "RegisteredOrganization")]
+struct OrganizationBody {
+    name: String,
+    /// Made of the name when absent.
+    slug: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Registered")]
+struct Registered {
+    organization: Organization,
+    user: User,
+    #[serde(flatten)]
+    tokens: Tokens,
+}
+
+/// Registration is allowed. Asked before the body is read.
+struct Allowed;
+
+impl FromRequestParts<SharedApp> for Allowed {
+    type Rejection = Error;
+
+    async fn from_request_parts(_: &mut Parts, app: &SharedApp) -> Result<Self, Error> {
+        if app.config.allow_registration {
+            return Ok(Self);
+        }
+        Err(Error::Refused {
+            kind: "registration_disabled",
+            message: "registration is not allowed on this service: ask an administrator for an account"
+                .to_owned(),
+        })
+    }
+}
+
+pub(super) fn routes() -> Routes {
+    Routes::default().post(
+        "/auth/register",
+        Access::Public,
+        register,
+        doc("Register an organization of one's own, where the service allows it")
+            .body::<RegisterBody>()
+            .answers::<Registered>(201),
+    )
+}
+
+async fn register(
+    State(app): State<SharedApp>,
+    _: Allowed,
+    Extension(client): Extension<Client>,
+    origin: Origin,
+    Json(body): Json<RegisterBody>,
+) -> Result<Response, Error> {
+    require_setup(&app).await?;
+    let mut checks = Checks::default();
+    let person = Person {
+        username: &body.username,
+        email: &body.email,
+        password: &body.password,
+        full_name: body.full_name.as_deref(),
+    };
+    let organization = (body.organization.name.as_str(), body.organization.slug.as_deref());
+    let founding = Founding::check(&app, &mut checks, organization, ("", &person), Role::OrgAdmin);
+    checks.done()?;
+    count(&app, &client).await?;
+    let founding = founding.with_password(body.password).await?;
+
+    let mut tx = app.db.write().await?;
+    let (organization, user) = founding.insert(&mut tx).await?;
+    let tier = OrganizationUpdate { tier: Some(TIER), ..OrganizationUpdate::default() };
+    let scope = Scope::organization(organization.id);
+    let organization = organizations::update(&mut tx, &scope, organization.id, &tier, app.clock.now())
+        .await?
+        .ok_or(Error::NotFound("organization"))?;
+    let tokens = session::open(&mut tx, &app, &origin, &user, user.token_version).await?;
+    record(&mut tx, &app, &origin, &organization, &user).await?;
+    tx.commit().await?;
+    app.hub.wake();
+    tracing::info!(organization.id = %organization.id, "registered organization {}", organization.id);
+    let registered = Registered { organization, user, tokens };
+    founding::created(&app, &origin, registered.organization.id, &registered.tokens, &registered)
+}
+
+/// The first organization is the operator's, and its administrator the only `super_admin`.
+async fn require_setup(app: &App) -> Result<(), Error> {
+    let mut tx = app.db.read().await?;
+    if heddle_store::setup::is_completed(&mut tx).await? {
+        return Ok(());
+    }
+    let message = "setup is not completed: that is done first, with POST /setup/complete".to_owned();
+    Err(Error::Conflict { kind: "setup_required", message })
+}
+
+async fn count(app: &App, client: &Client) -> Result<(), Error> {
+    let limit = Limit { key: format!("register:{}", client.network()), rate: CLIENT_RATE };
+    match app.limiter.take(&[limit], app.clock.now()).await {
+        Ok(Verdict::Granted(_)) => Ok(()),
+        Ok(Verdict::Exceeded(_)) => {
+            app.metrics.rate_limited(RateWindow::Auth);
+            Err(Error::RateLimited(RateExceeded::Hour))
+        }
+        Err(_) => Err(Error::Unavailable(CLOSED.to_owned())),
+    }
+}
+
+async fn record(
+    tx: &mut Tx,
+    app: &App,
+    origin: &Origin,
+    organization: &Organization,
+    user: &User,
+) -> Result<(), Error> {
+    let deed = Deed {
+        org: organization.id,
+        actor: Some((user.id, &user.username)),
+        action: "organization.registered",
+        target: ("organization", organization.id.0),
+        detail: json!({ "organization": organization.name, "user_id": user.id, "tier": organization.tier }),
+    };
+    trail::record(tx, app, origin, deed).await?;
+    let event = NewEvent {
+        event_type: EventType::UserCreated,
+        org_id: organization.id,
+        site_id: None,
+        controller_id: None,
+        device_id: None,
+        causation_id: None,
+        payload: json!({
+            "user_id": user.id,
+            "username": user.username,
+            "role": user.role,
+            "actor_id": user.id,
+        }),
+    };
+    events::append(tx, &event, &app.clock).await?;
+    Ok(())
+}
