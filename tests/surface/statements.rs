@@ -4,7 +4,7 @@ use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
 use heddle_core::event::{EventType, NewEvent};
 use heddle_core::oauth2::ClientType;
 use heddle_core::tls::TlsPolicy;
-use heddle_core::{ControllerId, CredentialId, OrgId, Role, SiteId, SiteLevel, UserId};
+use heddle_core::{ControllerId, CredentialId, OrgId, ProviderKind, Role, SiteId, SiteLevel, UserId};
 use heddle_server::App;
 use heddle_store::api_keys::NewApiKey;
 use heddle_store::audit::NewAudit;
@@ -17,9 +17,10 @@ use heddle_store::organizations::NewOrganization;
 use heddle_store::roles::NewRole;
 use heddle_store::sessions::NewSession;
 use heddle_store::sites::NewSite;
+use heddle_store::sso::NewProvider;
 use heddle_store::{
     Tx, api_keys, audit, controllers, credentials, devices, events, grants, oauth2, organizations, roles,
-    sessions, sites, users,
+    sessions, sites, sso, users,
 };
 use serde_json::json;
 
@@ -144,6 +145,7 @@ async fn add(app: &App, roots: &Roots, numbers: std::ops::Range<usize>) {
         add_organization(&mut tx, app, &name).await;
         add_user(&mut tx, app, roots, &name).await;
         add_role(&mut tx, app, roots, &name).await;
+        add_provider(&mut tx, app, roots, &name).await;
         add_api_key(&mut tx, app, roots, &name).await;
         add_event(&mut tx, app, roots).await;
         add_oauth2(&mut tx, app, roots, &name).await;
@@ -251,6 +253,24 @@ async fn add_role(tx: &mut Tx, app: &App, roots: &Roots, name: &str) {
         now: app.clock.now(),
     };
     roles::insert(tx, &new).await.unwrap();
+}
+
+async fn add_provider(tx: &mut Tx, app: &App, roots: &Roots, name: &str) {
+    let new = NewProvider {
+        id: app.clock.new_id(),
+        org_id: roots.org,
+        kind: ProviderKind::Saml,
+        label: name.to_owned(),
+        is_enabled: false,
+        allow_registration: false,
+        allow_linking: false,
+        default_role: Role::Viewer,
+        role_mapping: json!({}),
+        settings: json!({ "entry_point": "https://id.example", "entity_id": "heddle" }),
+        secret: None,
+        now: app.clock.now(),
+    };
+    sso::insert(tx, &new).await.unwrap();
 }
 
 async fn add_api_key(tx: &mut Tx, app: &App, roots: &Roots, name: &str) {

@@ -35,7 +35,7 @@ impl Tools {
             promtool: program("promtool", "prometheus", stop)?,
             python: python(workspace, stop)?,
             slapd: slapd(stop)?,
-            node: program("node", "nodejs", stop)?,
+            node: node(workspace, stop)?,
             node_modules: node_modules(workspace, stop)?,
             chromium: program("chromium", "chromium", stop)?,
         })
@@ -92,6 +92,46 @@ fn slapd(stop: &Stop) -> anyhow::Result<PathBuf> {
         "'slapd' or 'ldapadd' is missing; install them, on Debian 'apt-get install slapd ldap-utils'";
     apt::install(&["slapd", "ldap-utils"], missing, stop)?;
     here().context(missing)
+}
+
+/// The oldest Node.js, by its first two numbers, that the packages run on; Debian 12 has an older one.
+const NODE_OLDEST: (u32, u32) = (20, 12);
+/// What is fetched where the system's is older.
+const NODE_VERSION: &str = "22.23.3";
+
+/// The system's Node.js, or one that npm brings where that is too old.
+fn node(workspace: &Workspace, stop: &Stop) -> anyhow::Result<PathBuf> {
+    let system = program("node", "nodejs", stop)?;
+    if node_version(&system).is_some_and(|version| version >= NODE_OLDEST) {
+        return Ok(system);
+    }
+    let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+    let package = format!("node-linux-{machine}");
+    let folder = workspace.target.join("tools").join("node-program");
+    let own = folder.join("node_modules").join(&package).join("bin").join("node");
+    if node_version(&own).is_none() {
+        say(&format!(
+            "installing Node.js {NODE_VERSION}, once: the system's is older than the tests' packages want"
+        ));
+        std::fs::create_dir_all(&folder)?;
+        let mut npm = Command::new(program("npm", "npm", stop)?);
+        npm.current_dir(&folder)
+            .args(["install", "--prefix", ".", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund"])
+            .args(["--loglevel", "error", &format!("{package}@{NODE_VERSION}")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        process::run("npm install", &mut npm, stop)?;
+    }
+    ensure!(node_version(&own).is_some(), "Node.js {NODE_VERSION} was installed but does not run");
+    Ok(own)
+}
+
+/// The first two numbers of `v20.12.1`; `None` when the program does not run.
+fn node_version(node: &Path) -> Option<(u32, u32)> {
+    let output = Command::new(node).arg("--version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let mut numbers = text.trim().strip_prefix('v')?.split('.').map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 /// The folder with the pinned Node packages, which run no script of theirs when they are installed.

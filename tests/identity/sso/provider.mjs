@@ -3,6 +3,9 @@
 import crypto from 'node:crypto';
 import { Provider } from 'oidc-provider';
 
+// Node.js 20 has it only since its later releases.
+URL.parse ??= (text, base) => (URL.canParse(text, base) ? new URL(text, base) : null);
+
 const port = Number(process.env.OIDC_PORT);
 const issuer = `http://127.0.0.1:${port}`;
 const redirects = process.env.OIDC_REDIRECT_URIS.split(' ');

@@ -279,6 +279,7 @@ fn changes_access(path: &str) -> bool {
             | "/auth/token"
             | "/auth/refresh"
             | "/auth/password/reset-request"
+            | "/auth/sso/oidc/authorize"
             | "/oauth2/token"
             | "/oauth2/introspect"
     );

@@ -46,7 +46,7 @@ struct Redirect {
 
 pub(super) fn routes() -> Routes {
     let callback = "/auth/sso/saml/callback";
-    let not_there = || doc("Always 501: answers of SAML providers are not accepted").fails_with(501);
+    let not_there = || doc("Always 501: answers of SAML providers are not accepted").empty(501);
     Routes::default()
         .get(
             "/auth/sso/saml/login",

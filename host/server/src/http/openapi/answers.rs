@@ -40,7 +40,12 @@ const DEVICE_LIMIT: &str = "TooManyRequestsHereOrThere";
 pub(super) fn of(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value {
     let query = route.doc.query.map(|query| query_names(&schemas.asked(query))).unwrap_or_default();
     let mut responses = Map::new();
-    responses.insert(route.doc.status.to_string(), success(table, route, schemas));
+    // What is never done has a failure for its only outcome.
+    let outcome = match route.doc.status {
+        status @ 400.. => failure(route, status),
+        _ => success(table, route, schemas),
+    };
+    responses.insert(route.doc.status.to_string(), outcome);
     for status in statuses(route, &query) {
         responses.insert(status.to_string(), failure(route, status));
     }
