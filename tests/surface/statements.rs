@@ -4,7 +4,9 @@ use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
 use heddle_core::event::{EventType, NewEvent};
 use heddle_core::oauth2::ClientType;
 use heddle_core::tls::TlsPolicy;
-use heddle_core::{ControllerId, CredentialId, OrgId, ProviderKind, Role, SiteId, SiteLevel, UserId};
+use heddle_core::{
+    ControllerId, CredentialId, LogLevel, OrgId, ProviderKind, Role, SiteId, SiteLevel, UserId,
+};
 use heddle_server::App;
 use heddle_store::api_keys::NewApiKey;
 use heddle_store::audit::NewAudit;
@@ -12,6 +14,7 @@ use heddle_store::controllers::NewController;
 use heddle_store::credentials::{NewCredential, SealedSecret};
 use heddle_store::devices::Seen;
 use heddle_store::grants::NewGrant;
+use heddle_store::logs::LogLine;
 use heddle_store::oauth2::{NewApp, NewGrant as NewAppGrant};
 use heddle_store::organizations::NewOrganization;
 use heddle_store::roles::NewRole;
@@ -19,8 +22,8 @@ use heddle_store::sessions::NewSession;
 use heddle_store::sites::NewSite;
 use heddle_store::sso::NewProvider;
 use heddle_store::{
-    Tx, api_keys, audit, controllers, credentials, devices, events, grants, oauth2, organizations, roles,
-    sessions, sites, sso, users,
+    Db, PoolSettings, Tx, api_keys, audit, controllers, credentials, devices, events, grants, logs, oauth2,
+    organizations, roles, sessions, sites, sso, users,
 };
 use serde_json::json;
 
@@ -152,8 +155,29 @@ async fn add(app: &App, roots: &Roots, numbers: std::ops::Range<usize>) {
         add_session(&mut tx, app, roots, &name).await;
         add_audit(&mut tx, app, roots, &name).await;
     }
-    add_devices(&mut tx, app, roots, numbers).await;
+    add_devices(&mut tx, app, roots, numbers.clone()).await;
     tx.commit().await.unwrap();
+    add_log_lines(app, numbers).await;
+}
+
+async fn add_log_lines(app: &App, numbers: std::ops::Range<usize>) {
+    let line = |number: usize| LogLine {
+        id: app.clock.new_id(),
+        at: app.clock.now(),
+        level: LogLevel::Info,
+        target: "row".to_owned(),
+        message: format!("row-{number}"),
+        fields: json!({}),
+        request_id: None,
+        span: None,
+    };
+    let lines: Vec<LogLine> = numbers.map(line).collect();
+    let pool = PoolSettings { connections_max: 1, acquire_timeout: std::time::Duration::from_secs(10) };
+    let db = Db::open_logs(&app.config.log_database(), &pool).await.unwrap();
+    let mut tx = db.write().await.unwrap();
+    logs::insert(&mut tx, &lines).await.unwrap();
+    tx.commit().await.unwrap();
+    db.close().await;
 }
 
 async fn add_site(tx: &mut Tx, app: &App, roots: &Roots, name: &str) -> SiteId {
