@@ -224,15 +224,22 @@ fn spawn(folder: &Path, port: u16, mode: Mode) -> Child {
 
 /// An authority, and a certificate of it for this host.
 fn certify(folder: &Path) {
-    let (authority_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
-    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    let write =
+        |name: &str, text: String| std::fs::write(folder.join(name), text).expect("a file can be written");
+    let [authority, certificate, key] = certificates().expect("certificates can be made");
+    write("ca.pem", authority);
+    write("server.pem", certificate);
+    write("server.key", key);
+}
+
+fn certificates() -> Result<[String; 3], rcgen::Error> {
+    let (authority_key, key) = (KeyPair::generate()?, KeyPair::generate()?);
+    let mut authority = CertificateParams::new(Vec::new())?;
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     authority.distinguished_name.push(DnType::CommonName, "Authority of a test");
-    let root = authority.self_signed(&authority_key).unwrap();
-    let issuer = Issuer::new(authority, authority_key);
+    let root = authority.self_signed(&authority_key)?;
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-    let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
-    std::fs::write(folder.join("ca.pem"), root.pem()).unwrap();
-    std::fs::write(folder.join("server.pem"), certificate.pem()).unwrap();
-    std::fs::write(folder.join("server.key"), key.serialize_pem()).unwrap();
+    let certificate =
+        CertificateParams::new(names)?.signed_by(&key, &Issuer::new(authority, authority_key))?;
+    Ok([root.pem(), certificate.pem(), key.serialize_pem()])
 }

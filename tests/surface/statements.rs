@@ -2,6 +2,7 @@
 
 use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
 use heddle_core::event::{EventType, NewEvent};
+use heddle_core::oauth2::ClientType;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId, ProviderKind, Role, SiteId, SiteLevel, UserId};
 use heddle_server::App;
@@ -11,14 +12,15 @@ use heddle_store::controllers::NewController;
 use heddle_store::credentials::{NewCredential, SealedSecret};
 use heddle_store::devices::Seen;
 use heddle_store::grants::NewGrant;
+use heddle_store::oauth2::{NewApp, NewGrant as NewAppGrant};
 use heddle_store::organizations::NewOrganization;
 use heddle_store::roles::NewRole;
 use heddle_store::sessions::NewSession;
 use heddle_store::sites::NewSite;
 use heddle_store::sso::NewProvider;
 use heddle_store::{
-    Tx, api_keys, audit, controllers, credentials, devices, events, grants, organizations, roles, sessions,
-    sites, sso, users,
+    Tx, api_keys, audit, controllers, credentials, devices, events, grants, oauth2, organizations, roles,
+    sessions, sites, sso, users,
 };
 use serde_json::json;
 
@@ -146,6 +148,7 @@ async fn add(app: &App, roots: &Roots, numbers: std::ops::Range<usize>) {
         add_provider(&mut tx, app, roots, &name).await;
         add_api_key(&mut tx, app, roots, &name).await;
         add_event(&mut tx, app, roots).await;
+        add_oauth2(&mut tx, app, roots, &name).await;
         add_session(&mut tx, app, roots, &name).await;
         add_audit(&mut tx, app, roots, &name).await;
     }
@@ -283,6 +286,38 @@ async fn add_api_key(tx: &mut Tx, app: &App, roots: &Roots, name: &str) {
         now: app.clock.now(),
     };
     api_keys::insert(tx, &new).await.unwrap();
+}
+
+/// An app, and what the user allowed it.
+async fn add_oauth2(tx: &mut Tx, app: &App, roots: &Roots, name: &str) {
+    let now = app.clock.now();
+    let new = NewApp {
+        id: app.clock.new_id(),
+        org_id: roots.org,
+        owner_id: roots.user,
+        name: name.to_owned(),
+        description: None,
+        client_type: ClientType::Public,
+        secret_hash: None,
+        redirect_uris: vec!["https://app.example/cb".to_owned()],
+        scopes: vec!["device:read".to_owned()],
+        now,
+    };
+    let registered = oauth2::insert(tx, &new).await.unwrap();
+    let grant = NewAppGrant {
+        id: app.clock.new_id(),
+        app_id: registered.id,
+        user_id: roots.user,
+        scopes: registered.scopes,
+        token_version: 0,
+        code_hash: name.to_owned(),
+        code_challenge: "challenge".to_owned(),
+        redirect_uri: "https://app.example/cb".to_owned(),
+        code_expires_at: now + chrono::TimeDelta::days(1),
+        now,
+    };
+    oauth2::insert_grant(tx, &grant).await.unwrap();
+    assert!(oauth2::spend_code(tx, grant.id, now + chrono::TimeDelta::days(1), now).await.unwrap());
 }
 
 async fn add_event(tx: &mut Tx, app: &App, roots: &Roots) {

@@ -40,6 +40,10 @@ fn filled(operation: &Operation, ids: &dyn Fn(&str) -> String) -> String {
             Some("vendor") => "vendor=openwrt".to_owned(),
             Some("organization_slug") => "organization_slug=nowhere".to_owned(),
             Some("provider_id") => format!("provider_id={ABSENT}"),
+            Some("client_id") => format!("client_id={ABSENT}"),
+            Some(name @ ("response_type" | "redirect_uri" | "code_challenge" | "code_challenge_method")) => {
+                format!("{name}=none")
+            }
             other => panic!("teach the walk about the query parameter {other:?} of {}", operation.path),
         })
         .collect();

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
-use heddle_core::{ControllerId, OrgId, Role, SiteId};
+use heddle_core::{ControllerId, OauthAppId, OauthGrantId, OrgId, Role, SiteId, UserId};
 use heddle_store::devices::{self, DeviceFilter, Seen};
+use heddle_store::oauth2::{self, NewGrant};
 use heddle_store::users::{self, NewUser};
 use heddle_store::{Scope, Tx};
 use serde_json::{Value, json};
@@ -80,6 +81,12 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
         let sessions = api.get("/auth/sessions").await.expect_status(200).body;
         into.insert("session_id", text(&sessions["items"][0]["id"]));
         into.insert("api_key_id", created(&api, "/api-keys", &json!({ "name": name })).await);
+        let registered = json!({
+            "name": name, "client_type": "public", "redirect_uris": ["https://app.example/cb"], "scopes": ["device:read"],
+        });
+        let registered = created(&api, "/oauth2/apps", &registered).await;
+        into.insert("grant_id", grant(server, &registered, &user).await);
+        into.insert("app_id", registered);
         let role = json!({ "name": name, "permissions": ["device:read"], "organization_id": organization });
         into.insert("role_id", created(admin, "/roles", &role).await);
         let provider = json!({
@@ -94,6 +101,7 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
         into.insert("site_id", site);
     }
     for (kind, name) in [
+        ("oauth2/apps", "app_id"),
         ("users", "user_id"),
         ("roles", "role_id"),
         ("auth/sso/providers", "provider_id"),
@@ -134,6 +142,31 @@ async fn device(server: &Server, organization: &str, site: &str, controller: &st
     let (found, _) = devices::list(&mut tx, &Scope::organization(org_id), &filter, page).await.unwrap();
     tx.commit().await.unwrap();
     found[0].id.to_string()
+}
+
+/// What this user allowed an app, as if its code had been exchanged.
+async fn grant(server: &Server, registered: &str, user: &str) -> String {
+    let app = &server.running().app;
+    let (app_id, user_id): (OauthAppId, UserId) = (registered.parse().unwrap(), user.parse().unwrap());
+    let (id, now): (OauthGrantId, _) = (app.clock.new_id(), app.clock.now());
+    let later = now + chrono::TimeDelta::days(1);
+    let new = NewGrant {
+        id,
+        app_id,
+        user_id,
+        scopes: vec!["device:read".to_owned()],
+        token_version: 0,
+        code_hash: id.to_string(),
+        code_challenge: "challenge".to_owned(),
+        redirect_uri: "https://app.example/cb".to_owned(),
+        code_expires_at: later,
+        now,
+    };
+    let mut tx = app.db.write().await.unwrap();
+    oauth2::insert_grant(&mut tx, &new).await.unwrap();
+    assert!(oauth2::spend_code(&mut tx, id, later, now).await.unwrap());
+    tx.commit().await.unwrap();
+    id.to_string()
 }
 
 /// A user with the first admin's password, and their client.

@@ -49,6 +49,10 @@ ids! {
     IdentityId,
     /// One sign-in on its way to an identity provider and back.
     SsoAttemptId,
+    /// An app that users let act for them.
+    OauthAppId,
+    /// What one user allowed one app.
+    OauthGrantId,
     /// One run of the program among those that serve the same database.
     ProcessId,
 }

@@ -14,6 +14,7 @@ pub mod event;
 pub mod fault;
 pub mod id;
 pub mod log;
+pub mod oauth2;
 pub mod page;
 pub mod permission;
 pub mod provider;
@@ -27,7 +28,8 @@ pub mod tls;
 pub use clock::{Clock, Timestamp};
 pub use id::{
     ApiKeyId, AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, IdentityId,
-    IdentityProviderId, OrgId, ProcessId, RoleId, SessionId, SiteId, SsoAttemptId, UserId,
+    IdentityProviderId, OauthAppId, OauthGrantId, OrgId, ProcessId, RoleId, SessionId, SiteId, SsoAttemptId,
+    UserId,
 };
 pub use log::LogLevel;
 pub use permission::Permission;

@@ -96,6 +96,31 @@ impl Keys {
         derive(&self.signing, "api-key-v1", b"")
     }
 
+    /// Key of the hashes under which the codes of apps are stored.
+    pub fn app_code_key(&self) -> Zeroizing<[u8; 32]> {
+        derive(&self.signing, "oauth2-code-v1", b"")
+    }
+
+    /// Key of the hashes under which the access tokens of apps are stored.
+    pub fn app_access_key(&self) -> Zeroizing<[u8; 32]> {
+        derive(&self.signing, "oauth2-access-v1", b"")
+    }
+
+    /// Key of the hashes under which the refresh tokens of apps are stored.
+    pub fn app_refresh_key(&self) -> Zeroizing<[u8; 32]> {
+        derive(&self.signing, "oauth2-refresh-v1", b"")
+    }
+
+    /// Key of the hashes under which the secrets of apps are stored.
+    pub fn app_secret_key(&self) -> Zeroizing<[u8; 32]> {
+        derive(&self.signing, "oauth2-secret-v1", b"")
+    }
+
+    /// Key of the tokens that keep other sites from sending a page's form.
+    pub fn form_key(&self) -> Zeroizing<[u8; 32]> {
+        derive(&self.signing, "form-v1", b"")
+    }
+
     /// Key of the hashes under which names are counted that fail to log in.
     pub fn login_name_key(&self) -> Zeroizing<[u8; 32]> {
         derive(&self.signing, "login-name-v1", b"")

@@ -18,6 +18,7 @@ pub mod keys;
 pub mod logs;
 pub mod mail;
 pub mod metrics;
+mod oauth2;
 pub mod operate;
 pub mod process;
 pub mod retention;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use chrono::TimeDelta;
 use heddle_core::{OrgId, Timestamp};
 use heddle_store::{
-    Tx, events, idempotency, organizations, password_resets, processes, sessions, sso, unknown_logins,
+    Tx, events, idempotency, oauth2, organizations, password_resets, processes, sessions, sso, unknown_logins,
 };
 
 use crate::app::SharedApp;
@@ -34,6 +34,8 @@ const KEYED_ANSWER_DAYS: i64 = 1;
 const PASSWORD_RESET_DAYS: i64 = 1;
 /// Long enough that nobody waits for it, to see whose failures are forgotten.
 const UNKNOWN_LOGIN_DAYS: i64 = 90;
+/// Codes, tokens and grants of apps, after they expired.
+const APP_DAYS: i64 = 1;
 
 pub(crate) async fn run(app: SharedApp) {
     let stop = app.tasks.stopping();
@@ -69,6 +71,8 @@ enum Kind {
     SpentTokens,
     Processes,
     KeyedAnswers,
+    AppTokens,
+    AppGrants,
     PasswordResets,
     UnknownLogins,
     SsoAttempts,
@@ -81,6 +85,8 @@ impl Kind {
             Kind::Sessions => sessions::trim(tx, before, BATCH).await,
             Kind::SpentTokens => sessions::trim_spent(tx, before, BATCH).await,
             Kind::Processes => processes::trim(tx, before, BATCH).await,
+            Kind::AppTokens => oauth2::trim(tx, before, BATCH).await,
+            Kind::AppGrants => oauth2::trim_grants(tx, before, BATCH).await,
             Kind::KeyedAnswers => idempotency::trim(tx, before, BATCH).await,
             Kind::PasswordResets => password_resets::trim(tx, before, BATCH).await,
             Kind::UnknownLogins => unknown_logins::trim(tx, before, BATCH).await,
@@ -99,6 +105,8 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
         (Kind::SpentTokens, SESSION_DAYS),
         (Kind::Processes, PROCESS_DAYS),
         (Kind::KeyedAnswers, KEYED_ANSWER_DAYS),
+        (Kind::AppTokens, APP_DAYS),
+        (Kind::AppGrants, APP_DAYS),
         (Kind::PasswordResets, PASSWORD_RESET_DAYS),
         (Kind::UnknownLogins, UNKNOWN_LOGIN_DAYS),
         // They say themselves when they end.

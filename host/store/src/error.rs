@@ -128,6 +128,7 @@ fn unique_index(error: &dyn DatabaseError) -> String {
         "device.controller_id, device.identity" => "device_identity",
         "change.controller_id" => "change_one_apply",
         "api_key.prefix" => "api_key_prefix",
+        "oauth2_grant.code_hash" => "oauth2_grant_code",
         "idempotency.user_id, idempotency.idempotency_key" => "idempotency_pkey",
         "user_identity.provider_id, user_identity.issuer, user_identity.subject" => "user_identity_subject",
         "sso_attempt.state_hash" => "sso_attempt_state",

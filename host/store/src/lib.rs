@@ -21,6 +21,7 @@ pub mod events;
 pub mod grants;
 pub mod idempotency;
 pub mod logs;
+pub mod oauth2;
 pub mod organizations;
 pub mod password_resets;
 pub mod processes;

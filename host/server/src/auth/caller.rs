@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use heddle_core::permission::Scope as KeyScope;
-use heddle_core::{ApiKeyId, OrgId, Permission, Role, SessionId, SiteId, SiteLevel, UserId};
+use heddle_core::{ApiKeyId, OauthGrantId, OrgId, Permission, Role, SessionId, SiteId, SiteLevel, UserId};
 use heddle_store::{Scope, SiteScope};
 
 use crate::http::error::Error;
@@ -14,6 +14,19 @@ use crate::http::error::Error;
 pub enum Credential {
     Session(SessionId),
     ApiKey(ApiKeyId),
+    /// A token of an app that the user allowed to act for them.
+    App(OauthGrantId),
+}
+
+impl Credential {
+    /// How messages call one that is not a session.
+    fn noun(self) -> &'static str {
+        match self {
+            Credential::Session(_) => "a session",
+            Credential::ApiKey(_) => "an API key",
+            Credential::App(_) => "an app",
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -24,7 +37,7 @@ pub struct Caller {
     /// The stored role, never the token's.
     pub role: Role,
     pub credential: Credential,
-    /// A hard ceiling beside the role: the scopes of an API key that has some.
+    /// A hard ceiling beside the role: the scopes of an app, or of an API key that has some.
     pub scopes: Option<Arc<[KeyScope]>>,
     pub sites: SiteScope,
     /// How far each grant reaches; without any, the role alone decides.
@@ -53,7 +66,7 @@ impl Caller {
         }
         Err(Error::Refused {
             kind: "scope_ceiling",
-            message: format!("scopes of the API key do not include '{permission}'"),
+            message: format!("{} with these scopes has no '{permission}'", self.credential.noun()),
         })
     }
 
@@ -71,18 +84,26 @@ impl Caller {
         }
         Err(Error::Refused {
             kind: "scope_ceiling",
-            message: "an API key with scopes cannot do this: log in, or use a key without scopes".to_owned(),
+            message: format!(
+                "{} with scopes cannot do this: log in, or use a key without scopes",
+                self.credential.noun()
+            ),
         })
     }
 
-    /// The session of the caller: for what a key cannot do for its user.
+    /// The session of the caller: for what a key or an app cannot do for its user.
     pub fn session(&self) -> Result<SessionId, Error> {
         match self.credential {
             Credential::Session(id) => Ok(id),
-            Credential::ApiKey(_) => Err(Error::Refused {
-                kind: "session_required",
-                message: "an API key cannot do this: log in".to_owned(),
-            }),
+            other => Err(session_required(other)),
+        }
+    }
+
+    /// For how the user signs in: none of an app's business.
+    pub fn require_no_app(&self) -> Result<(), Error> {
+        match self.credential {
+            Credential::App(_) => Err(session_required(self.credential)),
+            Credential::Session(_) | Credential::ApiKey(_) => Ok(()),
         }
     }
 
@@ -135,6 +156,13 @@ impl Caller {
             SiteScope::All => true,
             SiteScope::Only(sites) => sites.contains(&site),
         }
+    }
+}
+
+fn session_required(credential: Credential) -> Error {
+    Error::Refused {
+        kind: "session_required",
+        message: format!("{} cannot do this: log in", credential.noun()),
     }
 }
 

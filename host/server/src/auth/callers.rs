@@ -26,6 +26,8 @@ pub(super) enum Proof {
     Session(UserId, SessionId),
     /// The keyed hash of the whole API key.
     ApiKey(String),
+    /// The keyed hash of an app's access token.
+    App(String),
 }
 
 /// A caller, and until when and with which token version.

@@ -23,6 +23,9 @@ const ACCESS: &str = "svc_access";
 const REFRESH: &str = "svc_refresh";
 const CSRF: &str = "svc_csrf";
 const CSRF_HEADER: &str = "x-csrf-token";
+/// Ties the forms of a log-in page to the browser that it was shown in.
+const FORM: &str = "svc_form";
+const FORM_PATH: &str = "/api/v1/oauth2";
 /// Where the refresh token is of use, and nowhere else.
 const REFRESH_PATH: &str = "/api/v1/auth";
 
@@ -38,6 +41,14 @@ const EXEMPT: &[&str] = &[
     "/auth/sso/oidc/callback",
     "/auth/sso/saml/callback",
     "/auth/sso/ldap/authenticate",
+    // Pages that work without scripts: their forms carry a token of their own.
+    "/oauth2/authorize",
+    "/oauth2/login",
+    "/oauth2/login/mfa",
+    // Asked by apps, which prove themselves; no cookie counts there.
+    "/oauth2/token",
+    "/oauth2/revoke",
+    "/oauth2/introspect",
 ];
 
 /// The access token of the cookie channel.
@@ -48,6 +59,28 @@ pub(crate) fn access_token(headers: &HeaderMap) -> Option<String> {
 /// The refresh token of the cookie channel.
 pub(super) fn refresh_token(headers: &HeaderMap) -> Option<Secret> {
     value(headers, REFRESH).map(Secret::new)
+}
+
+/// What the browser was given together with a log-in form.
+pub(crate) fn form(headers: &HeaderMap) -> Option<String> {
+    value(headers, FORM)
+}
+
+/// Gives the browser what its forms are tied to.
+pub(crate) fn set_form(
+    app: &App,
+    origin: &Origin,
+    value: &str,
+    mut response: Response,
+) -> Result<Response, Error> {
+    let cookie = Cookie::build((FORM, value))
+        .http_only(true)
+        .path(FORM_PATH)
+        .same_site(SameSite::Strict)
+        .secure(is_secure(app, origin))
+        .build();
+    append(&mut response, &cookie)?;
+    Ok(response)
 }
 
 pub(crate) fn value(headers: &HeaderMap, name: &str) -> Option<String> {

@@ -5,6 +5,7 @@
 
 pub(crate) mod admission;
 mod api_keys;
+pub(crate) mod app_tokens;
 mod caller;
 mod callers;
 pub(crate) mod cookies;
@@ -63,7 +64,10 @@ pub async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Erro
             if !scheme.eq_ignore_ascii_case("bearer") {
                 return Err(REQUIRED);
             }
-            of_session(app, token.trim()).await
+            match token.trim() {
+                token if app_tokens::is_one(token) => app_tokens::authenticate(app, token).await,
+                token => of_session(app, token).await,
+            }
         }
         (None, Some(key)) => {
             api_keys::authenticate(app, key.to_str().map_err(|_| api_keys::NOT_VALID)?).await

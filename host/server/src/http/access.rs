@@ -52,6 +52,8 @@ pub(crate) struct Gate {
     pub(crate) creates: bool,
     /// It may change who is who or who may do what.
     pub(crate) changes_access: bool,
+    /// It is about how the caller signs in: no app sees it.
+    pub(crate) is_personal: bool,
 }
 
 /// Lets a request through to its handler, with the caller as proof.
@@ -81,7 +83,7 @@ async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> 
             Err(error) => error.into_response(),
         };
     }
-    let admitted = admit(app, gate.access, request.method().clone(), request.headers()).await;
+    let admitted = admit(app, gate, request.method().clone(), request.headers()).await;
     let mut caller = match admitted {
         Ok(caller) => caller,
         Err(error) => return error.into_response(),
@@ -94,7 +96,7 @@ async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> 
         };
         // Who let the body wait may not be who they were.
         if since.elapsed() > ADMITTED_FOR {
-            caller = match admit(app, gate.access, request.method().clone(), request.headers()).await {
+            caller = match admit(app, gate, request.method().clone(), request.headers()).await {
                 Ok(caller) => caller,
                 Err(error) => return error.into_response(),
             };
@@ -121,14 +123,12 @@ async fn whole(app: &SharedApp, request: Request) -> Result<Request, Error> {
     Ok(Request::from_parts(parts, Body::from(bytes)))
 }
 
-async fn admit(
-    app: &SharedApp,
-    access: Access,
-    method: Method,
-    headers: &HeaderMap,
-) -> Result<Caller, Error> {
+async fn admit(app: &SharedApp, gate: Gate, method: Method, headers: &HeaderMap) -> Result<Caller, Error> {
     let caller = authenticate(app, headers).await?;
-    match access {
+    if gate.is_personal {
+        caller.require_no_app()?;
+    }
+    match gate.access {
         Access::Permission(permission) => caller.require(permission)?,
         Access::Role(role) => caller.require_role(role)?,
         Access::Authenticated if !matches!(method, Method::GET | Method::HEAD) => {

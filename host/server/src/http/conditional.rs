@@ -32,6 +32,7 @@ const MEASURED: &[&str] = &[
     "updated_at",
     // Shown once; the object is the same without it.
     "api_key",
+    "client_secret",
 ];
 
 /// 200 with one object and its `ETag`.

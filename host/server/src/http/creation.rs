@@ -144,7 +144,8 @@ pub(crate) async fn run_once(
 fn request_hash(caller: &Caller, body: &[u8]) -> String {
     let key = match caller.credential {
         Credential::Session(_) => None,
-        Credential::ApiKey(id) => Some(id),
+        Credential::ApiKey(id) => Some(id.0),
+        Credential::App(id) => Some(id.0),
     };
     let scopes: Option<Vec<&str>> =
         caller.scopes.as_deref().map(|scopes| scopes.iter().map(KeyScope::as_str).collect());

@@ -76,9 +76,37 @@ pub enum Error {
     /// 429. Exactly `{"detail": …, "retry_after": …}`, outside the envelope.
     #[error("{}", .0.detail())]
     RateLimited(RateExceeded),
+    /// Exactly `{"error": …, "error_description": …}` (RFC 6749 section 5.2), outside the envelope.
+    #[error("{}", .0.error_description)]
+    Oauth(OauthRefusal),
     /// 500. The source goes to the log; the client sees a generic sentence.
     #[error("internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+heddle_core::words! {
+    /// Why an app is not given what it asked for (RFC 6749 section 5.2).
+    pub enum OauthError {
+        InvalidRequest = "invalid_request",
+        InvalidClient = "invalid_client",
+        InvalidGrant = "invalid_grant",
+        InvalidScope = "invalid_scope",
+        UnsupportedGrantType = "unsupported_grant_type",
+    }
+}
+
+/// What an app is answered in the words of its protocol.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "OAuth2Error")]
+pub struct OauthRefusal {
+    pub error: OauthError,
+    pub error_description: String,
+}
+
+impl From<OauthRefusal> for Error {
+    fn from(refusal: OauthRefusal) -> Self {
+        Error::Oauth(refusal)
+    }
 }
 
 /// Which limit of requests is used up.
@@ -138,6 +166,8 @@ impl Error {
             Error::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Error::Bare { status, .. } => *status,
             Error::RateLimited(_) => StatusCode::TOO_MANY_REQUESTS,
+            Error::Oauth(OauthRefusal { error: OauthError::InvalidClient, .. }) => StatusCode::UNAUTHORIZED,
+            Error::Oauth(_) => StatusCode::BAD_REQUEST,
             Error::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -159,6 +189,7 @@ impl Error {
             Error::Unavailable(_) => "unavailable",
             Error::Bare { .. } => "refused",
             Error::RateLimited(_) => "rate_limited",
+            Error::Oauth(refusal) => refusal.error.as_str(),
             Error::Internal(_) => "internal_error",
         }
     }
@@ -240,6 +271,14 @@ pub(crate) fn render(error: &Error, request_id: &str) -> Response {
         let body = json!({ "detail": exceeded.detail(), "retry_after": seconds });
         let wait = [(header::RETRY_AFTER, HeaderValue::from(seconds))];
         return (error.status(), wait, axum::Json(body)).into_response();
+    }
+    if let Error::Oauth(refusal) = error {
+        let mut response = (error.status(), axum::Json(refusal)).into_response();
+        if error.status() == StatusCode::UNAUTHORIZED {
+            let how = HeaderValue::from_static("Basic realm=\"heddle\", charset=\"UTF-8\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, how);
+        }
+        return response;
     }
     let status = error.status();
     let message = match error {

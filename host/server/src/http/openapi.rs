@@ -111,6 +111,9 @@ fn tag_description(tag: &str) -> String {
         "gateway-vpn" => "Staged changes, whatever their vendor and area".to_owned(),
         "ws" => "The event stream".to_owned(),
         "api-keys" => "Scoped keys of scripts".to_owned(),
+        "oauth2" => {
+            "Apps that users let act for them: registration, consent and tokens (RFC 6749)".to_owned()
+        }
         _ => match tag.strip_prefix("gateway-") {
             Some(area) => format!("Live reads and staged changes: {}", area.replace('-', " ")),
             None => format!("Routes below /{tag}"),
@@ -139,7 +142,7 @@ fn security_schemes() -> Value {
     json!({
         "bearer": {
             "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
-            "description": "The access token of a login",
+            "description": "The access token of a login, or of an app (`hdo_…`)",
         },
         "api_key": {
             "type": "apiKey", "in": "header", "name": "X-API-Key",

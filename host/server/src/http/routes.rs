@@ -48,6 +48,8 @@ pub struct Doc {
     pub media: Option<&'static str>,
     /// Further answers with bodies of their own.
     pub also: Vec<(u16, SchemaOf)>,
+    /// Statuses that are also answered with a page for people.
+    pub pages: Vec<u16>,
 }
 
 /// Begins the document of a route that answers 200.
@@ -64,6 +66,7 @@ pub fn doc(summary: &'static str) -> Doc {
         examples: Vec::new(),
         media: None,
         also: Vec::new(),
+        pages: Vec::new(),
     }
 }
 
@@ -130,6 +133,21 @@ impl Doc {
     #[must_use]
     pub fn also_answers<T: JsonSchema>(mut self, status: u16) -> Self {
         self.also.push((status, SchemaGenerator::subschema_for::<T>));
+        self
+    }
+
+    /// Sends a browser elsewhere: 303, with a short page.
+    #[must_use]
+    pub fn redirects(mut self) -> Self {
+        self.status = 303;
+        self.media = Some("text/html");
+        self
+    }
+
+    /// Answers this status, too, with a page for people.
+    #[must_use]
+    pub fn shows(mut self, status: u16) -> Self {
+        self.pages.push(status);
         self
     }
 
@@ -243,6 +261,7 @@ impl Routes {
                 access: route.access,
                 creates: route.doc.status == 201,
                 changes_access: changes_access(&route.path),
+                is_personal: is_personal(&route.path),
             };
             let guard = axum::middleware::from_fn_with_state((app.clone(), gate), guard);
             router.route(&route.path, route.handler.route_layer(guard))
@@ -253,7 +272,7 @@ impl Routes {
 /// Routes below these words make callers others than they were.
 fn changes_access(path: &str) -> bool {
     let word = path.split('/').nth(1).unwrap_or_default();
-    !matches!(
+    let changes_nobody = matches!(
         path,
         "/auth/login"
             | "/auth/login/mfa"
@@ -261,5 +280,14 @@ fn changes_access(path: &str) -> bool {
             | "/auth/refresh"
             | "/auth/password/reset-request"
             | "/auth/sso/oidc/authorize"
-    ) && matches!(word, "auth" | "users" | "organizations" | "api-keys" | "setup")
+            | "/oauth2/token"
+            | "/oauth2/introspect"
+    );
+    !changes_nobody && matches!(word, "auth" | "users" | "organizations" | "api-keys" | "oauth2" | "setup")
+}
+
+/// Routes below these words are about how their user signs in, which is none of an app's business.
+fn is_personal(path: &str) -> bool {
+    let word = path.split('/').nth(1).unwrap_or_default();
+    path != "/auth/me" && matches!(word, "auth" | "api-keys" | "oauth2")
 }

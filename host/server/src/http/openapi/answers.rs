@@ -60,8 +60,27 @@ pub(super) fn of(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value 
         });
         responses.insert(status.to_string(), response);
     }
+    for status in &route.doc.pages {
+        let page = page(responses.get(&status.to_string()));
+        responses.insert(status.to_string(), page);
+    }
     responses.sort_keys();
     Value::Object(responses)
+}
+
+/// A page for people, beside what the status is answered with otherwise.
+fn page(otherwise: Option<&Value>) -> Value {
+    let mut content = json!({ "text/html": { "schema": { "type": "string" } } });
+    if let Some(other) = otherwise {
+        let own = &other["content"]["application/json"]["schema"];
+        let schema = if own.is_null() { reference("Error") } else { own.clone() };
+        content["application/json"]["schema"] = schema;
+    }
+    json!({
+        "description": "A page for people",
+        "headers": named_headers(&["X-Request-ID", "X-Response-Time"]),
+        "content": content,
+    })
 }
 
 /// What can go wrong, in the order of the statuses.
@@ -110,6 +129,11 @@ fn success(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value {
         named_headers(&["X-Request-ID", "X-Response-Time", "X-RateLimit-Limit", "X-RateLimit-Remaining"]);
     if route.doc.status == 201 {
         headers["Location"] = json!({ "$ref": "#/components/headers/Location" });
+    }
+    if route.doc.status == 303 {
+        let about = "Where the browser goes on: below this server, or at the app";
+        headers["Location"] =
+            json!({ "required": true, "description": about, "schema": { "type": "string" } });
     }
     if is_object(table, route) {
         headers["ETag"] = json!({ "$ref": "#/components/headers/ETag" });

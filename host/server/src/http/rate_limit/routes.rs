@@ -11,6 +11,8 @@ const AUTH: &[&str] = &[
     "/api/v1/auth/register",
     "/api/v1/auth/password/reset-request",
     "/api/v1/auth/sso/ldap/authenticate",
+    "/api/v1/oauth2/login",
+    "/api/v1/oauth2/login/mfa",
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +61,9 @@ mod tests {
         {
             check(&Method::POST, &format!("/api/v1/auth/{path}"), Class::Auth);
         }
+        check(&Method::POST, "/api/v1/oauth2/login", Class::Auth);
+        check(&Method::POST, "/api/v1/oauth2/login/mfa", Class::Auth);
+        check(&Method::POST, "/api/v1/oauth2/token", Class::General);
         check(&Method::GET, "/api/v1/auth/login", Class::General);
         check(&Method::POST, "/api/v1/auth/refresh", Class::General);
         check(&Method::POST, "/api/v1/auth/password/change", Class::General);

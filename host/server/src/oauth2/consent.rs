@@ -1,0 +1,276 @@
+//! The question whether an app may act for a user, and the answer (RFC 6749 section 4.1).
+//!
+//! The routes are public because they speak to browsers in pages: who is not
+//! logged in is shown a form and not an error. Nothing is allowed but by a form
+//! that was shown to the very session that sends it.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::Response;
+use chrono::TimeDelta;
+use heddle_core::SessionId;
+use heddle_core::permission::Scope as KeyScope;
+use heddle_core::secret::{Secret, random_secret};
+use heddle_store::oauth2::{self, NewGrant};
+use schemars::JsonSchema;
+use serde_json::json;
+
+use super::fields::{self, Fields};
+use super::metadata::Issuer;
+use super::page::{self, Question};
+use super::request::{self, Asked, Fault, Parameters, Refusal};
+use super::token::{code_hash, words};
+use super::{log_in, redirect};
+use crate::app::{App, SharedApp};
+use crate::auth::trail::{self, Deed};
+use crate::auth::{Caller, authenticate, hold_caller};
+use crate::http::access::Access;
+use crate::http::error::{Error, OauthRefusal};
+use crate::http::extract::Origin;
+use crate::http::routes::{Routes, doc};
+
+/// How long a code can be exchanged.
+const CODE_SECS: i64 = 60;
+
+/// What an app sends a browser with. Only documented here: what is wrong with it is told in other ways.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "says in the document what is read parameter by parameter")]
+struct AuthorizeQuery {
+    /// `code`
+    response_type: String,
+    /// Id of the app.
+    client_id: String,
+    /// One of the app's, character for character.
+    redirect_uri: String,
+    /// Of the code verifier: base64url of its SHA-256 (RFC 7636).
+    code_challenge: String,
+    /// `S256`
+    code_challenge_method: String,
+    /// Words, separated by spaces; without it, all that the app is registered for.
+    scope: Option<String>,
+    /// Comes back as it is.
+    state: Option<String>,
+    /// Of this service's own pages: how the browser came here.
+    step: Option<String>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename = "OAuth2Decision")]
+#[expect(dead_code, reason = "says in the document what is read field by field")]
+struct DecisionForm {
+    /// The request, as the page has it.
+    request: String,
+    /// Of the page that was shown.
+    form_token: String,
+    /// `allow` or `deny`.
+    decision: String,
+}
+
+pub(super) fn routes() -> Routes {
+    let path = "/oauth2/authorize";
+    Routes::default()
+        .get(
+            path,
+            Access::Public,
+            ask,
+            doc("The page that asks a user whether an app may act for them (RFC 6749, with PKCE)")
+                .query::<AuthorizeQuery>()
+                .answers_text("text/html")
+                .shows(303)
+                .shows(400),
+        )
+        .post(
+            path,
+            Access::Public,
+            decide,
+            doc("The user's answer, as the page's form sends it; leads back to the app")
+                .form::<DecisionForm>()
+                .redirects()
+                .shows(200)
+                .shows(400)
+                .shows(403)
+                .also_answers::<OauthRefusal>(400),
+        )
+}
+
+/// How a browser came to the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// From the app: cookies may be missing.
+    First,
+    /// From a page of ours.
+    Here,
+    /// To log in as somebody else.
+    LogIn,
+}
+
+impl Step {
+    fn of(query: &str) -> Self {
+        match Parameters::parse(query).last("step") {
+            Some("log_in") => Step::LogIn,
+            Some("here") => Step::Here,
+            _ => Step::First,
+        }
+    }
+}
+
+/// Who sits at the browser, as their session proves it. A key or an app is nobody here.
+async fn person(app: &App, headers: &HeaderMap) -> Result<Option<(Caller, SessionId)>, Error> {
+    match authenticate(app, headers).await {
+        Ok(caller) => Ok(caller.session().ok().map(|session| (caller, session))),
+        Err(error) if error.status().is_client_error() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn ask(
+    State(app): State<SharedApp>,
+    origin: Origin,
+    Issuer(issuer): Issuer,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, Error> {
+    let query = uri.query().unwrap_or_default();
+    let asked = match request::read(&app, query).await? {
+        Ok(asked) => asked,
+        Err(fault) => return told(&issuer, fault),
+    };
+    let step = Step::of(query);
+    if step == Step::LogIn {
+        return log_in::form(&app, &origin, &headers, StatusCode::OK, &asked.text, None);
+    }
+    match person(&app, &headers).await? {
+        Some((caller, session)) => Ok(question(&app, &asked, &caller, session)),
+        None if step == Step::Here => {
+            log_in::form(&app, &origin, &headers, StatusCode::OK, &asked.text, None)
+        }
+        None => Ok(page::hop(&asked.text)),
+    }
+}
+
+/// A request that cannot be shown.
+pub(super) fn told(issuer: &str, fault: Fault) -> Result<Response, Error> {
+    match fault {
+        Fault::Shown(message) => Ok(page::fault(StatusCode::BAD_REQUEST, &message)),
+        Fault::Told(reply, refusal) => redirect::see_other(&reply.refusing(issuer, &refusal)),
+    }
+}
+
+/// An app of another organization looks like one that does not exist.
+fn foreign(asked: &Asked, caller: &Caller) -> Option<Response> {
+    let is_foreign = caller.org_id != asked.registered.app.org_id;
+    is_foreign.then(|| page::fault_for_user(request::UNKNOWN_APP, &caller.username, &asked.text))
+}
+
+fn question(app: &App, asked: &Asked, caller: &Caller, session: SessionId) -> Response {
+    if let Some(refused) = foreign(asked, caller) {
+        return refused;
+    }
+    let scopes = request::held(&asked.scopes, caller.role);
+    page::consent(&Question {
+        registered: &asked.registered,
+        username: &caller.username,
+        redirect_uri: &asked.reply.redirect_uri,
+        scopes: &scopes,
+        is_narrowed: scopes != asked.scopes,
+        request: &asked.text,
+        form_token: &fields::form_token(app, &["consent", &session.to_string(), &asked.text]),
+    })
+}
+
+async fn decide(
+    State(app): State<SharedApp>,
+    origin: Origin,
+    Issuer(issuer): Issuer,
+    headers: HeaderMap,
+    fields: Fields,
+) -> Result<Response, Error> {
+    let asked = match request::read(&app, fields.require("request")?).await? {
+        Ok(asked) => asked,
+        Err(fault) => return told(&issuer, fault),
+    };
+    let again = || log_in::form(&app, &origin, &headers, StatusCode::OK, &asked.text, Some("Log in again."));
+    let Some((caller, session)) = person(&app, &headers).await? else { return again() };
+    if let Some(refused) = foreign(&asked, &caller) {
+        return Ok(refused);
+    }
+    let binding = ["consent", &session.to_string(), &asked.text];
+    if !fields::is_ours(&app, &binding, fields.get("form_token")) {
+        return Ok(page::fault(StatusCode::FORBIDDEN, "this page is too old, or was not shown to you"));
+    }
+    let scopes = request::held(&asked.scopes, caller.role);
+    let answer = match fields.require("decision")? {
+        "allow" if scopes.is_empty() => {
+            asked.reply.refusing(&issuer, &denied("the user holds none of these scopes"))
+        }
+        "allow" => {
+            match allow(&app, &origin, &asked, &caller, &scopes).await {
+                Ok(code) => asked.reply.with(&issuer, &[("code", code.expose())]),
+                // The session ended a moment ago.
+                Err(error) if error.status().is_client_error() => return again(),
+                Err(error) => return Err(error),
+            }
+        }
+        _ => {
+            deny(&app, &origin, &asked, &caller).await?;
+            asked.reply.refusing(&issuer, &denied("the user did not allow it"))
+        }
+    };
+    redirect::see_other(&answer)
+}
+
+fn denied(description: &str) -> Refusal {
+    Refusal::new("access_denied", description)
+}
+
+/// A code that the app can exchange once.
+async fn allow(
+    app: &App,
+    origin: &Origin,
+    asked: &Asked,
+    caller: &Caller,
+    scopes: &[KeyScope],
+) -> Result<Secret, Error> {
+    let now = app.clock.now();
+    let code = random_secret();
+    let mut tx = app.db.write().await?;
+    let new = NewGrant {
+        id: app.clock.new_id(),
+        app_id: asked.registered.app.id,
+        user_id: caller.user_id,
+        scopes: words(scopes),
+        token_version: hold_caller(&mut tx, app, caller).await?.token_version,
+        code_hash: code_hash(app, &code),
+        code_challenge: asked.code_challenge.clone(),
+        redirect_uri: asked.reply.redirect_uri.clone(),
+        code_expires_at: now + TimeDelta::seconds(CODE_SECS),
+        now,
+    };
+    oauth2::insert_grant(&mut tx, &new).await?;
+    let detail = json!({ "app_id": new.app_id, "app_name": asked.registered.app.name, "scopes": new.scopes });
+    let deed = Deed {
+        org: caller.org_id,
+        actor: caller.actor(),
+        action: "oauth2_grant.allowed",
+        target: ("oauth2_grant", new.id.0),
+        detail,
+    };
+    trail::record(&mut tx, app, origin, deed).await?;
+    tx.commit().await?;
+    Ok(code)
+}
+
+async fn deny(app: &App, origin: &Origin, asked: &Asked, caller: &Caller) -> Result<(), Error> {
+    let registered = &asked.registered.app;
+    let mut tx = app.db.write().await?;
+    let deed = Deed {
+        org: caller.org_id,
+        actor: caller.actor(),
+        action: "oauth2_grant.denied",
+        target: ("oauth2_app", registered.id.0),
+        detail: json!({ "app_name": registered.name, "scopes": words(&asked.scopes) }),
+    };
+    trail::record(&mut tx, app, origin, deed).await?;
+    tx.commit().await?;
+    Ok(())
+}

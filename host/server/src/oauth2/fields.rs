@@ -1,0 +1,102 @@
+//! Forms as browsers and apps send them, and the tokens that keep other sites from sending them.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::header;
+use chrono::TimeDelta;
+use heddle_core::secret::Secret;
+use serde_json::json;
+use subtle::ConstantTimeEq as _;
+
+use crate::app::{App, SharedApp};
+use crate::http::error::{Error, OauthError, OauthRefusal};
+use crate::http::extract::too_large;
+use crate::keys::keyed_hash;
+
+/// How long a shown form can be sent.
+const FORM_MINUTES: i64 = 10;
+
+/// The fields of a form. Unknown ones mean nothing; none comes twice.
+pub(super) struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    /// A field without a value counts as left out.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let value = self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        value.filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn secret(&self, name: &str) -> Option<Secret> {
+        self.get(name).map(Secret::new)
+    }
+
+    pub(super) fn require(&self, name: &str) -> Result<&str, OauthRefusal> {
+        self.get(name).ok_or_else(|| invalid(format!("parameter '{name}' is missing")))
+    }
+}
+
+fn invalid(error_description: String) -> OauthRefusal {
+    OauthRefusal { error: OauthError::InvalidRequest, error_description }
+}
+
+impl FromRequest<SharedApp> for Fields {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, app: &SharedApp) -> Result<Self, Error> {
+        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let essence = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+            let message = "send a form: 'content-type: application/x-www-form-urlencoded'";
+            return Err(invalid(message.to_owned()).into());
+        }
+        let bytes = Bytes::from_request(request, app).await.map_err(|rejection| too_large(&rejection))?;
+        Ok(parse(&bytes)?)
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<Fields, OauthRefusal> {
+    let mut fields: Vec<(String, String)> = Vec::new();
+    for (name, value) in url::form_urlencoded::parse(bytes).into_owned() {
+        if fields.iter().any(|(known, _)| *known == name) {
+            return Err(invalid("a parameter must not be repeated".to_owned()));
+        }
+        // One of the databases has no such character in its texts.
+        if value.contains('\0') {
+            return Err(invalid("the character U+0000 is not accepted".to_owned()));
+        }
+        fields.push((name, value));
+    }
+    Ok(Fields(fields))
+}
+
+/// A token for a form that is shown to whom and for what `binding` says. It is good for ten minutes.
+pub(super) fn form_token(app: &App, binding: &[&str]) -> String {
+    let until = (app.clock.now() + TimeDelta::minutes(FORM_MINUTES)).timestamp();
+    format!("{until}.{}", seal(app, until, binding))
+}
+
+/// Whether the token was made for this, and not too long ago.
+pub(super) fn is_ours(app: &App, binding: &[&str], token: Option<&str>) -> bool {
+    let Some((until, given)) = token.and_then(|token| token.split_once('.')) else { return false };
+    let Ok(until) = until.parse::<i64>() else { return false };
+    let fits: bool = seal(app, until, binding).as_bytes().ct_eq(given.as_bytes()).into();
+    fits && app.clock.now().timestamp() < until
+}
+
+fn seal(app: &App, until: i64, binding: &[&str]) -> String {
+    keyed_hash(&app.keys.form_key(), &Secret::new(json!([until, binding]).to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_is_read_and_no_field_comes_twice() {
+        let fields = parse(b"a=1&b=x+y%21&c=").unwrap();
+        assert_eq!((fields.get("a"), fields.get("b"), fields.get("c")), (Some("1"), Some("x y!"), None));
+        assert!(fields.require("d").unwrap_err().error_description.contains("'d'"));
+        assert!(parse(b"a=1&a=1").is_err());
+        assert!(parse(b"a=%00").is_err());
+    }
+}

@@ -1,0 +1,178 @@
+//! What an app can ask of its own tokens: to end one (RFC 7009), and what one is worth (RFC 7662).
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use heddle_core::oauth2::TokenKind;
+use heddle_core::secret::Secret;
+use heddle_core::{OauthAppId, UserId};
+use heddle_store::oauth2::{self, FoundToken};
+use heddle_store::{Tx, users};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::client;
+use super::fields::Fields;
+use super::token::refresh_hash;
+use crate::app::{App, SharedApp};
+use crate::auth::app_tokens;
+use crate::auth::trail::{self, Deed};
+use crate::http::access::Access;
+use crate::http::error::{Error, OauthRefusal};
+use crate::http::extract::Origin;
+use crate::http::routes::{Routes, doc};
+
+#[derive(JsonSchema)]
+#[schemars(rename = "OAuth2TokenQuestion")]
+#[expect(dead_code, reason = "says in the document what is read field by field")]
+struct TokenForm {
+    /// An access token or a refresh token.
+    token: String,
+    /// Accepted and without effect: what a token is, it says itself.
+    token_type_hint: Option<String>,
+    /// Unless it is in HTTP Basic.
+    client_id: Option<String>,
+    /// Of confidential apps, unless it is in HTTP Basic.
+    client_secret: Option<String>,
+}
+
+/// Nothing: what is not told apart cannot be found out.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OAuth2Revoked")]
+struct Revoked {}
+
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(rename = "OAuth2Introspection")]
+struct Introspection {
+    /// False for every token that is not good, or not the app's own; nothing else is said of those.
+    active: bool,
+    /// Words, separated by spaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_id: Option<OauthAppId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    username: Option<String>,
+    /// `Bearer` for an access token; a refresh token has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_type: Option<&'static str>,
+    /// Seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exp: Option<i64>,
+    /// Seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    iat: Option<i64>,
+    /// The user for whom the app acts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sub: Option<UserId>,
+}
+
+pub(super) fn routes() -> Routes {
+    Routes::default()
+        .post(
+            "/oauth2/revoke",
+            Access::Public,
+            revoke,
+            doc("End one of an app's own tokens; a refresh token ends its whole grant (RFC 7009)")
+                .form::<TokenForm>()
+                .answers::<Revoked>(200)
+                .also_answers::<OauthRefusal>(400)
+                .also_answers::<OauthRefusal>(401),
+        )
+        .post(
+            "/oauth2/introspect",
+            Access::Public,
+            introspect,
+            doc("What one of an app's own tokens is worth (RFC 7662)")
+                .form::<TokenForm>()
+                .answers::<Introspection>(200)
+                .also_answers::<OauthRefusal>(400)
+                .also_answers::<OauthRefusal>(401),
+        )
+}
+
+/// The hashes under which a token can be kept.
+fn hashes(app: &App, fields: &Fields) -> Result<[String; 2], OauthRefusal> {
+    let token = Secret::new(fields.require("token")?);
+    Ok([app_tokens::hash(app, &token), refresh_hash(app, &token)])
+}
+
+async fn revoke(
+    State(app): State<SharedApp>,
+    origin: Origin,
+    headers: HeaderMap,
+    fields: Fields,
+) -> Result<Answer<Revoked>, Error> {
+    let by = client::authenticate(&app, &headers, &fields).await?;
+    let now = app.clock.now();
+    let mut tx = app.db.write().await?;
+    for hash in hashes(&app, &fields)? {
+        let Some(found) = oauth2::lock_token(&mut tx, &hash).await? else { continue };
+        if found.grant.app_id != by.id {
+            continue;
+        }
+        match found.kind {
+            TokenKind::Access => {
+                oauth2::end(&mut tx, &hash, now).await?;
+            }
+            TokenKind::Refresh => end_grant(&mut tx, &app, &origin, &found).await?,
+        }
+    }
+    tx.commit().await?;
+    Ok(Answer(Revoked {}))
+}
+
+async fn end_grant(tx: &mut Tx, app: &App, origin: &Origin, found: &FoundToken) -> Result<(), Error> {
+    let grant = &found.grant;
+    if oauth2::revoke(tx, grant.id, app.clock.now()).await? {
+        let deed = Deed {
+            org: grant.org_id,
+            actor: None,
+            action: "oauth2_grant.revoked",
+            target: ("oauth2_grant", grant.id.0),
+            detail: json!({ "app_id": grant.app_id, "user_id": grant.user_id, "by": "app" }),
+        };
+        trail::record(tx, app, origin, deed).await?;
+    }
+    Ok(())
+}
+
+async fn introspect(
+    State(app): State<SharedApp>,
+    headers: HeaderMap,
+    fields: Fields,
+) -> Result<Answer<Introspection>, Error> {
+    let by = client::authenticate(&app, &headers, &fields).await?;
+    let mut tx = app.db.read().await?;
+    for hash in hashes(&app, &fields)? {
+        if let Some(found) = oauth2::find_token(&mut tx, &hash).await?
+            && found.grant.app_id == by.id
+        {
+            return Ok(Answer(worth(&mut tx, &app, found).await?));
+        }
+    }
+    Ok(Answer(Introspection::default()))
+}
+
+async fn worth(tx: &mut Tx, app: &App, found: FoundToken) -> Result<Introspection, Error> {
+    let FoundToken { grant, kind, token_scopes, issued_at, token_expires_at, ended_at } = found;
+    let login = users::find_login(tx, grant.user_id).await?;
+    let is_users = |login: &users::Login| {
+        login.user.is_active
+            && login.token_version == grant.token_version
+            && login.user.org_id == grant.org_id
+    };
+    let is_good = ended_at.is_none() && grant.revoked_at.is_none() && token_expires_at > app.clock.now();
+    let Some(login) = login.filter(is_users).filter(|_| is_good) else { return Ok(Introspection::default()) };
+    Ok(Introspection {
+        active: true,
+        scope: Some(token_scopes.join(" ")),
+        client_id: Some(grant.app_id),
+        username: Some(login.user.username),
+        token_type: (kind == TokenKind::Access).then_some("Bearer"),
+        exp: Some(token_expires_at.timestamp()),
+        iat: Some(issued_at.timestamp()),
+        sub: Some(grant.user_id),
+    })
+}

@@ -1,0 +1,61 @@
+//! Apps of others that act for a user: registration, consent, codes and tokens.
+//!
+//! The authorization code flow of RFC 6749 with PKCE (RFC 7636) in every case,
+//! and none of the other flows. An app never gets more than its user allowed,
+//! the user holds, and the app is registered for. What a token may do is decided
+//! where all requests are (`auth::app_tokens` and the routes); nothing here
+//! knows any other route.
+
+mod apps;
+mod client;
+mod consent;
+mod fields;
+mod grants;
+mod inspect;
+mod log_in;
+mod metadata;
+mod page;
+mod redirect;
+mod request;
+mod token;
+mod words;
+
+use uuid::Uuid;
+
+use crate::http::routes::Routes;
+
+pub(crate) use metadata::root_routes;
+
+/// Of the public half of tokens and secrets: nothing that looks like something else.
+const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+
+pub(crate) fn routes() -> Routes {
+    apps::routes()
+        .merge(consent::routes())
+        .merge(log_in::routes())
+        .merge(token::routes())
+        .merge(inspect::routes())
+        .merge(grants::routes())
+}
+
+/// Eight characters that name an app or a grant in what belongs to it, so that who finds a leak can end it.
+///
+/// They are made of the random end of the id.
+fn mark(id: Uuid) -> String {
+    let bits = id.as_u128();
+    let letter = |at: u32| usize::try_from((bits >> (5 * at)) & 31).unwrap_or_default();
+    (0..8).rev().map(|at| char::from(ALPHABET[letter(at)])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_of_the_random_end_of_an_id() {
+        assert_eq!(mark(Uuid::nil()), "aaaaaaaa");
+        assert_eq!(mark(Uuid::max()), "99999999");
+        assert_eq!(mark("01900000-0000-7000-8000-000000000001".parse().unwrap()), "aaaaaaab");
+        assert_eq!(mark("01900000-0000-7000-8000-008000000000".parse().unwrap()), "saaaaaaa");
+    }
+}

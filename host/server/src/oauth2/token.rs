@@ -1,0 +1,279 @@
+//! Tokens for codes, and new tokens for old ones (RFC 6749 sections 4.1.3 and 6).
+//!
+//! A code and a refresh token are good once. Either that comes again was stolen,
+//! from the app or by it: everything that followed from it ends.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chrono::TimeDelta;
+use heddle_core::oauth2::TokenKind;
+use heddle_core::permission::Scope as KeyScope;
+use heddle_core::secret::{Secret, random_secret};
+use heddle_store::oauth2::{self, FoundToken, GrantState, NewToken, OauthApp};
+use heddle_store::{Tx, users};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use super::client::{self, refusal};
+use super::fields::Fields;
+use super::{mark, request};
+use crate::app::{App, SharedApp};
+use crate::auth::app_tokens;
+use crate::auth::trail::{self, Deed};
+use crate::http::access::Access;
+use crate::http::error::{Error, OauthError, OauthRefusal};
+use crate::http::extract::Origin;
+use crate::http::routes::{Routes, doc};
+use crate::keys::keyed_hash;
+
+/// How every refresh token of an app begins.
+const REFRESH_MARK: &str = "hdr";
+
+#[derive(JsonSchema)]
+#[schemars(rename = "OAuth2TokenRequest")]
+#[expect(dead_code, reason = "says in the document what is read field by field")]
+struct TokenForm {
+    /// `authorization_code` or `refresh_token`.
+    grant_type: String,
+    /// Of an authorization: good once, for 60 seconds.
+    code: Option<String>,
+    /// With a code: the one that it was asked with.
+    redirect_uri: Option<String>,
+    /// With a code: what the challenge was made of (RFC 7636).
+    code_verifier: Option<String>,
+    /// Good once.
+    refresh_token: Option<String>,
+    /// With a refresh token: words, separated by spaces, for an access token that may do less.
+    scope: Option<String>,
+    /// Unless it is in HTTP Basic.
+    client_id: Option<String>,
+    /// Of confidential apps, unless it is in HTTP Basic.
+    client_secret: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OAuth2Tokens")]
+struct Tokens {
+    access_token: String,
+    token_type: &'static str,
+    /// Seconds until the access token expires.
+    expires_in: u32,
+    refresh_token: String,
+    /// Words, separated by spaces.
+    scope: String,
+}
+
+pub(super) fn routes() -> Routes {
+    Routes::default().post(
+        "/oauth2/token",
+        Access::Public,
+        token,
+        doc("Tokens of an app, for a code or a refresh token (RFC 6749)")
+            .form::<TokenForm>()
+            .answers::<Tokens>(200)
+            .also_answers::<OauthRefusal>(400)
+            .also_answers::<OauthRefusal>(401),
+    )
+}
+
+async fn token(
+    State(app): State<SharedApp>,
+    origin: Origin,
+    headers: HeaderMap,
+    fields: Fields,
+) -> Result<Answer<Tokens>, Error> {
+    let kind = fields.require("grant_type")?;
+    if !matches!(kind, "authorization_code" | "refresh_token") {
+        let message = "'grant_type' must be 'authorization_code' or 'refresh_token'";
+        return Err(refusal(OauthError::UnsupportedGrantType, message).into());
+    }
+    let by = client::authenticate(&app, &headers, &fields).await?;
+    let tokens = match kind {
+        "authorization_code" => for_code(&app, &origin, &by, &fields).await?,
+        _ => for_refresh_token(&app, &origin, &by, &fields).await?,
+    };
+    Ok(Answer(tokens))
+}
+
+fn not_valid() -> OauthRefusal {
+    refusal(
+        OauthError::InvalidGrant,
+        "code or refresh token is not valid, has expired, or was used or revoked",
+    )
+}
+
+pub(super) fn code_hash(app: &App, code: &Secret) -> String {
+    keyed_hash(&app.keys.app_code_key(), code)
+}
+
+pub(super) fn refresh_hash(app: &App, token: &Secret) -> String {
+    keyed_hash(&app.keys.app_refresh_key(), token)
+}
+
+async fn for_code(app: &App, origin: &Origin, by: &OauthApp, fields: &Fields) -> Result<Tokens, Error> {
+    let code = Secret::new(fields.require("code")?);
+    let redirect_uri = fields.require("redirect_uri")?;
+    let verifier = Secret::new(fields.require("code_verifier")?);
+    let now = app.clock.now();
+    let mut tx = app.db.write().await?;
+    let grant = oauth2::lock_by_code(&mut tx, &code_hash(app, &code)).await?.ok_or_else(not_valid)?;
+    if grant.app_id != by.id {
+        return Err(not_valid().into());
+    }
+    if grant.code_spent_at.is_some() {
+        return Err(stolen(tx, app, origin, &grant, "security.code_reuse").await?);
+    }
+    if grant.redirect_uri != redirect_uri || !is_verified(&verifier, &grant.code_challenge) {
+        let message = "'redirect_uri' or 'code_verifier' is not the one that the code was asked with";
+        return Err(refusal(OauthError::InvalidGrant, message).into());
+    }
+    refuse_other_times(&mut tx, &grant).await?;
+    let until = now + TimeDelta::days(i64::from(app.config.refresh_token_days));
+    if !oauth2::spend_code(&mut tx, grant.id, until, now).await? {
+        return Err(not_valid().into());
+    }
+    let tokens = give(&mut tx, app, &grant, &grant.scopes).await?;
+    tx.commit().await?;
+    Ok(tokens)
+}
+
+/// Whether the challenge was made of this (RFC 7636 section 4.6).
+fn is_verified(verifier: &Secret, challenge: &str) -> bool {
+    let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose().as_bytes()));
+    let is_long_enough = (43..=128).contains(&verifier.expose().len());
+    is_long_enough && bool::from(digest.as_bytes().ct_eq(challenge.as_bytes()))
+}
+
+/// A grant of before the user's tokens became worthless, or of a user who is not active, gives nothing.
+async fn refuse_other_times(tx: &mut Tx, grant: &GrantState) -> Result<(), Error> {
+    let login = users::find_login(tx, grant.user_id).await?.ok_or_else(not_valid)?;
+    let is_current = login.token_version == grant.token_version && login.user.org_id == grant.org_id;
+    if grant.revoked_at.is_some() || !is_current || !login.user.is_active {
+        return Err(not_valid().into());
+    }
+    Ok(())
+}
+
+async fn for_refresh_token(
+    app: &App,
+    origin: &Origin,
+    by: &OauthApp,
+    fields: &Fields,
+) -> Result<Tokens, Error> {
+    let hash = refresh_hash(app, &Secret::new(fields.require("refresh_token")?));
+    let now = app.clock.now();
+    let mut tx = app.db.write().await?;
+    let found = oauth2::lock_token(&mut tx, &hash).await?.ok_or_else(not_valid)?;
+    let FoundToken { grant, kind, ended_at, token_expires_at, .. } = found;
+    if kind != TokenKind::Refresh || grant.app_id != by.id {
+        return Err(not_valid().into());
+    }
+    if ended_at.is_some() {
+        return Err(stolen(tx, app, origin, &grant, "security.refresh_reuse").await?);
+    }
+    if token_expires_at <= now {
+        return Err(not_valid().into());
+    }
+    refuse_other_times(&mut tx, &grant).await?;
+    let scopes = match fields.get("scope") {
+        Some(text) => words(&narrowed(text, &grant.scopes)?),
+        None => grant.scopes.clone(),
+    };
+    if !oauth2::end(&mut tx, &hash, now).await? {
+        return Err(not_valid().into());
+    }
+    let until = now + TimeDelta::days(i64::from(app.config.refresh_token_days));
+    oauth2::record_use(&mut tx, grant.id, Some(until), now).await?;
+    let tokens = give(&mut tx, app, &grant, &scopes).await?;
+    tx.commit().await?;
+    Ok(tokens)
+}
+
+fn narrowed(text: &str, granted: &[String]) -> Result<Vec<KeyScope>, OauthRefusal> {
+    request::scopes(text, &request::parsed(granted))
+        .map_err(|refused| refusal(OauthError::InvalidScope, &refused.description))
+}
+
+pub(super) fn words(scopes: &[KeyScope]) -> Vec<String> {
+    scopes.iter().map(|scope| scope.as_str().to_owned()).collect()
+}
+
+/// A new pair. The refresh token reaches as far as the grant, whatever the access token does (RFC 6749 section 6).
+async fn give(tx: &mut Tx, app: &App, grant: &GrantState, scopes: &[String]) -> Result<Tokens, Error> {
+    let now = app.clock.now();
+    let expires_in = app.config.access_token_minutes.saturating_mul(60);
+    let of = |start: &str| Secret::new(format!("{start}_{}_{}", mark(grant.id.0), random_secret().expose()));
+    let (access, refresh) = (of(app_tokens::MARK), of(REFRESH_MARK));
+    let access_token = NewToken {
+        hash: app_tokens::hash(app, &access),
+        grant_id: grant.id,
+        kind: TokenKind::Access,
+        scopes: scopes.to_vec(),
+        expires_at: now + TimeDelta::seconds(i64::from(expires_in)),
+        now,
+    };
+    let refresh_token = NewToken {
+        hash: refresh_hash(app, &refresh),
+        grant_id: grant.id,
+        kind: TokenKind::Refresh,
+        scopes: grant.scopes.clone(),
+        expires_at: now + TimeDelta::days(i64::from(app.config.refresh_token_days)),
+        now,
+    };
+    oauth2::insert_token(tx, &access_token).await?;
+    oauth2::insert_token(tx, &refresh_token).await?;
+    Ok(Tokens {
+        access_token: access.expose().to_owned(),
+        token_type: "Bearer",
+        expires_in,
+        refresh_token: refresh.expose().to_owned(),
+        scope: scopes.join(" "),
+    })
+}
+
+/// What came a second time ends everything that followed from it.
+async fn stolen(
+    mut tx: Tx,
+    app: &App,
+    origin: &Origin,
+    grant: &GrantState,
+    action: &'static str,
+) -> Result<Error, Error> {
+    if oauth2::revoke(&mut tx, grant.id, app.clock.now()).await? {
+        let deed = Deed {
+            org: grant.org_id,
+            actor: None,
+            action,
+            target: ("oauth2_grant", grant.id.0),
+            detail: json!({ "app_id": grant.app_id, "user_id": grant.user_id }),
+        };
+        trail::record(&mut tx, app, origin, deed).await?;
+        tx.commit().await?;
+        app.callers.forget();
+        tracing::warn!(oauth2_grant.id = %grant.id, oauth2_app.id = %grant.app_id, "revoked grant {}: {action}", grant.id);
+    }
+    Ok(not_valid().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verifier_fits_its_challenge() {
+        // RFC 7636 appendix B.
+        let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+        let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+        assert!(is_verified(&Secret::new(verifier), challenge));
+        assert!(!is_verified(&Secret::new(verifier.to_lowercase()), challenge));
+        assert!(!is_verified(&Secret::new(challenge), challenge));
+        let short = Secret::new("a".repeat(42));
+        assert!(!is_verified(&short, &URL_SAFE_NO_PAD.encode(Sha256::digest(short.expose()))));
+    }
+}

@@ -1,0 +1,21 @@
+//! Apps of others: who is registered, what users allowed them, and their tokens by hash.
+//!
+//! Knows no code, token or secret, only keyed hashes. Who may manage an app, and
+//! what a spent or foreign hash means, are the callers' rules.
+
+mod apps;
+mod grants;
+mod tokens;
+
+pub use apps::{
+    AppUpdate, NewApp, OauthApp, RegisteredApp, count_of, find, find_registered, insert, list, lock, remove,
+    rotate_secret, update,
+};
+pub use grants::{
+    Grant, GrantState, NewGrant, find_own, insert_grant, list_own, lock_by_code, lock_own, record_use,
+    revoke, spend_code, trim_grants,
+};
+pub use tokens::{FoundToken, NewToken, Presented, end, find_token, insert_token, lock_token, present, trim};
+
+#[cfg(test)]
+mod tests;
