@@ -231,7 +231,7 @@ on_both! {
         // A signature of something else.
         let whole = hostile.signed("k1", &claims(&began));
         let (head, signature) = (whole.split('.').next().unwrap(), whole.rsplit('.').next().unwrap());
-        let forged = body.replace(&body[..8], &body[..8]) + "IA";
+        let forged = format!("{body}IA");
         hostile.end(&began, &format!("{head}.{forged}.{signature}")).await.expect_status(401);
         assert_eq!(users(&place.admin).await, 1);
     }

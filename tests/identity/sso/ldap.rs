@@ -1,6 +1,7 @@
 //! A real directory: TLS, injection, empty passwords, and a directory that is away.
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{add, audited, users, with};
 use crate::support::slapd::{BASE_DN, BIND_DN, BIND_PASSWORD, Manners, Slapd};
@@ -219,6 +220,47 @@ async fn a_directory_that_says_nothing_is_not_waited_for_long() {
     let answer = sign_in(&server, &id, "alice", "alice-secret").await.expect_status(504);
     assert_eq!(answer.error_type(), "identity_provider_timeout");
     assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+/// Answers whatever it is sent with these bytes, again and again or once.
+async fn nonsense(bytes: &'static [u8], is_endless: bool) -> (String, tokio::task::JoinHandle<()>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ldap://{}", listener.local_addr().unwrap());
+    #[expect(clippy::disallowed_methods, reason = "a test is the outside world")]
+    let task = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut asked = [0; 1024];
+            if stream.read(&mut asked).await.is_err() {
+                continue;
+            }
+            while stream.write_all(bytes).await.is_ok() && is_endless {}
+        }
+    });
+    (url, task)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nonsense_of_a_directory_is_its_fault_and_nothing_more() {
+    let (server, admin) = start(crate::support::Database::sqlite()).await;
+    let slapd = Slapd::start();
+    for (bytes, is_endless) in [
+        (&b""[..], false),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", false),
+        // A message of two gigabytes.
+        (b"\x30\x84\x7f\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x00", true),
+        // An answer to the bind that is an entry of a search.
+        (b"\x30\x05\x02\x01\x01\x64\x00", false),
+        (b"\x30\x0c\x02\x01\x01\x61\x07\x0a\x01\x07\x04\x00\x04\x00", false),
+    ] {
+        let (url, task) = nonsense(bytes, is_endless).await;
+        for settings in [json!({ "url": url, "insecure": true }), json!({ "url": url, "start_tls": true })] {
+            let id = add(&admin, &directory(&slapd, settings)).await;
+            let answer = sign_in(&server, &id, "alice", "alice-secret").await.expect_status(502);
+            assert_eq!(answer.error_type(), "identity_provider_error", "{bytes:02x?}: {}", answer.text);
+        }
+        task.abort();
+    }
+    assert_eq!(users(&admin).await, 1);
 }
 
 on_both! {

@@ -15,7 +15,7 @@ use crate::support::{Answer, Api, Server};
 /// The page that a sign-in comes back to. Nothing listens there: the tests read the address.
 const PAGE: &str = "http://127.0.0.1:1/back";
 
-/// An OpenID provider's settings, as an administrator gives them.
+/// An `OpenID` provider's settings, as an administrator gives them.
 fn oidc_body(issuer: &str, client_id: &str, secret: Option<&str>) -> Value {
     json!({
         "kind": "oidc",
