@@ -70,15 +70,12 @@ impl App {
     /// Asks as this app, with HTTP Basic where it has a secret.
     pub(super) async fn ask(&self, server: &Server, path: &str, fields: &[(&str, &str)]) -> Answer {
         let nobody = server.nobody().with("content-type", "application/x-www-form-urlencoded");
-        match &self.secret {
-            Some(secret) => {
-                let basic = format!("Basic {}", STANDARD.encode(format!("{}:{secret}", self.id)));
-                nobody.with("authorization", &basic).send("POST", path, Some(form(fields).into_bytes())).await
-            }
-            None => {
-                let all = [fields, &[("client_id", self.id.as_str())]].concat();
-                nobody.send("POST", path, Some(form(&all).into_bytes())).await
-            }
+        if let Some(secret) = &self.secret {
+            let basic = format!("Basic {}", STANDARD.encode(format!("{}:{secret}", self.id)));
+            nobody.with("authorization", &basic).send("POST", path, Some(form(fields).into_bytes())).await
+        } else {
+            let all = [fields, &[("client_id", self.id.as_str())]].concat();
+            nobody.send("POST", path, Some(form(&all).into_bytes())).await
         }
     }
 
