@@ -15,7 +15,7 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{Began, PAGE, add, audited, begin, oidc_body, users, with};
+use super::{Began, PAGE, add, audited, begin, begin_at, oidc_body, users, with};
 use crate::support::{Answer, Api, Database, Server, on_both};
 
 /// What is answered at a path.
@@ -126,7 +126,7 @@ impl Hostile {
             "/token",
             Reply::Json(json!({ "id_token": token, "access_token": "at", "token_type": "Bearer" })),
         );
-        began.end("code", None).await
+        began.end("code", Some(&self.issuer)).await
     }
 }
 
@@ -289,7 +289,7 @@ on_both! {
             let token = hostile.signed("k1", &hostile.claims(&began, json!({})));
             hostile.set("/token", Reply::Json(json!({ "id_token": token, "access_token": "at" })));
             hostile.set(path, reply);
-            let answer = began.end("code", None).await;
+            let answer = began.end("code", Some(&hostile.issuer)).await;
             assert_eq!((answer.status, answer.error_type()), (502, "identity_provider_error"), "{shown}: {}", answer.text);
             hostile.set("/jwks", Reply::Json(hostile.published("k1")));
         }
@@ -326,7 +326,7 @@ async fn a_provider_that_says_nothing_is_not_waited_for_long() {
     let began = begin(&place.server, &place.provider).await;
     place.hostile.set("/token", Reply::Hang);
     let started = Instant::now();
-    let answer = began.end("code", None).await.expect_status(504);
+    let answer = began.end("code", Some(&place.hostile.issuer)).await.expect_status(504);
     assert_eq!(answer.error_type(), "identity_provider_timeout");
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     assert_eq!(users(&place.admin).await, 1);
@@ -353,5 +353,30 @@ on_both! {
         let body = json!({ "provider_id": id, "login": "alice", "password": "x" });
         let answer = server.nobody().post("/auth/sso/ldap/authenticate", &body).await.expect_status(502);
         assert_eq!(answer.error_type(), "identity_provider_unreachable");
+    }
+}
+
+on_both! {
+    /// Where the provider does not say who it is, the address that it comes back to must.
+    async fn an_answer_that_names_no_provider_is_refused(database: Database) {
+        let place = start(database).await;
+        let path = format!("/auth/sso/providers/{}", place.provider);
+        let own_page = format!("{PAGE}/{}", place.provider);
+        let oidc = json!({ "issuer": place.hostile.issuer, "client_id": "c", "redirect_uris": [PAGE, own_page] });
+        place.admin.patch(&path, &json!({ "oidc": oidc })).await.expect_status(200);
+        for (page, named, status) in [
+            (PAGE, None, 401),
+            (PAGE, Some(place.provider.as_str()), 401),
+            (own_page.as_str(), None, 401),
+            (own_page.as_str(), Some("01a1ffba-c072-7662-a691-927e95be59d3"), 401),
+            (own_page.as_str(), Some(place.provider.as_str()), 200),
+        ] {
+            let began = begin_at(&place.server, &place.provider, page).await;
+            let token = place.hostile.signed("k1", &place.hostile.claims(&began, json!({})));
+            place.hostile.set("/token", Reply::Json(json!({ "id_token": token, "access_token": "at" })));
+            let body = json!({ "code": "code", "state": began.state, "provider_id": named });
+            let answer = began.browser.post("/auth/sso/oidc/callback", &body).await;
+            assert_eq!(answer.status, status, "{page} {named:?}: {}", answer.text);
+        }
     }
 }

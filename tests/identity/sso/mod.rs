@@ -47,7 +47,11 @@ struct Began {
 }
 
 async fn begin(server: &Server, provider: &str) -> Began {
-    let body = json!({ "provider_id": provider, "redirect_uri": PAGE });
+    begin_at(server, provider, PAGE).await
+}
+
+async fn begin_at(server: &Server, provider: &str, page: &str) -> Began {
+    let body = json!({ "provider_id": provider, "redirect_uri": page });
     let answer = server.nobody().post("/auth/sso/oidc/authorize", &body).await.expect_status(200);
     let cookie = answer.header("set-cookie");
     for part in ["svc_sso_", "HttpOnly", "SameSite=Strict", "Path=/api/v1/auth/sso", "Max-Age=600"] {

@@ -8,7 +8,7 @@ use crate::mail::Server;
 
 const FROM_ACCEPTED: &str = "an address such as 'heddle@example.org' or 'Heddle <heddle@example.org>'";
 const PUBLIC_ACCEPTED: &str =
-    "the address of the service, such as https://heddle.example.org: no user, no query, no fragment";
+    "the address of the service, such as https://heddle.example.org: no user, no path, no query, no fragment";
 const PUBLIC_REQUIRED: &str =
     "the address of the service, such as https://heddle.example.org, for links in mails";
 
@@ -67,6 +67,7 @@ impl Config {
                 && url.as_str().len() <= PUBLIC_URL_BYTES_MAX
                 && url.username().is_empty()
                 && url.password().is_none()
+                && url.path() == "/"
                 && url.query().is_none()
                 && url.fragment().is_none()
         })
@@ -149,9 +150,10 @@ mod tests {
         }
         refused(production(&[("PUBLIC_URL", "http://heddle.example.org")]), &["PUBLIC_URL", "https"]);
         let base = |pairs: &[(&str, &str)]| read(pairs).unwrap().link_base();
-        assert_eq!(base(&[("PUBLIC_URL", "https://x.org/heddle/")]), "https://x.org/heddle");
-        assert_eq!(base(&[("PUBLIC_URL", "https://Jörg.example/a b")]), "https://xn--jrg-sna.example/a%20b");
-        let long = format!("https://x.org/{}", "x".repeat(500));
+        assert_eq!(base(&[("PUBLIC_URL", "https://x.org/")]), "https://x.org");
+        refused(production(&[("PUBLIC_URL", "https://x.org/heddle")]), &["PUBLIC_URL", "no path"]);
+        assert_eq!(base(&[("PUBLIC_URL", "https://Jörg.example")]), "https://xn--jrg-sna.example");
+        let long = format!("https://{}.org", "x.".repeat(300));
         refused(read(&[("PUBLIC_URL", &long)]), &["PUBLIC_URL"]);
         assert_eq!(base(&[]), "http://127.0.0.1:8080");
         assert_eq!(base(&[("BIND_ADDR", "0.0.0.0:80")]), "http://localhost:80");

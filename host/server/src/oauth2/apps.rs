@@ -241,6 +241,12 @@ fn check_scopes(checks: &mut Checks, scopes: &[String]) {
             checks.require(false, &field, "must not have more than 100 characters");
         } else if let Err(unknown) = KeyScope::parse(scope) {
             checks.add(vec![Detail::new(field, unknown.to_string(), "unknown_permission")]);
+        } else {
+            checks.require(
+                scope != "*",
+                &field,
+                "must name permissions, such as 'device:read' or 'device:*'",
+            );
         }
     }
 }

@@ -31,6 +31,9 @@ pub(super) fn check(text: &str, kind: ClientType) -> Result<(), &'static str> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err("must have no user name or password");
     }
+    if url.scheme().starts_with("http") && !text.contains("://") {
+        return Err("must be complete, such as https://app.example.org/callback");
+    }
     match url.scheme() {
         "https" if url.has_host() => Ok(()),
         "http" if is_loopback(&url) => Ok(()),

@@ -126,12 +126,13 @@ async fn for_code(app: &App, origin: &Origin, by: &OauthApp, fields: &Fields) ->
     if grant.app_id != by.id {
         return Err(not_valid().into());
     }
-    if grant.code_spent_at.is_some() {
-        return Err(stolen(tx, app, origin, &grant, "security.code_reuse").await?);
-    }
     if grant.redirect_uri != redirect_uri || !is_verified(&verifier, &grant.code_challenge) {
         let message = "'redirect_uri' or 'code_verifier' is not the one that the code was asked with";
         return Err(refusal(OauthError::InvalidGrant, message).into());
+    }
+    // Only now: who found an old address with a code in it ends nobody's grant.
+    if grant.code_spent_at.is_some() {
+        return Err(stolen(tx, app, origin, &grant, "security.code_reuse").await?);
     }
     refuse_other_times(&mut tx, &grant).await?;
     let until = now + TimeDelta::days(i64::from(app.config.refresh_token_days));

@@ -147,7 +147,8 @@ async fn resolve(
     let (user, created_user) = match known {
         Some(login) => {
             let user = login.user;
-            let is_theirs = user.org_id == provider.org_id && user.role != Role::SuperAdmin;
+            // Who manages providers must not become an equal by one: administrators link nothing by an email.
+            let is_theirs = user.org_id == provider.org_id && !user.role.is_at_least(Role::OrgAdmin);
             if !provider.allow_linking || !is_theirs {
                 return Err(Stop::Refused(Refusal::Taken));
             }

@@ -103,14 +103,16 @@ pub async fn lock(
     live(scope, owner).and_bind("a.id = ?", Bind::Id(id.0)).one_locked(tx, "a").await
 }
 
-/// The app of an organization that is not removed, for whoever presents its id.
+/// The app of an owner who is active in an organization that is not removed, for whoever presents its id.
 pub async fn find_registered(tx: &mut Tx, id: OauthAppId) -> Result<Option<RegisteredApp>> {
     Ok(on!(tx, conn => sqlx::query_as("
         SELECT a.id, a.org_id, a.owner_id, a.name, a.description, a.client_type, a.redirect_uris, a.scopes,
             a.created_at, a.updated_at, a.secret_rotated_at, a.secret_hash, o.name AS org_name
         FROM oauth2_app a
         JOIN organization o ON o.id = a.org_id
-        WHERE a.id = $1 AND a.deleted_at IS NULL AND o.deleted_at IS NULL")
+        JOIN app_user w ON w.id = a.owner_id
+        WHERE a.id = $1 AND a.deleted_at IS NULL AND o.deleted_at IS NULL
+            AND w.deleted_at IS NULL AND w.is_active")
         .bind(id)
         .fetch_optional(conn)
         .await)?)

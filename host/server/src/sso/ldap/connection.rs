@@ -18,6 +18,7 @@ use tokio::net::UnixStream;
 
 use super::super::fault::ProviderFault;
 use super::super::settings::{Ldap, Place};
+use super::framing;
 use crate::app::App;
 
 /// From the first look-up to the last answer.
@@ -114,7 +115,7 @@ async fn pump(library: UnixStream, dialled: Dialled) {
     let mut from_library = from_library;
     tokio::join!(
         async {
-            let _ = copy(&mut from_directory, &mut to_library).await;
+            let _ = framing::pass_on(&mut from_directory, &mut to_library).await;
             let _ = to_library.shutdown().await;
         },
         async {

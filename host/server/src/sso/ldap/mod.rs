@@ -5,6 +5,7 @@
 
 mod connection;
 mod directory;
+mod framing;
 
 use std::time::Duration;
 

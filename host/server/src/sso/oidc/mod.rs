@@ -74,6 +74,9 @@ struct CallbackBody {
     state: Secret,
     /// What the provider calls itself, where it came back with the code.
     iss: Option<String>,
+    /// The provider that the address names which the browser came back to. Needed where the provider does not send
+    /// `iss`: its `redirect_uris` must then hold its id, so that no other provider's answer can be taken for its own.
+    provider_id: Option<IdentityProviderId>,
 }
 
 /// An `OpenID` provider that is asked.
@@ -234,6 +237,11 @@ async fn finish(
     }
 }
 
+/// Whether the address that the browser came back to is this provider's alone (RFC 9700 section 4.4.2.2).
+fn is_named_by_address(body: &CallbackBody, taken: &attempt::Taken) -> bool {
+    body.provider_id == Some(taken.provider_id) && taken.redirect_uri.contains(&taken.provider_id.to_string())
+}
+
 /// Who the code stands for, when everything about it holds.
 async fn person(
     client: &Client<'_>,
@@ -248,7 +256,11 @@ async fn person(
         None if metadata.authorization_response_iss_parameter_supported => {
             return Err(Unproved::Issuer.into());
         }
+        None if !is_named_by_address(body, taken) => return Err(Unproved::Issuer.into()),
         _ => {}
+    }
+    if body.provider_id.is_some_and(|named| named != taken.provider_id) {
+        return Err(Unproved::Issuer.into());
     }
     let tokens = client.redeem(&metadata, &body.code, taken).await?;
     let now = client.app.clock.now().timestamp();

@@ -15,7 +15,7 @@ use heddle_store::sso::{self, NewProvider, Provider, ProviderUpdate};
 use heddle_store::{Set, Tx};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::body::{NewBody, UpdateBody};
 pub(super) use self::probe::Steps;
@@ -33,6 +33,7 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
 use crate::tenancy::checks::search;
+use crate::tenancy::users::rules;
 use crate::tenancy::{organization_scope, owner};
 
 const NOT_FOUND: Error = Error::NotFound("identity provider");
@@ -123,6 +124,7 @@ async fn create(
     caller.require_all_sites()?;
     let organization = body.organization_id;
     let wanted = body.check()?;
+    require_assignable(&caller, Some(wanted.default_role), Some(&wanted.role_mapping))?;
     let id: IdentityProviderId = app.clock.new_id();
     let mut tx = app.db.write().await?;
     let new = NewProvider {
@@ -146,6 +148,13 @@ async fn create(
     creation.finish(tx, &app, &format!("/auth/sso/providers/{id}"), &View::of(provider)?).await
 }
 
+/// A provider gives no role that its administrator could not give.
+fn require_assignable(caller: &Caller, role: Option<Role>, mapping: Option<&Value>) -> Result<(), Error> {
+    let mapped = mapping.and_then(Value::as_object).into_iter().flat_map(|mapping| mapping.values());
+    let mapped = mapped.filter_map(|role| role.as_str()?.parse::<Role>().ok());
+    role.into_iter().chain(mapped).try_for_each(|role| rules::require_assignable(caller, role))
+}
+
 async fn update(
     State(app): State<SharedApp>,
     caller: Caller,
@@ -160,6 +169,7 @@ async fn update(
     let current = sso::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::of(current.clone())?)?;
     let wanted = body.check(&current)?;
+    require_assignable(&caller, wanted.default_role, wanted.role_mapping.as_ref())?;
     let change = ProviderUpdate {
         label: wanted.label,
         is_enabled: wanted.is_enabled,

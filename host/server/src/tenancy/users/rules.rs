@@ -24,7 +24,7 @@ pub(crate) fn parse_role(text: &str) -> Result<Role, Error> {
 }
 
 /// Only roles strictly below the own one can be given, so that nobody makes their equal.
-pub(super) fn require_assignable(caller: &Caller, role: Role) -> Result<(), Error> {
+pub(crate) fn require_assignable(caller: &Caller, role: Role) -> Result<(), Error> {
     if role.level() < caller.role.level() {
         return Ok(());
     }
