@@ -217,13 +217,13 @@ pub(in crate::sso) async fn try_directory(
     let dialled = steps.take("connect", connection::dial(app, settings)).await?;
     steps.reached(dialled.peer);
     let dialled = if connection::wants_tls(settings) {
-        steps.take("tls", connection::in_time(connection::secure(dialled, settings))).await?
+        steps.take("tls", connection::in_time(Box::pin(connection::secure(dialled, settings)))).await?
     } else {
         connection::secure(dialled, settings).await?
     };
     let (mut ldap, mut traffic) = connection::speak(dialled).await?;
     let bind = async { traffic.carry(bind_account(&mut ldap, account)).await? };
-    steps.take("bind", connection::in_time(bind)).await?;
+    steps.take("bind", connection::in_time(Box::pin(bind))).await?;
     let look = async {
         let filter = settings.user_filter.replace(LOGIN, &ldap_escape("connection-test"));
         let (_, end) = traffic.carry(search(&mut ldap, &settings.base_dn, &filter, vec!["1.1"], 1)).await??;
@@ -235,7 +235,7 @@ pub(in crate::sso) async fn try_directory(
             code => Err(refused("the search", code)),
         }
     };
-    steps.take("search", connection::in_time(look)).await
+    steps.take("search", connection::in_time(Box::pin(look))).await
 }
 
 #[cfg(test)]
