@@ -6,7 +6,7 @@
 
 use std::str::FromStr as _;
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -25,6 +25,8 @@ static LOG_MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     migrations
 });
 
+/// Between two tries to open a file that others open.
+const OPEN_PAUSE: Duration = Duration::from_millis(50);
 /// How long a statement waits for a lock that another process holds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// How long [`Db::ping`] waits for a connection of the pool and its answer.
@@ -129,7 +131,19 @@ impl Db {
         }
     }
 
+    /// Waits for others that open the same file: `SQLite` does not wait by itself while one of them turns its journal into
+    /// a write-ahead log.
     async fn open_sqlite(url: &str, settings: &PoolSettings, migrations: &Migrator) -> Result<Self> {
+        let began = Instant::now();
+        loop {
+            match Self::try_open_sqlite(url, settings, migrations).await {
+                Err(Error::Busy) if began.elapsed() < LOCK_WAIT => tokio::time::sleep(OPEN_PAUSE).await,
+                done => return done,
+            }
+        }
+    }
+
+    async fn try_open_sqlite(url: &str, settings: &PoolSettings, migrations: &Migrator) -> Result<Self> {
         let options = SqliteConnectOptions::from_str(url)
             .map_err(|_| Error::Url("after 'sqlite://' comes a path, and '?mode=rwc' to create the file"))?
             .journal_mode(SqliteJournalMode::Wal)
