@@ -126,7 +126,7 @@ impl Smtp {
             .with("SMTP_URL", url)
             .with("SMTP_FROM", format!("Heddle <{FROM}>"))
             .with("SMTP_CA_FILE", self.folder.path().join("ca.pem").display().to_string())
-            .with("PUBLIC_URL", "https://heddle.acme.test/net")
+            .with("PUBLIC_URL", "https://heddle.acme.test")
     }
 
     pub(crate) fn port(&self) -> u16 {
