@@ -93,7 +93,7 @@ async fn read(app: &App, api: &Api, roots: &Roots, operation: &Operation, rows: 
         "{path} has {total} rows: teach tests/surface/statements.rs to make {rows} of them"
     );
     // What SQLite's own thread logs can come after the answer.
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     statements(&request)
 }
 
