@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{ControllerId, DeviceId, EventId, OrgId, SiteId, Timestamp};
+use crate::{ControllerId, DeviceId, EventId, OrgId, RunId, SiteId, Timestamp};
 
 stored_words! {
     pub enum Priority {
@@ -108,6 +108,8 @@ pub struct NewEvent {
     pub controller_id: Option<ControllerId>,
     pub device_id: Option<DeviceId>,
     pub causation_id: Option<EventId>,
+    /// The run of a Connection that caused it.
+    pub run_id: Option<RunId>,
     pub payload: Value,
 }
 

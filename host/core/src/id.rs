@@ -55,4 +55,20 @@ ids! {
     OauthGrantId,
     /// One run of the program among those that serve the same database.
     ProcessId,
+    /// What wires events to steps.
+    ConnectionId,
+    /// One firing of a Connection.
+    RunId,
+    /// When the clock starts steps.
+    ScheduleId,
+    /// Who gets events by HTTP.
+    SubscriptionId,
+    /// One event on its way to one subscription.
+    DeliveryId,
+    /// Payload of deliveries, written by an organization.
+    WebhookTemplateId,
+    /// Where notifications go.
+    ChannelId,
+    /// A notification inside the service.
+    NoticeId,
 }

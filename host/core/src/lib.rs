@@ -15,6 +15,7 @@ pub mod fault;
 pub mod id;
 pub mod log;
 pub mod oauth2;
+pub mod operation;
 pub mod page;
 pub mod permission;
 pub mod provider;
@@ -27,9 +28,9 @@ pub mod tls;
 
 pub use clock::{Clock, Timestamp};
 pub use id::{
-    ApiKeyId, AuditId, ChangeId, ControllerId, CredentialId, DeviceId, EventId, IdentityId,
-    IdentityProviderId, OauthAppId, OauthGrantId, OrgId, ProcessId, RoleId, SessionId, SiteId, SsoAttemptId,
-    UserId,
+    ApiKeyId, AuditId, ChangeId, ChannelId, ConnectionId, ControllerId, CredentialId, DeliveryId, DeviceId,
+    EventId, IdentityId, IdentityProviderId, NoticeId, OauthAppId, OauthGrantId, OrgId, ProcessId, RoleId,
+    RunId, ScheduleId, SessionId, SiteId, SsoAttemptId, SubscriptionId, UserId, WebhookTemplateId,
 };
 pub use log::LogLevel;
 pub use permission::Permission;

@@ -14,6 +14,7 @@ use crate::auth::Callers;
 use crate::cache::Cache;
 use crate::config::Config;
 use crate::events::{Follower, Hub};
+use crate::fabric::Operations;
 use crate::health::Looks;
 use crate::http::rate_limit::Limiter;
 use crate::keys::Keys;
@@ -51,6 +52,8 @@ pub struct App {
     pub runtime: Arc<Runtime>,
     pub tasks: Tasks,
     pub hub: Hub,
+    /// What a step can do.
+    pub operations: Operations,
     pub drivers: Drivers,
     pub callers: Callers,
     /// What identity providers publish of themselves.
@@ -112,6 +115,7 @@ impl App {
             runtime,
             tasks: Tasks::default(),
             hub: Hub::default(),
+            operations: Operations::new(),
             drivers: Drivers::default(),
             callers: Callers::default(),
             sso: Documents::default(),

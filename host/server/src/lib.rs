@@ -12,6 +12,7 @@ pub mod cache;
 pub mod config;
 pub mod devices;
 pub mod events;
+pub mod fabric;
 mod health;
 pub mod http;
 pub mod keys;

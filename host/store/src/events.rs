@@ -9,14 +9,14 @@ use std::sync::{Mutex, PoisonError};
 
 use heddle_core::event::{Event, EventType, NewEvent};
 use heddle_core::page::{WalkRequest, Walked};
-use heddle_core::{Clock, ControllerId, DeviceId, EventId, OrgId, SiteId, Timestamp};
+use heddle_core::{Clock, ControllerId, DeviceId, EventId, OrgId, RunId, SiteId, Timestamp};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, FromRow, QueryBuilder};
 
 use crate::select::{Bind, Select, affected, bind_all};
 use crate::{Result, SiteScope, Tx};
 
-/// Rows of one INSERT: eleven values each, far below both databases' limit of parameters.
+/// Rows of one INSERT: twelve values each, far below both databases' limit of parameters.
 const ROWS_PER_STATEMENT: usize = 500;
 /// Version of the payload schemas in the catalogue.
 const SCHEMA_VERSION: i64 = 1;
@@ -28,6 +28,8 @@ pub struct StoredEvent {
     pub site_id: Option<SiteId>,
     pub controller_id: Option<ControllerId>,
     pub device_id: Option<DeviceId>,
+    /// The run of a Connection that caused it.
+    pub run_id: Option<RunId>,
 }
 
 #[derive(FromRow)]
@@ -40,6 +42,7 @@ struct EventRow {
     controller_id: Option<ControllerId>,
     device_id: Option<DeviceId>,
     causation_id: Option<EventId>,
+    run_id: Option<RunId>,
     schema_version: i64,
     payload: Value,
     occurred_at: Timestamp,
@@ -69,6 +72,7 @@ impl EventRow {
             site_id: row.site_id,
             controller_id: row.controller_id,
             device_id: row.device_id,
+            run_id: row.run_id,
         })
     }
 }
@@ -126,7 +130,7 @@ const UNKNOWN_MAX: usize = 100;
 const ORGANIZATIONS_PER_STATEMENT: usize = 100;
 
 const SELECT: &str = "SELECT e.id, e.org_id, e.seq, e.event_type, e.site_id, e.controller_id, e.device_id,
-    e.causation_id, e.schema_version, e.payload, e.occurred_at";
+    e.causation_id, e.run_id, e.schema_version, e.payload, e.occurred_at";
 const FROM: &str = "FROM event e";
 
 /// Writes an event with the organization's next number.
@@ -141,8 +145,8 @@ pub async fn append(tx: &mut Tx, new: &NewEvent, clock: &Clock) -> Result<Event>
         sqlx::query(
             "
         INSERT INTO event (id, org_id, seq, event_type, site_id, controller_id, device_id, causation_id,
-            schema_version, payload, occurred_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+            schema_version, payload, occurred_at, run_id)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
         )
         .bind::<EventId>(id)
         .bind(new.org_id)
@@ -155,6 +159,7 @@ pub async fn append(tx: &mut Tx, new: &NewEvent, clock: &Clock) -> Result<Event>
         .bind(SCHEMA_VERSION)
         .bind(&new.payload)
         .bind(occurred_at)
+        .bind(new.run_id)
     );
     Ok(Event {
         id,
@@ -185,7 +190,7 @@ pub async fn append_all(tx: &mut Tx, org: OrgId, new: &[NewEvent], clock: &Clock
         on!(tx, conn => {
             let mut insert = QueryBuilder::new(
                 "INSERT INTO event (id, org_id, seq, event_type, site_id, controller_id, device_id, causation_id,
-                    schema_version, payload, occurred_at) ",
+                    schema_version, payload, occurred_at, run_id) ",
             );
             insert.push_values(rows, |mut row, (seq, event)| {
                 row.push_bind(clock.new_id::<EventId>())
@@ -198,7 +203,8 @@ pub async fn append_all(tx: &mut Tx, org: OrgId, new: &[NewEvent], clock: &Clock
                     .push_bind(event.causation_id)
                     .push_bind(SCHEMA_VERSION)
                     .push_bind(&event.payload)
-                    .push_bind(occurred_at);
+                    .push_bind(occurred_at)
+                    .push_bind(event.run_id);
             });
             insert.build().execute(conn).await.map(|_| ())
         })?;

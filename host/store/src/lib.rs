@@ -17,6 +17,7 @@ pub mod dashboard;
 pub mod devices;
 pub mod dump;
 mod error;
+pub mod event_consumers;
 pub mod events;
 pub mod grants;
 pub mod idempotency;

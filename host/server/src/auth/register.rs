@@ -179,6 +179,7 @@ async fn record(
         controller_id: None,
         device_id: None,
         causation_id: None,
+        run_id: None,
         payload: json!({
             "user_id": user.id,
             "username": user.username,

@@ -127,6 +127,7 @@ fn state_changed(device: &Device, changed: &[&'static str]) -> NewEvent {
         controller_id: Some(device.controller_id),
         device_id: Some(device.id),
         causation_id: None,
+        run_id: None,
         payload: json!({
             "device_id": device.id,
             "controller_id": device.controller_id,

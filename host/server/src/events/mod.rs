@@ -7,6 +7,7 @@
 
 pub(crate) mod bus;
 mod connection;
+pub(crate) mod consumer;
 mod frames;
 mod list;
 mod places;
@@ -22,7 +23,7 @@ use heddle_core::event::Event;
 use heddle_core::redact::sanitize;
 use heddle_core::{OrgId, SiteId};
 use heddle_store::events::StoredEvent;
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{Notify, broadcast, watch};
 
 use self::bus::Bus;
 use self::places::Places;
@@ -64,6 +65,8 @@ impl From<StoredEvent> for Published {
 pub struct Hub {
     outbox: Notify,
     sender: broadcast::Sender<Arc<Published>>,
+    /// Tells purposes that follow the events that there are new ones.
+    rounds: watch::Sender<u64>,
     places: Places,
     pub(crate) bus: Bus,
 }
@@ -73,6 +76,7 @@ impl Default for Hub {
         Self {
             outbox: Notify::new(),
             sender: broadcast::channel(BACKLOG).0,
+            rounds: watch::channel(0).0,
             places: Places::default(),
             bus: Bus::default(),
         }
@@ -87,6 +91,11 @@ impl Hub {
 
     pub(crate) fn listen(&self) -> broadcast::Receiver<Arc<Published>> {
         self.sender.subscribe()
+    }
+
+    /// Changes whenever events were published.
+    pub(crate) fn published(&self) -> watch::Receiver<u64> {
+        self.rounds.subscribe()
     }
 
     /// Open connections of everybody who has said who they are.
@@ -131,6 +140,7 @@ impl Follower {
             // No receiver is no error: nobody listens right now.
             let _ = app.hub.sender.send(Arc::new(Published::from(stored)));
         }
+        app.hub.rounds.send_modify(|rounds| *rounds += 1);
         // What is not there any more, or not known, is passed over too.
         let reached = if news.is_full { news.reached } else { now.iter().copied().collect() };
         self.positions.extend(reached);

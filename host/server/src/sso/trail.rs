@@ -129,6 +129,7 @@ pub(super) async fn record(
         controller_id: None,
         device_id: None,
         causation_id: None,
+        run_id: None,
         payload,
     };
     events::append(tx, &event, &app.clock).await?;

@@ -99,6 +99,7 @@ pub(super) async fn record(tx: &mut Tx, app: &App, change: &ChangeRow, step: &St
             controller_id: Some(change.controller_id),
             device_id: None,
             causation_id: None,
+            run_id: None,
             payload: event_payload(event_type, change, step, plan_hash.as_deref()),
         };
         events::append(tx, &event, &app.clock).await?;

@@ -200,6 +200,7 @@ fn event(place: Place, event_type: EventType, device_id: Option<DeviceId>, paylo
         controller_id: Some(place.controller),
         device_id,
         causation_id: None,
+        run_id: None,
         payload,
     }
 }

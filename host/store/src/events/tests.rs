@@ -9,6 +9,7 @@ fn new(world: &World, event_type: EventType) -> NewEvent {
         controller_id: None,
         device_id: None,
         causation_id: None,
+        run_id: None,
         payload: serde_json::json!({}),
     }
 }

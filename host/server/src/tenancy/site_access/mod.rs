@@ -235,6 +235,7 @@ async fn tell_widened(tx: &mut Tx, app: &App, caller: &Caller, last: &SiteAccess
         controller_id: None,
         device_id: None,
         causation_id: None,
+        run_id: None,
         payload: json!({
             "user_id": last.user_id,
             "username": last.username,

@@ -89,6 +89,7 @@ pub(super) async fn record(
         controller_id: None,
         device_id: None,
         causation_id: None,
+        run_id: None,
         payload: step.payload(caller, user),
     };
     events::append(tx, &event, &app.clock).await?;

@@ -1,0 +1,152 @@
+//! Purposes that follow the events for good: what starts Connections, what fills webhooks.
+//!
+//! What follows from an event is written in the transaction that moves the purpose's place on, so a crash leaves
+//! neither an event without what follows from it nor what follows from it twice. Every process runs every purpose;
+//! they wait for each other per organization.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::time::Duration;
+
+use heddle_core::OrgId;
+use heddle_store::events::{self, StoredEvent};
+use heddle_store::{Tx, event_consumers};
+
+use super::RECENT;
+use crate::app::SharedApp;
+use crate::http::error::Error;
+
+/// Events of one read of one organization.
+const BATCH: u32 = 500;
+/// An event from which nothing follows moves the place in memory only; it is written at least every so many.
+const UNWRITTEN_MAX: i64 = 500;
+/// Looks although nothing was published.
+const IDLE_INTERVAL: Duration = Duration::from_secs(5);
+/// Every so many looks all sequences are compared, for clocks that are far apart.
+const FULL_LOOK: u32 = 20;
+
+/// Follows the events for a purpose.
+///
+/// After a crash `wants` may see events again from which nothing followed: what is set up since an event must say so
+/// by a number of its own, and not be moved by it.
+pub(crate) trait Consumer: Send + Sync + 'static {
+    /// Of the purpose; never changed once released.
+    const NAME: &'static str;
+
+    /// Whether anything follows from these events of one organization. Reads only.
+    fn wants(
+        &self,
+        app: &SharedApp,
+        tx: &mut Tx,
+        org: OrgId,
+        events: &[StoredEvent],
+    ) -> impl Future<Output = Result<bool, Error>> + Send;
+
+    /// Writes what follows from them. Nothing else is written in the transaction but the place.
+    fn take(
+        &self,
+        app: &SharedApp,
+        tx: &mut Tx,
+        org: OrgId,
+        events: &[StoredEvent],
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// What `take` wrote is committed.
+    fn taken(&self, app: &SharedApp);
+}
+
+/// Where a purpose stands.
+#[derive(Debug, Default)]
+struct Places {
+    /// Everything up to here was looked at by this process, or by another.
+    seen: HashMap<OrgId, i64>,
+    written: HashMap<OrgId, i64>,
+    looks: u32,
+}
+
+/// Follows the events until the service stops.
+pub(crate) async fn consume<C: Consumer>(app: SharedApp, consumer: C) {
+    let stop = app.tasks.stopping();
+    let mut published = app.hub.published();
+    let mut places: Option<Places> = None;
+    loop {
+        match look(&app, &consumer, &mut places).await {
+            Ok(true) => {
+                if stop.is_cancelled() {
+                    return;
+                }
+                continue;
+            }
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(error = %error, consumer = C::NAME, "events cannot be followed; tried again");
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            changed = published.changed() => if changed.is_err() { return },
+            () = tokio::time::sleep(IDLE_INTERVAL) => {}
+        }
+    }
+}
+
+/// Looks at what is new once; whether there may be more.
+async fn look<C: Consumer>(
+    app: &SharedApp,
+    consumer: &C,
+    places: &mut Option<Places>,
+) -> Result<bool, Error> {
+    let places = match places {
+        Some(places) => places,
+        None => {
+            let mut tx = app.db.read().await?;
+            let written = event_consumers::positions(&mut tx, C::NAME).await?;
+            places.insert(Places { seen: written.clone(), written, looks: 0 })
+        }
+    };
+    let is_full_look = places.looks.is_multiple_of(FULL_LOOK);
+    places.looks = places.looks.wrapping_add(1);
+    let since = (!is_full_look).then(|| app.clock.now() - RECENT);
+    let mut tx = app.db.read().await?;
+    let heads = events::heads(&mut tx, since).await?;
+    drop(tx);
+    let mut has_more = false;
+    for (org, head) in heads {
+        if head > places.seen.get(&org).copied().unwrap_or_default() {
+            has_more |= follow(app, consumer, places, org).await?;
+        }
+    }
+    Ok(has_more)
+}
+
+/// One stretch of one organization; whether there may be more.
+async fn follow<C: Consumer>(
+    app: &SharedApp,
+    consumer: &C,
+    places: &mut Places,
+    org: OrgId,
+) -> Result<bool, Error> {
+    let seen = places.seen.get(&org).copied().unwrap_or_default();
+    let mut tx = app.db.read().await?;
+    let stretch = events::list(&mut tx, org, seen, &[], BATCH).await?;
+    let is_wanted = !stretch.events.is_empty() && consumer.wants(app, &mut tx, org, &stretch.events).await?;
+    drop(tx);
+    let written = places.written.get(&org).copied().unwrap_or_default();
+    if is_wanted || stretch.last_seq - written >= UNWRITTEN_MAX {
+        let mut tx = app.db.write().await?;
+        let reached = event_consumers::hold(&mut tx, C::NAME, org).await?;
+        let new: Vec<StoredEvent> =
+            stretch.events.into_iter().filter(|stored| stored.event.seq > reached).collect();
+        if is_wanted && !new.is_empty() {
+            consumer.take(app, &mut tx, org, &new).await?;
+        }
+        event_consumers::advance(&mut tx, C::NAME, org, stretch.last_seq).await?;
+        tx.commit().await?;
+        places.written.insert(org, reached.max(stretch.last_seq));
+        if is_wanted {
+            consumer.taken(app);
+        }
+    }
+    places.seen.insert(org, stretch.last_seq);
+    Ok(stretch.is_full)
+}

@@ -1,0 +1,74 @@
+//! What a step can do, whoever offers it: the host, an adapter or a plugin.
+
+use futures::future::BoxFuture;
+use heddle_core::event::Event;
+use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
+use heddle_core::{Permission, RunId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::app::SharedApp;
+use crate::auth::Caller;
+
+/// An operation in the catalogue.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Declaration {
+    /// `fabric.webhook`, `openwrt.firewall.rule.create`.
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) description: String,
+    pub(crate) tier: OperationTier,
+    pub(crate) kind: OperationKind,
+    /// Module, vendor or plugin that offers it.
+    pub(crate) owner: String,
+    /// What the author of a step must hold, when it is written and when it runs.
+    pub(crate) permission: Option<Permission>,
+    /// JSON Schema of the parameters, after templates were filled in.
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    pub(crate) params_schema: Value,
+    /// JSON Schema of what following steps may read.
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    pub(crate) output_schema: Value,
+}
+
+/// Why a step runs, and for whom.
+pub(crate) struct StepCall<'a> {
+    pub(crate) app: &'a SharedApp,
+    /// Who wrote the step, with the rights of this moment.
+    pub(crate) author: &'a Caller,
+    /// What started it; a test or a schedule has no stored event.
+    pub(crate) event: Option<&'a Event>,
+    pub(crate) run_id: RunId,
+    /// Names this step of this run: the same again is the same step.
+    pub(crate) key: &'a str,
+}
+
+/// Why a step failed, and what it has to show for it.
+#[derive(Debug)]
+pub(crate) struct StepError {
+    pub(crate) code: StepErrorCode,
+    /// For people. Never a secret.
+    pub(crate) message: String,
+    pub(crate) output: Option<Value>,
+}
+
+impl StepError {
+    pub(crate) fn new(code: StepErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), output: None }
+    }
+}
+
+/// One thing that a step can do.
+pub(crate) trait Operation: Send + Sync {
+    fn declaration(&self) -> &Declaration;
+
+    /// Does it. The parameters fit the declared schema, and the author holds the declared permission.
+    fn run<'a>(&'a self, call: &'a StepCall<'a>, params: Value) -> BoxFuture<'a, Result<Value, StepError>>;
+}
+
+/// Parameters as an operation's own type.
+pub(crate) fn params_of<T: for<'de> Deserialize<'de>>(params: Value) -> Result<T, StepError> {
+    serde_json::from_value(params)
+        .map_err(|error| StepError::new(StepErrorCode::InvalidParams, error.to_string()))
+}
