@@ -27,6 +27,12 @@ on_both! {
         assert!(listed.body["items"][0]["last_used_at"].is_string());
         let audit = admin.get("/audit").await.expect_status(200).text;
         assert!(audit.contains("api_key.created") && !audit.contains(&whole[13..]));
+        // The audit log tells what a key did from what its user did.
+        caller.post("/sites", &json!({ "name": "By key" })).await.expect_status(201);
+        admin.post("/sites", &json!({ "name": "By hand" })).await.expect_status(201);
+        let made = admin.get("/audit?action=site.created").await.expect_status(200).body;
+        assert_eq!(made["items"][1]["detail"]["via"], json!({ "api_key_id": key["id"] }), "{made}");
+        assert_eq!(made["items"][0]["detail"].get("via"), None, "{made}");
         admin.delete(&format!("/api-keys/{}", key["id"].as_str().unwrap())).await.expect_status(204);
         assert_eq!(caller.get("/auth/me").await.expect_status(401).header("www-authenticate"), "Bearer");
         admin.delete(&format!("/api-keys/{}", key["id"].as_str().unwrap())).await.expect_status(404);

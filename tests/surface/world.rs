@@ -6,6 +6,7 @@ use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
 use heddle_core::{ControllerId, OauthAppId, OauthGrantId, OrgId, Role, SiteId, UserId};
 use heddle_store::devices::{self, DeviceFilter, Seen};
 use heddle_store::oauth2::{self, NewGrant};
+use heddle_store::sso::{self, NewIdentity};
 use heddle_store::users::{self, NewUser};
 use heddle_store::{Scope, Tx};
 use serde_json::{Value, json};
@@ -94,6 +95,7 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
             "saml": { "entry_point": "https://id.example/sso", "entity_id": "urn:heddle" },
         });
         into.insert("provider_id", created(admin, "/auth/sso/providers", &provider).await);
+        into.insert("identity_id", identity(server, &into["provider_id"], &user).await);
         into.insert("user_id", user);
         into.insert("gateway_id", controller.clone());
         into.insert("controller_id", controller);
@@ -167,6 +169,24 @@ async fn grant(server: &Server, registered: &str, user: &str) -> String {
     assert!(oauth2::spend_code(&mut tx, id, later, now).await.unwrap());
     tx.commit().await.unwrap();
     id.to_string()
+}
+
+/// Who this user is at a provider, as if they had signed in there.
+async fn identity(server: &Server, provider: &str, user: &str) -> String {
+    let app = &server.running().app;
+    let new = NewIdentity {
+        id: app.clock.new_id(),
+        provider_id: provider.parse().unwrap(),
+        issuer: "https://id.example".to_owned(),
+        subject: user.to_owned(),
+        user_id: user.parse().unwrap(),
+        created_user: false,
+        now: app.clock.now(),
+    };
+    let mut tx = app.db.write().await.unwrap();
+    let made = sso::insert_identity(&mut tx, &new).await.unwrap();
+    tx.commit().await.unwrap();
+    made.id.to_string()
 }
 
 /// A user with the first admin's password, and their client.

@@ -13,9 +13,11 @@ pub use apps::{
 };
 pub use grants::{
     Grant, GrantState, NewGrant, find_own, insert_grant, list_own, lock_by_code, lock_own, record_use,
-    revoke, spend_code, trim_grants,
+    revoke, revoke_older, spend_code, trim_grants,
 };
-pub use tokens::{FoundToken, NewToken, Presented, end, find_token, insert_token, lock_token, present, trim};
+pub use tokens::{
+    FoundToken, NewToken, Presented, end, end_older, find_token, insert_token, lock_token, present, trim,
+};
 
 #[cfg(test)]
 mod tests;

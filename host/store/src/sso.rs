@@ -5,6 +5,8 @@ use heddle_core::page::PageRequest;
 use heddle_core::{
     IdentityId, IdentityProviderId, OrgId, ProviderKind, Role, SsoAttemptId, Timestamp, UserId,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 use sqlx::FromRow;
 
@@ -264,6 +266,52 @@ pub async fn list_public(tx: &mut Tx, slug: &str) -> Result<Vec<Provider>> {
         .and_bind("o.slug = ?", Bind::Text(slug.to_owned()))
         .all(tx, "p.created_at, p.id", PUBLIC_MAX)
         .await
+}
+
+/// A user at a provider, as people see it.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
+pub struct LinkedIdentity {
+    pub id: IdentityId,
+    pub provider_id: IdentityProviderId,
+    pub provider_label: String,
+    pub kind: ProviderKind,
+    /// What the provider calls itself.
+    pub issuer: String,
+    /// What the provider calls the user, for ever.
+    pub subject: String,
+    /// Whether the account was made by the provider, which then says its role.
+    pub created_user: bool,
+    pub created_at: Timestamp,
+    pub last_login_at: Timestamp,
+}
+
+fn of_user(user: UserId) -> Select {
+    Select::new(
+        "SELECT i.id, i.provider_id, p.label AS provider_label, p.kind, i.issuer, i.subject, i.created_user,
+            i.created_at, i.last_login_at",
+        "FROM user_identity i JOIN identity_provider p ON p.id = i.provider_id",
+    )
+    .and_bind("i.user_id = ?", Bind::Id(user.0))
+}
+
+/// Who a user is at providers, also at removed ones.
+pub async fn list_identities(
+    tx: &mut Tx,
+    user: UserId,
+    page: PageRequest,
+) -> Result<(Vec<LinkedIdentity>, i64)> {
+    of_user(user).page(tx, "i.created_at, i.id", page).await
+}
+
+/// The same of one, as it is until the transaction ends.
+pub async fn lock_identity(tx: &mut Tx, user: UserId, id: IdentityId) -> Result<Option<LinkedIdentity>> {
+    of_user(user).and_bind("i.id = ?", Bind::Id(id.0)).one_locked(tx, "i").await
+}
+
+/// Forgets who a user is at a provider. Who comes from there is somebody new.
+pub async fn remove_identity(tx: &mut Tx, id: IdentityId) -> Result<bool> {
+    let rows = affected!(tx, sqlx::query("DELETE FROM user_identity WHERE id = $1").bind(id));
+    Ok(rows == 1)
 }
 
 pub async fn find_identity(

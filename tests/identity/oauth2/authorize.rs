@@ -50,7 +50,9 @@ on_both! {
         let server = Server::start(database).await;
         let admin = server.set_up().await;
         let app = register(&admin, &["device:read"]).await;
+        let mut nobody = Browser::new(&server);
         let mut browser = Browser::new(&server);
+        browser.log_in(&server, "ada").await;
         let padded = format!("{CHALLENGE}=");
         let cases: &[(&str, Option<&str>, &str)] = &[
             ("response_type", None, "invalid_request"),
@@ -68,6 +70,8 @@ on_both! {
             ("scope", Some("*"), "invalid_scope"),
         ];
         for (name, value, error) in cases {
+            let shown = nobody.get(&app.request(&[(name, *value)])).await.expect_status(400);
+            assert_eq!(shown.header("location"), "", "who is nobody is sent nowhere");
             let told = browser.get(&app.request(&[(name, *value)])).await.expect_status(303);
             let location = told.header("location");
             assert!(location.starts_with(&format!("{CALLBACK}?error=")), "{location}");
@@ -118,7 +122,9 @@ on_both! {
         assert_eq!(found["authorization_response_iss_parameter_supported"], true);
         assert!(found["scopes_supported"].as_array().unwrap().contains(&json!("device:read")));
         let app = register(&admin, &["device:read"]).await;
-        let told = Browser::new(&server).get(&app.request(&[("response_type", None)])).await.expect_status(303);
+        let mut browser = Browser::new(&server);
+        browser.log_in(&server, "ada").await;
+        let told = browser.get(&app.request(&[("response_type", None)])).await.expect_status(303);
         assert_eq!(parameter(told.header("location"), "iss").as_deref(), Some("https://heddle.example"));
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Browser {
     http: reqwest::Client,
     contract: Arc<Contract>,
     pub(super) cookies: BTreeMap<String, String>,
+    /// What the browser says of who sends a form: `Sec-Fetch-Site`. Old ones say nothing.
+    pub(super) site: Option<&'static str>,
 }
 
 /// A form of a page.
@@ -36,6 +38,7 @@ impl Browser {
             http,
             contract: server.contract(),
             cookies: BTreeMap::new(),
+            site: None,
         }
     }
 
@@ -87,6 +90,9 @@ impl Browser {
             let line: Vec<String> =
                 self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
             request = request.header("cookie", line.join("; "));
+        }
+        if let Some(site) = self.site {
+            request = request.header("sec-fetch-site", site);
         }
         if let Some(body) = body {
             request = request.header("content-type", "application/x-www-form-urlencoded").body(body);

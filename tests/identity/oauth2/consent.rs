@@ -76,6 +76,12 @@ on_both! {
         for secret in [&code, text(&tokens, "access_token"), text(&fresh, "refresh_token"), app.secret.as_ref().unwrap()] {
             assert!(!audit.contains(secret), "a secret is in the audit log");
         }
+        let writer = register(&admin, &["site:write"]).await;
+        let writing = writer.tokens(&server, "ada").await;
+        acting(&server, &writing).post("/sites", &json!({ "name": "By app" })).await.expect_status(201);
+        let made = admin.get("/audit?action=site.created").await.expect_status(200).body;
+        let grants = admin.get("/oauth2/grants").await.expect_status(200).body;
+        assert_eq!(made["items"][0]["detail"]["via"], json!({ "oauth2_grant_id": grants["items"][0]["id"] }), "{made}");
     }
 }
 
@@ -159,6 +165,15 @@ on_both! {
         assert!(nobody.text.contains("Log in"), "{}", nobody.text);
         browser.cookies = cookies;
         assert_eq!(admin.get("/oauth2/grants").await.body["total"], 0);
+        // An app that has another name by now was not what the user saw.
+        let path = format!("/oauth2/apps/{}", app.id);
+        admin.patch(&path, &json!({ "name": "Something else" })).await.expect_status(200);
+        browser.submit(&question, &[("decision", "allow")]).await.expect_status(403);
+        admin.patch(&path, &json!({ "name": "Reader" })).await.expect_status(200);
+        browser.site = Some("cross-site");
+        browser.submit(&question, &[("decision", "allow")]).await.expect_status(403);
+        browser.site = Some("same-origin");
+        browser.submit(&question, &[("decision", "deny")]).await.expect_status(303);
         server.running().app.clock.advance(chrono::TimeDelta::minutes(10));
         browser.submit(&question, &[("decision", "allow")]).await.expect_status(403);
     }
@@ -177,6 +192,9 @@ on_both! {
         let refused = other.submit(&page, &typed).await.expect_status(403);
         assert!(!other.cookies.contains_key("svc_access"), "{}", refused.text);
         browser.submit(&page, &[("login", "ada"), ("password", PASSWORD), ("form_token", "x")]).await.expect_status(403);
+        browser.site = Some("same-site");
+        browser.submit(&page, &typed).await.expect_status(403);
+        browser.site = None;
         assert!(!browser.cookies.contains_key("svc_access"));
         // What is shown after a refusal works again.
         other.submit(&refused, &typed).await.expect_status(303);

@@ -187,6 +187,11 @@ on_both! {
         assert_ne!(first["refresh_token"], second["refresh_token"]);
         acting(&server, &first).get("/devices").await.expect_status(200);
         acting(&server, &second).get("/devices").await.expect_status(200);
+        // At once again: two of the app's own raced, and one has the new pair.
+        refused(app.refresh(&server, text(&first, "refresh_token")).await, 400, "invalid_grant");
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        acting(&server, &second).get("/devices").await.expect_status(200);
+        server.running().app.clock.advance(chrono::TimeDelta::seconds(10));
         refused(app.refresh(&server, text(&first, "refresh_token")).await, 400, "invalid_grant");
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         for ended in [&first, &second] {
@@ -206,7 +211,8 @@ on_both! {
         let admin = server.set_up().await;
         let app = register(&admin, &["device:*", "site:read"]).await;
         let mut tokens = app.tokens(&server, "ada").await;
-        assert_eq!(tokens["scope"], "device:* site:read");
+        // By name, as it was shown: what `device:*` comes to cover later was allowed by nobody.
+        assert_eq!(tokens["scope"], "device:read device:write site:read");
         let refresh = |tokens: &serde_json::Value, scope: &'static str| {
             let (app, server, token) = (app.clone(), &server, text(tokens, "refresh_token").to_owned());
             async move {
@@ -222,7 +228,7 @@ on_both! {
         acting(&server, &tokens).get("/sites").await.expect_status(403);
         acting(&server, &tokens).get("/devices").await.expect_status(200);
         tokens = app.refresh(&server, text(&tokens, "refresh_token")).await.expect_status(200).body;
-        assert_eq!(tokens["scope"], "device:* site:read");
+        assert_eq!(tokens["scope"], "device:read device:write site:read");
         acting(&server, &tokens).get("/sites").await.expect_status(200);
     }
 }
@@ -279,6 +285,37 @@ on_both! {
         assert_eq!(app.ask(&server, "/oauth2/introspect", &access).await.body, nothing);
         assert_eq!(app.ask(&server, "/oauth2/introspect", &refresh).await.body["active"], true);
         app.ask(&server, "/oauth2/revoke", &[("token", "nonsense")]).await.expect_status(200);
+        // Who has no secret cannot ask: whoever finds a token would.
+        let public = register_as(&admin, "public", &["device:read"]).await;
+        let own = public.tokens(&server, "ada").await;
+        let own = [("token", text(&own, "access_token"))];
+        refused(public.ask(&server, "/oauth2/introspect", &own).await, 401, "invalid_client");
+    }
+}
+
+on_both! {
+    async fn an_app_has_ten_access_tokens_of_a_grant_and_twenty_grants_of_a_user(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let app = register(&admin, &["device:read"]).await;
+        let first = app.tokens(&server, "ada").await;
+        let mut tokens = first.clone();
+        for _ in 0..9 {
+            tokens = app.refresh(&server, text(&tokens, "refresh_token")).await.expect_status(200).body;
+        }
+        acting(&server, &first).get("/devices").await.expect_status(200);
+        tokens = app.refresh(&server, text(&tokens, "refresh_token")).await.expect_status(200).body;
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        acting(&server, &first).get("/devices").await.expect_status(401);
+        acting(&server, &tokens).get("/devices").await.expect_status(200);
+        for _ in 0..19 {
+            app.tokens(&server, "ada").await;
+        }
+        acting(&server, &tokens).get("/devices").await.expect_status(200);
+        app.tokens(&server, "ada").await;
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        acting(&server, &tokens).get("/devices").await.expect_status(401);
+        assert_eq!(admin.get("/oauth2/grants").await.expect_status(200).body["total"], 20);
     }
 }
 

@@ -244,6 +244,7 @@ on_both! {
         place.hostile.key = SigningKey::from_bytes(&[9; 32]);
         place.hostile.set("/jwks", Reply::Json(place.hostile.published("k1")));
         place.with_claims(json!({})).await.expect_status(200);
+        place.with_claims(json!({})).await.expect_status(200);
         // At once again: not asked, so not known.
         place.hostile.key = SigningKey::from_bytes(&[10; 32]);
         place.hostile.set("/jwks", Reply::Json(place.hostile.published("k1")));

@@ -282,5 +282,13 @@ on_both! {
         sign_in(&server, &id, "bob", "bob-secret").await.expect_status(200);
         server.running().app.clock.advance(chrono::TimeDelta::minutes(11));
         sign_in(&server, &id, "alice", "alice-secret").await.expect_status(200);
+        // By whatever name the filter finds them: they are tried as one.
+        let id = add(&admin, &directory(&slapd, json!({ "user_filter": "(|(uid={login})(mail={login}))" }))).await;
+        for _ in 0..10 {
+            sign_in(&server, &id, "alice", "wrong").await.expect_status(401);
+            sign_in(&server, &id, "alice@example.test", "wrong").await.expect_status(401);
+        }
+        sign_in(&server, &id, "alice", "alice-secret").await.expect_status(429);
+        sign_in(&server, &id, "alice@example.test", "alice-secret").await.expect_status(429);
     }
 }

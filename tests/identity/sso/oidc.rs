@@ -176,6 +176,19 @@ on_both! {
         place.admin.patch(&path, &json!({ "allow_linking": false })).await.expect_status(200);
         place.sign_in(&id, "alice").await.expect_status(200);
         assert_eq!(users(&place.admin).await, 3);
+        // Unlinked, she is somebody new there, whose email is taken; what she had open is closed.
+        let user = linked.body["user"]["id"].as_str().unwrap();
+        let all = format!("/users/{user}/identities");
+        let identities = place.admin.get(&all).await.expect_status(200).body;
+        assert_eq!((&identities["total"], &identities["items"][0]["provider_id"]), (&json!(1), &json!(id)));
+        let one = format!("{all}/{}", identities["items"][0]["id"].as_str().unwrap());
+        place.admin.with("if-match", "\"other\"").delete(&one).await.expect_status(412);
+        place.admin.delete(&one).await.expect_status(204);
+        place.admin.delete(&one).await.expect_status(404);
+        assert_eq!(audited(&place.admin, "user.identity_unlinked").await.len(), 1);
+        let theirs = place.server.nobody().with_token(linked.body["access_token"].as_str().unwrap());
+        theirs.get("/devices").await.expect_status(401);
+        assert_eq!(place.sign_in(&id, "alice").await.expect_status(403).error_type(), "sso_not_linked");
     }
 }
 

@@ -139,6 +139,29 @@ on_both! {
 }
 
 on_both! {
+    async fn a_mapping_that_would_map_nothing_and_a_filter_without_an_end_are_refused(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let directory = |changes: Value| {
+            let ldap = json!({ "url": "ldaps://dir.example", "base_dn": "dc=example", "user_filter": "(uid={login})" });
+            with(ldap, changes)
+        };
+        let mapping = json!({ "admins": "operator" });
+        let silent = json!({ "kind": "ldap", "label": "Directory", "ldap": directory(json!({})) });
+        let answer = admin.post("/auth/sso/providers", &with(silent.clone(), json!({ "role_mapping": mapping }))).await;
+        assert_eq!(wrong_fields(&answer), ["role_mapping"]);
+        let id = add(&admin, &silent).await;
+        let path = format!("/auth/sso/providers/{id}");
+        assert_eq!(wrong_fields(&admin.patch(&path, &json!({ "role_mapping": mapping })).await), ["role_mapping"]);
+        let both = json!({ "role_mapping": mapping, "ldap": directory(json!({ "group_attribute": "memberOf" })) });
+        admin.patch(&path, &both).await.expect_status(200);
+        let deep = format!("{}(uid={{login}}){}", "(!".repeat(300), ")".repeat(300));
+        let deep = json!({ "ldap": directory(json!({ "user_filter": deep, "group_attribute": "memberOf" })) });
+        assert_eq!(wrong_fields(&admin.patch(&path, &deep).await), ["ldap.user_filter"]);
+    }
+}
+
+on_both! {
     async fn what_belongs_to_another_kind_is_refused(database: Database) {
         let server = Server::start(database).await;
         let admin = server.set_up().await;

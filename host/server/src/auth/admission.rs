@@ -95,7 +95,7 @@ pub(crate) async fn admit(
     refuse_barred(&mut tx, &login.user).await?;
     let deed = Deed {
         org: login.user.org_id,
-        actor: Some((login.user.id, &login.user.username)),
+        actor: Some((&login.user).into()),
         action: "user.second_factor_asked",
         target: ("user", login.user.id.0),
         detail: json!({ "way": way.as_str() }),
@@ -121,7 +121,7 @@ pub(super) async fn open(
     let tokens = session::open(&mut tx, app, origin, &user, login.token_version).await?;
     let deed = Deed {
         org: user.org_id,
-        actor: Some((user.id, &user.username)),
+        actor: Some((&user).into()),
         action: "user.login",
         target: ("user", user.id.0),
         detail: json!({ "way": way.as_str(), "second_factor": factor }),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use heddle_core::permission::Scope as KeyScope;
 use heddle_core::{ApiKeyId, OauthGrantId, OrgId, Permission, Role, SessionId, SiteId, SiteLevel, UserId};
 use heddle_store::{Scope, SiteScope};
+use serde_json::{Value, json};
 
 use crate::http::error::Error;
 
@@ -19,6 +20,15 @@ pub enum Credential {
 }
 
 impl Credential {
+    /// What the audit log says beside the user: a key or an app acted for them.
+    pub(crate) fn via(self) -> Option<Value> {
+        match self {
+            Credential::Session(_) => None,
+            Credential::ApiKey(id) => Some(json!({ "api_key_id": id })),
+            Credential::App(id) => Some(json!({ "oauth2_grant_id": id })),
+        }
+    }
+
     /// How messages call one that is not a session.
     fn noun(self) -> &'static str {
         match self {

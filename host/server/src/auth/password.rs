@@ -4,6 +4,7 @@
 //! logins from taking the machine, and no thread that serves requests waits.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
 use argon2::{Algorithm, Argon2, Params, Version};
@@ -30,6 +31,9 @@ const COST: Cost = Cost { memory_kib: 47_104, passes: 2, lanes: 1 };
 const BYTES_MAX: usize = 1024;
 /// Shorter names may be part of a password: too many words hold them.
 const NAME_CHARS_MIN: usize = 3;
+
+/// How long somebody waits for others' passwords.
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// As many hashes at once as there are cores.
 static PLACES: LazyLock<Semaphore> =
@@ -104,14 +108,14 @@ pub(super) fn needs_rehash(hash: &str) -> bool {
 
 /// The argon2id hash of a password, with its parameters and a new salt.
 pub(crate) async fn hash(password: Secret) -> Result<String, Error> {
-    place().await.hash(password).await
+    place().await?.hash(password).await
 }
 
 /// Whether `hash` is the password's. It takes as long where there is no password.
 pub(super) async fn verify(password: Secret, hash: String) -> Result<bool, Error> {
     let is_set = is_set(&hash);
     let hash = if is_set { hash } else { nobody() };
-    let fits = place().await.run(move || {
+    let fits = place().await?.run(move || {
         let hash = PasswordHash::new(&hash)?;
         // At the cost that the hash names, not at today's.
         match argon2()?.verify_password(password.expose().as_bytes(), &hash) {
@@ -133,8 +137,15 @@ pub(super) struct Place {
     _held: SemaphorePermit<'static>,
 }
 
-pub(super) async fn place() -> Place {
-    Place { _held: PLACES.acquire().await.expect("the places are never closed") }
+/// Waits for a place, but not for ever: of a flood of passwords, those that nobody waits for any more are refused.
+///
+/// # Errors
+/// 503 after [`WAIT_LIMIT`].
+pub(super) async fn place() -> Result<Place, Error> {
+    let held = tokio::time::timeout(WAIT_LIMIT, PLACES.acquire()).await;
+    let held =
+        held.map_err(|_| Error::Unavailable("too many passwords are being checked; try again".to_owned()))?;
+    Ok(Place { _held: held.expect("the places are never closed") })
 }
 
 impl Place {

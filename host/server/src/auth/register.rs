@@ -166,7 +166,7 @@ async fn record(
 ) -> Result<(), Error> {
     let deed = Deed {
         org: organization.id,
-        actor: Some((user.id, &user.username)),
+        actor: Some(user.into()),
         action: "organization.registered",
         target: ("organization", organization.id.0),
         detail: json!({ "organization": organization.name, "user_id": user.id, "tier": organization.tier }),

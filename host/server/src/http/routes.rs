@@ -269,7 +269,8 @@ impl Routes {
     }
 }
 
-/// Routes below these words make callers others than they were.
+/// Routes below these words make callers others than they were. What ends an app's token forgets by itself: anybody may
+/// try it.
 fn changes_access(path: &str) -> bool {
     let word = path.split('/').nth(1).unwrap_or_default();
     let changes_nobody = matches!(
@@ -280,6 +281,10 @@ fn changes_access(path: &str) -> bool {
             | "/auth/refresh"
             | "/auth/password/reset-request"
             | "/auth/sso/oidc/authorize"
+            | "/oauth2/authorize"
+            | "/oauth2/login"
+            | "/oauth2/login/mfa"
+            | "/oauth2/revoke"
             | "/oauth2/token"
             | "/oauth2/introspect"
     );

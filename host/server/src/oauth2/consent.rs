@@ -29,6 +29,8 @@ use crate::http::error::{Error, OauthRefusal};
 use crate::http::extract::Origin;
 use crate::http::routes::{Routes, doc};
 
+/// Grants of one user to one app, one for each place where the app is used; a further one ends the oldest.
+const GRANTS_MAX: u32 = 20;
 /// How long a code can be exchanged.
 const CODE_SECS: i64 = 60;
 
@@ -133,7 +135,7 @@ async fn ask(
     let query = uri.query().unwrap_or_default();
     let asked = match request::read(&app, query).await? {
         Ok(asked) => asked,
-        Err(fault) => return told(&issuer, fault),
+        Err(fault) => return told(&app, &issuer, &headers, fault).await,
     };
     let step = Step::of(query);
     if step == Step::LogIn {
@@ -148,12 +150,26 @@ async fn ask(
     }
 }
 
-/// A request that cannot be shown.
-pub(super) fn told(issuer: &str, fault: Fault) -> Result<Response, Error> {
-    match fault {
-        Fault::Shown(message) => Ok(page::fault(StatusCode::BAD_REQUEST, &message)),
-        Fault::Told(reply, refusal) => redirect::see_other(&reply.refusing(issuer, &refusal)),
+/// A request that cannot be asked.
+///
+/// Only who is logged in where the app belongs is sent on with the error: else an address of ours that somebody
+/// registered an app for would lead everybody to wherever they like (RFC 9700 section 4.11.2).
+async fn told(app: &App, issuer: &str, headers: &HeaderMap, fault: Fault) -> Result<Response, Error> {
+    if let Fault::Told(org, reply, refusal) = &fault
+        && person(app, headers).await?.is_some_and(|(caller, _)| caller.org_id == *org)
+    {
+        return redirect::see_other(&reply.refusing(issuer, refusal));
     }
+    Ok(shown(&fault))
+}
+
+/// The same where nobody is sent on: in answer to a form, the request was one that we had shown.
+pub(super) fn shown(fault: &Fault) -> Response {
+    let message = match fault {
+        Fault::Shown(message) => message,
+        Fault::Told(_, _, refusal) => &refusal.description,
+    };
+    page::fault(StatusCode::BAD_REQUEST, message)
 }
 
 /// An app of another organization looks like one that does not exist.
@@ -172,10 +188,18 @@ fn question(app: &App, asked: &Asked, caller: &Caller, session: SessionId) -> Re
         username: &caller.username,
         redirect_uri: &asked.reply.redirect_uri,
         scopes: &scopes,
-        is_narrowed: scopes != asked.scopes,
+        is_narrowed: asked.scopes.iter().any(|scope| !scope.is_held_by(caller.role)),
         request: &asked.text,
-        form_token: &fields::form_token(app, &["consent", &session.to_string(), &asked.text]),
+        form_token: &fields::form_token(app, &binding(asked, session, &scopes)),
     })
+}
+
+/// What a page shows: an answer is good for this and nothing that came to be since.
+fn binding(asked: &Asked, session: SessionId, scopes: &[KeyScope]) -> [String; 6] {
+    let app = &asked.registered.app;
+    let about = app.description.clone().unwrap_or_default();
+    let scopes = request::joined(scopes);
+    ["consent".to_owned(), session.to_string(), asked.text.clone(), scopes, app.name.clone(), about]
 }
 
 async fn decide(
@@ -187,18 +211,20 @@ async fn decide(
 ) -> Result<Response, Error> {
     let asked = match request::read(&app, fields.require("request")?).await? {
         Ok(asked) => asked,
-        Err(fault) => return told(&issuer, fault),
+        Err(fault) => return Ok(shown(&fault)),
     };
+    if !fields::is_from_here(&headers) {
+        return Ok(page::fault(StatusCode::FORBIDDEN, fields::FROM_ELSEWHERE));
+    }
     let again = || log_in::form(&app, &origin, &headers, StatusCode::OK, &asked.text, Some("Log in again."));
     let Some((caller, session)) = person(&app, &headers).await? else { return again() };
     if let Some(refused) = foreign(&asked, &caller) {
         return Ok(refused);
     }
-    let binding = ["consent", &session.to_string(), &asked.text];
-    if !fields::is_ours(&app, &binding, fields.get("form_token")) {
+    let scopes = request::held(&asked.scopes, caller.role);
+    if !fields::is_ours(&app, &binding(&asked, session, &scopes), fields.get("form_token")) {
         return Ok(page::fault(StatusCode::FORBIDDEN, "this page is too old, or was not shown to you"));
     }
-    let scopes = request::held(&asked.scopes, caller.role);
     let answer = match fields.require("decision")? {
         "allow" if scopes.is_empty() => {
             asked.reply.refusing(&issuer, &denied("the user holds none of these scopes"))
@@ -247,6 +273,7 @@ async fn allow(
         now,
     };
     oauth2::insert_grant(&mut tx, &new).await?;
+    oauth2::revoke_older(&mut tx, new.app_id, new.user_id, GRANTS_MAX, now).await?;
     let detail = json!({ "app_id": new.app_id, "app_name": asked.registered.app.name, "scopes": new.scopes });
     let deed = Deed {
         org: caller.org_id,

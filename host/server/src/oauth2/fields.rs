@@ -2,7 +2,7 @@
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
-use axum::http::header;
+use axum::http::{HeaderMap, HeaderValue, header};
 use chrono::TimeDelta;
 use heddle_core::secret::Secret;
 use serde_json::json;
@@ -69,21 +69,30 @@ fn parse(bytes: &[u8]) -> Result<Fields, OauthRefusal> {
     Ok(Fields(fields))
 }
 
+/// Whether a browser says that a page of ours sent this, or does not say who did: old ones do not, nor do tests.
+pub(super) fn is_from_here(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    matches!(site, None | Some(b"same-origin" | b"none"))
+}
+
+pub(super) const FROM_ELSEWHERE: &str = "another site sent this form";
+
 /// A token for a form that is shown to whom and for what `binding` says. It is good for ten minutes.
-pub(super) fn form_token(app: &App, binding: &[&str]) -> String {
+pub(super) fn form_token<T: AsRef<str>>(app: &App, binding: &[T]) -> String {
     let until = (app.clock.now() + TimeDelta::minutes(FORM_MINUTES)).timestamp();
     format!("{until}.{}", seal(app, until, binding))
 }
 
 /// Whether the token was made for this, and not too long ago.
-pub(super) fn is_ours(app: &App, binding: &[&str], token: Option<&str>) -> bool {
+pub(super) fn is_ours<T: AsRef<str>>(app: &App, binding: &[T], token: Option<&str>) -> bool {
     let Some((until, given)) = token.and_then(|token| token.split_once('.')) else { return false };
     let Ok(until) = until.parse::<i64>() else { return false };
     let fits: bool = seal(app, until, binding).as_bytes().ct_eq(given.as_bytes()).into();
     fits && app.clock.now().timestamp() < until
 }
 
-fn seal(app: &App, until: i64, binding: &[&str]) -> String {
+fn seal<T: AsRef<str>>(app: &App, until: i64, binding: &[T]) -> String {
+    let binding: Vec<&str> = binding.iter().map(AsRef::as_ref).collect();
     keyed_hash(&app.keys.form_key(), &Secret::new(json!([until, binding]).to_string()))
 }
 

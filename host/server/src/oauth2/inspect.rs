@@ -3,10 +3,10 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use heddle_core::oauth2::TokenKind;
+use heddle_core::oauth2::{ClientType, TokenKind};
 use heddle_core::secret::Secret;
 use heddle_core::{OauthAppId, UserId};
-use heddle_store::oauth2::{self, FoundToken};
+use heddle_store::oauth2::{self, FoundToken, OauthApp};
 use heddle_store::{Tx, users};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,7 +19,7 @@ use crate::app::{App, SharedApp};
 use crate::auth::app_tokens;
 use crate::auth::trail::{self, Deed};
 use crate::http::access::Access;
-use crate::http::error::{Error, OauthRefusal};
+use crate::http::error::{Error, OauthError, OauthRefusal};
 use crate::http::extract::Origin;
 use crate::http::routes::{Routes, doc};
 
@@ -105,27 +105,45 @@ async fn revoke(
     fields: Fields,
 ) -> Result<Answer<Revoked>, Error> {
     let by = client::authenticate(&app, &headers, &fields).await?;
-    let now = app.clock.now();
+    let hashes = hashes(&app, &fields)?;
+    if !has_any(&app, &by, &hashes).await? {
+        return Ok(Answer(Revoked {}));
+    }
+    let mut has_ended = false;
     let mut tx = app.db.write().await?;
-    for hash in hashes(&app, &fields)? {
+    for hash in hashes {
         let Some(found) = oauth2::lock_token(&mut tx, &hash).await? else { continue };
         if found.grant.app_id != by.id {
             continue;
         }
-        match found.kind {
-            TokenKind::Access => {
-                oauth2::end(&mut tx, &hash, now).await?;
-            }
+        has_ended |= match found.kind {
+            TokenKind::Access => oauth2::end(&mut tx, &hash, app.clock.now()).await?,
             TokenKind::Refresh => end_grant(&mut tx, &app, &origin, &found).await?,
-        }
+        };
     }
     tx.commit().await?;
+    if has_ended {
+        app.callers.forget();
+    }
     Ok(Answer(Revoked {}))
 }
 
-async fn end_grant(tx: &mut Tx, app: &App, origin: &Origin, found: &FoundToken) -> Result<(), Error> {
+/// Whether one of them is a token of this app. Whoever makes tokens up holds nobody up by it.
+async fn has_any(app: &App, by: &OauthApp, hashes: &[String]) -> Result<bool, Error> {
+    let mut tx = app.db.read().await?;
+    for hash in hashes {
+        if oauth2::find_token(&mut tx, hash).await?.is_some_and(|found| found.grant.app_id == by.id) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether it had not ended before.
+async fn end_grant(tx: &mut Tx, app: &App, origin: &Origin, found: &FoundToken) -> Result<bool, Error> {
     let grant = &found.grant;
-    if oauth2::revoke(tx, grant.id, app.clock.now()).await? {
+    let has_ended = oauth2::revoke(tx, grant.id, app.clock.now()).await?;
+    if has_ended {
         let deed = Deed {
             org: grant.org_id,
             actor: None,
@@ -135,7 +153,7 @@ async fn end_grant(tx: &mut Tx, app: &App, origin: &Origin, found: &FoundToken) 
         };
         trail::record(tx, app, origin, deed).await?;
     }
-    Ok(())
+    Ok(has_ended)
 }
 
 async fn introspect(
@@ -144,6 +162,11 @@ async fn introspect(
     fields: Fields,
 ) -> Result<Answer<Introspection>, Error> {
     let by = client::authenticate(&app, &headers, &fields).await?;
+    if by.client_type == ClientType::Public {
+        // RFC 7662 section 2.1: who finds a token must not be able to ask what it is worth.
+        let message = "only apps that prove who they are by a secret can ask what a token is worth";
+        return Err(client::refusal(OauthError::InvalidClient, message).into());
+    }
     let mut tx = app.db.read().await?;
     for hash in hashes(&app, &fields)? {
         if let Some(found) = oauth2::find_token(&mut tx, &hash).await?

@@ -10,7 +10,6 @@ use heddle_core::secret::{Secret, random_secret};
 use schemars::JsonSchema;
 
 use super::fields::{self, Fields};
-use super::metadata::Issuer;
 use super::{consent, page, redirect, request};
 use crate::app::{App, SharedApp};
 use crate::auth::admission::{Admission, Opened};
@@ -96,20 +95,21 @@ pub(super) fn form(
 }
 
 fn is_ours(app: &App, headers: &HeaderMap, request: &str, fields: &Fields) -> bool {
-    cookies::form(headers)
-        .is_some_and(|browser| fields::is_ours(app, &binding(&browser, request), fields.get("form_token")))
+    fields::is_from_here(headers)
+        && cookies::form(headers).is_some_and(|browser| {
+            fields::is_ours(app, &binding(&browser, request), fields.get("form_token"))
+        })
 }
 
 async fn password(
     State(app): State<SharedApp>,
     origin: Origin,
-    Issuer(issuer): Issuer,
     headers: HeaderMap,
     fields: Fields,
 ) -> Result<Response, Error> {
     let asked = match request::read(&app, fields.require("request")?).await? {
         Ok(asked) => asked,
-        Err(fault) => return consent::told(&issuer, fault),
+        Err(fault) => return Ok(consent::shown(&fault)),
     };
     let request = asked.text.as_str();
     let again = |status, problem: &str| form(&app, &origin, &headers, status, request, Some(problem));
@@ -155,13 +155,12 @@ fn ask_code(
 async fn second_factor(
     State(app): State<SharedApp>,
     origin: Origin,
-    Issuer(issuer): Issuer,
     headers: HeaderMap,
     fields: Fields,
 ) -> Result<Response, Error> {
     let asked = match request::read(&app, fields.require("request")?).await? {
         Ok(asked) => asked,
-        Err(fault) => return consent::told(&issuer, fault),
+        Err(fault) => return Ok(consent::shown(&fault)),
     };
     let request = asked.text.as_str();
     if !is_ours(&app, &headers, request, &fields) {

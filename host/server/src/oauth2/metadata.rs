@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::app::SharedApp;
+use crate::config::Environment;
 use crate::http::PREFIX;
 use crate::http::client::Client;
 use crate::http::error::Error;
@@ -17,7 +18,7 @@ use crate::http::error::Error;
 /// As the issuer demands: at the root, with nothing behind it.
 const PATH: &str = "/.well-known/oauth-authorization-server";
 
-/// The name of this service: `PUBLIC_URL`, or the address that the request was sent to.
+/// The name of this service: `PUBLIC_URL`, or, in development, the address that the request was sent to.
 pub(super) struct Issuer(pub(super) String);
 
 impl FromRequestParts<SharedApp> for Issuer {
@@ -26,6 +27,11 @@ impl FromRequestParts<SharedApp> for Issuer {
     async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Error> {
         if app.config.public_url.is_some() {
             return Ok(Self(app.config.link_base()));
+        }
+        if app.config.environment != Environment::Development {
+            return Err(Error::NotAvailable(
+                "apps cannot act for users until PUBLIC_URL says where this service is",
+            ));
         }
         let is_https = parts.extensions.get::<Client>().is_some_and(|client| client.is_https);
         let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
@@ -66,7 +72,7 @@ async fn metadata(Issuer(issuer): Issuer) -> Answer<Value> {
         "code_challenge_methods_supported": ["S256"],
         "token_endpoint_auth_methods_supported": methods,
         "revocation_endpoint_auth_methods_supported": methods,
-        "introspection_endpoint_auth_methods_supported": methods,
+        "introspection_endpoint_auth_methods_supported": &methods[..2],
         "authorization_response_iss_parameter_supported": true,
         "scopes_supported": Permission::ALL,
     }))

@@ -1,7 +1,7 @@
 //! What an app asks for when it sends a user here (RFC 6749 section 4.1.1, RFC 7636 section 4.3).
 
-use heddle_core::OauthAppId;
 use heddle_core::permission::Scope as KeyScope;
+use heddle_core::{OauthAppId, OrgId};
 use heddle_core::{Permission, Role};
 use heddle_store::oauth2::{self, OauthApp, RegisteredApp};
 
@@ -40,8 +40,8 @@ pub(super) struct Reply {
 pub(super) enum Fault {
     /// It is not certain whom to answer: the user is told.
     Shown(String),
-    /// The app is told.
-    Told(Reply, Refusal),
+    /// The app is told, by way of the browser of somebody of its organization: who is nobody is sent nowhere.
+    Told(OrgId, Reply, Refusal),
 }
 
 /// An error in the words of RFC 6749 section 4.1.2.1.
@@ -126,7 +126,8 @@ fn judge(given: &Parameters, registered: RegisteredApp) -> Result<Asked, Fault> 
         ));
     }
     let reply = Reply { redirect_uri: redirect_uri.to_owned(), state: None };
-    let told = |reply: &Reply, refusal| Fault::Told(reply.clone(), refusal);
+    let org = registered.app.org_id;
+    let told = |reply: &Reply, refusal| Fault::Told(org, reply.clone(), refusal);
     let state = given.one("state").and_then(|state| match state {
         Some(state) if state.chars().count() > STATE_CHARS_MAX => {
             Err(format!("parameter 'state' must not have more than {STATE_CHARS_MAX} characters"))
@@ -203,14 +204,22 @@ pub(super) fn covered(scope: &KeyScope) -> impl Iterator<Item = Permission> {
 }
 
 /// What of the scopes a user of this role can hand on: nobody gives what they do not hold.
+///
+/// Each permission by its own name, as it is shown: `device:*` would come to cover what nobody allowed.
 pub(super) fn held(scopes: &[KeyScope], role: Role) -> Vec<KeyScope> {
-    let mut held = Vec::new();
+    let mut held: Vec<KeyScope> = Vec::new();
     for scope in scopes {
-        if scope.is_held_by(role) {
-            held.push(scope.clone());
-        } else {
-            let parts = covered(scope).filter(|permission| role.holds(*permission));
-            held.extend(parts.filter_map(|permission| KeyScope::parse(permission.as_str()).ok()));
+        let mut parts: Vec<KeyScope> = covered(scope)
+            .filter(|permission| role.holds(*permission))
+            .filter_map(|permission| KeyScope::parse(permission.as_str()).ok())
+            .collect();
+        if scope.as_str() == KeyScope::EVERYTHING && scope.is_held_by(role) {
+            parts.push(scope.clone());
+        }
+        for part in parts {
+            if !held.contains(&part) {
+                held.push(part);
+            }
         }
     }
     held

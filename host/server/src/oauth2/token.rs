@@ -32,6 +32,10 @@ use crate::http::extract::Origin;
 use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
 
+/// A refresh token that comes again so soon lost a race; later, it was stolen.
+const RACE: TimeDelta = TimeDelta::seconds(10);
+/// Access tokens of one grant that are good at once: a further one ends the oldest.
+const ACCESS_TOKENS_MAX: u32 = 10;
 /// How every refresh token of an app begins.
 const REFRESH_MARK: &str = "hdr";
 
@@ -175,6 +179,10 @@ async fn for_refresh_token(
     if kind != TokenKind::Refresh || grant.app_id != by.id {
         return Err(not_valid().into());
     }
+    if ended_at.is_some_and(|at| now - at <= RACE) {
+        // Two of the app's own at once: one of them has the new pair.
+        return Err(not_valid().into());
+    }
     if ended_at.is_some() {
         return Err(stolen(tx, app, origin, &grant, "security.refresh_reuse").await?);
     }
@@ -229,6 +237,7 @@ async fn give(tx: &mut Tx, app: &App, grant: &GrantState, scopes: &[String]) -> 
     };
     oauth2::insert_token(tx, &access_token).await?;
     oauth2::insert_token(tx, &refresh_token).await?;
+    oauth2::end_older(tx, grant.id, ACCESS_TOKENS_MAX, now).await?;
     Ok(Tokens {
         access_token: access.expose().to_owned(),
         token_type: "Bearer",

@@ -168,7 +168,7 @@ async fn create(app: &App, origin: &Origin, first: &First) -> Result<Completed, 
     let tokens = session::open(&mut tx, app, origin, &user, user.token_version).await?;
     let deed = Deed {
         org: organization.id,
-        actor: Some((user.id, &user.username)),
+        actor: Some((&user).into()),
         action: "setup.completed",
         target: ("organization", organization.id.0),
         detail: json!({ "organization": organization.name, "user_id": user.id, "site_id": site.as_ref().map(|s| s.id) }),

@@ -11,6 +11,7 @@ use heddle_store::sso::{self, Identity, NewIdentity, Provider};
 use heddle_store::users::{self, NewUser, User, UserUpdate};
 use heddle_store::{Scope, Tx, sessions};
 
+use super::fault::ProviderFault;
 use super::trail::{self, Step};
 use crate::app::App;
 use crate::auth::admission::{self, Admission, Way};
@@ -23,6 +24,8 @@ use crate::tenancy::users::rules;
 
 /// How many names are tried for a new user.
 const NAMES_MAX: u32 = 20;
+/// Of what a provider calls itself or a person; a distinguished name, where there is nothing better.
+const NAME_BYTES_MAX: usize = 2_048;
 const USERNAME_CHARS_MAX: usize = 64;
 const FULL_NAME_CHARS_MAX: usize = 200;
 
@@ -104,6 +107,11 @@ pub(super) async fn admit(
     emails: Emails,
     way: Way,
 ) -> Result<Admission, Error> {
+    let names = [&person.issuer, &person.subject];
+    if names.into_iter().any(|name| name.len() > NAME_BYTES_MAX || name.contains('\0')) {
+        let fault = ProviderFault::faulty("what names the person for ever is too long, or no text");
+        return Err(fault.logged(provider.id).into());
+    }
     match resolve(app, origin, provider, &person, emails).await {
         Ok((mut tx, user)) => {
             let login = users::find_login(&mut tx, user).await?.ok_or(Error::NotFound("user"))?;
@@ -133,6 +141,13 @@ async fn resolve(
     organizations::lock(&mut tx, &scope, provider.org_id)
         .await?
         .ok_or(Error::NotFound("identity provider"))?;
+    // It may have been switched off, pointed elsewhere or given other roles while the person was there.
+    let now = sso::find_usable(&mut tx, provider.id, provider.kind).await?;
+    let now = now.ok_or(Error::NotFound("identity provider"))?.provider;
+    if now.settings != provider.settings {
+        return Err(Error::conflict("the identity provider was changed meanwhile; sign in again").into());
+    }
+    let provider = &now;
     let found = sso::find_identity(&mut tx, provider.id, &person.issuer, &person.subject).await?;
     if let Some(identity) = found {
         let user = users::lock(&mut tx, &scope, identity.user_id).await?;
@@ -149,7 +164,8 @@ async fn resolve(
             let user = login.user;
             // Who manages providers must not become an equal by one: administrators link nothing by an email.
             let is_theirs = user.org_id == provider.org_id && !user.role.is_at_least(Role::OrgAdmin);
-            if !provider.allow_linking || !is_theirs {
+            // An email would stand for one factor of two: it is linked for good, whether the other follows or not.
+            if !provider.allow_linking || !is_theirs || user.mfa_enabled {
                 return Err(Stop::Refused(Refusal::Taken));
             }
             if !person.email_is_verified {

@@ -5,6 +5,7 @@
 
 mod account;
 mod fault;
+mod identities;
 mod ldap;
 mod oidc;
 mod providers;
@@ -25,4 +26,5 @@ pub(crate) fn routes() -> Routes {
         .merge(oidc::routes())
         .merge(ldap::routes())
         .merge(saml::routes())
+        .merge(identities::routes())
 }

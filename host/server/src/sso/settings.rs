@@ -13,6 +13,8 @@ use crate::tenancy::checks::Checks;
 
 /// Most characters of an address, a claim, an attribute, a name of a directory.
 const TEXT_CHARS_MAX: usize = 2048;
+/// Parentheses inside each other in a filter.
+const FILTER_DEPTH_MAX: usize = 20;
 const LIST_MAX: usize = 50;
 /// Where the name that was typed goes into a filter.
 pub(super) const LOGIN: &str = "{login}";
@@ -203,6 +205,7 @@ impl Ldap {
         }
         let is_filter = |filter: &str| {
             filter.len() <= TEXT_CHARS_MAX
+                && depth(filter) <= FILTER_DEPTH_MAX
                 && parse_filter(filter.replace(LOGIN, "x").replace(DN, "x")).is_ok()
         };
         checks.require(
@@ -232,6 +235,11 @@ impl Ldap {
         self
     }
 
+    /// Whether a person's groups are asked for.
+    pub(super) fn knows_groups(&self) -> bool {
+        self.group_attribute.is_some() || self.group_filter.is_some()
+    }
+
     /// Whether the stored secret would now go to somebody else, or less protected.
     pub(super) fn sends_elsewhere(&self, before: &Self) -> bool {
         self.url != before.url
@@ -249,6 +257,21 @@ impl Saml {
         checks.require(fits, "saml.callback_url", "must be a complete https:// address");
         self
     }
+}
+
+/// How deep the parentheses of a filter are nested: who reads it goes as deep.
+fn depth(filter: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut deepest = 0;
+    for byte in filter.bytes() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
 }
 
 /// Where a directory listens.
@@ -308,7 +331,10 @@ fn is_issuer(text: &str) -> bool {
 pub(super) fn is_page(text: &str) -> bool {
     let Ok(url) = Url::parse(text) else { return false };
     let is_safe = url.scheme() == "https" || (url.scheme() == "http" && is_this_machine(&url));
+    // As it is written, and not as it could be repaired.
+    let is_plain = text.contains("://") && text.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
     is_safe
+        && is_plain
         && text.len() <= TEXT_CHARS_MAX
         && url.host_str().is_some_and(|host| !host.is_empty())
         && url.username().is_empty()

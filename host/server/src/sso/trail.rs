@@ -108,13 +108,8 @@ pub(super) async fn record(
         Step::Created | Step::Linked => {}
     }
     let org: OrgId = user.org_id;
-    let deed = Deed {
-        org,
-        actor: Some((user.id, &user.username)),
-        action: step.action(),
-        target: ("user", user.id.0),
-        detail,
-    };
+    let deed =
+        Deed { org, actor: Some(user.into()), action: step.action(), target: ("user", user.id.0), detail };
     trail::record(tx, app, origin, deed).await?;
     let Some(event_type) = step.event_type() else { return Ok(()) };
     let mut payload =

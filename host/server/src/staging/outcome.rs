@@ -19,12 +19,14 @@ pub(super) struct Actor {
     pub(super) name: String,
     pub(super) request_id: Option<String>,
     pub(super) ip: Option<String>,
+    /// A key or an app that acted for the user.
+    pub(super) via: Option<Value>,
 }
 
 impl Actor {
     /// The service itself: a timer, a restart.
     pub(super) fn service() -> Self {
-        Self { user: None, name: "heddle".to_owned(), request_id: None, ip: None }
+        Self { user: None, name: "heddle".to_owned(), request_id: None, ip: None, via: None }
     }
 
     pub(super) fn caller(caller: &Caller, origin: &Origin) -> Self {
@@ -33,6 +35,7 @@ impl Actor {
             name: caller.username.clone(),
             request_id: Some(origin.request_id.clone()),
             ip: Some(origin.ip.clone()),
+            via: caller.credential.via(),
         }
     }
 }
@@ -75,6 +78,9 @@ pub(super) async fn record(tx: &mut Tx, app: &App, change: &ChangeRow, step: &St
     detail["operation"] = json!(change.operation);
     detail["controller_id"] = json!(change.controller_id);
     detail["plan_hash"] = json!(plan_hash);
+    if let Some(via) = &step.actor.via {
+        detail["via"] = via.clone();
+    }
     if let Some(message) = &step.message {
         detail["message"] = json!(message);
     }

@@ -126,6 +126,32 @@ pub async fn revoke(tx: &mut Tx, id: OauthGrantId, now: Timestamp) -> Result<boo
     Ok(rows == 1)
 }
 
+/// Ends all of a user's grants to an app but the newest so many.
+pub async fn revoke_older(
+    tx: &mut Tx,
+    app: OauthAppId,
+    user: UserId,
+    kept: u32,
+    now: Timestamp,
+) -> Result<u64> {
+    Ok(affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE oauth2_grant SET revoked_at = $3
+        WHERE app_id = $1 AND user_id = $2 AND revoked_at IS NULL AND expires_at > $3 AND id NOT IN (
+            SELECT id FROM oauth2_grant
+            WHERE app_id = $1 AND user_id = $2 AND revoked_at IS NULL AND expires_at > $3
+            ORDER BY created_at DESC, id DESC
+            LIMIT $4)"
+        )
+        .bind(app)
+        .bind(user)
+        .bind(now)
+        .bind(i64::from(kept))
+    ))
+}
+
 /// Notes that the grant was used; with a time, it lives on until then.
 pub async fn record_use(
     tx: &mut Tx,

@@ -121,6 +121,26 @@ pub async fn end(tx: &mut Tx, hash: &str, now: Timestamp) -> Result<bool> {
     Ok(rows == 1)
 }
 
+/// Ends all access tokens of a grant but the newest so many.
+pub async fn end_older(tx: &mut Tx, grant: OauthGrantId, kept: u32, now: Timestamp) -> Result<u64> {
+    Ok(affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE oauth2_token SET ended_at = $3
+        WHERE grant_id = $1 AND kind = $2 AND ended_at IS NULL AND expires_at > $3 AND hash NOT IN (
+            SELECT hash FROM oauth2_token
+            WHERE grant_id = $1 AND kind = $2 AND ended_at IS NULL AND expires_at > $3
+            ORDER BY issued_at DESC, hash
+            LIMIT $4)"
+        )
+        .bind(grant)
+        .bind(TokenKind::Access)
+        .bind(now)
+        .bind(i64::from(kept))
+    ))
+}
+
 /// What the check of a request needs, in one statement.
 ///
 /// `None` when the token, its grant, its app, their user or the organization is absent, removed, revoked or

@@ -63,7 +63,7 @@ async fn renew(
     let ended = end_access(tx, user.id, now).await?;
     let deed = Deed {
         org: user.org_id,
-        actor: Some((user.id, &user.username)),
+        actor: Some(user.into()),
         action,
         target: ("user", user.id.0),
         detail: json!({ "sessions_revoked": ended.sessions, "api_keys_revoked": ended.api_keys }),

@@ -48,7 +48,7 @@ async fn reset(
     if !faults.is_empty() {
         return Err(Error::Validation(faults));
     }
-    let place = password::place().await;
+    let place = password::place().await?;
     // Of many who come with one link, all but the first few find it spent here, and cost no hash.
     find(&app, &token_hash).await?;
     let password_hash = place.hash(body.new_password).await?;

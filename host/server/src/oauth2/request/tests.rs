@@ -45,7 +45,7 @@ fn with(name: &str, value: Option<&str>) -> Result<Asked, Fault> {
 #[track_caller]
 fn told(name: &str, value: Option<&str>, error: &str) {
     match with(name, value) {
-        Err(Fault::Told(reply, refusal)) => {
+        Err(Fault::Told(_, reply, refusal)) => {
             assert_eq!(refusal.error, error, "{name}={value:?}: {}", refusal.description);
             assert_eq!(reply.redirect_uri, "https://a.example/cb");
             // What RFC 6749 section 4.1.2.1 lets a description hold.
@@ -117,7 +117,7 @@ fn what_else_is_wrong_the_app_is_told() {
     };
     for name in ["state", "scope", "response_type", "code_challenge", "code_challenge_method"] {
         assert!(
-            matches!(pairs(name), Err(Fault::Told(_, Refusal { error: "invalid_request", .. }))),
+            matches!(pairs(name), Err(Fault::Told(_, _, Refusal { error: "invalid_request", .. }))),
             "{name}"
         );
     }

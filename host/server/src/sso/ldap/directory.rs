@@ -1,5 +1,6 @@
 //! What a directory is asked: the search account's bind, one person, their password, their groups.
 
+use heddle_core::IdentityProviderId;
 use heddle_core::secret::Secret;
 use ldap3::{
     DerefAliases, Ldap as Handle, LdapError, LdapResult, ResultEntry, Scope, SearchEntry, SearchOptions,
@@ -36,6 +37,7 @@ pub(in crate::sso) struct Account<'a> {
 /// Who has this name and this password.
 pub(super) async fn person(
     app: &App,
+    provider: IdentityProviderId,
     settings: &Ldap,
     account: Option<&Account<'_>>,
     login: &str,
@@ -45,12 +47,13 @@ pub(super) async fn person(
         let dialled = connection::dial(app, settings).await?;
         let dialled = connection::secure(dialled, settings).await?;
         let (mut ldap, mut traffic) = connection::speak(dialled).await?;
-        traffic.carry(prove(&mut ldap, settings, account, login, password)).await?
+        traffic.carry(prove((app, provider), &mut ldap, settings, account, login, password)).await?
     })
     .await
 }
 
 async fn prove(
+    (app, provider): (&App, IdentityProviderId),
     ldap: &mut Handle,
     settings: &Ldap,
     account: Option<&Account<'_>>,
@@ -59,6 +62,8 @@ async fn prove(
 ) -> Result<Person, Stop> {
     bind_account(ldap, account).await?;
     let entry = find_one(ldap, settings, login).await?;
+    let limit = super::limit(app, provider, "entry", &entry.dn);
+    super::refuse_flood(app, &limit).await.map_err(Stop::Refused)?;
     let bound = ldap.simple_bind(&entry.dn, password.expose()).await.map_err(broken)?;
     match bound.rc {
         SUCCESS => {}
@@ -66,7 +71,7 @@ async fn prove(
         code @ (1..=3 | 8 | REFERRAL | 13 | 51 | 52 | 80..) => {
             return Err(refused("the bind of a person", code).into());
         }
-        _ => return Err(Stop::Wrong("password")),
+        _ => return Err(Stop::WrongPassword(Box::new(limit))),
     }
     let mut groups = settings.group_attribute.as_deref().map(|name| texts(&entry, name)).unwrap_or_default();
     if let Some(filter) = &settings.group_filter {

@@ -60,6 +60,10 @@ struct LoginBody {
 enum Stop {
     /// Nobody, or more than one person, or another password: the log knows which.
     Wrong(&'static str),
+    /// Not this person's password.
+    WrongPassword(Box<[Limit; 1]>),
+    /// Refused before the directory was asked.
+    Refused(Error),
     Provider(ProviderFault),
 }
 
@@ -103,20 +107,31 @@ async fn prove(app: &App, origin: &Origin, body: LoginBody) -> Result<Admission,
     let usable = find(app, body.provider_id, body.organization_slug.as_deref()).await?;
     let provider = &usable.provider;
     let login = body.login.trim();
-    let limit = limit(app, provider.id, login);
+    let limit = limit(app, provider.id, "name", login);
     refuse_flood(app, &limit).await?;
     let settings: Ldap = settings::read(&provider.settings)?;
     let account = account(app, &usable, &settings)?;
-    match person(app, &settings, account.as_ref(), login, &body.password).await {
+    match person(app, provider.id, &settings, account.as_ref(), login, &body.password).await {
         Ok(person) => account::admit(app, origin, provider, person, Emails::Any, Way::Ldap).await,
         Err(Stop::Provider(fault)) => Err(fault.logged(provider.id).into()),
+        Err(Stop::Refused(error)) => Err(error),
         Err(Stop::Wrong(reason)) => {
-            let counted = app.limiter.take(&limit, app.clock.now()).await;
-            counted.map_err(|_| Error::Unavailable(CLOSED.to_owned()))?;
+            count(app, &limit).await?;
             trail::record_refusal(app, origin, provider, reason).await;
             Err(WRONG)
         }
+        Err(Stop::WrongPassword(entry)) => {
+            count(app, &limit).await?;
+            count(app, &*entry).await?;
+            trail::record_refusal(app, origin, provider, "password").await;
+            Err(WRONG)
+        }
     }
+}
+
+async fn count(app: &App, limit: &[Limit]) -> Result<(), Error> {
+    let counted = app.limiter.take(limit, app.clock.now()).await;
+    counted.map(|_| ()).map_err(|_| Error::Unavailable(CLOSED.to_owned()))
 }
 
 async fn find(app: &App, id: Option<IdentityProviderId>, slug: Option<&str>) -> Result<Usable, Error> {
@@ -146,6 +161,7 @@ pub(super) fn account<'a>(
 
 async fn person(
     app: &App,
+    provider: IdentityProviderId,
     settings: &Ldap,
     account: Option<&Account<'_>>,
     login: &str,
@@ -157,11 +173,12 @@ async fn person(
     if password.expose().len() > PASSWORD_BYTES_MAX || login.chars().count() > LOGIN_CHARS_MAX {
         return Err(Stop::Wrong("too_long"));
     }
-    directory::person(app, settings, account, login, password).await
+    directory::person(app, provider, settings, account, login, password).await
 }
 
-fn limit(app: &App, provider: IdentityProviderId, login: &str) -> [Limit; 1] {
-    let name = Secret::new(format!("{provider}:{}", login.to_lowercase()));
+/// Failures by one name as it was typed, and by the entry that it stands for: a filter may find one person by many names.
+fn limit(app: &App, provider: IdentityProviderId, kind: &str, name: &str) -> [Limit; 1] {
+    let name = Secret::new(format!("{provider}:{kind}:{}", name.to_lowercase()));
     let hash = keyed_hash(&app.keys.login_name_key(), &name);
     [Limit { key: format!("failed-login:{hash}"), rate: FAILURE_RATE }]
 }

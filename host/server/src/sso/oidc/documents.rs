@@ -39,7 +39,8 @@ type Key = (IdentityProviderId, Timestamp);
 pub struct Documents {
     metadata: Cache<Key, Arc<Metadata>>,
     keys: Cache<Key, Arc<Vec<Jwk>>>,
-    refetched: Cache<Key, ()>,
+    /// What was fetched because a signature fitted nothing. Who comes at once, or soon after, gets the same.
+    refetched: Cache<Key, Result<Arc<Vec<Jwk>>, ProviderFault>>,
 }
 
 /// What is used of a discovery document.
@@ -83,18 +84,14 @@ impl Client<'_> {
         found.map_err(|fault| ProviderFault::clone(&fault))
     }
 
-    /// The keys as they are published now; `None` when it is too early to ask again.
-    pub(super) async fn newer_keys(
-        &self,
-        metadata: &Metadata,
-    ) -> Result<Option<Arc<Vec<Jwk>>>, ProviderFault> {
-        let entry = self.app.sso.refetched.entry(self.key()).or_insert(()).await;
-        if !entry.is_fresh() {
-            return Ok(None);
-        }
-        let keys = Arc::new(fetch_keys(self.app, self.settings, metadata).await?);
-        self.app.sso.keys.insert(self.key(), keys.clone()).await;
-        Ok(Some(keys))
+    /// The keys as they are published now, or were some seconds ago.
+    pub(super) async fn newer_keys(&self, metadata: &Metadata) -> Result<Arc<Vec<Jwk>>, ProviderFault> {
+        let fetch = async {
+            let keys = Arc::new(fetch_keys(self.app, self.settings, metadata).await?);
+            self.app.sso.keys.insert(self.key(), keys.clone()).await;
+            Ok(keys)
+        };
+        self.app.sso.refetched.get_with(self.key(), fetch).await
     }
 }
 

@@ -274,10 +274,10 @@ async fn person(
     let keys = client.keys(&metadata).await?;
     let proved = match id_token::verify(tokens.id_token.expose(), &keys, &expected) {
         // The provider may sign with newer keys than are known here.
-        Err(Unproved::Key) => match client.newer_keys(&metadata).await? {
-            Some(keys) => id_token::verify(tokens.id_token.expose(), &keys, &expected),
-            None => Err(Unproved::Key),
-        },
+        Err(Unproved::Key) => {
+            let keys = client.newer_keys(&metadata).await?;
+            id_token::verify(tokens.id_token.expose(), &keys, &expected)
+        }
         other => other,
     }?;
     let mut claims = Claims::of(proved);

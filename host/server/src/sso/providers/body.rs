@@ -127,6 +127,7 @@ impl NewBody {
             client_secret: self.client_secret.map(Some),
             bind_password: self.bind_password.map(Some),
         };
+        given.groups_are_known(self.kind, None, !self.role_mapping.is_empty(), &mut checks)?;
         let (settings, secret) = given.check(self.kind, None, &mut checks)?;
         checks.require(settings.is_some(), self.kind.as_str(), "is needed: the settings of the kind");
         checks.done()?;
@@ -164,6 +165,9 @@ impl UpdateBody {
             client_secret: self.client_secret,
             bind_password: self.bind_password,
         };
+        let maps = role_mapping.as_ref().unwrap_or(&current.role_mapping);
+        let maps = maps.as_object().is_some_and(|mapping| !mapping.is_empty());
+        given.groups_are_known(current.kind, Some(current), maps, &mut checks)?;
         let (settings, secret) = given.check(current.kind, Some(current), &mut checks)?;
         checks.done()?;
         Ok(Change {
@@ -207,6 +211,24 @@ struct Given {
 }
 
 impl Given {
+    /// A mapping from groups that nobody asks the directory for would map nothing.
+    fn groups_are_known(
+        &self,
+        kind: ProviderKind,
+        current: Option<&Provider>,
+        maps: bool,
+        checks: &mut Checks,
+    ) -> Result<(), Error> {
+        if kind != ProviderKind::Ldap || !maps {
+            return Ok(());
+        }
+        let before = current.map(|current| read::<Ldap>(&current.settings)).transpose()?;
+        let then = self.ldap.as_ref().or(before.as_ref());
+        checks.require(then.is_none_or(Ldap::knows_groups), "role_mapping",
+            "would map nothing: 'ldap.group_attribute' or 'ldap.group_filter' says where a person's groups are");
+        Ok(())
+    }
+
     /// Settings and secret, in the light of what there is.
     fn check(
         self,

@@ -1,0 +1,115 @@
+//! Who a user is at identity providers, for administrators: to see it, and to end it.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use heddle_core::page::Page;
+use heddle_core::{IdentityId, Role, UserId};
+use heddle_store::sso::{self, LinkedIdentity};
+use heddle_store::users::{self, User};
+use heddle_store::{Tx, sessions};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::app::SharedApp;
+use crate::auth::Caller;
+use crate::auth::trail::{self, Deed};
+use crate::http::access::Access;
+use crate::http::conditional::IfMatch;
+use crate::http::error::Error;
+use crate::http::extract::{At, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::routes::{Routes, doc};
+use crate::tenancy::organization_scope;
+use crate::tenancy::users::rules;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    #[schemars(range(min = 1))]
+    page: Option<u32>,
+    /// From 1 to 200; 50 when absent.
+    #[schemars(range(min = 1, max = 200))]
+    per_page: Option<u32>,
+}
+
+pub(super) fn routes() -> Routes {
+    let all = "/users/{user_id}/identities";
+    let admin = Access::Role(Role::OrgAdmin);
+    Routes::default()
+        .get(
+            all,
+            admin,
+            list,
+            doc("Who a user is at identity providers").query::<ListQuery>().answers::<Page<LinkedIdentity>>(200),
+        )
+        .delete(
+            &format!("{all}/{{identity_id}}"),
+            admin,
+            remove,
+            doc("Forget who a user is at a provider and end their sessions; who signs in from there is somebody new")
+                .empty(204),
+        )
+}
+
+/// A removed user, too: their person could never get another account.
+async fn known(tx: &mut Tx, caller: &Caller, id: UserId) -> Result<User, Error> {
+    let scope = organization_scope(caller);
+    if let Some(user) = users::find(tx, &scope, id).await? {
+        return Ok(user);
+    }
+    users::find_removed(tx, &scope, id).await?.ok_or(Error::NotFound("user"))
+}
+
+async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<UserId>,
+    Params(query): Params<ListQuery>,
+) -> Result<Answer<Page<LinkedIdentity>>, Error> {
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let mut tx = app.db.read().await?;
+    let user = known(&mut tx, &caller, id).await?;
+    let (items, total) = sso::list_identities(&mut tx, user.id, page).await?;
+    Ok(Answer(page.of(items, total)))
+}
+
+#[derive(Debug, Deserialize)]
+struct OfUser {
+    user_id: UserId,
+    identity_id: IdentityId,
+}
+
+async fn remove(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(path): At<OfUser>,
+    if_match: IfMatch,
+) -> Result<StatusCode, Error> {
+    caller.require_all_sites()?;
+    let now = app.clock.now();
+    let mut tx = app.db.write().await?;
+    let user = known(&mut tx, &caller, path.user_id).await?;
+    rules::require_below(&caller, &user)?;
+    let identity = sso::lock_identity(&mut tx, user.id, path.identity_id).await?;
+    let identity = identity.ok_or(Error::NotFound("identity"))?;
+    if_match.check(&identity)?;
+    sso::remove_identity(&mut tx, identity.id).await?;
+    // What was begun by it ends with it.
+    users::bump_token_version(&mut tx, user.id, now).await?;
+    sessions::revoke_all(&mut tx, user.id, now).await?;
+    let deed = Deed {
+        org: user.org_id,
+        actor: caller.actor(),
+        action: "user.identity_unlinked",
+        target: ("user", user.id.0),
+        detail: json!({
+            "username": user.username, "identity_provider_id": identity.provider_id, "issuer": identity.issuer,
+            "subject": identity.subject,
+        }),
+    };
+    trail::record(&mut tx, &app, &origin, deed).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
