@@ -7,17 +7,22 @@ use totp_rs::{Algorithm, Builder, Secret, Totp};
 
 use crate::support::{Answer, Api, Database, Options, PASSWORD, Process, Server, on_both};
 
-/// The app on somebody's phone.
-struct Phone(Totp);
+/// The app on somebody's phone, and the secret in it.
+pub(super) struct Phone(Totp, String);
 
 impl Phone {
     fn of(secret_base32: &str) -> Self {
         let secret = Secret::try_from_base32(secret_base32).expect("the secret is base 32");
         let builder = Builder::new().with_algorithm(Algorithm::SHA1).with_digits(6).with_step_duration(30);
-        Self(builder.with_secret(secret).with_account_name("ada").build().expect("the secret is long enough"))
+        let totp = builder.with_secret(secret).with_account_name("ada").build();
+        Self(totp.expect("the secret is long enough"), secret_base32.to_owned())
     }
 
-    fn code(&self, server: &Server) -> String {
+    pub(super) fn secret(&self) -> &str {
+        &self.1
+    }
+
+    pub(super) fn code(&self, server: &Server) -> String {
         let now = server.running().app.clock.now().timestamp();
         self.0.generate(u64::try_from(now).expect("after 1970")).to_string()
     }
@@ -30,7 +35,7 @@ pub(super) fn code_now(secret_base32: &str) -> String {
 }
 
 /// Sets codes up for the caller: their phone, the backup codes, and a client of the session that is left.
-async fn enrol(server: &Server, api: &Api) -> (Phone, Vec<String>, Api) {
+pub(super) async fn enrol(server: &Server, api: &Api) -> (Phone, Vec<String>, Api) {
     let staged = api.post("/auth/mfa/setup", &json!({})).await.expect_status(200).body;
     let phone = Phone::of(staged["secret"].as_str().unwrap());
     let enabled =
@@ -42,7 +47,7 @@ async fn enrol(server: &Server, api: &Api) -> (Phone, Vec<String>, Api) {
 }
 
 /// The proof of the first factor.
-async fn first_factor(server: &Server) -> String {
+pub(super) async fn first_factor(server: &Server) -> String {
     let login = json!({ "login": "ada", "password": PASSWORD });
     let answer = server.nobody().post("/auth/login", &login).await.expect_status(200);
     assert_eq!(answer.body["require_mfa"], true);
@@ -58,7 +63,7 @@ async fn second_factor(server: &Server, mfa_token: &str, code: &str) -> Answer {
     server.nobody().post("/auth/login/mfa", &json!({ "mfa_token": mfa_token, "code": code })).await
 }
 
-fn next_step(server: &Server) {
+pub(super) fn next_step(server: &Server) {
     server.running().app.clock.advance(TimeDelta::seconds(30));
 }
 

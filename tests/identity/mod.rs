@@ -2,6 +2,7 @@
 
 mod api_keys;
 mod browser;
+mod canary;
 mod login;
 mod mfa;
 mod oauth2;

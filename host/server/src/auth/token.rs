@@ -125,14 +125,25 @@ pub(super) fn verify(key: &[u8; 32], token: &str, now: Timestamp) -> Result<Clai
 }
 
 fn decode<T: DeserializeOwned>(key: &[u8; 32], token: &str, audience: &str) -> Result<T, Error> {
+    decode_as(key, token, &validation(audience)).map_err(|_| Error::Unauthenticated("token is not valid"))
+}
+
+fn validation(audience: &str) -> Validation {
     let mut validation = Validation::new(Algorithm::HS256);
     validation.set_audience(&[audience]);
     validation.set_issuer(&[ISSUER]);
     validation.set_required_spec_claims(&["exp", "aud", "iss", "sub"]);
     // Against the service's own clock, by the caller.
     validation.validate_exp = false;
-    let decoded = jsonwebtoken::decode::<T>(token, &DecodingKey::from_secret(key), &validation);
-    decoded.map(|decoded| decoded.claims).map_err(|_| Error::Unauthenticated("token is not valid"))
+    validation
+}
+
+fn decode_as<T: DeserializeOwned>(
+    key: &[u8],
+    token: &str,
+    validation: &Validation,
+) -> jsonwebtoken::errors::Result<T> {
+    jsonwebtoken::decode::<T>(token, &DecodingKey::from_secret(key), validation).map(|decoded| decoded.claims)
 }
 
 fn refuse_expired(exp: i64, now: Timestamp) -> Result<(), Error> {

@@ -88,3 +88,37 @@ fn what_is_no_token_is_refused() {
         check_refused(text, "token is not valid");
     }
 }
+
+/// RFC 7519 section 3.1, with the key of RFC 7515 appendix A.1.
+const EXAMPLE: &str = "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.\
+    eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.\
+    dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+const EXAMPLE_KEY: &str =
+    "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow";
+
+#[test]
+fn the_example_of_rfc_7519_is_read_as_it_says_and_is_none_of_ours() {
+    let key = URL_SAFE_NO_PAD.decode(EXAMPLE_KEY).unwrap();
+    let joe = decode_as::<Value>(&key, EXAMPLE, &signature_only()).unwrap();
+    assert_eq!(joe, json!({ "iss": "joe", "exp": 1_300_819_380, "http://example.com/is_root": true }));
+    assert!(decode_as::<Value>(&key, &EXAMPLE.replace("jXk", "jXK"), &signature_only()).is_err());
+    assert!(decode_as::<Value>(&key, EXAMPLE, &validation(AUDIENCE)).is_err());
+}
+
+#[test]
+fn the_unsecured_example_of_rfc_7519_is_refused() {
+    // Section 6.1.
+    let unsecured = "eyJhbGciOiJub25lIn0.\
+        eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.";
+    assert!(decode_as::<Value>(&[7; 32], unsecured, &signature_only()).is_err());
+    check_refused(unsecured, "token is not valid");
+}
+
+/// What is left of the check without the claims.
+fn signature_only() -> Validation {
+    let mut validation = validation(AUDIENCE);
+    validation.validate_aud = false;
+    validation.iss = None;
+    validation.set_required_spec_claims::<&str>(&[]);
+    validation
+}
