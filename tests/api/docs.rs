@@ -98,6 +98,14 @@ async fn where_documentation_is_not_served_it_is_like_an_unknown_path() {
     }
 }
 
+#[tokio::test]
+async fn a_service_that_is_not_told_where_it_is_tells_no_app() {
+    let production = Options::default().with("ENVIRONMENT", "production").with("EGRESS_EXTRA_NETWORKS", "");
+    let server = Server::start_with(Database::sqlite(), production).await;
+    let told = server.nobody().get_root("/.well-known/oauth-authorization-server").await.expect_status(501);
+    assert!(told.message().contains("PUBLIC_URL"), "{}", told.text);
+}
+
 #[test]
 fn the_readme_of_the_assets_names_what_is_there() {
     let readme = include_str!("../../host/server/assets/README.md");

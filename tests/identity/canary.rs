@@ -22,7 +22,8 @@ async fn live(server: &Server, admin: &Api) -> (Vec<(&'static str, String)>, Api
     nobody.post("/auth/login", &json!({ "login": "ada", "password": GUESS })).await.expect_status(401);
     let granted = form(&[("grant_type", "password"), ("username", "ada"), ("password", PASSWORD)]);
     let formed = nobody.with("content-type", "application/x-www-form-urlencoded");
-    let granted = formed.send("POST", "/auth/token", Some(granted.into_bytes())).await.expect_status(200).body;
+    let granted =
+        formed.send("POST", "/auth/token", Some(granted.into_bytes())).await.expect_status(200).body;
     let fresh = json!({ "refresh_token": granted["refresh_token"] });
     let fresh = nobody.post("/auth/refresh", &fresh).await.expect_status(200).body;
     for tokens in [&granted, &fresh] {

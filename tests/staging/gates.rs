@@ -66,6 +66,22 @@ on_both! {
 }
 
 on_both! {
+    async fn the_audit_log_names_the_key_that_applied(database: Database) {
+        let lab = Lab::start(database).await;
+        let change = lab.stage_rule("Allow-HTTPS-mgmt").await;
+        let key = lab.api.post("/api-keys", &json!({ "name": "nightly" })).await.expect_status(201).body;
+        let holder = lab.server.nobody().with("x-api-key", key["api_key"].as_str().unwrap());
+        holder.post(&Lab::path(&change, "apply"), &json!({ "force": true })).await.expect_status(200);
+        for (action, by) in [("change.staged", None), ("change.apply_started", Some(&key["id"])), ("change.applied", Some(&key["id"]))] {
+            let line = lab.api.get(&format!("/audit?action={action}")).await.expect_status(200).body;
+            let via = &line["items"][0]["detail"]["via"]["api_key_id"];
+            assert_eq!(via, by.unwrap_or(&serde_json::Value::Null), "{action}: {line}");
+            assert_eq!(line["total"], 1, "{action}");
+        }
+    }
+}
+
+on_both! {
     async fn exactly_one_of_two_racing_applies_wins(database: Database) {
         let lab = Lab::start(database).await;
         let change = lab.stage_rule("Allow-HTTPS-mgmt").await;

@@ -173,6 +173,10 @@ pub struct Attempt {
     pub plan_hash: String,
     pub started_at: crate::Timestamp,
     pub started_by: crate::UserId,
+    /// The API key or app that acted for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    pub via: Option<serde_json::Value>,
     pub ended_at: Option<crate::Timestamp>,
     pub state: OutcomeState,
     pub message: Option<String>,

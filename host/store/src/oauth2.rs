@@ -12,8 +12,8 @@ pub use apps::{
     rotate_secret, update,
 };
 pub use grants::{
-    Grant, GrantState, NewGrant, find_own, insert_grant, list_own, lock_by_code, lock_own, record_use,
-    revoke, revoke_older, spend_code, trim_grants,
+    Grant, GrantState, NewGrant, find_by_code, find_own, insert_grant, list_own, lock_by_code, lock_own,
+    record_use, revoke, revoke_older, spend_code, trim_grants,
 };
 pub use tokens::{
     FoundToken, NewToken, Presented, end, end_older, find_token, insert_token, lock_token, present, trim,

@@ -249,6 +249,7 @@ impl World {
             plan_hash: "h".to_owned(),
             started_at: self.clock.now(),
             started_by: self.user,
+            via: None,
             ended_at: None,
             state: OutcomeState::Applying,
             message: None,

@@ -70,9 +70,12 @@ on_both! {
             ("scope", Some("*"), "invalid_scope"),
         ];
         for (name, value, error) in cases {
-            let shown = nobody.get(&app.request(&[(name, *value)])).await.expect_status(400);
+            let hop = nobody.come_from_elsewhere(&app.request(&[(name, *value)])).await.expect_status(200);
+            let shown = nobody.follow(&hop).await.expect_status(400);
             assert_eq!(shown.header("location"), "", "who is nobody is sent nowhere");
-            let told = browser.get(&app.request(&[(name, *value)])).await.expect_status(303);
+            // A browser that comes from the app shows its cookies one step later.
+            let hop = browser.come_from_elsewhere(&app.request(&[(name, *value)])).await.expect_status(200);
+            let told = browser.follow(&hop).await.expect_status(303);
             let location = told.header("location");
             assert!(location.starts_with(&format!("{CALLBACK}?error=")), "{location}");
             assert_eq!(parameter(location, "error").as_deref(), Some(*error), "{name}={value:?}");

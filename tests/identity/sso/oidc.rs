@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use totp_rs::{Algorithm, Builder, Secret as TotpSecret};
 use url::Url;
 
+use super::super::mfa::enrol;
 use super::{Began, PAGE, add, audited, begin, oidc_body, users, with};
 use crate::support::oidc::{CLIENT_SECRET, ClaimsAt, OidcProvider};
 use crate::support::trace::Log;
@@ -182,12 +183,15 @@ on_both! {
         let identities = place.admin.get(&all).await.expect_status(200).body;
         assert_eq!((&identities["total"], &identities["items"][0]["provider_id"]), (&json!(1), &json!(id)));
         let one = format!("{all}/{}", identities["items"][0]["id"].as_str().unwrap());
-        place.admin.with("if-match", "\"other\"").delete(&one).await.expect_status(412);
         place.admin.delete(&one).await.expect_status(204);
         place.admin.delete(&one).await.expect_status(404);
         assert_eq!(audited(&place.admin, "user.identity_unlinked").await.len(), 1);
         let theirs = place.server.nobody().with_token(linked.body["access_token"].as_str().unwrap());
         theirs.get("/devices").await.expect_status(401);
+        assert_eq!(place.sign_in(&id, "alice").await.expect_status(403).error_type(), "sso_not_linked");
+        // An email is one factor: it links nobody who has asked for two.
+        place.admin.patch(&path, &json!({ "allow_linking": true })).await.expect_status(200);
+        enrol(&place.server, &place.server.log_in("alice-local").await).await;
         assert_eq!(place.sign_in(&id, "alice").await.expect_status(403).error_type(), "sso_not_linked");
     }
 }

@@ -67,8 +67,11 @@ async fn prove(app: &App, origin: &Origin, name: &str, password: Secret) -> Resu
         name.count_failure(app).await?;
     }
     let Some(known) = known else { return Err(fail_unknown(app, &name).await?) };
-    if fits && password::needs_rehash(&known.password_hash) {
-        rehash(app, &known, password.clone()).await?;
+    if fits
+        && password::needs_rehash(&known.password_hash)
+        && let Err(error) = rehash(app, &known, password.clone()).await
+    {
+        tracing::warn!(error = %error, user.id = %known.user.id, "a password keeps the hash of another cost until the next login");
     }
     let mut tx = app.db.write().await?;
     // Many tries can be between the first look and here; only those before the lock count.

@@ -8,12 +8,12 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use chrono::TimeDelta;
-use heddle_core::SessionId;
 use heddle_core::permission::Scope as KeyScope;
 use heddle_core::secret::{Secret, random_secret};
+use heddle_core::{OauthGrantId, SessionId};
 use heddle_store::oauth2::{self, NewGrant};
 use schemars::JsonSchema;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::fields::{self, Fields};
 use super::metadata::Issuer;
@@ -79,7 +79,8 @@ pub(super) fn routes() -> Routes {
                 .query::<AuthorizeQuery>()
                 .answers_text("text/html")
                 .shows(303)
-                .shows(400),
+                .shows(400)
+                .fails_with(501),
         )
         .post(
             path,
@@ -91,6 +92,7 @@ pub(super) fn routes() -> Routes {
                 .shows(200)
                 .shows(400)
                 .shows(403)
+                .fails_with(501)
                 .also_answers::<OauthRefusal>(400),
         )
 }
@@ -135,7 +137,7 @@ async fn ask(
     let query = uri.query().unwrap_or_default();
     let asked = match request::read(&app, query).await? {
         Ok(asked) => asked,
-        Err(fault) => return told(&app, &issuer, &headers, fault).await,
+        Err(fault) => return told(&app, &issuer, &headers, query, fault).await,
     };
     let step = Step::of(query);
     if step == Step::LogIn {
@@ -154,13 +156,19 @@ async fn ask(
 ///
 /// Only who is logged in where the app belongs is sent on with the error: else an address of ours that somebody
 /// registered an app for would lead everybody to wherever they like (RFC 9700 section 4.11.2).
-async fn told(app: &App, issuer: &str, headers: &HeaderMap, fault: Fault) -> Result<Response, Error> {
-    if let Fault::Told(org, reply, refusal) = &fault
-        && person(app, headers).await?.is_some_and(|(caller, _)| caller.org_id == *org)
-    {
-        return redirect::see_other(&reply.refusing(issuer, refusal));
+async fn told(
+    app: &App,
+    issuer: &str,
+    headers: &HeaderMap,
+    query: &str,
+    fault: Fault,
+) -> Result<Response, Error> {
+    let Fault::Told(org, reply, refusal) = &fault else { return Ok(shown(&fault)) };
+    match person(app, headers).await? {
+        Some((caller, _)) if caller.org_id == *org => redirect::see_other(&reply.refusing(issuer, refusal)),
+        None if Step::of(query) == Step::First => Ok(page::hop(query)),
+        _ => Ok(shown(&fault)),
     }
-    Ok(shown(&fault))
 }
 
 /// The same where nobody is sent on: in answer to a form, the request was one that we had shown.
@@ -213,16 +221,13 @@ async fn decide(
         Ok(asked) => asked,
         Err(fault) => return Ok(shown(&fault)),
     };
-    if !fields::is_from_here(&headers) {
-        return Ok(page::fault(StatusCode::FORBIDDEN, fields::FROM_ELSEWHERE));
-    }
     let again = || log_in::form(&app, &origin, &headers, StatusCode::OK, &asked.text, Some("Log in again."));
     let Some((caller, session)) = person(&app, &headers).await? else { return again() };
     if let Some(refused) = foreign(&asked, &caller) {
         return Ok(refused);
     }
     let scopes = request::held(&asked.scopes, caller.role);
-    if !fields::is_ours(&app, &binding(&asked, session, &scopes), fields.get("form_token")) {
+    if !fields::is_ours(&app, &headers, &binding(&asked, session, &scopes), fields.get("form_token")) {
         return Ok(page::fault(StatusCode::FORBIDDEN, "this page is too old, or was not shown to you"));
     }
     let answer = match fields.require("decision")? {
@@ -272,19 +277,23 @@ async fn allow(
         code_expires_at: now + TimeDelta::seconds(CODE_SECS),
         now,
     };
+    let ended = oauth2::revoke_older(&mut tx, new.app_id, new.user_id, GRANTS_MAX - 1, now).await?;
+    for id in &ended {
+        let detail = json!({ "app_id": new.app_id, "user_id": new.user_id, "by": "newer_grants" });
+        trail::record(&mut tx, app, origin, deed(caller, "oauth2_grant.revoked", *id, detail)).await?;
+    }
     oauth2::insert_grant(&mut tx, &new).await?;
-    oauth2::revoke_older(&mut tx, new.app_id, new.user_id, GRANTS_MAX, now).await?;
     let detail = json!({ "app_id": new.app_id, "app_name": asked.registered.app.name, "scopes": new.scopes });
-    let deed = Deed {
-        org: caller.org_id,
-        actor: caller.actor(),
-        action: "oauth2_grant.allowed",
-        target: ("oauth2_grant", new.id.0),
-        detail,
-    };
-    trail::record(&mut tx, app, origin, deed).await?;
+    trail::record(&mut tx, app, origin, deed(caller, "oauth2_grant.allowed", new.id, detail)).await?;
     tx.commit().await?;
+    if !ended.is_empty() {
+        app.callers.forget();
+    }
     Ok(code)
+}
+
+fn deed<'a>(caller: &'a Caller, action: &'static str, grant: OauthGrantId, detail: Value) -> Deed<'a> {
+    Deed { org: caller.org_id, actor: caller.actor(), action, target: ("oauth2_grant", grant.0), detail }
 }
 
 async fn deny(app: &App, origin: &Origin, asked: &Asked, caller: &Caller) -> Result<(), Error> {

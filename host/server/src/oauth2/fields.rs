@@ -70,12 +70,10 @@ fn parse(bytes: &[u8]) -> Result<Fields, OauthRefusal> {
 }
 
 /// Whether a browser says that a page of ours sent this, or does not say who did: old ones do not, nor do tests.
-pub(super) fn is_from_here(headers: &HeaderMap) -> bool {
+fn is_from_here(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     matches!(site, None | Some(b"same-origin" | b"none"))
 }
-
-pub(super) const FROM_ELSEWHERE: &str = "another site sent this form";
 
 /// A token for a form that is shown to whom and for what `binding` says. It is good for ten minutes.
 pub(super) fn form_token<T: AsRef<str>>(app: &App, binding: &[T]) -> String {
@@ -83,8 +81,16 @@ pub(super) fn form_token<T: AsRef<str>>(app: &App, binding: &[T]) -> String {
     format!("{until}.{}", seal(app, until, binding))
 }
 
-/// Whether the token was made for this, and not too long ago.
-pub(super) fn is_ours<T: AsRef<str>>(app: &App, binding: &[T], token: Option<&str>) -> bool {
+/// Whether a page of ours sent the form, and the token was made for this, and not too long ago.
+pub(super) fn is_ours<T: AsRef<str>>(
+    app: &App,
+    headers: &HeaderMap,
+    binding: &[T],
+    token: Option<&str>,
+) -> bool {
+    if !is_from_here(headers) {
+        return false;
+    }
     let Some((until, given)) = token.and_then(|token| token.split_once('.')) else { return false };
     let Ok(until) = until.parse::<i64>() else { return false };
     let fits: bool = seal(app, until, binding).as_bytes().ct_eq(given.as_bytes()).into();

@@ -95,10 +95,9 @@ pub(super) fn form(
 }
 
 fn is_ours(app: &App, headers: &HeaderMap, request: &str, fields: &Fields) -> bool {
-    fields::is_from_here(headers)
-        && cookies::form(headers).is_some_and(|browser| {
-            fields::is_ours(app, &binding(&browser, request), fields.get("form_token"))
-        })
+    cookies::form(headers).is_some_and(|browser| {
+        fields::is_ours(app, headers, &binding(&browser, request), fields.get("form_token"))
+    })
 }
 
 async fn password(

@@ -31,7 +31,8 @@ pub(super) fn check(text: &str, kind: ClientType) -> Result<(), &'static str> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err("must have no user name or password");
     }
-    if url.scheme().starts_with("http") && !text.contains("://") {
+    let after = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    if url.scheme().starts_with("http") && after.is_none_or(|rest| rest.starts_with('/')) {
         return Err("must be complete, such as https://app.example.org/callback");
     }
     match url.scheme() {
@@ -118,6 +119,8 @@ mod tests {
             ("https://user@a.example/cb", "user name"),
             ("https://a.example/a b", "spaces"),
             ("https://a.example\\@b.example/", "spaces"),
+            ("https:a.example/?x=://", "complete"),
+            ("https:///a.example/", "complete"),
             ("https://ä.example/", "ASCII"),
             ("javascript:alert(1)", "scheme"),
             ("data:text/html,x", "scheme"),

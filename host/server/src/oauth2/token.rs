@@ -9,6 +9,7 @@ use axum::http::HeaderMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::TimeDelta;
+use heddle_core::OauthGrantId;
 use heddle_core::oauth2::TokenKind;
 use heddle_core::permission::Scope as KeyScope;
 use heddle_core::secret::{Secret, random_secret};
@@ -27,8 +28,9 @@ use crate::app::{App, SharedApp};
 use crate::auth::app_tokens;
 use crate::auth::trail::{self, Deed};
 use crate::http::access::Access;
-use crate::http::error::{Error, OauthError, OauthRefusal};
+use crate::http::error::{Error, OauthError, OauthRefusal, RateExceeded};
 use crate::http::extract::Origin;
+use crate::http::rate_limit::{Limit, Rate, Verdict};
 use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
 
@@ -36,6 +38,8 @@ use crate::keys::keyed_hash;
 const RACE: TimeDelta = TimeDelta::seconds(10);
 /// Access tokens of one grant that are good at once: a further one ends the oldest.
 const ACCESS_TOKENS_MAX: u32 = 10;
+/// Refreshes of one grant.
+const REFRESH_RATE: Rate = Rate { requests: 60, window_ms: 600_000 };
 /// How every refresh token of an app begins.
 const REFRESH_MARK: &str = "hdr";
 
@@ -125,8 +129,16 @@ async fn for_code(app: &App, origin: &Origin, by: &OauthApp, fields: &Fields) ->
     let redirect_uri = fields.require("redirect_uri")?;
     let verifier = Secret::new(fields.require("code_verifier")?);
     let now = app.clock.now();
+    let hash = code_hash(app, &code);
+    // Whoever makes codes up holds nobody up by it.
+    let mut tx = app.db.read().await?;
+    oauth2::find_by_code(&mut tx, &hash)
+        .await?
+        .filter(|grant| grant.app_id == by.id)
+        .ok_or_else(not_valid)?;
+    drop(tx);
     let mut tx = app.db.write().await?;
-    let grant = oauth2::lock_by_code(&mut tx, &code_hash(app, &code)).await?.ok_or_else(not_valid)?;
+    let grant = oauth2::lock_by_code(&mut tx, &hash).await?.ok_or_else(not_valid)?;
     if grant.app_id != by.id {
         return Err(not_valid().into());
     }
@@ -173,6 +185,11 @@ async fn for_refresh_token(
 ) -> Result<Tokens, Error> {
     let hash = refresh_hash(app, &Secret::new(fields.require("refresh_token")?));
     let now = app.clock.now();
+    let mut tx = app.db.read().await?;
+    let known = oauth2::find_token(&mut tx, &hash).await?.filter(|found| found.grant.app_id == by.id);
+    let known = known.ok_or_else(not_valid)?;
+    drop(tx);
+    refuse_hurry(app, known.grant.id).await?;
     let mut tx = app.db.write().await?;
     let found = oauth2::lock_token(&mut tx, &hash).await?.ok_or_else(not_valid)?;
     let FoundToken { grant, kind, ended_at, token_expires_at, .. } = found;
@@ -181,6 +198,7 @@ async fn for_refresh_token(
     }
     if ended_at.is_some_and(|at| now - at <= RACE) {
         // Two of the app's own at once: one of them has the new pair.
+        tracing::info!(oauth2_grant.id = %grant.id, "a refresh token of grant {} lost a race", grant.id);
         return Err(not_valid().into());
     }
     if ended_at.is_some() {
@@ -202,6 +220,16 @@ async fn for_refresh_token(
     let tokens = give(&mut tx, app, &grant, &scopes).await?;
     tx.commit().await?;
     Ok(tokens)
+}
+
+/// 429 for an app that refreshes far more often than access tokens expire.
+async fn refuse_hurry(app: &App, grant: OauthGrantId) -> Result<(), Error> {
+    let limit = [Limit { key: format!("app-refresh:{grant}"), rate: REFRESH_RATE }];
+    match app.limiter.take(&limit, app.clock.now()).await {
+        Ok(Verdict::Exceeded(_)) => Err(Error::RateLimited(RateExceeded::Minute)),
+        // As all routes that take no passwords: without a count they go on.
+        Ok(Verdict::Granted(_)) | Err(_) => Ok(()),
+    }
 }
 
 fn narrowed(text: &str, granted: &[String]) -> Result<Vec<KeyScope>, OauthRefusal> {
@@ -235,9 +263,13 @@ async fn give(tx: &mut Tx, app: &App, grant: &GrantState, scopes: &[String]) -> 
         expires_at: now + TimeDelta::days(i64::from(app.config.refresh_token_days)),
         now,
     };
+    let ended = oauth2::end_older(tx, grant.id, ACCESS_TOKENS_MAX - 1, now).await?;
     oauth2::insert_token(tx, &access_token).await?;
     oauth2::insert_token(tx, &refresh_token).await?;
-    oauth2::end_older(tx, grant.id, ACCESS_TOKENS_MAX, now).await?;
+    if ended > 0 {
+        // Before the commit: who asks in between is known for less than a second.
+        app.callers.forget();
+    }
     Ok(Tokens {
         access_token: access.expose().to_owned(),
         token_type: "Bearer",

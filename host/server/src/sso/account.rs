@@ -25,7 +25,7 @@ use crate::tenancy::users::rules;
 /// How many names are tried for a new user.
 const NAMES_MAX: u32 = 20;
 /// Of what a provider calls itself or a person; a distinguished name, where there is nothing better.
-const NAME_BYTES_MAX: usize = 2_048;
+const NAME_BYTES_MAX: usize = 1_024;
 const USERNAME_CHARS_MAX: usize = 64;
 const FULL_NAME_CHARS_MAX: usize = 200;
 
@@ -144,10 +144,9 @@ async fn resolve(
     // It may have been switched off, pointed elsewhere or given other roles while the person was there.
     let now = sso::find_usable(&mut tx, provider.id, provider.kind).await?;
     let now = now.ok_or(Error::NotFound("identity provider"))?.provider;
-    if now.settings != provider.settings {
+    if now.updated_at != provider.updated_at {
         return Err(Error::conflict("the identity provider was changed meanwhile; sign in again").into());
     }
-    let provider = &now;
     let found = sso::find_identity(&mut tx, provider.id, &person.issuer, &person.subject).await?;
     if let Some(identity) = found {
         let user = users::lock(&mut tx, &scope, identity.user_id).await?;

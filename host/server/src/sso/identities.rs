@@ -5,18 +5,17 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use heddle_core::page::Page;
 use heddle_core::{IdentityId, Role, UserId};
+use heddle_store::Tx;
 use heddle_store::sso::{self, LinkedIdentity};
 use heddle_store::users::{self, User};
-use heddle_store::{Tx, sessions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::app::SharedApp;
-use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::auth::{Caller, recovery};
 use crate::http::access::Access;
-use crate::http::conditional::IfMatch;
 use crate::http::error::Error;
 use crate::http::extract::{At, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
@@ -61,6 +60,14 @@ async fn known(tx: &mut Tx, caller: &Caller, id: UserId) -> Result<User, Error> 
     users::find_removed(tx, &scope, id).await?.ok_or(Error::NotFound("user"))
 }
 
+/// The same until the transaction ends. Nobody signs in meanwhile, nor gets another role: both wait for the
+/// organization's row.
+async fn locked(tx: &mut Tx, caller: &Caller, id: UserId) -> Result<User, Error> {
+    let found = known(tx, caller, id).await?;
+    rules::lock_organization(tx, caller, &found).await?;
+    known(tx, caller, id).await
+}
+
 async fn list(
     State(app): State<SharedApp>,
     caller: Caller,
@@ -85,20 +92,19 @@ async fn remove(
     caller: Caller,
     origin: Origin,
     At(path): At<OfUser>,
-    if_match: IfMatch,
 ) -> Result<StatusCode, Error> {
     caller.require_all_sites()?;
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
-    let user = known(&mut tx, &caller, path.user_id).await?;
+    let user = locked(&mut tx, &caller, path.user_id).await?;
     rules::require_below(&caller, &user)?;
     let identity = sso::lock_identity(&mut tx, user.id, path.identity_id).await?;
     let identity = identity.ok_or(Error::NotFound("identity"))?;
-    if_match.check(&identity)?;
     sso::remove_identity(&mut tx, identity.id).await?;
-    // What was begun by it ends with it.
-    users::bump_token_version(&mut tx, user.id, now).await?;
-    sessions::revoke_all(&mut tx, user.id, now).await?;
+    // What was begun by it ends with it. Of a removed user everything has ended.
+    if user.deleted_at.is_none() {
+        recovery::end_access(&mut tx, user.id, now).await?;
+    }
     let deed = Deed {
         org: user.org_id,
         actor: caller.actor(),

@@ -332,7 +332,9 @@ pub(super) fn is_page(text: &str) -> bool {
     let Ok(url) = Url::parse(text) else { return false };
     let is_safe = url.scheme() == "https" || (url.scheme() == "http" && is_this_machine(&url));
     // As it is written, and not as it could be repaired.
-    let is_plain = text.contains("://") && text.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
+    let after = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let is_plain = after.is_some_and(|rest| !rest.starts_with('/'))
+        && text.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
     is_safe
         && is_plain
         && text.len() <= TEXT_CHARS_MAX

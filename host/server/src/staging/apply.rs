@@ -108,6 +108,7 @@ async fn claim(
         plan_hash,
         started_at: now,
         started_by: caller.user_id,
+        via: caller.credential.via(),
         ended_at: None,
         state: OutcomeState::Applying,
         message: None,
@@ -250,7 +251,12 @@ async fn finish_in(
 }
 
 fn ending(row: &ChangeRow, state: OutcomeState, message: Option<String>) -> Step {
-    let actor = Actor { user: row.attempts.last().map(|a| a.started_by), ..Actor::service() };
+    let attempt = row.attempts.last();
+    let actor = Actor {
+        user: attempt.map(|attempt| attempt.started_by),
+        via: attempt.and_then(|attempt| attempt.via.clone()),
+        ..Actor::service()
+    };
     let (action, event) = match state {
         OutcomeState::Applied => ("change.applied", EventType::ChangeApplied),
         OutcomeState::Reverted => ("change.reverted", EventType::ChangeReverted),

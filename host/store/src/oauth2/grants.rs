@@ -86,12 +86,18 @@ pub async fn insert_grant(tx: &mut Tx, new: &NewGrant) -> Result<()> {
     Ok(())
 }
 
+/// The grant that this code began.
+pub async fn find_by_code(tx: &mut Tx, code_hash: &str) -> Result<Option<GrantState>> {
+    by_code(code_hash).one(tx).await
+}
+
 /// The grant that this code began, as it is until the transaction ends.
 pub async fn lock_by_code(tx: &mut Tx, code_hash: &str) -> Result<Option<GrantState>> {
-    Select::new(SELECT_STATE, FROM)
-        .and_bind("g.code_hash = ?", Bind::Text(code_hash.to_owned()))
-        .one_locked(tx, "g")
-        .await
+    by_code(code_hash).one_locked(tx, "g").await
+}
+
+fn by_code(code_hash: &str) -> Select {
+    Select::new(SELECT_STATE, FROM).and_bind("g.code_hash = ?", Bind::Text(code_hash.to_owned()))
 }
 
 /// Spends the code of a grant, which lives on until `expires_at`. Of several at once, one does it.
@@ -126,30 +132,25 @@ pub async fn revoke(tx: &mut Tx, id: OauthGrantId, now: Timestamp) -> Result<boo
     Ok(rows == 1)
 }
 
-/// Ends all of a user's grants to an app but the newest so many.
+/// Ends all of a user's grants to an app but the newest so many; tells which.
 pub async fn revoke_older(
     tx: &mut Tx,
     app: OauthAppId,
     user: UserId,
     kept: u32,
     now: Timestamp,
-) -> Result<u64> {
-    Ok(affected!(
-        tx,
-        sqlx::query(
-            "
+) -> Result<Vec<OauthGrantId>> {
+    Ok(on!(tx, conn => sqlx::query_scalar("
         UPDATE oauth2_grant SET revoked_at = $3
         WHERE app_id = $1 AND user_id = $2 AND revoked_at IS NULL AND expires_at > $3 AND id NOT IN (
             SELECT id FROM oauth2_grant
             WHERE app_id = $1 AND user_id = $2 AND revoked_at IS NULL AND expires_at > $3
             ORDER BY created_at DESC, id DESC
-            LIMIT $4)"
-        )
-        .bind(app)
-        .bind(user)
-        .bind(now)
-        .bind(i64::from(kept))
-    ))
+            LIMIT $4)
+        RETURNING id")
+        .bind(app).bind(user).bind(now).bind(i64::from(kept))
+        .fetch_all(conn)
+        .await)?)
 }
 
 /// Notes that the grant was used; with a time, it lives on until then.

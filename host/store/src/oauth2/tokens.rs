@@ -107,7 +107,7 @@ pub async fn find_token(tx: &mut Tx, hash: &str) -> Result<Option<FoundToken>> {
 
 /// The token and its grant as they are until the transaction ends.
 pub async fn lock_token(tx: &mut Tx, hash: &str) -> Result<Option<FoundToken>> {
-    by_hash(hash).one_locked(tx, "t, g").await
+    by_hash(hash).one_locked(tx, "g, t").await
 }
 
 /// Ends one token: it is spent or revoked. Of several at once, one does it.

@@ -131,7 +131,10 @@ fn nobody_hands_on_what_they_do_not_hold() {
         words.iter().map(|word| KeyScope::parse(word).unwrap()).collect()
     };
     assert_eq!(joined(&held(&asked(&["device:*", "user:read"]), Role::Viewer)), "device:read");
-    assert_eq!(joined(&held(&asked(&["device:*", "user:read"]), Role::OrgAdmin)), "device:read device:write user:read");
+    assert_eq!(
+        joined(&held(&asked(&["device:*", "user:read"]), Role::OrgAdmin)),
+        "device:read device:write user:read"
+    );
     assert_eq!(joined(&held(&asked(&["*", "*"]), Role::SuperAdmin)), "*");
     assert_eq!(joined(&held(&asked(&["*"]), Role::OrgAdmin)), "");
 }

@@ -62,8 +62,10 @@ async fn prove(
 ) -> Result<Person, Stop> {
     bind_account(ldap, account).await?;
     let entry = find_one(ldap, settings, login).await?;
-    let limit = super::limit(app, provider, "entry", &entry.dn);
-    super::refuse_flood(app, &limit).await.map_err(Stop::Refused)?;
+    // The same as for a wrong password: else the answer would tell whose names these are.
+    if !super::may_try(app, provider, "entry", &entry.dn).await.map_err(Stop::Refused)? {
+        return Err(Stop::Wrong("too_many_tries"));
+    }
     let bound = ldap.simple_bind(&entry.dn, password.expose()).await.map_err(broken)?;
     match bound.rc {
         SUCCESS => {}
@@ -71,7 +73,7 @@ async fn prove(
         code @ (1..=3 | 8 | REFERRAL | 13 | 51 | 52 | 80..) => {
             return Err(refused("the bind of a person", code).into());
         }
-        _ => return Err(Stop::WrongPassword(Box::new(limit))),
+        _ => return Err(Stop::Wrong("password")),
     }
     let mut groups = settings.group_attribute.as_deref().map(|name| texts(&entry, name)).unwrap_or_default();
     if let Some(filter) = &settings.group_filter {

@@ -35,8 +35,8 @@ use crate::keys::keyed_hash;
 
 const LOGIN_CHARS_MAX: usize = 256;
 const PASSWORD_BYTES_MAX: usize = 1024;
-/// Failures by one name at one provider.
-const FAILURE_RATE: Rate = Rate { requests: 20, window_ms: 300_000 };
+/// Tries of one name, and of one entry, at one provider.
+const TRY_RATE: Rate = Rate { requests: 20, window_ms: 300_000 };
 /// A refused sign-in is answered at a multiple of this time after it came.
 const REFUSAL_STEP_MS: u64 = 200;
 
@@ -60,8 +60,6 @@ struct LoginBody {
 enum Stop {
     /// Nobody, or more than one person, or another password: the log knows which.
     Wrong(&'static str),
-    /// Not this person's password.
-    WrongPassword(Box<[Limit; 1]>),
     /// Refused before the directory was asked.
     Refused(Error),
     Provider(ProviderFault),
@@ -107,8 +105,9 @@ async fn prove(app: &App, origin: &Origin, body: LoginBody) -> Result<Admission,
     let usable = find(app, body.provider_id, body.organization_slug.as_deref()).await?;
     let provider = &usable.provider;
     let login = body.login.trim();
-    let limit = limit(app, provider.id, "name", login);
-    refuse_flood(app, &limit).await?;
+    if !may_try(app, provider.id, "name", login).await? {
+        return Err(Error::RateLimited(RateExceeded::Minute));
+    }
     let settings: Ldap = settings::read(&provider.settings)?;
     let account = account(app, &usable, &settings)?;
     match person(app, provider.id, &settings, account.as_ref(), login, &body.password).await {
@@ -116,22 +115,10 @@ async fn prove(app: &App, origin: &Origin, body: LoginBody) -> Result<Admission,
         Err(Stop::Provider(fault)) => Err(fault.logged(provider.id).into()),
         Err(Stop::Refused(error)) => Err(error),
         Err(Stop::Wrong(reason)) => {
-            count(app, &limit).await?;
             trail::record_refusal(app, origin, provider, reason).await;
             Err(WRONG)
         }
-        Err(Stop::WrongPassword(entry)) => {
-            count(app, &limit).await?;
-            count(app, &*entry).await?;
-            trail::record_refusal(app, origin, provider, "password").await;
-            Err(WRONG)
-        }
     }
-}
-
-async fn count(app: &App, limit: &[Limit]) -> Result<(), Error> {
-    let counted = app.limiter.take(limit, app.clock.now()).await;
-    counted.map(|_| ()).map_err(|_| Error::Unavailable(CLOSED.to_owned()))
 }
 
 async fn find(app: &App, id: Option<IdentityProviderId>, slug: Option<&str>) -> Result<Usable, Error> {
@@ -176,18 +163,14 @@ async fn person(
     directory::person(app, provider, settings, account, login, password).await
 }
 
-/// Failures by one name as it was typed, and by the entry that it stands for: a filter may find one person by many names.
-fn limit(app: &App, provider: IdentityProviderId, kind: &str, name: &str) -> [Limit; 1] {
+/// Counts a try of this name as it was typed, or of the entry that it stands for: a filter may find one person by many
+/// names. Before the directory is asked, so that many at once are no more than as many one after the other.
+async fn may_try(app: &App, provider: IdentityProviderId, kind: &str, name: &str) -> Result<bool, Error> {
     let name = Secret::new(format!("{provider}:{kind}:{}", name.to_lowercase()));
     let hash = keyed_hash(&app.keys.login_name_key(), &name);
-    [Limit { key: format!("failed-login:{hash}"), rate: FAILURE_RATE }]
-}
-
-/// 429 after too many failures of this name, whoever's they were.
-async fn refuse_flood(app: &App, limit: &[Limit]) -> Result<(), Error> {
-    match app.limiter.look(limit, app.clock.now()).await {
-        Ok(Verdict::Granted(_)) => Ok(()),
-        Ok(Verdict::Exceeded(_)) => Err(Error::RateLimited(RateExceeded::Minute)),
+    let limit = [Limit { key: format!("login-try:{hash}"), rate: TRY_RATE }];
+    match app.limiter.take(&limit, app.clock.now()).await {
+        Ok(verdict) => Ok(matches!(verdict, Verdict::Granted(_))),
         Err(_) => Err(Error::Unavailable(CLOSED.to_owned())),
     }
 }

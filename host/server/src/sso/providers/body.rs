@@ -167,7 +167,10 @@ impl UpdateBody {
         };
         let maps = role_mapping.as_ref().unwrap_or(&current.role_mapping);
         let maps = maps.as_object().is_some_and(|mapping| !mapping.is_empty());
-        given.groups_are_known(current.kind, Some(current), maps, &mut checks)?;
+        // Only of what is said now: whatever is stored can be switched off.
+        if role_mapping.is_some() || given.ldap.is_some() {
+            given.groups_are_known(current.kind, Some(current), maps, &mut checks)?;
+        }
         let (settings, secret) = given.check(current.kind, Some(current), &mut checks)?;
         checks.done()?;
         Ok(Change {

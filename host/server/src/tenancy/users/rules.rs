@@ -74,7 +74,7 @@ pub(super) async fn locked(tx: &mut Tx, caller: &Caller, id: UserId) -> Result<U
     users::lock(tx, &scope, id).await?.ok_or(Error::NotFound("user"))
 }
 
-pub(super) async fn lock_organization(tx: &mut Tx, caller: &Caller, user: &User) -> Result<(), Error> {
+pub(crate) async fn lock_organization(tx: &mut Tx, caller: &Caller, user: &User) -> Result<(), Error> {
     let found = organizations::lock(tx, &organization_scope(caller), user.org_id).await?;
     if found.is_none() {
         return Err(Error::conflict("organization of the user was removed: restore it first"));
