@@ -21,6 +21,7 @@ pub mod mail;
 pub mod metrics;
 mod oauth2;
 pub mod operate;
+mod outgoing;
 pub mod process;
 pub mod retention;
 pub mod setup;
