@@ -30,6 +30,7 @@ pub mod staging;
 pub mod sync;
 pub mod task;
 pub mod tenancy;
+mod webhooks;
 
 use std::net::SocketAddr;
 use std::time::Duration;

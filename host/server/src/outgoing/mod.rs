@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use heddle_core::fault::Fault;
+use heddle_core::redact::mask_text;
 use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
 use heddle_runtime::{Excess, OwnRequest, Reach};
@@ -47,6 +48,17 @@ pub(crate) struct Answered {
 }
 
 impl Answered {
+    /// The body as text, without what a text in the database cannot hold.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::from_utf8_lossy(&self.body).replace('\0', "\u{fffd}");
+        mask_text(&mut text);
+        text
+    }
+
+    pub(crate) fn duration_ms(&self) -> i64 {
+        i64::try_from(self.duration.as_millis()).unwrap_or(i64::MAX)
+    }
+
     pub(crate) fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
