@@ -23,8 +23,10 @@ pub mod redact;
 pub mod role;
 pub mod secret;
 pub mod site_level;
+pub mod template;
 pub mod tier;
 pub mod tls;
+pub mod webhook;
 
 pub use clock::{Clock, Timestamp};
 pub use id::{

@@ -32,7 +32,7 @@ pub use api::{
     Approval, Call, CallError, Credential, RunFailure, SecretBook, Target, TrapClass, Vault, VaultError,
 };
 pub use compile::{CompileError, Compiler, compile_child};
-pub use egress::own::{Dialled, OwnAnswer, OwnRequest, Stream};
+pub use egress::own::{Dialled, Excess, OwnAnswer, OwnRequest, Reach, Stream};
 pub use egress::references::reference;
 pub use engine::StartError;
 pub use load::LoadError;

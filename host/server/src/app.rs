@@ -13,6 +13,7 @@ use crate::adapters::{self, RefusedAdapter};
 use crate::auth::Callers;
 use crate::cache::Cache;
 use crate::config::Config;
+use crate::events::consumer::consume;
 use crate::events::{Follower, Hub};
 use crate::fabric::Operations;
 use crate::health::Looks;
@@ -25,6 +26,7 @@ use crate::process::Membership;
 use crate::sso::Documents;
 use crate::staging::Drivers;
 use crate::task::Tasks;
+use crate::webhooks::Outbox;
 
 pub type SharedApp = Arc<App>;
 
@@ -68,6 +70,7 @@ pub struct App {
     pub mailer: Mailer,
     pub metrics: Arc<Metrics>,
     pub looks: Looks,
+    pub(crate) webhooks: Outbox,
     /// When this process opened the database.
     pub started: std::time::Instant,
 }
@@ -126,6 +129,7 @@ impl App {
             mailer,
             metrics,
             looks: Looks::default(),
+            webhooks: Outbox::default(),
             started: std::time::Instant::now(),
         }))
     }
@@ -144,6 +148,10 @@ impl App {
         self.tasks.spawn("retention", async move { crate::retention::run(app).await });
         let app = self.clone();
         self.tasks.spawn("sync", async move { crate::sync::run(app).await });
+        let app = self.clone();
+        self.tasks.spawn("webhooks.queue", async move { consume(app, crate::webhooks::Queue).await });
+        let app = self.clone();
+        self.tasks.spawn("webhooks.send", async move { crate::webhooks::send_due(app).await });
         let app = self.clone();
         self.tasks.spawn(crate::logs::TASK, async move { crate::logs::write(app).await });
     }

@@ -5,6 +5,7 @@
 //! in the working folder when there is one. Nothing else reads the environment.
 
 mod mail;
+mod outgoing;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -187,6 +188,10 @@ settings! {
     adapter_trusted_keys: Option<PathBuf> = "ADAPTER_TRUSTED_KEYS", "";
     /// Networks that controllers may have although the address guard refuses them, such as 127.0.0.0/8.
     egress_extra_networks: Vec<IpNet> = "EGRESS_EXTRA_NETWORKS", "";
+    /// Hosts that webhooks may go to although they are in a private network, as names or addresses, separated by commas. One on this machine must be in `EGRESS_EXTRA_NETWORKS`, too.
+    fabric_webhook_allowed_hosts: Vec<String> = "FABRIC_WEBHOOK_ALLOWED_HOSTS", "";
+    /// Signs the requests of `fabric.webhook`; they are not signed when empty.
+    fabric_webhook_signing_secret: Option<Secret> = "FABRIC_WEBHOOK_SIGNING_SECRET", "";
     /// Minutes that an access token is good for.
     access_token_minutes: u32 = "ACCESS_TOKEN_EXPIRE_MINUTES", "30";
     /// Days that a refresh token is good for.
@@ -319,6 +324,7 @@ impl Config {
             });
         }
         self.check_mail()?;
+        self.check_outgoing()?;
         for (name, key) in [("SECRET_KEY", &self.secret_key), ("ENCRYPTION_KEY", &self.encryption_key)] {
             self.check_key(name, key.as_ref().map(Secret::expose))?;
         }

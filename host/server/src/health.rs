@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use heddle_core::change::OutcomeState;
+use heddle_store::webhooks::deliveries;
 use heddle_store::{Db, Reach, changes};
 
 use crate::app::{App, SharedApp};
@@ -83,11 +84,17 @@ async fn count_pending(db: Db) -> Vec<(OutcomeState, i64)> {
     tokio::time::timeout(LOOK_LIMIT, read).await.ok().and_then(Result::ok).unwrap_or_default()
 }
 
+async fn count_deliveries(db: Db) -> i64 {
+    let read = async { deliveries::count_pending(&mut db.read().await?).await };
+    tokio::time::timeout(LOOK_LIMIT, read).await.ok().and_then(Result::ok).unwrap_or_default()
+}
+
 /// Looks that are shared by everybody who asks at about the same time.
 #[derive(Debug, Default)]
 pub struct Looks {
     seen: Recent<Seen>,
     pending_changes: Recent<Vec<(OutcomeState, i64)>>,
+    pending_deliveries: Recent<i64>,
 }
 
 /// An answer that is good for a while.
@@ -161,6 +168,11 @@ pub(crate) async fn report(app: &SharedApp) -> Report {
         is_strict: app.config.readiness_strict_deps,
         refused: app.refused_adapters.iter().map(|refused| format!("adapter:{}", refused.package)).collect(),
     }
+}
+
+/// Deliveries of webhooks that are pending, in all organizations; at most five seconds old.
+pub(crate) async fn pending_deliveries(app: &App) -> i64 {
+    app.looks.pending_deliveries.get(COUNTS_KEPT, || count_deliveries(app.db.clone())).await
 }
 
 /// Pending changes by their outcome, in all organizations; at most five seconds old.

@@ -21,6 +21,7 @@ pub mod mail;
 pub mod metrics;
 mod oauth2;
 pub mod operate;
+mod outgoing;
 pub mod process;
 pub mod retention;
 pub mod setup;
@@ -29,6 +30,7 @@ pub mod staging;
 pub mod sync;
 pub mod task;
 pub mod tenancy;
+mod webhooks;
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -63,6 +63,17 @@ heddle_core::words! {
     }
 }
 
+heddle_core::words! {
+    /// How one attempt to deliver an event by HTTP ended.
+    pub enum DeliveryOutcome {
+        Delivered = "delivered",
+        /// It is tried again later.
+        Failed = "failed",
+        /// It failed for the last time.
+        Dead = "dead",
+    }
+}
+
 /// What is measured only when somebody reads.
 #[derive(Debug)]
 pub(crate) struct Moment<'a> {
@@ -71,6 +82,7 @@ pub(crate) struct Moment<'a> {
     pub(crate) last_look_age_secs: f64,
     pub(crate) pending_changes: &'a [(OutcomeState, i64)],
     pub(crate) websocket_connections: usize,
+    pub(crate) pending_deliveries: i64,
 }
 
 #[derive(Debug)]
@@ -87,6 +99,7 @@ pub struct Metrics {
     logins: IntCounterVec,
     readings: IntCounterVec,
     mails: IntCounterVec,
+    deliveries: IntCounterVec,
     measured: Measured,
 }
 
@@ -96,6 +109,7 @@ struct Measured {
     changes: IntGaugeVec,
     last_look_age: Gauge,
     websocket_connections: IntGauge,
+    pending_deliveries: IntGauge,
     subsystem_up: IntGaugeVec,
     connections_open: IntGaugeVec,
     connections_idle: IntGaugeVec,
@@ -164,6 +178,11 @@ impl Metrics {
                 "Mails that were to be sent, by what became of them.",
                 &["outcome"],
             ),
+            deliveries: families.counters(
+                "heddle_webhook_attempts_total",
+                "Attempts to deliver an event to a webhook subscription, by how they ended.",
+                &["outcome"],
+            ),
             measured: Measured::new(&families),
             registry,
         };
@@ -176,6 +195,9 @@ impl Metrics {
         EventType::ALL.iter().for_each(|word| drop(self.events.with_label_values(&[word.as_str()])));
         RateWindow::ALL.iter().for_each(|word| drop(self.rate_limited.with_label_values(&[word.as_str()])));
         MailOutcome::ALL.iter().for_each(|word| drop(self.mails.with_label_values(&[word.as_str()])));
+        DeliveryOutcome::ALL
+            .iter()
+            .for_each(|word| drop(self.deliveries.with_label_values(&[word.as_str()])));
         LoginOutcome::ALL.iter().for_each(|word| drop(self.logins.with_label_values(&[word.as_str()])));
     }
 
@@ -216,6 +238,10 @@ impl Metrics {
         self.mails.with_label_values(&[outcome.as_str()]).inc();
     }
 
+    pub(crate) fn delivery(&self, outcome: DeliveryOutcome) {
+        self.deliveries.with_label_values(&[outcome.as_str()]).inc();
+    }
+
     /// Everything in Prometheus' text form.
     pub(crate) fn text(&self, moment: &Moment<'_>) -> Result<String, Error> {
         self.measured.set(moment);
@@ -238,6 +264,10 @@ impl Measured {
             websocket_connections: families.gauge(
                 "heddle_websocket_connections",
                 "Authenticated connections to the event stream of this process.",
+            ),
+            pending_deliveries: families.gauge(
+                "heddle_webhook_deliveries_pending",
+                "Deliveries to webhook subscriptions that are neither delivered nor given up, of all organizations.",
             ),
             subsystem_up: families.gauges(
                 "heddle_subsystem_up",
@@ -277,6 +307,7 @@ impl Measured {
             let count = counted.map_or(0, |(_, count)| *count);
             self.changes.with_label_values(&["pending", state.as_str()]).set(count);
         }
+        self.pending_deliveries.set(moment.pending_deliveries);
         self.last_look_age.set(moment.last_look_age_secs);
         self.websocket_connections.set(i64::try_from(moment.websocket_connections).unwrap_or(i64::MAX));
     }

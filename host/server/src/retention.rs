@@ -6,9 +6,11 @@
 use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
+use heddle_core::webhook::DeliveryState;
 use heddle_core::{OrgId, Timestamp};
 use heddle_store::{
-    Tx, events, idempotency, oauth2, organizations, password_resets, processes, sessions, sso, unknown_logins,
+    Tx, events, idempotency, oauth2, organizations, password_resets, processes, sessions, sso,
+    unknown_logins, webhooks::deliveries,
 };
 
 use crate::app::SharedApp;
@@ -36,6 +38,9 @@ const PASSWORD_RESET_DAYS: i64 = 1;
 const UNKNOWN_LOGIN_DAYS: i64 = 90;
 /// Codes, tokens and grants of apps, after they expired.
 const APP_DAYS: i64 = 1;
+const DELIVERED_DAYS: i64 = 7;
+/// Long enough that a receiver can be mended and what it missed sent again.
+const DEAD_DELIVERY_DAYS: i64 = 30;
 
 pub(crate) async fn run(app: SharedApp) {
     let stop = app.tasks.stopping();
@@ -76,6 +81,7 @@ enum Kind {
     PasswordResets,
     UnknownLogins,
     SsoAttempts,
+    Deliveries(DeliveryState),
 }
 
 impl Kind {
@@ -91,6 +97,7 @@ impl Kind {
             Kind::PasswordResets => password_resets::trim(tx, before, BATCH).await,
             Kind::UnknownLogins => unknown_logins::trim(tx, before, BATCH).await,
             Kind::SsoAttempts => sso::trim_attempts(tx, before, BATCH).await,
+            Kind::Deliveries(state) => deliveries::trim(tx, state, before, BATCH).await,
         }
     }
 }
@@ -111,6 +118,8 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
         (Kind::UnknownLogins, UNKNOWN_LOGIN_DAYS),
         // They say themselves when they end.
         (Kind::SsoAttempts, 0),
+        (Kind::Deliveries(DeliveryState::Delivered), DELIVERED_DAYS),
+        (Kind::Deliveries(DeliveryState::Dead), DEAD_DELIVERY_DAYS),
     ];
     kinds.extend(settings.iter().map(|(org, settings)| (Kind::Events(*org), event_retention_days(settings))));
     let mut forgotten = 0;

@@ -36,6 +36,7 @@ pub mod sites;
 pub mod sso;
 pub mod unknown_logins;
 pub mod users;
+pub mod webhooks;
 
 pub use audit::AuditEntry;
 pub use changes::ChangeRow;

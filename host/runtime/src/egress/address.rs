@@ -32,6 +32,11 @@ impl Rules {
         Self { extra }
     }
 
+    /// Networks that the operator opened.
+    pub(super) fn extra(&self) -> &[IpNet] {
+        &self.extra
+    }
+
     /// Judges an address in its canonical form.
     pub(super) fn judge(&self, address: IpAddr) -> Result<(), &'static str> {
         let address = canonical(address);
@@ -80,7 +85,7 @@ fn judge_all(found: &[SocketAddr], rules: &Rules) -> Result<(), Fault> {
 }
 
 /// The address that is really reached, with every wrapping taken off.
-fn canonical(address: IpAddr) -> IpAddr {
+pub(super) fn canonical(address: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = address else { return address };
     match embedded(v6) {
         Some(v4) => IpAddr::V4(v4),

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use heddle_core::fault::{Fault, FaultKind};
@@ -96,13 +96,22 @@ fn build(target: &Target, addresses: &[SocketAddr]) -> Result<reqwest::Client, F
     client(&target.url, &target.tls, addresses)
 }
 
+/// Knows only the addresses that were judged, whatever spelling of a name is asked for.
+struct Pinned(Vec<SocketAddr>);
+
+impl reqwest::dns::Resolve for Pinned {
+    fn resolve(&self, _: reqwest::dns::Name) -> reqwest::dns::Resolving {
+        let addresses: reqwest::dns::Addrs = Box::new(self.0.clone().into_iter());
+        Box::pin(std::future::ready(Ok(addresses)))
+    }
+}
+
 /// A client that connects to these addresses, whatever the name of the URL's host resolves to by then.
 pub(super) fn client(
     url: &Url,
     policy: &TlsPolicy,
     addresses: &[SocketAddr],
 ) -> Result<reqwest::Client, Fault> {
-    let host = url.host_str().unwrap_or_default();
     #[expect(clippy::disallowed_methods, reason = "the egress engine, behind the address guard")]
     let builder = reqwest::Client::builder();
     builder
@@ -114,7 +123,7 @@ pub(super) fn client(
         .referer(false)
         // One request on one connection at a time: what arrived is what was handed over.
         .http1_only()
-        .resolve_to_addrs(host, addresses)
+        .dns_resolver(Arc::new(Pinned(addresses.to_vec())))
         .connect_timeout(CONNECT_TIMEOUT)
         .pool_idle_timeout(IDLE)
         .pool_max_idle_per_host(4)

@@ -12,6 +12,7 @@ mod credentials;
 mod exchange_tests;
 mod headers;
 mod lanes;
+mod outward;
 pub(crate) mod own;
 mod path;
 mod phase;

@@ -1,13 +1,15 @@
-//! Connections of the host itself, to servers that an organization names: its identity providers.
+//! Connections of the host itself, to servers that an organization names: identity providers, receivers of webhooks.
 //!
 //! They pass the address guard and the judgement of certificates that components' connections pass, and are bounded in
-//! time and size. Nothing is kept open, and nothing is followed.
+//! time and size. Nothing is kept open, and nothing is followed. A name is looked up once: what was judged is what is
+//! connected to.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use heddle_core::fault::{Fault, FaultKind};
 use heddle_core::tls::TlsPolicy;
 use http::{HeaderName, HeaderValue, Method};
@@ -17,7 +19,7 @@ use tokio::net::TcpStream;
 use url::{Host, Url};
 
 use super::address::Rules;
-use super::{Egress, connect, denied, tls};
+use super::{Egress, connect, denied, outward, tls};
 
 /// A request of the host's own. It may carry secrets, so it is not to be logged.
 pub struct OwnRequest {
@@ -30,6 +32,29 @@ pub struct OwnRequest {
     pub timeout: Duration,
     /// Most bytes of the answer's body.
     pub body_bytes_max: usize,
+    /// What becomes of an answer with more.
+    pub excess: Excess,
+    pub reach: Reach,
+}
+
+/// What is done with the part of an answer that is too much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Excess {
+    /// The answer is a fault.
+    Refused,
+    /// The answer ends there, and says so.
+    Cut,
+}
+
+/// Which addresses a request may go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Private networks too: controllers and identity providers live there.
+    Premises,
+    /// The public network only.
+    Outward,
+    /// Also private networks: the operator has listed the host.
+    OutwardListed,
 }
 
 pub struct OwnAnswer {
@@ -37,8 +62,24 @@ pub struct OwnAnswer {
     /// Without parameters, in lower case.
     pub content_type: String,
     pub body: Vec<u8>,
+    /// There was more than was asked for.
+    pub is_cut: bool,
     /// Where it came from.
     pub peer: Option<SocketAddr>,
+}
+
+/// Knows the addresses of names.
+pub(super) trait Names: Send + Sync {
+    fn look_up<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, std::io::Result<Vec<SocketAddr>>>;
+}
+
+/// The names that the system knows.
+pub(super) struct SystemNames;
+
+impl Names for SystemNames {
+    fn look_up<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, std::io::Result<Vec<SocketAddr>>> {
+        Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
+    }
 }
 
 /// Bytes in both directions.
@@ -72,7 +113,7 @@ impl Dialled {
 /// Asks once.
 pub(crate) async fn fetch(egress: &Egress, request: OwnRequest) -> Result<OwnAnswer, Fault> {
     let timeout = request.timeout;
-    match tokio::time::timeout(timeout, ask(&egress.rules, request)).await {
+    match tokio::time::timeout(timeout, ask(&egress.rules, &SystemNames, request)).await {
         Ok(answer) => answer,
         Err(_) => Err(silent(timeout)),
     }
@@ -86,7 +127,7 @@ pub(crate) async fn dial(
     timeout: Duration,
 ) -> Result<Dialled, Fault> {
     let open = async {
-        let addresses = resolve(host, port, &egress.rules).await?;
+        let addresses = resolve(host, port, &egress.rules, Reach::Premises, &SystemNames).await?;
         let stream = TcpStream::connect(addresses.as_slice()).await.map_err(|error| {
             Fault::new(FaultKind::Connection, format!("no connection to '{host}:{port}': {}", error.kind()))
                 .with_code("connect")
@@ -101,25 +142,39 @@ pub(crate) async fn dial(
     }
 }
 
-async fn resolve(host: &str, port: u16, rules: &Rules) -> Result<Vec<SocketAddr>, Fault> {
+/// The addresses of a host, all of them allowed: which one is connected to is not ours to predict.
+pub(super) async fn resolve(
+    host: &str,
+    port: u16,
+    rules: &Rules,
+    reach: Reach,
+    names: &dyn Names,
+) -> Result<Vec<SocketAddr>, Fault> {
     let unresolved = || {
         Fault::new(FaultKind::Connection, format!("host name '{host}' cannot be resolved"))
             .with_code("unresolved")
     };
-    let found: Vec<SocketAddr> =
-        tokio::net::lookup_host((host, port)).await.map_err(|_| unresolved())?.collect();
+    if reach != Reach::Premises && outward::is_metadata_name(host) {
+        return Err(denied("address", format!("'{host}' may not be reached: it is a metadata service")));
+    }
+    let found = names.look_up(host, port).await.map_err(|_| unresolved())?;
     if found.is_empty() {
         return Err(unresolved());
     }
     for address in &found {
-        rules.judge(address.ip()).map_err(|what| {
+        let judged = match reach {
+            Reach::Premises => rules.judge(address.ip()),
+            Reach::Outward => rules.judge_outward(address.ip(), false),
+            Reach::OutwardListed => rules.judge_outward(address.ip(), true),
+        };
+        judged.map_err(|what| {
             denied("address", format!("address {} of '{host}' may not be reached: {what}", address.ip()))
         })?;
     }
     Ok(found)
 }
 
-async fn ask(rules: &Rules, request: OwnRequest) -> Result<OwnAnswer, Fault> {
+pub(super) async fn ask(rules: &Rules, names: &dyn Names, request: OwnRequest) -> Result<OwnAnswer, Fault> {
     let host = match request.url.host() {
         Some(Host::Domain(name)) => name.to_owned(),
         Some(Host::Ipv4(address)) => address.to_string(),
@@ -127,7 +182,7 @@ async fn ask(rules: &Rules, request: OwnRequest) -> Result<OwnAnswer, Fault> {
         None => String::new(),
     };
     let port = request.url.port_or_known_default().unwrap_or(443);
-    let addresses = resolve(&host, port, rules).await?;
+    let addresses = resolve(&host, port, rules, request.reach, names).await?;
     let client = connect::client(&request.url, &request.tls, &addresses)?;
     let outgoing = request
         .headers
@@ -138,10 +193,17 @@ async fn ask(rules: &Rules, request: OwnRequest) -> Result<OwnAnswer, Fault> {
         .body(request.body);
     let mut response = outgoing.send().await.map_err(|error| fault_of(&error))?;
     let mut body = Vec::new();
+    let mut is_cut = false;
     while let Some(chunk) = response.chunk().await.map_err(|error| fault_of(&error))? {
-        if body.len() + chunk.len() > request.body_bytes_max {
-            let message = format!("the answer is larger than {} bytes", request.body_bytes_max);
-            return Err(Fault::new(FaultKind::Generic, message).with_code("response-too-large"));
+        let room = request.body_bytes_max - body.len();
+        if chunk.len() > room {
+            if request.excess == Excess::Refused {
+                let message = format!("the answer is larger than {} bytes", request.body_bytes_max);
+                return Err(Fault::new(FaultKind::Generic, message).with_code("response-too-large"));
+            }
+            body.extend_from_slice(&chunk[..room]);
+            is_cut = true;
+            break;
         }
         body.extend_from_slice(&chunk);
     }
@@ -151,6 +213,7 @@ async fn ask(rules: &Rules, request: OwnRequest) -> Result<OwnAnswer, Fault> {
         status: response.status().as_u16(),
         content_type: kind.trim().to_ascii_lowercase(),
         body,
+        is_cut,
         peer: response.remote_addr(),
     })
 }
@@ -199,17 +262,17 @@ mod tests {
 
     #[tokio::test]
     async fn the_hosts_own_connections_pass_the_same_guard() {
+        let resolve = async |host: &'static str, rules: &Rules| {
+            resolve(host, 389, rules, Reach::Premises, &SystemNames).await
+        };
         let rules = Rules::default();
         for host in ["127.0.0.1", "localhost", "::1", "169.254.169.254", "0x7f.1", "::ffff:127.0.0.1"] {
-            let fault = resolve(host, 389, &rules).await.unwrap_err();
+            let fault = resolve(host, &rules).await.unwrap_err();
             assert_eq!(fault.code.as_deref(), Some("address"), "{host}: {fault}");
         }
         let opened = Rules::new(vec!["127.0.0.0/8".parse().unwrap()]);
-        assert!(resolve("127.0.0.1", 389, &opened).await.is_ok());
-        assert_eq!(
-            resolve("169.254.169.254", 80, &opened).await.unwrap_err().code.as_deref(),
-            Some("address")
-        );
-        assert_eq!(resolve("", 80, &opened).await.unwrap_err().code.as_deref(), Some("unresolved"));
+        assert!(resolve("127.0.0.1", &opened).await.is_ok());
+        assert_eq!(resolve("169.254.169.254", &opened).await.unwrap_err().code.as_deref(), Some("address"));
+        assert_eq!(resolve("", &opened).await.unwrap_err().code.as_deref(), Some("unresolved"));
     }
 }

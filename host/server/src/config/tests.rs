@@ -50,6 +50,21 @@ fn production_refuses_to_open_loopback_for_controllers() {
 }
 
 #[test]
+fn a_listed_host_is_no_url_and_a_signing_secret_is_not_weak_in_production() {
+    let good = "kD93nfQ0sLq81mZx7vTbW2yRc5uHa6Je4PgX";
+    let base = [("ENVIRONMENT", "production"), ("SECRET_KEY", good), ("ENCRYPTION_KEY", good)];
+    refused(
+        &[("FABRIC_WEBHOOK_ALLOWED_HOSTS", "a.example,https://b.example")],
+        &["https://b.example", "no scheme"],
+    );
+    let short = [base.as_slice(), &[("FABRIC_WEBHOOK_SIGNING_SECRET", "hunter2")]].concat();
+    refused(&short, &["FABRIC_WEBHOOK_SIGNING_SECRET", "(hidden)"]);
+    let fine = [base.as_slice(), &[("FABRIC_WEBHOOK_SIGNING_SECRET", good)]].concat();
+    assert!(read(&fine).unwrap().fabric_webhook_signing_secret.is_some());
+    assert!(read(&[("FABRIC_WEBHOOK_SIGNING_SECRET", "")]).unwrap().fabric_webhook_signing_secret.is_none());
+}
+
+#[test]
 fn the_file_is_below_the_environment_and_its_typos_are_refused() {
     let file: BTreeMap<String, String> = [("bind_addr", "127.0.0.1:1"), ("log_format", "json")]
         .map(|(k, v)| (k.to_owned(), v.to_owned()))

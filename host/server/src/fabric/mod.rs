@@ -1,6 +1,7 @@
 //! The Fabric: operations that steps may do, whoever offers them.
 
 pub(crate) mod operation;
+mod sinks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use self::operation::Operation;
 
 /// The operations of the host itself.
 fn native() -> Vec<Arc<dyn Operation>> {
-    vec![]
+    vec![Arc::new(sinks::webhook::Webhook::new())]
 }
 
 /// Everything that a step can do, by id.

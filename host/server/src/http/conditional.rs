@@ -27,12 +27,16 @@ const MEASURED: &[&str] = &[
     "firmware",
     "product",
     "last_error",
+    "last_delivered_at",
+    "last_failed_at",
+    "consecutive_failures",
     "status",
     "locked_until",
     "updated_at",
     // Shown once; the object is the same without it.
     "api_key",
     "client_secret",
+    "signing_secret",
 ];
 
 /// 200 with one object and its `ETag`.

@@ -140,6 +140,7 @@ async fn expose(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Resp
         last_look_age_secs: report.last_look_age_secs,
         pending_changes: &pending_changes,
         websocket_connections: app.hub.connections(),
+        pending_deliveries: health::pending_deliveries(&app).await,
     };
     let text = app.metrics.text(&moment)?;
     Ok(([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response())

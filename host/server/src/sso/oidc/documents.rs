@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use heddle_core::{IdentityProviderId, Timestamp};
-use heddle_runtime::{OwnAnswer, OwnRequest};
+use heddle_runtime::{Excess, OwnAnswer, OwnRequest, Reach};
 use http::{HeaderName, HeaderValue, Method, header};
 use jsonwebtoken::jwk::Jwk;
 use moka::future::Cache;
@@ -185,6 +185,8 @@ pub(super) async fn ask(
         body,
         timeout: TIMEOUT,
         body_bytes_max: DOCUMENT_BYTES_MAX,
+        excess: Excess::Refused,
+        reach: Reach::Premises,
     };
     Ok(app.runtime.fetch(request).await?)
 }

@@ -1,0 +1,3 @@
+//! Steps that tell somebody at once.
+
+pub(super) mod webhook;

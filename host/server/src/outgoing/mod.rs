@@ -1,0 +1,180 @@
+//! Everything that leaves the host by HTTP for addresses that users name: webhooks, notices.
+//!
+//! Who asks says what to send; here it is decided whether it goes, how it is signed, and how much of the answer is
+//! kept. Nothing is followed and nothing is tried again.
+
+mod headers;
+mod signature;
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use heddle_core::fault::Fault;
+use heddle_core::redact::mask_text;
+use heddle_core::secret::Secret;
+use heddle_core::tls::TlsPolicy;
+use heddle_runtime::{Excess, OwnRequest, Reach};
+use http::{HeaderName, HeaderValue, Method};
+use url::{Host, Url};
+
+use crate::app::App;
+
+pub(crate) use self::headers::{HEADERS_MAX, header};
+
+/// From the first look-up to the last byte.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// What is kept of an answer.
+const ANSWER_BYTES_MAX: usize = 16 * 1024;
+const URL_BYTES_MAX: usize = 2048;
+
+/// A request to somebody outside. It may carry secrets, so it is not to be logged.
+pub(crate) struct Outgoing {
+    pub(crate) method: Method,
+    pub(crate) url: String,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) body: Vec<u8>,
+    /// Signs when given and not empty.
+    pub(crate) signing_secret: Option<Secret>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    /// At most 16 KiB.
+    pub(crate) body: Vec<u8>,
+    /// There was more.
+    pub(crate) is_truncated: bool,
+    pub(crate) duration: Duration,
+}
+
+impl Answered {
+    /// The body as text, without what a text in the database cannot hold.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::from_utf8_lossy(&self.body).replace('\0', "\u{fffd}");
+        mask_text(&mut text);
+        text
+    }
+
+    pub(crate) fn duration_ms(&self) -> i64 {
+        i64::try_from(self.duration.as_millis()).unwrap_or(i64::MAX)
+    }
+
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// Why there is no answer. In words for people, without the query or the headers of what was sent.
+#[derive(Debug)]
+pub(crate) enum Undelivered {
+    /// The destination guard refuses it.
+    Blocked(String),
+    /// Transport failed or timed out.
+    Failed(String),
+}
+
+/// Sends once, and waits at most 30 seconds. Redirects are answers as all others.
+pub(crate) async fn send(app: &App, request: Outgoing) -> Result<Answered, Undelivered> {
+    let url = check_url(&request.url).map_err(Undelivered::Blocked)?;
+    if let Some(name) = headers::refused(&request.headers) {
+        return Err(Undelivered::Failed(format!("header '{name}' is set by the service alone")));
+    }
+    if !is_offered(&request.method) {
+        let message = format!("method {} is not one of POST, PUT, PATCH, GET", request.method);
+        return Err(Undelivered::Failed(message));
+    }
+    let mut headers = request.headers;
+    if let Some(secret) = request.signing_secret.filter(|secret| !secret.is_empty()) {
+        headers.extend(signature::headers(&secret, app.clock.now(), &request.body));
+    }
+    let reach = reach(&url, &app.config.fabric_webhook_allowed_hosts);
+    let own = OwnRequest {
+        method: request.method,
+        url,
+        tls: TlsPolicy::default(),
+        headers,
+        body: request.body,
+        timeout: TIMEOUT,
+        body_bytes_max: ANSWER_BYTES_MAX,
+        excess: Excess::Cut,
+        reach,
+    };
+    let started = Instant::now();
+    let answer = app.runtime.fetch(own).await.map_err(undelivered)?;
+    Ok(Answered {
+        status: answer.status,
+        body: answer.body,
+        is_truncated: answer.is_cut,
+        duration: started.elapsed(),
+    })
+}
+
+fn is_offered(method: &Method) -> bool {
+    [Method::POST, Method::PUT, Method::PATCH, Method::GET].contains(method)
+}
+
+fn undelivered(fault: Fault) -> Undelivered {
+    if fault.code.as_deref() == Some("address") {
+        Undelivered::Blocked(fault.message)
+    } else {
+        Undelivered::Failed(fault.message)
+    }
+}
+
+/// A URL that something may be sent to, as far as its text tells. Whether its host may be reached shows when it is sent.
+pub(crate) fn check_url(text: &str) -> Result<Url, String> {
+    const ACCEPTED: &str = "give a full URL such as https://hooks.example.org/path";
+    if text.len() > URL_BYTES_MAX {
+        return Err(format!("url has more than {URL_BYTES_MAX} bytes"));
+    }
+    // A parser forgives these; who else reads the URL may not read it alike.
+    if text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') {
+        return Err(format!("url has a space, a backslash or a control character: {ACCEPTED}"));
+    }
+    // `http:/x` and `http:///x` are read as `http://x` by a parser, too.
+    if text.split_once("://").is_none_or(|(_, rest)| rest.is_empty() || rest.starts_with(['/', '?', '#'])) {
+        return Err(format!("url has no host: {ACCEPTED}"));
+    }
+    let url = Url::parse(text).map_err(|error| format!("url cannot be read ({error}): {ACCEPTED}"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("url scheme '{}' is not http or https: {ACCEPTED}", url.scheme()));
+    }
+    if !url.username().is_empty() || url.password().is_some() || text_has_user(text) {
+        return Err("url has a user: give credentials in a header".to_owned());
+    }
+    match url.host() {
+        Some(Host::Domain(name)) if name.trim_matches('.').is_empty() => {
+            Err(format!("url has no host: {ACCEPTED}"))
+        }
+        None => Err(format!("url has no host: {ACCEPTED}")),
+        Some(_) => Ok(url),
+    }
+}
+
+/// Also an empty one, which the parser drops.
+fn text_has_user(text: &str) -> bool {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
+}
+
+fn reach(url: &Url, listed: &[String]) -> Reach {
+    let is_listed = match url.host() {
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            listed.iter().any(|host| host.trim_end_matches('.').eq_ignore_ascii_case(name))
+        }
+        Some(Host::Ipv4(address)) => lists(listed, IpAddr::V4(address)),
+        Some(Host::Ipv6(address)) => lists(listed, IpAddr::V6(address)),
+        None => false,
+    };
+    if is_listed { Reach::OutwardListed } else { Reach::Outward }
+}
+
+fn lists(listed: &[String], address: IpAddr) -> bool {
+    let same =
+        |text: &String| text.parse::<IpAddr>().is_ok_and(|one| one.to_canonical() == address.to_canonical());
+    listed.iter().any(same)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! What is said of a subscription when it is made or changed, and what is checked of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use heddle_core::secret::{Secret, random_secret};
+use heddle_core::{OrgId, SiteId, WebhookTemplateId};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::rights::why_not;
+use crate::auth::Caller;
+use crate::outgoing::{self, HEADERS_MAX};
+use crate::tenancy::checks::Checks;
+use crate::tenancy::{given, nullable};
+
+const PATTERNS_MAX: usize = 50;
+const PATTERN_CHARS_MAX: usize = 200;
+const SECRET_CHARS_MIN: usize = 16;
+const SECRET_CHARS_MAX: usize = 512;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewWebhook")]
+pub(super) struct NewBody {
+    pub(super) name: String,
+    /// Full URL of the public network, or of a host that the operator has listed.
+    pub(super) url: String,
+    /// 1 to 50 types or patterns such as `device.*`.
+    pub(super) events: Vec<String>,
+    /// Only events of this site.
+    pub(super) site_id: Option<SiteId>,
+    /// What is sent in place of the event.
+    pub(super) template_id: Option<WebhookTemplateId>,
+    /// Signs what is sent: 16 to 512 visible ASCII characters. Made when absent; shown in this answer only.
+    pub(super) signing_secret: Option<Secret>,
+    /// Sent with every delivery. Only the names are shown again.
+    #[serde(default)]
+    pub(super) headers: BTreeMap<String, Secret>,
+    /// True when absent.
+    pub(super) is_enabled: Option<bool>,
+    /// Another organization than the own one; for `super_admin`.
+    pub(super) organization_id: Option<OrgId>,
+}
+
+/// What to change; absent keeps.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "WebhookUpdate")]
+pub(super) struct UpdateBody {
+    #[serde(default, deserialize_with = "given")]
+    pub(super) name: Option<String>,
+    /// Where there are headers, another host needs them again.
+    #[serde(default, deserialize_with = "given")]
+    pub(super) url: Option<String>,
+    /// Who changes them is the author from then on, by whose rights events are sent.
+    #[serde(default, deserialize_with = "given")]
+    pub(super) events: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "nullable")]
+    #[schemars(with = "Option<SiteId>")]
+    pub(super) site_id: Option<Option<SiteId>>,
+    #[serde(default, deserialize_with = "nullable")]
+    #[schemars(with = "Option<WebhookTemplateId>")]
+    pub(super) template_id: Option<Option<WebhookTemplateId>>,
+    /// All of them, in place of those before.
+    #[serde(default, deserialize_with = "given")]
+    pub(super) headers: Option<BTreeMap<String, Secret>>,
+    /// What happens while it is false is not sent later; what was queued before is.
+    #[serde(default, deserialize_with = "given")]
+    pub(super) is_enabled: Option<bool>,
+}
+
+pub(super) fn check_url(checks: &mut Checks, text: &str) -> String {
+    checks.keep("url", outgoing::check_url(text).map(|url| url.to_string()))
+}
+
+/// The patterns, each once, all of them such as the caller could subscribe to.
+pub(super) fn check_events(checks: &mut Checks, caller: &Caller, patterns: &[String]) -> Vec<String> {
+    let fits = (1..=PATTERNS_MAX).contains(&patterns.len());
+    checks.require(fits, "events", "must have 1 to 50 entries such as 'device.*'");
+    for (at, pattern) in patterns.iter().enumerate().take(PATTERNS_MAX) {
+        let field = format!("events[{at}]");
+        let count = pattern.chars().count();
+        if count == 0 || count > PATTERN_CHARS_MAX || pattern.chars().any(char::is_control) {
+            checks.require(false, &field, "must have 1 to 200 characters, such as 'device.*'");
+        } else if let Some(why) = why_not(caller, pattern) {
+            checks.require(false, &field, &why);
+        }
+    }
+    patterns.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+pub(super) fn check_headers(checks: &mut Checks, given: BTreeMap<String, Secret>) -> Vec<(String, Secret)> {
+    checks.require(given.len() <= HEADERS_MAX, "headers", "must not have more than 50 entries");
+    let mut names = BTreeSet::new();
+    let mut headers = Vec::new();
+    for (name, value) in given.into_iter().take(HEADERS_MAX) {
+        match outgoing::header(&name, value.expose()) {
+            Ok((parsed, _)) => {
+                let is_new = names.insert(parsed.to_string());
+                checks.require(is_new, "headers", "must not have a name twice, whatever its case");
+                headers.push((parsed.to_string(), value));
+            }
+            Err(why) => checks.require(false, "headers", &why),
+        }
+    }
+    headers
+}
+
+/// The one that is given, or a new one.
+pub(super) fn check_secret(checks: &mut Checks, given: Option<Secret>) -> Secret {
+    let Some(secret) = given else { return random_secret() };
+    let text = secret.expose();
+    let fits = (SECRET_CHARS_MIN..=SECRET_CHARS_MAX).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_graphic());
+    checks.require(fits, "signing_secret", "must have 16 to 512 visible ASCII characters");
+    secret
+}

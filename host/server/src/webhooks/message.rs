@@ -1,0 +1,114 @@
+//! What a subscription is sent: the event, or its template with the event filled in; and the headers around it.
+
+use heddle_core::redact::sanitize;
+use heddle_core::template::{self, Values};
+use heddle_core::{DeliveryId, SubscriptionId};
+use http::{HeaderName, HeaderValue, Method, header};
+use serde_json::Value;
+
+use super::sealed::Secrets;
+use crate::keys::Keys;
+use crate::outgoing::{self, Outgoing};
+
+const DELIVERY: HeaderName = HeaderName::from_static("x-heddle-delivery");
+const EVENT: HeaderName = HeaderName::from_static("x-heddle-event");
+const USER_AGENT: &str = concat!("Heddle/", env!("CARGO_PKG_VERSION"));
+
+/// An event for a subscription.
+pub(super) struct Message<'a> {
+    pub(super) delivery: DeliveryId,
+    pub(super) subscription: SubscriptionId,
+    pub(super) url: &'a str,
+    pub(super) sealed: &'a [u8],
+    /// `{"payload": …}`.
+    pub(super) template: Option<&'a Value>,
+    pub(super) event_type: &'a str,
+    /// As it was queued: without secrets.
+    pub(super) event: &'a Value,
+}
+
+impl Message<'_> {
+    /// The request, or why there can be none: trying again would not help.
+    pub(super) fn request(&self, keys: &Keys) -> Result<Outgoing, String> {
+        let secrets =
+            Secrets::open(keys, self.subscription, self.sealed).map_err(|error| error.to_string())?;
+        let body = self.body()?;
+        let value =
+            |text: &str| HeaderValue::from_str(text).map_err(|_| "the event's type is no header".to_owned());
+        let mut headers =
+            vec![(DELIVERY, value(&self.delivery.to_string())?), (EVENT, value(self.event_type)?)];
+        for (name, secret) in &secrets.headers {
+            headers.push(outgoing::header(name, secret.expose())?);
+        }
+        for (name, default) in [(header::CONTENT_TYPE, "application/json"), (header::USER_AGENT, USER_AGENT)]
+        {
+            if !headers.iter().any(|(given, _)| *given == name) {
+                headers.push((name, HeaderValue::from_static(default)));
+            }
+        }
+        Ok(Outgoing {
+            method: Method::POST,
+            url: self.url.to_owned(),
+            headers,
+            body,
+            signing_secret: Some(secrets.signing),
+        })
+    }
+
+    fn body(&self) -> Result<Vec<u8>, String> {
+        let mut sent = match self.template {
+            None => self.event.clone(),
+            Some(template) => {
+                template::fill(&template["payload"], &Values { trigger: self.event, outputs: &[] })
+                    .map_err(|error| format!("the template cannot be filled: {error}"))?
+            }
+        };
+        sanitize(&mut sent);
+        Ok(sent.to_string().into_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heddle_core::Clock;
+    use heddle_core::secret::Secret;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_template_is_filled_and_what_is_secret_goes() {
+        let keys = Keys::from_texts("one", "two");
+        let clock = Clock::default();
+        let (delivery, subscription) = (clock.new_id(), clock.new_id());
+        let secrets = Secrets {
+            signing: Secret::new("s3cret"),
+            headers: vec![("content-type".to_owned(), Secret::new("application/vnd.x+json"))],
+        };
+        let sealed = secrets.seal(&keys, subscription);
+        let event = json!({ "event_type": "device.offline", "payload": { "name": "edge", "n": 7 } });
+        let message = |template| Message {
+            delivery,
+            subscription,
+            url: "https://hook.example/",
+            sealed: &sealed,
+            template,
+            event_type: "device.offline",
+            event: &event,
+        };
+        let plain = message(None).request(&keys).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&plain.body).unwrap(), event);
+        let template = json!({ "payload": {
+            "text": "{{trigger.payload.name}} is gone", "count": "{{trigger.payload.n}}", "token": "x",
+        } });
+        let filled = message(Some(&template)).request(&keys).unwrap();
+        let filled: Value = serde_json::from_slice(&filled.body).unwrap();
+        assert_eq!(filled, json!({ "text": "edge is gone", "count": 7 }));
+        let kinds: Vec<_> =
+            plain.headers.iter().filter(|(name, _)| name == "content-type").map(|(_, value)| value).collect();
+        assert_eq!(kinds, ["application/vnd.x+json"]);
+        let missing = json!({ "payload": "{{trigger.payload.site}}" });
+        let error = message(Some(&missing)).request(&keys).err().unwrap();
+        assert!(error.contains("trigger.payload.site"), "{error}");
+    }
+}

@@ -1,0 +1,66 @@
+//! How a subscription's secrets lie in the database: what signs, and the values of its headers, sealed together.
+
+use heddle_core::SubscriptionId;
+use heddle_core::secret::Secret;
+use serde::Deserialize;
+use zeroize::Zeroizing;
+
+use crate::keys::Keys;
+
+/// A subscription's secrets, in the clear.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(super) struct Secrets {
+    pub(super) signing: Secret,
+    pub(super) headers: Vec<(String, Secret)>,
+}
+
+/// Why sealed secrets cannot be read. Without the parser's words: they can quote what was sealed.
+#[derive(Debug, thiserror::Error)]
+#[error("the subscription's secrets cannot be opened: give a new signing secret and the headers again")]
+pub(super) struct Unreadable;
+
+impl Secrets {
+    /// Sealed for the subscription with this id, and readable only there.
+    pub(super) fn seal(&self, keys: &Keys, id: SubscriptionId) -> Vec<u8> {
+        let headers: Vec<(&str, &str)> =
+            self.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+        let plain = serde_json::json!({ "signing": self.signing.expose(), "headers": headers });
+        let plain = Zeroizing::new(plain.to_string());
+        keys.seal(&context(id), plain.as_bytes())
+    }
+
+    pub(super) fn open(keys: &Keys, id: SubscriptionId, sealed: &[u8]) -> Result<Self, Unreadable> {
+        let plain = keys.open_sealed(&context(id), sealed).map_err(|_| Unreadable)?;
+        serde_json::from_slice(&plain).map_err(|_| Unreadable)
+    }
+
+    pub(super) fn header_names(&self) -> Vec<String> {
+        self.headers.iter().map(|(name, _)| name.clone()).collect()
+    }
+}
+
+/// Names the row that the secrets belong to.
+fn context(id: SubscriptionId) -> String {
+    format!("webhook_subscription:{id}")
+}
+
+#[cfg(test)]
+mod tests {
+    use heddle_core::Clock;
+
+    use super::*;
+
+    #[test]
+    fn secrets_come_back_only_for_their_subscription() {
+        let keys = Keys::from_texts("one", "two");
+        let (id, other) = (Clock::default().new_id(), Clock::default().new_id());
+        let secrets = Secrets {
+            signing: Secret::new("s3cret"),
+            headers: vec![("authorization".to_owned(), Secret::new("Bearer x"))],
+        };
+        let sealed = secrets.seal(&keys, id);
+        assert_eq!(Secrets::open(&keys, id, &sealed).unwrap(), secrets);
+        assert!(Secrets::open(&keys, other, &sealed).is_err());
+        assert!(!format!("{secrets:?}").contains("s3cret"));
+    }
+}

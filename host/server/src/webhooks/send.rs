@@ -1,0 +1,210 @@
+//! Sends what is due: claims it, sends it, writes down how it went.
+//!
+//! A process that is gone leaves what it was sending to the others, who send it again under the same id.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use heddle_core::webhook::DeliveryState;
+use heddle_core::{DeliveryId, Timestamp};
+use heddle_store::webhooks;
+use heddle_store::webhooks::deliveries::{self, Attempt, Due, Room};
+use tokio::sync::Notify;
+
+use super::message::Message;
+use crate::app::{App, SharedApp};
+use crate::http::error::Error;
+use crate::metrics::DeliveryOutcome;
+use crate::outgoing::{self, Undelivered};
+use crate::process::Term;
+
+/// Looks although nobody called: for what is tried again, and what other processes leave.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Sent at once by one process.
+const IN_ALL: u32 = 128;
+/// Sent at once to one subscription, so that one that hangs holds nobody else back.
+const PER_SUBSCRIPTION: u32 = 4;
+/// How long an answer is waited for once the service stops.
+const GRACE: Duration = Duration::from_secs(2);
+/// After the first, second, … failure; after the last of them nobody tries any more.
+const RETRIES: [TimeDelta; 6] = [
+    TimeDelta::seconds(10),
+    TimeDelta::minutes(1),
+    TimeDelta::minutes(5),
+    TimeDelta::minutes(30),
+    TimeDelta::hours(2),
+    TimeDelta::hours(6),
+];
+/// What is kept of an answer with the delivery.
+const RESPONSE_CHARS_MAX: usize = 2000;
+const ERROR_CHARS_MAX: usize = 500;
+
+/// What this process is sending, and who wakes it.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    called: Notify,
+    in_hand: Mutex<HashSet<DeliveryId>>,
+}
+
+impl Outbox {
+    /// Something may be due.
+    pub(crate) fn wake(&self) {
+        self.called.notify_one();
+    }
+
+    fn in_hand(&self) -> HashSet<DeliveryId> {
+        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn take(&self, id: DeliveryId) {
+        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+    }
+
+    fn put_down(&self, id: DeliveryId) {
+        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+}
+
+/// A delivery is in hand while this lives, however its task ends.
+struct InHand<'a>(&'a App, DeliveryId);
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        self.0.webhooks.put_down(self.1);
+        // Its place is free.
+        self.0.webhooks.wake();
+    }
+}
+
+pub(crate) async fn send_due(app: SharedApp) {
+    let stop = app.tasks.stopping();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = app.webhooks.called.notified() => {}
+            () = tokio::time::sleep(INTERVAL) => {}
+        }
+        if let Err(error) = round(&app).await {
+            tracing::warn!(error = %error, "deliveries of webhooks cannot be read; tried again");
+        }
+    }
+}
+
+async fn round(app: &SharedApp) -> Result<(), Error> {
+    let Ok(term) = app.membership.term() else { return Ok(()) };
+    let now = app.clock.now();
+    let in_hand = app.webhooks.in_hand();
+    let mut tx = app.db.read().await?;
+    let gone = deliveries::gone_owners(&mut tx, term.id).await?;
+    let mut lost = deliveries::owned(&mut tx, term.id).await?;
+    let has_due = deliveries::has_due(&mut tx, now).await?;
+    drop(tx);
+    // Those that ended since are in nobody's hand, and are not owned when it is tried.
+    lost.retain(|id| !in_hand.contains(id));
+    let in_all = IN_ALL.saturating_sub(u32::try_from(in_hand.len()).unwrap_or(IN_ALL));
+    if gone.is_empty() && lost.is_empty() && (!has_due || in_all == 0) {
+        return Ok(());
+    }
+    let mut tx = app.db.write().await?;
+    for owner in gone {
+        let count = deliveries::release(&mut tx, owner).await?;
+        tracing::warn!(process.id = %owner, count, "sending {count} deliveries again that a process left");
+    }
+    for id in lost {
+        deliveries::release_one(&mut tx, id, term.id).await?;
+    }
+    let room = Room { per_subscription: PER_SUBSCRIPTION, in_all };
+    let due = deliveries::claim(&mut tx, term.id, now, room).await?;
+    tx.commit().await?;
+    for due in due {
+        app.webhooks.take(due.id);
+        let (app2, term) = (app.clone(), term.clone());
+        app.tasks.spawn("webhooks.deliver", async move { deliver(&app2, &term, due).await });
+    }
+    Ok(())
+}
+
+async fn deliver(app: &SharedApp, term: &Term, due: Due) {
+    let _in_hand = InHand(app, due.id);
+    let stop = app.tasks.stopping();
+    let attempt = tokio::select! {
+        attempt = attempt(app, &due) => Some(attempt),
+        () = async { stop.cancelled().await; tokio::time::sleep(GRACE).await; } => None,
+    };
+    let written = async {
+        let mut tx = app.db.write().await?;
+        match &attempt {
+            Some(attempt) => {
+                if deliveries::finish(&mut tx, due.id, term.id, attempt).await? {
+                    webhooks::note(&mut tx, due.subscription_id, attempt.error.as_deref(), attempt.now)
+                        .await?;
+                }
+            }
+            None => deliveries::release_one(&mut tx, due.id, term.id).await?,
+        }
+        Ok::<(), Error>(tx.commit().await?)
+    };
+    if let Err(error) = written.await {
+        tracing::warn!(delivery.id = %due.id, error = %error, "how delivery {} went is not written; it is sent again", due.id);
+    } else if let Some(attempt) = attempt {
+        app.metrics.delivery(outcome(attempt.state));
+    }
+}
+
+fn outcome(state: DeliveryState) -> DeliveryOutcome {
+    match state {
+        DeliveryState::Delivered => DeliveryOutcome::Delivered,
+        DeliveryState::Pending => DeliveryOutcome::Failed,
+        DeliveryState::Dead => DeliveryOutcome::Dead,
+    }
+}
+
+async fn attempt(app: &App, due: &Due) -> Attempt {
+    let message = Message {
+        delivery: due.id,
+        subscription: due.subscription_id,
+        url: &due.url,
+        sealed: &due.secret,
+        template: due.template.as_ref(),
+        event_type: &due.event_type,
+        event: &due.event,
+    };
+    let sent = match message.request(&app.keys) {
+        Ok(request) => outgoing::send(app, request).await,
+        Err(why) => return failed(None, why, app.clock.now()),
+    };
+    let now = app.clock.now();
+    let retry =
+        usize::try_from(due.attempts).ok().and_then(|done| RETRIES.get(done)).map(|after| now + *after);
+    match sent {
+        Ok(answered) => {
+            let text = answered.text();
+            let response: String = text.chars().take(RESPONSE_CHARS_MAX).collect();
+            let is_truncated = answered.is_truncated || response.len() < text.len();
+            let status = Some(i64::from(answered.status));
+            let ended = if answered.is_success() {
+                Attempt { state: DeliveryState::Delivered, error: None, ..failed(None, String::new(), now) }
+            } else {
+                failed(retry, format!("the receiver answered with status {}", answered.status), now)
+            };
+            Attempt { status, response: Some(response), response_is_truncated: is_truncated, ..ended }
+        }
+        Err(Undelivered::Blocked(why)) => failed(retry, format!("the destination is refused: {why}"), now),
+        Err(Undelivered::Failed(why)) => failed(retry, why, now),
+    }
+}
+
+/// Tried again at `retry`, or never.
+fn failed(retry: Option<Timestamp>, why: String, now: Timestamp) -> Attempt {
+    Attempt {
+        state: if retry.is_some() { DeliveryState::Pending } else { DeliveryState::Dead },
+        next_at: retry,
+        status: None,
+        error: Some(why.chars().take(ERROR_CHARS_MAX).collect()),
+        response: None,
+        response_is_truncated: false,
+        now,
+    }
+}

@@ -1,0 +1,462 @@
+//! Subscriptions of an organization. Their secrets are sealed when they come in, and never given out again.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use heddle_core::event::format_time;
+use heddle_core::page::Page;
+use heddle_core::secret::Secret;
+use heddle_core::{
+    DeliveryId, OrgId, Permission, SiteId, SubscriptionId, Timestamp, UserId, WebhookTemplateId,
+};
+use heddle_store::webhooks::{self, NewSubscription, Subscription, SubscriptionUpdate, templates};
+use heddle_store::{Scope, Set, Tx, events, sites};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use url::Url;
+
+use super::body::{NewBody, UpdateBody, check_events, check_headers, check_secret, check_url};
+use super::message::Message;
+use super::sealed::Secrets;
+use crate::app::{App, SharedApp};
+use crate::auth::Caller;
+use crate::auth::trail::{self, Deed};
+use crate::http::access::Access;
+use crate::http::conditional::{IfMatch, One};
+use crate::http::creation::Creation;
+use crate::http::error::Error;
+use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::routes::{Routes, doc};
+use crate::outgoing::{self, Undelivered};
+use crate::tenancy::checks::{Checks, search};
+use crate::tenancy::{organization_scope, owner};
+
+pub(super) const NOT_FOUND: Error = Error::NotFound("webhook subscription");
+const TEST_TYPE: &str = "webhook.test";
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Webhook")]
+struct View {
+    id: SubscriptionId,
+    organization_id: OrgId,
+    name: String,
+    url: String,
+    events: Vec<String>,
+    site_id: Option<SiteId>,
+    template_id: Option<WebhookTemplateId>,
+    /// Of the headers that are sent with every delivery; their values are not shown.
+    header_names: Vec<String>,
+    is_enabled: bool,
+    /// By whose rights events are sent.
+    author_id: UserId,
+    /// Attempts that failed since the last that did not.
+    consecutive_failures: i64,
+    last_delivered_at: Option<Timestamp>,
+    last_failed_at: Option<Timestamp>,
+    /// Why the last attempt failed; null when it did not.
+    last_error: Option<String>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "WebhookWithSecret")]
+struct Revealed {
+    #[serde(flatten)]
+    webhook: View,
+    /// It is shown this once.
+    signing_secret: String,
+}
+
+/// What became of a test event.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "WebhookTest")]
+struct Tested {
+    delivery_id: DeliveryId,
+    /// The receiver answered with 2xx.
+    is_delivered: bool,
+    status_code: Option<u16>,
+    /// How the answer began.
+    body: Option<String>,
+    truncated: bool,
+    duration_ms: Option<i64>,
+    /// Why it is not delivered.
+    error: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    #[schemars(range(min = 1))]
+    page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
+    per_page: Option<u32>,
+    /// Part of the name or the URL.
+    search: Option<String>,
+}
+
+pub(super) fn routes() -> Routes {
+    let (all, one) = ("/webhooks", "/webhooks/{subscription_id}");
+    let read = Access::Permission(Permission::SettingsRead);
+    let write = Access::Permission(Permission::SettingsWrite);
+    Routes::default()
+        .get(all, read, list, doc("Webhook subscriptions").query::<ListQuery>().answers::<Page<View>>(200))
+        .post(
+            all,
+            write,
+            create,
+            doc("Subscribe a URL to events; the signing secret is in this answer only")
+                .body::<NewBody>()
+                .answers::<Revealed>(201),
+        )
+        .get(one, read, get, doc("One webhook subscription").answers::<View>(200))
+        .patch(
+            one,
+            write,
+            update,
+            doc("Change a webhook subscription").body::<UpdateBody>().answers::<View>(200),
+        )
+        .delete(
+            one,
+            write,
+            remove,
+            doc("Remove a webhook subscription; what was on its way is given up").empty(204),
+        )
+        .post(
+            &format!("{one}/rotate-secret"),
+            write,
+            rotate,
+            doc("Make a new signing secret, which is in this answer only")
+                .answers::<Revealed>(200)
+                .as_seen()
+                .tagged(),
+        )
+        .post(
+            &format!("{one}/test"),
+            write,
+            test,
+            doc("Send a test event now; says what became of it").answers::<Tested>(200),
+        )
+}
+
+impl From<Subscription> for View {
+    fn from(row: Subscription) -> Self {
+        Self {
+            id: row.id,
+            organization_id: row.org_id,
+            name: row.name,
+            url: row.url,
+            events: row.events,
+            site_id: row.site_id,
+            template_id: row.template_id,
+            header_names: row.header_names,
+            is_enabled: row.is_enabled,
+            author_id: row.author_id,
+            consecutive_failures: row.consecutive_failures,
+            last_delivered_at: row.last_delivered_at,
+            last_failed_at: row.last_failed_at,
+            last_error: row.last_error,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        }
+    }
+}
+
+async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<ListQuery>,
+) -> Result<Answer<Page<View>>, Error> {
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let search = search(query.search)?;
+    let mut tx = app.db.read().await?;
+    let (items, total) =
+        webhooks::list(&mut tx, &organization_scope(&caller), search.as_deref(), page).await?;
+    Ok(Answer(page.of(items.into_iter().map(View::from).collect(), total)))
+}
+
+async fn get(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<SubscriptionId>,
+) -> Result<One<View>, Error> {
+    let mut tx = app.db.read().await?;
+    let found = webhooks::find(&mut tx, &organization_scope(&caller), id).await?;
+    found.map(View::from).map(One).ok_or(NOT_FOUND)
+}
+
+async fn create(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    creation: Creation,
+    Json(body): Json<NewBody>,
+) -> Result<Response, Error> {
+    caller.require_all_sites()?;
+    let mut checks = Checks::default();
+    let name = checks.name("name", &body.name);
+    let url = check_url(&mut checks, &body.url);
+    let events = check_events(&mut checks, &caller, &body.events);
+    let headers = check_headers(&mut checks, body.headers);
+    let signing = check_secret(&mut checks, body.signing_secret);
+    checks.done()?;
+    let secrets = Secrets { signing, headers };
+    let id: SubscriptionId = app.clock.new_id();
+    let mut tx = app.db.write().await?;
+    let org_id = owner(&mut tx, &caller, body.organization_id).await?;
+    check_related(&mut tx, org_id, body.site_id, body.template_id).await?;
+    if webhooks::count(&mut tx, org_id).await? >= webhooks::SUBSCRIPTIONS_MAX {
+        let most = webhooks::SUBSCRIPTIONS_MAX;
+        return Err(Error::conflict(format!(
+            "an organization has at most {most} webhook subscriptions: remove one"
+        )));
+    }
+    let new = NewSubscription {
+        id,
+        org_id,
+        name,
+        url,
+        events,
+        site_id: body.site_id,
+        template_id: body.template_id,
+        header_names: secrets.header_names(),
+        secret: secrets.seal(&app.keys, id),
+        is_enabled: body.is_enabled.unwrap_or(true),
+        after_seq: events::last_seq(&mut tx, org_id).await?,
+        author_id: caller.user_id,
+        now: app.clock.now(),
+    };
+    let made = webhooks::insert(&mut tx, &new).await?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &made, "webhook.created", detail(&made))).await?;
+    let path = format!("/webhooks/{id}");
+    let revealed = Revealed { webhook: made.into(), signing_secret: secrets.signing.expose().to_owned() };
+    creation.finish(tx, &app, &path, &revealed).await
+}
+
+/// What a subscription names is of its own organization.
+async fn check_related(
+    tx: &mut Tx,
+    org: OrgId,
+    site: Option<SiteId>,
+    template: Option<WebhookTemplateId>,
+) -> Result<(), Error> {
+    let scope = Scope::organization(org);
+    let mut checks = Checks::default();
+    if let Some(site) = site {
+        checks.require(sites::find(tx, &scope, site).await?.is_some(), "site_id", "site not found");
+    }
+    if let Some(template) = template {
+        let is_there = templates::lock(tx, &scope, template).await?.is_some();
+        checks.require(is_there, "template_id", "webhook template not found");
+    }
+    checks.done()
+}
+
+async fn update(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<SubscriptionId>,
+    if_match: IfMatch,
+    Json(body): Json<UpdateBody>,
+) -> Result<One<View>, Error> {
+    caller.require_all_sites()?;
+    let mut checks = Checks::default();
+    let name = body.name.as_deref().map(|name| checks.name("name", name));
+    let url = body.url.as_deref().map(|url| check_url(&mut checks, url));
+    let events = body.events.as_deref().map(|patterns| check_events(&mut checks, &caller, patterns));
+    let headers = body.headers.map(|headers| check_headers(&mut checks, headers));
+    checks.done()?;
+    let scope = organization_scope(&caller);
+    let mut tx = app.db.write().await?;
+    let current = webhooks::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    if_match.check(&View::from(current.clone()))?;
+    check_related(&mut tx, current.org_id, body.site_id.flatten(), body.template_id.flatten()).await?;
+    if headers.is_none() {
+        require_same_receiver(&current, url.as_deref())?;
+    }
+    let is_switched_on = body.is_enabled == Some(true) && !current.is_enabled;
+    let after_seq =
+        if is_switched_on { Some(events::last_seq(&mut tx, current.org_id).await?) } else { None };
+    let secrets = match headers {
+        Some(headers) => Some(Secrets { headers, ..secrets(&mut tx, &app, id).await? }),
+        None => None,
+    };
+    let change = SubscriptionUpdate {
+        name,
+        url,
+        author_id: events.is_some().then_some(caller.user_id),
+        events,
+        site_id: Set::from(body.site_id),
+        template_id: Set::from(body.template_id),
+        header_names: secrets.as_ref().map(Secrets::header_names),
+        secret: secrets.map(|secrets| secrets.seal(&app.keys, id)),
+        is_enabled: body.is_enabled,
+        after_seq,
+    };
+    let updated = webhooks::update(&mut tx, &scope, id, &change, app.clock.now()).await?.ok_or(NOT_FOUND)?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &updated, "webhook.updated", detail(&updated)))
+        .await?;
+    tx.commit().await?;
+    app.webhooks.wake();
+    Ok(One(updated.into()))
+}
+
+/// Headers hold credentials of one receiver: they go to no other without being given again.
+fn require_same_receiver(current: &Subscription, url: Option<&str>) -> Result<(), Error> {
+    let Some(url) = url else { return Ok(()) };
+    let origin = |text: &str| Url::parse(text).map(|url| url.origin()).ok();
+    if current.header_names.is_empty() || origin(url) == origin(&current.url) {
+        return Ok(());
+    }
+    Err(Error::field(
+        "headers",
+        "must be given again with a url of another host: their values were for the old one",
+    ))
+}
+
+async fn secrets(tx: &mut Tx, app: &App, id: SubscriptionId) -> Result<Secrets, Error> {
+    let sealed = webhooks::find_sealed(tx, id).await?.ok_or(NOT_FOUND)?;
+    Secrets::open(&app.keys, id, &sealed).map_err(Error::internal)
+}
+
+async fn remove(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<SubscriptionId>,
+    if_match: IfMatch,
+) -> Result<StatusCode, Error> {
+    caller.require_all_sites()?;
+    let scope = organization_scope(&caller);
+    let mut tx = app.db.write().await?;
+    let current = webhooks::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    if_match.check(&View::from(current.clone()))?;
+    webhooks::remove(&mut tx, &scope, id, app.clock.now()).await?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &current, "webhook.removed", detail(&current)))
+        .await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn rotate(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<SubscriptionId>,
+    if_match: IfMatch,
+) -> Result<One<Revealed>, Error> {
+    caller.require_all_sites()?;
+    let scope = organization_scope(&caller);
+    let mut tx = app.db.write().await?;
+    let current = webhooks::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    if_match.check(&View::from(current))?;
+    let signing: Secret = heddle_core::secret::random_secret();
+    let secrets = Secrets { signing: signing.clone(), ..secrets(&mut tx, &app, id).await? };
+    let change =
+        SubscriptionUpdate { secret: Some(secrets.seal(&app.keys, id)), ..SubscriptionUpdate::default() };
+    let updated = webhooks::update(&mut tx, &scope, id, &change, app.clock.now()).await?.ok_or(NOT_FOUND)?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &updated, "webhook.rotated", detail(&updated)))
+        .await?;
+    tx.commit().await?;
+    Ok(One(Revealed { webhook: updated.into(), signing_secret: signing.expose().to_owned() }))
+}
+
+async fn test(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<SubscriptionId>,
+) -> Result<Answer<Tested>, Error> {
+    caller.require_all_sites()?;
+    let scope = organization_scope(&caller);
+    let mut tx = app.db.read().await?;
+    let found = webhooks::find(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    let sealed = webhooks::find_sealed(&mut tx, id).await?.ok_or(NOT_FOUND)?;
+    let template = match found.template_id {
+        Some(template) => templates::find(&mut tx, &Scope::organization(found.org_id), template).await?,
+        None => None,
+    };
+    // Nothing of the database is held while somebody outside is waited for.
+    drop(tx);
+    let template = template.map(|template| json!({ "payload": template.payload() }));
+    let event = test_event(&app, &found);
+    let delivery = app.clock.new_id();
+    let message = Message {
+        delivery,
+        subscription: id,
+        url: &found.url,
+        sealed: &sealed,
+        template: template.as_ref(),
+        event_type: TEST_TYPE,
+        event: &event,
+    };
+    let sent = match message.request(&app.keys) {
+        Ok(request) => outgoing::send(&app, request).await,
+        Err(why) => Err(Undelivered::Failed(why)),
+    };
+    Ok(Answer(tested(delivery, sent)))
+}
+
+fn test_event(app: &App, subscription: &Subscription) -> Value {
+    json!({
+        "id": app.clock.new_id::<uuid::Uuid>(),
+        "seq": 0,
+        "event_type": TEST_TYPE,
+        "category": "webhook",
+        "priority": "low",
+        "organization_id": subscription.org_id,
+        "occurred_at": format_time(app.clock.now()),
+        "causation_id": null,
+        "schema_version": 1,
+        "payload": { "subscription_id": subscription.id, "name": subscription.name },
+    })
+}
+
+fn tested(delivery_id: DeliveryId, sent: Result<outgoing::Answered, Undelivered>) -> Tested {
+    let failed = |why: String| Tested {
+        delivery_id,
+        is_delivered: false,
+        status_code: None,
+        body: None,
+        truncated: false,
+        duration_ms: None,
+        error: Some(why),
+    };
+    match sent {
+        Ok(answered) => Tested {
+            delivery_id,
+            is_delivered: answered.is_success(),
+            status_code: Some(answered.status),
+            body: Some(answered.text()),
+            truncated: answered.is_truncated,
+            duration_ms: Some(answered.duration_ms()),
+            error: (!answered.is_success())
+                .then(|| format!("the receiver answered with status {}", answered.status)),
+        },
+        Err(Undelivered::Blocked(why)) => failed(format!("the destination is refused: {why}")),
+        Err(Undelivered::Failed(why)) => failed(why),
+    }
+}
+
+/// Without the URL's path: it can hold what a receiver knows its sender by.
+fn detail(row: &Subscription) -> Value {
+    let host = Url::parse(&row.url).ok().and_then(|url| url.host_str().map(str::to_owned));
+    json!({ "name": row.name, "host": host, "events": row.events, "is_enabled": row.is_enabled })
+}
+
+pub(super) fn deed<'a>(
+    caller: &'a Caller,
+    row: &Subscription,
+    action: &'static str,
+    detail: Value,
+) -> Deed<'a> {
+    Deed {
+        org: row.org_id,
+        actor: caller.actor(),
+        action,
+        target: ("webhook_subscription", row.id.0),
+        detail,
+    }
+}

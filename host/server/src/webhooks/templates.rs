@@ -1,0 +1,235 @@
+//! Payloads that an organization writes for its webhooks: JSON with references to the event.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use heddle_core::page::Page;
+use heddle_core::template::references;
+use heddle_core::{OrgId, Permission, Timestamp, WebhookTemplateId};
+use heddle_store::webhooks::templates::{self, NAME_INDEX, NewTemplate, Template};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::app::SharedApp;
+use crate::auth::Caller;
+use crate::auth::trail::{self, Deed};
+use crate::http::access::Access;
+use crate::http::conditional::{IfMatch, One};
+use crate::http::creation::Creation;
+use crate::http::error::Error;
+use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::routes::{Routes, doc};
+use crate::tenancy::checks::{Checks, search};
+use crate::tenancy::{given, organization_scope, owner};
+
+const NOT_FOUND: Error = Error::NotFound("webhook template");
+const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "WebhookTemplate")]
+struct View {
+    id: WebhookTemplateId,
+    organization_id: OrgId,
+    name: String,
+    payload: Value,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewWebhookTemplate")]
+struct NewBody {
+    /// Unique in the organization.
+    name: String,
+    /// What is sent, as JSON. `{{trigger.payload.name}}` stands for what the event has there.
+    payload: Value,
+    /// Another organization than the own one; for `super_admin`.
+    organization_id: Option<OrgId>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "WebhookTemplateUpdate")]
+struct UpdateBody {
+    #[serde(default, deserialize_with = "given")]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    payload: Option<Value>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    #[schemars(range(min = 1))]
+    page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
+    per_page: Option<u32>,
+    /// Part of the name.
+    search: Option<String>,
+}
+
+pub(super) fn routes() -> Routes {
+    let (all, one) = ("/webhooks/templates", "/webhooks/templates/{template_id}");
+    let read = Access::Permission(Permission::SettingsRead);
+    let write = Access::Permission(Permission::SettingsWrite);
+    Routes::default()
+        .get(
+            all,
+            read,
+            list,
+            doc("Templates of webhook payloads").query::<ListQuery>().answers::<Page<View>>(200),
+        )
+        .post(all, write, create, doc("Create a template").body::<NewBody>().answers::<View>(201))
+        .get(one, read, get, doc("One template").answers::<View>(200))
+        .patch(one, write, update, doc("Change a template").body::<UpdateBody>().answers::<View>(200))
+        .delete(one, write, remove, doc("Remove a template that no subscription uses").empty(204))
+}
+
+impl From<Template> for View {
+    fn from(row: Template) -> Self {
+        let payload = row.payload().clone();
+        Self {
+            id: row.id,
+            organization_id: row.org_id,
+            name: row.name,
+            payload,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        }
+    }
+}
+
+async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<ListQuery>,
+) -> Result<Answer<Page<View>>, Error> {
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let search = search(query.search)?;
+    let mut tx = app.db.read().await?;
+    let (items, total) =
+        templates::list(&mut tx, &organization_scope(&caller), search.as_deref(), page).await?;
+    Ok(Answer(page.of(items.into_iter().map(View::from).collect(), total)))
+}
+
+async fn get(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<WebhookTemplateId>,
+) -> Result<One<View>, Error> {
+    let mut tx = app.db.read().await?;
+    let found = templates::find(&mut tx, &organization_scope(&caller), id).await?;
+    found.map(View::from).map(One).ok_or(NOT_FOUND)
+}
+
+/// Every reference can be read, and is one to the event.
+fn check_payload(checks: &mut Checks, payload: &Value) {
+    let is_small = payload.to_string().len() <= PAYLOAD_BYTES_MAX;
+    checks.require(is_small, "payload", "must not have more than 64 KiB");
+    match references(payload) {
+        Ok(found) => {
+            let names_step = found.iter().any(|reference| reference.step().is_some());
+            checks.require(
+                !names_step,
+                "payload",
+                "a webhook has no steps: give references such as '{{trigger.payload.name}}'",
+            );
+        }
+        Err(error) => checks.require(false, "payload", &error.to_string()),
+    }
+}
+
+fn taken(error: heddle_store::Error, name: &str) -> Error {
+    if error.is_unique(NAME_INDEX) {
+        Error::conflict(format!("a webhook template named '{name}' already exists; choose another name"))
+    } else {
+        error.into()
+    }
+}
+
+async fn create(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    creation: Creation,
+    Json(body): Json<NewBody>,
+) -> Result<Response, Error> {
+    caller.require_all_sites()?;
+    let mut checks = Checks::default();
+    let name = checks.name("name", &body.name);
+    check_payload(&mut checks, &body.payload);
+    checks.done()?;
+    let mut tx = app.db.write().await?;
+    let new = NewTemplate {
+        id: app.clock.new_id(),
+        org_id: owner(&mut tx, &caller, body.organization_id).await?,
+        name,
+        payload: body.payload,
+        now: app.clock.now(),
+    };
+    let made = templates::insert(&mut tx, &new).await.map_err(|error| taken(error, &new.name))?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &made, "webhook_template.created")).await?;
+    let path = format!("/webhooks/templates/{}", made.id);
+    creation.finish(tx, &app, &path, &View::from(made)).await
+}
+
+async fn update(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<WebhookTemplateId>,
+    if_match: IfMatch,
+    Json(body): Json<UpdateBody>,
+) -> Result<One<View>, Error> {
+    caller.require_all_sites()?;
+    let mut checks = Checks::default();
+    let name = body.name.as_deref().map(|name| checks.name("name", name));
+    if let Some(payload) = &body.payload {
+        check_payload(&mut checks, payload);
+    }
+    checks.done()?;
+    let scope = organization_scope(&caller);
+    let mut tx = app.db.write().await?;
+    let current = templates::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    if_match.check(&View::from(current))?;
+    let change = (name.as_deref(), body.payload.as_ref());
+    let updated = templates::update(&mut tx, &scope, id, change, app.clock.now())
+        .await
+        .map_err(|error| taken(error, name.as_deref().unwrap_or_default()))?
+        .ok_or(NOT_FOUND)?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &updated, "webhook_template.updated")).await?;
+    tx.commit().await?;
+    Ok(One(updated.into()))
+}
+
+async fn remove(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<WebhookTemplateId>,
+    if_match: IfMatch,
+) -> Result<StatusCode, Error> {
+    caller.require_all_sites()?;
+    let scope = organization_scope(&caller);
+    let mut tx = app.db.write().await?;
+    let current = templates::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    if_match.check(&View::from(current.clone()))?;
+    let uses = templates::uses(&mut tx, id).await?;
+    if uses > 0 {
+        return Err(Error::conflict(format!(
+            "template is used by webhook subscriptions ({uses}): give them another one first"
+        )));
+    }
+    templates::remove(&mut tx, &scope, id, app.clock.now()).await?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &current, "webhook_template.removed")).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn deed<'a>(caller: &'a Caller, row: &Template, action: &'static str) -> Deed<'a> {
+    let detail = json!({ "name": row.name });
+    Deed { org: row.org_id, actor: caller.actor(), action, target: ("webhook_template", row.id.0), detail }
+}

@@ -1,0 +1,242 @@
+//! Who gets events by HTTP: subscriptions, their templates, and what is on its way to them.
+
+pub mod deliveries;
+pub mod templates;
+
+use heddle_core::page::PageRequest;
+use heddle_core::{OrgId, Role, SiteId, SubscriptionId, Timestamp, UserId, WebhookTemplateId};
+use sqlx::FromRow;
+use sqlx::types::Json;
+
+use crate::select::{Bind, Select, affected};
+use crate::{Result, Scope, Set, Tx};
+
+#[derive(Debug, Clone, PartialEq, FromRow)]
+pub struct Subscription {
+    pub id: SubscriptionId,
+    pub org_id: OrgId,
+    pub name: String,
+    pub url: String,
+    #[sqlx(json)]
+    pub events: Vec<String>,
+    pub site_id: Option<SiteId>,
+    pub template_id: Option<WebhookTemplateId>,
+    #[sqlx(json)]
+    pub header_names: Vec<String>,
+    pub is_enabled: bool,
+    pub after_seq: i64,
+    pub author_id: UserId,
+    pub consecutive_failures: i64,
+    pub last_delivered_at: Option<Timestamp>,
+    pub last_failed_at: Option<Timestamp>,
+    pub last_error: Option<String>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+#[derive(Clone)]
+pub struct NewSubscription {
+    pub id: SubscriptionId,
+    pub org_id: OrgId,
+    pub name: String,
+    pub url: String,
+    pub events: Vec<String>,
+    pub site_id: Option<SiteId>,
+    pub template_id: Option<WebhookTemplateId>,
+    pub header_names: Vec<String>,
+    pub secret: Vec<u8>,
+    pub is_enabled: bool,
+    pub after_seq: i64,
+    pub author_id: UserId,
+    pub now: Timestamp,
+}
+
+/// What to change; `None` keeps.
+#[derive(Clone, Default)]
+pub struct SubscriptionUpdate {
+    pub name: Option<String>,
+    pub url: Option<String>,
+    pub events: Option<Vec<String>>,
+    pub site_id: Set<SiteId>,
+    pub template_id: Set<WebhookTemplateId>,
+    pub header_names: Option<Vec<String>>,
+    pub secret: Option<Vec<u8>>,
+    pub is_enabled: Option<bool>,
+    pub after_seq: Option<i64>,
+    pub author_id: Option<UserId>,
+}
+
+/// Who waits for events of an organization, and what its author may see now.
+#[derive(Debug, Clone, PartialEq, FromRow)]
+pub struct Listening {
+    pub id: SubscriptionId,
+    #[sqlx(json)]
+    pub events: Vec<String>,
+    pub site_id: Option<SiteId>,
+    pub after_seq: i64,
+    pub role: Role,
+}
+
+const SELECT: &str =
+    "SELECT s.id, s.org_id, s.name, s.url, s.events, s.site_id, s.template_id, s.header_names,
+    s.is_enabled, s.after_seq, s.author_id, s.consecutive_failures, s.last_delivered_at, s.last_failed_at,
+    s.last_error, s.created_at, s.updated_at";
+const FROM: &str = "FROM webhook_subscription s";
+/// Most subscriptions of one organization.
+pub const SUBSCRIPTIONS_MAX: i64 = 100;
+
+fn within(scope: &Scope) -> Select {
+    Select::new(SELECT, FROM).within(scope, "s.org_id", None).and("s.deleted_at IS NULL")
+}
+
+pub async fn insert(tx: &mut Tx, new: &NewSubscription) -> Result<Subscription> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        INSERT INTO webhook_subscription (id, org_id, name, url, events, site_id, template_id, header_names, secret,
+            is_enabled, after_seq, author_id, consecutive_failures, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, $13, $13)
+        RETURNING id, org_id, name, url, events, site_id, template_id, header_names, is_enabled, after_seq,
+            author_id, consecutive_failures, last_delivered_at, last_failed_at, last_error, created_at, updated_at")
+        .bind(new.id).bind(new.org_id).bind(&new.name).bind(&new.url).bind(Json(&new.events)).bind(new.site_id)
+        .bind(new.template_id).bind(Json(&new.header_names)).bind(&new.secret).bind(new.is_enabled)
+        .bind(new.after_seq).bind(new.author_id).bind(new.now)
+        .fetch_one(conn)
+        .await)?)
+}
+
+pub async fn find(tx: &mut Tx, scope: &Scope, id: SubscriptionId) -> Result<Option<Subscription>> {
+    within(scope).and_bind("s.id = ?", Bind::Id(id.0)).one(tx).await
+}
+
+/// The subscription as it is until the transaction ends: nobody else changes it meanwhile.
+pub async fn lock(tx: &mut Tx, scope: &Scope, id: SubscriptionId) -> Result<Option<Subscription>> {
+    within(scope).and_bind("s.id = ?", Bind::Id(id.0)).one_locked(tx, "s").await
+}
+
+pub async fn list(
+    tx: &mut Tx,
+    scope: &Scope,
+    search: Option<&str>,
+    page: PageRequest,
+) -> Result<(Vec<Subscription>, i64)> {
+    within(scope).search(&["s.name", "s.url"], search).page(tx, "s.created_at, s.id", page).await
+}
+
+/// How many an organization has.
+pub async fn count(tx: &mut Tx, org: OrgId) -> Result<i64> {
+    within(&Scope::organization(org)).count(tx).await
+}
+
+/// The sealed secret of a subscription.
+pub async fn find_sealed(tx: &mut Tx, id: SubscriptionId) -> Result<Option<Vec<u8>>> {
+    Ok(on!(tx, conn => sqlx::query_scalar(
+        "SELECT secret FROM webhook_subscription WHERE id = $1 AND deleted_at IS NULL")
+        .bind(id)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+pub async fn update(
+    tx: &mut Tx,
+    scope: &Scope,
+    id: SubscriptionId,
+    update: &SubscriptionUpdate,
+    now: Timestamp,
+) -> Result<Option<Subscription>> {
+    if find(tx, scope, id).await?.is_none() {
+        return Ok(None);
+    }
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE webhook_subscription
+        SET name = COALESCE($2, name), url = COALESCE($3, url), events = COALESCE($4, events),
+            site_id = CASE WHEN $5 THEN $6 ELSE site_id END,
+            template_id = CASE WHEN $7 THEN $8 ELSE template_id END,
+            header_names = COALESCE($9, header_names), secret = COALESCE($10, secret),
+            is_enabled = COALESCE($11, is_enabled), after_seq = COALESCE($12, after_seq),
+            author_id = COALESCE($13, author_id), updated_at = $14
+        WHERE id = $1 AND deleted_at IS NULL"
+        )
+        .bind(id)
+        .bind(update.name.as_ref())
+        .bind(update.url.as_ref())
+        .bind(update.events.as_ref().map(Json))
+        .bind(update.site_id.is_set())
+        .bind(update.site_id.value().copied())
+        .bind(update.template_id.is_set())
+        .bind(update.template_id.value().copied())
+        .bind(update.header_names.as_ref().map(Json))
+        .bind(update.secret.as_ref())
+        .bind(update.is_enabled)
+        .bind(update.after_seq)
+        .bind(update.author_id)
+        .bind(now)
+    );
+    find(tx, scope, id).await
+}
+
+/// Hides the subscription; what was on its way to it is dead.
+pub async fn remove(tx: &mut Tx, scope: &Scope, id: SubscriptionId, now: Timestamp) -> Result<bool> {
+    if find(tx, scope, id).await?.is_none() {
+        return Ok(false);
+    }
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE webhook_delivery
+        SET state = 'dead', next_at = NULL, owner = NULL, last_error = 'the subscription was removed', ended_at = $2
+        WHERE subscription_id = $1 AND state = 'pending'"
+        )
+        .bind(id)
+        .bind(now)
+    );
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "UPDATE webhook_subscription SET deleted_at = $2, updated_at = $2 WHERE id = $1 AND deleted_at IS NULL"
+        )
+        .bind(id)
+        .bind(now)
+    );
+    Ok(rows == 1)
+}
+
+/// Enabled subscriptions of an organization whose authors still have an account and all its sites.
+pub async fn listening(tx: &mut Tx, org: OrgId) -> Result<Vec<Listening>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT s.id, s.events, s.site_id, s.after_seq, u.role
+        FROM webhook_subscription s
+        JOIN app_user u ON u.id = s.author_id
+        WHERE s.org_id = $1 AND s.is_enabled AND s.deleted_at IS NULL
+            AND u.is_active AND u.deleted_at IS NULL
+            AND NOT EXISTS (SELECT 1 FROM site_grant g WHERE g.user_id = u.id)
+        ORDER BY s.id LIMIT $2")
+        .bind(org).bind(SUBSCRIPTIONS_MAX)
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// Notes how a delivery went; `None` is a success.
+pub async fn note(tx: &mut Tx, id: SubscriptionId, failure: Option<&str>, now: Timestamp) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE webhook_subscription
+        SET consecutive_failures = CASE WHEN CAST($2 AS TEXT) IS NULL THEN 0 ELSE consecutive_failures + 1 END,
+            last_delivered_at = CASE WHEN CAST($2 AS TEXT) IS NULL THEN $3 ELSE last_delivered_at END,
+            last_failed_at = CASE WHEN CAST($2 AS TEXT) IS NULL THEN last_failed_at ELSE $3 END,
+            last_error = CAST($2 AS TEXT)
+        WHERE id = $1"
+        )
+        .bind(id)
+        .bind(failure)
+        .bind(now)
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
