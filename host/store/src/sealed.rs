@@ -26,8 +26,9 @@ pub const CHANGE: Place = Place { table: "change", column: "secret", key_id: Non
 pub const IDENTITY_PROVIDER: Place = Place { table: "identity_provider", column: "secret", key_id: None };
 pub const SSO_ATTEMPT: Place = Place { table: "sso_attempt", column: "secret", key_id: None };
 pub const SECOND_FACTOR: Place = Place { table: "second_factor", column: "secret", key_id: None };
+pub const CHANNEL: Place = Place { table: "channel", column: "secret", key_id: None };
 /// Every column with sealed bytes.
-pub const PLACES: &[Place] = &[CREDENTIAL, CHANGE, SECOND_FACTOR, IDENTITY_PROVIDER, SSO_ATTEMPT];
+pub const PLACES: &[Place] = &[CREDENTIAL, CHANGE, SECOND_FACTOR, IDENTITY_PROVIDER, SSO_ATTEMPT, CHANNEL];
 
 #[derive(Clone, PartialEq, Eq, FromRow)]
 pub struct Sealed {

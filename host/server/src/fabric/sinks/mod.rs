@@ -1,0 +1,4 @@
+//! Steps that tell somebody at once.
+
+pub(super) mod log;
+pub(super) mod notify;
