@@ -4,7 +4,7 @@ mod api_keys;
 mod browser;
 mod login;
 mod mfa;
-mod oauth2;
+pub(crate) mod oauth2;
 mod oracles;
 mod password;
 mod refresh;

@@ -73,9 +73,9 @@ pub(super) async fn serve(app: SharedApp, mut socket: WebSocket, opening: Openin
         Opening::Token(token) => run(&app, &mut socket, Some(token)).await,
     };
     let frame = CloseFrame { code: end.0, reason: Utf8Bytes::from_static(end.1) };
+    // A peer that is gone cannot be told so, and one that has closed is answered by reading on.
     let closing = socket.send(Message::Close(Some(frame)));
-    // A peer that is gone cannot be told so.
-    if let Ok(Ok(())) = tokio::time::timeout(SEND_LIMIT, closing).await {
+    if tokio::time::timeout(SEND_LIMIT, closing).await.is_ok() {
         // What it still sends would, unread, take the last frame away from it.
         let rest = async { while let Some(Ok(_)) = socket.recv().await {} };
         tokio::time::timeout(LINGER_LIMIT, rest).await.ok();

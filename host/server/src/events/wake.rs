@@ -24,7 +24,7 @@ const RETRY_PERIOD: Duration = Duration::from_millis(500);
 
 /// Calls of this process that are to be made, and whether it hears those of others.
 #[derive(Debug, Default)]
-pub struct Wakes {
+pub(crate) struct Wakes {
     wanted: Notify,
     are_lost: AtomicBool,
 }

@@ -2,3 +2,6 @@
 
 pub(super) mod log;
 pub(super) mod notify;
+
+#[cfg(test)]
+mod tests;
