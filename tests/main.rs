@@ -4,7 +4,9 @@
 
 mod api;
 mod devices;
+mod events;
 mod identity;
+mod notifications;
 mod operate;
 mod processes;
 mod sandbox;

@@ -8,6 +8,7 @@ mod measure;
 mod plain_host;
 mod requests;
 mod start;
+mod stream;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, unused_imports, unused_macros, reason = "the tests use all of it")]
 mod support;
@@ -21,6 +22,7 @@ const BENCHES: &[(&str, Bench)] = &[
     ("identity", identity::measure),
     ("requests", requests::measure),
     ("start", start::measure),
+    ("stream", stream::measure),
 ];
 
 fn main() {

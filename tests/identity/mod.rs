@@ -5,7 +5,7 @@ mod browser;
 mod canary;
 mod login;
 mod mfa;
-mod oauth2;
+pub(crate) mod oauth2;
 mod oracles;
 mod password;
 mod refresh;

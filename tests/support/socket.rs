@@ -6,6 +6,7 @@ use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use super::Api;
@@ -24,6 +25,25 @@ impl Socket {
         let url = format!("{}/api/v1{path}", api.base().replace("http://", "ws://"));
         let (stream, _) = tokio_tungstenite::connect_async(url).await.expect("the stream accepts");
         Self { stream }
+    }
+
+    /// Connects with headers of the upgrade.
+    pub(crate) async fn connect_with(api: &Api, headers: &[(&'static str, &str)]) -> Self {
+        let url = format!("{}/api/v1/ws", api.base().replace("http://", "ws://"));
+        let mut request = url.into_client_request().expect("the address is good");
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().expect("a header"));
+        }
+        let (stream, _) = tokio_tungstenite::connect_async(request).await.expect("the stream accepts");
+        Self { stream }
+    }
+
+    /// Connects and authenticates; `connected` was received.
+    pub(crate) async fn authenticated(api: &Api) -> Self {
+        let mut socket = Self::connect(api).await;
+        socket.send(&json!({ "type": "auth", "token": api.token() })).await;
+        assert_eq!(socket.next().await["type"], "connected");
+        socket
     }
 
     /// Connects, authenticates and subscribes.
@@ -45,6 +65,16 @@ impl Socket {
         match self.receive().await {
             Message::Text(text) => serde_json::from_str(&text).expect("frames are JSON"),
             other => panic!("expected a text frame, got {other:?}"),
+        }
+    }
+
+    /// The code and the reason that the server closes with.
+    pub(crate) async fn close_reason(&mut self) -> (u16, String) {
+        loop {
+            if let Message::Close(frame) = self.receive().await {
+                let frame = frame.expect("the server says why");
+                return (frame.code.into(), frame.reason.to_string());
+            }
         }
     }
 

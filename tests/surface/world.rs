@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 
 use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
+use heddle_core::notification::{Audience, Severity};
 use heddle_core::{ControllerId, OauthAppId, OauthGrantId, OrgId, Role, SiteId, UserId};
 use heddle_store::devices::{self, DeviceFilter, Seen};
+use heddle_store::events;
+use heddle_store::notices::{self, NewNotice};
 use heddle_store::oauth2::{self, NewGrant};
 use heddle_store::sso::{self, NewIdentity};
 use heddle_store::users::{self, NewUser};
@@ -96,6 +99,12 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
         });
         into.insert("provider_id", created(admin, "/auth/sso/providers", &provider).await);
         into.insert("identity_id", identity(server, &into["provider_id"], &user).await);
+        let channel = json!({
+            "kind": "slack", "label": name, "webhook_url": "https://hooks.example/x", "organization_id": organization,
+        });
+        into.insert("channel_id", created(admin, "/notifications/channels", &channel).await);
+        into.insert("notice_id", notice(server, organization).await);
+        into.insert("event_id", event(server, organization).await);
         into.insert("user_id", user);
         into.insert("gateway_id", controller.clone());
         into.insert("controller_id", controller);
@@ -103,6 +112,7 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
         into.insert("site_id", site);
     }
     for (kind, name) in [
+        ("notifications/channels", "channel_id"),
         ("oauth2/apps", "app_id"),
         ("users", "user_id"),
         ("roles", "role_id"),
@@ -115,6 +125,34 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
         admin.delete(&format!("/{kind}/{}", removed[name])).await.expect_status(204);
     }
     (ids, removed)
+}
+
+/// A notice for everybody in the organization.
+async fn notice(server: &Server, organization: &str) -> String {
+    let app = &server.running().app;
+    let new = NewNotice {
+        id: app.clock.new_id(),
+        org_id: organization.parse().unwrap(),
+        audience: Audience::Organization,
+        user_id: None,
+        severity: Severity::Info,
+        subject: "Tested".to_owned(),
+        body: String::new(),
+        source: "test".to_owned(),
+        origin: None,
+        now: app.clock.now(),
+    };
+    let mut tx = app.db.write().await.unwrap();
+    notices::insert(&mut tx, &new).await.unwrap();
+    tx.commit().await.unwrap();
+    new.id.to_string()
+}
+
+/// The organization's first event.
+async fn event(server: &Server, organization: &str) -> String {
+    let mut tx = server.running().app.db.read().await.unwrap();
+    let found = events::list(&mut tx, organization.parse().unwrap(), 0, &[], 1).await.unwrap();
+    found.events[0].event.id.to_string()
 }
 
 async fn device(server: &Server, organization: &str, site: &str, controller: &str) -> String {

@@ -72,6 +72,8 @@ events! {
         { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid" };
     AccessWidened = "security.access_widened", "security", High,
         { "user_id": "uuid", "username": "string", "site_id": "uuid", "actor_id": "uuid" };
+    IngestExternal = "ingest.external", "external", Normal,
+        { "name": "string", "data": "object" };
 }
 
 fn object_schema(fields: &[(&str, &str)]) -> Value {
@@ -81,6 +83,7 @@ fn object_schema(fields: &[(&str, &str)]) -> Value {
         let mut schema = match kind {
             "uuid" => json!({"type": "string", "format": "uuid"}),
             "integer" => json!({"type": "integer"}),
+            "object" => json!({"type": "object"}),
             "strings" => json!({"type": "array", "items": {"type": "string"}}),
             _ => json!({"type": "string"}),
         };

@@ -14,6 +14,7 @@ pub mod event;
 pub mod fault;
 pub mod id;
 pub mod log;
+pub mod notification;
 pub mod oauth2;
 pub mod operation;
 pub mod page;

@@ -141,6 +141,12 @@ impl App {
         let app = self.clone();
         self.tasks.spawn("events.dispatch", async move { crate::events::dispatch(app, follower).await });
         let app = self.clone();
+        self.tasks.spawn("events.access", async move { crate::events::watch_access(app).await });
+        let app = self.clone();
+        self.tasks.spawn("events.announce", async move { crate::events::announce(app).await });
+        let app = self.clone();
+        self.tasks.spawn("events.hear", async move { crate::events::hear(app).await });
+        let app = self.clone();
         self.tasks.spawn("staging.expire", async move { crate::staging::expire_loop(app).await });
         let app = self.clone();
         self.tasks.spawn("staging.take_up", async move { crate::staging::take_up_loop(app).await });

@@ -147,6 +147,8 @@ pub(crate) struct Report {
     pub(crate) seen: Seen,
     pub(crate) modules_up: bool,
     pub(crate) event_bus_up: bool,
+    /// Other processes' events come at once, not only within half a second.
+    pub(crate) event_wakeups_up: bool,
     pub(crate) last_look_age_secs: f64,
     is_draining: bool,
     is_strict: bool,
@@ -163,6 +165,7 @@ pub(crate) async fn report(app: &SharedApp) -> Report {
         modules_up: !app.modules_have_failed(),
         // The dispatcher ends first in a drain.
         event_bus_up: is_draining || !app.hub.bus.has_failed(now),
+        event_wakeups_up: is_draining || !app.hub.wakes.are_lost(),
         last_look_age_secs: app.hub.bus.last_look_age(now).as_seconds_f64(),
         is_draining,
         is_strict: app.config.readiness_strict_deps,
@@ -181,13 +184,14 @@ pub(crate) async fn pending_changes(app: &App) -> Vec<(OutcomeState, i64)> {
 }
 
 impl Report {
-    pub(crate) fn subsystems(&self) -> [(&'static str, bool); 5] {
+    pub(crate) fn subsystems(&self) -> [(&'static str, bool); 6] {
         [
             ("database", self.seen.database.is_up()),
             ("cache", self.seen.cache.is_up()),
             ("logdb", self.seen.logdb.is_up()),
             ("modules", self.modules_up),
             ("event_bus", self.event_bus_up),
+            ("event_wakeups", self.event_wakeups_up),
         ]
     }
 
@@ -199,7 +203,12 @@ impl Report {
 
     /// Why no traffic should come here; empty when it may.
     pub(crate) fn failed(&self) -> Vec<&'static str> {
-        let is_needed = |name: &str| self.is_strict || !matches!(name, "cache" | "logdb");
+        let is_needed = |name: &str| match name {
+            "cache" | "logdb" => self.is_strict,
+            // Without them events come half a second later.
+            "event_wakeups" => false,
+            _ => true,
+        };
         let down = self.subsystems().into_iter().filter(|(name, is_up)| !is_up && is_needed(name));
         let draining = self.is_draining.then_some("draining");
         draining.into_iter().chain(down.map(|(name, _)| name)).collect()
@@ -222,6 +231,7 @@ mod tests {
             seen: Seen { database: check("database"), cache: check("cache"), logdb: check("logdb") },
             modules_up: !down.contains(&"modules"),
             event_bus_up: !down.contains(&"event_bus"),
+            event_wakeups_up: !down.contains(&"event_wakeups"),
             last_look_age_secs: 0.0,
             is_draining,
             is_strict,
@@ -245,6 +255,7 @@ mod tests {
         check_failed(&["cache", "logdb"], false, false, &[]);
         check_failed(&["cache", "logdb"], true, false, &["cache", "logdb"]);
         check_failed(&["modules", "event_bus"], false, false, &["modules", "event_bus"]);
+        check_failed(&["event_wakeups"], true, false, &[]);
         check_failed(&["logdb"], false, true, &["draining"]);
     }
 

@@ -19,6 +19,7 @@ pub mod keys;
 pub mod logs;
 pub mod mail;
 pub mod metrics;
+mod notifications;
 mod oauth2;
 pub mod operate;
 mod outgoing;

@@ -28,6 +28,8 @@ heddle_core::words! {
         Burst = "burst",
         Minute = "minute",
         Auth = "auth",
+        /// Of events that are handed in from outside.
+        Ingest = "ingest",
     }
 }
 

@@ -55,6 +55,15 @@ pub struct NewAudit {
     pub ip: Option<String>,
 }
 
+/// What an entry says was done, and to what.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub struct Done {
+    pub seq: i64,
+    pub action: String,
+    pub target_type: String,
+    pub target_id: Option<Uuid>,
+}
+
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
     pub actor_id: Option<UserId>,
@@ -105,6 +114,8 @@ const SELECT: &str =
     a.detail, a.request_id, a.ip, a.occurred_at, a.previous_hash, a.hash";
 const FROM: &str = "FROM audit a";
 
+/// Organizations of one statement.
+const ORGANIZATIONS_PER_STATEMENT: usize = 500;
 /// Entries that [`ChainWalk::step`] holds in memory at once.
 const VALIDATE_BATCH: i64 = 1_000;
 
@@ -170,6 +181,28 @@ pub async fn append(tx: &mut Tx, new: &NewAudit, clock: &Clock) -> Result<AuditE
         sqlx::query("UPDATE audit_head SET hash = $2 WHERE org_id = $1").bind(entry.org_id).bind(&entry.hash)
     );
     Ok(entry)
+}
+
+/// The newest number of each of these organizations that has one.
+pub async fn heads(tx: &mut Tx, orgs: &[OrgId]) -> Result<Vec<(OrgId, i64)>> {
+    let mut heads = Vec::new();
+    for orgs in orgs.chunks(ORGANIZATIONS_PER_STATEMENT) {
+        let found: Vec<(OrgId, i64)> = Select::new("SELECT h.org_id, h.seq", "FROM audit_head h")
+            .and_in("h.org_id", orgs.iter().map(|org| Bind::Id(org.0)))
+            .all(tx, "h.org_id", i64::try_from(orgs.len()).unwrap_or(i64::MAX))
+            .await?;
+        heads.extend(found);
+    }
+    Ok(heads)
+}
+
+/// What was done behind a number of an organization, in order.
+pub async fn done_behind(tx: &mut Tx, org: OrgId, after_seq: i64, limit: u32) -> Result<Vec<Done>> {
+    Select::new("SELECT a.seq, a.action, a.target_type, a.target_id", FROM)
+        .and_bind("a.org_id = ?", Bind::Id(org.0))
+        .and_bind("a.seq > ?", Bind::Number(after_seq))
+        .all(tx, "a.seq", i64::from(limit))
+        .await
 }
 
 /// Entries that fit, the newest first.

@@ -14,7 +14,7 @@ use serde_json::Value;
 use sqlx::{AssertSqlSafe, FromRow, QueryBuilder};
 
 use crate::select::{Bind, Select, affected, bind_all};
-use crate::{Result, SiteScope, Tx};
+use crate::{Result, Scope, SiteScope, Tx};
 
 /// Rows of one INSERT: twelve values each, far below both databases' limit of parameters.
 const ROWS_PER_STATEMENT: usize = 500;
@@ -122,6 +122,15 @@ pub struct EventFilter {
     pub since: Option<Timestamp>,
     /// Before this instant.
     pub until: Option<Timestamp>,
+}
+
+/// A stretch of an organization's numbers.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbers {
+    /// Not with it.
+    pub after: i64,
+    /// With it; to the end when `None`.
+    pub until: Option<i64>,
 }
 
 /// Types that are warned of; beyond, the log says nothing new.
@@ -291,7 +300,13 @@ pub async fn list(
 
 /// Events that fit, the newest first.
 pub async fn walk(tx: &mut Tx, filter: &EventFilter, request: WalkRequest) -> Result<Walked<StoredEvent>> {
-    let mut select = Select::new(SELECT, FROM)
+    let order = "e.occurred_at DESC, e.seq DESC, e.id DESC";
+    let walked = filtered(filter).walk(tx, "e.occurred_at, e.seq, e.id", order, request).await?;
+    Ok(known(walked))
+}
+
+fn filtered(filter: &EventFilter) -> Select {
+    let select = Select::new(SELECT, FROM)
         .and_some("e.org_id = ?", filter.org.map(|id| Bind::Id(id.0)))
         .and_in("e.event_type", words(&filter.types))
         .and_some("e.site_id = ?", filter.site_id.map(|id| Bind::Id(id.0)))
@@ -299,18 +314,56 @@ pub async fn walk(tx: &mut Tx, filter: &EventFilter, request: WalkRequest) -> Re
         .and_some("e.device_id = ?", filter.device_id.map(|id| Bind::Id(id.0)))
         .and_some("e.occurred_at >= ?", filter.since.map(Bind::Time))
         .and_some("e.occurred_at < ?", filter.until.map(Bind::Time));
-    if let SiteScope::Only(sites) = &filter.sites {
-        select = select.and_null_or_in("e.site_id", sites.iter().map(|site| Bind::Id(site.0)));
+    match &filter.sites {
+        SiteScope::Only(sites) => {
+            select.and_null_or_in("e.site_id", sites.iter().map(|site| Bind::Id(site.0)))
+        }
+        SiteScope::All => select,
     }
-    let order = "e.occurred_at DESC, e.seq DESC, e.id DESC";
-    let walked: Walked<EventRow> = select.walk(tx, "e.occurred_at, e.seq, e.id", order, request).await?;
-    // Every type that was asked for is known.
-    Ok(Walked {
+}
+
+/// Every type that was asked for is known.
+fn known(walked: Walked<EventRow>) -> Walked<StoredEvent> {
+    Walked {
         items: stored(walked.items),
         total: walked.total,
         total_is_capped: walked.total_is_capped,
         has_more: walked.has_more,
-    })
+    }
+}
+
+/// Events of these numbers that fit, in their order; the filter names the organization whose numbers they are.
+///
+/// Numbers become visible in order: behind the last one read there is none that comes to light later.
+pub async fn walk_numbers(
+    tx: &mut Tx,
+    filter: &EventFilter,
+    numbers: Numbers,
+    request: WalkRequest,
+) -> Result<Walked<StoredEvent>> {
+    let select = filtered(filter)
+        .and_bind("e.seq > ?", Bind::Number(numbers.after))
+        .and_some("e.seq <= ?", numbers.until.map(Bind::Number));
+    let walked = select.walk(tx, "e.occurred_at, e.seq, e.id", "e.seq", request).await?;
+    Ok(known(walked))
+}
+
+/// One event of these types.
+pub async fn find(
+    tx: &mut Tx,
+    scope: &Scope,
+    types: &[EventType],
+    id: EventId,
+) -> Result<Option<StoredEvent>> {
+    let mut select = Select::new(SELECT, FROM)
+        .and_bind("e.id = ?", Bind::Id(id.0))
+        .and_some("e.org_id = ?", scope.org.map(|id| Bind::Id(id.0)))
+        .and_in("e.event_type", words(types));
+    if let SiteScope::Only(sites) = &scope.sites {
+        select = select.and_null_or_in("e.site_id", sites.iter().map(|site| Bind::Id(site.0)));
+    }
+    let row: Option<EventRow> = select.one(tx).await?;
+    Ok(row.and_then(EventRow::known))
 }
 
 /// Forgets an organization's events from before this time, the oldest first, up to a number; tells how

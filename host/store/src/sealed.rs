@@ -28,9 +28,10 @@ pub const SSO_ATTEMPT: Place = Place { table: "sso_attempt", column: "secret", k
 pub const SECOND_FACTOR: Place = Place { table: "second_factor", column: "secret", key_id: None };
 pub const WEBHOOK_SUBSCRIPTION: Place =
     Place { table: "webhook_subscription", column: "secret", key_id: None };
+pub const CHANNEL: Place = Place { table: "channel", column: "secret", key_id: None };
 /// Every column with sealed bytes.
 pub const PLACES: &[Place] =
-    &[CREDENTIAL, CHANGE, SECOND_FACTOR, IDENTITY_PROVIDER, SSO_ATTEMPT, WEBHOOK_SUBSCRIPTION];
+    &[CREDENTIAL, CHANGE, SECOND_FACTOR, IDENTITY_PROVIDER, SSO_ATTEMPT, WEBHOOK_SUBSCRIPTION, CHANNEL];
 
 #[derive(Clone, PartialEq, Eq, FromRow)]
 pub struct Sealed {

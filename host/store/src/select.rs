@@ -3,6 +3,8 @@
 //!
 //! SQL comes in as literals only, values only as bound parameters.
 
+use std::borrow::Cow;
+
 use heddle_core::page::{Cursor, PageRequest, Place, WalkRequest, Walked};
 use heddle_core::{OrgId, SiteId, Timestamp};
 use sqlx::postgres::PgRow;
@@ -129,7 +131,7 @@ impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, 
 #[derive(Debug)]
 pub(crate) struct Select {
     head: &'static str,
-    from: &'static str,
+    from: Cow<'static, str>,
     conditions: String,
     binds: Vec<Bind>,
 }
@@ -137,7 +139,18 @@ pub(crate) struct Select {
 impl Select {
     /// `head` is `SELECT columns`, `from` is `FROM table alias`.
     pub(crate) fn new(head: &'static str, from: &'static str) -> Self {
-        Self { head, from, conditions: String::new(), binds: Vec::new() }
+        Self { head, from: from.into(), conditions: String::new(), binds: Vec::new() }
+    }
+
+    /// `from` has a place for one value, as a condition of a join.
+    pub(crate) fn with_bind(head: &'static str, from: &'static str, value: Bind) -> Self {
+        let (before, after) = from.split_once('?').expect("the tables have a place for their value");
+        Self {
+            head,
+            from: format!("{before}$1{after}").into(),
+            conditions: String::new(),
+            binds: vec![value],
+        }
     }
 
     pub(crate) fn and(mut self, condition: &'static str) -> Self {

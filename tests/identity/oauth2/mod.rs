@@ -24,13 +24,13 @@ pub(super) const CALLBACK: &str = "https://app.example/cb";
 
 /// An app as its owner knows it.
 #[derive(Clone)]
-pub(super) struct App {
+pub(crate) struct App {
     pub(super) id: String,
     pub(super) secret: Option<String>,
 }
 
 /// A confidential app for these scopes.
-pub(super) async fn register(api: &Api, scopes: &[&str]) -> App {
+pub(crate) async fn register(api: &Api, scopes: &[&str]) -> App {
     register_as(api, "confidential", scopes).await
 }
 
@@ -104,7 +104,7 @@ impl App {
     }
 
     /// What the app got for this user: its access token, and its refresh token.
-    pub(super) async fn tokens(&self, server: &Server, user: &str) -> Value {
+    pub(crate) async fn tokens(&self, server: &Server, user: &str) -> Value {
         let code = self.code(server, user).await;
         self.exchange(server, &code).await.expect_status(200).body
     }
@@ -121,7 +121,7 @@ pub(super) fn text<'a>(body: &'a Value, name: &str) -> &'a str {
 }
 
 /// A client with the access token of an answer.
-pub(super) fn acting(server: &Server, tokens: &Value) -> Api {
+pub(crate) fn acting(server: &Server, tokens: &Value) -> Api {
     server.nobody().with_token(text(tokens, "access_token"))
 }
 

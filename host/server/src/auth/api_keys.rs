@@ -33,11 +33,16 @@ use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
 use crate::tenancy::checks::Checks;
 
-pub(super) const HEADER: &str = "x-api-key";
+pub(crate) const HEADER: &str = "x-api-key";
 pub(super) const NOT_VALID: Error =
     Error::Unauthenticated("API key is not valid, has expired, or was revoked");
 
 const MARK: &str = "hdl";
+/// Whether a text is written as a key, whoever made it.
+pub(crate) fn is_one(text: &str) -> bool {
+    text.strip_prefix(MARK).is_some_and(|rest| rest.starts_with('_'))
+}
+
 /// Of the public half: nothing that looks like something else.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// Active keys of one user.

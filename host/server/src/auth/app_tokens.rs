@@ -45,7 +45,7 @@ pub(super) async fn authenticate(app: &App, token: &str) -> Result<Caller, Error
     Ok(known.caller.clone())
 }
 
-async fn load(app: &App, hash: &str) -> Result<Known, Error> {
+pub(super) async fn load(app: &App, hash: &str) -> Result<Known, Error> {
     let now = app.clock.now();
     let found = {
         let mut tx = app.db.read().await?;

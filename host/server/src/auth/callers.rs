@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use heddle_core::{SessionId, Timestamp, UserId};
 use moka::future::Cache;
+use tokio::sync::Notify;
 
 use super::Caller;
 use crate::http::error::Error;
@@ -50,12 +51,13 @@ struct Entry {
 pub struct Callers {
     entries: Cache<Proof, Entry>,
     generation: AtomicU64,
+    forgotten: Notify,
 }
 
 impl Default for Callers {
     fn default() -> Self {
         let entries = Cache::builder().max_capacity(CALLERS_MAX).time_to_live(FRESH_FOR).build();
-        Self { entries, generation: AtomicU64::new(0) }
+        Self { entries, generation: AtomicU64::new(0), forgotten: Notify::new() }
     }
 }
 
@@ -63,6 +65,12 @@ impl Callers {
     /// Forgets everyone: somebody's access may have changed. The guard calls it after every request that could.
     pub fn forget(&self) {
         self.generation.fetch_add(1, Ordering::SeqCst);
+        self.forgotten.notify_one();
+    }
+
+    /// Ends when somebody's access may have changed since it last ended. For one who waits.
+    pub(crate) async fn forgotten(&self) {
+        self.forgotten.notified().await;
     }
 
     /// What is known, or what `load` finds; of many who ask at once, one loads.

@@ -4,7 +4,7 @@
 //! the route.
 
 pub(crate) mod admission;
-mod api_keys;
+pub(crate) mod api_keys;
 pub(crate) mod app_tokens;
 mod caller;
 mod callers;
@@ -22,6 +22,7 @@ pub(crate) mod trail;
 use std::collections::BTreeMap;
 
 use axum::http::{HeaderMap, header};
+use heddle_core::secret::Secret;
 use heddle_core::{SessionId, SiteId, SiteLevel, Timestamp, UserId};
 use heddle_store::grants::SiteGrant;
 use heddle_store::users::{self, Login};
@@ -92,7 +93,7 @@ async fn of_session(app: &App, token: &str) -> Result<Caller, Error> {
     Ok(known.caller.clone())
 }
 
-/// Whom a token was made for. It outlives the token: what is still good is asked with [`recheck`].
+/// Whom a token was made for. It outlives the token: what is still good is asked with [`Holder::caller`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Identity {
     user: UserId,
@@ -112,11 +113,33 @@ pub(crate) fn identify(app: &App, token: &str) -> Result<Identity, Error> {
     Ok(Identity { user: claims.sub, session: claims.sid, token_version: claims.tv })
 }
 
-/// The caller as the stored user and session are now.
-///
-/// One query. The role is the stored one, whatever a token said.
-pub(crate) async fn recheck(app: &App, identity: Identity) -> Result<Caller, Error> {
-    load(app, identity).await.map(|known| known.caller)
+/// Who holds a connection that outlives the request it began with.
+#[derive(Debug, Clone)]
+pub(crate) enum Holder {
+    Session(Identity),
+    /// The hash of an app's access token: the connection ends with it.
+    App(String),
+}
+
+impl Holder {
+    /// By an access token of a session or of an app. Asks no database.
+    pub(crate) fn of(app: &App, token: &Secret) -> Result<Self, Error> {
+        if app_tokens::is_one(token.expose()) {
+            return Ok(Self::App(app_tokens::hash(app, token)));
+        }
+        identify(app, token.expose()).map(Self::Session)
+    }
+
+    /// The caller as the stored user and session, or token, are now.
+    ///
+    /// One query. The role is the stored one, whatever a token said.
+    pub(crate) async fn caller(&self, app: &App) -> Result<Caller, Error> {
+        let known = match self {
+            Self::Session(identity) => load(app, *identity).await?,
+            Self::App(hash) => app_tokens::load(app, hash).await?,
+        };
+        Ok(known.caller)
+    }
 }
 
 async fn load(app: &App, identity: Identity) -> Result<Known, Error> {

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use redis::aio::MultiplexedConnection;
+use redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
 use redis::{
     AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind, RedisError, RedisResult, ServerErrorKind,
 };
@@ -99,6 +99,23 @@ impl Link {
             self.lose(generation, &error);
         }
         Err(error)
+    }
+
+    /// A connection of its own on which a channel's messages come.
+    pub(crate) async fn subscribe(&self, channel: &str) -> Result<(PubSubSink, PubSubStream), CacheError> {
+        let subscribing = async {
+            let (mut sink, messages) = self.client.get_async_pubsub().await?.split();
+            sink.subscribe(channel).await?;
+            Ok((sink, messages))
+        };
+        match tokio::time::timeout(CONNECT_LIMIT, subscribing).await {
+            Ok(outcome) => {
+                outcome.map_err(|source| CacheError::Failed { address: self.address.clone(), source })
+            }
+            Err(_) => {
+                Err(CacheError::Timeout { address: self.address.clone(), millis: CONNECT_LIMIT.as_millis() })
+            }
+        }
     }
 
     fn connection(&self) -> Result<(u64, MultiplexedConnection), CacheError> {

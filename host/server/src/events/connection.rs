@@ -1,19 +1,24 @@
 //! The socket of one connection: authentication, frames, limits, the end.
 
+use std::future::Future;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::body::Bytes;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
-use heddle_core::SiteId;
+use futures::SinkExt as _;
 use heddle_core::secret::Secret;
+use heddle_core::{OrgId, SiteId};
 use heddle_store::events::Stretch;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::Notify;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
 use super::Published;
 use super::frames::{ClientFrame, ServerFrame};
-use super::socket::Listener;
-use crate::app::SharedApp;
-use crate::auth::{Caller, Identity, identify, recheck};
+use super::lines::{Cut, Line};
+use super::socket::{Denied, Listener};
+use crate::app::{App, SharedApp};
+use crate::auth::{Caller, Holder, api_keys};
 use crate::http::error::Error;
 
 const AUTHENTICATION_LIMIT: Duration = Duration::from_secs(10);
@@ -27,9 +32,17 @@ const SEND_LIMIT: Duration = Duration::from_secs(10);
 const RESUME_MAX: usize = 10_000;
 /// Events that one resume holds in memory at once.
 const RESUME_PAGE: u16 = 500;
+/// Events that are written to a connection at once.
+const AT_ONCE_MAX: usize = 64;
+/// How long a peer that was told the end may take to go.
+const LINGER_LIMIT: Duration = Duration::from_secs(2);
 const NORMAL: u16 = 1000;
 const GOING_AWAY: u16 = 1001;
+const PROTOCOL: u16 = 1002;
+const NOT_UTF8: u16 = 1007;
 const POLICY: u16 = 1008;
+const TOO_BIG: u16 = 1009;
+const FAULT: u16 = 1011;
 const TRY_AGAIN_LATER: u16 = 1013;
 
 /// Why a connection ends: a close code with its reason.
@@ -37,45 +50,60 @@ struct End(u16, &'static str);
 
 const STOPPING: End = End(GOING_AWAY, "service is stopping");
 const FULL: End = End(TRY_AGAIN_LATER, "too many connections");
+const SLOW: End = End(POLICY, "too slow; connect again and resume");
+const API_KEY: End = End(POLICY, "API keys are not accepted here: authenticate with an access token");
+const UNWRITABLE: End = End(FAULT, "frame cannot be written");
 
-/// Serves one connection to its end. `token` came with the upgrade, if one did.
-pub(super) async fn serve(
-    app: SharedApp,
-    mut socket: WebSocket,
-    token: Option<Secret>,
-    origin_is_allowed: bool,
-) {
-    let end = if origin_is_allowed {
-        run(&app, &mut socket, token).await
-    } else {
-        End(POLICY, "origin not allowed")
+/// What is known of a peer when its connection opens.
+pub(super) enum Opening {
+    /// It says within ten seconds who it is.
+    Unproved,
+    Token(Secret),
+    /// A page of somebody else's.
+    ForeignOrigin,
+    ApiKey,
+}
+
+/// Serves one connection to its end.
+pub(super) async fn serve(app: SharedApp, mut socket: WebSocket, opening: Opening) {
+    let end = match opening {
+        Opening::ForeignOrigin => End(POLICY, "origin not allowed"),
+        Opening::ApiKey => API_KEY,
+        Opening::Unproved => run(&app, &mut socket, None).await,
+        Opening::Token(token) => run(&app, &mut socket, Some(token)).await,
     };
     let frame = CloseFrame { code: end.0, reason: Utf8Bytes::from_static(end.1) };
+    // A peer that is gone cannot be told so, and one that has closed is answered by reading on.
     let closing = socket.send(Message::Close(Some(frame)));
-    // A peer that is gone cannot be told so.
-    let _ = tokio::time::timeout(SEND_LIMIT, closing).await;
+    if tokio::time::timeout(SEND_LIMIT, closing).await.is_ok() {
+        // What it still sends would, unread, take the last frame away from it.
+        let rest = async { while let Some(Ok(_)) = socket.recv().await {} };
+        tokio::time::timeout(LINGER_LIMIT, rest).await.ok();
+    }
 }
 
 async fn run(app: &SharedApp, socket: &mut WebSocket, token: Option<Secret>) -> End {
     // Before anything is known of the peer: who does not authenticate takes a place, too.
     let Some(mut place) = app.hub.places.take() else { return FULL };
     let authenticated = tokio::time::timeout(AUTHENTICATION_LIMIT, authenticate(app, socket, token)).await;
-    let (identity, caller) = match authenticated {
+    let (holder, caller) = match authenticated {
         Ok(Ok(authenticated)) => authenticated,
         Ok(Err(end)) => return end,
         Err(_) => return End(POLICY, "authentication took longer than 10 s"),
     };
-    if !place.name(caller.user_id) {
-        return FULL;
-    }
-    listen(app, socket, identity, caller).await
+    let Some(doubt) = place.name(&caller) else { return FULL };
+    // Who was refused between the proof and now was not told of.
+    doubt.notify_one();
+    let mut connection =
+        Connection { app, socket, holder, listener: Listener::new(caller, Instant::now()), line: None };
+    connection.listen(&doubt).await
 }
 
 async fn authenticate(
     app: &SharedApp,
     socket: &mut WebSocket,
     token: Option<Secret>,
-) -> Result<(Identity, Caller), End> {
+) -> Result<(Holder, Caller), End> {
     let token = match token {
         Some(token) => token,
         None => match socket.recv().await {
@@ -83,12 +111,18 @@ async fn authenticate(
                 Ok(ClientFrame::Auth { token }) => token,
                 _ => return Err(End(POLICY, "first frame must be auth with a token")),
             },
-            _ => return Err(End(POLICY, "first frame must be auth with a token")),
+            Some(Ok(Message::Close(_))) | None => return Err(End(NORMAL, "")),
+            Some(Ok(_)) => return Err(End(POLICY, "first frame must be auth with a token")),
+            Some(Err(error)) => return Err(broken(error)),
         },
     };
+    if api_keys::is_one(token.expose()) {
+        return Err(API_KEY);
+    }
     let proved = async {
-        let identity = identify(app, token.expose())?;
-        Ok((identity, recheck(app, identity).await?))
+        let holder = Holder::of(app, &token)?;
+        let caller = holder.caller(app).await?;
+        Ok((holder, caller))
     };
     proved.await.map_err(|error: Error| {
         if may_pass(&error) {
@@ -104,44 +138,259 @@ fn may_pass(error: &Error) -> bool {
     matches!(error, Error::Unavailable(_) | Error::Internal(_))
 }
 
-async fn listen(app: &SharedApp, socket: &mut WebSocket, identity: Identity, caller: Caller) -> End {
-    let mut events = app.hub.listen();
-    let mut listener = Listener::new(caller, Instant::now());
-    let mut revalidation = every(REVALIDATION_INTERVAL);
-    let mut ping = every(PING_INTERVAL);
-    let stop = app.tasks.stopping();
-    let connected = ServerFrame::Connected { available_events: listener.available() };
-    if let Err(end) = send(socket, &connected).await {
-        return end;
+/// What the peer did to the protocol, in the protocol's words (RFC 6455 section 7.4.1).
+fn broken(error: axum::Error) -> End {
+    use tungstenite::error::CapacityError;
+    match error.into_inner().downcast_ref::<tungstenite::Error>() {
+        Some(tungstenite::Error::Capacity(CapacityError::MessageTooLong { .. })) => {
+            End(TOO_BIG, "a frame has at most 65536 bytes")
+        }
+        Some(tungstenite::Error::Utf8(_)) => End(NOT_UTF8, "text is not UTF-8"),
+        Some(tungstenite::Error::Protocol(_)) => End(PROTOCOL, "not a frame of RFC 6455"),
+        _ => End(NORMAL, ""),
     }
-    loop {
-        let result = tokio::select! {
-            () = stop.cancelled() => return STOPPING,
-            _ = revalidation.tick() => match revalidate(app, socket, &mut listener, identity).await {
-                Ok(next) => {
-                    revalidation.reset_after(next);
-                    Ok(())
-                }
-                Err(end) => Err(end),
-            },
-            _ = ping.tick() => if listener.is_silent(Instant::now()) {
-                Err(End(POLICY, "nothing came for 60 s"))
-            } else {
-                transmit(socket, Message::Ping(Vec::new().into())).await
-            },
-            message = socket.recv() => match message {
-                Some(Ok(message)) => received(app, socket, &mut listener, message).await,
-                Some(Err(_)) | None => return End(NORMAL, ""),
-            },
-            event = events.recv() => match event {
-                Ok(published) => deliver(socket, &listener, &published).await,
-                Err(RecvError::Lagged(_)) => return End(POLICY, "too slow; connect again and resume"),
-                Err(RecvError::Closed) => return STOPPING,
-            },
-        };
-        if let Err(end) = result {
+}
+
+/// One authenticated connection.
+struct Connection<'a> {
+    app: &'a SharedApp,
+    socket: &'a mut WebSocket,
+    holder: Holder,
+    listener: Listener,
+    /// There is one while anything is subscribed to.
+    line: Option<Line>,
+}
+
+impl Connection<'_> {
+    async fn listen(&mut self, doubt: &Notify) -> End {
+        let mut revalidation = every(REVALIDATION_INTERVAL);
+        let mut ping = every(PING_INTERVAL);
+        let stop = self.app.tasks.stopping();
+        let connected = ServerFrame::Connected { available_events: self.listener.available() };
+        if let Err(end) = self.send(&connected).await {
             return end;
         }
+        loop {
+            let result = tokio::select! {
+                () = stop.cancelled() => return STOPPING,
+                () = doubt.notified() => self.revalidate(&mut revalidation).await,
+                _ = revalidation.tick() => self.revalidate(&mut revalidation).await,
+                _ = ping.tick() => if self.listener.is_silent(Instant::now()) {
+                    Err(End(POLICY, "nothing came for 60 s"))
+                } else {
+                    self.transmit(Message::Ping(Bytes::new())).await
+                },
+                message = self.socket.recv() => match message {
+                    Some(Ok(message)) => self.received(message).await,
+                    Some(Err(error)) => return broken(error),
+                    None => return End(NORMAL, ""),
+                },
+                published = next(&mut self.line) => match published {
+                    Ok(published) => self.deliver_all(published).await,
+                    Err(Cut) => return SLOW,
+                },
+            };
+            if let Err(end) = result {
+                return end;
+            }
+        }
+    }
+
+    /// Asks the database again who is listening.
+    ///
+    /// Not the token of a session: it proved who connected, and is shorter-lived than a connection.
+    async fn revalidate(&mut self, next: &mut Interval) -> Result<(), End> {
+        let Ok(_turn) = self.app.hub.proofs.acquire().await else { return Err(STOPPING) };
+        match self.holder.caller(self.app).await {
+            Ok(caller) => {
+                next.reset_after(REVALIDATION_INTERVAL);
+                let ended = self.listener.renew(caller);
+                self.tune();
+                match ended {
+                    Some(ended) => self.deny(ended).await,
+                    None => Ok(()),
+                }
+            }
+            Err(error) if may_pass(&error) => {
+                tracing::warn!(error = %error, "a listener's session cannot be checked; tried again");
+                next.reset_after(REVALIDATION_RETRY);
+                Ok(())
+            }
+            Err(_) => {
+                self.send(&ServerFrame::SessionRevoked).await?;
+                Err(End(POLICY, "session is revoked"))
+            }
+        }
+    }
+
+    /// Gets what is subscribed to now, and nothing else.
+    fn tune(&mut self) {
+        let types = self.listener.types();
+        if types.is_empty() {
+            self.line = None;
+            return;
+        }
+        let lines = &self.app.hub.lines;
+        self.line.get_or_insert_with(|| lines.open()).carry(self.listener.organization(), &types);
+    }
+
+    /// An event and those that wait behind it, in one go.
+    async fn deliver_all(&mut self, first: Arc<Published>) -> Result<(), End> {
+        let mut frames = Vec::new();
+        let mut next = Some(first);
+        while let Some(published) = next {
+            if self.listener.wants(&published) {
+                frames.push(published.frame().map_err(|_| UNWRITABLE)?);
+            }
+            let has_room = frames.len() < AT_ONCE_MAX;
+            next = if has_room { self.line.as_mut().and_then(Line::try_next) } else { None };
+        }
+        self.transmit_all(frames).await
+    }
+
+    async fn received(&mut self, message: Message) -> Result<(), End> {
+        // A pong answers our own ping.
+        if !matches!(message, Message::Pong(_) | Message::Close(_)) && !self.listener.may_send(Instant::now())
+        {
+            return Err(End(POLICY, "more than 5 frames per second"));
+        }
+        let result = match message {
+            Message::Text(text) => self.answer(&text).await,
+            Message::Binary(_) => self.send_error("frames are JSON text").await,
+            // The protocol's answer to a ping is sent below us.
+            Message::Ping(_) | Message::Pong(_) => Ok(()),
+            Message::Close(_) => Err(End(NORMAL, "")),
+        };
+        // After the answer: while we were busy sending, silence is not the peer's.
+        self.listener.heard(Instant::now());
+        result
+    }
+
+    async fn answer(&mut self, text: &str) -> Result<(), End> {
+        let Ok(frame) = serde_json::from_str(text) else {
+            let known = "frame is not one of subscribe, unsubscribe, set_filters, resume, ping";
+            return self.send_error(known).await;
+        };
+        match frame {
+            ClientFrame::Subscribe { subscriptions } => self.subscribe(subscriptions).await,
+            ClientFrame::Unsubscribe { subscriptions } => {
+                self.listener.unsubscribe(&subscriptions);
+                self.tune();
+                let subscriptions = self.listener.subscriptions();
+                self.send(&ServerFrame::Unsubscribed { subscriptions }).await
+            }
+            ClientFrame::SetFilters { site_ids } => self.set_filters(&site_ids).await,
+            ClientFrame::Resume { after_seq } => self.resume(after_seq).await,
+            ClientFrame::Ping => self.send(&ServerFrame::Pong { timestamp: self.app.clock.now() }).await,
+            ClientFrame::Auth { .. } => self.send_error("connection is authenticated already").await,
+        }
+    }
+
+    async fn subscribe(&mut self, patterns: Vec<String>) -> Result<(), End> {
+        let asked = patterns.len();
+        let denied = self.listener.subscribe(patterns);
+        self.tune();
+        let is_accepted = denied.as_ref().is_none_or(|denied| denied.patterns.len() < asked);
+        if let Some(denied) = denied {
+            self.deny(denied).await?;
+        }
+        if is_accepted {
+            let subscriptions = self.listener.subscriptions();
+            self.send(&ServerFrame::Subscribed { subscriptions }).await?;
+        }
+        Ok(())
+    }
+
+    async fn deny(&mut self, denied: Denied) -> Result<(), End> {
+        self.send(&ServerFrame::SubscriptionDenied { patterns: denied.patterns, reason: denied.reason }).await
+    }
+
+    /// Narrows to the sites that the caller can read, or lifts the filter; unknown sites are left out silently.
+    async fn set_filters(&mut self, site_ids: &[SiteId]) -> Result<(), End> {
+        if site_ids.is_empty() {
+            self.listener.set_sites(None);
+            return self.send(&ServerFrame::FiltersSet { site_ids: Vec::new() }).await;
+        }
+        let visible = async {
+            let mut tx = self.app.db.read().await?;
+            heddle_store::sites::visible(&mut tx, &self.listener.caller.scope(), site_ids).await
+        };
+        let Ok(site_ids) = visible.await else {
+            return self.send_error("sites cannot be read; try again").await;
+        };
+        self.listener.set_sites(Some(site_ids.clone()));
+        self.send(&ServerFrame::FiltersSet { site_ids }).await
+    }
+
+    /// Sends what the connection missed in its own organization, oldest first.
+    async fn resume(&mut self, after_seq: i64) -> Result<(), End> {
+        let stop = self.app.tasks.stopping();
+        let mut last_seq = after_seq;
+        let mut read = 0;
+        let truncated = loop {
+            if stop.is_cancelled() {
+                return Err(STOPPING);
+            }
+            let Ok(page) = missed(self.app, self.listener.caller.org_id, last_seq).await else {
+                return self.send_error("events cannot be read; try again").await;
+            };
+            read += page.events.len();
+            last_seq = page.last_seq;
+            let missed = page.events.into_iter().map(Published::from);
+            let wanted = missed.filter(|published| self.listener.wants(published));
+            let frames: Result<Vec<Utf8Bytes>, _> = wanted.map(|published| published.frame()).collect();
+            self.transmit_all(frames.map_err(|_| UNWRITABLE)?).await?;
+            if !page.is_full || read >= RESUME_MAX {
+                break page.is_full;
+            }
+        };
+        self.send(&ServerFrame::Resumed { last_seq, truncated }).await
+    }
+
+    async fn send_error(&mut self, message: &str) -> Result<(), End> {
+        self.send(&ServerFrame::Error { message: message.to_owned() }).await
+    }
+
+    async fn send(&mut self, frame: &ServerFrame<'_>) -> Result<(), End> {
+        let text = serde_json::to_string(frame).map_err(|_| UNWRITABLE)?;
+        self.transmit(Message::Text(text.into())).await
+    }
+
+    async fn transmit(&mut self, message: Message) -> Result<(), End> {
+        in_time(self.socket.send(message)).await
+    }
+
+    async fn transmit_all(&mut self, frames: Vec<Utf8Bytes>) -> Result<(), End> {
+        let socket = &mut *self.socket;
+        in_time(async {
+            for frame in frames {
+                socket.feed(Message::Text(frame)).await?;
+            }
+            socket.flush().await
+        })
+        .await
+    }
+}
+
+async fn missed(app: &App, org: OrgId, after_seq: i64) -> Result<Stretch, Error> {
+    let mut tx = app.db.read().await?;
+    Ok(heddle_store::events::list(&mut tx, org, after_seq, &[], u32::from(RESUME_PAGE)).await?)
+}
+
+/// The next event of a line; never, where there is none.
+async fn next(line: &mut Option<Line>) -> Result<Arc<Published>, Cut> {
+    match line {
+        Some(line) => line.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A peer that does not take what is sent is slow; one that is gone is gone.
+async fn in_time(sending: impl Future<Output = Result<(), axum::Error>>) -> Result<(), End> {
+    match tokio::time::timeout(SEND_LIMIT, sending).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) => Err(End(NORMAL, "")),
+        Err(_) => Err(SLOW),
     }
 }
 
@@ -150,166 +399,4 @@ fn every(period: Duration) -> Interval {
     let mut interval = interval_at(tokio::time::Instant::now() + period, period);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     interval
-}
-
-/// Asks the database again who is listening, and answers when to ask next.
-///
-/// Not the token: it proved who connected, and is shorter-lived than a connection.
-async fn revalidate(
-    app: &SharedApp,
-    socket: &mut WebSocket,
-    listener: &mut Listener,
-    identity: Identity,
-) -> Result<Duration, End> {
-    match recheck(app, identity).await {
-        Ok(caller) => {
-            if let Some(ended) = listener.renew(caller) {
-                let frame =
-                    ServerFrame::SubscriptionDenied { patterns: ended.patterns, reason: ended.reason };
-                send(socket, &frame).await?;
-            }
-            Ok(REVALIDATION_INTERVAL)
-        }
-        Err(error) if may_pass(&error) => {
-            tracing::warn!(error = %error, "a listener's session cannot be checked; tried again");
-            Ok(REVALIDATION_RETRY)
-        }
-        Err(_) => {
-            send(socket, &ServerFrame::SessionRevoked).await?;
-            Err(End(POLICY, "session is revoked"))
-        }
-    }
-}
-
-async fn deliver(socket: &mut WebSocket, listener: &Listener, published: &Published) -> Result<(), End> {
-    if listener.wants(published) {
-        send(socket, &ServerFrame::Event { event: &published.event }).await?;
-    }
-    Ok(())
-}
-
-async fn received(
-    app: &SharedApp,
-    socket: &mut WebSocket,
-    listener: &mut Listener,
-    message: Message,
-) -> Result<(), End> {
-    // A pong answers our own ping.
-    if !matches!(message, Message::Pong(_) | Message::Close(_)) && !listener.may_send(Instant::now()) {
-        return Err(End(POLICY, "more than 5 frames per second"));
-    }
-    let result = match message {
-        Message::Text(text) => answer(app, socket, listener, &text).await,
-        Message::Binary(_) => send_error(socket, "frames are JSON text").await,
-        // The protocol's answer to a ping is sent below us.
-        Message::Ping(_) | Message::Pong(_) => Ok(()),
-        Message::Close(_) => Err(End(NORMAL, "")),
-    };
-    // After the answer: while we were busy sending, silence is not the peer's.
-    listener.heard(Instant::now());
-    result
-}
-
-async fn answer(
-    app: &SharedApp,
-    socket: &mut WebSocket,
-    listener: &mut Listener,
-    text: &str,
-) -> Result<(), End> {
-    let Ok(frame) = serde_json::from_str(text) else {
-        let known = "frame is not one of subscribe, unsubscribe, set_filters, resume, ping";
-        return send_error(socket, known).await;
-    };
-    match frame {
-        ClientFrame::Subscribe { subscriptions } => {
-            if let Some(denied) = listener.subscribe(subscriptions) {
-                let frame =
-                    ServerFrame::SubscriptionDenied { patterns: denied.patterns, reason: denied.reason };
-                send(socket, &frame).await?;
-            }
-            send(socket, &ServerFrame::Subscribed { subscriptions: listener.subscriptions() }).await
-        }
-        ClientFrame::Unsubscribe { subscriptions } => {
-            listener.unsubscribe(&subscriptions);
-            send(socket, &ServerFrame::Unsubscribed { subscriptions: listener.subscriptions() }).await
-        }
-        ClientFrame::SetFilters { site_ids } => set_filters(app, socket, listener, &site_ids).await,
-        ClientFrame::Resume { after_seq } => resume(app, socket, listener, after_seq).await,
-        ClientFrame::Ping => send(socket, &ServerFrame::Pong { timestamp: app.clock.now() }).await,
-        ClientFrame::Auth { .. } => send_error(socket, "connection is authenticated already").await,
-    }
-}
-
-/// Narrows to the sites that the caller can read, or lifts the filter; unknown sites are left out silently.
-async fn set_filters(
-    app: &SharedApp,
-    socket: &mut WebSocket,
-    listener: &mut Listener,
-    site_ids: &[SiteId],
-) -> Result<(), End> {
-    if site_ids.is_empty() {
-        listener.set_sites(None);
-        return send(socket, &ServerFrame::FiltersSet { site_ids: Vec::new() }).await;
-    }
-    let visible = async {
-        let mut tx = app.db.read().await?;
-        heddle_store::sites::visible(&mut tx, &listener.caller.scope(), site_ids).await
-    };
-    let Ok(site_ids) = visible.await else {
-        return send_error(socket, "sites cannot be read; try again").await;
-    };
-    listener.set_sites(Some(site_ids.clone()));
-    send(socket, &ServerFrame::FiltersSet { site_ids }).await
-}
-
-/// Sends what the connection missed in its own organization, oldest first.
-async fn resume(
-    app: &SharedApp,
-    socket: &mut WebSocket,
-    listener: &Listener,
-    after_seq: i64,
-) -> Result<(), End> {
-    let stop = app.tasks.stopping();
-    let mut last_seq = after_seq;
-    let mut read = 0;
-    let truncated = loop {
-        if stop.is_cancelled() {
-            return Err(STOPPING);
-        }
-        let Ok(page) = missed(app, listener, last_seq).await else {
-            return send_error(socket, "events cannot be read; try again").await;
-        };
-        read += page.events.len();
-        last_seq = page.last_seq;
-        for stored in page.events {
-            deliver(socket, listener, &Published::from(stored)).await?;
-        }
-        if !page.is_full || read >= RESUME_MAX {
-            break page.is_full;
-        }
-    };
-    send(socket, &ServerFrame::Resumed { last_seq, truncated }).await
-}
-
-async fn missed(app: &SharedApp, listener: &Listener, after_seq: i64) -> Result<Stretch, Error> {
-    let mut tx = app.db.read().await?;
-    let page = u32::from(RESUME_PAGE);
-    Ok(heddle_store::events::list(&mut tx, listener.caller.org_id, after_seq, &[], page).await?)
-}
-
-async fn send_error(socket: &mut WebSocket, message: &str) -> Result<(), End> {
-    send(socket, &ServerFrame::Error { message: message.to_owned() }).await
-}
-
-async fn send(socket: &mut WebSocket, frame: &ServerFrame<'_>) -> Result<(), End> {
-    let text = serde_json::to_string(frame).map_err(|_| End(1011, "frame cannot be written"))?;
-    transmit(socket, Message::Text(text.into())).await
-}
-
-async fn transmit(socket: &mut WebSocket, message: Message) -> Result<(), End> {
-    match tokio::time::timeout(SEND_LIMIT, socket.send(message)).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) => Err(End(NORMAL, "")),
-        Err(_) => Err(End(POLICY, "too slow; connect again and resume")),
-    }
 }

@@ -1,4 +1,4 @@
-//! Events that were: a list with filters, walked by page or by cursor.
+//! Events that were: a list with filters, walked by page or by cursor; a stretch of one organization's numbers; one.
 //!
 //! A caller reads what it could have subscribed to, and of its own sites.
 
@@ -7,16 +7,17 @@ use axum::extract::State;
 use heddle_core::event::{Event, EventType, matches};
 use heddle_core::page::{Cursor, CursorPage, Walked};
 use heddle_core::permission::{SubscriptionAccess, for_subscription};
-use heddle_core::{ControllerId, DeviceId, OrgId, Role, SiteId, Timestamp};
-use heddle_store::events::{self, EventFilter};
+use heddle_core::{ControllerId, DeviceId, EventId, OrgId, Role, SiteId, Timestamp};
+use heddle_store::events::{self, EventFilter, Numbers};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Published;
 use crate::app::SharedApp;
 use crate::auth::Caller;
+use crate::http::conditional::One;
 use crate::http::error::Error;
-use crate::http::extract::{PER_PAGE_MAX, Params, walk_request};
+use crate::http::extract::{At, PER_PAGE_MAX, Params, walk_request};
 
 const PATTERN_CHARS_MAX: usize = 200;
 
@@ -38,6 +39,12 @@ pub(super) struct ListQuery {
     since: Option<Timestamp>,
     /// Before this instant.
     until: Option<Timestamp>,
+    /// Behind this number of one organization, in the order of the numbers; not together with `cursor`.
+    #[schemars(range(min = 0))]
+    after_seq: Option<i64>,
+    /// Up to and with this number of one organization, in the order of the numbers; not together with `cursor`.
+    #[schemars(range(min = 0))]
+    until_seq: Option<i64>,
     /// Another organization than the own one; for `super_admin`.
     organization_id: Option<OrgId>,
 }
@@ -48,6 +55,7 @@ pub(super) async fn list(
     Params(query): Params<ListQuery>,
 ) -> Result<Json<CursorPage<Event>>, Error> {
     let request = walk_request(query.page, query.per_page, query.cursor.as_deref(), PER_PAGE_MAX)?;
+    let stretch = stretch(&query)?;
     let pattern = query.event_type.as_deref().unwrap_or("*");
     if pattern.is_empty() || pattern.chars().count() > PATTERN_CHARS_MAX {
         let message = format!("event_type has 1 to {PATTERN_CHARS_MAX} characters, such as 'device.*'");
@@ -58,7 +66,8 @@ pub(super) async fn list(
         return Err(Error::NotFound("organization"));
     }
     let filter = EventFilter {
-        org: query.organization_id.or(scope.org),
+        // Numbers are one organization's.
+        org: query.organization_id.or(if stretch.is_some() { Some(caller.org_id) } else { scope.org }),
         sites: scope.sites,
         types: readable(&caller, pattern),
         site_id: query.site_id,
@@ -68,7 +77,10 @@ pub(super) async fn list(
         until: query.until,
     };
     let mut tx = app.db.read().await?;
-    let walked = events::walk(&mut tx, &filter, request).await?;
+    let walked = match stretch {
+        Some(stretch) => events::walk_numbers(&mut tx, &filter, stretch, request).await?,
+        None => events::walk(&mut tx, &filter, request).await?,
+    };
     let shown = Walked {
         items: walked.items.into_iter().map(|stored| Published::from(stored).event).collect(),
         total: walked.total,
@@ -76,7 +88,42 @@ pub(super) async fn list(
         has_more: walked.has_more,
     };
     let cursor = |event: &Event| Cursor { occurred_at: event.occurred_at, seq: event.seq, id: event.id.0 };
-    Ok(Json(request.of(shown, cursor)))
+    let mut page = request.of(shown, cursor);
+    if stretch.is_some() {
+        // The last number leads on, and stays good when rows before it are forgotten.
+        page.next_cursor = None;
+    }
+    Ok(Json(page))
+}
+
+/// Which numbers are asked for, if any are.
+fn stretch(query: &ListQuery) -> Result<Option<Numbers>, Error> {
+    if query.after_seq.is_none() && query.until_seq.is_none() {
+        return Ok(None);
+    }
+    for (field, number) in [("after_seq", query.after_seq), ("until_seq", query.until_seq)] {
+        if number.is_some_and(|number| number < 0) {
+            return Err(Error::field(field, "numbers of events count from 1; send 0 for all"));
+        }
+    }
+    if query.cursor.is_some() {
+        return Err(Error::field(
+            "cursor",
+            "cursor leads to older events; with after_seq, go on behind the seq of the last one",
+        ));
+    }
+    Ok(Some(Numbers { after: query.after_seq.unwrap_or(0), until: query.until_seq }))
+}
+
+pub(super) async fn get(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<EventId>,
+) -> Result<One<Event>, Error> {
+    let scope = caller.scope();
+    let mut tx = app.db.read().await?;
+    let found = events::find(&mut tx, &scope, &readable(&caller, "*"), id).await?;
+    found.map(|stored| One(Published::from(stored).event)).ok_or(Error::NotFound("event"))
 }
 
 /// The declared types that the pattern covers and the caller could subscribe to.

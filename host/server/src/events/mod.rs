@@ -8,32 +8,41 @@
 pub(crate) mod bus;
 mod connection;
 pub(crate) mod consumer;
+mod doubts;
 mod frames;
+mod lines;
 mod list;
 mod places;
 mod routes;
 mod socket;
+mod wake;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use axum::extract::ws::Utf8Bytes;
 use chrono::TimeDelta;
 use heddle_core::event::Event;
 use heddle_core::redact::sanitize;
 use heddle_core::{OrgId, SiteId};
 use heddle_store::events::StoredEvent;
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use self::bus::Bus;
+use self::frames::ServerFrame;
+use self::lines::Lines;
 use self::places::Places;
+use self::wake::Wakes;
 use crate::app::SharedApp;
 use crate::http::error::Error;
 
+pub(crate) use doubts::watch as watch_access;
 pub(crate) use routes::{routes, socket_routes};
+pub(crate) use wake::{announce, hear};
 
-/// Events that wait for a slow listener before it is dropped.
-const BACKLOG: usize = 4096;
+/// Connections that ask at once who their caller is.
+const PROOFS_AT_ONCE: usize = 8;
 /// Events of one read of the table.
 const BATCH: u32 = 500;
 /// Organizations of one read.
@@ -50,13 +59,29 @@ const FULL_LOOK: u32 = 60;
 pub(crate) struct Published {
     pub(crate) event: Event,
     pub(crate) site_id: Option<SiteId>,
+    frame: OnceLock<Utf8Bytes>,
 }
 
 impl From<StoredEvent> for Published {
     fn from(stored: StoredEvent) -> Self {
         let StoredEvent { mut event, site_id, .. } = stored;
         sanitize(&mut event.payload);
-        Self { event, site_id }
+        Self::new(event, site_id)
+    }
+}
+
+impl Published {
+    fn new(event: Event, site_id: Option<SiteId>) -> Self {
+        Self { event, site_id, frame: OnceLock::new() }
+    }
+
+    /// What connections are sent: written once for all of them.
+    fn frame(&self) -> Result<Utf8Bytes, serde_json::Error> {
+        if let Some(frame) = self.frame.get() {
+            return Ok(frame.clone());
+        }
+        let frame = serde_json::to_string(&ServerFrame::Event { event: &self.event })?;
+        Ok(self.frame.get_or_init(|| frame.into()).clone())
     }
 }
 
@@ -64,7 +89,10 @@ impl From<StoredEvent> for Published {
 #[derive(Debug)]
 pub struct Hub {
     outbox: Notify,
-    sender: broadcast::Sender<Arc<Published>>,
+    lines: Lines,
+    pub(crate) wakes: Wakes,
+    /// Held by a connection while it asks who its caller is: many may have to at once.
+    proofs: Semaphore,
     /// Tells purposes that follow the events that there are new ones.
     rounds: watch::Sender<u64>,
     places: Places,
@@ -75,7 +103,9 @@ impl Default for Hub {
     fn default() -> Self {
         Self {
             outbox: Notify::new(),
-            sender: broadcast::channel(BACKLOG).0,
+            lines: Lines::default(),
+            wakes: Wakes::default(),
+            proofs: Semaphore::new(PROOFS_AT_ONCE),
             rounds: watch::channel(0).0,
             places: Places::default(),
             bus: Bus::default(),
@@ -87,10 +117,12 @@ impl Hub {
     /// An event was committed.
     pub fn wake(&self) {
         self.outbox.notify_one();
+        self.wakes.call();
     }
 
-    pub(crate) fn listen(&self) -> broadcast::Receiver<Arc<Published>> {
-        self.sender.subscribe()
+    /// Another process may have committed an event.
+    fn look(&self) {
+        self.outbox.notify_one();
     }
 
     /// Changes whenever events were published.
@@ -137,8 +169,7 @@ impl Follower {
         drop(tx);
         for stored in news.events {
             app.metrics.event_published(stored.event.event_type);
-            // No receiver is no error: nobody listens right now.
-            let _ = app.hub.sender.send(Arc::new(Published::from(stored)));
+            app.hub.lines.send(&Arc::new(Published::from(stored)));
         }
         app.hub.rounds.send_modify(|rounds| *rounds += 1);
         // What is not there any more, or not known, is passed over too.

@@ -1,11 +1,14 @@
-//! Places among the connections: how many there may be, in all and of one user.
+//! Places among the connections: how many there may be, in all and of one user, and whose they are.
 //!
 //! A place is given back when it is dropped, however its connection ends.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use heddle_core::UserId;
+use heddle_core::{OrgId, UserId};
+use tokio::sync::Notify;
+
+use crate::auth::{Caller, Credential};
 
 /// Connections of one user.
 const PER_USER_MAX: usize = 25;
@@ -18,15 +21,27 @@ pub(super) struct Places(Arc<Mutex<Taken>>);
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
+    next: u64,
+    named: HashMap<u64, Named>,
     /// Holds no zeros.
     by_user: HashMap<UserId, usize>,
+}
+
+/// Whose a place is.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) user: UserId,
+    pub(super) org: OrgId,
+    pub(super) credential: Credential,
+    /// Tells the connection that its caller may not be who they were.
+    doubt: Arc<Notify>,
 }
 
 /// A place that is taken while this lives.
 #[derive(Debug)]
 pub(super) struct Place {
     places: Places,
-    user: Option<UserId>,
+    id: Option<u64>,
 }
 
 impl Places {
@@ -37,12 +52,22 @@ impl Places {
             return None;
         }
         taken.all += 1;
-        Some(Place { places: self.clone(), user: None })
+        Some(Place { places: self.clone(), id: None })
     }
 
     /// Connections that have said who they are.
     pub(super) fn named(&self) -> usize {
-        self.lock().by_user.values().sum()
+        self.lock().named.len()
+    }
+
+    /// Of whom there are connections.
+    pub(super) fn organizations(&self) -> HashSet<OrgId> {
+        self.lock().named.values().map(|named| named.org).collect()
+    }
+
+    /// Makes the connections of these look again who their caller is.
+    pub(super) fn doubt(&self, is_meant: impl Fn(&Named) -> bool) {
+        self.lock().named.values().filter(|named| is_meant(named)).for_each(|named| named.doubt.notify_one());
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
@@ -52,16 +77,21 @@ impl Places {
 }
 
 impl Place {
-    /// Says whose the place is; false when that user has no more.
-    pub(super) fn name(&mut self, user: UserId) -> bool {
+    /// Says whose the place is, and answers what tells of doubts; `None` when that user has no more.
+    pub(super) fn name(&mut self, caller: &Caller) -> Option<Arc<Notify>> {
         let mut taken = self.places.lock();
+        let user = caller.user_id;
         if taken.by_user.get(&user).is_some_and(|own| *own >= PER_USER_MAX) {
-            return false;
+            return None;
         }
         *taken.by_user.entry(user).or_default() += 1;
+        taken.next += 1;
+        let (id, doubt) = (taken.next, Arc::new(Notify::new()));
+        let named = Named { user, org: caller.org_id, credential: caller.credential, doubt: doubt.clone() };
+        taken.named.insert(id, named);
         drop(taken);
-        self.user = Some(user);
-        true
+        self.id = Some(id);
+        Some(doubt)
     }
 }
 
@@ -69,37 +99,53 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.places.lock();
         taken.all = taken.all.saturating_sub(1);
-        let Some(user) = self.user else { return };
-        let Some(own) = taken.by_user.get_mut(&user) else { return };
+        let Some(named) = self.id.and_then(|id| taken.named.remove(&id)) else { return };
+        let Some(own) = taken.by_user.get_mut(&named.user) else { return };
         *own -= 1;
         if *own == 0 {
-            taken.by_user.remove(&user);
+            taken.by_user.remove(&named.user);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use heddle_core::Clock;
+    use heddle_core::{Clock, Role};
+    use heddle_store::SiteScope;
 
     use super::*;
+
+    fn caller() -> Caller {
+        let clock = Clock::default();
+        Caller {
+            user_id: clock.new_id(),
+            username: "ada".to_owned(),
+            org_id: clock.new_id(),
+            role: Role::Viewer,
+            credential: Credential::Session(clock.new_id()),
+            scopes: None,
+            sites: SiteScope::All,
+            grants: std::collections::BTreeMap::new(),
+        }
+    }
 
     #[test]
     fn a_user_has_25_places_and_a_dropped_one_is_free_again() {
         let places = Places::default();
-        let (user, other) = (Clock::default().new_id(), Clock::default().new_id());
+        let (user, other) = (caller(), caller());
         let mut own: Vec<Place> = (0..PER_USER_MAX).map(|_| places.take().unwrap()).collect();
-        assert!(own.iter_mut().all(|place| place.name(user)));
+        assert!(own.iter_mut().all(|place| place.name(&user).is_some()));
         let mut more = places.take().unwrap();
-        assert!(!more.name(user));
-        assert!(more.name(other), "another user has places");
+        assert!(more.name(&user).is_none());
+        assert!(more.name(&other).is_some(), "another user has places");
         assert_eq!(places.named(), PER_USER_MAX + 1);
         drop(more);
         own.pop();
-        assert!(places.take().unwrap().name(user));
+        assert!(places.take().unwrap().name(&user).is_some());
         own.clear();
         assert_eq!(places.lock().all, 0);
         assert!(places.lock().by_user.is_empty(), "nobody who left is remembered");
+        assert!(places.organizations().is_empty());
     }
 
     #[test]
@@ -122,5 +168,17 @@ mod tests {
         });
         assert!(ended.join().is_err());
         assert_eq!(places.lock().all, 0);
+    }
+
+    #[tokio::test]
+    async fn a_doubt_reaches_whom_it_is_about() {
+        let places = Places::default();
+        let (one, other) = (caller(), caller());
+        let (mut first, mut second) = (places.take().unwrap(), places.take().unwrap());
+        let (meant, spared) = (first.name(&one).unwrap(), second.name(&other).unwrap());
+        places.doubt(|named| named.user == one.user_id);
+        meant.notified().await;
+        let waits = tokio::time::timeout(std::time::Duration::from_millis(20), spared.notified());
+        assert!(waits.await.is_err());
     }
 }

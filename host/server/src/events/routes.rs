@@ -1,6 +1,6 @@
 //! The event stream's upgrade, its count, and the catalogue.
 
-use axum::extract::{State, WebSocketUpgrade};
+use axum::extract::{Extension, State, WebSocketUpgrade};
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use axum::routing::get;
@@ -12,16 +12,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::connection;
-use super::list::{ListQuery, list};
+use super::connection::{self, Opening};
+use super::list::{ListQuery, get as get_one, list};
 use crate::app::{App, SharedApp};
-use crate::auth::cookies;
+use crate::auth::{api_keys, cookies};
 use crate::http::access::Access;
+use crate::http::client::Client;
 use crate::http::extract::Params;
 use crate::http::routes::{Routes, doc};
 
 /// Largest frame, and largest message of several frames, that a client may send; in bytes.
 const FRAME_BYTES_MAX: usize = 64 * 1024;
+/// What a connection holds ready for frames that come; a larger frame makes it grow for a while.
+const READ_BUFFER_BYTES: usize = 2 * 1024;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,7 +57,15 @@ pub(crate) fn routes() -> Routes {
             "/events",
             Access::Authenticated,
             list,
-            doc("Events, newest first").query::<ListQuery>().answers::<CursorPage<Event>>(200),
+            doc("Events, the newest first; with after_seq or until_seq in the order of their numbers")
+                .query::<ListQuery>()
+                .answers::<CursorPage<Event>>(200),
+        )
+        .get(
+            "/events/{event_id}",
+            Access::Authenticated,
+            get_one,
+            doc("One event").answers::<Event>(200).tagged(),
         )
         .get(
             "/events/types",
@@ -68,28 +79,42 @@ async fn upgrade(
     State(app): State<SharedApp>,
     Params(query): Params<SocketQuery>,
     headers: HeaderMap,
+    client: Option<Extension<Client>>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let is_allowed = origin_is_allowed(&app, &headers);
-    // A browser sends it without being asked; the origin was looked at for that.
-    let token = query.token.or_else(|| cookies::access_token(&headers).map(Secret::new));
-    upgrade.max_message_size(FRAME_BYTES_MAX).max_frame_size(FRAME_BYTES_MAX).on_upgrade(
-        move |socket| async move {
-            // A task of the service: a drain waits until the peer was told.
-            let serving = connection::serve(app.clone(), socket, token, is_allowed);
-            if app.tasks.spawn("events.socket", serving).await.is_err() {
-                tracing::error!("a connection to the event stream ended by a panic");
-            }
-        },
-    )
+    let is_https = client.is_some_and(|client| client.is_https);
+    let opening = if !origin_is_allowed(&app, &headers, is_https) {
+        Opening::ForeignOrigin
+    } else if headers.contains_key(api_keys::HEADER) {
+        Opening::ApiKey
+    } else {
+        // A browser sends it without being asked; the origin was looked at for that.
+        let cookie = || cookies::access_token(&headers).map(Secret::new);
+        query.token.or_else(cookie).map_or(Opening::Unproved, Opening::Token)
+    };
+    let upgrade = upgrade
+        .max_message_size(FRAME_BYTES_MAX)
+        .max_frame_size(FRAME_BYTES_MAX)
+        .read_buffer_size(READ_BUFFER_BYTES);
+    upgrade.on_upgrade(move |socket| async move {
+        // A task of the service: a drain waits until the peer was told.
+        let serving = connection::serve(app.clone(), socket, opening);
+        if app.tasks.spawn("events.socket", serving).await.is_err() {
+            tracing::error!("a connection to the event stream ended by a panic");
+        }
+    })
 }
 
 /// A browser names its origin; it must be ours or a configured one. Scripts send none.
-fn origin_is_allowed(app: &App, headers: &HeaderMap) -> bool {
+///
+/// Whether we are reached by TLS is only known where a proxy says so: else both schemes are ours.
+fn origin_is_allowed(app: &App, headers: &HeaderMap, is_https: bool) -> bool {
     let text = |name| headers.get(name).and_then(|value: &axum::http::HeaderValue| value.to_str().ok());
     let Some(origin) = text(header::ORIGIN) else { return true };
     let is_own = text(header::HOST).is_some_and(|host| {
-        origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")) == Some(host)
+        let plain = || origin.strip_prefix("http://").filter(|_| !is_https);
+        let named = origin.strip_prefix("https://").or_else(plain);
+        named.is_some_and(|named| named.eq_ignore_ascii_case(host))
     });
     is_own || app.config.cors_origins.iter().any(|allowed| allowed == origin)
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use heddle_core::event::{EventType, matches};
 use heddle_core::permission::{SubscriptionAccess, for_subscription};
-use heddle_core::{Role, SiteId};
+use heddle_core::{OrgId, Role, SiteId};
 
 use super::Published;
 use crate::auth::Caller;
@@ -112,13 +112,18 @@ impl Listener {
         if pattern.is_empty() || pattern.chars().count() > PATTERN_CHARS_MAX {
             return Some(format!("a pattern has 1 to {PATTERN_CHARS_MAX} characters"));
         }
+        if !is_pattern(pattern) {
+            return Some("'*' stands alone, or behind the last dot: 'device.*'".to_owned());
+        }
         match for_subscription(pattern) {
             SubscriptionAccess::Permission(permission) if self.caller.holds(permission) => None,
             SubscriptionAccess::Permission(permission) => {
                 Some(format!("permission '{permission}' is required"))
             }
-            SubscriptionAccess::SuperAdmin if self.caller.role == Role::SuperAdmin => None,
-            SubscriptionAccess::SuperAdmin => Some("role 'super_admin' is required".to_owned()),
+            SubscriptionAccess::SuperAdmin if self.caller.require_role(Role::SuperAdmin).is_ok() => None,
+            SubscriptionAccess::SuperAdmin => {
+                Some("role 'super_admin' is required, without a ceiling of scopes".to_owned())
+            }
             SubscriptionAccess::Denied => Some("events with this prefix cannot be subscribed to".to_owned()),
         }
     }
@@ -136,16 +141,35 @@ impl Listener {
         self.sites = sites.map(BTreeSet::from_iter);
     }
 
+    /// Whose events it may see; `None` when those of all organizations.
+    pub(super) fn organization(&self) -> Option<OrgId> {
+        self.caller.scope().org
+    }
+
+    /// The types that its subscriptions cover.
+    pub(super) fn types(&self) -> Vec<EventType> {
+        let covers = |t: &EventType| self.subscriptions.iter().any(|pattern| matches(pattern, t.as_str()));
+        EventType::ALL.iter().copied().filter(covers).collect()
+    }
+
     /// Whether this connection gets the event.
     pub(super) fn wants(&self, published: &Published) -> bool {
         let event = &published.event;
-        let is_visible = self.caller.role == Role::SuperAdmin || event.organization_id == self.caller.org_id;
+        let is_visible = self.organization().is_none_or(|org| org == event.organization_id);
         let site_fits = published.site_id.is_none_or(|site| {
             self.caller.may_access_site(site) && self.sites.as_ref().is_none_or(|sites| sites.contains(&site))
         });
         is_visible
             && site_fits
             && self.subscriptions.iter().any(|pattern| matches(pattern, event.event_type.as_str()))
+    }
+}
+
+/// Whether a wildcard is where one can be.
+fn is_pattern(pattern: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(stem) => !stem.contains('*') && (stem.is_empty() || stem.ends_with('.')),
+        None => !pattern.contains('*'),
     }
 }
 
@@ -183,6 +207,29 @@ mod tests {
     }
 
     #[test]
+    fn a_wildcard_that_could_cover_nothing_is_denied() {
+        let mut admin = listener(Role::SuperAdmin);
+        let odd = ["dev*", "device.*.changed", "**", "*.offline", "device*.*"];
+        let denied = admin.subscribe(odd.map(str::to_owned).to_vec()).unwrap();
+        assert_eq!(denied.patterns, odd);
+        assert!(denied.reason.contains("device.*"), "{}", denied.reason);
+        assert!(admin.subscribe(vec!["device.status.*".to_owned()]).is_none());
+        assert_eq!(admin.types(), [EventType::DeviceStatusChanged]);
+    }
+
+    #[test]
+    fn an_app_of_a_super_admin_hears_no_more_than_its_scopes_and_its_own_organization() {
+        let mut listener = listener(Role::SuperAdmin);
+        let scope = heddle_core::permission::Scope::parse("device:read").unwrap();
+        listener.caller.scopes = Some([scope].into());
+        let denied = listener.subscribe(vec!["*".into(), "system.*".into(), "user.*".into()]).unwrap();
+        assert_eq!(denied.patterns, ["*", "system.*", "user.*"]);
+        assert!(listener.subscribe(vec!["device.*".into()]).is_none());
+        assert!(listener.wants(&published(listener.caller.org_id, None)));
+        assert!(!listener.wants(&published(Clock::default().new_id(), None)));
+    }
+
+    #[test]
     fn the_sixth_frame_within_a_second_is_too_many() {
         let mut viewer = listener(Role::Viewer);
         let now = Instant::now();
@@ -216,7 +263,7 @@ mod tests {
             schema_version: 1,
             payload: serde_json::json!({}),
         };
-        Published { event, site_id: site }
+        Published::new(event, site)
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The Fabric: operations that steps may do, whoever offers them.
 
+mod ingest;
 pub(crate) mod operation;
 mod sinks;
 
@@ -7,10 +8,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::operation::Operation;
+use crate::http::routes::Routes;
+
+pub(crate) fn routes() -> Routes {
+    ingest::routes()
+}
 
 /// The operations of the host itself.
 fn native() -> Vec<Arc<dyn Operation>> {
-    vec![Arc::new(sinks::webhook::Webhook::new())]
+    vec![
+        Arc::new(sinks::webhook::Webhook::new()),
+        Arc::new(sinks::notify::Notify::new()),
+        Arc::new(sinks::log::Log::new()),
+    ]
 }
 
 /// Everything that a step can do, by id.

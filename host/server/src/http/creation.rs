@@ -35,6 +35,8 @@ const KEY_CHARS_MAX: usize = 255;
 const KEEP_HOURS: i64 = 24;
 /// Index that lets a key be used once.
 const KEY_INDEX: &str = "idempotency_pkey";
+/// The place of what cannot be looked at.
+const NOWHERE: &str = "";
 
 /// A request with a key.
 #[derive(Debug, Clone)]
@@ -61,20 +63,36 @@ impl Creation {
     ) -> Result<Response, Error> {
         let created = Tagged::new(object)?;
         let location = format!("{}{path}", crate::http::PREFIX);
-        if let Some(keyed) = self.0 {
-            let kept = Kept {
-                response: app.keys.seal(&context(&keyed), created.json.as_bytes()),
-                user_id: keyed.user,
-                idempotency_key: keyed.key,
-                route: keyed.route,
-                request_hash: keyed.request_hash,
-                location: location.clone(),
-                created_at: app.clock.now(),
-            };
-            idempotency::insert(&mut tx, &kept).await.map_err(used_meanwhile)?;
-        }
+        self.keep(&mut tx, app, &created, &location).await?;
         tx.commit().await?;
         answer(created, &location)
+    }
+
+    /// Commits, and answers 202: what was asked for is on its way, and there is no object to look at.
+    pub(crate) async fn accept<T: Serialize>(
+        self,
+        mut tx: Tx,
+        app: &App,
+        receipt: &T,
+    ) -> Result<Response, Error> {
+        let accepted = Tagged::new(receipt)?;
+        self.keep(&mut tx, app, &accepted, NOWHERE).await?;
+        tx.commit().await?;
+        answer(accepted, NOWHERE)
+    }
+
+    async fn keep(self, tx: &mut Tx, app: &App, answered: &Tagged, location: &str) -> Result<(), Error> {
+        let Some(keyed) = self.0 else { return Ok(()) };
+        let kept = Kept {
+            response: app.keys.seal(&context(&keyed), answered.json.as_bytes()),
+            user_id: keyed.user,
+            idempotency_key: keyed.key,
+            route: keyed.route,
+            request_hash: keyed.request_hash,
+            location: location.to_owned(),
+            created_at: app.clock.now(),
+        };
+        idempotency::insert(tx, &kept).await.map_err(used_meanwhile)
     }
 }
 
@@ -91,6 +109,10 @@ fn used_meanwhile(error: heddle_store::Error) -> Error {
 }
 
 fn answer(created: Tagged, location: &str) -> Result<Response, Error> {
+    if location == NOWHERE {
+        let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+        return Ok((StatusCode::ACCEPTED, json, created.json).into_response());
+    }
     let mut response = tagged(StatusCode::CREATED, created)?;
     response
         .headers_mut()
@@ -185,10 +207,14 @@ async fn replay(app: &App, keyed: &Keyed) -> Result<Option<Response>, Error> {
     }
     let opened = app.keys.open_sealed(&context(keyed), &kept.response).map_err(|_| Error::Conflict {
         kind: "idempotency_unreadable",
-        message: format!(
-            "the request was carried out and created {}; its answer cannot be shown again",
-            kept.location
-        ),
+        message: match kept.location.as_str() {
+            NOWHERE => "the request was carried out; its answer cannot be shown again".to_owned(),
+            location => {
+                format!(
+                    "the request was carried out and created {location}; its answer cannot be shown again"
+                )
+            }
+        },
     })?;
     let json = String::from_utf8(opened.to_vec()).map_err(Error::internal)?;
     let mut response = answer(Tagged::from_json(json)?, &kept.location)?;

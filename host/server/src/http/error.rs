@@ -52,6 +52,9 @@ pub enum Error {
     /// 412. `If-Match` names another state of the object than it has.
     #[error("object was changed since it was read; read it again and send its ETag in If-Match")]
     PreconditionFailed,
+    /// 413. A part of the body is larger than it may be.
+    #[error("{0}")]
+    TooLarge(String),
     /// 422. Each detail names a field.
     #[error("request is not valid")]
     Validation(Vec<Detail>),
@@ -156,6 +159,7 @@ impl Error {
             Error::NotFound(_) => StatusCode::NOT_FOUND,
             Error::Conflict { .. } => StatusCode::CONFLICT,
             Error::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+            Error::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Error::Validation(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Error::Locked { .. } => StatusCode::LOCKED,
             Error::Adapter(error) => adapter_public(error).0,
@@ -181,6 +185,7 @@ impl Error {
             Error::Forbidden(_) | Error::ForbiddenRole(_) => "permission_denied",
             Error::NotFound(_) => "not_found",
             Error::PreconditionFailed => "precondition_failed",
+            Error::TooLarge(_) => "payload_too_large",
             Error::Validation(_) => "validation_error",
             Error::Locked { .. } => "locked",
             Error::Adapter(error) => adapter_public(error).1,

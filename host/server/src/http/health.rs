@@ -110,6 +110,8 @@ struct CacheDetail {
 #[derive(Debug, Serialize, JsonSchema)]
 struct EventBusDetail {
     up: bool,
+    /// Whether other processes' events come at once; else within half a second.
+    wakeups_up: bool,
     last_look_age_secs: f64,
 }
 
@@ -237,7 +239,11 @@ fn describe(app: &App, report: &Report, database: DatabaseDetail, log_database: 
             latency_ms: millis(report.seen.cache),
             kind: app.cache.kind(),
         },
-        event_bus: EventBusDetail { up: report.event_bus_up, last_look_age_secs: report.last_look_age_secs },
+        event_bus: EventBusDetail {
+            up: report.event_bus_up,
+            wakeups_up: report.event_wakeups_up,
+            last_look_age_secs: report.last_look_age_secs,
+        },
         adapters: app.runtime.adapters().iter().map(adapter).collect(),
         refused_adapters: app.refused_adapters.iter().map(refused).collect(),
     }

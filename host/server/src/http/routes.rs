@@ -27,6 +27,8 @@ pub enum Mark {
     Tagged,
     /// It honours `If-Match`, although it is no PATCH or DELETE.
     AsSeen,
+    /// It honours `Idempotency-Key`, although it answers no new object.
+    Keyed,
 }
 
 /// What a route's document says.
@@ -170,6 +172,12 @@ impl Doc {
         self.mark(Mark::Switched)
     }
 
+    /// Sent again with its `Idempotency-Key`, it does nothing more.
+    #[must_use]
+    pub fn keyed(self) -> Self {
+        self.mark(Mark::Keyed)
+    }
+
     fn mark(mut self, mark: Mark) -> Self {
         self.marks.push(mark);
         self
@@ -259,7 +267,7 @@ impl Routes {
         self.routes.into_iter().fold(Router::new(), |router, route| {
             let gate = Gate {
                 access: route.access,
-                creates: route.doc.status == 201,
+                creates: route.doc.status == 201 || route.doc.has(Mark::Keyed),
                 changes_access: changes_access(&route.path),
                 is_personal: is_personal(&route.path),
             };

@@ -1,11 +1,13 @@
 //! Mails to people, over SMTP.
 //!
-//! Sent from background work only: nobody's request waits for a mail server.
+//! Sent from background work: nobody's request waits for a mail server, but one
+//! that tries out a channel of notifications.
 //! What a mail says is the caller's; to whom it goes and what it says is never
 //! logged here, nor what the server answered, which may repeat it.
 
 mod server;
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -38,6 +40,9 @@ const AT_ONCE_MAX: usize = 4;
 /// Mails that may wait beside them.
 const WAITING_MAX: usize = 500;
 
+/// Of a line that goes as it is (RFC 5321 section 4.5.3.1.6).
+const LINE_CHARS_MAX: usize = 998;
+
 type Transport = AsyncSmtpTransport<Tokio1Executor>;
 
 /// Sends mails, a few at a time.
@@ -58,9 +63,9 @@ struct Way {
 /// A mail in plain text.
 pub(crate) struct Mail {
     pub(crate) to: String,
-    /// Never what somebody typed.
-    pub(crate) subject: &'static str,
-    /// ASCII, each line at most 998 characters with CRLF behind it. It may hold a link that proves who reads it.
+    /// One line.
+    pub(crate) subject: Cow<'static, str>,
+    /// Lines end with CRLF. It may hold a link that proves who reads it.
     pub(crate) text: Secret,
 }
 
@@ -229,19 +234,23 @@ impl Way {
 
     fn message(&self, mail: &Mail, clock: &Clock) -> Result<Message, Undelivered> {
         let to = Mailbox::new(None, mail.to.parse()?);
-        if !mail.text.expose().is_ascii() {
+        if mail.subject.chars().any(char::is_control) {
             return Err(Undelivered::Unwritable);
         }
-        // As it is, however long a link is: in an encoded one the signs are others.
-        let text = mail.text.expose().as_bytes().to_vec();
-        let body = Body::dangerous_pre_encoded(text, ContentTransferEncoding::SevenBit);
+        let text = mail.text.expose();
+        let body = if text.is_ascii() && text.lines().all(|line| line.len() <= LINE_CHARS_MAX) {
+            // As it is, however long a link is: in an encoded one the signs are others.
+            Body::dangerous_pre_encoded(text.as_bytes().to_vec(), ContentTransferEncoding::SevenBit)
+        } else {
+            Body::new(text.to_owned())
+        };
         let id = format!("<{}@{}>", clock.new_id::<uuid::Uuid>(), self.from.email.domain());
         // Says to programs that answer by themselves that they should not (RFC 3834).
         let automatic = HeaderName::new_from_ascii_str("Auto-Submitted");
         Message::builder()
             .from(self.from.clone())
             .to(to)
-            .subject(mail.subject)
+            .subject(mail.subject.as_ref())
             .date(SystemTime::from(clock.now()))
             .message_id(Some(id))
             .raw_header(HeaderValue::new(automatic, "auto-generated".to_owned()))

@@ -108,4 +108,16 @@ on_both! {
             assert_eq!(seen, existing, "{per_page} per page");
         }
     }
+
+    async fn what_was_done_behind_a_number_is_told_in_order(db) {
+        let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
+        write(&db, &a, 5).await;
+        let mut tx = db.read().await.unwrap();
+        assert_eq!(heads(&mut tx, &[a.org, b.org]).await.unwrap(), [(a.org, 5)]);
+        assert!(heads(&mut tx, &[]).await.unwrap().is_empty());
+        let numbers = |done: Vec<Done>| done.iter().map(|done| done.seq).collect::<Vec<_>>();
+        assert_eq!(numbers(done_behind(&mut tx, a.org, 2, 2).await.unwrap()), [3, 4]);
+        assert_eq!(numbers(done_behind(&mut tx, a.org, 5, 2).await.unwrap()), Vec::<i64>::new());
+        assert!(done_behind(&mut tx, b.org, 0, 2).await.unwrap().is_empty());
+    }
 }

@@ -154,4 +154,32 @@ on_both! {
         let walked = walk(&mut tx, &all, first(2)).await.unwrap();
         assert_eq!((walked.total, walked.total_is_capped, walked.has_more), (crate::COUNT_MAX, true, true));
     }
+
+    async fn a_stretch_of_numbers_is_read_in_order_and_one_event_by_its_id(db) {
+        let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
+        let mut tx = db.write().await.unwrap();
+        let mut ids = Vec::new();
+        for event_type in [EventType::DeviceOffline, EventType::ChangeStaged, EventType::DeviceOffline, EventType::DeviceOffline] {
+            ids.push(append(&mut tx, &new(&a, event_type), &a.clock).await.unwrap().id);
+        }
+        append(&mut tx, &new(&b, EventType::DeviceOffline), &b.clock).await.unwrap();
+        let filter = EventFilter { org: Some(a.org), sites: SiteScope::All, types: vec![EventType::DeviceOffline], site_id: None, controller_id: None, device_id: None, since: None, until: None };
+        for (after, until, per_page, expected, has_more) in [
+            (0, None, 10, &[1, 3, 4][..], false),
+            (0, None, 2, &[1, 3], true),
+            (1, Some(3), 10, &[3], false),
+            (4, None, 10, &[], false),
+        ] {
+            let walked = walk_numbers(&mut tx, &filter, Numbers { after, until }, first(per_page)).await.unwrap();
+            let numbers: Vec<i64> = walked.items.iter().map(|stored| stored.event.seq).collect();
+            assert_eq!((numbers.as_slice(), walked.has_more), (expected, has_more), "{after} {until:?}");
+        }
+        let all = EventType::ALL;
+        let own = Scope::organization(a.org);
+        assert_eq!(find(&mut tx, &own, all, ids[1]).await.unwrap().unwrap().event.seq, 2);
+        assert!(find(&mut tx, &own, &[EventType::DeviceOffline], ids[1]).await.unwrap().is_none());
+        assert!(find(&mut tx, &Scope::organization(b.org), all, ids[1]).await.unwrap().is_none());
+        let limited = Scope { org: Some(a.org), sites: SiteScope::Only(vec![b.site]) };
+        assert!(find(&mut tx, &limited, all, ids[1]).await.unwrap().is_none());
+    }
 }

@@ -1,3 +1,8 @@
 //! Steps that tell somebody at once.
 
+pub(super) mod log;
+pub(super) mod notify;
 pub(super) mod webhook;
+
+#[cfg(test)]
+mod tests;

@@ -35,6 +35,8 @@ const FAILURES: &[(u16, &str, &str)] = &[
 const SWITCHED_OFF: &str = "ForbiddenOrSwitchedOff";
 /// The 429 of routes that also pass on a controller's own limit.
 const DEVICE_LIMIT: &str = "TooManyRequestsHereOrThere";
+/// The 413 of routes with a limit of their own.
+const OWN_SIZE: &str = "TooLargeForTheRoute";
 
 /// The `responses` of an operation.
 pub(super) fn of(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value {
@@ -118,6 +120,7 @@ fn failure(route: &Route, status: u16) -> Value {
     let named = FAILURES.iter().find(|(known, ..)| *known == status);
     let name = match status {
         403 if route.doc.has(Mark::Switched) => SWITCHED_OFF,
+        413 if route.doc.fails_with.contains(&413) => OWN_SIZE,
         429 if route.doc.has(Mark::CallsAdapter) => DEVICE_LIMIT,
         _ => named.map_or("Internal", |(_, name, _)| name),
     };
@@ -185,6 +188,8 @@ pub(super) fn components() -> Value {
         SWITCHED_OFF.to_owned(),
         component(403, "The caller may not do this, or the platform has it switched off", refusal),
     );
+    let size = json!({ "oneOf": [reference("Error"), reference("Refusal")] });
+    found.insert(OWN_SIZE.to_owned(), component(413, "The body, or a part of it, exceeds its limit", size));
     let limit = json!({ "oneOf": [reference("Error"), reference("RateLimited")] });
     found.insert(
         DEVICE_LIMIT.to_owned(),

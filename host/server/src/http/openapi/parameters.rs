@@ -51,7 +51,8 @@ pub(super) fn honours_if_match(route: &Route) -> bool {
 }
 
 fn honours_idempotency_key(route: &Route) -> bool {
-    route.method == Method::POST && route.doc.status == 201 && route.access != Access::Public
+    let creates = route.method == Method::POST && route.doc.status == 201 && route.access != Access::Public;
+    creates || route.doc.has(Mark::Keyed)
 }
 
 fn path_parameter(route: &Route, name: &str) -> Value {

@@ -103,6 +103,22 @@ impl Limiter {
         }
     }
 
+    /// Counts one call of a route that has a limit of its own. One that cannot be counted is let through.
+    pub(crate) async fn take_one(&self, app: &App, limit: Limit, window: RateWindow) -> Result<(), Error> {
+        let now = app.clock.now();
+        match self.take(&[limit], now).await {
+            Ok(Verdict::Granted(_)) => Ok(()),
+            Ok(Verdict::Exceeded(_)) => {
+                app.metrics.rate_limited(window);
+                Err(Error::RateLimited(RateExceeded::Minute))
+            }
+            Err(error) => {
+                self.complain(&error, now);
+                Ok(())
+            }
+        }
+    }
+
     /// Says that requests are not counted, once in a while: there is one for each request.
     fn complain(&self, error: &CacheError, now: Timestamp) {
         if self.may_complain(now.timestamp_millis()) {

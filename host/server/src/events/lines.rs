@@ -1,0 +1,194 @@
+//! Lines to those who listen: an event is handed to whoever may want it, and to nobody else.
+//!
+//! Sorted by event type and organization only, so that thousands of connections that wait for something else cost an
+//! event nothing. What a connection may see in the end, it decides itself. Handing over never waits: a line that is
+//! full is cut.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use heddle_core::OrgId;
+use heddle_core::event::EventType;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+use super::Published;
+
+/// Events that wait for a slow listener before it is cut off.
+const BACKLOG: usize = 4096;
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lines(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    next: AtomicU64,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    ends: HashMap<u64, End>,
+    /// Whose events each line carries; `None` carries those of all organizations.
+    by_type: HashMap<EventType, HashMap<u64, Option<OrgId>>>,
+}
+
+#[derive(Debug)]
+struct End {
+    sender: Sender<Arc<Published>>,
+    is_cut: Arc<AtomicBool>,
+}
+
+/// The listener's end. Nothing comes on it any more when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Line {
+    id: u64,
+    receiver: Receiver<Arc<Published>>,
+    is_cut: Arc<AtomicBool>,
+    lines: Lines,
+}
+
+/// The listener did not keep up.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Cut;
+
+impl Lines {
+    /// A line on which nothing comes yet.
+    pub(crate) fn open(&self) -> Line {
+        let (sender, receiver) = mpsc::channel(BACKLOG);
+        let id = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let is_cut = Arc::new(AtomicBool::new(false));
+        self.table().ends.insert(id, End { sender, is_cut: is_cut.clone() });
+        Line { id, receiver, is_cut, lines: self.clone() }
+    }
+
+    /// Hands an event to every line that carries its type and organization.
+    pub(crate) fn send(&self, published: &Arc<Published>) {
+        let mut table = self.table();
+        let table = &mut *table;
+        let Some(listening) = table.by_type.get(&published.event.event_type) else { return };
+        let org = published.event.organization_id;
+        let mut full = Vec::new();
+        for (id, _) in listening.iter().filter(|(_, carried)| carried.is_none_or(|carried| carried == org)) {
+            let Some(end) = table.ends.get(id) else { continue };
+            if let Err(TrySendError::Full(_)) = end.sender.try_send(published.clone()) {
+                end.is_cut.store(true, Ordering::Relaxed);
+                full.push(*id);
+            }
+        }
+        full.into_iter().for_each(|id| table.remove(id));
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // A line more or less is all that a panic elsewhere could leave behind.
+        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn forget_types(&mut self, id: u64) {
+        self.by_type.retain(|_, listening| {
+            listening.remove(&id);
+            !listening.is_empty()
+        });
+    }
+
+    fn remove(&mut self, id: u64) {
+        self.ends.remove(&id);
+        self.forget_types(id);
+    }
+}
+
+impl Line {
+    /// Carries these types of this organization, or of all, and nothing else from now on.
+    pub(crate) fn carry(&self, org: Option<OrgId>, types: &[EventType]) {
+        let mut table = self.lines.table();
+        table.forget_types(self.id);
+        for event_type in types {
+            table.by_type.entry(*event_type).or_default().insert(self.id, org);
+        }
+    }
+
+    pub(crate) async fn next(&mut self) -> Result<Arc<Published>, Cut> {
+        let received = self.receiver.recv().await;
+        if self.is_cut.load(Ordering::Relaxed) { Err(Cut) } else { received.ok_or(Cut) }
+    }
+
+    /// What is there already.
+    pub(crate) fn try_next(&mut self) -> Option<Arc<Published>> {
+        self.receiver.try_recv().ok()
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.lines.table().remove(self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heddle_core::Clock;
+    use heddle_core::event::Event;
+
+    use super::*;
+
+    fn published(org: OrgId, event_type: EventType) -> Arc<Published> {
+        let clock = Clock::default();
+        Arc::new(Published::new(
+            Event {
+                id: clock.new_id(),
+                seq: 1,
+                event_type,
+                category: event_type.category().to_owned(),
+                priority: event_type.priority(),
+                organization_id: org,
+                occurred_at: clock.now(),
+                causation_id: None,
+                schema_version: 1,
+                payload: serde_json::json!({}),
+            },
+            None,
+        ))
+    }
+
+    #[test]
+    fn a_line_carries_its_types_and_its_organization() {
+        let lines = Lines::default();
+        let (own, other) = (Clock::default().new_id(), Clock::default().new_id());
+        let (mut line, mut all) = (lines.open(), lines.open());
+        lines.send(&published(own, EventType::DeviceOffline));
+        assert!(line.try_next().is_none(), "nothing before something is asked for");
+        line.carry(Some(own), &[EventType::DeviceOffline]);
+        all.carry(None, EventType::ALL);
+        lines.send(&published(own, EventType::DeviceOffline));
+        lines.send(&published(own, EventType::UserCreated));
+        lines.send(&published(other, EventType::DeviceOffline));
+        let count = |line: &mut Line| std::iter::from_fn(|| line.try_next()).count();
+        assert_eq!((count(&mut line), count(&mut all)), (1, 3));
+        line.carry(Some(own), &[EventType::UserCreated]);
+        lines.send(&published(own, EventType::DeviceOffline));
+        assert_eq!(count(&mut line), 0);
+    }
+
+    #[tokio::test]
+    async fn who_does_not_keep_up_is_cut_and_nobody_waits_for_them() {
+        let lines = Lines::default();
+        let org = Clock::default().new_id();
+        let (mut slow, mut quick) = (lines.open(), lines.open());
+        for line in [&slow, &quick] {
+            line.carry(Some(org), &[EventType::DeviceOffline]);
+        }
+        let mut heard = 0;
+        for _ in 0..=BACKLOG {
+            lines.send(&published(org, EventType::DeviceOffline));
+            heard += std::iter::from_fn(|| quick.try_next()).count();
+        }
+        assert_eq!(heard, BACKLOG + 1);
+        assert_eq!(slow.next().await.err(), Some(Cut));
+        drop((slow, quick));
+        let table = lines.table();
+        assert!(table.ends.is_empty() && table.by_type.is_empty(), "nothing is left of who went away");
+    }
+}

@@ -1,0 +1,125 @@
+//! Calls between processes: who committed an event says so, and the others look at once.
+//!
+//! A call says nothing but "look": events are read from the database, in order and once, whether one came or not. So a
+//! call that is lost costs half a second, and while the cache is away that is how events go.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use redis::aio::{PubSubSink, PubSubStream};
+use tokio::sync::Notify;
+
+use crate::app::SharedApp;
+use crate::cache::{Cache, Link};
+
+/// Where processes hear each other. Others that share the cache hear it too, and look for nothing.
+const CHANNEL: &str = "heddle:events";
+/// How long a call may take to leave.
+const CALL_LIMIT: Duration = Duration::from_secs(1);
+/// How often a connection on which nothing comes is tried.
+const TRY_PERIOD: Duration = Duration::from_secs(5);
+/// Until the next attempt to hear again.
+const RETRY_PERIOD: Duration = Duration::from_millis(500);
+
+/// Calls of this process that are to be made, and whether it hears those of others.
+#[derive(Debug, Default)]
+pub(crate) struct Wakes {
+    wanted: Notify,
+    are_lost: AtomicBool,
+}
+
+impl Wakes {
+    /// The others should look. Nobody waits for it, and of many at once one is made.
+    pub(super) fn call(&self) {
+        self.wanted.notify_one();
+    }
+
+    /// Whether other processes' events are only found by looking again and again, although there is a cache.
+    pub(crate) fn are_lost(&self) -> bool {
+        self.are_lost.load(Ordering::Relaxed)
+    }
+
+    fn lose(&self, reason: &str) {
+        if !self.are_lost.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                reason,
+                "calls of other processes are not heard: their events are found by looking every half second"
+            );
+        }
+    }
+
+    fn regain(&self) {
+        if self.are_lost.swap(false, Ordering::Relaxed) {
+            tracing::info!("calls of other processes are heard again");
+        }
+    }
+}
+
+/// Makes this process's calls until the service stops. Without a shared cache there is nobody to call.
+pub(crate) async fn announce(app: SharedApp) {
+    let Cache::Redis(link) = &app.cache else { return };
+    let stop = app.tasks.stopping();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = app.hub.wakes.wanted.notified() => {}
+        }
+        let name = own_name(&app);
+        let call = |mut connection| async move {
+            redis::cmd("PUBLISH").arg(CHANNEL).arg(name).query_async::<i64>(&mut connection).await
+        };
+        // The link says itself when it is lost.
+        link.ask(CALL_LIMIT, call).await.ok();
+    }
+}
+
+/// Hears the others' calls until the service stops.
+pub(crate) async fn hear(app: SharedApp) {
+    let Cache::Redis(link) = &app.cache else { return };
+    let stop = app.tasks.stopping();
+    loop {
+        let reason = tokio::select! {
+            () = stop.cancelled() => return,
+            reason = hear_on(&app, link) => reason,
+        };
+        app.hub.wakes.lose(&reason);
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(RETRY_PERIOD) => {}
+        }
+    }
+}
+
+/// One connection, to its end; why it ended.
+async fn hear_on(app: &SharedApp, link: &Link) -> String {
+    let (mut sink, mut calls): (PubSubSink, PubSubStream) = match link.subscribe(CHANNEL).await {
+        Ok(subscribed) => subscribed,
+        Err(error) => return error.to_string(),
+    };
+    app.hub.wakes.regain();
+    // For what was called meanwhile.
+    app.hub.look();
+    let own = own_name(app);
+    loop {
+        tokio::select! {
+            call = calls.next() => match call {
+                // This process has looked already.
+                Some(call) if call.get_payload_bytes() == own.as_bytes() => {}
+                Some(_) => app.hub.look(),
+                None => return "the connection ended".to_owned(),
+            },
+            () = tokio::time::sleep(TRY_PERIOD) => {
+                match tokio::time::timeout(CALL_LIMIT, sink.ping::<redis::Value>()).await {
+                    Ok(Ok(_)) => {}
+                    Ok(Err(error)) => return error.to_string(),
+                    Err(_) => return format!("no answer within {} ms", CALL_LIMIT.as_millis()),
+                }
+            }
+        }
+    }
+}
+
+fn own_name(app: &SharedApp) -> String {
+    app.membership.term().map(|term| term.id.to_string()).unwrap_or_default()
+}

@@ -1,0 +1,19 @@
+//! Notifications: channels to the outside, notices inside the service.
+//!
+//! What is worth a notification, others decide: steps of Connections, and whatever has something to say to an
+//! organization's administrators.
+
+mod body;
+mod channels;
+pub(crate) mod deliver;
+mod message;
+pub(crate) mod notices;
+mod settings;
+
+use crate::http::routes::Routes;
+
+pub(crate) use self::message::{BODY_CHARS_MAX, Message, SUBJECT_CHARS_MAX};
+
+pub(crate) fn routes() -> Routes {
+    notices::routes().merge(channels::routes())
+}

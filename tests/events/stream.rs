@@ -1,0 +1,219 @@
+//! Who may listen, to what, and until when.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::ingest;
+use crate::identity::oauth2;
+use crate::support::{Api, PASSWORD, Server, Socket, on_both};
+
+const CLOSED_AT_ONCE: Duration = Duration::from_secs(1);
+
+async fn member(server: &Server, admin: &Api, name: &str, role: &str) -> (Api, String) {
+    let body = json!({
+        "username": name, "email": format!("{name}@acme.test"), "password": PASSWORD, "role": role,
+    });
+    let user = admin.post("/users", &body).await.expect_status(201).body;
+    (server.log_in(name).await, user["id"].as_str().unwrap().to_owned())
+}
+
+/// The session ends the connection: how long that took.
+async fn revoked(socket: &mut Socket) -> Duration {
+    let started = Instant::now();
+    assert_eq!(socket.next().await, json!({ "type": "session_revoked" }));
+    assert_eq!(socket.close_reason().await, (1008, "session is revoked".to_owned()));
+    started.elapsed()
+}
+
+on_both! {
+    async fn whoever_loses_their_session_loses_the_stream_within_a_second(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let (viewer, id) = member(&server, &admin, "vera", "viewer").await;
+        let mut stays = Socket::subscribe(&admin, &["user.*"]).await;
+        // One session of several.
+        let second = server.log_in("vera").await;
+        let (mut first_socket, mut second_socket) =
+            (Socket::authenticated(&viewer).await, Socket::authenticated(&second).await);
+        second.post("/auth/logout", &json!({})).await.expect_status(204);
+        assert!(revoked(&mut second_socket).await < CLOSED_AT_ONCE);
+        first_socket.send(&json!({ "type": "ping" })).await;
+        assert_eq!(first_socket.next().await["type"], "pong", "another session of the user goes on");
+        // All of them.
+        viewer.post("/auth/logout-all", &json!({})).await.expect_status(204);
+        assert!(revoked(&mut first_socket).await < CLOSED_AT_ONCE);
+        // An administrator's doing.
+        let again = server.log_in("vera").await;
+        let mut socket = Socket::authenticated(&again).await;
+        admin.patch(&format!("/users/{id}"), &json!({ "is_active": false })).await.expect_status(200);
+        assert!(revoked(&mut socket).await < CLOSED_AT_ONCE);
+        assert_eq!(stays.event("user.updated").await["payload"]["user_id"], id.as_str());
+    }
+}
+
+on_both! {
+    async fn rights_that_shrink_shrink_the_stream_within_a_second(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let (caller, id) = member(&server, &admin, "olaf", "org_admin").await;
+        let mut socket = Socket::subscribe(&caller, &["user.*", "device.*"]).await;
+        let started = Instant::now();
+        admin.patch(&format!("/users/{id}"), &json!({ "role": "viewer" })).await.expect_status(200);
+        loop {
+            let frame = socket.next().await;
+            match frame["type"].as_str() {
+                // The change itself, which was still theirs to see, or the end of the session where a role ends it.
+                Some("event") => {}
+                Some("subscription_denied") => {
+                    assert_eq!(frame["patterns"], json!(["user.*"]));
+                    break;
+                }
+                Some("session_revoked") => break,
+                _ => panic!("{frame}"),
+            }
+        }
+        assert!(started.elapsed() < CLOSED_AT_ONCE, "{:?}", started.elapsed());
+    }
+}
+
+on_both! {
+    async fn an_app_listens_within_its_scopes_and_a_key_not_at_all(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let app = oauth2::register(&admin, &["device:read"]).await;
+        let tokens = app.tokens(&server, "ada").await;
+        let acting = oauth2::acting(&server, &tokens);
+        let mut socket = Socket::connect(&acting).await;
+        socket.send(&json!({ "type": "auth", "token": acting.token() })).await;
+        let connected = socket.next().await;
+        let available: Vec<&str> =
+            connected["available_events"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert!(!available.is_empty() && available.iter().all(|name| name.starts_with("device.")), "{available:?}");
+        let asked = json!(["*", "controller.*", "device.*"]);
+        socket.send(&json!({ "type": "subscribe", "subscriptions": asked })).await;
+        assert_eq!(socket.next().await["patterns"], json!(["*", "controller.*"]));
+        assert_eq!(socket.next().await, json!({ "type": "subscribed", "subscriptions": ["device.*"] }));
+        let grants = admin.get("/oauth2/grants").await.expect_status(200).body;
+        let grant = grants["items"][0]["id"].as_str().unwrap().to_owned();
+        admin.delete(&format!("/oauth2/grants/{grant}")).await.expect_status(204);
+        assert!(revoked(&mut socket).await < CLOSED_AT_ONCE);
+
+        let key = admin.post("/api-keys", &json!({ "name": "k" })).await.expect_status(201).body;
+        let key = key["api_key"].as_str().unwrap();
+        let refused = (1008, "API keys are not accepted here: authenticate with an access token".to_owned());
+        let mut by_frame = Socket::connect(&admin).await;
+        by_frame.send(&json!({ "type": "auth", "token": key })).await;
+        assert_eq!(by_frame.close_reason().await, refused);
+        let mut by_header = Socket::connect_with(&admin, &[("x-api-key", key)]).await;
+        assert_eq!(by_header.close_reason().await, refused);
+        let mut by_query = Socket::connect_at(&admin, &format!("/ws?token={key}")).await;
+        assert_eq!(by_query.close_reason().await, refused);
+    }
+}
+
+on_both! {
+    async fn a_page_of_somebody_else_is_told_so(database: Database) {
+        let server = Server::start(database).await;
+        let api = server.set_up().await;
+        let cookie = format!("svc_access={}", api.token());
+        let host = api.base().trim_start_matches("http://").to_owned();
+        let own = format!("http://{host}");
+        let mut socket = Socket::connect_with(&api, &[("origin", &own), ("cookie", &cookie)]).await;
+        assert_eq!(socket.next().await["type"], "connected");
+        for origin in ["https://evil.example", "null", &format!("http://{host}.evil.example")] {
+            let mut socket = Socket::connect_with(&api, &[("origin", origin), ("cookie", &cookie)]).await;
+            assert_eq!(socket.close_reason().await, (1008, "origin not allowed".to_owned()), "{origin}");
+        }
+        // Behind TLS a page without it is somebody else's.
+        let headers = [("origin", own.as_str()), ("cookie", &cookie), ("x-forwarded-proto", "https")];
+        assert_eq!(Socket::connect_with(&api, &headers).await.close_code().await, 1008);
+    }
+}
+
+on_both! {
+    async fn the_twenty_sixth_connection_of_a_user_is_one_too_many(database: Database) {
+        let server = Server::start(database).await;
+        let api = server.set_up().await;
+        let mut open = Vec::new();
+        for _ in 0..25 {
+            open.push(Socket::authenticated(&api).await);
+        }
+        let mut more = Socket::connect(&api).await;
+        more.send(&json!({ "type": "auth", "token": api.token() })).await;
+        assert_eq!(more.close_reason().await, (1013, "too many connections".to_owned()));
+        assert_eq!(api.get("/ws/stats").await.expect_status(200).body, json!({ "active_connections": 25 }));
+    }
+}
+
+on_both! {
+    async fn a_listener_that_takes_nothing_is_dropped_and_holds_nobody_up(database: Database) {
+        let server = Server::start(database).await;
+        let api = server.set_up().await;
+        let quick = Socket::subscribe(&api, &["*"]).await;
+        let slow = Socket::subscribe(&api, &["*"]).await;
+        let app = server.running().app.clone();
+        let me = api.get("/auth/me").await.expect_status(200).body;
+        let org: heddle_core::OrgId = serde_json::from_value(me["organization_id"].clone()).unwrap();
+        let event = heddle_core::event::NewEvent {
+            event_type: heddle_core::event::EventType::IngestExternal,
+            org_id: org,
+            site_id: None,
+            controller_id: None,
+            device_id: None,
+            causation_id: None,
+            run_id: None,
+            payload: json!({ "name": "n", "data": { "x": "y".repeat(4_000) } }),
+        };
+        let writing = async {
+            for _ in 0..24 {
+                let mut tx = app.db.write().await.unwrap();
+                heddle_store::events::append_all(&mut tx, org, &vec![event.clone(); 500], &app.clock).await.unwrap();
+                tx.commit().await.unwrap();
+                app.hub.wake();
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let reading = async {
+            let mut quick = quick;
+            let mut last = 0;
+            while last < 12_000 {
+                let frame = quick.next().await;
+                let seq = frame["event"]["seq"].as_i64().unwrap_or(last);
+                assert!(last == 0 || seq == last + 1, "{last} and then {seq}");
+                last = seq;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), async { tokio::join!(writing, reading) }).await.expect("in time");
+        for _ in 0..300 {
+            if api.get("/ws/stats").await.body["active_connections"] == 0 {
+                drop(slow);
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("who takes nothing still has a place");
+    }
+}
+
+on_both! {
+    async fn a_gap_is_closed_by_resuming(database: Database) {
+        let server = Server::start(database).await;
+        let api = server.set_up().await;
+        let mut socket = Socket::subscribe(&api, &["*"]).await;
+        ingest(&api, "one").await;
+        let first = socket.event("ingest.external").await["seq"].as_i64().unwrap();
+        drop(socket);
+        for name in ["two", "three"] {
+            ingest(&api, name).await;
+        }
+        let mut socket = Socket::subscribe(&api, &["*"]).await;
+        socket.send(&json!({ "type": "resume", "after_seq": first })).await;
+        for (name, seq) in [("two", first + 1), ("three", first + 2)] {
+            let event = socket.event("ingest.external").await;
+            assert_eq!((&event["payload"]["name"], &event["seq"]), (&json!(name), &json!(seq)));
+        }
+        let resumed = json!({ "type": "resumed", "last_seq": first + 2, "truncated": false });
+        assert_eq!(socket.next().await, resumed);
+    }
+}

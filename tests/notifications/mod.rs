@@ -1,0 +1,5 @@
+//! Notifications: channels to the outside, notices inside.
+
+mod channels;
+mod notices;
+mod sink;
