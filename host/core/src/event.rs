@@ -72,6 +72,8 @@ events! {
         { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid" };
     AccessWidened = "security.access_widened", "security", High,
         { "user_id": "uuid", "username": "string", "site_id": "uuid", "actor_id": "uuid" };
+    ConnectionBroken = "automation.connection.broken", "automation", High,
+        { "connection_id": "uuid", "kind": "string", "name": "string", "reason": "string", "run_id": "uuid?" };
 }
 
 fn object_schema(fields: &[(&str, &str)]) -> Value {

@@ -9,6 +9,7 @@ mod words;
 pub mod adapter;
 pub mod change;
 pub mod clock;
+pub mod condition;
 pub mod device;
 pub mod event;
 pub mod fault;
@@ -23,6 +24,7 @@ pub mod redact;
 pub mod role;
 pub mod secret;
 pub mod site_level;
+pub mod template;
 pub mod tier;
 pub mod tls;
 

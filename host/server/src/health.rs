@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use heddle_core::change::OutcomeState;
+use heddle_store::runs::{self, Backlog};
 use heddle_store::{Db, Reach, changes};
 
 use crate::app::{App, SharedApp};
@@ -83,11 +84,17 @@ async fn count_pending(db: Db) -> Vec<(OutcomeState, i64)> {
     tokio::time::timeout(LOOK_LIMIT, read).await.ok().and_then(Result::ok).unwrap_or_default()
 }
 
+async fn read_backlog(db: Db) -> Backlog {
+    let read = async { runs::backlog(&mut db.read().await?).await };
+    tokio::time::timeout(LOOK_LIMIT, read).await.ok().and_then(Result::ok).unwrap_or_default()
+}
+
 /// Looks that are shared by everybody who asks at about the same time.
 #[derive(Debug, Default)]
 pub struct Looks {
     seen: Recent<Seen>,
     pending_changes: Recent<Vec<(OutcomeState, i64)>>,
+    backlog: Recent<Backlog>,
 }
 
 /// An answer that is good for a while.
@@ -140,6 +147,9 @@ pub(crate) struct Report {
     pub(crate) seen: Seen,
     pub(crate) modules_up: bool,
     pub(crate) event_bus_up: bool,
+    /// Events find their Connections, and what they start is carried out.
+    pub(crate) fabric_up: bool,
+    pub(crate) backlog: Backlog,
     pub(crate) last_look_age_secs: f64,
     is_draining: bool,
     is_strict: bool,
@@ -149,6 +159,7 @@ pub(crate) struct Report {
 pub(crate) async fn report(app: &SharedApp) -> Report {
     let find = || look(app.db.clone(), app.logs.db().cloned(), app.cache.clone());
     let seen = app.looks.seen.get(LOOK_KEPT, find).await;
+    let backlog = app.looks.backlog.get(COUNTS_KEPT, || read_backlog(app.db.clone())).await;
     let now = app.clock.now();
     let is_draining = app.tasks.stopping().is_cancelled();
     Report {
@@ -156,6 +167,8 @@ pub(crate) async fn report(app: &SharedApp) -> Report {
         modules_up: !app.modules_have_failed(),
         // The dispatcher ends first in a drain.
         event_bus_up: is_draining || !app.hub.bus.has_failed(now),
+        fabric_up: is_draining || app.fabric.is_up(now, backlog),
+        backlog,
         last_look_age_secs: app.hub.bus.last_look_age(now).as_seconds_f64(),
         is_draining,
         is_strict: app.config.readiness_strict_deps,
@@ -169,13 +182,14 @@ pub(crate) async fn pending_changes(app: &App) -> Vec<(OutcomeState, i64)> {
 }
 
 impl Report {
-    pub(crate) fn subsystems(&self) -> [(&'static str, bool); 5] {
+    pub(crate) fn subsystems(&self) -> [(&'static str, bool); 6] {
         [
             ("database", self.seen.database.is_up()),
             ("cache", self.seen.cache.is_up()),
             ("logdb", self.seen.logdb.is_up()),
             ("modules", self.modules_up),
             ("event_bus", self.event_bus_up),
+            ("fabric", self.fabric_up),
         ]
     }
 
@@ -187,7 +201,7 @@ impl Report {
 
     /// Why no traffic should come here; empty when it may.
     pub(crate) fn failed(&self) -> Vec<&'static str> {
-        let is_needed = |name: &str| self.is_strict || !matches!(name, "cache" | "logdb");
+        let is_needed = |name: &str| self.is_strict || !matches!(name, "cache" | "logdb" | "fabric");
         let down = self.subsystems().into_iter().filter(|(name, is_up)| !is_up && is_needed(name));
         let draining = self.is_draining.then_some("draining");
         draining.into_iter().chain(down.map(|(name, _)| name)).collect()
@@ -210,6 +224,8 @@ mod tests {
             seen: Seen { database: check("database"), cache: check("cache"), logdb: check("logdb") },
             modules_up: !down.contains(&"modules"),
             event_bus_up: !down.contains(&"event_bus"),
+            fabric_up: !down.contains(&"fabric"),
+            backlog: Backlog::default(),
             last_look_age_secs: 0.0,
             is_draining,
             is_strict,
@@ -233,6 +249,7 @@ mod tests {
         check_failed(&["cache", "logdb"], false, false, &[]);
         check_failed(&["cache", "logdb"], true, false, &["cache", "logdb"]);
         check_failed(&["modules", "event_bus"], false, false, &["modules", "event_bus"]);
+        check_failed(&["fabric"], false, false, &[]);
         check_failed(&["logdb"], false, true, &["draining"]);
     }
 

@@ -6,6 +6,7 @@
 
 use heddle_core::change::OutcomeState;
 use heddle_core::event::EventType;
+use heddle_core::operation::RunState;
 use heddle_runtime::Observed;
 use heddle_store::PoolUse;
 use prometheus::core::Collector;
@@ -71,6 +72,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) last_look_age_secs: f64,
     pub(crate) pending_changes: &'a [(OutcomeState, i64)],
     pub(crate) websocket_connections: usize,
+    pub(crate) runs_queued: i64,
+    pub(crate) runs_wait_secs: f64,
 }
 
 #[derive(Debug)]
@@ -87,6 +90,7 @@ pub struct Metrics {
     logins: IntCounterVec,
     readings: IntCounterVec,
     mails: IntCounterVec,
+    runs: IntCounterVec,
     measured: Measured,
 }
 
@@ -96,6 +100,8 @@ struct Measured {
     changes: IntGaugeVec,
     last_look_age: Gauge,
     websocket_connections: IntGauge,
+    runs_queued: IntGauge,
+    runs_wait: Gauge,
     subsystem_up: IntGaugeVec,
     connections_open: IntGaugeVec,
     connections_idle: IntGaugeVec,
@@ -164,6 +170,11 @@ impl Metrics {
                 "Mails that were to be sent, by what became of them.",
                 &["outcome"],
             ),
+            runs: families.counters(
+                "heddle_fabric_runs_total",
+                "Runs of Connections, schedules and actions that ended, by how.",
+                &["outcome"],
+            ),
             measured: Measured::new(&families),
             registry,
         };
@@ -176,6 +187,8 @@ impl Metrics {
         EventType::ALL.iter().for_each(|word| drop(self.events.with_label_values(&[word.as_str()])));
         RateWindow::ALL.iter().for_each(|word| drop(self.rate_limited.with_label_values(&[word.as_str()])));
         MailOutcome::ALL.iter().for_each(|word| drop(self.mails.with_label_values(&[word.as_str()])));
+        let ends = RunState::ALL.iter().filter(|state| !matches!(state, RunState::Queued | RunState::Running));
+        ends.for_each(|word| drop(self.runs.with_label_values(&[word.as_str()])));
         LoginOutcome::ALL.iter().for_each(|word| drop(self.logins.with_label_values(&[word.as_str()])));
     }
 
@@ -216,6 +229,10 @@ impl Metrics {
         self.mails.with_label_values(&[outcome.as_str()]).inc();
     }
 
+    pub(crate) fn runs_ended(&self, state: RunState, count: usize) {
+        self.runs.with_label_values(&[state.as_str()]).inc_by(u64::try_from(count).unwrap_or_default());
+    }
+
     /// Everything in Prometheus' text form.
     pub(crate) fn text(&self, moment: &Moment<'_>) -> Result<String, Error> {
         self.measured.set(moment);
@@ -238,6 +255,12 @@ impl Measured {
             websocket_connections: families.gauge(
                 "heddle_websocket_connections",
                 "Authenticated connections to the event stream of this process.",
+            ),
+            runs_queued: families
+                .gauge("heddle_fabric_runs_queued", "Runs that wait to be carried out, of all processes."),
+            runs_wait: families.gauge_of_seconds(
+                "heddle_fabric_runs_wait_seconds",
+                "Seconds that the first of them has waited.",
             ),
             subsystem_up: families.gauges(
                 "heddle_subsystem_up",
@@ -277,6 +300,8 @@ impl Measured {
             let count = counted.map_or(0, |(_, count)| *count);
             self.changes.with_label_values(&["pending", state.as_str()]).set(count);
         }
+        self.runs_queued.set(moment.runs_queued);
+        self.runs_wait.set(moment.runs_wait_secs);
         self.last_look_age.set(moment.last_look_age_secs);
         self.websocket_connections.set(i64::try_from(moment.websocket_connections).unwrap_or(i64::MAX));
     }

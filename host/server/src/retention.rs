@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use chrono::TimeDelta;
 use heddle_core::{OrgId, Timestamp};
 use heddle_store::{
-    Tx, events, idempotency, oauth2, organizations, password_resets, processes, sessions, sso, unknown_logins,
+    Tx, events, idempotency, oauth2, organizations, password_resets, processes, runs, sessions, sso, unknown_logins,
 };
 
 use crate::app::SharedApp;
@@ -34,6 +34,8 @@ const KEYED_ANSWER_DAYS: i64 = 1;
 const PASSWORD_RESET_DAYS: i64 = 1;
 /// Long enough that nobody waits for it, to see whose failures are forgotten.
 const UNKNOWN_LOGIN_DAYS: i64 = 90;
+/// Runs of Connections, after they ended.
+const RUN_DAYS: i64 = 30;
 /// Codes, tokens and grants of apps, after they expired.
 const APP_DAYS: i64 = 1;
 
@@ -76,6 +78,7 @@ enum Kind {
     PasswordResets,
     UnknownLogins,
     SsoAttempts,
+    Runs,
 }
 
 impl Kind {
@@ -90,6 +93,7 @@ impl Kind {
             Kind::KeyedAnswers => idempotency::trim(tx, before, BATCH).await,
             Kind::PasswordResets => password_resets::trim(tx, before, BATCH).await,
             Kind::UnknownLogins => unknown_logins::trim(tx, before, BATCH).await,
+            Kind::Runs => runs::trim(tx, before, BATCH).await,
             Kind::SsoAttempts => sso::trim_attempts(tx, before, BATCH).await,
         }
     }
@@ -109,6 +113,7 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
         (Kind::AppGrants, APP_DAYS),
         (Kind::PasswordResets, PASSWORD_RESET_DAYS),
         (Kind::UnknownLogins, UNKNOWN_LOGIN_DAYS),
+        (Kind::Runs, RUN_DAYS),
         // They say themselves when they end.
         (Kind::SsoAttempts, 0),
     ];

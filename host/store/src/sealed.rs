@@ -26,8 +26,11 @@ pub const CHANGE: Place = Place { table: "change", column: "secret", key_id: Non
 pub const IDENTITY_PROVIDER: Place = Place { table: "identity_provider", column: "secret", key_id: None };
 pub const SSO_ATTEMPT: Place = Place { table: "sso_attempt", column: "secret", key_id: None };
 pub const SECOND_FACTOR: Place = Place { table: "second_factor", column: "secret", key_id: None };
+pub const CONNECTION: Place = Place { table: "connection", column: "secret", key_id: None };
+pub const CONNECTION_RUN: Place = Place { table: "connection_run", column: "secret", key_id: None };
 /// Every column with sealed bytes.
-pub const PLACES: &[Place] = &[CREDENTIAL, CHANGE, SECOND_FACTOR, IDENTITY_PROVIDER, SSO_ATTEMPT];
+pub const PLACES: &[Place] =
+    &[CREDENTIAL, CHANGE, SECOND_FACTOR, IDENTITY_PROVIDER, SSO_ATTEMPT, CONNECTION, CONNECTION_RUN];
 
 #[derive(Clone, PartialEq, Eq, FromRow)]
 pub struct Sealed {

@@ -87,6 +87,8 @@ pub fn routes(app: &SharedApp) -> routes::Routes {
         .merge(crate::devices::routes())
         .merge(crate::staging::routes(app))
         .merge(crate::events::routes())
+        .merge(crate::fabric::routes())
+        .merge(crate::automation::routes())
         .merge(crate::audit::routes())
         .merge(crate::logs::routes())
 }

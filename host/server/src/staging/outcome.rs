@@ -27,6 +27,11 @@ impl Actor {
         Self { user: None, name: "heddle".to_owned(), request_id: None, ip: None }
     }
 
+    /// Of a step that runs on behalf of who wrote it.
+    pub(super) fn author(caller: &Caller) -> Self {
+        Self { user: Some(caller.user_id), name: caller.username.clone(), request_id: None, ip: None }
+    }
+
     pub(super) fn caller(caller: &Caller, origin: &Origin) -> Self {
         Self {
             user: Some(caller.user_id),
@@ -75,6 +80,9 @@ pub(super) async fn record(tx: &mut Tx, app: &App, change: &ChangeRow, step: &St
     detail["operation"] = json!(change.operation);
     detail["controller_id"] = json!(change.controller_id);
     detail["plan_hash"] = json!(plan_hash);
+    if let Some(run) = change.run_id {
+        detail["run_id"] = json!(run);
+    }
     if let Some(message) = &step.message {
         detail["message"] = json!(message);
     }
@@ -99,7 +107,7 @@ pub(super) async fn record(tx: &mut Tx, app: &App, change: &ChangeRow, step: &St
             controller_id: Some(change.controller_id),
             device_id: None,
             causation_id: None,
-            run_id: None,
+            run_id: change.run_id,
             payload: event_payload(event_type, change, step, plan_hash.as_deref()),
         };
         events::append(tx, &event, &app.clock).await?;
