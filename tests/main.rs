@@ -4,6 +4,7 @@
 
 mod api;
 mod devices;
+mod fabric;
 mod identity;
 mod operate;
 mod processes;

@@ -36,7 +36,7 @@ pub(crate) struct Step {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Step")]
+#[schemars(rename = "ShownStep")]
 pub(crate) struct StepView {
     operation_id: String,
     /// `{"hidden": true}` for who did not write them.
