@@ -109,7 +109,7 @@ on_both! {
         assert!((value(&text, "http_requests_total", &unmatched) - 21.0).abs() < 0.1);
         assert!((value(&text, "heddle_logins_total", &["outcome=\"success\""]) - 21.0).abs() < 0.1);
         assert!((value(&text, "heddle_logins_total", &["outcome=\"refused\""]) - 21.0).abs() < 0.1);
-        for subsystem in ["database", "cache", "logdb", "modules", "event_bus", "event_wakeups"] {
+        for subsystem in ["database", "cache", "logdb", "modules", "event_bus", "event_wakeups", "fabric"] {
             let up = value(&text, "heddle_subsystem_up", &[&format!("subsystem=\"{subsystem}\"")]);
             assert!((up - 1.0).abs() < 0.1, "{subsystem}");
         }

@@ -1,15 +1,18 @@
 //! A list asks the database as often for a thousand rows as for ten.
 
 use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
+use heddle_core::condition::Conditions;
 use heddle_core::event::{EventType, NewEvent};
 use heddle_core::oauth2::ClientType;
+use heddle_core::operation::{ConnectionKind, ConnectionState, RunKind, RunState};
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{
-    ControllerId, CredentialId, LogLevel, OrgId, ProviderKind, Role, SiteId, SiteLevel, UserId,
+    ConnectionId, ControllerId, CredentialId, LogLevel, OrgId, ProviderKind, Role, SiteId, SiteLevel, UserId,
 };
 use heddle_server::App;
 use heddle_store::api_keys::NewApiKey;
 use heddle_store::audit::NewAudit;
+use heddle_store::connections::ConnectionRow;
 use heddle_store::controllers::NewController;
 use heddle_store::credentials::{NewCredential, SealedSecret};
 use heddle_store::devices::Seen;
@@ -18,12 +21,13 @@ use heddle_store::logs::LogLine;
 use heddle_store::oauth2::{NewApp, NewGrant as NewAppGrant};
 use heddle_store::organizations::NewOrganization;
 use heddle_store::roles::NewRole;
+use heddle_store::runs::RunRow;
 use heddle_store::sessions::NewSession;
 use heddle_store::sites::NewSite;
 use heddle_store::sso::NewProvider;
 use heddle_store::{
-    Db, PoolSettings, Tx, api_keys, audit, controllers, credentials, devices, events, grants, logs, oauth2,
-    organizations, roles, sessions, sites, sso, users,
+    Db, PoolSettings, Tx, api_keys, audit, connections, controllers, credentials, devices, events, grants,
+    logs, oauth2, organizations, roles, runs, sessions, sites, sso, users,
 };
 use serde_json::json;
 
@@ -45,6 +49,8 @@ struct Roots {
     site: SiteId,
     credential: CredentialId,
     controller: ControllerId,
+    /// A Connection, a rule and a schedule, of which there are runs.
+    started: [ConnectionId; 3],
 }
 
 /// The lists: operations that answer a page of items.
@@ -72,7 +78,10 @@ async fn read(app: &App, api: &Api, roots: &Roots, operation: &Operation, rows: 
     };
     let path = path
         .replace("{organization_id}", &roots.org.to_string())
-        .replace("{controller_id}", &roots.controller.to_string());
+        .replace("{controller_id}", &roots.controller.to_string())
+        .replace("{connection_id}", &roots.started[0].to_string())
+        .replace("{rule_id}", &roots.started[1].to_string())
+        .replace("{schedule_id}", &roots.started[2].to_string());
     assert!(!path.contains('{'), "teach tests/surface/statements.rs to fill {path}");
     // Who calls is loaded anew each time, however long the test takes in between.
     app.callers.forget();
@@ -129,10 +138,14 @@ async fn roots(app: &App, api: &Api) -> Roots {
         site: app.clock.new_id(),
         credential: app.clock.new_id(),
         controller: app.clock.new_id(),
+        started: std::array::from_fn(|_| app.clock.new_id()),
     };
     roots.site = add_site(&mut tx, app, &roots, "root").await;
     roots.credential = add_credential(&mut tx, app, &roots, "root").await;
     roots.controller = add_controller(&mut tx, app, &roots, "root").await;
+    for (kind, id) in ConnectionKind::ALL.iter().zip(roots.started) {
+        add_connection(&mut tx, app, &roots, *kind, id).await;
+    }
     tx.commit().await.unwrap();
     roots
 }
@@ -154,10 +167,74 @@ async fn add(app: &App, roots: &Roots, numbers: std::ops::Range<usize>) {
         add_oauth2(&mut tx, app, roots, &name).await;
         add_session(&mut tx, app, roots, &name).await;
         add_audit(&mut tx, app, roots, &name).await;
+        add_runs(&mut tx, app, roots).await;
     }
     add_devices(&mut tx, app, roots, numbers.clone()).await;
     tx.commit().await.unwrap();
     add_log_lines(app, numbers).await;
+}
+
+async fn add_connection(tx: &mut Tx, app: &App, roots: &Roots, kind: ConnectionKind, id: ConnectionId) {
+    let now = app.clock.now();
+    let row = ConnectionRow {
+        id,
+        org_id: roots.org,
+        kind,
+        name: "row".to_owned(),
+        description: None,
+        source_event: "device.offline".to_owned(),
+        conditions: Conditions::default(),
+        steps: Vec::new(),
+        secret: app.keys.seal(&format!("connection:{id}"), b"[]"),
+        cooldown_secs: 0,
+        state: ConnectionState::Paused,
+        state_reason: None,
+        author_id: roots.user,
+        revision: 1,
+        after_seq: 0,
+        last_fired_at: None,
+        cron: None,
+        time_zone: None,
+        missed: None,
+        next_due_at: None,
+        created_at: now,
+        updated_at: now,
+        deleted_at: None,
+    };
+    connections::insert(tx, &row).await.unwrap();
+}
+
+/// One of everything that starts steps, a run of each that there is from the start, and an action.
+async fn add_runs(tx: &mut Tx, app: &App, roots: &Roots) {
+    for kind in ConnectionKind::ALL {
+        add_connection(tx, app, roots, *kind, app.clock.new_id()).await;
+    }
+    let now = app.clock.now();
+    let run = |kind: RunKind, connection_id: Option<ConnectionId>| RunRow {
+        id: app.clock.new_id(),
+        org_id: roots.org,
+        kind,
+        connection_id,
+        event_id: None,
+        event_type: None,
+        event_seq: 0,
+        due_at: None,
+        author_id: roots.user,
+        chain: Vec::new(),
+        payload: json!({}),
+        state: RunState::Success,
+        reason: None,
+        owner: None,
+        steps: Vec::new(),
+        secret: None,
+        run_key: None,
+        created_at: now,
+        started_at: None,
+        ended_at: Some(now),
+    };
+    let mut rows: Vec<RunRow> = roots.started.iter().map(|id| run(RunKind::Test, Some(*id))).collect();
+    rows.push(run(RunKind::Action, None));
+    runs::insert_all(tx, &rows).await.unwrap();
 }
 
 async fn add_log_lines(app: &App, numbers: std::ops::Range<usize>) {

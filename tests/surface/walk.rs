@@ -38,6 +38,7 @@ fn filled(operation: &Operation, ids: &dyn Fn(&str) -> String) -> String {
         .map(|parameter| match parameter["name"].as_str() {
             Some("operation") => "operation=create".to_owned(),
             Some("vendor") => "vendor=openwrt".to_owned(),
+            Some("source_event") => "source_event=device.offline".to_owned(),
             Some("organization_slug") => "organization_slug=nowhere".to_owned(),
             Some("provider_id") => format!("provider_id={ABSENT}"),
             Some("client_id") => format!("client_id={ABSENT}"),

@@ -105,6 +105,7 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
         into.insert("channel_id", created(admin, "/notifications/channels", &channel).await);
         into.insert("notice_id", notice(server, organization).await);
         into.insert("event_id", event(server, organization).await);
+        fill_fabric(admin, organization, into).await;
         into.insert("user_id", user);
         into.insert("gateway_id", controller.clone());
         into.insert("controller_id", controller);
@@ -113,6 +114,9 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
     }
     for (kind, name) in [
         ("notifications/channels", "channel_id"),
+        ("fabric/connections", "connection_id"),
+        ("automation/rules", "rule_id"),
+        ("automation/schedules", "schedule_id"),
         ("oauth2/apps", "app_id"),
         ("users", "user_id"),
         ("roles", "role_id"),
@@ -153,6 +157,24 @@ async fn event(server: &Server, organization: &str) -> String {
     let mut tx = server.running().app.db.read().await.unwrap();
     let found = events::list(&mut tx, organization.parse().unwrap(), 0, &[], 1).await.unwrap();
     found.events[0].event.id.to_string()
+}
+
+/// What starts steps, and a run.
+async fn fill_fabric(admin: &Api, organization: &str, into: &mut Ids) {
+    let steps = json!([{ "operation_id": "sites.list" }]);
+    let connection = json!({
+        "source_event": "device.offline", "steps": steps, "state": "paused", "organization_id": organization,
+    });
+    let connection_id = created(admin, "/fabric/connections", &connection).await;
+    let trial = admin.post(&format!("/fabric/connections/{connection_id}/test"), &json!({})).await;
+    into.insert("run_id", text(&trial.expect_status(200).body["id"]));
+    into.insert("connection_id", connection_id);
+    into.insert("rule_id", created(admin, "/automation/rules", &connection).await);
+    let schedule = json!({
+        "name": "Yearly", "cron": "0 0 1 1 *", "time_zone": "UTC", "missed": "skip", "steps": steps, "state": "paused",
+        "organization_id": organization,
+    });
+    into.insert("schedule_id", created(admin, "/automation/schedules", &schedule).await);
 }
 
 async fn device(server: &Server, organization: &str, site: &str, controller: &str) -> String {

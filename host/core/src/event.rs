@@ -74,6 +74,8 @@ events! {
         { "user_id": "uuid", "username": "string", "site_id": "uuid", "actor_id": "uuid" };
     IngestExternal = "ingest.external", "external", Normal,
         { "name": "string", "data": "object" };
+    ConnectionBroken = "automation.connection.broken", "automation", High,
+        { "connection_id": "uuid", "kind": "string", "name": "string", "reason": "string", "run_id": "uuid?" };
 }
 
 fn object_schema(fields: &[(&str, &str)]) -> Value {

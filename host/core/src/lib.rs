@@ -9,6 +9,7 @@ mod words;
 pub mod adapter;
 pub mod change;
 pub mod clock;
+pub mod condition;
 pub mod device;
 pub mod event;
 pub mod fault;

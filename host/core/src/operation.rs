@@ -1,5 +1,9 @@
 //! What steps do, in words.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
 stored_words! {
     /// Where an operation comes from.
     pub enum OperationTier {
@@ -36,4 +40,78 @@ stored_words! {
         Timeout = "TIMEOUT",
         Internal = "INTERNAL",
     }
+}
+
+stored_words! {
+    /// What wires operations together.
+    pub enum ConnectionKind {
+        /// Starts by an event, in the Fabric.
+        Connection = "connection",
+        /// The same among the rules of automation.
+        Rule = "rule",
+        /// Starts by the clock.
+        Schedule = "schedule",
+    }
+}
+
+stored_words! {
+    pub enum ConnectionState {
+        Draft = "draft",
+        Enabled = "enabled",
+        Paused = "paused",
+        /// Its author may not do any more what it does.
+        Broken = "broken",
+    }
+}
+
+stored_words! {
+    /// What started a run.
+    pub enum RunKind {
+        Event = "event",
+        Test = "test",
+        Schedule = "schedule",
+        /// Somebody asked for one operation.
+        Action = "action",
+    }
+}
+
+stored_words! {
+    pub enum RunState {
+        Queued = "queued",
+        Running = "running",
+        Success = "success",
+        Failed = "failed",
+        /// It did not fire, and says why.
+        Skipped = "skipped",
+        /// Its process ended in the middle. It is not run again.
+        Interrupted = "interrupted",
+    }
+}
+
+stored_words! {
+    /// What is done about times of a schedule that nobody was there for.
+    pub enum MissedPolicy {
+        Skip = "skip",
+        /// Once, however many were missed.
+        RunOnce = "run_once",
+    }
+}
+
+/// One step of a run that has ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StepRecord {
+    pub operation_id: String,
+    /// What it gave, without secrets; cut when it is long.
+    pub output: Option<Value>,
+    pub success: bool,
+    pub error_code: Option<StepErrorCode>,
+    pub message: Option<String>,
+    pub duration_ms: i64,
+}
+
+/// What a step does, without its parameters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepOutline {
+    pub operation_id: String,
+    pub continue_on_error: bool,
 }

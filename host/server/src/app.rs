@@ -15,7 +15,7 @@ use crate::cache::Cache;
 use crate::config::Config;
 use crate::events::consumer::consume;
 use crate::events::{Follower, Hub};
-use crate::fabric::Operations;
+use crate::fabric::{Operations, Standing};
 use crate::health::Looks;
 use crate::http::rate_limit::Limiter;
 use crate::keys::Keys;
@@ -56,6 +56,8 @@ pub struct App {
     pub hub: Hub,
     /// What a step can do.
     pub operations: Operations,
+    /// Whether events find their Connections.
+    pub fabric: Standing,
     pub drivers: Drivers,
     pub callers: Callers,
     /// What identity providers publish of themselves.
@@ -108,6 +110,7 @@ impl App {
         let observer = metrics.clone();
         runtime.observe(Arc::new(move |call| observer.adapter_call(call)));
         let refused_adapters = adapters::load_packages(&config, &runtime).await;
+        let operations = Operations::new(&runtime.adapters());
         Ok(Arc::new(Self {
             config,
             clock,
@@ -118,7 +121,8 @@ impl App {
             runtime,
             tasks: Tasks::default(),
             hub: Hub::default(),
-            operations: Operations::new(),
+            operations,
+            fabric: Standing::default(),
             drivers: Drivers::default(),
             callers: Callers::default(),
             sso: Documents::default(),
@@ -150,6 +154,14 @@ impl App {
         self.tasks.spawn("staging.expire", async move { crate::staging::expire_loop(app).await });
         let app = self.clone();
         self.tasks.spawn("staging.take_up", async move { crate::staging::take_up_loop(app).await });
+        let app = self.clone();
+        self.tasks.spawn("fabric.negotiate", async move {
+            crate::events::consumer::consume(app, crate::fabric::Negotiator).await;
+        });
+        let app = self.clone();
+        self.tasks.spawn("fabric.execute", async move { crate::fabric::execute(app).await });
+        let app = self.clone();
+        self.tasks.spawn("automation.schedules", async move { crate::automation::keep_time(app).await });
         let app = self.clone();
         self.tasks.spawn("retention", async move { crate::retention::run(app).await });
         let app = self.clone();

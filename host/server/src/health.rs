@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use heddle_core::change::OutcomeState;
+use heddle_store::runs::{self, Backlog};
 use heddle_store::webhooks::deliveries;
 use heddle_store::{Db, Reach, changes};
 
@@ -89,12 +90,18 @@ async fn count_deliveries(db: Db) -> i64 {
     tokio::time::timeout(LOOK_LIMIT, read).await.ok().and_then(Result::ok).unwrap_or_default()
 }
 
+async fn read_backlog(db: Db) -> Backlog {
+    let read = async { runs::backlog(&mut db.read().await?).await };
+    tokio::time::timeout(LOOK_LIMIT, read).await.ok().and_then(Result::ok).unwrap_or_default()
+}
+
 /// Looks that are shared by everybody who asks at about the same time.
 #[derive(Debug, Default)]
 pub struct Looks {
     seen: Recent<Seen>,
     pending_changes: Recent<Vec<(OutcomeState, i64)>>,
     pending_deliveries: Recent<i64>,
+    backlog: Recent<Backlog>,
 }
 
 /// An answer that is good for a while.
@@ -149,6 +156,9 @@ pub(crate) struct Report {
     pub(crate) event_bus_up: bool,
     /// Other processes' events come at once, not only within half a second.
     pub(crate) event_wakeups_up: bool,
+    /// Events find their Connections, and what they start is carried out.
+    pub(crate) fabric_up: bool,
+    pub(crate) backlog: Backlog,
     pub(crate) last_look_age_secs: f64,
     is_draining: bool,
     is_strict: bool,
@@ -158,6 +168,7 @@ pub(crate) struct Report {
 pub(crate) async fn report(app: &SharedApp) -> Report {
     let find = || look(app.db.clone(), app.logs.db().cloned(), app.cache.clone());
     let seen = app.looks.seen.get(LOOK_KEPT, find).await;
+    let backlog = app.looks.backlog.get(COUNTS_KEPT, || read_backlog(app.db.clone())).await;
     let now = app.clock.now();
     let is_draining = app.tasks.stopping().is_cancelled();
     Report {
@@ -166,6 +177,8 @@ pub(crate) async fn report(app: &SharedApp) -> Report {
         // The dispatcher ends first in a drain.
         event_bus_up: is_draining || !app.hub.bus.has_failed(now),
         event_wakeups_up: is_draining || !app.hub.wakes.are_lost(),
+        fabric_up: is_draining || app.fabric.is_up(now, backlog),
+        backlog,
         last_look_age_secs: app.hub.bus.last_look_age(now).as_seconds_f64(),
         is_draining,
         is_strict: app.config.readiness_strict_deps,
@@ -184,7 +197,7 @@ pub(crate) async fn pending_changes(app: &App) -> Vec<(OutcomeState, i64)> {
 }
 
 impl Report {
-    pub(crate) fn subsystems(&self) -> [(&'static str, bool); 6] {
+    pub(crate) fn subsystems(&self) -> [(&'static str, bool); 7] {
         [
             ("database", self.seen.database.is_up()),
             ("cache", self.seen.cache.is_up()),
@@ -192,6 +205,7 @@ impl Report {
             ("modules", self.modules_up),
             ("event_bus", self.event_bus_up),
             ("event_wakeups", self.event_wakeups_up),
+            ("fabric", self.fabric_up),
         ]
     }
 
@@ -205,8 +219,8 @@ impl Report {
     pub(crate) fn failed(&self) -> Vec<&'static str> {
         let is_needed = |name: &str| match name {
             "cache" | "logdb" => self.is_strict,
-            // Without them events come half a second later.
-            "event_wakeups" => false,
+            // Without wake-ups events come half a second later; what Connections start waits.
+            "event_wakeups" | "fabric" => false,
             _ => true,
         };
         let down = self.subsystems().into_iter().filter(|(name, is_up)| !is_up && is_needed(name));
@@ -232,6 +246,8 @@ mod tests {
             modules_up: !down.contains(&"modules"),
             event_bus_up: !down.contains(&"event_bus"),
             event_wakeups_up: !down.contains(&"event_wakeups"),
+            fabric_up: !down.contains(&"fabric"),
+            backlog: Backlog::default(),
             last_look_age_secs: 0.0,
             is_draining,
             is_strict,
@@ -256,6 +272,7 @@ mod tests {
         check_failed(&["cache", "logdb"], true, false, &["cache", "logdb"]);
         check_failed(&["modules", "event_bus"], false, false, &["modules", "event_bus"]);
         check_failed(&["event_wakeups"], true, false, &[]);
+        check_failed(&["fabric"], false, false, &[]);
         check_failed(&["logdb"], false, true, &["draining"]);
     }
 

@@ -7,6 +7,7 @@ pub mod adapters;
 pub mod app;
 pub mod audit;
 pub mod auth;
+mod automation;
 mod bulk;
 pub mod cache;
 pub mod config;

@@ -6,6 +6,7 @@
 
 use heddle_core::change::OutcomeState;
 use heddle_core::event::EventType;
+use heddle_core::operation::RunState;
 use heddle_runtime::Observed;
 use heddle_store::PoolUse;
 use prometheus::core::Collector;
@@ -85,6 +86,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) pending_changes: &'a [(OutcomeState, i64)],
     pub(crate) websocket_connections: usize,
     pub(crate) pending_deliveries: i64,
+    pub(crate) runs_queued: i64,
+    pub(crate) runs_wait_secs: f64,
 }
 
 #[derive(Debug)]
@@ -102,6 +105,7 @@ pub struct Metrics {
     readings: IntCounterVec,
     mails: IntCounterVec,
     deliveries: IntCounterVec,
+    runs: IntCounterVec,
     measured: Measured,
 }
 
@@ -112,6 +116,8 @@ struct Measured {
     last_look_age: Gauge,
     websocket_connections: IntGauge,
     pending_deliveries: IntGauge,
+    runs_queued: IntGauge,
+    runs_wait: Gauge,
     subsystem_up: IntGaugeVec,
     connections_open: IntGaugeVec,
     connections_idle: IntGaugeVec,
@@ -185,6 +191,11 @@ impl Metrics {
                 "Attempts to deliver an event to a webhook subscription, by how they ended.",
                 &["outcome"],
             ),
+            runs: families.counters(
+                "heddle_fabric_runs_total",
+                "Runs of Connections, schedules and actions that ended, by how.",
+                &["outcome"],
+            ),
             measured: Measured::new(&families),
             registry,
         };
@@ -200,6 +211,9 @@ impl Metrics {
         DeliveryOutcome::ALL
             .iter()
             .for_each(|word| drop(self.deliveries.with_label_values(&[word.as_str()])));
+        let ends =
+            RunState::ALL.iter().filter(|state| !matches!(state, RunState::Queued | RunState::Running));
+        ends.for_each(|word| drop(self.runs.with_label_values(&[word.as_str()])));
         LoginOutcome::ALL.iter().for_each(|word| drop(self.logins.with_label_values(&[word.as_str()])));
     }
 
@@ -244,6 +258,10 @@ impl Metrics {
         self.deliveries.with_label_values(&[outcome.as_str()]).inc();
     }
 
+    pub(crate) fn runs_ended(&self, state: RunState, count: usize) {
+        self.runs.with_label_values(&[state.as_str()]).inc_by(u64::try_from(count).unwrap_or_default());
+    }
+
     /// Everything in Prometheus' text form.
     pub(crate) fn text(&self, moment: &Moment<'_>) -> Result<String, Error> {
         self.measured.set(moment);
@@ -270,6 +288,12 @@ impl Measured {
             pending_deliveries: families.gauge(
                 "heddle_webhook_deliveries_pending",
                 "Deliveries to webhook subscriptions that are neither delivered nor given up, of all organizations.",
+            ),
+            runs_queued: families
+                .gauge("heddle_fabric_runs_queued", "Runs that wait to be carried out, of all processes."),
+            runs_wait: families.gauge_of_seconds(
+                "heddle_fabric_runs_wait_seconds",
+                "Seconds that the first of them has waited.",
             ),
             subsystem_up: families.gauges(
                 "heddle_subsystem_up",
@@ -310,6 +334,8 @@ impl Measured {
             self.changes.with_label_values(&["pending", state.as_str()]).set(count);
         }
         self.pending_deliveries.set(moment.pending_deliveries);
+        self.runs_queued.set(moment.runs_queued);
+        self.runs_wait.set(moment.runs_wait_secs);
         self.last_look_age.set(moment.last_look_age_secs);
         self.websocket_connections.set(i64::try_from(moment.websocket_connections).unwrap_or(i64::MAX));
     }

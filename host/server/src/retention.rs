@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use heddle_core::webhook::DeliveryState;
 use heddle_core::{OrgId, Timestamp};
 use heddle_store::{
-    Tx, events, idempotency, notices, oauth2, organizations, password_resets, processes, sessions, sso,
+    Tx, events, idempotency, notices, oauth2, organizations, password_resets, processes, runs, sessions, sso,
     unknown_logins, webhooks::deliveries,
 };
 
@@ -37,6 +37,8 @@ const PASSWORD_RESET_DAYS: i64 = 1;
 /// Long enough that nobody waits for it, to see whose failures are forgotten.
 const UNKNOWN_LOGIN_DAYS: i64 = 90;
 const NOTICE_DAYS: i64 = 30;
+/// Runs of Connections, after they ended.
+const RUN_DAYS: i64 = 30;
 /// Codes, tokens and grants of apps, after they expired.
 const APP_DAYS: i64 = 1;
 const DELIVERED_DAYS: i64 = 7;
@@ -84,6 +86,7 @@ enum Kind {
     SsoAttempts,
     Deliveries(DeliveryState),
     Notices,
+    Runs,
 }
 
 impl Kind {
@@ -99,6 +102,7 @@ impl Kind {
             Kind::PasswordResets => password_resets::trim(tx, before, BATCH).await,
             Kind::UnknownLogins => unknown_logins::trim(tx, before, BATCH).await,
             Kind::Notices => notices::trim(tx, before, BATCH).await,
+            Kind::Runs => runs::trim(tx, before, BATCH).await,
             Kind::SsoAttempts => sso::trim_attempts(tx, before, BATCH).await,
             Kind::Deliveries(state) => deliveries::trim(tx, state, before, BATCH).await,
         }
@@ -120,6 +124,7 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
         (Kind::PasswordResets, PASSWORD_RESET_DAYS),
         (Kind::Notices, NOTICE_DAYS),
         (Kind::UnknownLogins, UNKNOWN_LOGIN_DAYS),
+        (Kind::Runs, RUN_DAYS),
         // They say themselves when they end.
         (Kind::SsoAttempts, 0),
         (Kind::Deliveries(DeliveryState::Delivered), DELIVERED_DAYS),

@@ -127,6 +127,7 @@ fn unique_index(error: &dyn DatabaseError) -> String {
         "site_grant.user_id, site_grant.site_id" => "site_grant_pkey",
         "device.controller_id, device.identity" => "device_identity",
         "change.controller_id" => "change_one_apply",
+        "change.run_key" => "change_run_key",
         "api_key.prefix" => "api_key_prefix",
         "oauth2_grant.code_hash" => "oauth2_grant_code",
         "idempotency.user_id, idempotency.idempotency_key" => "idempotency_pkey",

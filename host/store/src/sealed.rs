@@ -29,9 +29,20 @@ pub const SECOND_FACTOR: Place = Place { table: "second_factor", column: "secret
 pub const WEBHOOK_SUBSCRIPTION: Place =
     Place { table: "webhook_subscription", column: "secret", key_id: None };
 pub const CHANNEL: Place = Place { table: "channel", column: "secret", key_id: None };
+pub const CONNECTION: Place = Place { table: "connection", column: "secret", key_id: None };
+pub const CONNECTION_RUN: Place = Place { table: "connection_run", column: "secret", key_id: None };
 /// Every column with sealed bytes.
-pub const PLACES: &[Place] =
-    &[CREDENTIAL, CHANGE, SECOND_FACTOR, IDENTITY_PROVIDER, SSO_ATTEMPT, WEBHOOK_SUBSCRIPTION, CHANNEL];
+pub const PLACES: &[Place] = &[
+    CREDENTIAL,
+    CHANGE,
+    SECOND_FACTOR,
+    IDENTITY_PROVIDER,
+    SSO_ATTEMPT,
+    WEBHOOK_SUBSCRIPTION,
+    CHANNEL,
+    CONNECTION,
+    CONNECTION_RUN,
+];
 
 #[derive(Clone, PartialEq, Eq, FromRow)]
 pub struct Sealed {

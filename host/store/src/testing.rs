@@ -227,6 +227,7 @@ impl World {
             also: Vec::new(),
             reverts: None,
             planned: self.planned(),
+            run: None,
             now,
         }
     }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use heddle_core::permission::Scope as KeyScope;
-use heddle_core::{ApiKeyId, OauthGrantId, OrgId, Permission, Role, SessionId, SiteId, SiteLevel, UserId};
+use heddle_core::{
+    ApiKeyId, ConnectionId, OauthGrantId, OrgId, Permission, Role, SessionId, SiteId, SiteLevel, UserId,
+};
 use heddle_store::{Scope, SiteScope};
 use serde_json::{Value, json};
 
@@ -17,6 +19,8 @@ pub enum Credential {
     ApiKey(ApiKeyId),
     /// A token of an app that the user allowed to act for them.
     App(OauthGrantId),
+    /// Nobody calls: a Connection acts for who wrote its steps.
+    Connection(ConnectionId),
 }
 
 impl Credential {
@@ -24,6 +28,7 @@ impl Credential {
     pub(crate) fn via(self) -> Option<Value> {
         match self {
             Credential::Session(_) => None,
+            Credential::Connection(id) => Some(json!({ "connection_id": id })),
             Credential::ApiKey(id) => Some(json!({ "api_key_id": id })),
             Credential::App(id) => Some(json!({ "oauth2_grant_id": id })),
         }
@@ -35,6 +40,7 @@ impl Credential {
             Credential::Session(_) => "a session",
             Credential::ApiKey(_) => "an API key",
             Credential::App(_) => "an app",
+            Credential::Connection(_) => "a Connection",
         }
     }
 }
@@ -113,7 +119,7 @@ impl Caller {
     pub fn require_no_app(&self) -> Result<(), Error> {
         match self.credential {
             Credential::App(_) => Err(session_required(self.credential)),
-            Credential::Session(_) | Credential::ApiKey(_) => Ok(()),
+            Credential::Session(_) | Credential::ApiKey(_) | Credential::Connection(_) => Ok(()),
         }
     }
 
@@ -155,9 +161,11 @@ impl Caller {
         }
     }
 
-    /// Which rows this caller can see. Under a key's ceiling nobody sees beyond their own organization.
+    /// Which rows this caller can see. Under a key's ceiling nobody sees beyond their own organization, nor does a
+    /// Connection beyond the one that it is in, whoever wrote it.
     pub fn scope(&self) -> Scope {
-        let spans_all = self.role == Role::SuperAdmin && self.scopes.is_none();
+        let is_connection = matches!(self.credential, Credential::Connection(_));
+        let spans_all = self.role == Role::SuperAdmin && self.scopes.is_none() && !is_connection;
         Scope { org: (!spans_all).then_some(self.org_id), sites: self.sites.clone() }
     }
 

@@ -53,6 +53,9 @@ pub(crate) trait Consumer: Send + Sync + 'static {
 
     /// What `take` wrote is committed.
     fn taken(&self, app: &SharedApp);
+
+    /// It was seen which events there are.
+    fn looked(&self, _app: &SharedApp) {}
 }
 
 /// Where a purpose stands.
@@ -70,7 +73,11 @@ pub(crate) async fn consume<C: Consumer>(app: SharedApp, consumer: C) {
     let mut published = app.hub.published();
     let mut places: Option<Places> = None;
     loop {
-        match look(&app, &consumer, &mut places).await {
+        let looked = look(&app, &consumer, &mut places).await;
+        if looked.is_ok() {
+            consumer.looked(&app);
+        }
+        match looked {
             Ok(true) => {
                 if stop.is_cancelled() {
                     return;

@@ -1,26 +1,48 @@
-//! The Fabric: operations that steps may do, whoever offers them.
+//! The Fabric: operations that steps may do, whoever offers them, and the Connections that wire events to them.
+//!
+//! What an event starts is decided in [`negotiator`], and written in the transaction that passes the event over.
+//! What was started is carried out in [`executor`], at most once. Nothing here reaches a device: writes are staged.
 
+mod adapter_operations;
+mod author;
+mod catalog;
+pub(crate) mod connections;
+mod executor;
+mod host_operations;
 mod ingest;
+mod negotiator;
 pub(crate) mod operation;
+pub(crate) mod run;
+pub(crate) mod runs;
 mod sinks;
+mod standing;
+pub(crate) mod steps;
+mod suggest;
+mod trial;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use heddle_core::operation::ConnectionKind;
+use heddle_runtime::Adapter;
+
 use self::operation::Operation;
 use crate::http::routes::Routes;
 
-pub(crate) fn routes() -> Routes {
-    ingest::routes()
-}
+use self::author::author_of;
+pub(crate) use self::executor::execute;
+pub(crate) use self::negotiator::Negotiator;
+pub use self::standing::Standing;
 
 /// The operations of the host itself.
 fn native() -> Vec<Arc<dyn Operation>> {
-    vec![
+    let mut operations: Vec<Arc<dyn Operation>> = vec![
         Arc::new(sinks::webhook::Webhook::new()),
         Arc::new(sinks::notify::Notify::new()),
         Arc::new(sinks::log::Log::new()),
-    ]
+    ];
+    operations.extend(host_operations::all());
+    operations
 }
 
 /// Everything that a step can do, by id.
@@ -29,9 +51,12 @@ pub struct Operations {
 }
 
 impl Operations {
-    pub(crate) fn new() -> Self {
-        let by_id =
-            native().into_iter().map(|operation| (operation.declaration().id.clone(), operation)).collect();
+    pub(crate) fn new(adapters: &[Adapter]) -> Self {
+        let of_adapters = adapters.iter().flat_map(adapter_operations::of);
+        let by_id = of_adapters
+            .chain(native())
+            .map(|operation| (operation.declaration().id.clone(), operation))
+            .collect();
         Self { by_id }
     }
 
@@ -42,4 +67,15 @@ impl Operations {
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<dyn Operation>> {
         self.by_id.values()
     }
+}
+
+pub(crate) fn routes() -> Routes {
+    catalog::routes()
+        .merge(suggest::routes())
+        .merge(connections::routes("/fabric/connections", "connection_id", ConnectionKind::Connection))
+        .merge(trial::routes("/fabric/connections", "connection_id", ConnectionKind::Connection))
+        .merge(connections::routes("/automation/rules", "rule_id", ConnectionKind::Rule))
+        .merge(trial::routes("/automation/rules", "rule_id", ConnectionKind::Rule))
+        .merge(runs::routes())
+        .merge(ingest::routes())
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::app::SharedApp;
 use crate::auth::Caller;
+use crate::http::error::Error;
 
 /// An operation in the catalogue.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -56,6 +57,46 @@ pub(crate) struct StepError {
 impl StepError {
     pub(crate) fn new(code: StepErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), output: None }
+    }
+}
+
+impl From<Error> for StepError {
+    fn from(error: Error) -> Self {
+        let code = match &error {
+            Error::Forbidden(_) | Error::ForbiddenRole(_) | Error::Refused { .. } => {
+                StepErrorCode::PermissionDenied
+            }
+            Error::NotFound(_) => StepErrorCode::NotFound,
+            Error::Validation(_) | Error::BadRequest { .. } | Error::Conflict { .. } => {
+                StepErrorCode::InvalidParams
+            }
+            Error::RateLimited(_) => StepErrorCode::RateLimited,
+            Error::Adapter(_) => match error.kind() {
+                "adapter_timeout" => StepErrorCode::Timeout,
+                "adapter_rate_limit" => StepErrorCode::RateLimited,
+                "adapter_not_found" => StepErrorCode::NotFound,
+                _ => StepErrorCode::AdapterError,
+            },
+            _ => StepErrorCode::Internal,
+        };
+        let message = match &error {
+            Error::Validation(details) => {
+                let faults = details.iter().map(|detail| format!("{}: {}", detail.field, detail.message));
+                faults.collect::<Vec<_>>().join("; ")
+            }
+            Error::Internal(source) => {
+                tracing::error!(error = %source, "a step failed by a fault of ours");
+                error.to_string()
+            }
+            other => other.to_string(),
+        };
+        Self::new(code, message)
+    }
+}
+
+impl From<heddle_store::Error> for StepError {
+    fn from(error: heddle_store::Error) -> Self {
+        Error::from(error).into()
     }
 }
 

@@ -18,6 +18,7 @@ use subtle::ConstantTimeEq as _;
 use super::{PREFIX, pages};
 use crate::app::SharedApp;
 use crate::config::{Config, Environment};
+use crate::fabric::Standing;
 use crate::health;
 use crate::http::error::Error;
 use crate::http::routes::Routes;
@@ -141,6 +142,8 @@ async fn expose(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Resp
         pending_changes: &pending_changes,
         websocket_connections: app.hub.connections(),
         pending_deliveries: health::pending_deliveries(&app).await,
+        runs_queued: report.backlog.queued,
+        runs_wait_secs: Standing::age(app.clock.now(), report.backlog).as_seconds_f64(),
     };
     let text = app.metrics.text(&moment)?;
     Ok(([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response())

@@ -89,6 +89,7 @@ pub fn routes(app: &SharedApp) -> routes::Routes {
         .merge(crate::events::routes())
         .merge(crate::fabric::routes())
         .merge(crate::notifications::routes())
+        .merge(crate::automation::routes())
         .merge(crate::audit::routes())
         .merge(crate::logs::routes())
         .merge(crate::webhooks::routes())

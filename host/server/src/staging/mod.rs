@@ -25,6 +25,7 @@ use crate::http::error::Error;
 
 pub(crate) use drive::recover;
 pub(crate) use new_key::{Rekey, rekey};
+pub(crate) use plan::{Request, controller_on_path, stage_for_run};
 pub(crate) use routes::routes;
 
 /// How often pending changes are looked at for their expiry.

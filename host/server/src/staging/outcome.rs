@@ -29,6 +29,17 @@ impl Actor {
         Self { user: None, name: "heddle".to_owned(), request_id: None, ip: None, via: None }
     }
 
+    /// Of a step that runs on behalf of who wrote it.
+    pub(super) fn author(caller: &Caller) -> Self {
+        Self {
+            user: Some(caller.user_id),
+            name: caller.username.clone(),
+            request_id: None,
+            ip: None,
+            via: caller.credential.via(),
+        }
+    }
+
     pub(super) fn caller(caller: &Caller, origin: &Origin) -> Self {
         Self {
             user: Some(caller.user_id),
@@ -81,6 +92,9 @@ pub(super) async fn record(tx: &mut Tx, app: &App, change: &ChangeRow, step: &St
     if let Some(via) = &step.actor.via {
         detail["via"] = via.clone();
     }
+    if let Some(run) = change.run_id {
+        detail["run_id"] = json!(run);
+    }
     if let Some(message) = &step.message {
         detail["message"] = json!(message);
     }
@@ -105,7 +119,7 @@ pub(super) async fn record(tx: &mut Tx, app: &App, change: &ChangeRow, step: &St
             controller_id: Some(change.controller_id),
             device_id: None,
             causation_id: None,
-            run_id: None,
+            run_id: change.run_id,
             payload: event_payload(event_type, change, step, plan_hash.as_deref()),
         };
         events::append(tx, &event, &app.clock).await?;

@@ -8,7 +8,7 @@ use heddle_core::event::EventType;
 use heddle_core::fault::FaultKind;
 use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, SiteLevel};
 use heddle_runtime::{Adapter, CallError, SecretBook};
-use heddle_store::changes::{self, ChangeRow, NewChange, Planned as PlanRecord};
+use heddle_store::changes::{self, ChangeRow, NewChange, Planned as PlanRecord, RunStep};
 use heddle_store::controllers::{self, ControllerTarget};
 use heddle_store::{Scope, Tx, organizations};
 use serde_json::{Value, json};
@@ -26,18 +26,35 @@ use crate::keys::Keys;
 
 /// What a client asks for.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) controller_id: ControllerId,
+pub(crate) struct Request {
+    pub(crate) controller_id: ControllerId,
     /// Where the path names one, it must be the controller's.
-    pub(super) site_id: Option<SiteId>,
-    pub(super) vendor: Option<String>,
-    pub(super) area: String,
-    pub(super) feature: String,
-    pub(super) operation: Operation,
-    pub(super) payload: Value,
+    pub(crate) site_id: Option<SiteId>,
+    pub(crate) vendor: Option<String>,
+    pub(crate) area: String,
+    pub(crate) feature: String,
+    pub(crate) operation: Operation,
+    pub(crate) payload: Value,
     /// Further changes that are planned and applied together with this one.
-    pub(super) also: Vec<ChangeSpec>,
-    pub(super) notes: Option<String>,
+    pub(crate) also: Vec<ChangeSpec>,
+    pub(crate) notes: Option<String>,
+}
+
+/// Who asks: a request, or a step of a run.
+struct Asker {
+    actor: Actor,
+    request_id: String,
+    run: Option<RunStep>,
+}
+
+impl Asker {
+    fn of_request(caller: &Caller, origin: &Origin) -> Self {
+        Self { actor: Actor::caller(caller, origin), request_id: origin.request_id.clone(), run: None }
+    }
+
+    fn of_run(caller: &Caller, run: RunStep) -> Self {
+        Self { actor: Actor::author(caller), request_id: format!("run-{}", run.run_id), run: Some(run) }
+    }
 }
 
 /// A change that takes another one back.
@@ -56,7 +73,7 @@ struct Planned {
 }
 
 /// The controller, if the caller sees it and it belongs to this path.
-pub(super) async fn controller_on_path(
+pub(crate) async fn controller_on_path(
     app: &App,
     caller: &Caller,
     controller: ControllerId,
@@ -101,19 +118,72 @@ pub(super) async fn stage(
     creation: Creation,
     request: Request,
 ) -> Result<Response, Error> {
+    let asker = Asker::of_request(caller, origin);
+    let (controller, adapter) = place_of(app, caller, &request).await?;
+    let checked = check(app, caller, &controller, &adapter, request)?;
+    let (tx, row) = stage_checked(app, caller, asker, checked).await?;
+    answer(app, tx, row, creation).await
+}
+
+/// Stages a change for a step of a run, as its author. The same step gets the same change.
+pub(crate) async fn stage_for_run(
+    app: &App,
+    author: &Caller,
+    run: RunStep,
+    request: Request,
+) -> Result<ChangeRow, Error> {
+    if let Some(row) = staged_by_run(app, author, &run).await? {
+        return Ok(row);
+    }
+    let (controller, adapter) = place_of(app, author, &request).await?;
+    let checked = check(app, author, &controller, &adapter, request)?;
+    match stage_checked(app, author, Asker::of_run(author, run.clone()), checked).await {
+        Ok((tx, row)) => {
+            tx.commit().await?;
+            announce(app, &row);
+            Ok(row)
+        }
+        Err(Error::Conflict { kind: STAGED_ALREADY, .. }) => {
+            staged_by_run(app, author, &run).await?.ok_or(Error::NotFound("change"))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn staged_by_run(app: &App, author: &Caller, run: &RunStep) -> Result<Option<ChangeRow>, Error> {
+    let mut tx = app.db.read().await?;
+    Ok(changes::find_by_run_key(&mut tx, &author.scope(), &run.key).await?)
+}
+
+/// Where it would be staged, if the caller sees it and may write there.
+async fn place_of(
+    app: &App,
+    caller: &Caller,
+    request: &Request,
+) -> Result<(ControllerTarget, Adapter), Error> {
     let controller =
         controller_on_path(app, caller, request.controller_id, request.site_id, request.vendor.as_deref())
             .await?;
     let adapter = app.adapter(&controller.vendor)?;
     caller.require_level(controller.site_id, SiteLevel::Write)?;
-    let found = feature_of(&adapter, &request.area, &request.feature, request.operation);
+    Ok((controller, adapter))
+}
+
+/// A request that fits its feature, without its secrets.
+fn check<'a>(
+    app: &App,
+    caller: &Caller,
+    controller: &'a ControllerTarget,
+    adapter: &'a Adapter,
+    mut request: Request,
+) -> Result<Checked<'a>, Error> {
+    let found = feature_of(adapter, &request.area, &request.feature, request.operation);
     let danger = found.as_ref().map_or(Danger::Normal, |(_, operation)| operation.danger);
     // What there is in an area is only told to who may change it.
     gates::feature_is_permitted(caller, &request.feature, danger)?;
     let (_, operation) = found?;
     gates::catastrophe_needs_site_admin(caller, operation.danger)?;
     adapters::validate(&operation.payload_schema, &request.payload, "payload")?;
-    let mut request = request;
     let key = app.keys.reference_key(controller.id);
     let secrets = payload::take_secrets(
         &operation.payload_schema,
@@ -121,10 +191,7 @@ pub(super) async fn stage(
         &mut request.payload,
         &key,
     )?;
-    let danger = operation.danger;
-    let checked =
-        Checked { controller: &controller, adapter: &adapter, request, danger, secrets, inverse: None };
-    stage_checked(app, caller, origin, creation, checked).await
+    Ok(Checked { controller, adapter, request, danger, secrets, inverse: None })
 }
 
 /// Stages the inverse of a change; its payload is the adapter's own.
@@ -150,7 +217,9 @@ pub(super) async fn stage_inverse(
     gates::catastrophe_needs_site_admin(caller, danger)?;
     let secrets = inverse.secrets.clone();
     let checked = Checked { controller, adapter: &adapter, request, danger, secrets, inverse: Some(inverse) };
-    stage_checked(app, caller, origin, creation, checked).await
+    let asker = Asker::of_request(caller, origin);
+    let (tx, row) = stage_checked(app, caller, asker, checked).await?;
+    answer(app, tx, row, creation).await
 }
 
 /// A request that may be staged.
@@ -163,13 +232,13 @@ struct Checked<'a> {
     inverse: Option<Inverse>,
 }
 
+/// The change, written and not committed yet.
 async fn stage_checked(
     app: &App,
     caller: &Caller,
-    origin: &Origin,
-    creation: Creation,
+    asker: Asker,
     checked: Checked<'_>,
-) -> Result<Response, Error> {
+) -> Result<(Tx, ChangeRow), Error> {
     let Checked { controller, adapter, request, danger, secrets, inverse } = checked;
     let spec = ChangeSpec {
         feature: request.feature.clone(),
@@ -178,7 +247,7 @@ async fn stage_checked(
         payload: request.payload,
     };
     let specs: Vec<ChangeSpec> = std::iter::once(spec.clone()).chain(request.also.iter().cloned()).collect();
-    let mut planned = ask(adapter, controller, &origin.request_id, &specs, &secrets).await?;
+    let mut planned = ask(adapter, controller, &asker.request_id, &specs, &secrets).await?;
     if let (Some((plan, _)), Some(inverse)) = (&mut planned.plan, &inverse) {
         plan.warnings.extend(inverse.warnings.iter().cloned());
     }
@@ -208,17 +277,41 @@ async fn stage_checked(
             planned: record_of(app, id, planned, danger),
             now,
             reverts: inverse.map(|inverse| inverse.of),
+            run: asker.run,
         },
     )
-    .await?;
-    let step = Step::new("change.staged", Actor::caller(caller, origin)).event(EventType::ChangeStaged);
+    .await
+    .map_err(staged_already)?;
+    let step = Step::new("change.staged", asker.actor).event(EventType::ChangeStaged);
     record(&mut tx, app, &row, &step).await?;
+    Ok((tx, row))
+}
+
+/// What another process says that carries the same step out: it has staged the change.
+const STAGED_ALREADY: &str = "staged_already";
+
+fn staged_already(error: heddle_store::Error) -> Error {
+    if error.is_unique("change_run_key") {
+        return Error::Conflict {
+            kind: STAGED_ALREADY,
+            message: "this step has staged its change already".to_owned(),
+        };
+    }
+    error.into()
+}
+
+/// Commits, and answers the request.
+async fn answer(app: &App, mut tx: Tx, row: ChangeRow, creation: Creation) -> Result<Response, Error> {
     let conflicts = changes::conflicts(&mut tx, row.controller_id, &row.area, row.id).await?;
-    let change = view(row, conflicts)?;
-    let response = creation.finish(tx, app, &format!("/gateway-vpn/changes/{id}"), &change).await?;
-    app.hub.wake();
-    tracing::info!(change.id = %id, controller.id = %controller.id, "staged change {id}");
+    let path = format!("/gateway-vpn/changes/{}", row.id);
+    let response = creation.finish(tx, app, &path, &view(row.clone(), conflicts)?).await?;
+    announce(app, &row);
     Ok(response)
+}
+
+fn announce(app: &App, row: &ChangeRow) {
+    app.hub.wake();
+    tracing::info!(change.id = %row.id, controller.id = %row.controller_id, "staged change {}", row.id);
 }
 
 /// An organization's own settings.

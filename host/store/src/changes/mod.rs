@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use heddle_core::change::{ApplyStep, ChangeStatus, Danger, Operation, OutcomeState, Plan};
 use heddle_core::page::PageRequest;
-use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, Timestamp, UserId};
+use heddle_core::{ChangeId, ControllerId, OrgId, RunId, SiteId, Timestamp, UserId};
 use serde_json::Value;
 use sqlx::FromRow;
 use sqlx::types::Json;
@@ -58,7 +58,16 @@ pub struct NewChange {
     /// The change that this one takes back.
     pub reverts: Option<ChangeId>,
     pub planned: Planned,
+    /// The step of a run that asks for it.
+    pub run: Option<RunStep>,
     pub now: Timestamp,
+}
+
+/// A step of a run: it stages one change, however often it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunStep {
+    pub run_id: RunId,
+    pub key: String,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -78,14 +87,16 @@ const EXPIRE_MAX: i64 = 100;
 /// Most ids in an answer about other changes.
 const RELATED_MAX: i64 = 1_000;
 
+/// # Errors
+/// [`crate::Error::Unique`] with `change_run_key` when the step of the run has staged one.
 pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
     let planned = &new.planned;
     Ok(on!(tx, conn => sqlx::query_as("
         INSERT INTO change (id, org_id, site_id, controller_id, vendor, area, feature, operation, payload, notes,
             status, danger, staged_by, staged_at, expires_at, plan, plan_token, plan_inverse, plan_error, secret,
-            outcome_state, apply_step, attempts, reverts, updated_at, also)
+            outcome_state, apply_step, attempts, reverts, updated_at, also, run_id, run_key)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-            $21, $22, $23, $24, $14, $25)
+            $21, $22, $23, $24, $14, $25, $26, $27)
         RETURNING *")
         .bind(new.id).bind(new.org_id).bind(new.site_id).bind(new.controller_id)
         .bind(&new.vendor).bind(&new.area).bind(&new.feature).bind(new.operation)
@@ -95,12 +106,18 @@ pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
         .bind(planned.inverse.as_ref().map(Json)).bind(planned.error.as_ref()).bind(planned.secret.as_ref())
         .bind(OutcomeState::None).bind(ApplyStep::Idle).bind(Json(Vec::<Value>::new())).bind(new.reverts)
         .bind(Json(&new.also))
+        .bind(new.run.as_ref().map(|run| run.run_id)).bind(new.run.as_ref().map(|run| &run.key))
         .fetch_one(conn)
         .await)?)
 }
 
 pub async fn find(tx: &mut Tx, scope: &Scope, id: ChangeId) -> Result<Option<ChangeRow>> {
     within(scope).and_bind("c.id = ?", Bind::Id(id.0)).one(tx).await
+}
+
+/// The change that this step of a run has staged.
+pub async fn find_by_run_key(tx: &mut Tx, scope: &Scope, key: &str) -> Result<Option<ChangeRow>> {
+    within(scope).and_bind("c.run_key = ?", Bind::Text(key.to_owned())).one(tx).await
 }
 
 /// A page of changes, the newest first.

@@ -3,7 +3,7 @@
 use heddle_core::change::{
     ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan,
 };
-use heddle_core::{ChangeId, ControllerId, OrgId, ProcessId, SiteId, Timestamp, UserId};
+use heddle_core::{ChangeId, ControllerId, OrgId, ProcessId, RunId, SiteId, Timestamp, UserId};
 use serde_json::Value;
 use sqlx::FromRow;
 
@@ -52,6 +52,8 @@ pub struct ChangeRow {
     pub attempts: Vec<Attempt>,
     pub reverts: Option<ChangeId>,
     pub reverted_by: Option<ChangeId>,
+    /// The run of a Connection that staged it.
+    pub run_id: Option<RunId>,
     pub updated_at: Timestamp,
 }
 

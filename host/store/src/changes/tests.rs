@@ -206,4 +206,18 @@ on_both! {
         assert_eq!(orphaned(&mut tx, world.process).await.unwrap(), Some(vec![]));
         assert_eq!(take_over(&mut tx, world.process, &[]).await.unwrap().len(), 1);
     }
+
+    async fn a_step_of_a_run_stages_one_change(db) {
+        let world = World::new(&db, "one").await;
+        let run = RunStep { run_id: world.clock.new_id(), key: "run:0".to_owned() };
+        let mut tx = db.write().await.unwrap();
+        let new = NewChange { run: Some(run.clone()), ..world.new_change(world.clock.new_id()) };
+        let row = insert(&mut tx, &new).await.unwrap();
+        assert_eq!(row.run_id, Some(run.run_id));
+        assert_eq!(find_by_run_key(&mut tx, &world.scope(), "run:0").await.unwrap().unwrap().id, row.id);
+        assert!(find_by_run_key(&mut tx, &world.scope(), "run:1").await.unwrap().is_none());
+        let again = NewChange { id: world.clock.new_id(), ..new };
+        let error = insert(&mut tx, &again).await.unwrap_err();
+        assert!(error.is_unique("change_run_key"), "{error:?}");
+    }
 }

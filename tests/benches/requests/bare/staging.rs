@@ -100,6 +100,7 @@ fn new_change(row: &ChangeRow, token: Vec<u8>, payload: Value, clock: &Clock) ->
         staged_by: row.staged_by,
         expires_at: row.expires_at,
         reverts: None,
+        run: None,
         planned: Planned {
             plan: row.plan.clone(),
             error: None,

@@ -1,0 +1,204 @@
+//! Conditions of a Connection: what must hold of an event before its steps run.
+//!
+//! They compare fields with given values and compute nothing. What is not there is false, and its negation true.
+
+use std::cmp::Ordering;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::event::Event;
+use crate::template::child;
+
+/// Most conditions of one Connection.
+pub const CONDITIONS_MAX: usize = 50;
+
+stored_words! {
+    pub enum Logic {
+        And = "and",
+        Or = "or",
+    }
+}
+
+stored_words! {
+    /// How a field is compared. A field that is not there, or of another type, compares false.
+    pub enum Operator {
+        Eq = "eq",
+        Ne = "ne",
+        Gt = "gt",
+        Gte = "gte",
+        Lt = "lt",
+        Lte = "lte",
+        /// A text contains a text, an array an item.
+        Contains = "contains",
+        NotContains = "not_contains",
+        /// The value is an array that has the field's value.
+        In = "in",
+        NotIn = "not_in",
+        StartsWith = "starts_with",
+        EndsWith = "ends_with",
+        /// It is there and not null.
+        Exists = "exists",
+        NotExists = "not_exists",
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Condition {
+    /// A path into the payload, such as `data.site`; `payload.` or `trigger.` may stand before it. A name that the
+    /// payload does not have can be one of the event: `event_type`, `category`, `priority`.
+    pub field: String,
+    pub operator: Operator,
+    #[serde(default)]
+    pub value: Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Conditions {
+    pub logic: Logic,
+    #[schemars(length(max = 50))]
+    pub conditions: Vec<Condition>,
+}
+
+impl Default for Conditions {
+    fn default() -> Self {
+        Self { logic: Logic::And, conditions: Vec::new() }
+    }
+}
+
+impl Conditions {
+    /// What is wrong with them, by field.
+    pub fn faults(&self) -> Vec<(String, String)> {
+        let mut faults = Vec::new();
+        if self.conditions.len() > CONDITIONS_MAX {
+            faults.push(("conditions".to_owned(), format!("must not be more than {CONDITIONS_MAX}")));
+        }
+        for (at, condition) in self.conditions.iter().enumerate() {
+            if condition.field.is_empty() || condition.field.split('.').any(str::is_empty) {
+                let message = "must be a path such as 'new_status' or 'data.site'".to_owned();
+                faults.push((format!("conditions.{at}.field"), message));
+            }
+            if let Some(message) = condition.value_fault() {
+                faults.push((format!("conditions.{at}.value"), message.to_owned()));
+            }
+        }
+        faults
+    }
+
+    /// Whether they hold; if not, which one does not.
+    pub fn check(&self, event: &Event) -> Result<(), String> {
+        let holds = |condition: &Condition| condition.holds(event);
+        match self.logic {
+            Logic::And => match self.conditions.iter().position(|condition| !holds(condition)) {
+                None => Ok(()),
+                Some(at) => Err(format!("condition {at} is false: {}", self.conditions[at].words())),
+            },
+            Logic::Or if self.conditions.is_empty() || self.conditions.iter().any(holds) => Ok(()),
+            Logic::Or => {
+                let all: Vec<String> = self.conditions.iter().map(Condition::words).collect();
+                Err(format!("none of {} conditions holds: {}", all.len(), all.join("; ")))
+            }
+        }
+    }
+}
+
+impl Condition {
+    fn value_fault(&self) -> Option<&'static str> {
+        let (is_right, message) = match self.operator {
+            Operator::Gt | Operator::Gte | Operator::Lt | Operator::Lte => {
+                (self.value.is_number() || self.value.is_string(), "must be a number or a text")
+            }
+            Operator::In | Operator::NotIn => (self.value.is_array(), "must be an array"),
+            Operator::StartsWith | Operator::EndsWith => (self.value.is_string(), "must be a text"),
+            _ => (true, ""),
+        };
+        (!is_right).then_some(message)
+    }
+
+    fn words(&self) -> String {
+        match self.operator {
+            Operator::Exists | Operator::NotExists => format!("{} {}", self.field, self.operator),
+            operator => format!("{} {operator} {}", self.field, self.value),
+        }
+    }
+
+    fn holds(&self, event: &Event) -> bool {
+        let own = own_field(event, &self.field);
+        let found = find(&event.payload, &self.field).or(own.as_ref());
+        match self.operator {
+            Operator::Exists => found.is_some_and(|value| !value.is_null()),
+            Operator::NotExists => found.is_none_or(Value::is_null),
+            Operator::Ne => !found.is_some_and(|value| equal(value, &self.value)),
+            Operator::NotContains => !found.is_some_and(|value| contains(value, &self.value)),
+            Operator::NotIn => !found.is_some_and(|value| contains(&self.value, value)),
+            operator => found.is_some_and(|value| compares(value, operator, &self.value)),
+        }
+    }
+}
+
+fn compares(value: &Value, operator: Operator, with: &Value) -> bool {
+    let order = || order(value, with);
+    match operator {
+        Operator::Eq => equal(value, with),
+        Operator::Gt => order() == Some(Ordering::Greater),
+        Operator::Gte => matches!(order(), Some(Ordering::Greater | Ordering::Equal)),
+        Operator::Lt => order() == Some(Ordering::Less),
+        Operator::Lte => matches!(order(), Some(Ordering::Less | Ordering::Equal)),
+        Operator::Contains => contains(value, with),
+        Operator::In => with.is_array() && contains(with, value),
+        Operator::StartsWith => both(value, with).is_some_and(|(text, with)| text.starts_with(with)),
+        Operator::EndsWith => both(value, with).is_some_and(|(text, with)| text.ends_with(with)),
+        Operator::Ne | Operator::NotContains | Operator::NotIn | Operator::Exists | Operator::NotExists => {
+            false
+        }
+    }
+}
+
+/// The payload's field that the path names.
+fn find<'a>(payload: &'a Value, path: &str) -> Option<&'a Value> {
+    let walk = |path: &str| path.split('.').try_fold(payload, child);
+    let inner = path.strip_prefix("payload.").or_else(|| path.strip_prefix("trigger."));
+    inner.and_then(walk).or_else(|| walk(path))
+}
+
+fn own_field(event: &Event, name: &str) -> Option<Value> {
+    match name {
+        "event_type" => Some(json!(event.event_type)),
+        "category" => Some(json!(event.category)),
+        "priority" => Some(json!(event.priority)),
+        _ => None,
+    }
+}
+
+fn both<'a>(one: &'a Value, other: &'a Value) -> Option<(&'a str, &'a str)> {
+    one.as_str().zip(other.as_str())
+}
+
+fn order(one: &Value, other: &Value) -> Option<Ordering> {
+    match (one, other) {
+        (Value::String(one), Value::String(other)) => Some(one.cmp(other)),
+        (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
+            (Some(a), Some(b)) => Some(a.cmp(&b)),
+            _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
+        },
+        _ => None,
+    }
+}
+
+fn equal(one: &Value, other: &Value) -> bool {
+    one == other || (one.is_number() && order(one, other) == Some(Ordering::Equal))
+}
+
+fn contains(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::String(whole), Value::String(part)) => whole.contains(part.as_str()),
+        (Value::Array(items), part) => items.iter().any(|item| equal(item, part)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

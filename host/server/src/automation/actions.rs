@@ -1,0 +1,115 @@
+//! Actions: one operation at once, with the rights of who asks, kept as a run.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use heddle_core::operation::RunKind;
+use heddle_core::page::CursorPage;
+use heddle_store::runs;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::app::SharedApp;
+use crate::auth::Caller;
+use crate::auth::trail::{self, Deed};
+use crate::fabric::run::{Work, begin, carry_out_apart};
+use crate::fabric::runs::{ListQuery, RunView, list_actions, view};
+use crate::fabric::steps::{self, Step};
+use crate::http::access::Access;
+use crate::http::creation::{Creation, IDEMPOTENCY_KEY};
+use crate::http::error::Error;
+use crate::http::extract::{Json, Origin};
+use crate::http::routes::{Routes, doc};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewAction")]
+struct Body {
+    operation_id: String,
+    /// What the operation's schema allows.
+    #[serde(default)]
+    params: Map<String, Value>,
+}
+
+pub(super) fn routes() -> Routes {
+    Routes::default()
+        .post(
+            "/actions",
+            Access::ByFeature,
+            act,
+            doc("Have one operation carried out at once, with the caller's own rights; a write is staged")
+                .body::<Body>()
+                .answers::<RunView>(201)
+                .tagged(),
+        )
+        .get(
+            "/actions",
+            Access::Authenticated,
+            list_actions,
+            doc("Actions of the own organization, the newest first")
+                .query::<ListQuery>()
+                .answers::<CursorPage<RunView>>(200),
+        )
+}
+
+async fn act(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    creation: Creation,
+    headers: HeaderMap,
+    Json(body): Json<Body>,
+) -> Result<Response, Error> {
+    let operation = app.operations.find(&body.operation_id).ok_or_else(|| {
+        let message = format!(
+            "operation '{}' does not exist; GET /fabric/catalog lists those that do",
+            body.operation_id
+        );
+        Error::field("operation_id", message)
+    })?;
+    let declaration = operation.declaration();
+    match declaration.permission {
+        Some(permission) => caller.require(permission)?,
+        None => caller.require_unscoped()?,
+    }
+    crate::adapters::validate(&declaration.params_schema, &Value::Object(body.params.clone()), "params")?;
+    let step = Step { operation_id: body.operation_id, params: body.params, continue_on_error: false };
+    let faults = steps::faults(&app, std::slice::from_ref(&step));
+    if !faults.is_empty() {
+        return Err(Error::Validation(faults));
+    }
+    let term = app.membership.term()?;
+    let mut run = begin(&app, &term, RunKind::Action, caller.org_id, &caller);
+    run.run_key = key(&caller, &headers);
+    let mut tx = app.db.write().await?;
+    if runs::insert_all(&mut tx, std::slice::from_ref(&run)).await? == 0 {
+        // What was done by then is not done again, also where the answer was lost.
+        return Err(Error::Conflict {
+            kind: "idempotency_conflict",
+            message:
+                "an action with this Idempotency-Key was begun already; GET /actions shows how it stands"
+                    .to_owned(),
+        });
+    }
+    let target = ("run", run.id.0);
+    let detail = json!({ "operation_id": step.operation_id });
+    let deed = Deed { org: run.org_id, actor: caller.actor(), action: "action.begun", target, detail };
+    trail::record(&mut tx, &app, &origin, deed).await?;
+    tx.commit().await?;
+    let work = Work { author: caller.clone(), steps: vec![step], event: None, connection: None };
+    let ended = carry_out_apart(&app, run, work, term).await?;
+    let view = view(&app, &caller, ended)?;
+    let tx = app.db.write().await?;
+    creation.finish(tx, &app, &format!("/fabric/runs/{}", view.id), &view).await
+}
+
+/// The same request of the same user is the same action.
+fn key(caller: &Caller, headers: &HeaderMap) -> Option<String> {
+    let given = headers.get(IDEMPOTENCY_KEY)?;
+    let mut digest = Sha256::new();
+    digest.update(caller.user_id.0.as_bytes());
+    digest.update(given.as_bytes());
+    Some(format!("action:{}", hex::encode(digest.finalize())))
+}

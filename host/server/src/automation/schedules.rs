@@ -1,0 +1,423 @@
+//! Schedules: steps that the clock starts, once for each time, however many processes there are.
+
+use std::time::Duration;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use chrono::TimeDelta;
+use heddle_core::operation::{ConnectionKind, ConnectionState, MissedPolicy, RunKind, RunState};
+use heddle_core::page::Page;
+use heddle_core::{ConnectionId, OrgId, Role, Timestamp, UserId};
+use heddle_store::connections::{self, ConnectionFilter, ConnectionRow};
+use heddle_store::runs::{self, RunRow};
+use heddle_store::schedules;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::timetable::Timetable;
+use crate::app::{App, SharedApp};
+use crate::auth::Caller;
+use crate::auth::trail;
+use crate::fabric::connections::{
+    Verb, WantedState, check_description, deed, draft, edited_state, refuse_more, refuse_unfit,
+};
+use crate::fabric::runs::{ListQuery as RunsQuery, RunView, list_of};
+use crate::fabric::steps::{self, Step, StepView};
+use crate::http::access::Access;
+use crate::http::conditional::{IfMatch, One};
+use crate::http::creation::Creation;
+use crate::http::error::Error;
+use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::routes::{Routes, doc};
+use crate::tenancy::checks::{Checks, search};
+use crate::tenancy::{given, nullable, organization_scope, owner};
+
+const KIND: ConnectionKind = ConnectionKind::Schedule;
+/// How often it is looked what is due.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Schedules of one look.
+const BATCH: u32 = 100;
+/// A time that nobody was there for in so many seconds was missed.
+const MISSED_AFTER: TimeDelta = TimeDelta::seconds(60);
+/// Times that are shown beforehand.
+const UPCOMING: usize = 5;
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Schedule")]
+struct View {
+    id: ConnectionId,
+    organization_id: OrgId,
+    name: String,
+    description: Option<String>,
+    /// Five fields: minute, hour, day, month, weekday.
+    cron: String,
+    /// Of the IANA database: `Europe/Berlin`.
+    time_zone: String,
+    /// What is done about times that nobody was there for.
+    missed: MissedPolicy,
+    steps: Vec<StepView>,
+    state: ConnectionState,
+    /// Why it is broken.
+    state_reason: Option<String>,
+    /// Who last edited the steps; they run with this user's rights.
+    author_id: UserId,
+    /// Counts edits.
+    revision: i64,
+    /// Null unless it is enabled.
+    next_due_at: Option<Timestamp>,
+    /// The next times by its cron, enabled or not.
+    upcoming: Vec<Timestamp>,
+    last_fired_at: Option<Timestamp>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl View {
+    fn of(app: &App, caller: &Caller, row: ConnectionRow) -> Result<Self, Error> {
+        let opened = if caller.user_id == row.author_id {
+            Some(steps::open(&app.keys, row.id, &row.steps, &row.secret)?)
+        } else {
+            None
+        };
+        let upcoming = timetable_of(&row).map(|table| table.upcoming(app.clock.now(), UPCOMING));
+        Ok(Self {
+            id: row.id,
+            organization_id: row.org_id,
+            name: row.name,
+            description: row.description,
+            cron: row.cron.unwrap_or_default(),
+            time_zone: row.time_zone.unwrap_or_default(),
+            missed: row.missed.unwrap_or(MissedPolicy::Skip),
+            steps: steps::views(&row.steps, opened),
+            state: row.state,
+            state_reason: row.state_reason,
+            author_id: row.author_id,
+            revision: row.revision,
+            next_due_at: row.next_due_at,
+            upcoming: upcoming.unwrap_or_default(),
+            last_fired_at: row.last_fired_at,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewSchedule")]
+struct NewBody {
+    name: String,
+    description: Option<String>,
+    /// Five fields: minute, hour, day, month, weekday.
+    cron: String,
+    /// Of the IANA database: `Europe/Berlin`.
+    time_zone: String,
+    /// What is done about times that nobody was there for: `skip`, or `run_once` for all of them.
+    missed: MissedPolicy,
+    #[schemars(length(min = 1, max = 20))]
+    steps: Vec<Step>,
+    /// `enabled` when absent.
+    state: Option<WantedState>,
+    /// Another organization than the own one; for `super_admin`.
+    organization_id: Option<OrgId>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ScheduleUpdate")]
+struct UpdateBody {
+    #[serde(default, deserialize_with = "given")]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "nullable")]
+    description: Option<Option<String>>,
+    #[serde(default, deserialize_with = "given")]
+    cron: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    time_zone: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    missed: Option<MissedPolicy>,
+    /// All of them; who sends them is their author from then on.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = 20))]
+    steps: Option<Vec<Step>>,
+    #[serde(default, deserialize_with = "given")]
+    state: Option<WantedState>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    #[schemars(range(min = 1))]
+    page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
+    per_page: Option<u32>,
+    state: Option<ConnectionState>,
+    /// Part of the name.
+    search: Option<String>,
+}
+
+pub(super) fn routes() -> Routes {
+    let base = "/automation/schedules";
+    let one = "/automation/schedules/{schedule_id}";
+    let write = Access::Role(Role::OrgAdmin);
+    Routes::default()
+        .get(
+            base,
+            Access::Authenticated,
+            list,
+            doc("What the clock starts").query::<ListQuery>().answers::<Page<View>>(200),
+        )
+        .post(
+            base,
+            write,
+            create,
+            doc("Have the clock start steps; they run with the rights of who writes them")
+                .body::<NewBody>()
+                .answers::<View>(201),
+        )
+        .get(one, Access::Authenticated, get, doc("One schedule with its next times").answers::<View>(200))
+        .patch(
+            one,
+            write,
+            update,
+            doc("Change, enable or pause a schedule").body::<UpdateBody>().answers::<View>(200),
+        )
+        .delete(one, write, remove, doc("Remove a schedule").empty(204))
+        .get(
+            "/automation/schedules/{schedule_id}/runs",
+            Access::Authenticated,
+            |state, caller, id, query| list_of(KIND, state, caller, id, query),
+            doc("Its runs, the newest first")
+                .query::<RunsQuery>()
+                .answers::<heddle_core::page::CursorPage<RunView>>(200),
+        )
+}
+
+fn timetable_of(row: &ConnectionRow) -> Option<Timetable> {
+    Timetable::parse(row.cron.as_deref()?, row.time_zone.as_deref()?).ok()
+}
+
+/// The times, or what is wrong with them.
+fn check_times(checks: &mut Checks, cron: &str, zone: &str, now: Timestamp) -> Option<Timestamp> {
+    match Timetable::parse(cron, zone) {
+        Ok(table) => {
+            let next = table.next(now);
+            checks.require(next.is_some(), "cron", "never comes; give times that there are");
+            next
+        }
+        Err((field, message)) => {
+            checks.require(false, field, &message);
+            None
+        }
+    }
+}
+
+async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<ListQuery>,
+) -> Result<Answer<Page<View>>, Error> {
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let filter = ConnectionFilter { kind: KIND, state: query.state, search: search(query.search)? };
+    let mut tx = app.db.read().await?;
+    let (rows, total) = connections::list(&mut tx, &organization_scope(&caller), &filter, page).await?;
+    let views: Result<Vec<View>, Error> = rows.into_iter().map(|row| View::of(&app, &caller, row)).collect();
+    Ok(Answer(page.of(views?, total)))
+}
+
+async fn get(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<ConnectionId>,
+) -> Result<One<View>, Error> {
+    let mut tx = app.db.read().await?;
+    let row = connections::find(&mut tx, &organization_scope(&caller), KIND, id).await?;
+    View::of(&app, &caller, row.ok_or(Error::NotFound("schedule"))?).map(One)
+}
+
+async fn create(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    creation: Creation,
+    Json(body): Json<NewBody>,
+) -> Result<Response, Error> {
+    caller.require_all_sites()?;
+    let mut checks = Checks::default();
+    let name = checks.name("name", &body.name);
+    check_description(&mut checks, body.description.as_deref());
+    let next = check_times(&mut checks, &body.cron, &body.time_zone, app.clock.now());
+    checks.add(steps::faults(&app, &body.steps));
+    checks.done()?;
+    let outlines = steps::outlines(&body.steps);
+    steps::require(&app, &caller, &outlines)?;
+    let mut tx = app.db.write().await?;
+    let org = owner(&mut tx, &caller, body.organization_id).await?;
+    refuse_more(&mut tx, org).await?;
+    let mut row = draft(&app, &caller, KIND, org);
+    row.name = name;
+    row.description = body.description;
+    row.secret = steps::seal(&app.keys, row.id, &body.steps);
+    row.steps = outlines;
+    row.state = body.state.map_or(ConnectionState::Enabled, ConnectionState::from);
+    row.next_due_at = next.filter(|_| row.state == ConnectionState::Enabled);
+    (row.cron, row.time_zone, row.missed) = (Some(body.cron), Some(body.time_zone), Some(body.missed));
+    let row = connections::insert(&mut tx, &row).await?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &row, Verb::Created)).await?;
+    let view = View::of(&app, &caller, row)?;
+    creation.finish(tx, &app, &format!("/automation/schedules/{}", view.id), &view).await
+}
+
+async fn update(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<ConnectionId>,
+    if_match: IfMatch,
+    Json(body): Json<UpdateBody>,
+) -> Result<One<View>, Error> {
+    let mut checks = Checks::default();
+    let name = body.name.as_deref().map(|name| checks.name("name", name));
+    check_description(&mut checks, body.description.as_ref().and_then(Option::as_deref));
+    if let Some(steps) = &body.steps {
+        checks.add(steps::faults(&app, steps));
+    }
+    let mut tx = app.db.write().await?;
+    let current = connections::lock(&mut tx, &organization_scope(&caller), KIND, id).await?;
+    let current = current.ok_or(Error::NotFound("schedule"))?;
+    let mut row = current.clone();
+    row.cron = body.cron.or(row.cron);
+    row.time_zone = body.time_zone.or(row.time_zone);
+    let (cron, zone) = (row.cron.clone().unwrap_or_default(), row.time_zone.clone().unwrap_or_default());
+    let next = check_times(&mut checks, &cron, &zone, app.clock.now());
+    checks.done()?;
+    caller.require_all_sites()?;
+    if_match.check(&View::of(&app, &caller, current.clone())?)?;
+    row.name = name.unwrap_or(row.name);
+    row.description = body.description.unwrap_or(row.description);
+    row.missed = body.missed.or(row.missed);
+    if let Some(steps) = &body.steps {
+        (row.steps, row.secret) = (steps::outlines(steps), steps::seal(&app.keys, id, steps));
+        row.author_id = caller.user_id;
+    }
+    edited_state(&mut row, body.state);
+    if row.state == ConnectionState::Enabled || body.steps.is_some() {
+        refuse_unfit(&mut tx, &app, &caller, &row).await?;
+    }
+    let has_same_times = (&current.cron, &current.time_zone) == (&row.cron, &row.time_zone);
+    row.next_due_at = match row.state {
+        // What is due stays due.
+        ConnectionState::Enabled if has_same_times && current.next_due_at.is_some() => current.next_due_at,
+        ConnectionState::Enabled => next,
+        _ => None,
+    };
+    let updated = connections::update(&mut tx, &row, app.clock.now()).await?;
+    let updated = updated.ok_or(Error::NotFound("schedule"))?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &updated, Verb::Updated)).await?;
+    tx.commit().await?;
+    View::of(&app, &caller, updated).map(One)
+}
+
+async fn remove(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<ConnectionId>,
+    if_match: IfMatch,
+) -> Result<StatusCode, Error> {
+    let mut tx = app.db.write().await?;
+    let row = connections::lock(&mut tx, &organization_scope(&caller), KIND, id).await?;
+    let row = row.ok_or(Error::NotFound("schedule"))?;
+    caller.require_all_sites()?;
+    if_match.check(&View::of(&app, &caller, row.clone())?)?;
+    connections::remove(&mut tx, id, app.clock.now()).await?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &row, Verb::Removed)).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Starts what is due until the service stops.
+pub(crate) async fn keep_time(app: SharedApp) {
+    let stop = app.tasks.stopping();
+    loop {
+        match start_due(&app).await {
+            Ok(true) => continue,
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(error = %error, "schedules that are due cannot be read; tried again")
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(INTERVAL) => {}
+        }
+    }
+}
+
+/// Starts a batch of what is due; whether there may be more.
+async fn start_due(app: &SharedApp) -> Result<bool, Error> {
+    if app.tasks.stopping().is_cancelled() {
+        return Ok(false);
+    }
+    let now = app.clock.now();
+    let mut tx = app.db.read().await?;
+    let due = schedules::due(&mut tx, now, BATCH).await?;
+    drop(tx);
+    let is_full = due.len() >= usize::try_from(BATCH).unwrap_or(usize::MAX);
+    for row in &due {
+        // Each is a transaction of its own: its next time and its run, or neither.
+        start(app, row, now).await?;
+    }
+    if !due.is_empty() {
+        app.fabric.wake.notify_one();
+    }
+    Ok(is_full)
+}
+
+async fn start(app: &SharedApp, row: &ConnectionRow, now: Timestamp) -> Result<(), Error> {
+    let Some(due_at) = row.next_due_at else { return Ok(()) };
+    let is_missed = now - due_at > MISSED_AFTER;
+    let next = timetable_of(row).and_then(|table| table.next(if is_missed { now } else { due_at }));
+    let is_skipped = is_missed && row.missed != Some(MissedPolicy::RunOnce);
+    let mut tx = app.db.write().await?;
+    let fired_at = (!is_skipped).then_some(now);
+    if !schedules::advance(&mut tx, row.id, due_at, next, fired_at).await? {
+        return Ok(());
+    }
+    runs::insert_all(&mut tx, &[run_of(app, row, due_at, is_skipped)]).await?;
+    tx.commit().await?;
+    if is_skipped {
+        app.metrics.runs_ended(RunState::Skipped, 1);
+    }
+    Ok(())
+}
+
+fn run_of(app: &App, row: &ConnectionRow, due_at: Timestamp, is_skipped: bool) -> RunRow {
+    let now = app.clock.now();
+    let reason = "missed: nobody was there when it was due, and its policy is to skip";
+    RunRow {
+        id: app.clock.new_id(),
+        org_id: row.org_id,
+        kind: RunKind::Schedule,
+        connection_id: Some(row.id),
+        event_id: None,
+        event_type: None,
+        event_seq: 0,
+        due_at: Some(due_at),
+        author_id: row.author_id,
+        chain: vec![row.id],
+        payload: json!({ "schedule_id": row.id, "due_at": heddle_core::event::format_time(due_at) }),
+        state: if is_skipped { RunState::Skipped } else { RunState::Queued },
+        reason: is_skipped.then(|| reason.to_owned()),
+        owner: None,
+        steps: Vec::new(),
+        secret: None,
+        run_key: None,
+        created_at: now,
+        started_at: None,
+        ended_at: is_skipped.then_some(now),
+    }
+}

@@ -1,0 +1,293 @@
+//! What adapters describe, as operations: features stage a change, objects are read live.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use heddle_core::adapter::{Feature, FeatureOperation, ObjectKind};
+use heddle_core::change::Operation as ChangeOperation;
+use heddle_core::operation::{OperationKind, OperationTier};
+use heddle_core::permission::for_feature;
+use heddle_core::redact::mask;
+use heddle_core::{ControllerId, Permission};
+use heddle_runtime::Adapter;
+use heddle_store::changes::{ChangeRow, RunStep};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::operation::{Declaration, Operation, StepCall, StepError, params_of};
+use crate::adapters::call_for;
+use crate::http::error::Error;
+use crate::staging;
+
+const LIMIT_DEFAULT: u32 = 200;
+const LIMIT_MAX: u32 = 1000;
+
+/// Everything that this adapter lets steps do.
+pub(super) fn of(adapter: &Adapter) -> Vec<Arc<dyn Operation>> {
+    let description = adapter.description();
+    let vendor = adapter.id();
+    let mut found: Vec<Arc<dyn Operation>> = Vec::new();
+    for feature in &description.features {
+        for operation in &feature.operations {
+            found.push(Arc::new(Write::new(vendor, feature, operation)));
+        }
+    }
+    for kind in &description.kinds {
+        found.push(Arc::new(Read::list(vendor, kind)));
+        found.push(Arc::new(Read::get(vendor, kind)));
+    }
+    found
+}
+
+/// Stages a change, as its author.
+struct Write {
+    declaration: Declaration,
+    vendor: String,
+    area: String,
+    feature: String,
+    operation: ChangeOperation,
+}
+
+#[derive(Deserialize)]
+struct WriteParams {
+    controller_id: ControllerId,
+    payload: Value,
+    notes: Option<String>,
+}
+
+impl Write {
+    fn new(vendor: &str, feature: &Feature, operation: &FeatureOperation) -> Self {
+        let verb = operation.operation;
+        let declaration = Declaration {
+            id: format!("{}.{verb}", feature.id),
+            title: format!("{}: {verb}", feature.title),
+            description: format!(
+                "Stages the change '{verb}' of '{}'. Nothing is sent before somebody applies it.",
+                feature.id
+            ),
+            tier: OperationTier::Native,
+            kind: OperationKind::Write,
+            owner: vendor.to_owned(),
+            permission: Some(for_feature(&feature.id, operation.danger)),
+            params_schema: write_schema(&operation.payload_schema),
+            output_schema: json!({
+                "type": "object",
+                "properties": {
+                    "change_id": { "type": "string", "format": "uuid" },
+                    "status": { "type": "string" },
+                    "plan_hash": { "type": ["string", "null"] },
+                    "plan_error": { "type": ["object", "null"] },
+                },
+            }),
+        };
+        Self {
+            declaration,
+            vendor: vendor.to_owned(),
+            area: feature.area.clone(),
+            feature: feature.id.clone(),
+            operation: verb,
+        }
+    }
+
+    async fn stage(&self, call: &StepCall<'_>, params: Value) -> Result<Value, StepError> {
+        let params: WriteParams = params_of(params)?;
+        let request = staging::Request {
+            controller_id: params.controller_id,
+            site_id: None,
+            vendor: Some(self.vendor.clone()),
+            area: self.area.clone(),
+            feature: self.feature.clone(),
+            operation: self.operation,
+            payload: params.payload,
+            also: Vec::new(),
+            notes: params.notes,
+        };
+        let step = RunStep { run_id: call.run_id, key: call.key.to_owned() };
+        Ok(staged(&staging::stage_for_run(call.app, call.author, step, request).await?))
+    }
+}
+
+/// What following steps learn of a change.
+fn staged(row: &ChangeRow) -> Value {
+    json!({
+        "change_id": row.id,
+        "controller_id": row.controller_id,
+        "site_id": row.site_id,
+        "feature": row.feature,
+        "operation": row.operation,
+        "status": row.status,
+        "danger": row.danger,
+        "plan_hash": row.plan.as_ref().map(|plan| &plan.hash),
+        "plan_error": row.plan_error,
+    })
+}
+
+/// The payload's schema inside that of the parameters; its definitions move along, so that references find them.
+fn write_schema(payload: &Value) -> Value {
+    let mut payload = payload.clone();
+    let mut definitions = Value::Null;
+    if let Some(fields) = payload.as_object_mut() {
+        fields.remove("$schema");
+        fields.remove("$id");
+        definitions = fields.remove("$defs").unwrap_or_default();
+    }
+    let mut schema = json!({
+        "type": "object",
+        "properties": {
+            "controller_id": { "type": "string", "format": "uuid" },
+            "payload": payload,
+            "notes": { "type": "string", "maxLength": 2000 },
+        },
+        "required": ["controller_id", "payload"],
+        "additionalProperties": false,
+    });
+    if !definitions.is_null() {
+        schema["$defs"] = definitions;
+    }
+    schema
+}
+
+impl Operation for Write {
+    fn declaration(&self) -> &Declaration {
+        &self.declaration
+    }
+
+    fn run<'a>(&'a self, call: &'a StepCall<'a>, params: Value) -> BoxFuture<'a, Result<Value, StepError>> {
+        self.stage(call, params).boxed()
+    }
+}
+
+/// Reads objects live; secrets are masked.
+struct Read {
+    declaration: Declaration,
+    vendor: String,
+    kind: String,
+    is_list: bool,
+}
+
+#[derive(Deserialize)]
+struct OnController {
+    controller_id: ControllerId,
+}
+
+#[derive(Deserialize)]
+struct ListParams {
+    cursor: Option<String>,
+    limit: Option<u32>,
+}
+
+#[derive(Deserialize)]
+struct GetParams {
+    key: String,
+}
+
+impl Read {
+    fn list(vendor: &str, kind: &ObjectKind) -> Self {
+        let params = json!({
+            "type": "object",
+            "properties": {
+                "controller_id": { "type": "string", "format": "uuid" },
+                "cursor": { "type": "string" },
+                "limit": { "type": "integer", "minimum": 1, "maximum": LIMIT_MAX },
+            },
+            "required": ["controller_id"],
+            "additionalProperties": false,
+        });
+        let output = json!({
+            "type": "object",
+            "properties": {
+                "items": { "type": "array", "items": { "type": "object" } },
+                "next": { "type": ["string", "null"] },
+            },
+        });
+        let description = format!("Reads objects of kind '{}' live from the controller.", kind.id);
+        Self::new(vendor, kind, true, description, (params, output))
+    }
+
+    fn get(vendor: &str, kind: &ObjectKind) -> Self {
+        let params = json!({
+            "type": "object",
+            "properties": {
+                "controller_id": { "type": "string", "format": "uuid" },
+                "key": { "type": "string", "minLength": 1 },
+            },
+            "required": ["controller_id", "key"],
+            "additionalProperties": false,
+        });
+        let output = json!({ "type": "object", "properties": { "body": { "type": "object" } } });
+        let description = format!("Reads one object of kind '{}' live from the controller.", kind.id);
+        Self::new(vendor, kind, false, description, (params, output))
+    }
+
+    fn new(
+        vendor: &str,
+        kind: &ObjectKind,
+        is_list: bool,
+        description: String,
+        (params_schema, output_schema): (Value, Value),
+    ) -> Self {
+        let verb = if is_list { "list" } else { "get" };
+        let declaration = Declaration {
+            id: format!("{}.{verb}", kind.id),
+            title: format!("{}: {verb}", kind.title),
+            description,
+            tier: OperationTier::Native,
+            kind: OperationKind::Read,
+            owner: vendor.to_owned(),
+            permission: Some(Permission::ControllerRead),
+            params_schema,
+            output_schema,
+        };
+        Self { declaration, vendor: vendor.to_owned(), kind: kind.id.clone(), is_list }
+    }
+
+    async fn read(&self, call: &StepCall<'_>, params: Value) -> Result<Value, StepError> {
+        let id = params_of::<OnController>(params.clone())?.controller_id;
+        let controller =
+            staging::controller_on_path(call.app, call.author, id, None, Some(&self.vendor)).await?;
+        let adapter = call.app.adapter(&controller.vendor)?;
+        let target = call_for(&controller, &format!("run-{}", call.run_id))?;
+        let read = if self.is_list {
+            let params: ListParams = params_of(params)?;
+            let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
+            let cursor = params.cursor.as_deref();
+            let page = adapter.list_objects(&target, &self.kind, None, cursor, limit).await;
+            serde_json::to_value(page.map_err(Error::from)?)
+        } else {
+            let params: GetParams = params_of(params)?;
+            let object = adapter.get_object(&target, &self.kind, None, &params.key).await;
+            serde_json::to_value(object.map_err(Error::from)?)
+        };
+        let mut read = read.map_err(Error::internal)?;
+        mask(&mut read);
+        Ok(read)
+    }
+}
+
+impl Operation for Read {
+    fn declaration(&self) -> &Declaration {
+        &self.declaration
+    }
+
+    fn run<'a>(&'a self, call: &'a StepCall<'a>, params: Value) -> BoxFuture<'a, Result<Value, StepError>> {
+        self.read(call, params).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_of_a_payload_move_along() {
+        let payload = json!({
+            "$schema": "x", "type": "object", "properties": { "a": { "$ref": "#/$defs/a" } }, "$defs": { "a": { "type": "integer" } },
+        });
+        let schema = write_schema(&payload);
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let params = |a: Value| json!({ "controller_id": "x", "payload": { "a": a } });
+        assert!(validator.is_valid(&params(json!(1))) && !validator.is_valid(&params(json!("1"))));
+        assert!(!validator.is_valid(&json!({ "controller_id": "x" })));
+    }
+}

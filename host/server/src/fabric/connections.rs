@@ -1,0 +1,473 @@
+//! Connections, and rules, which are the same under another path: list, write, pause, remove.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use heddle_core::condition::Conditions;
+use heddle_core::operation::{ConnectionKind, ConnectionState};
+use heddle_core::page::Page;
+use heddle_core::{ConnectionId, OrgId, Role, Timestamp, UserId};
+use heddle_store::connections::{self, CONNECTIONS_MAX, ConnectionFilter, ConnectionRow};
+use heddle_store::{Tx, events};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::steps::{self, Step, StepView};
+use crate::app::{App, SharedApp};
+use crate::auth::Caller;
+use crate::auth::trail::{self, Deed};
+use crate::http::access::Access;
+use crate::http::conditional::{IfMatch, One};
+use crate::http::creation::Creation;
+use crate::http::error::Error;
+use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::routes::{Routes, doc};
+use crate::tenancy::checks::{Checks, search};
+use crate::tenancy::{given, nullable, organization_scope, owner};
+
+/// Longest pause between two firings: a day.
+const COOLDOWN_SECS_MAX: i64 = 86_400;
+const DESCRIPTION_CHARS_MAX: usize = 2000;
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Connection")]
+struct View {
+    id: ConnectionId,
+    organization_id: OrgId,
+    name: String,
+    description: Option<String>,
+    /// A type of events, or a pattern such as `device.*`.
+    source_event: String,
+    conditions: Conditions,
+    steps: Vec<StepView>,
+    /// Seconds in which it does not fire again.
+    cooldown: i64,
+    state: ConnectionState,
+    /// Why it is broken.
+    state_reason: Option<String>,
+    /// Who last edited the steps; they run with this user's rights.
+    author_id: UserId,
+    /// Counts edits.
+    revision: i64,
+    last_fired_at: Option<Timestamp>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl View {
+    fn of(app: &App, caller: &Caller, row: ConnectionRow) -> Result<Self, Error> {
+        let opened = if caller.user_id == row.author_id {
+            Some(steps::open(&app.keys, row.id, &row.steps, &row.secret)?)
+        } else {
+            None
+        };
+        Ok(Self {
+            id: row.id,
+            organization_id: row.org_id,
+            name: row.name,
+            description: row.description,
+            source_event: row.source_event,
+            conditions: row.conditions,
+            steps: steps::views(&row.steps, opened),
+            cooldown: row.cooldown_secs,
+            state: row.state,
+            state_reason: row.state_reason,
+            author_id: row.author_id,
+            revision: row.revision,
+            last_fired_at: row.last_fired_at,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
+    }
+}
+
+heddle_core::words! {
+    /// What people can make of a Connection; it breaks by itself.
+    pub enum WantedState {
+        Draft = "draft",
+        Enabled = "enabled",
+        Paused = "paused",
+    }
+}
+
+impl From<WantedState> for ConnectionState {
+    fn from(wanted: WantedState) -> Self {
+        match wanted {
+            WantedState::Draft => ConnectionState::Draft,
+            WantedState::Enabled => ConnectionState::Enabled,
+            WantedState::Paused => ConnectionState::Paused,
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewConnection")]
+struct NewBody {
+    /// Made from the event when absent.
+    name: Option<String>,
+    description: Option<String>,
+    /// A type of events, or a pattern such as `device.*`.
+    source_event: String,
+    #[serde(default)]
+    conditions: Conditions,
+    #[schemars(length(min = 1, max = 20))]
+    steps: Vec<Step>,
+    /// Seconds in which it does not fire again.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 86400))]
+    cooldown: i64,
+    /// `enabled` when absent.
+    state: Option<WantedState>,
+    /// Another organization than the own one; for `super_admin`.
+    organization_id: Option<OrgId>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ConnectionUpdate")]
+struct UpdateBody {
+    #[serde(default, deserialize_with = "given")]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "nullable")]
+    description: Option<Option<String>>,
+    #[serde(default, deserialize_with = "given")]
+    source_event: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    conditions: Option<Conditions>,
+    /// All of them; who sends them is their author from then on.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = 20))]
+    steps: Option<Vec<Step>>,
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(range(min = 0, max = 86400))]
+    cooldown: Option<i64>,
+    #[serde(default, deserialize_with = "given")]
+    state: Option<WantedState>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    #[schemars(range(min = 1))]
+    page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
+    per_page: Option<u32>,
+    state: Option<ConnectionState>,
+    /// Part of the name.
+    search: Option<String>,
+}
+
+/// The routes of one kind below its path.
+pub(super) fn routes(base: &str, parameter: &str, kind: ConnectionKind) -> Routes {
+    let one = format!("{base}/{{{parameter}}}");
+    let write = Access::Role(Role::OrgAdmin);
+    Routes::default()
+        .get(
+            base,
+            Access::Authenticated,
+            move |state, caller, query| list(kind, state, caller, query),
+            doc("What events start which steps").query::<ListQuery>().answers::<Page<View>>(200),
+        )
+        .post(
+            base,
+            write,
+            move |state, caller, origin, creation, body| {
+                create(kind, (state, caller, origin), creation, body)
+            },
+            doc("Have an event start steps; they run with the rights of who writes them")
+                .body::<NewBody>()
+                .answers::<View>(201),
+        )
+        .get(
+            &one,
+            Access::Authenticated,
+            move |state, caller, id| get(kind, state, caller, id),
+            doc("One of them; parameters are shown to their author").answers::<View>(200),
+        )
+        .patch(
+            &one,
+            write,
+            move |state, caller, origin, id, if_match, body| {
+                update(kind, (state, caller, origin), id, if_match, body)
+            },
+            doc("Change, enable or pause it").body::<UpdateBody>().answers::<View>(200),
+        )
+        .delete(
+            &one,
+            write,
+            move |state, caller, origin, id, if_match| remove(kind, (state, caller, origin), id, if_match),
+            doc("Remove it; what waits of it does not run any more").empty(204),
+        )
+}
+
+type Who = (State<SharedApp>, Caller, Origin);
+
+async fn list(
+    kind: ConnectionKind,
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<ListQuery>,
+) -> Result<Answer<Page<View>>, Error> {
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let filter = ConnectionFilter { kind, state: query.state, search: search(query.search)? };
+    let mut tx = app.db.read().await?;
+    let (rows, total) = connections::list(&mut tx, &organization_scope(&caller), &filter, page).await?;
+    let views: Result<Vec<View>, Error> = rows.into_iter().map(|row| View::of(&app, &caller, row)).collect();
+    Ok(Answer(page.of(views?, total)))
+}
+
+async fn get(
+    kind: ConnectionKind,
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<ConnectionId>,
+) -> Result<One<View>, Error> {
+    let mut tx = app.db.read().await?;
+    let row = connections::find(&mut tx, &organization_scope(&caller), kind, id).await?;
+    View::of(&app, &caller, row.ok_or(Error::NotFound(noun(kind)))?).map(One)
+}
+
+/// Of kinds, as errors call them.
+pub(crate) fn noun(kind: ConnectionKind) -> &'static str {
+    kind.as_str()
+}
+
+/// A row that is not written yet, without steps.
+pub(crate) fn draft(app: &App, caller: &Caller, kind: ConnectionKind, org: OrgId) -> ConnectionRow {
+    let now = app.clock.now();
+    ConnectionRow {
+        id: app.clock.new_id(),
+        org_id: org,
+        kind,
+        name: String::new(),
+        description: None,
+        source_event: String::new(),
+        conditions: Conditions::default(),
+        steps: Vec::new(),
+        secret: Vec::new(),
+        cooldown_secs: 0,
+        state: ConnectionState::Enabled,
+        state_reason: None,
+        author_id: caller.user_id,
+        revision: 1,
+        after_seq: 0,
+        last_fired_at: None,
+        cron: None,
+        time_zone: None,
+        missed: None,
+        next_due_at: None,
+        created_at: now,
+        updated_at: now,
+        deleted_at: None,
+    }
+}
+
+async fn create(
+    kind: ConnectionKind,
+    (State(app), caller, origin): Who,
+    creation: Creation,
+    Json(body): Json<NewBody>,
+) -> Result<Response, Error> {
+    caller.require_all_sites()?;
+    let mut checks = Checks::default();
+    let name = body.name.unwrap_or_else(|| format!("On {}", body.source_event));
+    let name = checks.name("name", &name);
+    check_fields(&mut checks, Some(&body.source_event), Some(&body.conditions), Some(body.cooldown));
+    check_description(&mut checks, body.description.as_deref());
+    checks.add(steps::faults(&app, &body.steps));
+    checks.done()?;
+    let outlines = steps::outlines(&body.steps);
+    steps::require(&app, &caller, &outlines)?;
+    steps::require_readable(&caller, &body.source_event)?;
+    let mut tx = app.db.write().await?;
+    let org = owner(&mut tx, &caller, body.organization_id).await?;
+    refuse_more(&mut tx, org).await?;
+    let mut row = draft(&app, &caller, kind, org);
+    row.name = name;
+    row.description = body.description;
+    row.source_event = body.source_event;
+    row.conditions = body.conditions;
+    row.secret = steps::seal(&app.keys, row.id, &body.steps);
+    row.steps = outlines;
+    row.cooldown_secs = body.cooldown;
+    row.state = body.state.map_or(ConnectionState::Enabled, ConnectionState::from);
+    row.after_seq = events::last_seq(&mut tx, org).await?;
+    let row = connections::insert(&mut tx, &row).await?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &row, Verb::Created)).await?;
+    let path = match kind {
+        ConnectionKind::Connection => "fabric/connections",
+        ConnectionKind::Rule | ConnectionKind::Schedule => "automation/rules",
+    };
+    let view = View::of(&app, &caller, row)?;
+    creation.finish(tx, &app, &format!("/{path}/{}", view.id), &view).await
+}
+
+/// An organization has room for one more.
+pub(crate) async fn refuse_more(tx: &mut Tx, org: OrgId) -> Result<(), Error> {
+    if connections::count(tx, org).await? < CONNECTIONS_MAX {
+        return Ok(());
+    }
+    Err(Error::conflict(format!(
+        "organization has {CONNECTIONS_MAX} Connections, rules and schedules already; remove some first"
+    )))
+}
+
+fn check_fields(
+    checks: &mut Checks,
+    source_event: Option<&str>,
+    conditions: Option<&Conditions>,
+    cooldown: Option<i64>,
+) {
+    if let Some(message) = source_event.and_then(steps::pattern_fault) {
+        checks.require(false, "source_event", &message);
+    }
+    if let Some(conditions) = conditions {
+        checks.add(steps::condition_faults(conditions));
+    }
+    let fits = cooldown.is_none_or(|secs| (0..=COOLDOWN_SECS_MAX).contains(&secs));
+    checks.require(fits, "cooldown", "must be from 0 to 86400 seconds");
+}
+
+pub(crate) fn check_description(checks: &mut Checks, text: Option<&str>) {
+    let fits = text.is_none_or(|text| text.chars().count() <= DESCRIPTION_CHARS_MAX);
+    checks.require(fits, "description", "must not have more than 2000 characters");
+}
+
+async fn update(
+    kind: ConnectionKind,
+    (State(app), caller, origin): Who,
+    At(id): At<ConnectionId>,
+    if_match: IfMatch,
+    Json(body): Json<UpdateBody>,
+) -> Result<One<View>, Error> {
+    let mut checks = Checks::default();
+    let name = body.name.as_deref().map(|name| checks.name("name", name));
+    check_fields(&mut checks, body.source_event.as_deref(), body.conditions.as_ref(), body.cooldown);
+    check_description(&mut checks, body.description.as_ref().and_then(Option::as_deref));
+    if let Some(steps) = &body.steps {
+        checks.add(steps::faults(&app, steps));
+    }
+    checks.done()?;
+    let mut tx = app.db.write().await?;
+    let current = connections::lock(&mut tx, &organization_scope(&caller), kind, id).await?;
+    let current = current.ok_or(Error::NotFound(noun(kind)))?;
+    caller.require_all_sites()?;
+    if_match.check(&View::of(&app, &caller, current.clone())?)?;
+    let mut row = current.clone();
+    row.name = name.unwrap_or(row.name);
+    row.description = body.description.unwrap_or(row.description);
+    row.conditions = body.conditions.unwrap_or(row.conditions);
+    row.cooldown_secs = body.cooldown.unwrap_or(row.cooldown_secs);
+    row.source_event = body.source_event.unwrap_or(row.source_event);
+    if let Some(steps) = &body.steps {
+        (row.steps, row.secret) = (steps::outlines(steps), steps::seal(&app.keys, id, steps));
+        row.author_id = caller.user_id;
+    }
+    edited_state(&mut row, body.state);
+    if row.state == ConnectionState::Enabled || body.steps.is_some() {
+        refuse_unfit(&mut tx, &app, &caller, &row).await?;
+    }
+    let starts_anew = current.state != ConnectionState::Enabled || current.source_event != row.source_event;
+    if row.state == ConnectionState::Enabled && starts_anew {
+        row.after_seq = events::last_seq(&mut tx, row.org_id).await?;
+    }
+    let updated = connections::update(&mut tx, &row, app.clock.now()).await?;
+    let updated = updated.ok_or(Error::NotFound(noun(kind)))?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &updated, Verb::Updated)).await?;
+    tx.commit().await?;
+    View::of(&app, &caller, updated).map(One)
+}
+
+/// What an edit makes of its state.
+pub(crate) fn edited_state(row: &mut ConnectionRow, wanted: Option<WantedState>) {
+    if let Some(wanted) = wanted {
+        row.state = wanted.into();
+        row.state_reason = None;
+    }
+}
+
+/// Whoever wrote the steps may have them run, now.
+pub(crate) async fn refuse_unfit(
+    tx: &mut Tx,
+    app: &App,
+    caller: &Caller,
+    row: &ConnectionRow,
+) -> Result<(), Error> {
+    if row.author_id == caller.user_id {
+        return require_fit(app, caller, row);
+    }
+    let unfit = |why: String| Error::Conflict {
+        kind: "author_unfit",
+        message: format!("{why}; send its steps to become their author yourself"),
+    };
+    let author = super::author_of(tx, row.org_id, row.author_id, row.id).await?.map_err(unfit)?;
+    require_fit(app, &author, row).map_err(|error| unfit(format!("its author may not do it: {error}")))
+}
+
+fn require_fit(app: &App, author: &Caller, row: &ConnectionRow) -> Result<(), Error> {
+    let gone = row.steps.iter().find(|step| app.operations.find(&step.operation_id).is_none());
+    if let Some(step) = gone {
+        return Err(Error::conflict(format!("operation '{}' does not exist any more", step.operation_id)));
+    }
+    steps::require(app, author, &row.steps)?;
+    if row.kind == ConnectionKind::Schedule {
+        Ok(())
+    } else {
+        steps::require_readable(author, &row.source_event)
+    }
+}
+
+async fn remove(
+    kind: ConnectionKind,
+    (State(app), caller, origin): Who,
+    At(id): At<ConnectionId>,
+    if_match: IfMatch,
+) -> Result<StatusCode, Error> {
+    let mut tx = app.db.write().await?;
+    let row = connections::lock(&mut tx, &organization_scope(&caller), kind, id).await?;
+    let row = row.ok_or(Error::NotFound(noun(kind)))?;
+    caller.require_all_sites()?;
+    if_match.check(&View::of(&app, &caller, row.clone())?)?;
+    connections::remove(&mut tx, id, app.clock.now()).await?;
+    trail::record(&mut tx, &app, &origin, deed(&caller, &row, Verb::Removed)).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Verb {
+    Created,
+    Updated,
+    Removed,
+}
+
+/// What the audit log says of it: never a parameter.
+pub(crate) fn deed<'a>(caller: &'a Caller, row: &ConnectionRow, verb: Verb) -> Deed<'a> {
+    let action = match (row.kind, verb) {
+        (ConnectionKind::Connection, Verb::Created) => "connection.created",
+        (ConnectionKind::Connection, Verb::Updated) => "connection.updated",
+        (ConnectionKind::Connection, Verb::Removed) => "connection.removed",
+        (ConnectionKind::Rule, Verb::Created) => "rule.created",
+        (ConnectionKind::Rule, Verb::Updated) => "rule.updated",
+        (ConnectionKind::Rule, Verb::Removed) => "rule.removed",
+        (ConnectionKind::Schedule, Verb::Created) => "schedule.created",
+        (ConnectionKind::Schedule, Verb::Updated) => "schedule.updated",
+        (ConnectionKind::Schedule, Verb::Removed) => "schedule.removed",
+    };
+    let target = (noun(row.kind), row.id.0);
+    Deed { org: row.org_id, actor: caller.actor(), action, target, detail: detail(row) }
+}
+
+pub(crate) fn detail(row: &ConnectionRow) -> Value {
+    let operations: Vec<&str> = row.steps.iter().map(|step| step.operation_id.as_str()).collect();
+    json!({
+        "name": row.name,
+        "source_event": row.source_event,
+        "operations": operations,
+        "state": row.state,
+        "author_id": row.author_id,
+    })
+}

@@ -1,0 +1,236 @@
+//! Which Connections an event starts, written in the transaction that passes the event over.
+//!
+//! Connections are found by the few patterns that cover an event's type, so what an event costs does not grow with
+//! Connections of other types. What did not fire says why.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use chrono::TimeDelta;
+use heddle_core::event::EventType;
+use heddle_core::operation::{RunKind, RunState};
+use heddle_core::permission::{SubscriptionAccess, for_subscription};
+use heddle_core::redact::sanitize;
+use heddle_core::{ConnectionId, OrgId, RunId, Timestamp};
+use heddle_store::connections::{self, ConnectionRow};
+use heddle_store::runs::{self, RunRow};
+use heddle_store::{StoredEvent, Tx};
+use serde_json::{Value, json};
+
+use crate::app::SharedApp;
+use crate::events::consumer::Consumer;
+use crate::http::error::Error;
+
+/// Most Connections in one chain.
+const CHAIN_MAX: usize = 16;
+/// Firings of one Connection that did not come to be, of which the newest are kept.
+pub(crate) const SKIPPED_MAX: u32 = 1_000;
+
+/// Follows the events for the Connections.
+#[derive(Debug)]
+pub(crate) struct Negotiator;
+
+impl Consumer for Negotiator {
+    const NAME: &'static str = "fabric";
+
+    async fn wants(
+        &self,
+        _app: &SharedApp,
+        tx: &mut Tx,
+        org: OrgId,
+        events: &[StoredEvent],
+    ) -> Result<bool, Error> {
+        Ok(connections::is_any_matching(tx, org, &patterns_of(events)).await?)
+    }
+
+    async fn take(
+        &self,
+        app: &SharedApp,
+        tx: &mut Tx,
+        org: OrgId,
+        events: &[StoredEvent],
+    ) -> Result<(), Error> {
+        let connections = connections::matching(tx, org, &patterns_of(events)).await?;
+        let causes: HashSet<RunId> = events.iter().filter_map(|stored| stored.run_id).collect();
+        let chains = runs::chains(tx, &causes.into_iter().collect::<Vec<_>>()).await?;
+        let mut round = Round::new(app, &connections, &chains);
+        for stored in events {
+            round.negotiate(stored);
+        }
+        let Round { runs, fired, skipped, .. } = round;
+        runs::insert_all(tx, &runs).await?;
+        for (connection, at) in fired {
+            connections::fired(tx, connection, at).await?;
+        }
+        for connection in skipped {
+            runs::trim_skipped(tx, connection, SKIPPED_MAX).await?;
+        }
+        let count = runs.iter().filter(|run| run.state == RunState::Skipped).count();
+        app.metrics.runs_ended(RunState::Skipped, count);
+        Ok(())
+    }
+
+    fn taken(&self, app: &SharedApp) {
+        app.fabric.wake.notify_one();
+    }
+
+    fn looked(&self, app: &SharedApp) {
+        app.fabric.looked(app.clock.now());
+    }
+}
+
+/// Every pattern that covers one of these events.
+fn patterns_of(events: &[StoredEvent]) -> Vec<String> {
+    let types: BTreeSet<EventType> = events.iter().map(|stored| stored.event.event_type).collect();
+    let patterns: BTreeSet<String> = types.into_iter().flat_map(covering).collect();
+    patterns.into_iter().collect()
+}
+
+/// The patterns that cover a type: `*`, `device.*`, `device.status.*`, `device.status.changed`.
+///
+/// What only a `super_admin` may read is covered by no bare `*`: an administrator of an organization may have
+/// written it.
+fn covering(event: EventType) -> Vec<String> {
+    let name = event.as_str();
+    let mut patterns = vec![name.to_owned()];
+    patterns.extend(name.match_indices('.').map(|(at, _)| format!("{}*", &name[..=at])));
+    if for_subscription(name) != SubscriptionAccess::SuperAdmin {
+        patterns.push("*".to_owned());
+    }
+    patterns
+}
+
+/// What a stretch of events starts.
+struct Round<'a> {
+    app: &'a SharedApp,
+    now: Timestamp,
+    by_pattern: HashMap<&'a str, Vec<&'a ConnectionRow>>,
+    chains: &'a HashMap<RunId, Vec<ConnectionId>>,
+    runs: Vec<RunRow>,
+    /// When each was started last, in this stretch.
+    fired: HashMap<ConnectionId, Timestamp>,
+    skipped: HashSet<ConnectionId>,
+}
+
+impl<'a> Round<'a> {
+    fn new(
+        app: &'a SharedApp,
+        connections: &'a [ConnectionRow],
+        chains: &'a HashMap<RunId, Vec<ConnectionId>>,
+    ) -> Self {
+        let mut by_pattern: HashMap<&str, Vec<&ConnectionRow>> = HashMap::new();
+        for connection in connections {
+            by_pattern.entry(&connection.source_event).or_default().push(connection);
+        }
+        Self {
+            app,
+            now: app.clock.now(),
+            by_pattern,
+            chains,
+            runs: Vec::new(),
+            fired: HashMap::new(),
+            skipped: HashSet::new(),
+        }
+    }
+
+    fn negotiate(&mut self, stored: &StoredEvent) {
+        let mut found: Vec<&ConnectionRow> = covering(stored.event.event_type)
+            .iter()
+            .filter_map(|pattern| self.by_pattern.get(pattern.as_str()))
+            .flatten()
+            .copied()
+            .filter(|connection| stored.event.seq > connection.after_seq)
+            .collect();
+        found.sort_by_key(|connection| (connection.created_at, connection.id));
+        for connection in found {
+            let before = stored.run_id.and_then(|run| self.chains.get(&run)).cloned().unwrap_or_default();
+            let decision = self.decide(connection, stored, &before);
+            match &decision {
+                Ok(()) => drop(self.fired.insert(connection.id, self.now)),
+                Err(_) => drop(self.skipped.insert(connection.id)),
+            }
+            self.runs.push(self.run(connection, stored, before, decision.err()));
+        }
+    }
+
+    /// Whether it fires; if not, why.
+    fn decide(
+        &self,
+        connection: &ConnectionRow,
+        stored: &StoredEvent,
+        chain: &[ConnectionId],
+    ) -> Result<(), String> {
+        connection.conditions.check(&stored.event)?;
+        if chain.contains(&connection.id) {
+            return Err("loop: it has fired in the chain that led to this event".to_owned());
+        }
+        if chain.len() >= CHAIN_MAX {
+            return Err(format!("loop: {CHAIN_MAX} Connections have led to this event"));
+        }
+        let last = self.fired.get(&connection.id).copied().or(connection.last_fired_at);
+        let ready = last.map(|last| last + TimeDelta::seconds(connection.cooldown_secs));
+        match ready {
+            Some(ready) if connection.cooldown_secs > 0 && ready > self.now => {
+                let left = (ready - self.now).num_seconds().max(1);
+                Err(format!("cooldown: it fires again in {left} s"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn run(
+        &self,
+        connection: &ConnectionRow,
+        stored: &StoredEvent,
+        mut chain: Vec<ConnectionId>,
+        refusal: Option<String>,
+    ) -> RunRow {
+        let is_skipped = refusal.is_some();
+        let mut payload: Value = if is_skipped { json!({}) } else { stored.event.payload.clone() };
+        sanitize(&mut payload);
+        if !is_skipped {
+            chain.push(connection.id);
+        }
+        RunRow {
+            id: self.app.clock.new_id(),
+            org_id: connection.org_id,
+            kind: RunKind::Event,
+            connection_id: Some(connection.id),
+            event_id: Some(stored.event.id),
+            event_type: Some(stored.event.event_type.to_string()),
+            event_seq: stored.event.seq,
+            due_at: None,
+            author_id: connection.author_id,
+            chain,
+            payload,
+            state: if is_skipped { RunState::Skipped } else { RunState::Queued },
+            reason: refusal,
+            owner: None,
+            steps: Vec::new(),
+            secret: None,
+            run_key: None,
+            created_at: self.now,
+            started_at: None,
+            ended_at: is_skipped.then_some(self.now),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heddle_core::event::matches;
+
+    use super::*;
+
+    #[test]
+    fn the_patterns_that_cover_a_type_are_all_that_match_it() {
+        assert_eq!(
+            covering(EventType::DeviceStatusChanged),
+            ["device.status.changed", "device.*", "device.status.*", "*"]
+        );
+        for event in EventType::ALL {
+            for pattern in covering(*event) {
+                assert!(matches(&pattern, event.as_str()), "{pattern} {event}");
+            }
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Carries a run out: step by step, each recorded before the next begins.
+
+use std::panic::AssertUnwindSafe;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use heddle_core::event::{Event, EventType, NewEvent};
+use heddle_core::operation::{RunKind, RunState, StepErrorCode, StepRecord};
+use heddle_core::redact::{mask_text, sanitize};
+use heddle_core::template::{Values, fill};
+use heddle_core::{OrgId, RunId};
+use heddle_store::audit::{self, NewAudit};
+use heddle_store::connections::{self, ConnectionRow};
+use heddle_store::runs::{self, Progress, RunRow};
+use heddle_store::{Tx, events};
+use serde_json::{Value, json};
+
+use super::operation::{StepCall, StepError};
+use super::steps::{self, Step};
+use crate::adapters;
+use crate::app::SharedApp;
+use crate::auth::Caller;
+use crate::http::error::Error;
+use crate::process::Term;
+
+/// The longest that a run takes.
+const RUN_LIMIT: Duration = Duration::from_mins(5);
+/// The longest that a step takes.
+const STEP_LIMIT: Duration = Duration::from_secs(60);
+/// Most bytes that are kept of a step's output, as JSON.
+const OUTPUT_BYTES_MAX: usize = 64 * 1024;
+/// Most characters that are kept of a step's message.
+const MESSAGE_CHARS_MAX: usize = 1000;
+/// How often it is tried to write how a run ended, while the database is away.
+const END_TRIES: u32 = 30;
+
+/// What a run does, and for whom.
+pub(crate) struct Work {
+    pub(crate) author: Caller,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) event: Option<Event>,
+    /// The Connection as it was read.
+    pub(crate) connection: Option<ConnectionRow>,
+}
+
+/// A new run that this process carries out itself at once: not written yet.
+pub(crate) fn begin(app: &SharedApp, term: &Term, kind: RunKind, org: OrgId, author: &Caller) -> RunRow {
+    let now = app.clock.now();
+    RunRow {
+        id: app.clock.new_id(),
+        org_id: org,
+        kind,
+        connection_id: None,
+        event_id: None,
+        event_type: None,
+        event_seq: 0,
+        due_at: None,
+        author_id: author.user_id,
+        chain: Vec::new(),
+        payload: json!({}),
+        state: RunState::Running,
+        reason: None,
+        owner: Some(term.id),
+        steps: Vec::new(),
+        secret: None,
+        run_key: None,
+        created_at: now,
+        started_at: Some(now),
+        ended_at: None,
+    }
+}
+
+/// Carries out a run that was written, in a task that goes on when whoever waits goes away; answers how it ended.
+pub(crate) async fn carry_out_apart(
+    app: &SharedApp,
+    run: RunRow,
+    work: Work,
+    term: Term,
+) -> Result<RunRow, Error> {
+    let (id, scope) = (run.id, heddle_store::Scope::organization(run.org_id));
+    let inner = app.clone();
+    let task = app.tasks.spawn("fabric.run", async move { carry_out(&inner, &run, work, &term).await });
+    task.await.map_err(Error::internal)?;
+    let mut tx = app.db.read().await?;
+    runs::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("run"))
+}
+
+/// Carries out a run of this process to its end.
+pub(super) async fn carry_out(app: &SharedApp, run: &RunRow, work: Work, term: &Term) {
+    let mut course = Course {
+        app,
+        run,
+        work: &work,
+        term,
+        records: Vec::new(),
+        outputs: Vec::new(),
+        params: Vec::new(),
+        denied: None,
+        has_failed: false,
+    };
+    let going = tokio::time::timeout(RUN_LIMIT, course.go());
+    let went = tokio::select! {
+        // Others have written by now that it was interrupted.
+        () = term.over().cancelled() => return,
+        went = going => went,
+    };
+    let reason = match went {
+        Ok(true) => None,
+        Ok(false) => return,
+        Err(_elapsed) => {
+            course.has_failed = true;
+            Some(format!("the run did not end within {} s", RUN_LIMIT.as_secs()))
+        }
+    };
+    let state = if course.has_failed { RunState::Failed } else { RunState::Success };
+    let End { records, params, denied } = course.end();
+    let secret = steps::seal_run(&app.keys, run.id, &params);
+    let progress = Progress {
+        state,
+        reason: denied.as_deref().or(reason.as_deref()),
+        steps: &records,
+        secret: Some(&secret),
+        ended_at: Some(app.clock.now()),
+    };
+    end(app, run, &progress, work.connection.as_ref().zip(denied.as_deref()), term).await;
+}
+
+/// Writes how a run ended; tries again while the database is away.
+pub(super) async fn end(
+    app: &SharedApp,
+    run: &RunRow,
+    progress: &Progress<'_>,
+    broken: Option<(&ConnectionRow, &str)>,
+    term: &Term,
+) {
+    for _ in 0..END_TRIES {
+        match try_end(app, run, progress, broken, term).await {
+            Ok(is_ours) => {
+                if is_ours {
+                    app.metrics.runs_ended(progress.state, 1);
+                }
+                app.hub.wake();
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(error = %error, run.id = %run.id, "end of run {} cannot be written; tried again", run.id);
+            }
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    tracing::error!(run.id = %run.id, "end of run {} is lost", run.id);
+}
+
+async fn try_end(
+    app: &SharedApp,
+    run: &RunRow,
+    progress: &Progress<'_>,
+    broken: Option<(&ConnectionRow, &str)>,
+    term: &Term,
+) -> Result<bool, Error> {
+    let mut tx = app.db.write().await?;
+    let is_ours = runs::record(&mut tx, run.id, term.id, progress).await?;
+    if is_ours && let Some((connection, reason)) = broken {
+        break_off(&mut tx, app, connection, reason, run.id).await?;
+    }
+    tx.commit().await?;
+    Ok(is_ours)
+}
+
+/// Stops a Connection whose author may not do what it does, and says so.
+async fn break_off(
+    tx: &mut Tx,
+    app: &SharedApp,
+    connection: &ConnectionRow,
+    reason: &str,
+    run: RunId,
+) -> Result<(), Error> {
+    let now = app.clock.now();
+    let broken = connections::break_off(tx, connection.id, connection.revision, reason, now).await?;
+    let Some(row) = broken else { return Ok(()) };
+    let entry = NewAudit {
+        org_id: row.org_id,
+        actor_id: None,
+        actor_name: "heddle".to_owned(),
+        action: format!("{}.broken", row.kind),
+        target_type: row.kind.to_string(),
+        target_id: Some(row.id.0),
+        detail: json!({ "name": row.name, "reason": reason, "run_id": run, "author_id": row.author_id }),
+        request_id: None,
+        ip: None,
+    };
+    audit::append(tx, &entry, &app.clock).await?;
+    let event = NewEvent {
+        event_type: EventType::ConnectionBroken,
+        org_id: row.org_id,
+        site_id: None,
+        controller_id: None,
+        device_id: None,
+        causation_id: None,
+        run_id: Some(run),
+        payload: json!({
+            "connection_id": row.id, "kind": row.kind, "name": row.name, "reason": reason, "run_id": run,
+        }),
+    };
+    events::append(tx, &event, &app.clock).await?;
+    tracing::warn!(connection.id = %row.id, reason, "{} {} is broken: {reason}", row.kind, row.id);
+    Ok(())
+}
+
+/// A run on its way.
+struct Course<'a> {
+    app: &'a SharedApp,
+    run: &'a RunRow,
+    work: &'a Work,
+    term: &'a Term,
+    records: Vec<StepRecord>,
+    /// What following steps may read.
+    outputs: Vec<Option<Value>>,
+    /// The parameters as they were sent.
+    params: Vec<Value>,
+    /// The author may not do it.
+    denied: Option<String>,
+    has_failed: bool,
+}
+
+/// What a course leaves behind.
+struct End {
+    records: Vec<StepRecord>,
+    params: Vec<Value>,
+    denied: Option<String>,
+}
+
+impl Course<'_> {
+    fn end(self) -> End {
+        End { records: self.records, params: self.params, denied: self.denied }
+    }
+
+    /// Goes through the steps; false when the run is not this process's any more.
+    async fn go(&mut self) -> bool {
+        for (at, step) in self.work.steps.iter().enumerate() {
+            if at > 0 && !self.record().await {
+                return false;
+            }
+            let began = Instant::now();
+            let result = self.step(at, step).await;
+            self.keep(step, result, began.elapsed());
+            if self.has_failed {
+                return true;
+            }
+        }
+        true
+    }
+
+    /// What was done so far is written before anything more is.
+    async fn record(&self) -> bool {
+        let secret = steps::seal_run(&self.app.keys, self.run.id, &self.params);
+        let progress = Progress {
+            state: RunState::Running,
+            reason: None,
+            steps: &self.records,
+            secret: Some(&secret),
+            ended_at: None,
+        };
+        // The run's own limit ends this.
+        loop {
+            match written(self.app, self.run.id, self.term, &progress).await {
+                Ok(is_ours) => return is_ours,
+                Err(error) => {
+                    tracing::warn!(error = %error, run.id = %self.run.id, "steps of run {} cannot be written; tried again", self.run.id);
+                }
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    async fn step(&mut self, at: usize, step: &Step) -> Result<Value, StepError> {
+        let written = Value::Object(step.params.clone());
+        self.params.push(written.clone());
+        let author = &self.work.author;
+        let operation = self.app.operations.find(&step.operation_id).ok_or_else(|| {
+            let message = format!("operation '{}' does not exist any more", step.operation_id);
+            StepError::new(StepErrorCode::UnknownOperation, message)
+        })?;
+        let declaration = operation.declaration();
+        if let Some(permission) = declaration.permission {
+            author.require(permission)?;
+        }
+        let values = Values { trigger: &self.run.payload, outputs: &self.outputs };
+        let params = fill(&written, &values)
+            .map_err(|error| StepError::new(StepErrorCode::TemplateError, error.to_string()))?;
+        self.params[at] = params.clone();
+        adapters::validate(&declaration.params_schema, &params, "params")?;
+        let call = StepCall {
+            app: self.app,
+            author,
+            event: self.work.event.as_ref(),
+            run_id: self.run.id,
+            key: &key(self.run, at),
+        };
+        let running = AssertUnwindSafe(operation.run(&call, params)).catch_unwind();
+        match tokio::time::timeout(STEP_LIMIT, running).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(_panic)) => {
+                tracing::error!(run.id = %self.run.id, operation = %step.operation_id, "a step panicked");
+                Err(StepError::new(StepErrorCode::Internal, "internal error"))
+            }
+            Err(_elapsed) => {
+                let message = format!("the step did not end within {} s", STEP_LIMIT.as_secs());
+                Err(StepError::new(StepErrorCode::Timeout, message))
+            }
+        }
+    }
+
+    fn keep(&mut self, step: &Step, result: Result<Value, StepError>, took: Duration) {
+        let (output, error) = match result {
+            Ok(output) => (Some(output), None),
+            Err(error) => (error.output.clone(), Some(error)),
+        };
+        let output = output.map(|mut output| {
+            sanitize(&mut output);
+            output
+        });
+        self.outputs.push(output.clone());
+        let message = error.as_ref().map(|error| {
+            let mut message: String = error.message.chars().take(MESSAGE_CHARS_MAX).collect();
+            mask_text(&mut message);
+            message
+        });
+        if let Some(error) = &error {
+            self.has_failed |= !step.continue_on_error;
+            if error.code == StepErrorCode::PermissionDenied {
+                self.denied = Some(format!("{}: {}", step.operation_id, error.message));
+            }
+        }
+        self.records.push(StepRecord {
+            operation_id: step.operation_id.clone(),
+            output: output.map(cut),
+            success: error.is_none(),
+            error_code: error.map(|error| error.code),
+            message,
+            duration_ms: i64::try_from(took.as_millis()).unwrap_or(i64::MAX),
+        });
+    }
+}
+
+async fn written(
+    app: &SharedApp,
+    run: RunId,
+    term: &Term,
+    progress: &Progress<'_>,
+) -> Result<bool, heddle_store::Error> {
+    let mut tx = app.db.write().await?;
+    let is_ours = runs::record(&mut tx, run, term.id, progress).await?;
+    tx.commit().await?;
+    Ok(is_ours)
+}
+
+/// Names a step of a run, whichever process carries it out.
+fn key(run: &RunRow, at: usize) -> String {
+    match (run.connection_id, run.event_id) {
+        (Some(connection), Some(event)) => format!("{event}:{connection}:{at}"),
+        _ => format!("{}:{at}", run.id),
+    }
+}
+
+/// An output as it is kept.
+fn cut(output: Value) -> Value {
+    let text = output.to_string();
+    if text.len() <= OUTPUT_BYTES_MAX {
+        return output;
+    }
+    let begin: String = text.chars().take(1000).collect();
+    json!({ "is_cut": true, "bytes": text.len(), "begin": begin })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_output_is_cut() {
+        let long = json!({ "a": "x".repeat(OUTPUT_BYTES_MAX) });
+        let kept = cut(long);
+        assert_eq!(kept["is_cut"], true);
+        assert!(kept.to_string().len() < 2000);
+        assert_eq!(cut(json!([1])), json!([1]));
+    }
+}

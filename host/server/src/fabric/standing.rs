@@ -1,0 +1,59 @@
+//! Whether events find their Connections: the negotiator looks, and what it started does not wait for long.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use chrono::TimeDelta;
+use heddle_core::Timestamp;
+use heddle_store::runs::Backlog;
+use tokio::sync::Notify;
+
+/// A negotiator that has seen nothing, or a run that has waited, for longer than this is behind.
+const BEHIND_MAX: TimeDelta = TimeDelta::seconds(60);
+
+#[derive(Debug, Default)]
+pub struct Standing {
+    /// There is something to carry out.
+    pub(crate) wake: Notify,
+    /// When it was last seen which events there are, in microseconds since 1970; 0 before the first time.
+    looked_at: AtomicI64,
+}
+
+impl Standing {
+    pub(crate) fn looked(&self, now: Timestamp) {
+        self.looked_at.store(now.timestamp_micros(), Ordering::Relaxed);
+    }
+
+    /// Whether it works: this process's negotiator, and who carries out what it started.
+    pub(crate) fn is_up(&self, now: Timestamp, backlog: Backlog) -> bool {
+        let looked_at = self.looked_at.load(Ordering::Relaxed);
+        let age = TimeDelta::microseconds((now.timestamp_micros() - looked_at).max(0));
+        (looked_at == 0 || age <= BEHIND_MAX) && Self::age(now, backlog) <= BEHIND_MAX
+    }
+
+    /// How long the first run has waited.
+    pub(crate) fn age(now: Timestamp, backlog: Backlog) -> TimeDelta {
+        backlog.oldest.map_or(TimeDelta::zero(), |oldest| (now - oldest).max(TimeDelta::zero()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heddle_core::Clock;
+
+    use super::*;
+
+    #[test]
+    fn it_is_behind_when_nobody_looks_or_what_was_started_waits() {
+        let now = Clock::default().now();
+        let standing = Standing::default();
+        let none = Backlog::default();
+        assert!(standing.is_up(now, none), "it has not begun");
+        standing.looked(now);
+        let later = now + TimeDelta::seconds(61);
+        assert!(standing.is_up(now + TimeDelta::seconds(60), none) && !standing.is_up(later, none));
+        standing.looked(later);
+        let waiting = Backlog { queued: 3, oldest: Some(now) };
+        assert!(!standing.is_up(later, waiting));
+        assert!(standing.is_up(later, Backlog { queued: 3, oldest: Some(later) }));
+    }
+}

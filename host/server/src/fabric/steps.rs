@@ -1,0 +1,292 @@
+//! Steps: what they may be, who may write them, and how their parameters are kept.
+//!
+//! Parameters can hold secrets, such as a header of a webhook. They are sealed, and shown to their author only.
+
+use heddle_core::condition::Conditions;
+use heddle_core::event::{EventType, matches};
+use heddle_core::operation::StepOutline;
+use heddle_core::permission::{SubscriptionAccess, for_subscription};
+use heddle_core::template::{self, is_template};
+use heddle_core::{ConnectionId, Role, RunId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::http::error::{Detail, Error};
+use crate::keys::Keys;
+
+/// Most steps of one Connection.
+pub(crate) const STEPS_MAX: usize = 20;
+/// Longest pattern, in characters.
+const PATTERN_CHARS_MAX: usize = 200;
+
+/// One thing to do.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Step {
+    pub(crate) operation_id: String,
+    /// What the operation's schema allows, with references such as `{{trigger.name}}`.
+    #[serde(default)]
+    pub(crate) params: Map<String, Value>,
+    /// Later steps follow although this one failed.
+    #[serde(default)]
+    pub(crate) continue_on_error: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ShownStep")]
+pub(crate) struct StepView {
+    operation_id: String,
+    /// `{"hidden": true}` for who did not write them.
+    params: Map<String, Value>,
+    continue_on_error: bool,
+}
+
+/// What stands for parameters that are not the viewer's.
+pub(crate) fn hidden() -> Map<String, Value> {
+    [("hidden".to_owned(), json!(true))].into_iter().collect()
+}
+
+pub(crate) fn outlines(steps: &[Step]) -> Vec<StepOutline> {
+    let outline = |step: &Step| StepOutline {
+        operation_id: step.operation_id.clone(),
+        continue_on_error: step.continue_on_error,
+    };
+    steps.iter().map(outline).collect()
+}
+
+fn context(id: ConnectionId) -> String {
+    format!("connection:{id}")
+}
+
+/// The parameters, sealed for their Connection.
+pub(crate) fn seal(keys: &Keys, id: ConnectionId, steps: &[Step]) -> Vec<u8> {
+    let params: Vec<&Map<String, Value>> = steps.iter().map(|step| &step.params).collect();
+    keys.seal(&context(id), json!(params).to_string().as_bytes())
+}
+
+/// The steps as they were written.
+pub(crate) fn open(
+    keys: &Keys,
+    id: ConnectionId,
+    outlines: &[StepOutline],
+    sealed: &[u8],
+) -> Result<Vec<Step>, Error> {
+    let plain = keys.open_sealed(&context(id), sealed).map_err(Error::internal)?;
+    let params: Vec<Map<String, Value>> = serde_json::from_slice(&plain).map_err(Error::internal)?;
+    let step = |(outline, params): (&StepOutline, Map<String, Value>)| Step {
+        operation_id: outline.operation_id.clone(),
+        params,
+        continue_on_error: outline.continue_on_error,
+    };
+    Ok(outlines.iter().zip(params).map(step).collect())
+}
+
+/// The parameters of a run's steps so far, sealed for the run.
+pub(crate) fn seal_run(keys: &Keys, id: RunId, params: &[Value]) -> Vec<u8> {
+    keys.seal(&format!("connection_run:{id}"), json!(params).to_string().as_bytes())
+}
+
+pub(crate) fn open_run(keys: &Keys, id: RunId, sealed: &[u8]) -> Result<Vec<Map<String, Value>>, Error> {
+    let plain = keys.open_sealed(&format!("connection_run:{id}"), sealed).map_err(Error::internal)?;
+    let params: Vec<Value> = serde_json::from_slice(&plain).map_err(Error::internal)?;
+    Ok(params.into_iter().map(|one| one.as_object().cloned().unwrap_or_default()).collect())
+}
+
+/// Steps for a viewer: with their parameters, where they are given.
+pub(crate) fn views(outlines: &[StepOutline], opened: Option<Vec<Step>>) -> Vec<StepView> {
+    match opened {
+        Some(steps) => steps
+            .into_iter()
+            .map(|step| StepView {
+                operation_id: step.operation_id,
+                params: step.params,
+                continue_on_error: step.continue_on_error,
+            })
+            .collect(),
+        None => outlines
+            .iter()
+            .map(|outline| StepView {
+                operation_id: outline.operation_id.clone(),
+                params: hidden(),
+                continue_on_error: outline.continue_on_error,
+            })
+            .collect(),
+    }
+}
+
+/// What is wrong with the steps, whoever wrote them.
+pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
+    let mut faults = Vec::new();
+    if !(1..=STEPS_MAX).contains(&steps.len()) {
+        faults.push(fault("steps", format!("must be from 1 to {STEPS_MAX}")));
+    }
+    for (at, step) in steps.iter().enumerate() {
+        let field = format!("steps.{at}");
+        let params = Value::Object(step.params.clone());
+        match template::references(&params) {
+            Err(error) => faults.push(fault(&format!("{field}.params"), error.to_string())),
+            Ok(references) => {
+                let ahead = references.iter().filter(|one| one.step().is_some_and(|step| step >= at));
+                faults.extend(ahead.map(|one| {
+                    let message =
+                        format!("'{}' is not the output of an earlier step; steps count from 0", one.path());
+                    fault(&format!("{field}.params"), message)
+                }));
+            }
+        }
+        let Some(operation) = app.operations.find(&step.operation_id) else {
+            let message = format!(
+                "operation '{}' does not exist; GET /fabric/catalog lists those that do",
+                step.operation_id
+            );
+            faults.push(fault(&format!("{field}.operation_id"), message));
+            continue;
+        };
+        faults.extend(misfits(&operation.declaration().params_schema, &params, &format!("{field}.params")));
+    }
+    faults
+}
+
+fn fault(field: &str, message: impl Into<String>) -> Detail {
+    Detail::new(field, message, "value_error")
+}
+
+/// Where parameters do not fit their schema, apart from values that are not known before their references are filled.
+fn misfits(schema: &Value, params: &Value, field: &str) -> Vec<Detail> {
+    let Ok(validator) = jsonschema::validator_for(schema) else {
+        return vec![fault(field, "the operation's schema cannot be read; tell who made it")];
+    };
+    let mut open = Vec::new();
+    templates(params, String::new(), &mut open);
+    let is_open = |at: &str, keyword: &str| {
+        let depends_on_parts = matches!(
+            keyword,
+            "anyOf" | "oneOf" | "allOf" | "not" | "if" | "const" | "enum" | "uniqueItems" | "contains"
+        );
+        open.iter().any(|path| path == at || (depends_on_parts && path.starts_with(&format!("{at}/"))))
+    };
+    validator
+        .iter_errors(params)
+        .filter(|error| !is_open(&error.instance_path().to_string(), error.kind().keyword()))
+        .map(|error| {
+            let at = format!("{field}{}", error.instance_path().to_string().replace('/', "."));
+            Detail::new(at, error.masked_with("the value").to_string(), error.kind().keyword())
+        })
+        .collect()
+}
+
+/// JSON pointers of the texts that hold references.
+fn templates(value: &Value, at: String, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) if is_template(text) => found.push(at),
+        Value::Array(items) => {
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(place, item)| templates(item, format!("{at}/{place}"), found));
+        }
+        Value::Object(fields) => fields.iter().for_each(|(name, field)| {
+            let name = name.replace('~', "~0").replace('/', "~1");
+            templates(field, format!("{at}/{name}"), found);
+        }),
+        _ => {}
+    }
+}
+
+/// The author may do what the steps do.
+pub(crate) fn require(app: &App, author: &Caller, steps: &[StepOutline]) -> Result<(), Error> {
+    let operations = steps.iter().filter_map(|step| app.operations.find(&step.operation_id));
+    let mut needed = operations.filter_map(|operation| operation.declaration().permission);
+    needed.try_for_each(|permission| author.require(permission))
+}
+
+/// What is wrong with a pattern of events.
+pub(crate) fn pattern_fault(pattern: &str) -> Option<String> {
+    if pattern.is_empty() || pattern.chars().count() > PATTERN_CHARS_MAX {
+        return Some(format!("must have 1 to {PATTERN_CHARS_MAX} characters, such as 'device.*'"));
+    }
+    if covered(pattern).next().is_some() {
+        return None;
+    }
+    let known: Vec<&str> = EventType::ALL.iter().map(|event| event.as_str()).collect();
+    Some(format!("'{pattern}' covers no event type; there are: {}", known.join(", ")))
+}
+
+/// The declared types that a pattern covers.
+pub(crate) fn covered(pattern: &str) -> impl Iterator<Item = EventType> + '_ {
+    EventType::ALL.iter().copied().filter(move |event| matches(pattern, event.as_str()))
+}
+
+/// The author may read at least one event that the pattern covers.
+///
+/// Prefixes that nobody may subscribe to on the stream are the organization's own all the same, and its
+/// administrators', who alone write Connections.
+pub(crate) fn require_readable(author: &Caller, pattern: &str) -> Result<(), Error> {
+    let mut refusal = None;
+    for event in covered(pattern) {
+        match may_read(author, event) {
+            Ok(()) => return Ok(()),
+            Err(error) => refusal = Some(error),
+        }
+    }
+    refusal.map_or(Ok(()), Err)
+}
+
+pub(crate) fn may_read(author: &Caller, event: EventType) -> Result<(), Error> {
+    match for_subscription(event.as_str()) {
+        SubscriptionAccess::Permission(permission) => author.require(permission),
+        SubscriptionAccess::SuperAdmin => author.require_role(Role::SuperAdmin),
+        SubscriptionAccess::Denied => Ok(()),
+    }
+}
+
+pub(crate) fn condition_faults(conditions: &Conditions) -> Vec<Detail> {
+    let detail = |(field, message): (String, String)| fault(&format!("conditions.{field}"), message);
+    conditions.faults().into_iter().map(detail).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(params: Value, fields: &[&str]) {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "id": { "type": "string", "format": "uuid" },
+                "count": { "type": "integer", "maximum": 9 },
+                "deep": { "type": "object", "properties": { "list": { "type": "array", "items": { "type": "integer" } } } },
+                "either": { "anyOf": [{ "type": "object", "properties": { "n": { "type": "integer" } } }, { "type": "null" }] },
+            },
+            "required": ["id"],
+            "additionalProperties": false,
+        });
+        let found: Vec<String> =
+            misfits(&schema, &params, "p").into_iter().map(|detail| detail.field).collect();
+        assert_eq!(found, fields, "{params}");
+    }
+
+    #[test]
+    fn what_is_not_known_yet_is_not_judged_and_the_rest_is() {
+        check(json!({ "id": "x", "count": 3 }), &[]);
+        check(json!({ "id": "{{trigger.id}}", "count": "{{trigger.count}}" }), &[]);
+        check(json!({ "id": "x", "count": "3" }), &["p.count"]);
+        check(json!({ "count": "{{trigger.count}}" }), &["p"]);
+        check(json!({ "id": "x", "deep": { "list": [1, "{{trigger.x}}", "y"] } }), &["p.deep.list.2"]);
+        check(json!({ "id": "x", "either": { "n": "{{trigger.x}}" } }), &[]);
+        check(json!({ "id": "x", "either": 5 }), &["p.either"]);
+        check(json!({ "id": "x", "more": "{{trigger.x}}" }), &["p"]);
+    }
+
+    #[test]
+    fn a_pattern_that_covers_nothing_is_told_what_there_is() {
+        assert_eq!(pattern_fault("device.*"), None);
+        assert_eq!(pattern_fault("*"), None);
+        assert!(pattern_fault("devise.*").unwrap().contains("device.offline"));
+        assert!(pattern_fault("").is_some() && pattern_fault(&"x".repeat(201)).is_some());
+    }
+}

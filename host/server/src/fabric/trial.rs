@@ -1,0 +1,161 @@
+//! Fires a Connection once with a payload that somebody gives, or only shows what it would send.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use heddle_core::event::{Event, EventType};
+use heddle_core::operation::{ConnectionKind, RunKind, RunState, StepErrorCode, StepRecord};
+use heddle_core::redact::sanitize;
+use heddle_core::template::{Values, fill, references};
+use heddle_core::{ConnectionId, Role};
+use heddle_store::connections::{self, ConnectionRow};
+use heddle_store::runs::{self, RunRow};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::author::author_of;
+use super::operation::StepError;
+use super::run::{Work, begin, carry_out_apart};
+use super::runs::{RunView, view};
+use super::steps::{self, Step};
+use crate::app::{App, SharedApp};
+use crate::auth::Caller;
+use crate::auth::trail::{self, Deed};
+use crate::http::access::Access;
+use crate::http::error::Error;
+use crate::http::extract::{At, Json, Origin};
+use crate::http::routes::{Routes, doc};
+use crate::tenancy::organization_scope;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Trial")]
+struct Body {
+    /// What `{{trigger.…}}` reads.
+    #[serde(default)]
+    payload: Map<String, Value>,
+    /// Shows what would be sent, and does nothing.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// The route of one kind below its path.
+pub(super) fn routes(base: &str, parameter: &str, kind: ConnectionKind) -> Routes {
+    Routes::default().post(
+        &format!("{base}/{{{parameter}}}/test"),
+        Access::Role(Role::OrgAdmin),
+        move |state, caller, origin, id, body| test(kind, (state, caller, origin), id, body),
+        doc("Fire it once with this payload: writes are staged, sinks are told")
+            .body::<Body>()
+            .answers::<RunView>(200),
+    )
+}
+
+async fn test(
+    kind: ConnectionKind,
+    (State(app), caller, origin): (State<SharedApp>, Caller, Origin),
+    At(id): At<ConnectionId>,
+    Json(body): Json<Body>,
+) -> Result<Answer<RunView>, Error> {
+    let mut tx = app.db.read().await?;
+    let row = connections::find(&mut tx, &organization_scope(&caller), kind, id).await?;
+    let row = row.ok_or(Error::NotFound(kind.as_str()))?;
+    caller.require_all_sites()?;
+    let unfit = |why: String| Error::Conflict { kind: "author_unfit", message: why };
+    let author = author_of(&mut tx, row.org_id, row.author_id, row.id).await?.map_err(unfit)?;
+    drop(tx);
+    let mut payload = Value::Object(body.payload);
+    sanitize(&mut payload);
+    let event = event(&app, &row, payload.clone());
+    let steps = steps::open(&app.keys, row.id, &row.steps, &row.secret)?;
+    let term = app.membership.term()?;
+    let mut run = begin(&app, &term, RunKind::Test, row.org_id, &author);
+    run.connection_id = Some(row.id);
+    run.event_type = Some(event.event_type.to_string());
+    run.chain = vec![row.id];
+    run.payload = payload;
+    if body.dry_run {
+        run.reason = Some(match row.conditions.check(&event) {
+            Ok(()) => "dry run: nothing was done".to_owned(),
+            Err(reason) => format!("dry run: nothing was done; an event like this would not fire: {reason}"),
+        });
+        return view(&app, &caller, resolved(&app, run, &steps)).map(Answer);
+    }
+    let mut tx = app.db.write().await?;
+    runs::insert_all(&mut tx, std::slice::from_ref(&run)).await?;
+    let target = (kind.as_str(), row.id.0);
+    let detail = json!({ "run_id": run.id });
+    let action = match kind {
+        ConnectionKind::Connection => "connection.tested",
+        ConnectionKind::Rule => "rule.tested",
+        ConnectionKind::Schedule => "schedule.tested",
+    };
+    let deed = Deed { org: row.org_id, actor: caller.actor(), action, target, detail };
+    trail::record(&mut tx, &app, &origin, deed).await?;
+    tx.commit().await?;
+    let work = Work { author, steps, event: Some(event), connection: Some(row) };
+    let ended = carry_out_apart(&app, run, work, term).await?;
+    view(&app, &caller, ended).map(Answer)
+}
+
+/// The event that the payload would have come with.
+fn event(app: &App, row: &ConnectionRow, payload: Value) -> Event {
+    let event_type = steps::covered(&row.source_event).next().unwrap_or(EventType::ALL[0]);
+    Event {
+        id: app.clock.new_id(),
+        seq: 0,
+        event_type,
+        category: event_type.category().to_owned(),
+        priority: event_type.priority(),
+        organization_id: row.org_id,
+        occurred_at: app.clock.now(),
+        causation_id: None,
+        schema_version: 1,
+        payload,
+    }
+}
+
+/// The run as it would be, as far as that is known before any step ran.
+fn resolved(app: &App, mut run: RunRow, steps: &[Step]) -> RunRow {
+    let mut sent = Vec::new();
+    for step in steps {
+        let (params, fault) = resolve(app, step, &run.payload);
+        sent.push(params);
+        run.steps.push(StepRecord {
+            operation_id: step.operation_id.clone(),
+            output: None,
+            success: fault.is_none(),
+            error_code: fault.as_ref().map(|fault| fault.code),
+            message: fault.map(|fault| fault.message),
+            duration_ms: 0,
+        });
+    }
+    run.secret = Some(steps::seal_run(&app.keys, run.id, &sent));
+    run.state = RunState::Skipped;
+    run.ended_at = run.started_at;
+    run
+}
+
+/// A step's parameters as they would be sent; as they are written where they need the output of another step.
+fn resolve(app: &App, step: &Step, payload: &Value) -> (Value, Option<StepError>) {
+    let written = Value::Object(step.params.clone());
+    if references(&written).is_ok_and(|found| found.iter().any(|one| one.step().is_some())) {
+        return (written, None);
+    }
+    match fill(&written, &Values { trigger: payload, outputs: &[] }) {
+        Ok(params) => {
+            let fault = misfit(app, step, &params);
+            (params, fault)
+        }
+        Err(error) => (written, Some(StepError::new(StepErrorCode::TemplateError, error.to_string()))),
+    }
+}
+
+fn misfit(app: &App, step: &Step, params: &Value) -> Option<StepError> {
+    let Some(operation) = app.operations.find(&step.operation_id) else {
+        let message = format!("operation '{}' does not exist any more", step.operation_id);
+        return Some(StepError::new(StepErrorCode::UnknownOperation, message));
+    };
+    let fits = crate::adapters::validate(&operation.declaration().params_schema, params, "params");
+    fits.err().map(StepError::from)
+}

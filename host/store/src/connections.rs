@@ -1,0 +1,220 @@
+//! Connections: what an event or the clock starts. Parameters of steps are sealed bytes here.
+
+use heddle_core::condition::Conditions;
+use heddle_core::operation::{ConnectionKind, ConnectionState, MissedPolicy, StepOutline};
+use heddle_core::page::PageRequest;
+use heddle_core::{ConnectionId, OrgId, Timestamp, UserId};
+use sqlx::FromRow;
+use sqlx::types::Json;
+
+use crate::select::{Bind, Select, affected};
+use crate::{Result, Scope, Tx};
+
+/// A Connection with all that firing it needs. It does not serialize: its parameters are for its author.
+#[derive(Clone, FromRow)]
+pub struct ConnectionRow {
+    pub id: ConnectionId,
+    pub org_id: OrgId,
+    pub kind: ConnectionKind,
+    pub name: String,
+    pub description: Option<String>,
+    /// A pattern; empty where the clock starts it.
+    pub source_event: String,
+    #[sqlx(json)]
+    pub conditions: Conditions,
+    #[sqlx(json)]
+    pub steps: Vec<StepOutline>,
+    /// The parameters of the steps, sealed for `connection:{id}`.
+    pub secret: Vec<u8>,
+    pub cooldown_secs: i64,
+    pub state: ConnectionState,
+    pub state_reason: Option<String>,
+    pub author_id: UserId,
+    /// Counts edits.
+    pub revision: i64,
+    pub after_seq: i64,
+    pub last_fired_at: Option<Timestamp>,
+    pub cron: Option<String>,
+    pub time_zone: Option<String>,
+    pub missed: Option<MissedPolicy>,
+    pub next_due_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub deleted_at: Option<Timestamp>,
+}
+
+impl std::fmt::Debug for ConnectionRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConnectionRow")
+            .field("id", &self.id)
+            .field("kind", &self.kind)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Which Connections a list has.
+#[derive(Debug, Clone)]
+pub struct ConnectionFilter {
+    pub kind: ConnectionKind,
+    pub state: Option<ConnectionState>,
+    /// Part of the name.
+    pub search: Option<String>,
+}
+
+const SELECT: &str = "SELECT c.*";
+const FROM: &str = "FROM connection c";
+
+/// Most Connections of an organization, of all kinds.
+pub const CONNECTIONS_MAX: i64 = 20_000;
+
+pub async fn insert(tx: &mut Tx, new: &ConnectionRow) -> Result<ConnectionRow> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        INSERT INTO connection (id, org_id, kind, name, description, source_event, conditions, steps, secret,
+            cooldown_secs, state, state_reason, author_id, revision, after_seq, cron, time_zone, missed,
+            next_due_at, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20)
+        RETURNING *")
+        .bind(new.id).bind(new.org_id).bind(new.kind).bind(&new.name).bind(new.description.as_ref())
+        .bind(&new.source_event).bind(Json(&new.conditions)).bind(Json(&new.steps)).bind(&new.secret)
+        .bind(new.cooldown_secs).bind(new.state).bind(new.state_reason.as_ref()).bind(new.author_id)
+        .bind(new.revision).bind(new.after_seq).bind(new.cron.as_ref()).bind(new.time_zone.as_ref())
+        .bind(new.missed).bind(new.next_due_at).bind(new.created_at)
+        .fetch_one(conn)
+        .await)?)
+}
+
+pub async fn find(
+    tx: &mut Tx,
+    scope: &Scope,
+    kind: ConnectionKind,
+    id: ConnectionId,
+) -> Result<Option<ConnectionRow>> {
+    live(scope, kind).and_bind("c.id = ?", Bind::Id(id.0)).one(tx).await
+}
+
+/// The Connection as it is until the transaction ends: nobody else changes it meanwhile.
+pub async fn lock(
+    tx: &mut Tx,
+    scope: &Scope,
+    kind: ConnectionKind,
+    id: ConnectionId,
+) -> Result<Option<ConnectionRow>> {
+    live(scope, kind).and_bind("c.id = ?", Bind::Id(id.0)).one_locked(tx, "c").await
+}
+
+/// Of whatever kind, removed or not: for its runs.
+pub async fn find_any(tx: &mut Tx, scope: &Scope, id: ConnectionId) -> Result<Option<ConnectionRow>> {
+    Select::new(SELECT, FROM)
+        .within(scope, "c.org_id", None)
+        .and_bind("c.id = ?", Bind::Id(id.0))
+        .one(tx)
+        .await
+}
+
+pub async fn list(
+    tx: &mut Tx,
+    scope: &Scope,
+    filter: &ConnectionFilter,
+    page: PageRequest,
+) -> Result<(Vec<ConnectionRow>, i64)> {
+    live(scope, filter.kind)
+        .and_some("c.state = ?", filter.state.map(|state| Bind::Text(state.to_string())))
+        .search(&["c.name"], filter.search.as_deref())
+        .page(tx, "c.created_at, c.id", page)
+        .await
+}
+
+/// Connections of an organization, of all kinds.
+pub async fn count(tx: &mut Tx, org: OrgId) -> Result<i64> {
+    Select::new(SELECT, FROM)
+        .and_bind("c.org_id = ?", Bind::Id(org.0))
+        .and("c.deleted_at IS NULL")
+        .count(tx)
+        .await
+}
+
+/// Writes all that people edit, and where it stands then.
+pub async fn update(tx: &mut Tx, row: &ConnectionRow, now: Timestamp) -> Result<Option<ConnectionRow>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE connection
+        SET name = $2, description = $3, source_event = $4, conditions = $5, steps = $6, secret = $7,
+            cooldown_secs = $8, state = $9, state_reason = $10, author_id = $11, revision = revision + 1,
+            after_seq = $12, cron = $13, time_zone = $14, missed = $15, next_due_at = $16, updated_at = $17
+        WHERE id = $1 AND deleted_at IS NULL
+        RETURNING *")
+        .bind(row.id).bind(&row.name).bind(row.description.as_ref()).bind(&row.source_event)
+        .bind(Json(&row.conditions)).bind(Json(&row.steps)).bind(&row.secret).bind(row.cooldown_secs)
+        .bind(row.state).bind(row.state_reason.as_ref()).bind(row.author_id).bind(row.after_seq)
+        .bind(row.cron.as_ref()).bind(row.time_zone.as_ref()).bind(row.missed).bind(row.next_due_at).bind(now)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Hides the Connection; what waits of it does not run any more.
+pub async fn remove(tx: &mut Tx, id: ConnectionId, now: Timestamp) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE connection SET deleted_at = $2, updated_at = $2, next_due_at = NULL
+        WHERE id = $1 AND deleted_at IS NULL"
+        )
+        .bind(id)
+        .bind(now)
+    );
+    Ok(rows == 1)
+}
+
+/// Stops an enabled Connection that was not edited since; `None` when there is nothing to stop.
+pub async fn break_off(
+    tx: &mut Tx,
+    id: ConnectionId,
+    revision: i64,
+    reason: &str,
+    now: Timestamp,
+) -> Result<Option<ConnectionRow>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE connection
+        SET state = 'broken', state_reason = $3, revision = revision + 1, next_due_at = NULL, updated_at = $4
+        WHERE id = $1 AND revision = $2 AND state = 'enabled' AND deleted_at IS NULL
+        RETURNING *")
+        .bind(id).bind(revision).bind(reason).bind(now)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Whether an enabled Connection has one of these patterns.
+pub async fn is_any_matching(tx: &mut Tx, org: OrgId, patterns: &[String]) -> Result<bool> {
+    let found: Vec<(ConnectionId,)> =
+        matches(Select::new("SELECT c.id", FROM), org, patterns).all(tx, "c.id", 1).await?;
+    Ok(!found.is_empty())
+}
+
+/// The enabled Connections with one of these patterns, in the order in which they were made.
+pub async fn matching(tx: &mut Tx, org: OrgId, patterns: &[String]) -> Result<Vec<ConnectionRow>> {
+    matches(Select::new(SELECT, FROM), org, patterns).all(tx, "c.created_at, c.id", CONNECTIONS_MAX).await
+}
+
+fn matches(select: Select, org: OrgId, patterns: &[String]) -> Select {
+    select
+        .and_bind("c.org_id = ?", Bind::Id(org.0))
+        .and("c.state = 'enabled' AND c.deleted_at IS NULL")
+        .and_in("c.source_event", patterns.iter().cloned().map(Bind::Text))
+}
+
+/// An event started it.
+pub async fn fired(tx: &mut Tx, id: ConnectionId, at: Timestamp) -> Result<()> {
+    affected!(tx, sqlx::query("UPDATE connection SET last_fired_at = $2 WHERE id = $1").bind(id).bind(at));
+    Ok(())
+}
+
+fn live(scope: &Scope, kind: ConnectionKind) -> Select {
+    Select::new(SELECT, FROM)
+        .within(scope, "c.org_id", None)
+        .and_bind("c.kind = ?", Bind::Text(kind.to_string()))
+        .and("c.deleted_at IS NULL")
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

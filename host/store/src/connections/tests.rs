@@ -1,0 +1,98 @@
+use serde_json::json;
+
+use super::*;
+use crate::testing::{World, on_both, page};
+
+/// An enabled Connection that is not written yet.
+pub(crate) fn connection(world: &World, pattern: &str) -> ConnectionRow {
+    let now = world.clock.now();
+    ConnectionRow {
+        id: world.clock.new_id(),
+        org_id: world.org,
+        kind: ConnectionKind::Connection,
+        name: "Tell".to_owned(),
+        description: None,
+        source_event: pattern.to_owned(),
+        conditions: Conditions::default(),
+        steps: vec![StepOutline { operation_id: "fabric.log".to_owned(), continue_on_error: true }],
+        secret: vec![1, 2, 255],
+        cooldown_secs: 5,
+        state: ConnectionState::Enabled,
+        state_reason: None,
+        author_id: world.user,
+        revision: 1,
+        after_seq: 7,
+        last_fired_at: None,
+        cron: None,
+        time_zone: None,
+        missed: None,
+        next_due_at: None,
+        created_at: now,
+        updated_at: now,
+        deleted_at: None,
+    }
+}
+
+const KIND: ConnectionKind = ConnectionKind::Connection;
+
+fn filter() -> ConnectionFilter {
+    ConnectionFilter { kind: KIND, state: None, search: None }
+}
+
+on_both! {
+    async fn a_connection_is_kept_edited_and_removed(db) {
+        let (world, other) = (World::new(&db, "one").await, World::new(&db, "two").await);
+        let (scope, foreign) = (world.scope(), other.scope());
+        let mut tx = db.write().await.unwrap();
+        let new = connection(&world, "device.*");
+        let kept = insert(&mut tx, &new).await.unwrap();
+        assert_eq!((kept.steps.clone(), kept.secret.clone()), (new.steps, new.secret));
+        assert_eq!((kept.after_seq, kept.revision, kept.missed), (7, 1, None));
+        assert!(find(&mut tx, &foreign, KIND, kept.id).await.unwrap().is_none());
+        assert!(find(&mut tx, &scope, ConnectionKind::Rule, kept.id).await.unwrap().is_none());
+        let mut edited = lock(&mut tx, &scope, KIND, kept.id).await.unwrap().unwrap();
+        edited.name = "Tell all".to_owned();
+        edited.conditions = serde_json::from_value(json!({
+            "logic": "or", "conditions": [{ "field": "a", "operator": "eq", "value": 1 }],
+        })).unwrap();
+        edited.missed = Some(MissedPolicy::RunOnce);
+        edited.next_due_at = Some(world.clock.now());
+        let updated = update(&mut tx, &edited, world.clock.now()).await.unwrap().unwrap();
+        assert_eq!((updated.name.as_str(), updated.revision), ("Tell all", 2));
+        assert_eq!((updated.conditions, updated.missed), (edited.conditions.clone(), edited.missed));
+        assert_eq!((list(&mut tx, &scope, &filter(), page()).await.unwrap().1, count(&mut tx, world.org).await.unwrap()), (1, 1));
+        let draft = ConnectionFilter { state: Some(ConnectionState::Draft), ..filter() };
+        assert_eq!(list(&mut tx, &scope, &draft, page()).await.unwrap().1, 0);
+        let named = ConnectionFilter { search: Some("all".to_owned()), ..filter() };
+        assert_eq!(list(&mut tx, &scope, &named, page()).await.unwrap().1, 1);
+        assert!(remove(&mut tx, kept.id, world.clock.now()).await.unwrap());
+        assert!(!remove(&mut tx, kept.id, world.clock.now()).await.unwrap());
+        assert!(find(&mut tx, &scope, KIND, kept.id).await.unwrap().is_none());
+        assert!(update(&mut tx, &edited, world.clock.now()).await.unwrap().is_none());
+        assert!(find_any(&mut tx, &scope, kept.id).await.unwrap().unwrap().next_due_at.is_none());
+    }
+
+    async fn only_what_is_enabled_and_covers_matches(db) {
+        let (world, other) = (World::new(&db, "one").await, World::new(&db, "two").await);
+        let mut tx = db.write().await.unwrap();
+        let wanted = connection(&world, "device.*");
+        insert(&mut tx, &wanted).await.unwrap();
+        insert(&mut tx, &connection(&world, "user.*")).await.unwrap();
+        insert(&mut tx, &connection(&other, "device.*")).await.unwrap();
+        let paused = ConnectionRow { state: ConnectionState::Paused, ..connection(&world, "device.*") };
+        insert(&mut tx, &paused).await.unwrap();
+        let patterns = ["*".to_owned(), "device.*".to_owned()];
+        let found = matching(&mut tx, world.org, &patterns).await.unwrap();
+        assert_eq!(found.iter().map(|row| row.id).collect::<Vec<_>>(), [wanted.id]);
+        assert!(is_any_matching(&mut tx, world.org, &patterns).await.unwrap());
+        assert!(!is_any_matching(&mut tx, world.org, &patterns[..1]).await.unwrap());
+        let now = world.clock.now();
+        fired(&mut tx, wanted.id, now).await.unwrap();
+        assert!(break_off(&mut tx, wanted.id, 9, "why", now).await.unwrap().is_none());
+        let broken = break_off(&mut tx, wanted.id, 1, "why", now).await.unwrap().unwrap();
+        assert_eq!((broken.state, broken.state_reason.as_deref()), (ConnectionState::Broken, Some("why")));
+        assert_eq!(broken.last_fired_at, Some(now));
+        assert!(break_off(&mut tx, wanted.id, 2, "again", now).await.unwrap().is_none());
+        assert!(matching(&mut tx, world.org, &patterns).await.unwrap().is_empty());
+    }
+}

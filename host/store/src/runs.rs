@@ -1,0 +1,284 @@
+//! Runs: what was started, by whom it is carried out, and how it ended.
+//!
+//! A run is claimed once. What a process writes of it counts only while the run is its own.
+
+use std::collections::HashMap;
+
+use heddle_core::operation::{RunKind, RunState, StepRecord};
+use heddle_core::page::{WalkRequest, Walked};
+use heddle_core::{ConnectionId, EventId, OrgId, ProcessId, RunId, Timestamp, UserId};
+use serde_json::Value;
+use sqlx::types::Json;
+use sqlx::{FromRow, QueryBuilder};
+
+use crate::processes::gone_among;
+use crate::select::{Bind, Select, affected};
+use crate::{Result, Scope, Tx};
+
+/// Rows of one INSERT: sixteen values each, far below both databases' limit of parameters.
+const ROWS_PER_STATEMENT: usize = 500;
+
+/// A run with all that carrying it out needs. It does not serialize: parameters are for their author.
+#[derive(Clone, FromRow)]
+pub struct RunRow {
+    pub id: RunId,
+    pub org_id: OrgId,
+    pub kind: RunKind,
+    pub connection_id: Option<ConnectionId>,
+    pub event_id: Option<EventId>,
+    pub event_type: Option<String>,
+    /// 0 where no event started it.
+    pub event_seq: i64,
+    /// When the clock was to start it.
+    pub due_at: Option<Timestamp>,
+    pub author_id: UserId,
+    /// The Connections that led to it, itself included.
+    #[sqlx(json)]
+    pub chain: Vec<ConnectionId>,
+    pub payload: Value,
+    pub state: RunState,
+    pub reason: Option<String>,
+    pub owner: Option<ProcessId>,
+    #[sqlx(json)]
+    pub steps: Vec<StepRecord>,
+    /// The parameters of the steps so far, sealed for `connection_run:{id}`.
+    pub secret: Option<Vec<u8>>,
+    /// The same again is the same run.
+    pub run_key: Option<String>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+}
+
+impl std::fmt::Debug for RunRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunRow").field("id", &self.id).field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+/// Which runs a list has.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    pub connection_id: Option<ConnectionId>,
+    pub kind: Option<RunKind>,
+    pub state: Option<RunState>,
+}
+
+/// Where a run stands after a step, or at its end.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    pub state: RunState,
+    pub reason: Option<&'a str>,
+    pub steps: &'a [StepRecord],
+    pub secret: Option<&'a [u8]>,
+    pub ended_at: Option<Timestamp>,
+}
+
+/// What waits to be carried out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromRow)]
+pub struct Backlog {
+    pub queued: i64,
+    pub oldest: Option<Timestamp>,
+}
+
+const SELECT: &str = "SELECT r.*";
+const FROM: &str = "FROM connection_run r";
+
+/// Writes runs, save those that are there already: of one Connection by one event, or at one time.
+pub async fn insert_all(tx: &mut Tx, new: &[RunRow]) -> Result<u64> {
+    let mut written = 0;
+    for rows in new.chunks(ROWS_PER_STATEMENT) {
+        written += on!(tx, conn => {
+            let mut insert = QueryBuilder::new(
+                "INSERT INTO connection_run (id, org_id, kind, connection_id, event_id, event_type, event_seq,
+                    due_at, author_id, chain, payload, state, reason, owner, steps, secret, run_key, created_at,
+                    started_at, ended_at) ",
+            );
+            insert.push_values(rows, |mut values, row| {
+                values.push_bind(row.id)
+                    .push_bind(row.org_id)
+                    .push_bind(row.kind)
+                    .push_bind(row.connection_id)
+                    .push_bind(row.event_id)
+                    .push_bind(row.event_type.as_ref())
+                    .push_bind(row.event_seq)
+                    .push_bind(row.due_at)
+                    .push_bind(row.author_id)
+                    .push_bind(Json(&row.chain))
+                    .push_bind(&row.payload)
+                    .push_bind(row.state)
+                    .push_bind(row.reason.as_ref())
+                    .push_bind(row.owner)
+                    .push_bind(Json(&row.steps))
+                    .push_bind(row.secret.as_ref())
+                    .push_bind(row.run_key.as_ref())
+                    .push_bind(row.created_at)
+                    .push_bind(row.started_at)
+                    .push_bind(row.ended_at);
+            });
+            insert.push(" ON CONFLICT DO NOTHING");
+            insert.build().execute(conn).await.map(|done| done.rows_affected())
+        })?;
+    }
+    Ok(written)
+}
+
+pub async fn find(tx: &mut Tx, scope: &Scope, id: RunId) -> Result<Option<RunRow>> {
+    within(scope).and_bind("r.id = ?", Bind::Id(id.0)).one(tx).await
+}
+
+/// The run that was begun under this key.
+pub async fn find_by_key(tx: &mut Tx, scope: &Scope, key: &str) -> Result<Option<RunRow>> {
+    within(scope).and_bind("r.run_key = ?", Bind::Text(key.to_owned())).one(tx).await
+}
+
+/// Runs, the newest first.
+pub async fn walk(
+    tx: &mut Tx,
+    scope: &Scope,
+    filter: &RunFilter,
+    request: WalkRequest,
+) -> Result<Walked<RunRow>> {
+    within(scope)
+        .and_some("r.connection_id = ?", filter.connection_id.map(|id| Bind::Id(id.0)))
+        .and_some("r.kind = ?", filter.kind.map(|kind| Bind::Text(kind.to_string())))
+        .and_some("r.state = ?", filter.state.map(|state| Bind::Text(state.to_string())))
+        .walk(
+            tx,
+            "r.created_at, r.event_seq, r.id",
+            "r.created_at DESC, r.event_seq DESC, r.id DESC",
+            request,
+        )
+        .await
+}
+
+/// Takes the run that has waited longest, of none of these organizations. Nobody else gets it.
+pub async fn claim(
+    tx: &mut Tx,
+    owner: ProcessId,
+    except: &[OrgId],
+    now: Timestamp,
+) -> Result<Option<RunRow>> {
+    Ok(on!(tx, conn => {
+        let mut claim = QueryBuilder::new("UPDATE connection_run SET state = 'running', owner = ");
+        claim.push_bind(owner).push(", started_at = ").push_bind(now);
+        claim.push(" WHERE state = 'queued' AND id = (SELECT id FROM connection_run WHERE state = 'queued'");
+        if !except.is_empty() {
+            claim.push(" AND org_id NOT IN (");
+            let mut orgs = claim.separated(", ");
+            for org in except {
+                orgs.push_bind(*org);
+            }
+            claim.push(")");
+        }
+        claim.push(" ORDER BY created_at, id LIMIT 1) RETURNING *");
+        claim.build_query_as().fetch_optional(conn).await
+    })?)
+}
+
+/// Writes where a run stands; false when it is not this process's any more.
+pub async fn record(tx: &mut Tx, id: RunId, owner: ProcessId, progress: &Progress<'_>) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE connection_run SET state = $3, reason = $4, steps = $5, secret = COALESCE($6, secret), ended_at = $7
+        WHERE id = $1 AND owner = $2 AND state = 'running'"
+        )
+        .bind(id)
+        .bind(owner)
+        .bind(progress.state)
+        .bind(progress.reason)
+        .bind(Json(progress.steps))
+        .bind(progress.secret)
+        .bind(progress.ended_at)
+    );
+    Ok(rows == 1)
+}
+
+/// The processes that are gone in the middle of a run.
+pub async fn gone(tx: &mut Tx, me: ProcessId) -> Result<Vec<ProcessId>> {
+    let owners: Vec<ProcessId> = on!(tx, conn => sqlx::query_scalar("
+        SELECT DISTINCT owner FROM connection_run WHERE state = 'running' AND owner IS NOT NULL")
+        .fetch_all(conn)
+        .await)?;
+    gone_among(tx, me, owners).await
+}
+
+/// Ends the runs of a process that is gone; how many. Nobody knows how far the step under way came.
+pub async fn interrupt(tx: &mut Tx, process: ProcessId, now: Timestamp) -> Result<u64> {
+    Ok(affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE connection_run SET state = 'interrupted', ended_at = $2,
+            reason = 'its process ended in the middle of a step; it is not run again'
+        WHERE owner = $1 AND state = 'running'"
+        )
+        .bind(process)
+        .bind(now)
+    ))
+}
+
+/// The chains of these runs.
+pub async fn chains(tx: &mut Tx, ids: &[RunId]) -> Result<HashMap<RunId, Vec<ConnectionId>>> {
+    #[derive(FromRow)]
+    struct Chain {
+        id: RunId,
+        #[sqlx(json)]
+        chain: Vec<ConnectionId>,
+    }
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows: Vec<Chain> = Select::new("SELECT r.id, r.chain", FROM)
+        .and_in("r.id", ids.iter().map(|id| Bind::Id(id.0)))
+        .all(tx, "r.id", i64::try_from(ids.len()).unwrap_or(i64::MAX))
+        .await?;
+    Ok(rows.into_iter().map(|row| (row.id, row.chain)).collect())
+}
+
+/// How many runs wait, and since when the first.
+pub async fn backlog(tx: &mut Tx) -> Result<Backlog> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT COUNT(*) AS queued, MIN(created_at) AS oldest FROM connection_run WHERE state = 'queued'")
+        .fetch_one(conn)
+        .await)?)
+}
+
+/// Forgets runs that ended before this time, up to a number; tells how many.
+pub async fn trim(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
+    Ok(affected!(
+        tx,
+        sqlx::query(
+            "
+        DELETE FROM connection_run WHERE id IN (
+            SELECT id FROM connection_run WHERE ended_at < $1 ORDER BY ended_at, id LIMIT $2)"
+        )
+        .bind(before)
+        .bind(i64::from(limit))
+    ))
+}
+
+/// Keeps the newest of a Connection's firings that did not come to be.
+pub async fn trim_skipped(tx: &mut Tx, connection: ConnectionId, keep: u32) -> Result<u64> {
+    Ok(affected!(
+        tx,
+        sqlx::query(
+            "
+        DELETE FROM connection_run
+        WHERE connection_id = $1 AND state = 'skipped' AND id <= (
+            SELECT id FROM connection_run WHERE connection_id = $1 AND state = 'skipped'
+            ORDER BY id DESC LIMIT 1 OFFSET $2)"
+        )
+        .bind(connection)
+        .bind(i64::from(keep))
+    ))
+}
+
+fn within(scope: &Scope) -> Select {
+    Select::new(SELECT, FROM).within(scope, "r.org_id", None)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+use chrono::TimeDelta;
+use heddle_core::operation::StepErrorCode;
+use serde_json::json;
+
+use super::*;
+use crate::connections;
+use crate::connections::tests::connection;
+use crate::testing::{World, first, on_both};
+
+fn run(world: &World, connection: Option<ConnectionId>, state: RunState) -> RunRow {
+    let now = world.clock.now();
+    RunRow {
+        id: world.clock.new_id(),
+        org_id: world.org,
+        kind: RunKind::Event,
+        connection_id: connection,
+        event_id: Some(world.clock.new_id()),
+        event_type: Some("device.offline".to_owned()),
+        event_seq: 3,
+        due_at: None,
+        author_id: world.user,
+        chain: connection.into_iter().collect(),
+        payload: json!({ "a": 1 }),
+        state,
+        reason: None,
+        owner: None,
+        steps: Vec::new(),
+        secret: None,
+        run_key: None,
+        created_at: now,
+        started_at: None,
+        ended_at: (state == RunState::Skipped).then_some(now),
+    }
+}
+
+async fn connected(tx: &mut Tx, world: &World) -> ConnectionId {
+    connections::insert(tx, &connection(world, "device.*")).await.unwrap().id
+}
+
+on_both! {
+    async fn a_connection_runs_once_by_an_event_and_a_run_is_claimed_once(db) {
+        let (world, other) = (World::new(&db, "one").await, World::new(&db, "two").await);
+        let mut tx = db.write().await.unwrap();
+        let id = connected(&mut tx, &world).await;
+        let new = run(&world, Some(id), RunState::Queued);
+        let again = RunRow { id: world.clock.new_id(), ..new.clone() };
+        assert_eq!(insert_all(&mut tx, &[new.clone(), again]).await.unwrap(), 1);
+        assert_eq!(insert_all(&mut tx, &[]).await.unwrap(), 0);
+        let waiting = backlog(&mut tx).await.unwrap();
+        assert_eq!(waiting, Backlog { queued: 1, oldest: Some(new.created_at) });
+        let now = world.clock.now();
+        assert!(claim(&mut tx, world.process, &[world.org], now).await.unwrap().is_none());
+        let claimed = claim(&mut tx, world.process, &[other.org], now).await.unwrap().unwrap();
+        assert_eq!((claimed.id, claimed.state, claimed.owner), (new.id, RunState::Running, Some(world.process)));
+        assert_eq!((claimed.chain, claimed.payload), (vec![id], json!({ "a": 1 })));
+        assert!(claim(&mut tx, world.process, &[], now).await.unwrap().is_none());
+        let step = StepRecord {
+            operation_id: "x.y".to_owned(), output: Some(json!([1])), success: false,
+            error_code: Some(StepErrorCode::Timeout), message: Some("late".to_owned()), duration_ms: 12,
+        };
+        let steps = [step];
+        let progress = Progress {
+            state: RunState::Running, reason: None, steps: &steps, secret: Some(&[7]), ended_at: None,
+        };
+        assert!(!record(&mut tx, new.id, other.process, &progress).await.unwrap());
+        assert!(record(&mut tx, new.id, world.process, &progress).await.unwrap());
+        let end = Progress { state: RunState::Failed, reason: Some("why"), secret: None, ended_at: Some(now), ..progress };
+        assert!(record(&mut tx, new.id, world.process, &end).await.unwrap());
+        assert!(!record(&mut tx, new.id, world.process, &end).await.unwrap(), "it has ended");
+        let found = find(&mut tx, &world.scope(), new.id).await.unwrap().unwrap();
+        assert_eq!((found.steps.as_slice(), found.secret.as_deref()), (&steps[..], Some(&[7][..])));
+        assert_eq!((found.reason.as_deref(), found.ended_at), (Some("why"), Some(now)));
+        assert!(find(&mut tx, &other.scope(), new.id).await.unwrap().is_none());
+    }
+
+    async fn what_a_gone_process_ran_is_interrupted(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let id = connected(&mut tx, &world).await;
+        insert_all(&mut tx, &[run(&world, Some(id), RunState::Queued)]).await.unwrap();
+        let now = world.clock.now();
+        let claimed = claim(&mut tx, world.process, &[], now).await.unwrap().unwrap();
+        assert!(gone(&mut tx, world.process).await.unwrap().is_empty());
+        assert_eq!(gone(&mut tx, world.clock.new_id()).await.unwrap(), [world.process]);
+        assert_eq!(interrupt(&mut tx, world.process, now).await.unwrap(), 1);
+        assert_eq!(interrupt(&mut tx, world.process, now).await.unwrap(), 0);
+        let found = find(&mut tx, &world.scope(), claimed.id).await.unwrap().unwrap();
+        assert_eq!((found.state, found.ended_at), (RunState::Interrupted, Some(now)));
+        assert!(found.reason.unwrap().contains("not run again"));
+    }
+
+    async fn lists_chains_and_trims(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let (id, other) = (connected(&mut tx, &world).await, connected(&mut tx, &world).await);
+        let skipped: Vec<RunRow> = (0..5).map(|_| run(&world, Some(id), RunState::Skipped)).collect();
+        insert_all(&mut tx, &skipped).await.unwrap();
+        let keyed = RunRow { run_key: Some("k".to_owned()), kind: RunKind::Action, event_id: None, ..run(&world, None, RunState::Queued) };
+        assert_eq!(insert_all(&mut tx, &[keyed.clone(), run(&world, Some(other), RunState::Skipped)]).await.unwrap(), 2);
+        let twin = RunRow { id: world.clock.new_id(), ..keyed.clone() };
+        assert_eq!(insert_all(&mut tx, &[twin]).await.unwrap(), 0);
+        let scope = world.scope();
+        assert_eq!(find_by_key(&mut tx, &scope, "k").await.unwrap().unwrap().id, keyed.id);
+        let of = |filter: RunFilter| filter;
+        let walked = walk(&mut tx, &scope, &of(RunFilter { connection_id: Some(id), ..RunFilter::default() }), first(3)).await.unwrap();
+        assert_eq!((walked.total, walked.items.len(), walked.has_more), (5, 3, true));
+        let actions = RunFilter { kind: Some(RunKind::Action), state: Some(RunState::Queued), ..RunFilter::default() };
+        assert_eq!(walk(&mut tx, &scope, &actions, first(3)).await.unwrap().items[0].id, keyed.id);
+        let chains = chains(&mut tx, &[skipped[0].id, keyed.id]).await.unwrap();
+        assert_eq!((chains[&skipped[0].id].clone(), chains[&keyed.id].clone()), (vec![id], vec![]));
+        assert_eq!(trim_skipped(&mut tx, id, 5).await.unwrap(), 0);
+        assert_eq!(trim_skipped(&mut tx, id, 2).await.unwrap(), 3);
+        assert!(find(&mut tx, &scope, skipped[4].id).await.unwrap().is_some());
+        assert!(find(&mut tx, &scope, skipped[0].id).await.unwrap().is_none());
+        let later = world.clock.now() + TimeDelta::hours(1);
+        assert_eq!(trim(&mut tx, later, 2).await.unwrap(), 2);
+        assert_eq!(trim(&mut tx, later, 10).await.unwrap(), 1);
+        assert!(find(&mut tx, &scope, keyed.id).await.unwrap().is_some(), "it has not ended");
+    }
+}
