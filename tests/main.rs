@@ -12,3 +12,4 @@ mod staging;
 mod support;
 mod surface;
 mod tenancy;
+mod webhooks;

@@ -58,6 +58,7 @@ on_both! {
             controller_id: None,
             device_id: None,
             causation_id: None,
+            run_id: None,
             payload: serde_json::json!({}),
         };
         let mut tx = app.db.write().await.unwrap();

@@ -5,7 +5,8 @@ use heddle_core::event::{EventType, NewEvent};
 use heddle_core::oauth2::ClientType;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{
-    ControllerId, CredentialId, LogLevel, OrgId, ProviderKind, Role, SiteId, SiteLevel, UserId,
+    ControllerId, CredentialId, LogLevel, OrgId, ProviderKind, Role, SiteId, SiteLevel, SubscriptionId,
+    UserId,
 };
 use heddle_server::App;
 use heddle_store::api_keys::NewApiKey;
@@ -21,6 +22,9 @@ use heddle_store::roles::NewRole;
 use heddle_store::sessions::NewSession;
 use heddle_store::sites::NewSite;
 use heddle_store::sso::NewProvider;
+use heddle_store::webhooks::deliveries::NewDelivery;
+use heddle_store::webhooks::templates::NewTemplate;
+use heddle_store::webhooks::{self, NewSubscription};
 use heddle_store::{
     Db, PoolSettings, Tx, api_keys, audit, controllers, credentials, devices, events, grants, logs, oauth2,
     organizations, roles, sessions, sites, sso, users,
@@ -45,6 +49,7 @@ struct Roots {
     site: SiteId,
     credential: CredentialId,
     controller: ControllerId,
+    subscription: SubscriptionId,
 }
 
 /// The lists: operations that answer a page of items.
@@ -72,7 +77,8 @@ async fn read(app: &App, api: &Api, roots: &Roots, operation: &Operation, rows: 
     };
     let path = path
         .replace("{organization_id}", &roots.org.to_string())
-        .replace("{controller_id}", &roots.controller.to_string());
+        .replace("{controller_id}", &roots.controller.to_string())
+        .replace("{subscription_id}", &roots.subscription.to_string());
     assert!(!path.contains('{'), "teach tests/surface/statements.rs to fill {path}");
     // Who calls is loaded anew each time, however long the test takes in between.
     app.callers.forget();
@@ -129,10 +135,12 @@ async fn roots(app: &App, api: &Api) -> Roots {
         site: app.clock.new_id(),
         credential: app.clock.new_id(),
         controller: app.clock.new_id(),
+        subscription: app.clock.new_id(),
     };
     roots.site = add_site(&mut tx, app, &roots, "root").await;
     roots.credential = add_credential(&mut tx, app, &roots, "root").await;
     roots.controller = add_controller(&mut tx, app, &roots, "root").await;
+    roots.subscription = add_webhook(&mut tx, app, &roots, "root").await;
     tx.commit().await.unwrap();
     roots
 }
@@ -151,6 +159,7 @@ async fn add(app: &App, roots: &Roots, numbers: std::ops::Range<usize>) {
         add_provider(&mut tx, app, roots, &name).await;
         add_api_key(&mut tx, app, roots, &name).await;
         add_event(&mut tx, app, roots).await;
+        add_webhook(&mut tx, app, roots, &name).await;
         add_oauth2(&mut tx, app, roots, &name).await;
         add_session(&mut tx, app, roots, &name).await;
         add_audit(&mut tx, app, roots, &name).await;
@@ -231,6 +240,48 @@ async fn add_controller(tx: &mut Tx, app: &App, roots: &Roots, name: &str) -> Co
         now: app.clock.now(),
     };
     controllers::insert(tx, &new).await.unwrap().id
+}
+
+/// A template, a subscription, and a delivery to that of the roots.
+async fn add_webhook(tx: &mut Tx, app: &App, roots: &Roots, name: &str) -> SubscriptionId {
+    let template = NewTemplate {
+        id: app.clock.new_id(),
+        org_id: roots.org,
+        name: name.to_owned(),
+        payload: json!({}),
+        now: app.clock.now(),
+    };
+    webhooks::templates::insert(tx, &template).await.unwrap();
+    let new = NewSubscription {
+        id: app.clock.new_id(),
+        org_id: roots.org,
+        name: name.to_owned(),
+        url: "https://hook.example/".to_owned(),
+        events: vec!["device.*".to_owned()],
+        site_id: None,
+        template_id: None,
+        header_names: Vec::new(),
+        secret: vec![0],
+        // Nothing is sent: this test is about rows.
+        is_enabled: false,
+        after_seq: 0,
+        author_id: roots.user,
+        now: app.clock.now(),
+    };
+    let made = webhooks::insert(tx, &new).await.unwrap().id;
+    let delivery = NewDelivery {
+        id: app.clock.new_id(),
+        org_id: roots.org,
+        subscription_id: if name == "root" { made } else { roots.subscription },
+        event_id: app.clock.new_id(),
+        event_type: "device.offline".to_owned(),
+        seq: 1,
+        device_id: None,
+        event: json!({}),
+        now: app.clock.now(),
+    };
+    webhooks::deliveries::insert(tx, &[delivery]).await.unwrap();
+    made
 }
 
 async fn add_organization(tx: &mut Tx, app: &App, name: &str) {
@@ -352,6 +403,7 @@ async fn add_event(tx: &mut Tx, app: &App, roots: &Roots) {
         controller_id: None,
         device_id: None,
         causation_id: None,
+        run_id: None,
         payload: json!({
             "user_id": roots.user, "username": "ada", "role": "super_admin", "actor_id": roots.user, "changed": ["email"],
         }),

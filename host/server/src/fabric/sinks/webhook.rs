@@ -159,3 +159,6 @@ fn outcome(answered: &Answered) -> Result<Value, StepError> {
     let message = format!("the receiver answered with status {}", answered.status);
     Err(StepError { output: Some(output), ..StepError::new(StepErrorCode::BadStatus, message) })
 }
+
+#[cfg(test)]
+mod tests;
