@@ -140,7 +140,7 @@ async fn a_step_that_fails_says_why_and_is_not_sent_twice() {
         (json!({ "url": "http://10.0.0.1/" }), StepErrorCode::SsrfBlocked),
         (json!({ "url": "http://169.254.169.254/" }), StepErrorCode::SsrfBlocked),
         (json!({ "url": "http://localhost/" }), StepErrorCode::SsrfBlocked),
-        (json!({ "url": "ftp://hook.example/" }), StepErrorCode::SsrfBlocked),
+        (json!({ "url": "ftp://hook.example/" }), StepErrorCode::InvalidParams),
         (json!({ "url": url, "method": "DELETE" }), StepErrorCode::InvalidParams),
         (json!({ "url": url, "headers": { "Host": "x" } }), StepErrorCode::InvalidParams),
         (json!({}), StepErrorCode::InvalidParams),
