@@ -62,7 +62,7 @@ on_both! {
             let next: chrono::DateTime<chrono::Utc> = serde_json::from_value(failed["next_at"].clone()).unwrap();
             let left = next - server.running().app.clock.now();
             assert!(left <= wait && left > wait - TimeDelta::seconds(5), "attempt {n}: {left}");
-            api = later(&server, left - TimeDelta::milliseconds(1500)).await;
+            server.running().app.clock.advance(left - TimeDelta::milliseconds(1500));
             tokio::time::sleep(std::time::Duration::from_millis(300)).await;
             assert_eq!(receiver.got("/fail").len(), n, "not before its time");
             api = later(&server, TimeDelta::milliseconds(1500)).await;
