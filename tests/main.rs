@@ -14,3 +14,4 @@ mod staging;
 mod support;
 mod surface;
 mod tenancy;
+mod webhooks;

@@ -7,7 +7,8 @@ use heddle_core::oauth2::ClientType;
 use heddle_core::operation::{ConnectionKind, ConnectionState, RunKind, RunState};
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{
-    ConnectionId, ControllerId, CredentialId, LogLevel, OrgId, ProviderKind, Role, SiteId, SiteLevel, UserId,
+    ConnectionId, ControllerId, CredentialId, LogLevel, OrgId, ProviderKind, Role, SiteId, SiteLevel,
+    SubscriptionId, UserId,
 };
 use heddle_server::App;
 use heddle_store::api_keys::NewApiKey;
@@ -25,6 +26,9 @@ use heddle_store::runs::RunRow;
 use heddle_store::sessions::NewSession;
 use heddle_store::sites::NewSite;
 use heddle_store::sso::NewProvider;
+use heddle_store::webhooks::deliveries::NewDelivery;
+use heddle_store::webhooks::templates::NewTemplate;
+use heddle_store::webhooks::{self, NewSubscription};
 use heddle_store::{
     Db, PoolSettings, Tx, api_keys, audit, connections, controllers, credentials, devices, events, grants,
     logs, oauth2, organizations, roles, runs, sessions, sites, sso, users,
@@ -51,6 +55,7 @@ struct Roots {
     controller: ControllerId,
     /// A Connection, a rule and a schedule, of which there are runs.
     started: [ConnectionId; 3],
+    subscription: SubscriptionId,
 }
 
 /// The lists: operations that answer a page of items.
@@ -81,7 +86,8 @@ async fn read(app: &App, api: &Api, roots: &Roots, operation: &Operation, rows: 
         .replace("{controller_id}", &roots.controller.to_string())
         .replace("{connection_id}", &roots.started[0].to_string())
         .replace("{rule_id}", &roots.started[1].to_string())
-        .replace("{schedule_id}", &roots.started[2].to_string());
+        .replace("{schedule_id}", &roots.started[2].to_string())
+        .replace("{subscription_id}", &roots.subscription.to_string());
     assert!(!path.contains('{'), "teach tests/surface/statements.rs to fill {path}");
     // Who calls is loaded anew each time, however long the test takes in between.
     app.callers.forget();
@@ -139,6 +145,7 @@ async fn roots(app: &App, api: &Api) -> Roots {
         credential: app.clock.new_id(),
         controller: app.clock.new_id(),
         started: std::array::from_fn(|_| app.clock.new_id()),
+        subscription: app.clock.new_id(),
     };
     roots.site = add_site(&mut tx, app, &roots, "root").await;
     roots.credential = add_credential(&mut tx, app, &roots, "root").await;
@@ -146,6 +153,7 @@ async fn roots(app: &App, api: &Api) -> Roots {
     for (kind, id) in ConnectionKind::ALL.iter().zip(roots.started) {
         add_connection(&mut tx, app, &roots, *kind, id).await;
     }
+    roots.subscription = add_webhook(&mut tx, app, &roots, "root").await;
     tx.commit().await.unwrap();
     roots
 }
@@ -164,6 +172,7 @@ async fn add(app: &App, roots: &Roots, numbers: std::ops::Range<usize>) {
         add_provider(&mut tx, app, roots, &name).await;
         add_api_key(&mut tx, app, roots, &name).await;
         add_event(&mut tx, app, roots).await;
+        add_webhook(&mut tx, app, roots, &name).await;
         add_oauth2(&mut tx, app, roots, &name).await;
         add_session(&mut tx, app, roots, &name).await;
         add_audit(&mut tx, app, roots, &name).await;
@@ -308,6 +317,48 @@ async fn add_controller(tx: &mut Tx, app: &App, roots: &Roots, name: &str) -> Co
         now: app.clock.now(),
     };
     controllers::insert(tx, &new).await.unwrap().id
+}
+
+/// A template, a subscription, and a delivery to that of the roots.
+async fn add_webhook(tx: &mut Tx, app: &App, roots: &Roots, name: &str) -> SubscriptionId {
+    let template = NewTemplate {
+        id: app.clock.new_id(),
+        org_id: roots.org,
+        name: name.to_owned(),
+        payload: json!({}),
+        now: app.clock.now(),
+    };
+    webhooks::templates::insert(tx, &template).await.unwrap();
+    let new = NewSubscription {
+        id: app.clock.new_id(),
+        org_id: roots.org,
+        name: name.to_owned(),
+        url: "https://hook.example/".to_owned(),
+        events: vec!["device.*".to_owned()],
+        site_id: None,
+        template_id: None,
+        header_names: Vec::new(),
+        secret: vec![0],
+        // Nothing is sent: this test is about rows.
+        is_enabled: false,
+        after_seq: 0,
+        author_id: roots.user,
+        now: app.clock.now(),
+    };
+    let made = webhooks::insert(tx, &new).await.unwrap().id;
+    let delivery = NewDelivery {
+        id: app.clock.new_id(),
+        org_id: roots.org,
+        subscription_id: if name == "root" { made } else { roots.subscription },
+        event_id: app.clock.new_id(),
+        event_type: "device.offline".to_owned(),
+        seq: 1,
+        device_id: None,
+        event: json!({}),
+        now: app.clock.now(),
+    };
+    webhooks::deliveries::insert(tx, &[delivery]).await.unwrap();
+    made
 }
 
 async fn add_organization(tx: &mut Tx, app: &App, name: &str) {

@@ -11,6 +11,7 @@ use heddle_store::notices::{self, NewNotice};
 use heddle_store::oauth2::{self, NewGrant};
 use heddle_store::sso::{self, NewIdentity};
 use heddle_store::users::{self, NewUser};
+use heddle_store::webhooks::deliveries::{self, NewDelivery};
 use heddle_store::{Scope, Tx};
 use serde_json::{Value, json};
 
@@ -106,6 +107,7 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
         into.insert("notice_id", notice(server, organization).await);
         into.insert("event_id", event(server, organization).await);
         fill_fabric(admin, organization, into).await;
+        webhooks(server, admin, organization, name, into).await;
         into.insert("user_id", user);
         into.insert("gateway_id", controller.clone());
         into.insert("controller_id", controller);
@@ -117,6 +119,8 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
         ("fabric/connections", "connection_id"),
         ("automation/rules", "rule_id"),
         ("automation/schedules", "schedule_id"),
+        ("webhooks", "subscription_id"),
+        ("webhooks/templates", "template_id"),
         ("oauth2/apps", "app_id"),
         ("users", "user_id"),
         ("roles", "role_id"),
@@ -175,6 +179,34 @@ async fn fill_fabric(admin: &Api, organization: &str, into: &mut Ids) {
         "organization_id": organization,
     });
     into.insert("schedule_id", created(admin, "/automation/schedules", &schedule).await);
+}
+
+/// A template, a subscription that is off, and a delivery that is therefore not sent.
+async fn webhooks(server: &Server, admin: &Api, organization: &str, name: &str, into: &mut Ids) {
+    let template = json!({ "name": name, "payload": {}, "organization_id": organization });
+    into.insert("template_id", created(admin, "/webhooks/templates", &template).await);
+    let hook = json!({
+        "name": name, "url": "https://hook.example/", "events": ["device.*"], "is_enabled": false,
+        "organization_id": organization,
+    });
+    let hook = created(admin, "/webhooks", &hook).await;
+    let app = &server.running().app;
+    let new = NewDelivery {
+        id: app.clock.new_id(),
+        org_id: organization.parse().unwrap(),
+        subscription_id: hook.parse().unwrap(),
+        event_id: app.clock.new_id(),
+        event_type: "device.offline".to_owned(),
+        seq: 1,
+        device_id: None,
+        event: json!({}),
+        now: app.clock.now(),
+    };
+    let mut tx = app.db.write().await.unwrap();
+    deliveries::insert(&mut tx, std::slice::from_ref(&new)).await.unwrap();
+    tx.commit().await.unwrap();
+    into.insert("delivery_id", new.id.to_string());
+    into.insert("subscription_id", hook);
 }
 
 async fn device(server: &Server, organization: &str, site: &str, controller: &str) -> String {

@@ -129,6 +129,7 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
         (Kind::SsoAttempts, 0),
         (Kind::Deliveries(DeliveryState::Delivered), DELIVERED_DAYS),
         (Kind::Deliveries(DeliveryState::Dead), DEAD_DELIVERY_DAYS),
+        (Kind::Deliveries(DeliveryState::Pending), DEAD_DELIVERY_DAYS),
     ];
     kinds.extend(settings.iter().map(|(org, settings)| (Kind::Events(*org), event_retention_days(settings))));
     let mut forgotten = 0;

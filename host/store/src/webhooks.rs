@@ -84,6 +84,8 @@ const SELECT: &str =
 const FROM: &str = "FROM webhook_subscription s";
 /// Most subscriptions of one organization.
 pub const SUBSCRIPTIONS_MAX: i64 = 100;
+/// Some may be made at the same moment, beyond the most.
+const LISTENING_MAX: i64 = 1_000;
 
 fn within(scope: &Scope) -> Select {
     Select::new(SELECT, FROM).within(scope, "s.org_id", None).and("s.deleted_at IS NULL")
@@ -213,7 +215,7 @@ pub async fn listening(tx: &mut Tx, org: OrgId) -> Result<Vec<Listening>> {
             AND u.is_active AND u.deleted_at IS NULL
             AND NOT EXISTS (SELECT 1 FROM site_grant g WHERE g.user_id = u.id)
         ORDER BY s.id LIMIT $2")
-        .bind(org).bind(SUBSCRIPTIONS_MAX)
+        .bind(org).bind(LISTENING_MAX)
         .fetch_all(conn)
         .await)?)
 }

@@ -137,10 +137,9 @@ async fn deliver(app: &SharedApp, term: &Term, due: Due) {
         let mut tx = app.db.write().await?;
         match &attempt {
             Some(attempt) => {
-                if deliveries::finish(&mut tx, due.id, term.id, attempt).await? {
-                    webhooks::note(&mut tx, due.subscription_id, attempt.error.as_deref(), attempt.now)
-                        .await?;
-                }
+                // First the subscription, as everybody who locks both.
+                webhooks::note(&mut tx, due.subscription_id, attempt.error.as_deref(), attempt.now).await?;
+                deliveries::finish(&mut tx, due.id, term.id, attempt).await?;
             }
             None => deliveries::release_one(&mut tx, due.id, term.id).await?,
         }

@@ -10,7 +10,7 @@ use heddle_core::{OrgId, Permission, Timestamp, WebhookTemplateId};
 use heddle_store::webhooks::templates::{self, NAME_INDEX, NewTemplate, Template};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::app::SharedApp;
 use crate::auth::Caller;
@@ -33,6 +33,7 @@ struct View {
     id: WebhookTemplateId,
     organization_id: OrgId,
     name: String,
+    #[schemars(with = "Map<String, Value>")]
     payload: Value,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -44,8 +45,8 @@ struct View {
 struct NewBody {
     /// Unique in the organization.
     name: String,
-    /// What is sent, as JSON. `{{trigger.payload.name}}` stands for what the event has there.
-    payload: Value,
+    /// What is sent: a JSON object. `{{trigger.payload.name}}` stands for what the event has there.
+    payload: Map<String, Value>,
     /// Another organization than the own one; for `super_admin`.
     organization_id: Option<OrgId>,
 }
@@ -57,7 +58,7 @@ struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
     name: Option<String>,
     #[serde(default, deserialize_with = "given")]
-    payload: Option<Value>,
+    payload: Option<Map<String, Value>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -160,14 +161,15 @@ async fn create(
     caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
-    check_payload(&mut checks, &body.payload);
+    let payload = Value::Object(body.payload);
+    check_payload(&mut checks, &payload);
     checks.done()?;
     let mut tx = app.db.write().await?;
     let new = NewTemplate {
         id: app.clock.new_id(),
         org_id: owner(&mut tx, &caller, body.organization_id).await?,
         name,
-        payload: body.payload,
+        payload,
         now: app.clock.now(),
     };
     let made = templates::insert(&mut tx, &new).await.map_err(|error| taken(error, &new.name))?;
@@ -187,7 +189,8 @@ async fn update(
     caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
-    if let Some(payload) = &body.payload {
+    let payload = body.payload.map(Value::Object);
+    if let Some(payload) = &payload {
         check_payload(&mut checks, payload);
     }
     checks.done()?;
@@ -195,7 +198,7 @@ async fn update(
     let mut tx = app.db.write().await?;
     let current = templates::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::from(current))?;
-    let change = (name.as_deref(), body.payload.as_ref());
+    let change = (name.as_deref(), payload.as_ref());
     let updated = templates::update(&mut tx, &scope, id, change, app.clock.now())
         .await
         .map_err(|error| taken(error, name.as_deref().unwrap_or_default()))?

@@ -311,14 +311,17 @@ pub async fn replay_range(
     ))
 }
 
-/// Forgets deliveries that ended so before this time, up to a number; tells how many.
+/// Forgets deliveries that ended so before this time, up to a number; tells how many. A pending one has to be due for
+/// as long: nobody sends it, because its subscription is off or its organization is gone.
 pub async fn trim(tx: &mut Tx, state: DeliveryState, before: Timestamp, limit: u32) -> Result<u64> {
     Ok(affected!(
         tx,
         sqlx::query(
             "
         DELETE FROM webhook_delivery WHERE id IN (
-            SELECT id FROM webhook_delivery WHERE state = $1 AND ended_at < $2 ORDER BY ended_at, id LIMIT $3)"
+            SELECT id FROM webhook_delivery
+            WHERE state = $1 AND (ended_at < $2 OR (ended_at IS NULL AND owner IS NULL AND next_at < $2))
+            ORDER BY ended_at, next_at, id LIMIT $3)"
         )
         .bind(state)
         .bind(before)

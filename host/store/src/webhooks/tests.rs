@@ -259,5 +259,10 @@ on_both! {
         let mut tx = db.write().await.unwrap();
         assert_eq!(deliveries::trim(&mut tx, DeliveryState::Delivered, later, 10).await.unwrap(), 1);
         assert_eq!(deliveries::count_pending(&mut tx).await.unwrap(), 2);
+        let state = DeliveryState::Pending;
+        assert_eq!(deliveries::trim(&mut tx, state, later, 10).await.unwrap(), 0, "they are in hand");
+        deliveries::release(&mut tx, world.process).await.unwrap();
+        assert_eq!(deliveries::trim(&mut tx, state, now - TimeDelta::days(1), 10).await.unwrap(), 0);
+        assert_eq!(deliveries::trim(&mut tx, state, later, 10).await.unwrap(), 2);
     }
 }

@@ -110,8 +110,9 @@ impl Operation for Webhook {
 }
 
 fn request(call: &StepCall<'_>, params: Params) -> Result<Outgoing, StepError> {
-    let headers =
-        headers(&params.headers).map_err(|why| StepError::new(StepErrorCode::InvalidParams, why))?;
+    let invalid = |why: String| StepError::new(StepErrorCode::InvalidParams, why);
+    outgoing::check_url(&params.url).map_err(invalid)?;
+    let headers = headers(&params.headers).map_err(invalid)?;
     let body = body(params.method, params.payload, call);
     Ok(Outgoing {
         method: params.method.into(),
@@ -159,3 +160,6 @@ fn outcome(answered: &Answered) -> Result<Value, StepError> {
     let message = format!("the receiver answered with status {}", answered.status);
     Err(StepError { output: Some(output), ..StepError::new(StepErrorCode::BadStatus, message) })
 }
+
+#[cfg(test)]
+mod tests;
