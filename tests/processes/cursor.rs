@@ -74,6 +74,7 @@ on_both! {
             controller_id: None,
             device_id: None,
             causation_id: None,
+            run_id: None,
             payload: json!({ "password": "hunter2" }),
         }).collect();
         heddle_store::events::append_all(&mut tx, org, &news, &app.clock).await.unwrap();

@@ -14,6 +14,7 @@ async fn emit(server: &Server, org: heddle_core::OrgId, count: usize) {
         controller_id: None,
         device_id: None,
         causation_id: None,
+        run_id: None,
         payload: json!({}),
     };
     let mut tx = app.db.write().await.unwrap();

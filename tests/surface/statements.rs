@@ -352,6 +352,7 @@ async fn add_event(tx: &mut Tx, app: &App, roots: &Roots) {
         controller_id: None,
         device_id: None,
         causation_id: None,
+        run_id: None,
         payload: json!({
             "user_id": roots.user, "username": "ada", "role": "super_admin", "actor_id": roots.user, "changed": ["email"],
         }),
