@@ -52,7 +52,8 @@ fn raise_limit() {
 }
 
 fn options() -> Options {
-    let unlimited = Options::default().with("RATE_LIMIT_RPM", "10000000").with("RATE_LIMIT_BURST", "10000000");
+    let unlimited =
+        Options::default().with("RATE_LIMIT_RPM", "10000000").with("RATE_LIMIT_BURST", "10000000");
     unlimited.with("SYNC_INTERVAL_SECS", "3600")
 }
 

@@ -106,7 +106,8 @@ impl Raw {
 
     /// The code of the close that comes, 0 for one without; nothing else comes before or after it.
     async fn close_code(&mut self) -> u16 {
-        let answered = tokio::time::timeout(Duration::from_secs(10), self.next()).await.expect("an answer in time");
+        let answered =
+            tokio::time::timeout(Duration::from_secs(10), self.next()).await.expect("an answer in time");
         let (first, payload) = answered.expect("a close before the end");
         assert_eq!(first, FIN | CLOSE, "{}", String::from_utf8_lossy(&payload));
         let ended = tokio::time::timeout(Duration::from_secs(10), self.next()).await.expect("an end in time");

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
-use heddle_core::{ControllerId, OauthAppId, OauthGrantId, OrgId, Role, SiteId, UserId};
 use heddle_core::notification::{Audience, Severity};
+use heddle_core::{ControllerId, OauthAppId, OauthGrantId, OrgId, Role, SiteId, UserId};
 use heddle_store::devices::{self, DeviceFilter, Seen};
 use heddle_store::events;
 use heddle_store::notices::{self, NewNotice};

@@ -51,7 +51,8 @@ pub struct Reader {
     pub role: Role,
 }
 
-const SELECT: &str = "SELECT n.id, n.org_id, n.audience, n.severity, n.subject, n.body, n.source, n.created_at,
+const SELECT: &str =
+    "SELECT n.id, n.org_id, n.audience, n.severity, n.subject, n.body, n.source, n.created_at,
     r.read_at";
 
 /// Writes a notice, unless its origin has written it before; answers which one is there.

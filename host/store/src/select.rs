@@ -145,7 +145,12 @@ impl Select {
     /// `from` has a place for one value, as a condition of a join.
     pub(crate) fn with_bind(head: &'static str, from: &'static str, value: Bind) -> Self {
         let (before, after) = from.split_once('?').expect("the tables have a place for their value");
-        Self { head, from: format!("{before}$1{after}").into(), conditions: String::new(), binds: vec![value] }
+        Self {
+            head,
+            from: format!("{before}$1{after}").into(),
+            conditions: String::new(),
+            binds: vec![value],
+        }
     }
 
     pub(crate) fn and(mut self, condition: &'static str) -> Self {

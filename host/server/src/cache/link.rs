@@ -112,10 +112,9 @@ impl Link {
             Ok(outcome) => {
                 outcome.map_err(|source| CacheError::Failed { address: self.address.clone(), source })
             }
-            Err(_) => Err(CacheError::Timeout {
-                address: self.address.clone(),
-                millis: CONNECT_LIMIT.as_millis(),
-            }),
+            Err(_) => {
+                Err(CacheError::Timeout { address: self.address.clone(), millis: CONNECT_LIMIT.as_millis() })
+            }
         }
     }
 

@@ -57,7 +57,9 @@ pub(crate) fn routes() -> Routes {
             "/events",
             Access::Authenticated,
             list,
-            doc("Events, the newest first; with after_seq or until_seq in the order of their numbers").query::<ListQuery>().answers::<CursorPage<Event>>(200),
+            doc("Events, the newest first; with after_seq or until_seq in the order of their numbers")
+                .query::<ListQuery>()
+                .answers::<CursorPage<Event>>(200),
         )
         .get(
             "/events/{event_id}",

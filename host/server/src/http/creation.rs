@@ -210,7 +210,9 @@ async fn replay(app: &App, keyed: &Keyed) -> Result<Option<Response>, Error> {
         message: match kept.location.as_str() {
             NOWHERE => "the request was carried out; its answer cannot be shown again".to_owned(),
             location => {
-                format!("the request was carried out and created {location}; its answer cannot be shown again")
+                format!(
+                    "the request was carried out and created {location}; its answer cannot be shown again"
+                )
             }
         },
     })?;

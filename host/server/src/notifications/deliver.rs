@@ -3,9 +3,9 @@
 //! Tries nothing again, but for mails, which the mailer does: whoever has something to say sees what came of it.
 
 use axum::http::{HeaderName, HeaderValue, Method, header};
+use heddle_core::ChannelId;
 use heddle_core::notification::ChannelKind;
 use heddle_core::secret::Secret;
-use heddle_core::ChannelId;
 use heddle_store::channels::SealedChannel;
 use serde_json::Value;
 

@@ -148,7 +148,10 @@ mod tests {
         assert_eq!(card["contentType"], "application/vnd.microsoft.card.adaptive");
         let body = &card["content"]["body"];
         assert_eq!(body[0]["inlines"][0]["color"], "Attention");
-        assert_eq!(body[1], json!({ "type": "RichTextBlock", "inlines": [{ "type": "TextRun", "text": "[link](http://x)" }] }));
+        assert_eq!(
+            body[1],
+            json!({ "type": "RichTextBlock", "inlines": [{ "type": "TextRun", "text": "[link](http://x)" }] })
+        );
     }
 
     #[test]

@@ -133,7 +133,8 @@ async fn answer(app: &App, email: &str, origin: &Origin) -> Result<(), Error> {
         return Ok(());
     }
     // To the address that is stored, not to the one that was typed.
-    let mail = Mail { to: login.user.email, subject: SUBJECT.into(), text: text(&app.config.link_base(), &link) };
+    let mail =
+        Mail { to: login.user.email, subject: SUBJECT.into(), text: text(&app.config.link_base(), &link) };
     match app.mailer.send(&mail, &app.clock, &app.tasks.stopping()).await {
         Ok(()) => app.metrics.mail(MailOutcome::Sent),
         Err(error) => {

@@ -43,7 +43,8 @@ impl Log {
         Self(Declaration {
             id: "fabric.log".to_owned(),
             title: "Log".to_owned(),
-            description: "Writes a line into the service's log, with the organization and the run.".to_owned(),
+            description: "Writes a line into the service's log, with the organization and the run."
+                .to_owned(),
             tier: OperationTier::Native,
             kind: OperationKind::Sink,
             owner: "fabric".to_owned(),
@@ -123,11 +124,12 @@ mod tests {
 
     #[test]
     fn a_line_is_one_line_without_secrets() {
-        let given = json!({ "level": "warn", "message": "a\nb", "fields": { "n": 1, "deep": { "Token": "x" } } });
+        let given =
+            json!({ "level": "warn", "message": "a\nb", "fields": { "n": 1, "deep": { "Token": "x" } } });
         let expected = Line {
             level: LogLevel::Warn,
             message: "a b".to_owned(),
-            fields: "{\"deep\":{},\"n\":1}".to_owned(),
+            fields: "{\"n\":1,\"deep\":{}}".to_owned(),
         };
         assert_eq!(checked(given).unwrap(), expected);
         assert_eq!(checked(json!({ "message": "m" })).unwrap().level, LogLevel::Info);

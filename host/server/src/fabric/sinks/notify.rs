@@ -39,9 +39,10 @@ impl Notify {
         Self(Declaration {
             id: ID.to_owned(),
             title: "Notify".to_owned(),
-            description: "Sends a message through a channel of the organization; without one, a notice to its \
+            description:
+                "Sends a message through a channel of the organization; without one, a notice to its \
                           administrators inside the service."
-                .to_owned(),
+                    .to_owned(),
             tier: OperationTier::Native,
             kind: OperationKind::Sink,
             owner: "fabric".to_owned(),

@@ -43,7 +43,8 @@ impl Bench {
         let (org, user): (OrgId, UserId) = (app.clock.new_id(), app.clock.new_id());
         let now = app.clock.now();
         let mut tx = app.db.write().await.unwrap();
-        let new = NewOrganization { id: org, name: "A".to_owned(), slug: "a".to_owned(), settings: json!({}), now };
+        let new =
+            NewOrganization { id: org, name: "A".to_owned(), slug: "a".to_owned(), settings: json!({}), now };
         organizations::insert(&mut tx, &new).await.unwrap();
         let new = NewUser {
             id: user,
@@ -185,7 +186,8 @@ async fn a_line_names_the_organization_and_holds_no_secret() {
     let writer = written.clone();
     let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
     let guard = tracing::subscriber::set_default(log);
-    let params = json!({ "level": "warn", "message": "port\nflaps", "fields": { "n": 3, "token": "canary" } });
+    let params =
+        json!({ "level": "warn", "message": "port\nflaps", "fields": { "n": 3, "token": "canary" } });
     assert_eq!(bench.run("fabric.log", "0", params).await.unwrap(), json!({ "level": "warn" }));
     drop(guard);
     let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
