@@ -2,7 +2,7 @@
 //! 2,000 events a second to 100 listeners. Beside it a bare broadcast over axum's WebSocket, in the same run.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
@@ -11,7 +11,7 @@ use axum::routing::any;
 use futures::future::join_all;
 use futures::{SinkExt as _, StreamExt as _};
 use heddle_core::event::{EventType, NewEvent};
-use heddle_core::{OrgId, Role};
+use heddle_core::{Clock, OrgId, Role};
 use heddle_store::users::{self, NewUser};
 use heddle_store::{Db, PoolSettings};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -97,7 +97,7 @@ async fn subscribe(client: &mut Client) {
 
 /// Many users of the first organization, each with a token.
 async fn tokens(api: &Api, db: &Db) -> Vec<String> {
-    let clock = heddle_core::Clock::default();
+    let clock = Clock::default();
     let mut tx = db.write().await.expect("the database answers");
     let admin = users::find_by_login(&mut tx, "ada").await.expect("it can be read").expect("there is one");
     let names: Vec<String> = (0..CONNECTIONS / PER_USER).map(|n| format!("listener-{n}")).collect();
@@ -157,7 +157,8 @@ async fn idle(report: &mut Report) {
     let mut heard = Vec::new();
     for n in 0..SINGLE_EVENTS {
         let started = Instant::now();
-        let handing_in = api.post("/fabric/ingest", &json!({ "name": format!("n{n}") }));
+        let event = json!({ "name": format!("n{n}") });
+        let handing_in = api.post("/fabric/ingest", &event);
         let hearing = join_all(subscribers.iter_mut().map(async |client| {
             text(client).await;
             started.elapsed()
@@ -173,8 +174,7 @@ fn bytes(count: usize) -> f64 {
 }
 
 fn now_micros() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
-    u64::try_from(now.as_micros()).expect("it is before the year 500000")
+    u64::try_from(Clock::default().now().timestamp_micros()).expect("it is after 1970")
 }
 
 /// When the event was written, as it says itself.

@@ -29,9 +29,9 @@ fn header(first: u8, length: usize, mask: u8) -> Vec<u8> {
         0..=125 => vec![first, mask | u8::try_from(length).unwrap()],
         126..=65_535 => {
             let [high, low] = u16::try_from(length).unwrap().to_be_bytes();
-            vec![first, mask | 126, high, low]
+            vec![first, mask | 0x7E, high, low]
         }
-        _ => [&[first, mask | 127][..], &(length as u64).to_be_bytes()].concat(),
+        _ => [&[first, mask | 0x7F][..], &(length as u64).to_be_bytes()].concat(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::support::{Database, Options, PASSWORD, Process, on_both, tool};
+use crate::support::{Options, PASSWORD, Process, on_both, tool};
 
 on_both! {
     async fn a_python_client_finds_every_frame_and_every_close_as_specified(database: Database) {

@@ -184,7 +184,7 @@ on_both! {
                 last = seq;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), async { tokio::join!(writing, reading) }).await.expect("in time");
+        tokio::time::timeout(Duration::from_mins(1), async { tokio::join!(writing, reading) }).await.expect("in time");
         for _ in 0..300 {
             if api.get("/ws/stats").await.body["active_connections"] == 0 {
                 drop(slow);

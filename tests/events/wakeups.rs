@@ -16,12 +16,12 @@ async fn until_health(api: &Api, degraded: serde_json::Value) {
     }
 }
 
-/// How long each of these events took from one process to a listener of the other.
+/// How long after it was handed in at one process each of these events came to a listener of the other.
 async fn delays(from: &Api, listener: &mut Socket, count: usize) -> Vec<Duration> {
     let mut delays = Vec::new();
     for n in 0..count {
-        let started = Instant::now();
         let handed_in = ingest(from, &format!("n{n}")).await;
+        let started = Instant::now();
         let event = listener.event("ingest.external").await;
         assert_eq!(event["id"], handed_in["event_id"], "each comes once");
         delays.push(started.elapsed());

@@ -129,7 +129,7 @@ mod tests {
         let expected = Line {
             level: LogLevel::Warn,
             message: "a b".to_owned(),
-            fields: "{\"deep\":{},\"n\":1}".to_owned(),
+            fields: "{\"n\":1,\"deep\":{}}".to_owned(),
         };
         assert_eq!(checked(given).unwrap(), expected);
         assert_eq!(checked(json!({ "message": "m" })).unwrap().level, LogLevel::Info);
