@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{body, id_of};
+use super::{filled, id_of};
 use crate::processes::{Pair, quick};
 use crate::support::Api;
 
@@ -14,7 +14,7 @@ const EVENTS: i64 = 600;
 const CONNECTIONS: usize = 3;
 
 async fn connect(api: &Api, fields: Value) -> Value {
-    api.post("/fabric/connections", &body(fields)).await.expect_status(201).body
+    api.post("/fabric/connections", &filled(fields)).await.expect_status(201).body
 }
 
 /// So many devices go offline, as far as the database knows.
