@@ -4,7 +4,7 @@ use heddle_core::Role;
 use heddle_core::event::EventType;
 use serde_json::{Value, json};
 
-use super::{World, filled, device, id_of};
+use super::{World, device, filled, id_of};
 use crate::support::{Answer, Database, on_both};
 
 /// The fields that an answer names.

@@ -26,8 +26,8 @@ use heddle_store::sessions::NewSession;
 use heddle_store::sites::NewSite;
 use heddle_store::sso::NewProvider;
 use heddle_store::{
-    Db, PoolSettings, Tx, api_keys, audit, connections, controllers, credentials, devices, events, grants, logs, oauth2,
-    organizations, roles, runs, sessions, sites, sso, users,
+    Db, PoolSettings, Tx, api_keys, audit, connections, controllers, credentials, devices, events, grants,
+    logs, oauth2, organizations, roles, runs, sessions, sites, sso, users,
 };
 use serde_json::json;
 

@@ -151,7 +151,9 @@ fn compares(value: &Value, operator: Operator, with: &Value) -> bool {
         Operator::In => with.is_array() && contains(with, value),
         Operator::StartsWith => both(value, with).is_some_and(|(text, with)| text.starts_with(with)),
         Operator::EndsWith => both(value, with).is_some_and(|(text, with)| text.ends_with(with)),
-        Operator::Ne | Operator::NotContains | Operator::NotIn | Operator::Exists | Operator::NotExists => false,
+        Operator::Ne | Operator::NotContains | Operator::NotIn | Operator::Exists | Operator::NotExists => {
+            false
+        }
     }
 }
 

@@ -17,7 +17,9 @@ const CLOSE: &str = "}}";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    #[error("'{0}' has '{{{{' without '}}}}': a reference is '{{{{trigger.field}}}}' or '{{{{steps.0.output.field}}}}'")]
+    #[error(
+        "'{0}' has '{{{{' without '}}}}': a reference is '{{{{trigger.field}}}}' or '{{{{steps.0.output.field}}}}'"
+    )]
     Unclosed(String),
     #[error("'{0}' is not a reference: give '{{{{trigger.field}}}}' or '{{{{steps.0.output.field}}}}'")]
     Malformed(String),
@@ -81,15 +83,15 @@ impl Reference {
     }
 
     fn find<'a>(&self, values: &Values<'a>) -> Result<&'a Value, TemplateError> {
-        let missing = |missing: &str| TemplateError::Missing {
-            path: self.path.clone(),
-            missing: missing.to_owned(),
-        };
+        let missing =
+            |missing: &str| TemplateError::Missing { path: self.path.clone(), missing: missing.to_owned() };
         let mut found = match self.root {
             Root::Trigger => values.trigger,
-            Root::Step(step) => {
-                values.outputs.get(step).and_then(Option::as_ref).ok_or_else(|| missing(&format!("steps.{step}.output")))?
-            }
+            Root::Step(step) => values
+                .outputs
+                .get(step)
+                .and_then(Option::as_ref)
+                .ok_or_else(|| missing(&format!("steps.{step}.output")))?,
         };
         for segment in &self.segments {
             found = child(found, segment).ok_or_else(|| missing(segment))?;
@@ -108,12 +110,14 @@ pub(crate) fn child<'a>(value: &'a Value, segment: &str) -> Option<&'a Value> {
 }
 
 fn index(segment: &str) -> Option<usize> {
-    let is_plain = segment == "0" || (!segment.starts_with('0') && segment.bytes().all(|b| b.is_ascii_digit()));
+    let is_plain =
+        segment == "0" || (!segment.starts_with('0') && segment.bytes().all(|b| b.is_ascii_digit()));
     if is_plain { segment.parse().ok() } else { None }
 }
 
 fn is_segment(segment: &str) -> bool {
-    !segment.is_empty() && !segment.chars().any(|c| c.is_control() || c.is_whitespace() || matches!(c, '{' | '}'))
+    !segment.is_empty()
+        && !segment.chars().any(|c| c.is_control() || c.is_whitespace() || matches!(c, '{' | '}'))
 }
 
 /// Enough of a text to find it by.
@@ -140,8 +144,7 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, TemplateError> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once(OPEN) {
-        let (inside, after) =
-            behind.split_once(CLOSE).ok_or_else(|| TemplateError::Unclosed(shown(text)))?;
+        let (inside, after) = behind.split_once(CLOSE).ok_or_else(|| TemplateError::Unclosed(shown(text)))?;
         if !before.is_empty() {
             found.push(Piece::Text(before));
         }
@@ -197,7 +200,12 @@ pub fn fill(params: &Value, values: &Values<'_>) -> Result<Value, TemplateError>
     fill_value(params, values, 0, &mut room)
 }
 
-fn fill_value(value: &Value, values: &Values<'_>, depth: usize, room: &mut usize) -> Result<Value, TemplateError> {
+fn fill_value(
+    value: &Value,
+    values: &Values<'_>,
+    depth: usize,
+    room: &mut usize,
+) -> Result<Value, TemplateError> {
     if depth > DEPTH_MAX {
         return Err(TemplateError::TooDeep);
     }

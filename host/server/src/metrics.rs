@@ -187,7 +187,8 @@ impl Metrics {
         EventType::ALL.iter().for_each(|word| drop(self.events.with_label_values(&[word.as_str()])));
         RateWindow::ALL.iter().for_each(|word| drop(self.rate_limited.with_label_values(&[word.as_str()])));
         MailOutcome::ALL.iter().for_each(|word| drop(self.mails.with_label_values(&[word.as_str()])));
-        let ends = RunState::ALL.iter().filter(|state| !matches!(state, RunState::Queued | RunState::Running));
+        let ends =
+            RunState::ALL.iter().filter(|state| !matches!(state, RunState::Queued | RunState::Running));
         ends.for_each(|word| drop(self.runs.with_label_values(&[word.as_str()])));
         LoginOutcome::ALL.iter().for_each(|word| drop(self.logins.with_label_values(&[word.as_str()])));
     }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use chrono::TimeDelta;
 use heddle_core::{OrgId, Timestamp};
 use heddle_store::{
-    Tx, events, idempotency, oauth2, organizations, password_resets, processes, runs, sessions, sso, unknown_logins,
+    Tx, events, idempotency, oauth2, organizations, password_resets, processes, runs, sessions, sso,
+    unknown_logins,
 };
 
 use crate::app::SharedApp;

@@ -105,7 +105,11 @@ pub async fn lock(
 
 /// Of whatever kind, removed or not: for its runs.
 pub async fn find_any(tx: &mut Tx, scope: &Scope, id: ConnectionId) -> Result<Option<ConnectionRow>> {
-    Select::new(SELECT, FROM).within(scope, "c.org_id", None).and_bind("c.id = ?", Bind::Id(id.0)).one(tx).await
+    Select::new(SELECT, FROM)
+        .within(scope, "c.org_id", None)
+        .and_bind("c.id = ?", Bind::Id(id.0))
+        .one(tx)
+        .await
 }
 
 pub async fn list(
@@ -182,7 +186,8 @@ pub async fn break_off(
 
 /// Whether an enabled Connection has one of these patterns.
 pub async fn is_any_matching(tx: &mut Tx, org: OrgId, patterns: &[String]) -> Result<bool> {
-    let found: Vec<(ConnectionId,)> = matches(Select::new("SELECT c.id", FROM), org, patterns).all(tx, "c.id", 1).await?;
+    let found: Vec<(ConnectionId,)> =
+        matches(Select::new("SELECT c.id", FROM), org, patterns).all(tx, "c.id", 1).await?;
     Ok(!found.is_empty())
 }
 

@@ -40,17 +40,35 @@ fn check(field: &str, operator: Operator, value: Value, holds: bool) {
 fn each_operator_compares_as_its_name_says() {
     use Operator::*;
     for (operator, value, holds) in [
-        (Eq, json!(5), true), (Eq, json!(5.0), true), (Eq, json!("5"), false), (Ne, json!(5), false),
-        (Ne, json!(6), true), (Gt, json!(4), true), (Gt, json!(5), false), (Gte, json!(5), true),
-        (Lt, json!(5.5), true), (Lt, json!(5), false), (Lte, json!(5), true), (Lt, json!("6"), false),
-        (In, json!([1, 5]), true), (In, json!([1]), false), (NotIn, json!([1]), true), (NotIn, json!([5]), false),
+        (Eq, json!(5), true),
+        (Eq, json!(5.0), true),
+        (Eq, json!("5"), false),
+        (Ne, json!(5), false),
+        (Ne, json!(6), true),
+        (Gt, json!(4), true),
+        (Gt, json!(5), false),
+        (Gte, json!(5), true),
+        (Lt, json!(5.5), true),
+        (Lt, json!(5), false),
+        (Lte, json!(5), true),
+        (Lt, json!("6"), false),
+        (In, json!([1, 5]), true),
+        (In, json!([1]), false),
+        (NotIn, json!([1]), true),
+        (NotIn, json!([5]), false),
     ] {
         check("count", operator, value, holds);
     }
     for (operator, value, holds) in [
-        (Contains, json!("p-"), true), (Contains, json!("x"), false), (NotContains, json!("x"), true),
-        (NotContains, json!("ap"), false), (StartsWith, json!("ap"), true), (StartsWith, json!("p"), false),
-        (EndsWith, json!("-7"), true), (EndsWith, json!("-"), false), (Gt, json!("ap-6"), true),
+        (Contains, json!("p-"), true),
+        (Contains, json!("x"), false),
+        (NotContains, json!("x"), true),
+        (NotContains, json!("ap"), false),
+        (StartsWith, json!("ap"), true),
+        (StartsWith, json!("p"), false),
+        (EndsWith, json!("-7"), true),
+        (EndsWith, json!("-"), false),
+        (Gt, json!("ap-6"), true),
         (In, json!("ap-7 and more"), false),
     ] {
         check("name", operator, value, holds);
@@ -67,7 +85,9 @@ fn what_is_not_there_is_false_and_its_negation_true() {
         check("nope.deeper", operator, json!("x"), false);
     }
     check("nope", In, json!(["x"]), false);
-    for (operator, value) in [(Ne, json!("x")), (NotContains, json!("x")), (NotIn, json!(["x"])), (NotExists, json!(null))] {
+    for (operator, value) in
+        [(Ne, json!("x")), (NotContains, json!("x")), (NotIn, json!(["x"])), (NotExists, json!(null))]
+    {
         check("nope", operator, value, true);
     }
     check("none", Exists, json!(null), false);
@@ -91,7 +111,11 @@ fn a_path_finds_its_field() {
 
 #[test]
 fn logic_and_faults() {
-    let one = |field: &str, value: i64| Condition { field: field.to_owned(), operator: Operator::Eq, value: json!(value) };
+    let one = |field: &str, value: i64| Condition {
+        field: field.to_owned(),
+        operator: Operator::Eq,
+        value: json!(value),
+    };
     let check = |logic, conditions: Vec<Condition>| Conditions { logic, conditions }.check(&event(payload()));
     assert!(check(Logic::And, vec![]).is_ok() && check(Logic::Or, vec![]).is_ok());
     assert!(check(Logic::Or, vec![one("count", 1), one("count", 5)]).is_ok());

@@ -36,7 +36,10 @@ fn a_whole_reference_keeps_its_type_and_others_are_written() {
     check("{{trigger.data.list.1.deep}}", json!("x"));
     check("{{steps.0.output.body.id}}", json!(7));
     check("{{steps.0.output}}", json!({ "status": 200, "body": { "id": 7 } }));
-    check("a {{trigger.name}}, {{trigger.count}} and {{trigger.data.list}}", json!("a wan, 3 and [10,{\"deep\":\"x\"}]"));
+    check(
+        "a {{trigger.name}}, {{trigger.count}} and {{trigger.data.list}}",
+        json!("a wan, 3 and [10,{\"deep\":\"x\"}]"),
+    );
     check(" {{trigger.count}}", json!(" 3"));
     check("nothing", json!("nothing"));
     check("} } {", json!("} } {"));
@@ -61,9 +64,22 @@ fn what_is_missing_is_named() {
 #[test]
 fn only_paths_are_references() {
     for text in [
-        "{{", "{{trigger.name}", "{{}}", "{{ }}", "{{trigger}.name}}", "{{trigger..name}}", "{{steps.x.output}}",
-        "{{steps.0}}", "{{steps.0.params.url}}", "{{env.HOME}}", "{{trigger.a b}}", "{{trigger.name | upper}}",
-        "{{1 + 1}}", "{{{{trigger.name}}}}", "{{steps.-1.output}}", "{{trigger.name\n}}x{{",
+        "{{",
+        "{{trigger.name}",
+        "{{}}",
+        "{{ }}",
+        "{{trigger}.name}}",
+        "{{trigger..name}}",
+        "{{steps.x.output}}",
+        "{{steps.0}}",
+        "{{steps.0.params.url}}",
+        "{{env.HOME}}",
+        "{{trigger.a b}}",
+        "{{trigger.name | upper}}",
+        "{{1 + 1}}",
+        "{{{{trigger.name}}}}",
+        "{{steps.-1.output}}",
+        "{{trigger.name\n}}x{{",
     ] {
         assert!(references(&json!(text)).is_err() && filled(&json!(text)).is_err(), "{text}");
     }
@@ -102,8 +118,28 @@ impl Random {
 
     fn text(&mut self) -> String {
         const WORDS: &[&str] = &[
-            "{{", "}}", "{", "}", "trigger", "steps", ".", "0", "output", " ", "name", "x", "{{trigger.a}}", "\u{0}",
-            "{{steps.0.output.b}}", "${", "<%", "|", "(", "\"", "\\", "é",
+            "{{",
+            "}}",
+            "{",
+            "}",
+            "trigger",
+            "steps",
+            ".",
+            "0",
+            "output",
+            " ",
+            "name",
+            "x",
+            "{{trigger.a}}",
+            "\u{0}",
+            "{{steps.0.output.b}}",
+            "${",
+            "<%",
+            "|",
+            "(",
+            "\"",
+            "\\",
+            "é",
         ];
         (0..self.next(8)).map(|_| self.pick(WORDS)).collect()
     }
@@ -132,13 +168,19 @@ fn no_value_from_outside_is_ever_read_as_a_template() {
         let values = Values { trigger: &trigger, outputs: &outputs };
         // A whole reference is the value, whatever is in it.
         assert_eq!(fill(&json!("{{trigger.a}}"), &values), Ok(value), "seed {seed}, round {round}");
-        assert_eq!(fill(&json!("{{steps.0.output.b}}"), &values).as_ref(), Ok(&outputs[0].as_ref().unwrap()["b"]));
+        assert_eq!(
+            fill(&json!("{{steps.0.output.b}}"), &values).as_ref(),
+            Ok(&outputs[0].as_ref().unwrap()["b"])
+        );
         // And no value brings another one in.
         let template = random.value(3);
         let filled = fill(&template, &values);
         if let Ok(filled) = &filled {
             let names_it = template.to_string().contains("canary");
-            assert!(names_it || !filled.to_string().contains("CANARY"), "seed {seed}, round {round}: {template}");
+            assert!(
+                names_it || !filled.to_string().contains("CANARY"),
+                "seed {seed}, round {round}: {template}"
+            );
         }
         // What is well formed says so beforehand.
         if filled.is_ok() {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use heddle_core::permission::Scope as KeyScope;
-use heddle_core::{ApiKeyId, ConnectionId, OauthGrantId, OrgId, Permission, Role, SessionId, SiteId, SiteLevel, UserId};
+use heddle_core::{
+    ApiKeyId, ConnectionId, OauthGrantId, OrgId, Permission, Role, SessionId, SiteId, SiteLevel, UserId,
+};
 use heddle_store::{Scope, SiteScope};
 
 use crate::http::error::Error;

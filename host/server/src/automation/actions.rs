@@ -90,8 +90,9 @@ async fn act(
         // What was done by then is not done again, also where the answer was lost.
         return Err(Error::Conflict {
             kind: "idempotency_conflict",
-            message: "an action with this Idempotency-Key was begun already; GET /actions shows how it stands"
-                .to_owned(),
+            message:
+                "an action with this Idempotency-Key was begun already; GET /actions shows how it stands"
+                    .to_owned(),
         });
     }
     let target = ("run", run.id.0);

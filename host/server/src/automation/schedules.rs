@@ -178,12 +178,7 @@ pub(super) fn routes() -> Routes {
                 .body::<NewBody>()
                 .answers::<View>(201),
         )
-        .get(
-            one,
-            Access::Authenticated,
-            get,
-            doc("One schedule with its next times").answers::<View>(200),
-        )
+        .get(one, Access::Authenticated, get, doc("One schedule with its next times").answers::<View>(200))
         .patch(
             one,
             write,
@@ -351,7 +346,9 @@ pub(crate) async fn keep_time(app: SharedApp) {
         match start_due(&app).await {
             Ok(true) => continue,
             Ok(false) => {}
-            Err(error) => tracing::warn!(error = %error, "schedules that are due cannot be read; tried again"),
+            Err(error) => {
+                tracing::warn!(error = %error, "schedules that are due cannot be read; tried again")
+            }
         }
         tokio::select! {
             () = stop.cancelled() => return,

@@ -66,7 +66,9 @@ impl Range {
         let mut field = Field { bits: 0, has_wildcard: false };
         for part in text.split(',') {
             let (range, step) = match part.split_once('/') {
-                Some((range, step)) => (range, step.parse().ok().filter(|step| (1..=self.max).contains(step))),
+                Some((range, step)) => {
+                    (range, step.parse().ok().filter(|step| (1..=self.max).contains(step)))
+                }
                 None => (part, Some(1)),
             };
             let bounds = match range.split_once('-') {
@@ -110,7 +112,8 @@ impl Timetable {
         })?;
         let fields: Vec<&str> = cron.split_whitespace().collect();
         let [minute, hour, day, month, weekday] = fields.as_slice() else {
-            let message = "must have five fields: minute, hour, day, month, weekday, such as '30 2 * * mon-fri'";
+            let message =
+                "must have five fields: minute, hour, day, month, weekday, such as '30 2 * * mon-fri'";
             return Err(("cron", message.to_owned()));
         };
         if cron.chars().count() > CRON_CHARS_MAX {
@@ -148,7 +151,11 @@ impl Timetable {
     fn has_day(&self, date: NaiveDate) -> bool {
         let day = self.days.has(date.day());
         let weekday = self.weekdays.has(date.weekday().num_days_from_sunday());
-        let fits = if self.days.has_wildcard || self.weekdays.has_wildcard { day && weekday } else { day || weekday };
+        let fits = if self.days.has_wildcard || self.weekdays.has_wildcard {
+            day && weekday
+        } else {
+            day || weekday
+        };
         self.months.has(date.month()) && fits
     }
 
@@ -179,7 +186,9 @@ impl Timetable {
 
     fn after_gap(&self, local: NaiveDateTime) -> Option<Timestamp> {
         (1..=GAP_MINUTES_MAX)
-            .filter_map(|minutes| self.zone.from_local_datetime(&(local + TimeDelta::minutes(minutes))).earliest())
+            .filter_map(|minutes| {
+                self.zone.from_local_datetime(&(local + TimeDelta::minutes(minutes))).earliest()
+            })
             .map(|time| time.to_utc())
             .next()
     }
@@ -201,27 +210,60 @@ mod tests {
     #[test]
     fn a_time_that_the_clocks_skip_is_the_first_moment_after() {
         // In Berlin 02:00 to 03:00 of 29 March 2026 does not exist: 03:00 there is 01:00 UTC.
-        check("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", &["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]);
-        check("*/30 * * * *", "Europe/Berlin", "2026-03-29T00:29:00Z", &["2026-03-29T00:30:00Z", "2026-03-29T01:00:00Z"]);
+        check(
+            "30 2 * * *",
+            "Europe/Berlin",
+            "2026-03-28T12:00:00Z",
+            &["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"],
+        );
+        check(
+            "*/30 * * * *",
+            "Europe/Berlin",
+            "2026-03-29T00:29:00Z",
+            &["2026-03-29T00:30:00Z", "2026-03-29T01:00:00Z"],
+        );
     }
 
     #[test]
     fn a_time_that_the_clocks_repeat_is_the_first_of_the_two() {
         // 02:00 to 03:00 of 25 October 2026 is there twice, first at 00:00 UTC, then at 01:00 UTC.
-        check("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", &["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]);
-        check("30 * * * *", "Europe/Berlin", "2026-10-25T00:00:00Z", &["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-25T02:30:00Z"]);
+        check(
+            "30 2 * * *",
+            "Europe/Berlin",
+            "2026-10-24T12:00:00Z",
+            &["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"],
+        );
+        check(
+            "30 * * * *",
+            "Europe/Berlin",
+            "2026-10-25T00:00:00Z",
+            &["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-25T02:30:00Z"],
+        );
     }
 
     #[test]
     fn fields_mean_what_they_do_elsewhere() {
-        check("0 9 * * mon-fri", "UTC", "2026-11-20T10:00:00Z", &["2026-11-23T09:00:00Z", "2026-11-24T09:00:00Z"]);
+        check(
+            "0 9 * * mon-fri",
+            "UTC",
+            "2026-11-20T10:00:00Z",
+            &["2026-11-23T09:00:00Z", "2026-11-24T09:00:00Z"],
+        );
         check("0 0 29 2 *", "UTC", "2026-01-01T00:00:00Z", &["2028-02-29T00:00:00Z"]);
         check("15 3 * * *", "Asia/Kolkata", "2026-01-01T00:00:00Z", &["2026-01-01T21:45:00Z"]);
-        check("0 0 13 * fri", "UTC", "2026-11-12T00:00:00Z", &["2026-11-13T00:00:00Z", "2026-11-20T00:00:00Z"]);
+        check(
+            "0 0 13 * fri",
+            "UTC",
+            "2026-11-12T00:00:00Z",
+            &["2026-11-13T00:00:00Z", "2026-11-20T00:00:00Z"],
+        );
         check("0 0 * * 7", "UTC", "2026-11-20T00:00:00Z", &["2026-11-22T00:00:00Z"]);
-        check("1-5/2,58 4 1 Jan *", "UTC", "2026-12-31T00:00:00Z", &[
-            "2027-01-01T04:01:00Z", "2027-01-01T04:03:00Z", "2027-01-01T04:05:00Z", "2027-01-01T04:58:00Z",
-        ]);
+        check(
+            "1-5/2,58 4 1 Jan *",
+            "UTC",
+            "2026-12-31T00:00:00Z",
+            &["2027-01-01T04:01:00Z", "2027-01-01T04:03:00Z", "2027-01-01T04:05:00Z", "2027-01-01T04:58:00Z"],
+        );
         // A time that is due is not its own next.
         check("0 9 * * *", "UTC", "2026-11-20T09:00:00Z", &["2026-11-21T09:00:00Z"]);
     }
@@ -229,13 +271,25 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (cron, zone, field) in [
-            ("* * * *", "UTC", "cron"), ("* * * * * *", "UTC", "cron"), ("60 * * * *", "UTC", "cron"),
-            ("@daily", "UTC", "cron"), ("*/0 * * * *", "UTC", "cron"), ("5-1 * * * *", "UTC", "cron"),
-            ("5/2 * * * *", "UTC", "cron"), ("* * 0 * *", "UTC", "cron"), ("* * * * 8", "UTC", "cron"),
-            ("+5 * * * *", "UTC", "cron"), ("1,,2 * * * *", "UTC", "cron"), ("x y z a b", "UTC", "cron"), ("* * * * *", "Mars/Olympus", "time_zone"),
+            ("* * * *", "UTC", "cron"),
+            ("* * * * * *", "UTC", "cron"),
+            ("60 * * * *", "UTC", "cron"),
+            ("@daily", "UTC", "cron"),
+            ("*/0 * * * *", "UTC", "cron"),
+            ("5-1 * * * *", "UTC", "cron"),
+            ("5/2 * * * *", "UTC", "cron"),
+            ("* * 0 * *", "UTC", "cron"),
+            ("* * * * 8", "UTC", "cron"),
+            ("+5 * * * *", "UTC", "cron"),
+            ("1,,2 * * * *", "UTC", "cron"),
+            ("x y z a b", "UTC", "cron"),
+            ("* * * * *", "Mars/Olympus", "time_zone"),
         ] {
             assert_eq!(Timetable::parse(cron, zone).unwrap_err().0, field, "{cron} {zone}");
         }
-        assert_eq!(Timetable::parse("0 0 30 2 *", "UTC").unwrap().next("2026-01-01T00:00:00Z".parse().unwrap()), None);
+        assert_eq!(
+            Timetable::parse("0 0 30 2 *", "UTC").unwrap().next("2026-01-01T00:00:00Z".parse().unwrap()),
+            None
+        );
     }
 }

@@ -174,7 +174,9 @@ pub(super) fn routes(base: &str, parameter: &str, kind: ConnectionKind) -> Route
         .post(
             base,
             write,
-            move |state, caller, origin, creation, body| create(kind, (state, caller, origin), creation, body),
+            move |state, caller, origin, creation, body| {
+                create(kind, (state, caller, origin), creation, body)
+            },
             doc("Have an event start steps; they run with the rights of who writes them")
                 .body::<NewBody>()
                 .answers::<View>(201),
@@ -411,7 +413,11 @@ fn require_fit(app: &App, author: &Caller, row: &ConnectionRow) -> Result<(), Er
         return Err(Error::conflict(format!("operation '{}' does not exist any more", step.operation_id)));
     }
     steps::require(app, author, &row.steps)?;
-    if row.kind == ConnectionKind::Schedule { Ok(()) } else { steps::require_readable(author, &row.source_event) }
+    if row.kind == ConnectionKind::Schedule {
+        Ok(())
+    } else {
+        steps::require_readable(author, &row.source_event)
+    }
 }
 
 async fn remove(

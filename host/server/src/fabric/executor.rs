@@ -133,7 +133,8 @@ async fn serve(app: &SharedApp, run: &RunRow, term: &Term) {
             end(app, run, &ended(app, RunState::Skipped, &reason), None, term).await;
         }
         Ok(Prepared::Denied(connection, reason)) => {
-            let steps: Vec<StepRecord> = connection.steps.iter().take(1).map(|step| refused(step, &reason)).collect();
+            let steps: Vec<StepRecord> =
+                connection.steps.iter().take(1).map(|step| refused(step, &reason)).collect();
             let progress = Progress { steps: &steps, ..ended(app, RunState::Failed, &reason) };
             end(app, run, &progress, Some((&connection, &reason)), term).await;
         }
@@ -194,7 +195,10 @@ async fn prepare(app: &SharedApp, run: &RunRow) -> Result<Prepared, Error> {
     drop(tx);
     let event = event.map(|stored| crate::events::Published::from(stored).event);
     if let Some(Err(error)) = event.as_ref().map(|event| steps::may_read(&author, event.event_type)) {
-        return Ok(Prepared::Denied(Box::new(connection), format!("its author may not read the event: {error}")));
+        return Ok(Prepared::Denied(
+            Box::new(connection),
+            format!("its author may not read the event: {error}"),
+        ));
     }
     let steps = steps::open(&app.keys, connection.id, &connection.steps, &connection.secret)?;
     Ok(Prepared::Ready(Box::new(Work { author, steps, event, connection: Some(connection) })))

@@ -53,13 +53,20 @@ struct OneParams {
 }
 
 pub(super) fn all() -> Vec<Arc<dyn Operation>> {
-    let (site, controller, device) = (Permission::SiteRead, Permission::ControllerRead, Permission::DeviceRead);
+    let (site, controller, device) =
+        (Permission::SiteRead, Permission::ControllerRead, Permission::DeviceRead);
     let id = json!({ "type": "string", "format": "uuid" });
     let text = json!({ "type": "string", "maxLength": 200 });
     let status = json!({ "type": "string", "enum": ["online", "offline", "unknown"] });
     let one = |name: &str| (json!({ name: id }), json!([name]));
     let questions = [
-        (What::Sites, "sites.list", "Sites of the organization", site, (json!({ "search": text }), json!([]))),
+        (
+            What::Sites,
+            "sites.list",
+            "Sites of the organization",
+            site,
+            (json!({ "search": text }), json!([])),
+        ),
         (What::Site, "sites.get", "One site", site, one("site_id")),
         (
             What::Controllers,
@@ -68,7 +75,13 @@ pub(super) fn all() -> Vec<Arc<dyn Operation>> {
             controller,
             (json!({ "site_id": id, "status": status, "search": text }), json!([])),
         ),
-        (What::Controller, "controllers.get", "One controller with its status", controller, one("controller_id")),
+        (
+            What::Controller,
+            "controllers.get",
+            "One controller with its status",
+            controller,
+            one("controller_id"),
+        ),
         (
             What::Devices,
             "devices.list",
@@ -87,7 +100,13 @@ pub(super) fn all() -> Vec<Arc<dyn Operation>> {
         .collect()
 }
 
-fn declaration(id: &str, title: &str, permission: Permission, mut properties: Value, required: Value) -> Declaration {
+fn declaration(
+    id: &str,
+    title: &str,
+    permission: Permission,
+    mut properties: Value,
+    required: Value,
+) -> Declaration {
     let is_list = id.ends_with(".list");
     if is_list {
         properties["limit"] = json!({ "type": "integer", "minimum": 1, "maximum": LIMIT_MAX });
@@ -131,9 +150,7 @@ impl Question {
         let scope = call.author.scope();
         let mut tx = call.app.db.read().await?;
         match self.what {
-            What::Sites => {
-                listed(sites::list(&mut tx, &scope, params.search.as_deref(), page).await?)
-            }
+            What::Sites => listed(sites::list(&mut tx, &scope, params.search.as_deref(), page).await?),
             What::Controllers => {
                 let filter = ControllerFilter {
                     site_id: params.site_id,

@@ -153,7 +153,12 @@ impl<'a> Round<'a> {
     }
 
     /// Whether it fires; if not, why.
-    fn decide(&self, connection: &ConnectionRow, stored: &StoredEvent, chain: &[ConnectionId]) -> Result<(), String> {
+    fn decide(
+        &self,
+        connection: &ConnectionRow,
+        stored: &StoredEvent,
+        chain: &[ConnectionId],
+    ) -> Result<(), String> {
         connection.conditions.check(&stored.event)?;
         if chain.contains(&connection.id) {
             return Err("loop: it has fired in the chain that led to this event".to_owned());

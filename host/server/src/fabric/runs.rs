@@ -104,11 +104,7 @@ pub(super) fn routes() -> Routes {
         )
 }
 
-async fn get(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<RunId>,
-) -> Result<One<RunView>, Error> {
+async fn get(State(app): State<SharedApp>, caller: Caller, At(id): At<RunId>) -> Result<One<RunView>, Error> {
     let mut tx = app.db.read().await?;
     let row = runs::find(&mut tx, &organization_scope(&caller), id).await?.ok_or(Error::NotFound("run"))?;
     view(&app, &caller, row).map(One)

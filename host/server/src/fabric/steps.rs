@@ -131,7 +131,8 @@ pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
             Ok(references) => {
                 let ahead = references.iter().filter(|one| one.step().is_some_and(|step| step >= at));
                 faults.extend(ahead.map(|one| {
-                    let message = format!("'{}' is not the output of an earlier step; steps count from 0", one.path());
+                    let message =
+                        format!("'{}' is not the output of an earlier step; steps count from 0", one.path());
                     fault(&format!("{field}.params"), message)
                 }));
             }
@@ -182,7 +183,10 @@ fn templates(value: &Value, at: String, found: &mut Vec<String>) {
     match value {
         Value::String(text) if is_template(text) => found.push(at),
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(place, item)| templates(item, format!("{at}/{place}"), found));
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(place, item)| templates(item, format!("{at}/{place}"), found));
         }
         Value::Object(fields) => fields.iter().for_each(|(name, field)| {
             let name = name.replace('~', "~0").replace('/', "~1");
@@ -261,7 +265,8 @@ mod tests {
             "required": ["id"],
             "additionalProperties": false,
         });
-        let found: Vec<String> = misfits(&schema, &params, "p").into_iter().map(|detail| detail.field).collect();
+        let found: Vec<String> =
+            misfits(&schema, &params, "p").into_iter().map(|detail| detail.field).collect();
         assert_eq!(found, fields, "{params}");
     }
 

@@ -91,7 +91,8 @@ async fn suggest(
     let fields = common_fields(&types.iter().map(|event| event.payload_schema()).collect::<Vec<_>>());
     let mut operations: Vec<Suggestion> =
         app.operations.all().map(|operation| suggestion(operation.declaration(), &caller, &fields)).collect();
-    operations.sort_by_key(|found| (rank(found.artifact_match), !found.permitted, found.operation_id.clone()));
+    operations
+        .sort_by_key(|found| (rank(found.artifact_match), !found.permitted, found.operation_id.clone()));
     let event_types = types.iter().map(|event| event.as_str()).collect();
     Ok(Answer(Answered { source_event: query.source_event, event_types, operations }))
 }
@@ -108,7 +109,8 @@ fn rank(found: ArtifactMatch) -> u8 {
 fn common_fields(payloads: &[Value]) -> BTreeMap<String, Value> {
     let Some((first, others)) = payloads.split_first() else { return BTreeMap::new() };
     let fields = first["properties"].as_object().cloned().unwrap_or_default();
-    let is_common = |name: &str, schema: &Value| others.iter().all(|other| other["properties"][name] == *schema);
+    let is_common =
+        |name: &str, schema: &Value| others.iter().all(|other| other["properties"][name] == *schema);
     fields.into_iter().filter(|(name, schema)| is_common(name, schema)).collect()
 }
 
@@ -144,7 +146,11 @@ fn param(name: &str, wanted: &Value, field: Option<&Value>) -> Param {
         Some(field) if field["type"] == wanted["type"] => ArtifactMatch::Full,
         Some(_) => ArtifactMatch::Partial,
     };
-    Param { name: name.to_owned(), artifact_match, template: field.map(|_| format!("{{{{trigger.{name}}}}}")) }
+    Param {
+        name: name.to_owned(),
+        artifact_match,
+        template: field.map(|_| format!("{{{{trigger.{name}}}}}")),
+    }
 }
 
 #[cfg(test)]
@@ -157,12 +163,19 @@ mod tests {
     fn fields_fit_by_name_and_type() {
         let fields = |types: &[Value]| common_fields(types);
         let one = json!({ "properties": { "id": { "type": "string" }, "n": { "type": "integer" } } });
-        let two = json!({ "properties": { "id": { "type": "string" }, "n": { "type": ["integer", "null"] } } });
+        let two =
+            json!({ "properties": { "id": { "type": "string" }, "n": { "type": ["integer", "null"] } } });
         assert_eq!(fields(&[one.clone(), two]).keys().collect::<Vec<_>>(), ["id"]);
         let common = fields(&[one]);
         let found = param("n", &json!({ "type": "string" }), common.get("n"));
-        assert_eq!((found.artifact_match, found.template.as_deref()), (ArtifactMatch::Partial, Some("{{trigger.n}}")));
-        assert_eq!(param("id", &json!({ "type": "string" }), common.get("id")).artifact_match, ArtifactMatch::Full);
+        assert_eq!(
+            (found.artifact_match, found.template.as_deref()),
+            (ArtifactMatch::Partial, Some("{{trigger.n}}"))
+        );
+        assert_eq!(
+            param("id", &json!({ "type": "string" }), common.get("id")).artifact_match,
+            ArtifactMatch::Full
+        );
         assert_eq!(param("x", &json!({}), common.get("x")).artifact_match, ArtifactMatch::None);
     }
 }

@@ -14,9 +14,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::author::author_of;
+use super::operation::StepError;
 use super::run::{Work, begin, carry_out_apart};
 use super::runs::{RunView, view};
-use super::operation::StepError;
 use super::steps::{self, Step};
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
