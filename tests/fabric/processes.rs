@@ -10,7 +10,7 @@ use crate::processes::{Pair, quick};
 use crate::support::Api;
 
 /// Events of the test with two processes.
-const EVENTS: i64 = 600;
+const EVENTS: i64 = 300;
 const CONNECTIONS: usize = 3;
 
 async fn connect(api: &Api, fields: Value) -> Value {
