@@ -5,6 +5,7 @@
 mod api;
 mod devices;
 mod events;
+mod fabric;
 mod identity;
 mod notifications;
 mod operate;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{World, id_of};
 use crate::staging::Lab;
-use crate::support::{Database, on_both};
+use crate::support::on_both;
 
 on_both! {
     async fn an_action_answers_its_run_and_is_kept(database: Database) {

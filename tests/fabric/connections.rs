@@ -4,8 +4,8 @@ use heddle_core::Role;
 use heddle_core::event::EventType;
 use serde_json::{Value, json};
 
-use super::{World, body, device, id_of};
-use crate::support::{Answer, Database, on_both};
+use super::{World, device, filled, id_of};
+use crate::support::{Answer, on_both};
 
 /// The fields that an answer names.
 fn fields(answer: &Answer) -> Vec<String> {
@@ -17,7 +17,7 @@ on_both! {
     async fn a_connection_is_written_seen_changed_and_removed(database: Database) {
         let world = World::start(database).await;
         for (list, kind) in [("/fabric/connections", "connection"), ("/automation/rules", "rule")] {
-            let created = world.api.post(list, &body(json!({ "cooldown": 5 }))).await.expect_status(201);
+            let created = world.api.post(list, &filled(json!({ "cooldown": 5 }))).await.expect_status(201);
             let path = format!("{list}/{}", id_of(&created.body));
             assert_eq!(created.header("location"), format!("/api/v1{path}"));
             assert_eq!(created.body["state"], "enabled");
@@ -64,23 +64,23 @@ on_both! {
             (json!({ "steps": [{ "operation_id": "sites.get" }] }), "steps.0.params"),
             (json!({ "conditions": { "logic": "and", "conditions": [{ "field": "", "operator": "eq" }] } }), "conditions.conditions.0.field"),
         ] {
-            let answer = world.api.post("/fabric/connections", &body(change.clone())).await.expect_status(422);
+            let answer = world.api.post("/fabric/connections", &filled(change.clone())).await.expect_status(422);
             assert_eq!(fields(&answer), [field], "{change}: {}", answer.text);
         }
-        let unknown = world.api.post("/fabric/connections", &body(json!({ "source_event": "devise.*" }))).await;
+        let unknown = world.api.post("/fabric/connections", &filled(json!({ "source_event": "devise.*" }))).await;
         assert!(unknown.text.contains("device.offline"), "{}", unknown.text);
         for change in [
             json!({ "state": "broken" }), json!({ "surprise": 1 }),
             json!({ "conditions": { "logic": "xor", "conditions": [] } }),
             json!({ "conditions": { "logic": "and", "conditions": [{ "field": "a", "operator": "regex" }] } }),
         ] {
-            world.api.post("/fabric/connections", &body(change)).await.expect_status(422);
+            world.api.post("/fabric/connections", &filled(change)).await.expect_status(422);
         }
         let fine = json!({ "source_event": "*", "steps": [
             { "operation_id": "sites.list" },
             { "operation_id": "sites.get", "params": { "site_id": "{{steps.0.output.items.0.id}}" } },
         ] });
-        world.api.post("/fabric/connections", &body(fine)).await.expect_status(201);
+        world.api.post("/fabric/connections", &filled(fine)).await.expect_status(201);
     }
 }
 
@@ -96,7 +96,7 @@ on_both! {
         for role in [Role::SiteAdmin, Role::Viewer, Role::Guest] {
             let (_, api) = world.member(&role.to_string(), role).await;
             for (method, path) in [("POST", "/fabric/connections"), ("PATCH", &path), ("DELETE", &path)] {
-                let answer = api.send(method, path, Some(body(json!({})).to_string().into_bytes())).await;
+                let answer = api.send(method, path, Some(filled(json!({})).to_string().into_bytes())).await;
                 assert_eq!(answer.expect_status(403).error_type(), "permission_denied", "{role} {method}");
             }
             api.post(&format!("{path}/test"), &json!({})).await.expect_status(403);
@@ -118,7 +118,7 @@ on_both! {
         let key = json!({ "name": "k", "scopes": ["site:read", "device:read"] });
         let key = world.api.post("/api-keys", &key).await.expect_status(201).body;
         let scoped = world.server.nobody().with("x-api-key", key["api_key"].as_str().unwrap());
-        let refused = scoped.post("/fabric/connections", &body(json!({}))).await.expect_status(403);
+        let refused = scoped.post("/fabric/connections", &filled(json!({}))).await.expect_status(403);
         assert_eq!(refused.error_type(), "scope_ceiling");
     }
 }

@@ -5,7 +5,7 @@ use heddle_core::event::EventType;
 use serde_json::{Value, json};
 
 use super::{World, device, id_of};
-use crate::support::{Database, on_both};
+use crate::support::on_both;
 
 fn when(conditions: Value) -> Value {
     json!({ "conditions": { "logic": "and", "conditions": conditions } })

@@ -100,7 +100,7 @@ async fn emit(app: &App, org: OrgId, event_type: EventType, payload: Value) {
 }
 
 /// A body of a Connection on devices that go offline, with these fields instead.
-fn body(fields: Value) -> Value {
+fn filled(fields: Value) -> Value {
     let mut body = json!({
         "name": "Tell",
         "source_event": "device.offline",
@@ -113,7 +113,7 @@ fn body(fields: Value) -> Value {
 }
 
 async fn connect(api: &Api, fields: Value) -> Value {
-    api.post("/fabric/connections", &body(fields)).await.expect_status(201).body
+    api.post("/fabric/connections", &filled(fields)).await.expect_status(201).body
 }
 
 fn has_ended(run: &Value) -> bool {

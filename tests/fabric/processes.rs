@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{body, id_of};
+use super::{filled, id_of};
 use crate::processes::{Pair, quick};
 use crate::support::Api;
 
 /// Events of the test with two processes.
-const EVENTS: i64 = 600;
+const EVENTS: i64 = 300;
 const CONNECTIONS: usize = 3;
 
 async fn connect(api: &Api, fields: Value) -> Value {
-    api.post("/fabric/connections", &body(fields)).await.expect_status(201).body
+    api.post("/fabric/connections", &filled(fields)).await.expect_status(201).body
 }
 
 /// So many devices go offline, as far as the database knows.

@@ -5,7 +5,7 @@ use heddle_core::event::EventType;
 use heddle_store::users::{self, UserUpdate};
 use serde_json::json;
 
-use super::{World, connect, device, id_of, runs};
+use super::{World, connect, device, emit, id_of, runs};
 use crate::support::{Database, on_both};
 
 on_both! {
@@ -78,7 +78,7 @@ on_both! {
         assert_eq!(olga.get("/fabric/connections").await.body["total"], 0);
         world.emit(EventType::DeviceOffline, device("office")).await;
         // What a super_admin wrote for another organization sees that one only.
-        super::emit(world.app(), id_of(&other).parse().unwrap(), EventType::DeviceOffline, device("office")).await;
+        emit(world.app(), id_of(&other).parse().unwrap(), EventType::DeviceOffline, device("office")).await;
         let run = &world.runs(&foreign, 1).await[0];
         assert_eq!((&run["success"], &run["steps"][0]["output"]["total"]), (&json!(true), &json!(0)), "{run}");
         let id: heddle_core::OrgId = id_of(&other).parse().unwrap();

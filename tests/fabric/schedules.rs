@@ -5,11 +5,11 @@ use heddle_core::Role;
 use serde_json::{Value, json};
 
 use super::{World, id_of, runs};
-use crate::support::{Database, on_both};
+use crate::support::on_both;
 
 const BASE: &str = "/automation/schedules";
 
-fn body(fields: Value) -> Value {
+fn filled(fields: Value) -> Value {
     let mut body = json!({
         "name": "Nightly", "cron": "30 2 * * *", "time_zone": "Europe/Berlin", "missed": "skip",
         "steps": [{ "operation_id": "sites.list", "params": { "limit": 1 } }],
@@ -40,7 +40,7 @@ async fn advance_past(world: &mut World, schedule: &Value, seconds: i64) {
 on_both! {
     async fn a_schedule_is_written_shown_with_its_next_times_and_removed(database: Database) {
         let world = World::start(database).await;
-        let created = world.api.post(BASE, &body(json!({}))).await.expect_status(201);
+        let created = world.api.post(BASE, &filled(json!({}))).await.expect_status(201);
         let path = format!("{BASE}/{}", id_of(&created.body));
         assert_eq!(created.header("location"), format!("/api/v1{path}"));
         let upcoming = created.body["upcoming"].as_array().unwrap();
@@ -57,13 +57,13 @@ on_both! {
             (json!({ "time_zone": "Mars/Olympus" }), "time_zone"), (json!({ "missed": "perhaps" }), "missed"),
             (json!({ "steps": [] }), "steps"),
         ] {
-            for answer in [world.api.post(BASE, &body(wrong.clone())).await, world.api.patch(&path, &wrong).await] {
+            for answer in [world.api.post(BASE, &filled(wrong.clone())).await, world.api.patch(&path, &wrong).await] {
                 let answer = answer.expect_status(422);
                 assert_eq!(answer.body["error"]["details"][0]["field"], field, "{}", answer.text);
             }
         }
         let (_, viewer) = world.member("vera", Role::Viewer).await;
-        viewer.post(BASE, &body(json!({}))).await.expect_status(403);
+        viewer.post(BASE, &filled(json!({}))).await.expect_status(403);
         assert_eq!(viewer.get(&path).await.body["steps"][0]["params"], json!({ "hidden": true }));
         assert_eq!(world.api.get(&format!("{BASE}?search=night")).await.body["total"], 1);
         assert_eq!(world.api.get("/fabric/connections").await.body["total"], 0, "it is no Connection");
@@ -75,7 +75,7 @@ on_both! {
 on_both! {
     async fn a_time_that_is_due_runs_once_and_a_missed_one_by_its_policy(database: Database) {
         let mut world = World::start(database).await;
-        let skipping = world.api.post(BASE, &body(json!({}))).await.expect_status(201).body;
+        let skipping = world.api.post(BASE, &filled(json!({}))).await.expect_status(201).body;
         let due = time(&skipping["next_due_at"]);
         let of = |schedule: &Value| format!("{BASE}/{}", id_of(schedule));
         advance_past(&mut world, &skipping, 2).await;
@@ -85,7 +85,7 @@ on_both! {
         let next = time(&seen(&world, &skipping).await["next_due_at"]);
         assert!(next > due && next - due <= TimeDelta::hours(25));
         // Three days nobody is there.
-        let once = world.api.post(BASE, &body(json!({ "missed": "run_once" }))).await.expect_status(201).body;
+        let once = world.api.post(BASE, &filled(json!({ "missed": "run_once" }))).await.expect_status(201).body;
         advance_past(&mut world, &skipping, 3 * 86_400 + 120).await;
         let found = runs(&world.api, &of(&skipping), 2).await;
         assert_eq!(found[0]["state"], "skipped", "{found:?}");
@@ -104,7 +104,7 @@ on_both! {
     async fn a_schedule_of_who_is_no_administrator_any_more_breaks(database: Database) {
         let mut world = World::start(database).await;
         let (user, olga) = world.member("olga", Role::OrgAdmin).await;
-        let schedule = olga.post(BASE, &body(json!({}))).await.expect_status(201).body;
+        let schedule = olga.post(BASE, &filled(json!({}))).await.expect_status(201).body;
         world.api.patch(&format!("/users/{user}"), &json!({ "role": "viewer" })).await.expect_status(200);
         advance_past(&mut world, &schedule, 1).await;
         let run = &runs(&world.api, &format!("{BASE}/{}", id_of(&schedule)), 1).await[0];

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{connect, device, emit, id_of, organization, runs};
 use crate::staging::Lab;
-use crate::support::{Database, on_both};
+use crate::support::on_both;
 
 fn rule(lab: &Lab) -> Value {
     json!([{ "operation_id": "openwrt.firewall.rule.create", "params": {
@@ -67,11 +67,7 @@ on_both! {
     async fn a_read_step_reads_live_and_what_cannot_be_reached_says_so(database: Database) {
         let lab = Lab::start(database).await;
         let org = organization(&lab.api).await;
-        let catalog = lab.api.get("/fabric/catalog").await.expect_status(200).body;
-        let ids: Vec<&str> = catalog["operations"].as_array().unwrap().iter().map(|o| o["id"].as_str().unwrap()).collect();
-        let list = ids.iter().find(|id| id.starts_with("openwrt.") && id.contains("rule") && id.ends_with(".list"));
-        let list = list.unwrap_or_else(|| panic!("rules can be listed: {ids:?}"));
-        let steps = json!([{ "operation_id": list, "params": { "controller_id": lab.controller } }]);
+        let steps = json!([{ "operation_id": "firewall.rule.list", "params": { "controller_id": lab.controller } }]);
         let connection = connect(&lab.api, json!({ "steps": steps })).await;
         let path = format!("/fabric/connections/{}", id_of(&connection));
         emit(&lab.server.running().app, org, EventType::DeviceOffline, device("x")).await;

@@ -59,8 +59,6 @@ ids! {
     ConnectionId,
     /// One firing of a Connection.
     RunId,
-    /// When the clock starts steps.
-    ScheduleId,
     /// Who gets events by HTTP.
     SubscriptionId,
     /// One event on its way to one subscription.

@@ -34,7 +34,7 @@ pub use clock::{Clock, Timestamp};
 pub use id::{
     ApiKeyId, AuditId, ChangeId, ChannelId, ConnectionId, ControllerId, CredentialId, DeliveryId, DeviceId,
     EventId, IdentityId, IdentityProviderId, NoticeId, OauthAppId, OauthGrantId, OrgId, ProcessId, RoleId,
-    RunId, ScheduleId, SessionId, SiteId, SsoAttemptId, SubscriptionId, UserId, WebhookTemplateId,
+    RunId, SessionId, SiteId, SsoAttemptId, SubscriptionId, UserId, WebhookTemplateId,
 };
 pub use log::LogLevel;
 pub use permission::Permission;

@@ -167,8 +167,8 @@ pub(crate) struct Report {
 
 pub(crate) async fn report(app: &SharedApp) -> Report {
     let find = || look(app.db.clone(), app.logs.db().cloned(), app.cache.clone());
-    let seen = app.looks.seen.get(LOOK_KEPT, find).await;
-    let backlog = app.looks.backlog.get(COUNTS_KEPT, || read_backlog(app.db.clone())).await;
+    let waiting = app.looks.backlog.get(COUNTS_KEPT, || read_backlog(app.db.clone()));
+    let (seen, backlog) = tokio::join!(app.looks.seen.get(LOOK_KEPT, find), waiting);
     let now = app.clock.now();
     let is_draining = app.tasks.stopping().is_cancelled();
     Report {

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use heddle_core::Role;
 use heddle_core::operation::RunKind;
 use heddle_core::page::CursorPage;
 use heddle_store::runs;
@@ -72,7 +73,8 @@ async fn act(
     let declaration = operation.declaration();
     match declaration.permission {
         Some(permission) => caller.require(permission)?,
-        None => caller.require_unscoped()?,
+        // Who may have it in a Connection.
+        None => caller.require_role(Role::OrgAdmin)?,
     }
     crate::adapters::validate(&declaration.params_schema, &Value::Object(body.params.clone()), "params")?;
     let step = Step { operation_id: body.operation_id, params: body.params, continue_on_error: false };

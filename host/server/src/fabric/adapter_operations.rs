@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_core::adapter::{Feature, FeatureOperation, ObjectKind};
 use heddle_core::change::Operation as ChangeOperation;
-use heddle_core::operation::{OperationKind, OperationTier};
+use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
 use heddle_core::permission::for_feature;
 use heddle_core::redact::mask;
 use heddle_core::{ControllerId, Permission};
@@ -34,8 +34,8 @@ pub(super) fn of(adapter: &Adapter) -> Vec<Arc<dyn Operation>> {
         }
     }
     for kind in &description.kinds {
-        found.push(Arc::new(Read::list(vendor, kind)));
-        found.push(Arc::new(Read::get(vendor, kind)));
+        found.push(Arc::new(Read::list(kind)));
+        found.push(Arc::new(Read::get(kind)));
     }
     found
 }
@@ -159,9 +159,10 @@ impl Operation for Write {
 }
 
 /// Reads objects live; secrets are masked.
+///
+/// Kinds are the same words at every vendor's: which adapter answers, the controller says.
 struct Read {
     declaration: Declaration,
-    vendor: String,
     kind: String,
     is_list: bool,
 }
@@ -183,7 +184,7 @@ struct GetParams {
 }
 
 impl Read {
-    fn list(vendor: &str, kind: &ObjectKind) -> Self {
+    fn list(kind: &ObjectKind) -> Self {
         let params = json!({
             "type": "object",
             "properties": {
@@ -202,10 +203,10 @@ impl Read {
             },
         });
         let description = format!("Reads objects of kind '{}' live from the controller.", kind.id);
-        Self::new(vendor, kind, true, description, (params, output))
+        Self::new(kind, true, description, (params, output))
     }
 
-    fn get(vendor: &str, kind: &ObjectKind) -> Self {
+    fn get(kind: &ObjectKind) -> Self {
         let params = json!({
             "type": "object",
             "properties": {
@@ -217,11 +218,10 @@ impl Read {
         });
         let output = json!({ "type": "object", "properties": { "body": { "type": "object" } } });
         let description = format!("Reads one object of kind '{}' live from the controller.", kind.id);
-        Self::new(vendor, kind, false, description, (params, output))
+        Self::new(kind, false, description, (params, output))
     }
 
     fn new(
-        vendor: &str,
         kind: &ObjectKind,
         is_list: bool,
         description: String,
@@ -234,19 +234,22 @@ impl Read {
             description,
             tier: OperationTier::Native,
             kind: OperationKind::Read,
-            owner: vendor.to_owned(),
+            owner: "heddle".to_owned(),
             permission: Some(Permission::ControllerRead),
             params_schema,
             output_schema,
         };
-        Self { declaration, vendor: vendor.to_owned(), kind: kind.id.clone(), is_list }
+        Self { declaration, kind: kind.id.clone(), is_list }
     }
 
     async fn read(&self, call: &StepCall<'_>, params: Value) -> Result<Value, StepError> {
         let id = params_of::<OnController>(params.clone())?.controller_id;
-        let controller =
-            staging::controller_on_path(call.app, call.author, id, None, Some(&self.vendor)).await?;
+        let controller = staging::controller_on_path(call.app, call.author, id, None, None).await?;
         let adapter = call.app.adapter(&controller.vendor)?;
+        if !adapter.description().kinds.iter().any(|kind| kind.id == self.kind) {
+            let message = format!("controllers of '{}' have no '{}'", controller.vendor, self.kind);
+            return Err(StepError::new(StepErrorCode::NotFound, message));
+        }
         let target = call_for(&controller, &format!("run-{}", call.run_id))?;
         let read = if self.is_list {
             let params: ListParams = params_of(params)?;

@@ -59,7 +59,7 @@ on_both! {
         edited.next_due_at = Some(world.clock.now());
         let updated = update(&mut tx, &edited, world.clock.now()).await.unwrap().unwrap();
         assert_eq!((updated.name.as_str(), updated.revision), ("Tell all", 2));
-        assert_eq!((updated.conditions, updated.missed), (edited.conditions.clone(), edited.missed));
+        assert_eq!((&updated.conditions, updated.missed), (&edited.conditions, edited.missed));
         assert_eq!((list(&mut tx, &scope, &filter(), page()).await.unwrap().1, count(&mut tx, world.org).await.unwrap()), (1, 1));
         let draft = ConnectionFilter { state: Some(ConnectionState::Draft), ..filter() };
         assert_eq!(list(&mut tx, &scope, &draft, page()).await.unwrap().1, 0);
