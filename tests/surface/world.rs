@@ -86,12 +86,7 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
         let sessions = api.get("/auth/sessions").await.expect_status(200).body;
         into.insert("session_id", text(&sessions["items"][0]["id"]));
         into.insert("api_key_id", created(&api, "/api-keys", &json!({ "name": name })).await);
-        let registered = json!({
-            "name": name, "client_type": "public", "redirect_uris": ["https://app.example/cb"], "scopes": ["device:read"],
-        });
-        let registered = created(&api, "/oauth2/apps", &registered).await;
-        into.insert("grant_id", grant(server, &registered, &user).await);
-        into.insert("app_id", registered);
+        apps(server, &api, name, &user, into).await;
         let role = json!({ "name": name, "permissions": ["device:read"], "organization_id": organization });
         into.insert("role_id", created(admin, "/roles", &role).await);
         let provider = json!({
@@ -236,6 +231,16 @@ async fn device(server: &Server, organization: &str, site: &str, controller: &st
     let (found, _) = devices::list(&mut tx, &Scope::organization(org_id), &filter, page).await.unwrap();
     tx.commit().await.unwrap();
     found[0].id.to_string()
+}
+
+/// An app that somebody registered, and what a user allowed it.
+async fn apps(server: &Server, api: &Api, name: &str, user: &str, into: &mut Ids) {
+    let registered = json!({
+        "name": name, "client_type": "public", "redirect_uris": ["https://app.example/cb"], "scopes": ["device:read"],
+    });
+    let registered = created(api, "/oauth2/apps", &registered).await;
+    into.insert("grant_id", grant(server, &registered, user).await);
+    into.insert("app_id", registered);
 }
 
 /// What this user allowed an app, as if its code had been exchanged.

@@ -131,20 +131,11 @@ impl Metrics {
         let families = Families(&registry);
         families.add(log_lines_dropped);
         families.process();
+        let (requests, request_duration, requests_in_flight) = Self::of_requests(&families);
         let metrics = Self {
-            requests: families.counters(
-                "http_requests_total",
-                "Requests that were answered, by route template.",
-                &["method", "route", "status"],
-            ),
-            request_duration: families.histogram(
-                "http_request_duration_seconds",
-                "Time from a request to the head of its answer.",
-                &["method", "route"],
-                prometheus::DEFAULT_BUCKETS,
-            ),
-            requests_in_flight: families
-                .gauge("http_requests_in_flight", "Requests that are not answered yet."),
+            requests,
+            request_duration,
+            requests_in_flight,
             adapter_calls: families.counters(
                 "heddle_adapter_calls_total",
                 "Calls into adapters, by how they ended.",
@@ -201,6 +192,24 @@ impl Metrics {
         };
         metrics.begin_at_zero();
         metrics
+    }
+
+    /// What is counted and timed of requests.
+    fn of_requests(families: &Families<'_>) -> (IntCounterVec, HistogramVec, IntGauge) {
+        let requests = families.counters(
+            "http_requests_total",
+            "Requests that were answered, by route template.",
+            &["method", "route", "status"],
+        );
+        let request_duration = families.histogram(
+            "http_request_duration_seconds",
+            "Time from a request to the head of its answer.",
+            &["method", "route"],
+            prometheus::DEFAULT_BUCKETS,
+        );
+        let requests_in_flight =
+            families.gauge("http_requests_in_flight", "Requests that are not answered yet.");
+        (requests, request_duration, requests_in_flight)
     }
 
     /// What can be foreseen is there from the start, so that its first occurrence is seen as an increase.

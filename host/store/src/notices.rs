@@ -214,8 +214,8 @@ mod tests {
         async fn the_same_origin_writes_once_and_old_notices_go(db) {
             let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
             let mut tx = db.write().await.unwrap();
-            let once = |world: &World| NewNotice { origin: Some("step".to_owned()), ..new(world, Audience::Organization, "s") };
-            let (one, same, other) = (once(&a), once(&a), once(&b));
+            let keyed = |world: &World| NewNotice { origin: Some("step".to_owned()), ..new(world, Audience::Organization, "s") };
+            let (one, same, other) = (keyed(&a), keyed(&a), keyed(&b));
             assert_eq!(insert(&mut tx, &one).await.unwrap(), one.id);
             assert_eq!(insert(&mut tx, &same).await.unwrap(), one.id);
             assert_eq!(insert(&mut tx, &other).await.unwrap(), other.id);

@@ -347,7 +347,7 @@ pub(crate) async fn keep_time(app: SharedApp) {
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => {
-                tracing::warn!(error = %error, "schedules that are due cannot be read; tried again")
+                tracing::warn!(error = %error, "schedules that are due cannot be read; tried again");
             }
         }
         tokio::select! {

@@ -103,13 +103,12 @@ async fn look<C: Consumer>(
     consumer: &C,
     places: &mut Option<Places>,
 ) -> Result<bool, Error> {
-    let places = match places {
-        Some(places) => places,
-        None => {
-            let mut tx = app.db.read().await?;
-            let written = event_consumers::positions(&mut tx, C::NAME).await?;
-            places.insert(Places { seen: written.clone(), written, looks: 0 })
-        }
+    let places = if let Some(places) = places {
+        places
+    } else {
+        let mut tx = app.db.read().await?;
+        let written = event_consumers::positions(&mut tx, C::NAME).await?;
+        places.insert(Places { seen: written.clone(), written, looks: 0 })
     };
     let is_full_look = places.looks.is_multiple_of(FULL_LOOK);
     places.looks = places.looks.wrapping_add(1);

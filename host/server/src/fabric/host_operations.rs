@@ -107,7 +107,7 @@ fn declaration(
     mut properties: Value,
     required: Value,
 ) -> Declaration {
-    let is_list = id.ends_with(".list");
+    let is_list = id.rsplit('.').next() == Some("list");
     if is_list {
         properties["limit"] = json!({ "type": "integer", "minimum": 1, "maximum": LIMIT_MAX });
     }

@@ -26,7 +26,7 @@ use crate::process::Term;
 /// The longest that a run takes.
 const RUN_LIMIT: Duration = Duration::from_mins(5);
 /// The longest that a step takes.
-const STEP_LIMIT: Duration = Duration::from_secs(60);
+const STEP_LIMIT: Duration = Duration::from_mins(1);
 /// Most bytes that are kept of a step's output, as JSON.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 /// Most characters that are kept of a step's message.
