@@ -10,6 +10,7 @@ use ipnet::IpNet;
 use url::{Host, Url};
 
 use super::denied;
+use super::outward::{METADATA, is_metadata};
 
 /// The rules, with the networks that the operator opened.
 #[derive(Debug, Default)]
@@ -40,6 +41,9 @@ impl Rules {
     /// Judges an address in its canonical form.
     pub(super) fn judge(&self, address: IpAddr) -> Result<(), &'static str> {
         let address = canonical(address);
+        if is_metadata(address) {
+            return Err(METADATA);
+        }
         match class(address) {
             None => Ok(()),
             Some(Class::Local(_)) if self.extra.iter().any(|network| network.contains(&address)) => Ok(()),
@@ -123,9 +127,6 @@ fn class(address: IpAddr) -> Option<Class> {
 fn class_v4(v4: Ipv4Addr) -> Option<Class> {
     let [a, b, c, _] = v4.octets();
     match (a, b, c) {
-        _ if v4 == Ipv4Addr::new(169, 254, 169, 254) || v4 == Ipv4Addr::new(100, 100, 100, 200) => {
-            Some(Class::Never("it is a metadata service"))
-        }
         (0, ..) => Some(Class::Never("it is unspecified")),
         (127, ..) => Some(Class::Local("it is this machine")),
         (169, 254, _) => Some(Class::Local("it is link-local")),
@@ -139,9 +140,6 @@ fn class_v4(v4: Ipv4Addr) -> Option<Class> {
 fn class_v6(v6: Ipv6Addr) -> Option<Class> {
     let s = v6.segments();
     match s {
-        [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] => {
-            Some(Class::Never("it is a metadata service"))
-        }
         [0, 0, 0, 0, 0, 0, 0, 0] => Some(Class::Never("it is unspecified")),
         [0, 0, 0, 0, 0, 0, 0, 1] => Some(Class::Local("it is this machine")),
         [0xfe80..=0xfebf, ..] => Some(Class::Local("it is link-local")),

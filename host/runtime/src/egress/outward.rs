@@ -10,7 +10,7 @@ use ipnet::IpNet;
 
 use super::address::{Rules, canonical};
 
-const METADATA: &str = "it is a metadata service";
+pub(super) const METADATA: &str = "it is a metadata service";
 
 /// Names under which clouds offer their metadata to machines.
 const METADATA_NAMES: &[&str] = &[
@@ -42,6 +42,8 @@ const METADATA_V6: &[Ipv6Addr] = &[
     Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),
     Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
     Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
+    // Of Scaleway.
+    Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
 ];
 
 /// Why an address is refused.
@@ -78,7 +80,7 @@ pub(super) fn is_metadata_name(host: &str) -> bool {
     METADATA_NAMES.contains(&name.as_str())
 }
 
-fn is_metadata(address: IpAddr) -> bool {
+pub(super) fn is_metadata(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => METADATA_V4.contains(&v4),
         IpAddr::V6(v6) => METADATA_V6.contains(&v6),

@@ -168,7 +168,10 @@ pub(super) async fn resolve(
             Reach::OutwardListed => rules.judge_outward(address.ip(), true),
         };
         judged.map_err(|what| {
-            denied("address", format!("address {} of '{host}' may not be reached: {what}", address.ip()))
+            // Outward, whose address it is stays in the log: the answer would draw the network from inside.
+            let shown = if reach == Reach::Premises { address.ip().to_string() } else { "an address".to_owned() };
+            tracing::info!(address = %address.ip(), host, "refused to reach {} of '{host}': {what}", address.ip());
+            denied("address", format!("{shown} of '{host}' may not be reached: {what}"))
         })?;
     }
     Ok(found)

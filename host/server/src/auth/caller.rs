@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use heddle_core::permission::Scope as KeyScope;
 use heddle_core::{
-    ApiKeyId, ConnectionId, OauthGrantId, OrgId, Permission, Role, SessionId, SiteId, SiteLevel, UserId,
+    ApiKeyId, ConnectionId, OauthGrantId, OrgId, Permission, Role, RunId, SessionId, SiteId, SiteLevel,
+    UserId,
 };
 use heddle_store::{Scope, SiteScope};
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ pub enum Credential {
     App(OauthGrantId),
     /// Nobody calls: a Connection acts for who wrote its steps.
     Connection(ConnectionId),
+    /// A run that a user asked for at once, with their rights in their organization.
+    Action(RunId),
 }
 
 impl Credential {
@@ -29,6 +32,7 @@ impl Credential {
         match self {
             Credential::Session(_) => None,
             Credential::Connection(id) => Some(json!({ "connection_id": id })),
+            Credential::Action(id) => Some(json!({ "run_id": id })),
             Credential::ApiKey(id) => Some(json!({ "api_key_id": id })),
             Credential::App(id) => Some(json!({ "oauth2_grant_id": id })),
         }
@@ -41,6 +45,7 @@ impl Credential {
             Credential::ApiKey(_) => "an API key",
             Credential::App(_) => "an app",
             Credential::Connection(_) => "a Connection",
+            Credential::Action(_) => "an action",
         }
     }
 }
@@ -115,11 +120,20 @@ impl Caller {
         }
     }
 
+    /// Whether this user wrote something and acts for themself: what only its author sees is for no key with a ceiling
+    /// and no app.
+    pub(crate) fn is_author(&self, author: UserId) -> bool {
+        self.user_id == author && self.scopes.is_none()
+    }
+
     /// For how the user signs in: none of an app's business.
     pub fn require_no_app(&self) -> Result<(), Error> {
         match self.credential {
             Credential::App(_) => Err(session_required(self.credential)),
-            Credential::Session(_) | Credential::ApiKey(_) | Credential::Connection(_) => Ok(()),
+            Credential::Session(_)
+            | Credential::ApiKey(_)
+            | Credential::Connection(_)
+            | Credential::Action(_) => Ok(()),
         }
     }
 
@@ -162,10 +176,10 @@ impl Caller {
     }
 
     /// Which rows this caller can see. Under a key's ceiling nobody sees beyond their own organization, nor does a
-    /// Connection beyond the one that it is in, whoever wrote it.
+    /// Connection or an action beyond the one that it is in, whoever wrote it.
     pub fn scope(&self) -> Scope {
-        let is_connection = matches!(self.credential, Credential::Connection(_));
-        let spans_all = self.role == Role::SuperAdmin && self.scopes.is_none() && !is_connection;
+        let is_run = matches!(self.credential, Credential::Connection(_) | Credential::Action(_));
+        let spans_all = self.role == Role::SuperAdmin && self.scopes.is_none() && !is_run;
         Scope { org: (!spans_all).then_some(self.org_id), sites: self.sites.clone() }
     }
 

@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::app::SharedApp;
-use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::auth::{Caller, Credential};
 use crate::fabric::run::{Work, begin, carry_out_apart};
 use crate::fabric::runs::{ListQuery, RunView, list_actions, view};
 use crate::fabric::steps::{self, Step};
@@ -100,7 +100,9 @@ async fn act(
     let deed = Deed { org: run.org_id, actor: caller.actor(), action: "action.begun", target, detail };
     trail::record(&mut tx, &app, &origin, deed).await?;
     tx.commit().await?;
-    let work = Work { author: caller.clone(), steps: vec![step], event: None, connection: None };
+    // In its organization, as its history is: also of who sees all of them.
+    let author = Caller { credential: Credential::Action(run.id), ..caller.clone() };
+    let work = Work { author, steps: vec![step], event: None, connection: None };
     let ended = carry_out_apart(&app, run, work, term).await?;
     let view = view(&app, &caller, ended)?;
     let tx = app.db.write().await?;

@@ -77,7 +77,7 @@ struct View {
 
 impl View {
     fn of(app: &App, caller: &Caller, row: ConnectionRow) -> Result<Self, Error> {
-        let opened = if caller.user_id == row.author_id {
+        let opened = if caller.is_author(row.author_id) {
             Some(steps::open(&app.keys, row.id, &row.steps, &row.secret)?)
         } else {
             None

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use axum::body::Bytes;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use futures::SinkExt as _;
+use heddle_core::event::EventType;
 use heddle_core::secret::Secret;
 use heddle_core::{OrgId, SiteId};
 use heddle_store::events::Stretch;
@@ -31,7 +32,7 @@ const SEND_LIMIT: Duration = Duration::from_secs(10);
 /// Events of one resume.
 const RESUME_MAX: usize = 10_000;
 /// Events that one resume holds in memory at once.
-const RESUME_PAGE: u16 = 500;
+const RESUME_PAGE: u16 = 100;
 /// Events that are written to a connection at once.
 const AT_ONCE_MAX: usize = 64;
 /// How long a peer that was told the end may take to go.
@@ -200,21 +201,29 @@ impl Connection<'_> {
     ///
     /// Not the token of a session: it proved who connected, and is shorter-lived than a connection.
     async fn revalidate(&mut self, next: &mut Interval) -> Result<(), End> {
-        let Ok(_turn) = self.app.hub.proofs.acquire().await else { return Err(STOPPING) };
-        match self.holder.caller(self.app).await {
+        let is_known = self.ask_again().await?;
+        next.reset_after(if is_known { REVALIDATION_INTERVAL } else { REVALIDATION_RETRY });
+        Ok(())
+    }
+
+    /// The same; false when the database could not say.
+    async fn ask_again(&mut self) -> Result<bool, End> {
+        let Ok(turn) = self.app.hub.proofs.acquire().await else { return Err(STOPPING) };
+        let asked = self.holder.caller(self.app).await;
+        // Whoever does not read what follows holds nobody else's turn.
+        drop(turn);
+        match asked {
             Ok(caller) => {
-                next.reset_after(REVALIDATION_INTERVAL);
                 let ended = self.listener.renew(caller);
                 self.tune();
-                match ended {
-                    Some(ended) => self.deny(ended).await,
-                    None => Ok(()),
+                if let Some(ended) = ended {
+                    self.deny(ended).await?;
                 }
+                Ok(true)
             }
             Err(error) if may_pass(&error) => {
                 tracing::warn!(error = %error, "a listener's session cannot be checked; tried again");
-                next.reset_after(REVALIDATION_RETRY);
-                Ok(())
+                Ok(false)
             }
             Err(_) => {
                 self.send(&ServerFrame::SessionRevoked).await?;
@@ -331,7 +340,12 @@ impl Connection<'_> {
             if stop.is_cancelled() {
                 return Err(STOPPING);
             }
-            let Ok(page) = missed(self.app, self.listener.caller.org_id, last_seq).await else {
+            if read > 0 {
+                // It can take long, and rights can end meanwhile.
+                self.ask_again().await?;
+            }
+            let (org, types) = (self.listener.caller.org_id, self.listener.types());
+            let Ok(page) = missed(self.app, org, last_seq, &types).await else {
                 return self.send_error("events cannot be read; try again").await;
             };
             read += page.events.len();
@@ -372,9 +386,17 @@ impl Connection<'_> {
     }
 }
 
-async fn missed(app: &App, org: OrgId, after_seq: i64) -> Result<Stretch, Error> {
+/// Only of types that are subscribed to: others are neither read nor sent, and the last number is the newest then.
+async fn missed(app: &SharedApp, org: OrgId, after_seq: i64, types: &[EventType]) -> Result<Stretch, Error> {
     let mut tx = app.db.read().await?;
-    Ok(heddle_store::events::list(&mut tx, org, after_seq, &[], u32::from(RESUME_PAGE)).await?)
+    let newest = heddle_store::events::last_seq(&mut tx, org).await?.max(after_seq);
+    if types.is_empty() {
+        return Ok(Stretch { events: Vec::new(), last_seq: newest, is_full: false });
+    }
+    let page = u32::from(RESUME_PAGE);
+    let found = heddle_store::events::list(&mut tx, org, after_seq, types, page).await?;
+    let last_seq = if found.is_full { found.last_seq } else { newest };
+    Ok(Stretch { last_seq, ..found })
 }
 
 /// The next event of a line; never, where there is none.

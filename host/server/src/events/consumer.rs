@@ -116,13 +116,23 @@ async fn look<C: Consumer>(
     let mut tx = app.db.read().await?;
     let heads = events::heads(&mut tx, since).await?;
     drop(tx);
-    let mut has_more = false;
+    let (mut has_more, mut failed) = (false, None);
     for (org, head) in heads {
         if head > places.seen.get(&org).copied().unwrap_or_default() {
-            has_more |= follow(app, consumer, places, org).await?;
+            match follow(app, consumer, places, org).await {
+                Ok(more) => has_more |= more,
+                // What one organization cannot do holds no other up.
+                Err(error) => failed = Some((org, error)),
+            }
         }
     }
-    Ok(has_more)
+    match failed {
+        Some((org, error)) if !has_more => {
+            tracing::warn!(organization.id = %org, consumer = C::NAME, "stuck in organization {org}");
+            Err(error)
+        }
+        _ => Ok(has_more),
+    }
 }
 
 /// One stretch of one organization; whether there may be more.

@@ -58,7 +58,7 @@ struct View {
 
 impl View {
     fn of(app: &App, caller: &Caller, row: ConnectionRow) -> Result<Self, Error> {
-        let opened = if caller.user_id == row.author_id {
+        let opened = if caller.is_author(row.author_id) {
             Some(steps::open(&app.keys, row.id, &row.steps, &row.secret)?)
         } else {
             None
@@ -356,6 +356,12 @@ async fn update(
     let current = current.ok_or(Error::NotFound(noun(kind)))?;
     caller.require_all_sites()?;
     if_match.check(&View::of(&app, &caller, current.clone())?)?;
+    let aims = body.source_event.is_some() || body.conditions.is_some();
+    if aims && body.steps.is_none() && !caller.is_author(current.author_id) {
+        let message =
+            "another event or condition is for the author of the steps alone: send the steps, too, and be it";
+        return Err(super::trial::not_author(message));
+    }
     let mut row = current.clone();
     row.name = name.unwrap_or(row.name);
     row.description = body.description.unwrap_or(row.description);

@@ -181,6 +181,10 @@ async fn prepare(app: &SharedApp, run: &RunRow) -> Result<Prepared, Error> {
     if connection.state != ConnectionState::Enabled {
         return Ok(Prepared::Idle(format!("it was {} before the run began", connection.state)));
     }
+    if connection.author_id != run.author_id {
+        // The run would show one author what another wrote.
+        return Ok(Prepared::Idle("somebody else wrote its steps anew before the run began".to_owned()));
+    }
     let author = match author_of(&mut tx, run.org_id, connection.author_id, connection.id).await? {
         Ok(author) => author,
         Err(reason) => return Ok(Prepared::Denied(Box::new(connection), reason)),

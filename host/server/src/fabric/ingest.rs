@@ -24,6 +24,7 @@ use crate::tenancy::given;
 
 /// Largest payload, as JSON without white space; in bytes.
 const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
+const PAYLOAD_VALUES_MAX: usize = 10_000;
 /// Of one organization.
 const RATE: Rate = Rate::per_minute(120);
 const NAME_CHARS_MAX: usize = 64;
@@ -35,7 +36,7 @@ struct Body {
     /// Up to 64 characters. Made lower case; what is not a letter from a to z, a digit, `_` or `-` is left out.
     #[serde(default, deserialize_with = "given")]
     name: Option<String>,
-    /// Up to 64 KiB. Fields with the names of secrets are left out, as from every payload.
+    /// Up to 64 KiB and 10,000 values. Fields with the names of secrets are left out, as from every payload.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Option<Map<String, Value>>")]
     payload: Option<Map<String, Value>>,
@@ -76,6 +77,11 @@ async fn ingest(
             "payload has {bytes} bytes; an event takes at most {PAYLOAD_BYTES_MAX}"
         )));
     }
+    let values = count(&data);
+    if values > PAYLOAD_VALUES_MAX {
+        let message = format!("has {values} values; an event takes at most {PAYLOAD_VALUES_MAX}");
+        return Err(Error::field("payload", message));
+    }
     // Before it is written: nothing that reads events has a use for them.
     sanitize(&mut data);
     let new = NewEvent {
@@ -96,6 +102,15 @@ async fn ingest(
     Ok(response)
 }
 
+/// Values at all depths: each costs far more memory than its letter or two.
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Object(fields) => fields.values().map(count).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
 /// The name as events have it.
 fn plain_name(text: &str) -> Result<String, Error> {
     if text.chars().count() > NAME_CHARS_MAX {
@@ -112,6 +127,11 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: Option<&str>) {
         assert_eq!(plain_name(text).ok().as_deref(), expected, "{text}");
+    }
+
+    #[test]
+    fn values_are_counted_at_all_depths() {
+        assert_eq!(count(&json!({ "a": [1, [2], { "b": null }], "c": "x" })), 8);
     }
 
     #[test]

@@ -25,6 +25,9 @@ const CHAIN_MAX: usize = 16;
 /// Firings of one Connection that did not come to be, of which the newest are kept.
 pub(crate) const SKIPPED_MAX: u32 = 1_000;
 
+/// Most characters of why a run did not fire.
+const REASON_CHARS_MAX: usize = 1000;
+
 /// Follows the events for the Connections.
 #[derive(Debug)]
 pub(crate) struct Negotiator;
@@ -203,7 +206,7 @@ impl<'a> Round<'a> {
             chain,
             payload,
             state: if is_skipped { RunState::Skipped } else { RunState::Queued },
-            reason: refusal,
+            reason: refusal.map(|reason| reason.chars().take(REASON_CHARS_MAX).collect()),
             owner: None,
             steps: Vec::new(),
             secret: None,

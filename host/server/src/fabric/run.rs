@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use heddle_core::event::{Event, EventType, NewEvent};
+use heddle_core::notification::Severity;
 use heddle_core::operation::{RunKind, RunState, StepErrorCode, StepRecord};
 use heddle_core::redact::{mask_text, sanitize};
 use heddle_core::template::{Values, fill};
@@ -15,12 +16,15 @@ use heddle_store::runs::{self, Progress, RunRow};
 use heddle_store::{Tx, events};
 use serde_json::{Value, json};
 
+use super::author::author_of;
 use super::operation::{StepCall, StepError};
 use super::steps::{self, Step};
 use crate::adapters;
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::http::error::Error;
+use crate::notifications::message::Message;
+use crate::notifications::notices;
 use crate::process::Term;
 
 /// The longest that a run takes.
@@ -203,6 +207,13 @@ async fn break_off(
         }),
     };
     events::append(tx, &event, &app.clock).await?;
+    let message = Message {
+        severity: Severity::Warning,
+        subject: format!("{} '{}' is broken", row.kind, row.name),
+        body: format!("It does not fire any more: {reason}"),
+    };
+    notices::tell_administrators(tx, app, row.org_id, &message, Some(format!("broken:{}:{run}", row.id)))
+        .await?;
     tracing::warn!(connection.id = %row.id, reason, "{} {} is broken: {reason}", row.kind, row.id);
     Ok(())
 }
@@ -273,10 +284,24 @@ impl Course<'_> {
         }
     }
 
+    /// Who the step runs for, with the rights of this moment.
+    async fn author(&self) -> Result<Caller, StepError> {
+        let Some(connection) = &self.work.connection else { return Ok(self.work.author.clone()) };
+        let unavailable = |error: Error| {
+            tracing::warn!(error = %error, run.id = %self.run.id, "the author of a step cannot be read");
+            StepError::new(StepErrorCode::Internal, "the author's rights cannot be read now")
+        };
+        let mut tx = self.app.db.read().await.map_err(|error| unavailable(error.into()))?;
+        author_of(&mut tx, self.run.org_id, self.work.author.user_id, connection.id)
+            .await
+            .map_err(unavailable)?
+            .map_err(|why| StepError::new(StepErrorCode::PermissionDenied, why))
+    }
+
     async fn step(&mut self, at: usize, step: &Step) -> Result<Value, StepError> {
         let written = Value::Object(step.params.clone());
         self.params.push(written.clone());
-        let author = &self.work.author;
+        let author = &self.author().await?;
         let operation = self.app.operations.find(&step.operation_id).ok_or_else(|| {
             let message = format!("operation '{}' does not exist any more", step.operation_id);
             StepError::new(StepErrorCode::UnknownOperation, message)
@@ -318,11 +343,12 @@ impl Course<'_> {
         };
         let output = output.map(|mut output| {
             sanitize(&mut output);
-            output
+            storable(output)
         });
         self.outputs.push(output.clone());
         let message = error.as_ref().map(|error| {
-            let mut message: String = error.message.chars().take(MESSAGE_CHARS_MAX).collect();
+            let mut message: String =
+                error.message.chars().filter(|c| *c != '\0').take(MESSAGE_CHARS_MAX).collect();
             mask_text(&mut message);
             message
         });
@@ -363,6 +389,19 @@ fn key(run: &RunRow, at: usize) -> String {
     }
 }
 
+/// Without the character that one of the databases has in no text.
+fn storable(value: Value) -> Value {
+    let plain = |text: String| if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text };
+    match value {
+        Value::String(text) => Value::String(plain(text)),
+        Value::Array(items) => items.into_iter().map(storable).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (plain(name), storable(value))).collect()
+        }
+        other => other,
+    }
+}
+
 /// An output as it is kept.
 fn cut(output: Value) -> Value {
     let text = output.to_string();
@@ -376,6 +415,13 @@ fn cut(output: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_no_text_can_hold_is_replaced_at_any_depth() {
+        let given = json!({ "a\u{0}": ["x\u{0}y", { "b": "\u{0}" }], "n": 1 });
+        let kept = json!({ "a\u{fffd}": ["x\u{fffd}y", { "b": "\u{fffd}" }], "n": 1 });
+        assert_eq!(storable(given), kept);
+    }
 
     #[test]
     fn a_long_output_is_cut() {

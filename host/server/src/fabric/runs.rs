@@ -179,7 +179,7 @@ fn cursor_of(row: &RunRow) -> Cursor {
 
 /// A run for this viewer.
 pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, Error> {
-    let is_author = caller.user_id == row.author_id;
+    let is_author = caller.is_author(row.author_id);
     let params = match &row.secret {
         Some(sealed) if is_author => open_run(&app.keys, row.id, sealed)?,
         _ => Vec::new(),
@@ -194,7 +194,8 @@ pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, E
             output: if is_shown { step.output.unwrap_or_default() } else { json!(hidden()) },
             success: step.success,
             error_code: step.error_code,
-            message: step.message,
+            // It can quote what is hidden.
+            message: step.message.filter(|_| is_shown),
             duration_ms: step.duration_ms,
         }
     });

@@ -61,6 +61,12 @@ async fn test(
     let row = connections::find(&mut tx, &organization_scope(&caller), kind, id).await?;
     let row = row.ok_or(Error::NotFound(kind.as_str()))?;
     caller.require_all_sites()?;
+    if !body.dry_run && !caller.is_author(row.author_id) {
+        // The payload would lead what the author keeps hidden to wherever the tester likes.
+        return Err(not_author(
+            "only its author fires it by hand: try it with 'dry_run', or send its steps anew",
+        ));
+    }
     let unfit = |why: String| Error::Conflict { kind: "author_unfit", message: why };
     let author = author_of(&mut tx, row.org_id, row.author_id, row.id).await?.map_err(unfit)?;
     drop(tx);
@@ -96,6 +102,10 @@ async fn test(
     let work = Work { author, steps, event: Some(event), connection: Some(row) };
     let ended = carry_out_apart(&app, run, work, term).await?;
     view(&app, &caller, ended).map(Answer)
+}
+
+pub(super) fn not_author(message: &str) -> Error {
+    Error::Refused { kind: "not_author", message: message.to_owned() }
 }
 
 /// The event that the payload would have come with.

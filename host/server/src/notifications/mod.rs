@@ -6,7 +6,7 @@
 mod body;
 mod channels;
 pub(crate) mod deliver;
-mod message;
+pub(crate) mod message;
 pub(crate) mod notices;
 mod settings;
 

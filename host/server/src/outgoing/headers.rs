@@ -33,7 +33,9 @@ pub(crate) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
         format!("header name '{}' has characters that a name cannot have", name.escape_debug())
     })?;
-    if is_reserved(&parsed) || parsed.as_str().starts_with(OF_THE_SERVICE) {
+    // Many receivers read '_' as '-'.
+    let dashed = parsed.as_str().replace('_', "-");
+    if is_reserved(&dashed) || dashed.starts_with(OF_THE_SERVICE) {
         return Err(format!("header '{parsed}' is set by the service alone"));
     }
     if value.len() > VALUE_BYTES_MAX {
@@ -47,11 +49,11 @@ pub(crate) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue
 
 /// The first of them that nobody but the connection and the signature sets.
 pub(super) fn refused(headers: &[(HeaderName, HeaderValue)]) -> Option<&HeaderName> {
-    headers.iter().map(|(name, _)| name).find(|name| is_reserved(name))
+    headers.iter().map(|(name, _)| name).find(|name| is_reserved(name.as_str()))
 }
 
-fn is_reserved(name: &HeaderName) -> bool {
-    OF_THE_CONNECTION.contains(&name.as_str()) || OF_THE_SIGNATURE.contains(&name.as_str())
+fn is_reserved(name: &str) -> bool {
+    OF_THE_CONNECTION.contains(&name) || OF_THE_SIGNATURE.contains(&name)
 }
 
 #[cfg(test)]
@@ -71,6 +73,8 @@ mod tests {
             ("X-Fabric-Signature", "sha256=00"),
             ("x-fabric-timestamp", "1"),
             ("X-Heddle-Delivery", "1"),
+            ("X_Fabric_Signature", "sha256=00"),
+            ("X_Heddle_Delivery", "1"),
             ("x-heddle-anything", "1"),
             ("a b", "1"),
             ("a:b", "1"),

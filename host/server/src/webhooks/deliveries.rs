@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::queue;
 use super::rights::is_for;
-use super::subscriptions::{NOT_FOUND, deed};
+use super::subscriptions::{NOT_FOUND, deed, require_events};
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::auth::trail;
@@ -126,6 +126,7 @@ async fn replay(
     let mut tx = app.db.write().await?;
     let found = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
     let subscription = webhooks::find(&mut tx, &scope, found.subscription_id).await?.ok_or(NOT_FOUND)?;
+    require_events(&caller, std::slice::from_ref(&found.event_type))?;
     if !deliveries::replay(&mut tx, id, app.clock.now()).await? {
         return Err(Error::conflict("delivery is on its way already: wait until it is delivered or dead"));
     }
@@ -163,6 +164,7 @@ async fn replay_range(
             "subscription is disabled, or its author may not have events sent: enable it, or change its events",
         ));
     };
+    require_events(&caller, &subscription.events)?;
     let range = (body.from_seq, body.to_seq);
     let mut queued = deliveries::replay_range(&mut tx, id, range, body.state, now).await?;
     if body.state.is_none() {

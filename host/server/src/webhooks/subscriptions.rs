@@ -19,6 +19,7 @@ use url::Url;
 
 use super::body::{NewBody, UpdateBody, check_events, check_headers, check_secret, check_url};
 use super::message::Message;
+use super::rights;
 use super::sealed::Secrets;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
@@ -274,10 +275,15 @@ async fn update(
     let current = webhooks::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::from(current.clone()))?;
     check_related(&mut tx, current.org_id, body.site_id.flatten(), body.template_id.flatten()).await?;
+    // Whoever says where they go, of which sites, or that they go at all, must be allowed to have them.
+    let is_switched_on = body.is_enabled == Some(true) && !current.is_enabled;
+    let aims = events.is_some() || url.is_some() || body.site_id.is_some() || is_switched_on;
+    if aims {
+        require_events(&caller, events.as_deref().unwrap_or(&current.events))?;
+    }
     if headers.is_none() {
         require_same_receiver(&current, url.as_deref())?;
     }
-    let is_switched_on = body.is_enabled == Some(true) && !current.is_enabled;
     let after_seq =
         if is_switched_on { Some(events::last_seq(&mut tx, current.org_id).await?) } else { None };
     let secrets = match headers {
@@ -287,7 +293,7 @@ async fn update(
     let change = SubscriptionUpdate {
         name,
         url,
-        author_id: events.is_some().then_some(caller.user_id),
+        author_id: aims.then_some(caller.user_id),
         events,
         site_id: Set::from(body.site_id),
         template_id: Set::from(body.template_id),
@@ -302,6 +308,18 @@ async fn update(
     tx.commit().await?;
     app.webhooks.wake();
     Ok(One(updated.into()))
+}
+
+/// The caller could subscribe to all of these.
+pub(super) fn require_events(caller: &Caller, patterns: &[String]) -> Result<(), Error> {
+    let why_not = patterns.iter().find_map(|pattern| Some((pattern, rights::why_not(caller, pattern)?)));
+    match why_not {
+        None => Ok(()),
+        Some((pattern, why)) => Err(Error::Refused {
+            kind: "events_not_permitted",
+            message: format!("it would send you events of '{pattern}': {why}"),
+        }),
+    }
 }
 
 /// Headers hold credentials of one receiver: they go to no other without being given again.

@@ -178,7 +178,7 @@ pub async fn has_due(tx: &mut Tx, now: Timestamp) -> Result<bool> {
 pub async fn claim(tx: &mut Tx, me: ProcessId, now: Timestamp, room: Room) -> Result<Vec<Due>> {
     let claimed: Vec<DeliveryId> = on!(tx, conn => sqlx::query_scalar("
         UPDATE webhook_delivery SET owner = $1
-        WHERE owner IS NULL AND state = 'pending' AND id IN (
+        WHERE owner IS NULL AND state = 'pending' AND next_at <= $2 AND id IN (
             SELECT waiting.id FROM (
                 SELECT d.id, d.next_at, d.seq,
                     ROW_NUMBER() OVER (PARTITION BY d.subscription_id ORDER BY d.next_at, d.seq, d.id) +
@@ -320,7 +320,10 @@ pub async fn trim(tx: &mut Tx, state: DeliveryState, before: Timestamp, limit: u
             "
         DELETE FROM webhook_delivery WHERE id IN (
             SELECT id FROM webhook_delivery
-            WHERE state = $1 AND (ended_at < $2 OR (ended_at IS NULL AND owner IS NULL AND next_at < $2))
+            WHERE state = $1 AND (ended_at < $2 OR (ended_at IS NULL AND owner IS NULL AND next_at < $2
+                AND NOT EXISTS (SELECT 1 FROM webhook_subscription s JOIN organization g ON g.id = s.org_id
+                    WHERE s.id = webhook_delivery.subscription_id AND s.is_enabled AND s.deleted_at IS NULL
+                        AND g.deleted_at IS NULL)))
             ORDER BY ended_at, next_at, id LIMIT $3)"
         )
         .bind(state)
