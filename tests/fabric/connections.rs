@@ -110,14 +110,25 @@ on_both! {
         assert_eq!(other.get(&path).await.body["steps"][0]["params"], json!({ "hidden": true }));
         let dry = other.post(&format!("{path}/test"), &json!({ "payload": {}, "dry_run": true })).await.expect_status(200);
         assert_eq!(dry.body["steps"][0]["params"], json!({ "hidden": true }));
+        // Nor can they aim what they do not see, or fire it with a payload of their own.
+        for change in [json!({ "source_event": "ingest.external" }), json!({ "conditions": { "logic": "and", "conditions": [] } })] {
+            assert_eq!(other.patch(&path, &change).await.expect_status(403).error_type(), "not_author");
+        }
+        let fired = other.post(&format!("{path}/test"), &json!({ "payload": {} })).await.expect_status(403);
+        assert_eq!(fired.error_type(), "not_author");
+        other.patch(&path, &json!({ "cooldown": 5 })).await.expect_status(200);
         let steps = json!({ "steps": [{ "operation_id": "sites.list" }] });
         let changed = other.patch(&path, &steps).await.expect_status(200).body;
-        assert_eq!((&changed["steps"][0]["params"], &changed["revision"]), (&json!({}), &json!(2)));
+        assert_eq!((&changed["steps"][0]["params"], &changed["revision"]), (&json!({}), &json!(3)));
         assert_eq!(world.api.get(&path).await.body["steps"][0]["params"], json!({ "hidden": true }));
         // A key with scopes writes nothing.
         let key = json!({ "name": "k", "scopes": ["site:read", "device:read"] });
         let key = world.api.post("/api-keys", &key).await.expect_status(201).body;
         let scoped = world.server.nobody().with("x-api-key", key["api_key"].as_str().unwrap());
+        // Nor does it see what its user keeps hidden.
+        let mine = world.connect(json!({})).await;
+        let seen = scoped.get(&format!("/fabric/connections/{}", id_of(&mine))).await.expect_status(200).body;
+        assert_eq!(seen["steps"][0]["params"], json!({ "hidden": true }));
         let refused = scoped.post("/fabric/connections", &filled(json!({}))).await.expect_status(403);
         assert_eq!(refused.error_type(), "scope_ceiling");
     }

@@ -9,6 +9,25 @@ const SECRET: &str = "whsec-3f9a0c1b7d2e4856";
 const VALUE: &str = "Bearer of-the-receiver-alone";
 
 on_both! {
+    async fn who_sends_events_elsewhere_must_be_allowed_to_have_them(database: Database) {
+        let (server, api, receiver) = start(database).await;
+        let body = json!({ "name": "All", "url": receiver.url("/ok"), "events": ["user.*"] });
+        let made = api.post("/webhooks", &body).await.expect_status(201).body;
+        let path = format!("/webhooks/{}", made["id"].as_str().unwrap());
+        let key = json!({ "name": "settings", "scopes": ["settings:read", "settings:write"] });
+        let key = api.post("/api-keys", &key).await.expect_status(201).body;
+        let scoped = server.nobody().with("x-api-key", key["api_key"].as_str().unwrap());
+        for change in [json!({ "url": "https://elsewhere.example/" }), json!({ "site_id": null }), json!({ "events": ["user.*"] })] {
+            let refused = scoped.patch(&path, &change).await;
+            assert!(matches!(refused.status, 403 | 422), "{change}: {}", refused.text);
+        }
+        scoped.patch(&path, &json!({ "name": "Renamed", "is_enabled": false })).await.expect_status(200);
+        scoped.patch(&path, &json!({ "is_enabled": true })).await.expect_status(403);
+        assert_eq!(api.get(&path).await.body["url"], receiver.url("/ok"));
+    }
+}
+
+on_both! {
     async fn a_subscription_is_made_changed_and_removed_and_its_secrets_are_never_shown(database: Database) {
         let (server, api, receiver) = start(database).await;
         let body = json!({

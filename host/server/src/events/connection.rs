@@ -18,7 +18,7 @@ use super::Published;
 use super::frames::{ClientFrame, ServerFrame};
 use super::lines::{Cut, Line};
 use super::socket::{Denied, Listener};
-use crate::app::{App, SharedApp};
+use crate::app::SharedApp;
 use crate::auth::{Caller, Holder, api_keys};
 use crate::http::error::Error;
 

@@ -209,6 +209,7 @@ async fn break_off(
     events::append(tx, &event, &app.clock).await?;
     let message = Message {
         severity: Severity::Warning,
+        source: "fabric",
         subject: format!("{} '{}' is broken", row.kind, row.name),
         body: format!("It does not fire any more: {reason}"),
     };

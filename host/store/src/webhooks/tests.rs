@@ -263,6 +263,9 @@ on_both! {
         assert_eq!(deliveries::trim(&mut tx, state, later, 10).await.unwrap(), 0, "they are in hand");
         deliveries::release(&mut tx, world.process).await.unwrap();
         assert_eq!(deliveries::trim(&mut tx, state, now - TimeDelta::days(1), 10).await.unwrap(), 0);
+        assert_eq!(deliveries::trim(&mut tx, state, later, 10).await.unwrap(), 0, "they wait for their turn");
+        let off = SubscriptionUpdate { is_enabled: Some(false), ..SubscriptionUpdate::default() };
+        update(&mut tx, &scope, to, &off, now).await.unwrap().unwrap();
         assert_eq!(deliveries::trim(&mut tx, state, later, 10).await.unwrap(), 2);
     }
 }
