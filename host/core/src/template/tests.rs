@@ -176,7 +176,10 @@ fn no_value_from_outside_is_ever_read_as_a_template() {
         let template = random.value(3);
         let filled = fill(&template, &values);
         if let Ok(filled) = &filled {
-            let names_it = template.to_string().contains("canary");
+            // The template itself may ask for all there is.
+            let asked = template.to_string().replace(' ', "");
+            let names_it =
+                ["canary", "{{trigger}}", "{{steps.0.output}}"].iter().any(|all| asked.contains(all));
             assert!(
                 names_it || !filled.to_string().contains("CANARY"),
                 "seed {seed}, round {round}: {template}"

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Published;
+use super::socket::may_read_without_site;
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::http::conditional::One;
@@ -135,7 +136,7 @@ fn readable(caller: &Caller, pattern: &str) -> Vec<EventType> {
         SubscriptionAccess::SuperAdmin | SubscriptionAccess::Denied => false,
     };
     let covered = EventType::ALL.iter().copied().filter(|t| matches(pattern, t.as_str()));
-    covered.filter(may_read).collect()
+    covered.filter(may_read).filter(|t| may_read_without_site(caller, *t)).collect()
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ use crate::auth::{Caller, Credential};
 const PER_USER_MAX: usize = 25;
 /// Connections in all, also those that have not said yet who they are.
 const ALL_MAX: usize = 5000;
+/// Of them, connections that have not said yet who they are: whoever says nothing keeps nobody else out.
+const UNNAMED_MAX: usize = 500;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Places(Arc<Mutex<Taken>>);
@@ -48,7 +50,8 @@ impl Places {
     /// A place for a connection of nobody yet; `None` when there is none left.
     pub(super) fn take(&self) -> Option<Place> {
         let mut taken = self.lock();
-        if taken.all >= ALL_MAX {
+        let unnamed = taken.all.saturating_sub(taken.named.len());
+        if taken.all >= ALL_MAX || unnamed >= UNNAMED_MAX {
             return None;
         }
         taken.all += 1;
@@ -151,9 +154,20 @@ mod tests {
     #[test]
     fn connections_of_nobody_count_too() {
         let places = Places::default();
-        let taken: Vec<Place> = (0..ALL_MAX).map(|_| places.take().unwrap()).collect();
+        let mut taken: Vec<Place> = (0..UNNAMED_MAX).map(|_| places.take().unwrap()).collect();
         assert!(places.take().is_none());
         assert_eq!(places.named(), 0);
+        // Who says who they are makes room, until there are too many in all.
+        let mut user = caller();
+        for number in 0..ALL_MAX {
+            if number % PER_USER_MAX == 0 {
+                user = caller();
+            }
+            taken[number].name(&user).unwrap();
+            taken.extend(places.take());
+        }
+        assert_eq!((taken.len(), places.named()), (ALL_MAX, ALL_MAX));
+        assert!(places.take().is_none());
         drop(taken);
         assert!(places.take().is_some());
     }

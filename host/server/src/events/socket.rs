@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use heddle_core::event::{EventType, matches};
 use heddle_core::permission::{SubscriptionAccess, for_subscription};
 use heddle_core::{OrgId, Role, SiteId};
+use heddle_store::SiteScope;
 
 use super::Published;
 use crate::auth::Caller;
@@ -156,13 +157,22 @@ impl Listener {
     pub(super) fn wants(&self, published: &Published) -> bool {
         let event = &published.event;
         let is_visible = self.organization().is_none_or(|org| org == event.organization_id);
-        let site_fits = published.site_id.is_none_or(|site| {
-            self.caller.may_access_site(site) && self.sites.as_ref().is_none_or(|sites| sites.contains(&site))
-        });
+        let site_fits = match published.site_id {
+            Some(site) => {
+                self.caller.may_access_site(site)
+                    && self.sites.as_ref().is_none_or(|sites| sites.contains(&site))
+            }
+            None => may_read_without_site(&self.caller, event.event_type),
+        };
         is_visible
             && site_fits
             && self.subscriptions.iter().any(|pattern| matches(pattern, event.event_type.as_str()))
     }
+}
+
+/// Events of security are about sites that they do not belong to: who is limited to some sees none of them.
+pub(super) fn may_read_without_site(caller: &Caller, event_type: EventType) -> bool {
+    caller.sites == SiteScope::All || !event_type.as_str().starts_with("security.")
 }
 
 /// Whether a wildcard is where one can be.
@@ -176,7 +186,6 @@ fn is_pattern(pattern: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use heddle_core::Clock;
-    use heddle_store::SiteScope;
 
     use super::*;
 

@@ -96,6 +96,8 @@ async fn list(
     At(id): At<SubscriptionId>,
     Params(query): Params<ListQuery>,
 ) -> Result<Answer<CursorPage<Delivery>>, Error> {
+    // What was delivered is of all sites.
+    caller.require_all_sites()?;
     let request = walk_request(query.page, query.per_page, query.cursor.as_deref(), PER_PAGE_MAX)?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.read().await?;
@@ -110,6 +112,7 @@ async fn get(
     caller: Caller,
     At(id): At<DeliveryId>,
 ) -> Result<Answer<Delivery>, Error> {
+    caller.require_all_sites()?;
     let mut tx = app.db.read().await?;
     let found = deliveries::find(&mut tx, &organization_scope(&caller), id).await?;
     found.map(Answer).ok_or(Error::NotFound("delivery"))

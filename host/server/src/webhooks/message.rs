@@ -6,7 +6,7 @@ use heddle_core::{DeliveryId, SubscriptionId};
 use http::{HeaderName, HeaderValue, Method, header};
 use serde_json::Value;
 
-use super::sealed::Secrets;
+use super::sealed::{Secrets, Unreadable};
 use crate::keys::Keys;
 use crate::outgoing::{self, Outgoing};
 
@@ -27,11 +27,27 @@ pub(super) struct Message<'a> {
     pub(super) event: &'a Value,
 }
 
+/// Why there is no request.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unsendable {
+    /// Another process, or this one with its right keys, may be able to.
+    #[error(transparent)]
+    Secrets(#[from] Unreadable),
+    /// Trying again would not help.
+    #[error("{0}")]
+    Content(String),
+}
+
+impl From<String> for Unsendable {
+    fn from(why: String) -> Self {
+        Self::Content(why)
+    }
+}
+
 impl Message<'_> {
-    /// The request, or why there can be none: trying again would not help.
-    pub(super) fn request(&self, keys: &Keys) -> Result<Outgoing, String> {
-        let secrets =
-            Secrets::open(keys, self.subscription, self.sealed).map_err(|error| error.to_string())?;
+    /// The request, or why there can be none.
+    pub(super) fn request(&self, keys: &Keys) -> Result<Outgoing, Unsendable> {
+        let secrets = Secrets::open(keys, self.subscription, self.sealed)?;
         let body = self.body()?;
         let value =
             |text: &str| HeaderValue::from_str(text).map_err(|_| "the event's type is no header".to_owned());
@@ -109,6 +125,11 @@ mod tests {
         assert_eq!(kinds, ["application/vnd.x+json"]);
         let missing = json!({ "payload": "{{trigger.payload.site}}" });
         let error = message(Some(&missing)).request(&keys).err().unwrap();
-        assert!(error.contains("trigger.payload.site"), "{error}");
+        assert!(
+            matches!(&error, Unsendable::Content(why) if why.contains("trigger.payload.site")),
+            "{error}"
+        );
+        let elsewhere = Message { subscription: clock.new_id(), ..message(None) };
+        assert!(matches!(elsewhere.request(&keys), Err(Unsendable::Secrets(_))));
     }
 }

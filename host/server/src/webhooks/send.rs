@@ -13,7 +13,7 @@ use heddle_store::webhooks;
 use heddle_store::webhooks::deliveries::{self, Attempt, Due, Room};
 use tokio::sync::Notify;
 
-use super::message::Message;
+use super::message::{Message, Unsendable};
 use crate::app::{App, SharedApp};
 use crate::http::error::Error;
 use crate::metrics::DeliveryOutcome;
@@ -26,6 +26,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const IN_ALL: u32 = 128;
 /// Sent at once to one subscription, so that one that hangs holds nobody else back.
 const PER_SUBSCRIPTION: u32 = 4;
+/// On their way of one organization, by all processes: whoever waits for hanging receivers holds no other up.
+const PER_ORGANIZATION: u32 = 32;
 /// How long an answer is waited for once the service stops.
 const GRACE: Duration = Duration::from_secs(2);
 /// After the first, second, … failure; after the last of them nobody tries any more.
@@ -115,7 +117,7 @@ async fn round(app: &SharedApp) -> Result<(), Error> {
     for id in lost {
         deliveries::release_one(&mut tx, id, term.id).await?;
     }
-    let room = Room { per_subscription: PER_SUBSCRIPTION, in_all };
+    let room = Room { per_subscription: PER_SUBSCRIPTION, per_organization: PER_ORGANIZATION, in_all };
     let due = deliveries::claim(&mut tx, term.id, now, room).await?;
     tx.commit().await?;
     for due in due {
@@ -132,6 +134,8 @@ async fn deliver(app: &SharedApp, term: &Term, due: Due) {
     let attempt = tokio::select! {
         attempt = attempt(app, &due) => Some(attempt),
         () = async { stop.cancelled().await; tokio::time::sleep(GRACE).await; } => None,
+        // Another process has it by now: what came later of the same device must not be overtaken.
+        () = term.over().cancelled() => return,
     };
     let written = async {
         let mut tx = app.db.write().await?;
@@ -139,16 +143,25 @@ async fn deliver(app: &SharedApp, term: &Term, due: Due) {
             Some(attempt) => {
                 // First the subscription, as everybody who locks both.
                 webhooks::note(&mut tx, due.subscription_id, attempt.error.as_deref(), attempt.now).await?;
-                deliveries::finish(&mut tx, due.id, term.id, attempt).await?;
+                if !deliveries::finish(&mut tx, due.id, term.id, attempt).await? {
+                    // It is another's: nothing of this attempt counts.
+                    return Ok(false);
+                }
             }
             None => deliveries::release_one(&mut tx, due.id, term.id).await?,
         }
-        Ok::<(), Error>(tx.commit().await?)
+        tx.commit().await?;
+        Ok::<bool, Error>(true)
     };
-    if let Err(error) = written.await {
-        tracing::warn!(delivery.id = %due.id, error = %error, "how delivery {} went is not written; it is sent again", due.id);
-    } else if let Some(attempt) = attempt {
-        app.metrics.delivery(outcome(attempt.state));
+    match written.await {
+        Err(error) => {
+            tracing::warn!(delivery.id = %due.id, error = %error, "how delivery {} went is not written; it is sent again", due.id);
+        }
+        Ok(is_ours) => {
+            if let Some(attempt) = attempt.filter(|_| is_ours) {
+                app.metrics.delivery(outcome(attempt.state));
+            }
+        }
     }
 }
 
@@ -170,13 +183,17 @@ async fn attempt(app: &App, due: &Due) -> Attempt {
         event_type: &due.event_type,
         event: &due.event,
     };
+    let after = usize::try_from(due.attempts).ok().and_then(|done| RETRIES.get(done));
     let sent = match message.request(&app.keys) {
         Ok(request) => outgoing::send(app, request).await,
-        Err(why) => return failed(None, why, app.clock.now()),
+        Err(why) => {
+            let now = app.clock.now();
+            let retry = after.filter(|_| matches!(why, Unsendable::Secrets(_))).map(|after| now + *after);
+            return failed(retry, why.to_string(), now);
+        }
     };
     let now = app.clock.now();
-    let retry =
-        usize::try_from(due.attempts).ok().and_then(|done| RETRIES.get(done)).map(|after| now + *after);
+    let retry = after.map(|after| now + *after);
     match sent {
         Ok(answered) => {
             let text = answered.text();

@@ -337,7 +337,9 @@ fn require_same_receiver(current: &Subscription, url: Option<&str>) -> Result<()
 
 async fn secrets(tx: &mut Tx, app: &App, id: SubscriptionId) -> Result<Secrets, Error> {
     let sealed = webhooks::find_sealed(tx, id).await?.ok_or(NOT_FOUND)?;
-    Secrets::open(&app.keys, id, &sealed).map_err(Error::internal)
+    Secrets::open(&app.keys, id, &sealed).map_err(|_| {
+        Error::conflict("the subscription's secrets cannot be opened: rotate its signing secret first")
+    })
 }
 
 async fn remove(
@@ -372,9 +374,15 @@ async fn rotate(
     let current = webhooks::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::from(current))?;
     let signing: Secret = heddle_core::secret::random_secret();
-    let secrets = Secrets { signing: signing.clone(), ..secrets(&mut tx, &app, id).await? };
-    let change =
-        SubscriptionUpdate { secret: Some(secrets.seal(&app.keys, id)), ..SubscriptionUpdate::default() };
+    let sealed = webhooks::find_sealed(&mut tx, id).await?.ok_or(NOT_FOUND)?;
+    // What cannot be read any more, the headers, is to be given again.
+    let headers = Secrets::open(&app.keys, id, &sealed).map(|known| known.headers).unwrap_or_default();
+    let secrets = Secrets { signing: signing.clone(), headers };
+    let change = SubscriptionUpdate {
+        header_names: Some(secrets.header_names()),
+        secret: Some(secrets.seal(&app.keys, id)),
+        ..SubscriptionUpdate::default()
+    };
     let updated = webhooks::update(&mut tx, &scope, id, &change, app.clock.now()).await?.ok_or(NOT_FOUND)?;
     trail::record(&mut tx, &app, &origin, deed(&caller, &updated, "webhook.rotated", detail(&updated)))
         .await?;
@@ -412,7 +420,7 @@ async fn test(
     };
     let sent = match message.request(&app.keys) {
         Ok(request) => outgoing::send(&app, request).await,
-        Err(why) => Err(Undelivered::Failed(why)),
+        Err(why) => Err(Undelivered::Failed(why.to_string())),
     };
     Ok(Answer(tested(delivery, sent)))
 }

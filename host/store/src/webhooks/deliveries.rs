@@ -90,6 +90,8 @@ pub struct Attempt {
 pub struct Room {
     /// To one subscription, by all processes.
     pub per_subscription: u32,
+    /// Of one organization, by all processes.
+    pub per_organization: u32,
     /// By this call.
     pub in_all: u32,
 }
@@ -179,26 +181,35 @@ pub async fn claim(tx: &mut Tx, me: ProcessId, now: Timestamp, room: Room) -> Re
     let claimed: Vec<DeliveryId> = on!(tx, conn => sqlx::query_scalar("
         UPDATE webhook_delivery SET owner = $1
         WHERE owner IS NULL AND state = 'pending' AND next_at <= $2 AND id IN (
-            SELECT waiting.id FROM (
-                SELECT d.id, d.next_at, d.seq,
-                    ROW_NUMBER() OVER (PARTITION BY d.subscription_id ORDER BY d.next_at, d.seq, d.id) +
+            SELECT ready.id FROM (
+                SELECT waiting.id, waiting.next_at, waiting.seq,
+                    ROW_NUMBER() OVER (PARTITION BY waiting.org_id
+                        ORDER BY waiting.next_at, waiting.seq, waiting.id) +
                     (SELECT COUNT(*) FROM webhook_delivery o
-                        WHERE o.owner IS NOT NULL AND o.subscription_id = d.subscription_id) AS place
-                FROM webhook_delivery d
-                JOIN webhook_subscription s ON s.id = d.subscription_id
-                JOIN organization g ON g.id = d.org_id
-                WHERE d.state = 'pending' AND d.owner IS NULL AND d.next_at <= $2
-                    AND s.is_enabled AND s.deleted_at IS NULL AND g.deleted_at IS NULL
-                    AND NOT EXISTS (
-                        SELECT 1 FROM webhook_delivery e
-                        WHERE e.subscription_id = d.subscription_id AND e.device_id = d.device_id
-                            AND e.state = 'pending' AND e.seq < d.seq)
-            ) AS waiting
-            WHERE waiting.place <= $3
-            ORDER BY waiting.next_at, waiting.seq, waiting.id
+                        WHERE o.owner IS NOT NULL AND o.org_id = waiting.org_id) AS turn
+                FROM (
+                    SELECT d.id, d.org_id, d.next_at, d.seq,
+                        ROW_NUMBER() OVER (PARTITION BY d.subscription_id ORDER BY d.next_at, d.seq, d.id) +
+                        (SELECT COUNT(*) FROM webhook_delivery o
+                            WHERE o.owner IS NOT NULL AND o.subscription_id = d.subscription_id) AS place
+                    FROM webhook_delivery d
+                    JOIN webhook_subscription s ON s.id = d.subscription_id
+                    JOIN organization g ON g.id = d.org_id
+                    WHERE d.state = 'pending' AND d.owner IS NULL AND d.next_at <= $2
+                        AND s.is_enabled AND s.deleted_at IS NULL AND g.deleted_at IS NULL
+                        AND NOT EXISTS (
+                            SELECT 1 FROM webhook_delivery e
+                            WHERE e.subscription_id = d.subscription_id AND e.device_id = d.device_id
+                                AND e.state = 'pending' AND e.seq < d.seq)
+                ) AS waiting
+                WHERE waiting.place <= $3
+            ) AS ready
+            WHERE ready.turn <= $5
+            ORDER BY ready.next_at, ready.seq, ready.id
             LIMIT $4)
         RETURNING id")
         .bind(me).bind(now).bind(i64::from(room.per_subscription)).bind(i64::from(room.in_all))
+        .bind(i64::from(room.per_organization))
         .fetch_all(conn)
         .await)?;
     Select::new(

@@ -9,7 +9,7 @@ use super::*;
 use crate::Db;
 use crate::testing::{World, first, on_both, page};
 
-const ROOM: Room = Room { per_subscription: 4, in_all: 100 };
+const ROOM: Room = Room { per_subscription: 4, per_organization: 6, in_all: 100 };
 
 fn new(world: &World, name: &str) -> NewSubscription {
     NewSubscription {
@@ -219,6 +219,8 @@ on_both! {
         tx.commit().await.unwrap();
         let due = claimed(&db, &world, Room { in_all: 2, ..ROOM }).await;
         assert_eq!(seqs(&due), [2, 3], "and all together no more than asked for");
+        let due = claimed(&db, &world, Room { per_organization: 3, ..ROOM }).await;
+        assert_eq!(seqs(&due), [4], "and an organization no more than its share");
     }
 
     async fn what_ended_is_listed_sent_again_and_forgotten(db) {
