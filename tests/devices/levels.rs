@@ -7,8 +7,8 @@ use super::{LAPTOP, PHONE, device, id_of, member, read};
 use crate::staging::Lab;
 use crate::support::{Answer, Api, Database, on_both};
 
-/// Operations that touch no site: the caller's own sessions and keys, and what is public.
-const OWN: &[&str] = &["/auth/", "/api-keys", "/setup/"];
+/// Operations that touch no site: the caller's own sessions, keys and notices, and what is public.
+const OWN: &[&str] = &["/auth/", "/api-keys", "/setup/", "/notifications/read-all"];
 /// Operations that answer per object: none of them may succeed.
 const BULK: &[&str] = &["/devices/bulk", "/controllers/test", "/controllers/sync"];
 /// Families whose every operation must say that the grant does not reach so far.

@@ -7,15 +7,15 @@ use totp_rs::{Algorithm, Builder, Secret, Totp};
 
 use crate::support::{Answer, Api, Database, Options, PASSWORD, Process, Server, on_both};
 
-/// The app on somebody's phone, and the secret in it.
-pub(super) struct Phone(Totp, String);
+/// The app on somebody's phone, the secret in it, and the code that it was set up with.
+pub(super) struct Phone(Totp, String, String);
 
 impl Phone {
     fn of(secret_base32: &str) -> Self {
         let secret = Secret::try_from_base32(secret_base32).expect("the secret is base 32");
         let builder = Builder::new().with_algorithm(Algorithm::SHA1).with_digits(6).with_step_duration(30);
         let totp = builder.with_secret(secret).with_account_name("ada").build();
-        Self(totp.expect("the secret is long enough"), secret_base32.to_owned())
+        Self(totp.expect("the secret is long enough"), secret_base32.to_owned(), String::new())
     }
 
     pub(super) fn secret(&self) -> &str {
@@ -37,9 +37,9 @@ pub(super) fn code_now(secret_base32: &str) -> String {
 /// Sets codes up for the caller: their phone, the backup codes, and a client of the session that is left.
 pub(super) async fn enrol(server: &Server, api: &Api) -> (Phone, Vec<String>, Api) {
     let staged = api.post("/auth/mfa/setup", &json!({})).await.expect_status(200).body;
-    let phone = Phone::of(staged["secret"].as_str().unwrap());
-    let enabled =
-        api.post("/auth/mfa/enable", &json!({ "code": phone.code(server) })).await.expect_status(200).body;
+    let mut phone = Phone::of(staged["secret"].as_str().unwrap());
+    phone.2 = phone.code(server);
+    let enabled = api.post("/auth/mfa/enable", &json!({ "code": phone.2 })).await.expect_status(200).body;
     let codes = enabled["backup_codes"].as_array().unwrap().iter();
     let codes = codes.map(|code| code.as_str().unwrap().to_owned()).collect();
     let left = server.nobody().with_token(enabled["access_token"].as_str().unwrap());
@@ -93,8 +93,8 @@ on_both! {
         // The proof of the first factor opens nothing by itself.
         server.nobody().with_token(&token).get("/auth/me").await.expect_status(401);
         second_factor(&server, left.token(), "123456").await.expect_status(401);
-        let enrolment_code = phone.code(&server);
-        second_factor(&server, &token, &enrolment_code).await.expect_status(401);
+        // Used already, whatever the time is by now.
+        second_factor(&server, &token, &phone.2).await.expect_status(401);
         next_step(&server);
         let code = phone.code(&server);
         let opened = second_factor(&server, &token, &code).await.expect_status(200);

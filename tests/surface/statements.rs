@@ -3,6 +3,7 @@
 use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
 use heddle_core::condition::Conditions;
 use heddle_core::event::{EventType, NewEvent};
+use heddle_core::notification::{Audience, ChannelKind, Severity};
 use heddle_core::oauth2::ClientType;
 use heddle_core::operation::{ConnectionKind, ConnectionState, RunKind, RunState};
 use heddle_core::tls::TlsPolicy;
@@ -13,25 +14,27 @@ use heddle_core::{
 use heddle_server::App;
 use heddle_store::api_keys::NewApiKey;
 use heddle_store::audit::NewAudit;
+use heddle_store::channels::NewChannel;
 use heddle_store::connections::ConnectionRow;
 use heddle_store::controllers::NewController;
 use heddle_store::credentials::{NewCredential, SealedSecret};
 use heddle_store::devices::Seen;
 use heddle_store::grants::NewGrant;
 use heddle_store::logs::LogLine;
+use heddle_store::notices::NewNotice;
 use heddle_store::oauth2::{NewApp, NewGrant as NewAppGrant};
 use heddle_store::organizations::NewOrganization;
 use heddle_store::roles::NewRole;
 use heddle_store::runs::RunRow;
 use heddle_store::sessions::NewSession;
 use heddle_store::sites::NewSite;
-use heddle_store::sso::NewProvider;
+use heddle_store::sso::{NewIdentity, NewProvider};
 use heddle_store::webhooks::deliveries::NewDelivery;
 use heddle_store::webhooks::templates::NewTemplate;
 use heddle_store::webhooks::{self, NewSubscription};
 use heddle_store::{
-    Db, PoolSettings, Tx, api_keys, audit, connections, controllers, credentials, devices, events, grants,
-    logs, oauth2, organizations, roles, runs, sessions, sites, sso, users,
+    Db, PoolSettings, Tx, api_keys, audit, channels, connections, controllers, credentials, devices, events,
+    grants, logs, notices, oauth2, organizations, roles, runs, sessions, sites, sso, users,
 };
 use serde_json::json;
 
@@ -83,6 +86,7 @@ async fn read(app: &App, api: &Api, roots: &Roots, operation: &Operation, rows: 
     };
     let path = path
         .replace("{organization_id}", &roots.org.to_string())
+        .replace("{user_id}", &roots.user.to_string())
         .replace("{controller_id}", &roots.controller.to_string())
         .replace("{connection_id}", &roots.started[0].to_string())
         .replace("{rule_id}", &roots.started[1].to_string())
@@ -170,6 +174,7 @@ async fn add(app: &App, roots: &Roots, numbers: std::ops::Range<usize>) {
         add_user(&mut tx, app, roots, &name).await;
         add_role(&mut tx, app, roots, &name).await;
         add_provider(&mut tx, app, roots, &name).await;
+        add_notification(&mut tx, app, roots, &name).await;
         add_api_key(&mut tx, app, roots, &name).await;
         add_event(&mut tx, app, roots).await;
         add_webhook(&mut tx, app, roots, &name).await;
@@ -423,6 +428,44 @@ async fn add_provider(tx: &mut Tx, app: &App, roots: &Roots, name: &str) {
         now: app.clock.now(),
     };
     sso::insert(tx, &new).await.unwrap();
+    let identity = NewIdentity {
+        id: app.clock.new_id(),
+        provider_id: new.id,
+        issuer: "https://id.example".to_owned(),
+        subject: name.to_owned(),
+        user_id: roots.user,
+        created_user: false,
+        now: new.now,
+    };
+    sso::insert_identity(tx, &identity).await.unwrap();
+}
+
+/// A channel, and a notice for everybody.
+async fn add_notification(tx: &mut Tx, app: &App, roots: &Roots, name: &str) {
+    let channel = NewChannel {
+        id: app.clock.new_id(),
+        org_id: roots.org,
+        kind: ChannelKind::Slack,
+        label: name.to_owned(),
+        is_enabled: false,
+        settings: json!({}),
+        secret: None,
+        now: app.clock.now(),
+    };
+    channels::insert(tx, &channel).await.unwrap();
+    let notice = NewNotice {
+        id: app.clock.new_id(),
+        org_id: roots.org,
+        audience: Audience::Organization,
+        user_id: None,
+        severity: Severity::Info,
+        subject: name.to_owned(),
+        body: String::new(),
+        source: "test".to_owned(),
+        origin: None,
+        now: app.clock.now(),
+    };
+    notices::insert(tx, &notice).await.unwrap();
 }
 
 async fn add_api_key(tx: &mut Tx, app: &App, roots: &Roots, name: &str) {

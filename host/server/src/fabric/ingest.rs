@@ -67,6 +67,8 @@ async fn ingest(
     creation: Creation,
     Json(body): Json<Body>,
 ) -> Result<Response, Error> {
+    // Its event is of no site, and may start steps at any.
+    caller.require_all_sites()?;
     let limit = Limit { key: format!("ingest:{}", caller.org_id), rate: RATE };
     app.limiter.take_one(&app, limit, RateWindow::Ingest).await?;
     let name = plain_name(&body.name.unwrap_or_default())?;
