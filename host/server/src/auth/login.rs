@@ -49,11 +49,17 @@ pub(crate) async fn login(
     let result = prove(app, origin, name, password).await;
     app.metrics.login(&result);
     if matches!(result, Err(Error::Unauthenticated(_) | Error::Locked { .. })) {
-        let steps = started.elapsed().as_millis() / u128::from(REFUSAL_STEP_MS) + 1;
-        let steps = u64::try_from(steps).map_err(Error::internal)?;
-        tokio::time::sleep_until(started + Duration::from_millis(steps * REFUSAL_STEP_MS)).await;
+        pad(started).await?;
     }
     result
+}
+
+/// Waits until a refused login, of whatever kind, may be answered.
+pub(crate) async fn pad(started: Instant) -> Result<(), Error> {
+    let steps = started.elapsed().as_millis() / u128::from(REFUSAL_STEP_MS) + 1;
+    let steps = u64::try_from(steps).map_err(Error::internal)?;
+    tokio::time::sleep_until(started + Duration::from_millis(steps * REFUSAL_STEP_MS)).await;
+    Ok(())
 }
 
 async fn prove(app: &App, origin: &Origin, name: &str, password: Secret) -> Result<Admission, Error> {

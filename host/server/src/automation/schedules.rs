@@ -22,7 +22,7 @@ use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail;
 use crate::fabric::connections::{
-    Verb, WantedState, check_description, deed, draft, edited_state, refuse_more, refuse_unfit,
+    ListQuery, Verb, WantedState, check_description, deed, draft, edited_state, refuse_more, refuse_unfit,
 };
 use crate::fabric::runs::{ListQuery as RunsQuery, RunView, list_of};
 use crate::fabric::steps::{self, Step, StepView};
@@ -145,18 +145,6 @@ struct UpdateBody {
     steps: Option<Vec<Step>>,
     #[serde(default, deserialize_with = "given")]
     state: Option<WantedState>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    state: Option<ConnectionState>,
-    /// Part of the name.
-    search: Option<String>,
 }
 
 pub(super) fn routes() -> Routes {
@@ -366,10 +354,13 @@ async fn start_due(app: &SharedApp) -> Result<bool, Error> {
     let mut tx = app.db.read().await?;
     let due = schedules::due(&mut tx, now, BATCH).await?;
     drop(tx);
-    let is_full = due.len() >= usize::try_from(BATCH).unwrap_or(usize::MAX);
+    let mut is_full = due.len() >= usize::try_from(BATCH).unwrap_or(usize::MAX);
     for row in &due {
-        // Each is a transaction of its own: its next time and its run, or neither.
-        start(app, row, now).await?;
+        // Each is a transaction of its own: its next time and its run, or neither. What one cannot do holds no other up.
+        if let Err(error) = start(app, row, now).await {
+            tracing::warn!(error = %error, schedule.id = %row.id, "schedule {} cannot be started; tried again", row.id);
+            is_full = false;
+        }
     }
     if !due.is_empty() {
         app.fabric.wake.notify_one();

@@ -150,14 +150,14 @@ struct UpdateBody {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ListQuery {
+pub(crate) struct ListQuery {
     #[schemars(range(min = 1))]
-    page: Option<u32>,
+    pub(crate) page: Option<u32>,
     #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    state: Option<ConnectionState>,
+    pub(crate) per_page: Option<u32>,
+    pub(crate) state: Option<ConnectionState>,
     /// Part of the name.
-    search: Option<String>,
+    pub(crate) search: Option<String>,
 }
 
 /// The routes of one kind below its path.

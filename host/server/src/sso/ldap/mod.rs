@@ -7,8 +7,6 @@ mod connection;
 mod directory;
 mod framing;
 
-use std::time::Duration;
-
 use axum::extract::State;
 use axum::response::Response;
 use heddle_core::secret::Secret;
@@ -26,6 +24,7 @@ use super::settings::{self, Ldap};
 use super::{secret, trail};
 use crate::app::{App, SharedApp};
 use crate::auth::admission::{Admission, AdmissionAnswer, Way};
+use crate::auth::login;
 use crate::http::access::Access;
 use crate::http::error::{Error, RateExceeded};
 use crate::http::extract::{Json, Origin};
@@ -37,8 +36,6 @@ const LOGIN_CHARS_MAX: usize = 256;
 const PASSWORD_BYTES_MAX: usize = 1024;
 /// Tries of one name, and of one entry, at one provider.
 const TRY_RATE: Rate = Rate { requests: 20, window_ms: 300_000 };
-/// A refused sign-in is answered at a multiple of this time after it came.
-const REFUSAL_STEP_MS: u64 = 200;
 
 const WRONG: Error = Error::Unauthenticated("login or password is not correct");
 
@@ -94,9 +91,7 @@ async fn authenticate(
     let result = prove(&app, &origin, body).await;
     app.metrics.login(&result);
     if matches!(result, Err(Error::Unauthenticated(_))) {
-        let steps = started.elapsed().as_millis() / u128::from(REFUSAL_STEP_MS) + 1;
-        let steps = u64::try_from(steps).map_err(Error::internal)?;
-        tokio::time::sleep_until(started + Duration::from_millis(steps * REFUSAL_STEP_MS)).await;
+        login::pad(started).await?;
     }
     result?.respond(&app, &origin)
 }
