@@ -3,7 +3,7 @@
 use heddle_core::{Role, SiteLevel};
 use serde_json::{Value, json};
 
-use super::{LAPTOP, PHONE, audited, device, id_of, member, read};
+use super::{LAPTOP, PHONE, audited, device, id_of, leave, member, read};
 use crate::staging::Lab;
 use crate::support::{Socket, on_both};
 
@@ -48,7 +48,7 @@ on_both! {
         assert_eq!(statuses(&api.post("/devices/bulk", &again).await.expect_status(200).body), ["updated"]);
         assert_eq!(api.get(&phone_path).await.body["notes"], json!(null));
 
-        lab.router.client_leaves(PHONE);
+        leave(&lab, PHONE).await;
         let remove = json!({ "action": "remove", "ids": [phone["id"], ABSENT] });
         assert_eq!(statuses(&api.post("/devices/bulk", &remove).await.expect_status(200).body), ["removed", "not_found"]);
         api.get(&phone_path).await.expect_status(404);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{LAPTOP, PHONE, audited, device, devices, id_of, read};
+use super::{LAPTOP, PHONE, audited, device, devices, id_of, leave, read};
 use crate::staging::Lab;
 use crate::support::{Socket, on_both};
 
@@ -98,7 +98,7 @@ on_both! {
             api.patch(path, &json!({ "tags": ["kept"] })).await.expect_status(200);
             api.post(&format!("{path}/restore"), &json!({})).await.expect_status(404);
         }
-        lab.router.client_leaves(LAPTOP);
+        leave(&lab, LAPTOP).await;
         let mut socket = Socket::subscribe(api, &["device.state_changed"]).await;
         api.delete(&phone_path).await.expect_status(204);
         let told = socket.event("device.state_changed").await;

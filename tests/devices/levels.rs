@@ -3,7 +3,7 @@
 use heddle_core::{Role, SiteLevel};
 use serde_json::{Value, json};
 
-use super::{LAPTOP, PHONE, device, id_of, member, read};
+use super::{LAPTOP, PHONE, device, id_of, leave, member, read};
 use crate::staging::Lab;
 use crate::support::{Answer, Api, Database, on_both};
 
@@ -32,7 +32,7 @@ impl World {
         let api = &lab.api;
         read(&lab).await;
         let (phone, laptop) = (device(api, PHONE).await, device(api, LAPTOP).await);
-        lab.router.client_leaves(LAPTOP);
+        leave(&lab, LAPTOP).await;
         api.delete(&format!("/devices/{}", id_of(&laptop))).await.expect_status(204);
         let site = phone["site_id"].as_str().unwrap().to_owned();
         let closed = api.post("/sites", &json!({ "name": "Closed" })).await.expect_status(201).body;

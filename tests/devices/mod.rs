@@ -39,6 +39,12 @@ async fn read(lab: &Lab) {
     }
 }
 
+/// The host leaves the network. A reading that began before would bring its device back: it is waited for.
+async fn leave(lab: &Lab, host: &str) {
+    lab.router.client_leaves(host);
+    read(lab).await;
+}
+
 async fn devices(api: &Api, query: &str) -> Vec<Value> {
     let page = api.get(&format!("/devices?per_page=200&{query}")).await.expect_status(200).body;
     page["items"].as_array().expect("a page has items").clone()
