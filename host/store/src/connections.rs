@@ -4,8 +4,8 @@ use heddle_core::condition::Conditions;
 use heddle_core::operation::{ConnectionKind, ConnectionState, MissedPolicy, StepOutline};
 use heddle_core::page::PageRequest;
 use heddle_core::{ConnectionId, OrgId, Timestamp, UserId};
-use sqlx::FromRow;
 use sqlx::types::Json;
+use sqlx::{FromRow, QueryBuilder};
 
 use crate::select::{Bind, Select, affected};
 use crate::{Result, Scope, Tx};
@@ -53,6 +53,21 @@ impl std::fmt::Debug for ConnectionRow {
     }
 }
 
+/// What it takes to decide whether an event starts a Connection.
+#[derive(Debug, Clone, FromRow)]
+pub struct Matching {
+    pub id: ConnectionId,
+    pub org_id: OrgId,
+    pub source_event: String,
+    #[sqlx(json)]
+    pub conditions: Conditions,
+    pub cooldown_secs: i64,
+    pub author_id: UserId,
+    pub after_seq: i64,
+    pub last_fired_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+}
+
 /// Which Connections a list has.
 #[derive(Debug, Clone)]
 pub struct ConnectionFilter {
@@ -64,6 +79,12 @@ pub struct ConnectionFilter {
 
 const SELECT: &str = "SELECT c.*";
 const FROM: &str = "FROM connection c";
+
+/// Far below both databases' limit of parameters.
+const IDS_PER_STATEMENT: usize = 500;
+
+/// Most enabled Connections and rules of an organization with one pattern: all of them are started by one event.
+pub const OF_PATTERN_MAX: i64 = 200;
 
 /// Most Connections of an organization, of all kinds.
 pub const CONNECTIONS_MAX: i64 = 20_000;
@@ -192,8 +213,16 @@ pub async fn is_any_matching(tx: &mut Tx, org: OrgId, patterns: &[String]) -> Re
 }
 
 /// The enabled Connections with one of these patterns, in the order in which they were made.
-pub async fn matching(tx: &mut Tx, org: OrgId, patterns: &[String]) -> Result<Vec<ConnectionRow>> {
-    matches(Select::new(SELECT, FROM), org, patterns).all(tx, "c.created_at, c.id", CONNECTIONS_MAX).await
+pub async fn matching(tx: &mut Tx, org: OrgId, patterns: &[String]) -> Result<Vec<Matching>> {
+    let select =
+        "SELECT c.id, c.org_id, c.source_event, c.conditions, c.cooldown_secs, c.author_id, c.after_seq,
+        c.last_fired_at, c.created_at";
+    matches(Select::new(select, FROM), org, patterns).all(tx, "c.created_at, c.id", CONNECTIONS_MAX).await
+}
+
+/// How many enabled Connections have this pattern.
+pub async fn count_enabled(tx: &mut Tx, org: OrgId, pattern: &str) -> Result<i64> {
+    matches(Select::new(SELECT, FROM), org, &[pattern.to_owned()]).count(tx).await
 }
 
 fn matches(select: Select, org: OrgId, patterns: &[String]) -> Select {
@@ -203,9 +232,20 @@ fn matches(select: Select, org: OrgId, patterns: &[String]) -> Select {
         .and_in("c.source_event", patterns.iter().cloned().map(Bind::Text))
 }
 
-/// An event started it.
-pub async fn fired(tx: &mut Tx, id: ConnectionId, at: Timestamp) -> Result<()> {
-    affected!(tx, sqlx::query("UPDATE connection SET last_fired_at = $2 WHERE id = $1").bind(id).bind(at));
+/// Events started these.
+pub async fn fired(tx: &mut Tx, ids: &[ConnectionId], at: Timestamp) -> Result<()> {
+    for ids in ids.chunks(IDS_PER_STATEMENT) {
+        on!(tx, conn => {
+            let mut update = QueryBuilder::new("UPDATE connection SET last_fired_at = ");
+            update.push_bind(at).push(" WHERE id IN (");
+            let mut places = update.separated(", ");
+            for id in ids {
+                places.push_bind(*id);
+            }
+            update.push(")");
+            update.build().execute(conn).await.map(drop)
+        })?;
+    }
     Ok(())
 }
 

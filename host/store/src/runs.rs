@@ -81,6 +81,14 @@ pub struct Backlog {
     pub oldest: Option<Timestamp>,
 }
 
+/// An organization that has runs waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
+pub struct Waiting {
+    pub org_id: OrgId,
+    /// Since when the first of them waits.
+    pub since: Timestamp,
+}
+
 const SELECT: &str = "SELECT r.*";
 const FROM: &str = "FROM connection_run r";
 
@@ -152,28 +160,52 @@ pub async fn walk(
         .await
 }
 
-/// Takes the run that has waited longest, of none of these organizations. Nobody else gets it.
+/// The organizations that have runs waiting: each costs a look into an index, whatever it has waiting.
+pub async fn waiting(tx: &mut Tx) -> Result<Vec<Waiting>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        WITH RECURSIVE orgs (org_id) AS (
+            SELECT (SELECT r.org_id FROM connection_run r WHERE r.state = 'queued' ORDER BY r.org_id LIMIT 1)
+            UNION ALL
+            SELECT (SELECT r.org_id FROM connection_run r WHERE r.state = 'queued' AND r.org_id > orgs.org_id
+                ORDER BY r.org_id LIMIT 1)
+            FROM orgs WHERE orgs.org_id IS NOT NULL)
+        SELECT orgs.org_id AS org_id, (SELECT r.created_at FROM connection_run r
+            WHERE r.state = 'queued' AND r.org_id = orgs.org_id ORDER BY r.created_at, r.id LIMIT 1) AS since
+        FROM orgs WHERE orgs.org_id IS NOT NULL")
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// Whether an organization has at least so many runs waiting.
+pub async fn are_waiting(tx: &mut Tx, org: OrgId, count: u32) -> Result<bool> {
+    let last: Option<RunId> = on!(tx, conn => sqlx::query_scalar("
+        SELECT id FROM connection_run WHERE state = 'queued' AND org_id = $1
+        ORDER BY created_at, id LIMIT 1 OFFSET $2")
+        .bind(org).bind(i64::from(count.saturating_sub(1)))
+        .fetch_optional(conn)
+        .await)?;
+    Ok(last.is_some())
+}
+
+/// Takes runs of an organization, those that have waited longest. Nobody else gets them.
 pub async fn claim(
     tx: &mut Tx,
     owner: ProcessId,
-    except: &[OrgId],
+    org: OrgId,
+    count: u32,
     now: Timestamp,
-) -> Result<Option<RunRow>> {
-    Ok(on!(tx, conn => {
-        let mut claim = QueryBuilder::new("UPDATE connection_run SET state = 'running', owner = ");
-        claim.push_bind(owner).push(", started_at = ").push_bind(now);
-        claim.push(" WHERE state = 'queued' AND id = (SELECT id FROM connection_run WHERE state = 'queued'");
-        if !except.is_empty() {
-            claim.push(" AND org_id NOT IN (");
-            let mut orgs = claim.separated(", ");
-            for org in except {
-                orgs.push_bind(*org);
-            }
-            claim.push(")");
-        }
-        claim.push(" ORDER BY created_at, id LIMIT 1) RETURNING *");
-        claim.build_query_as().fetch_optional(conn).await
-    })?)
+) -> Result<Vec<RunRow>> {
+    let mut claimed: Vec<RunRow> = on!(tx, conn => sqlx::query_as("
+        UPDATE connection_run SET state = 'running', owner = $1, started_at = $2
+        WHERE state = 'queued' AND id IN (
+            SELECT id FROM connection_run WHERE state = 'queued' AND org_id = $3
+            ORDER BY created_at, id LIMIT $4)
+        RETURNING *")
+        .bind(owner).bind(now).bind(org).bind(i64::from(count))
+        .fetch_all(conn)
+        .await)?;
+    claimed.sort_by_key(|run| (run.created_at, run.id));
+    Ok(claimed)
 }
 
 /// Writes where a run stands; false when it is not this process's any more.
@@ -218,6 +250,43 @@ pub async fn interrupt(tx: &mut Tx, process: ProcessId, now: Timestamp) -> Resul
         .bind(process)
         .bind(now)
     ))
+}
+
+/// The runs that this process carries out, as far as the database knows.
+pub async fn running(tx: &mut Tx, owner: ProcessId) -> Result<Vec<RunId>> {
+    Ok(on!(tx, conn => sqlx::query_scalar("
+        SELECT id FROM connection_run WHERE state = 'running' AND owner = $1 ORDER BY id LIMIT 10000")
+        .bind(owner)
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// Ends a run of this process that nobody carries out any more; false when it has ended.
+pub async fn interrupt_one(tx: &mut Tx, id: RunId, owner: ProcessId, now: Timestamp) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE connection_run SET state = 'interrupted', ended_at = $3,
+            reason = 'how its last step ended could not be written; it is not run again'
+        WHERE id = $1 AND owner = $2 AND state = 'running'"
+        )
+        .bind(id)
+        .bind(owner)
+        .bind(now)
+    );
+    Ok(rows == 1)
+}
+
+/// Gives the key of a run that was begun before this time free.
+pub async fn forget_key(tx: &mut Tx, key: &str, before: Timestamp) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query("UPDATE connection_run SET run_key = NULL WHERE run_key = $1 AND created_at < $2")
+            .bind(key)
+            .bind(before)
+    );
+    Ok(())
 }
 
 /// The chains of these runs.

@@ -15,10 +15,10 @@ pub async fn due(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Vec<Connecti
         .await
 }
 
-/// Moves a schedule on from a time that it was due at; false when another process did.
+/// Moves a schedule on from a time that it was due at; false when another process did, or somebody edited it.
 pub async fn advance(
     tx: &mut Tx,
-    id: ConnectionId,
+    (id, revision): (ConnectionId, i64),
     due_at: Timestamp,
     next: Option<Timestamp>,
     fired_at: Option<Timestamp>,
@@ -28,12 +28,13 @@ pub async fn advance(
         sqlx::query(
             "
         UPDATE connection SET next_due_at = $3, last_fired_at = COALESCE($4, last_fired_at)
-        WHERE id = $1 AND next_due_at = $2 AND state = 'enabled' AND deleted_at IS NULL"
+        WHERE id = $1 AND next_due_at = $2 AND revision = $5 AND state = 'enabled' AND deleted_at IS NULL"
         )
         .bind(id)
         .bind(due_at)
         .bind(next)
         .bind(fired_at)
+        .bind(revision)
     );
     Ok(rows == 1)
 }
@@ -59,8 +60,9 @@ mod tests {
             connections::insert(&mut tx, &new).await.unwrap();
             assert!(due(&mut tx, now - TimeDelta::seconds(1), 10).await.unwrap().is_empty());
             assert_eq!(due(&mut tx, now, 10).await.unwrap().len(), 1);
-            assert!(advance(&mut tx, new.id, now, Some(later), Some(now)).await.unwrap());
-            assert!(!advance(&mut tx, new.id, now, Some(later), Some(now)).await.unwrap());
+            assert!(!advance(&mut tx, (new.id, 2), now, Some(later), Some(now)).await.unwrap(), "it was edited since");
+            assert!(advance(&mut tx, (new.id, 1), now, Some(later), Some(now)).await.unwrap());
+            assert!(!advance(&mut tx, (new.id, 1), now, Some(later), Some(now)).await.unwrap());
             assert!(due(&mut tx, now, 10).await.unwrap().is_empty());
             let due = due(&mut tx, later, 10).await.unwrap();
             assert_eq!((due[0].next_due_at, due[0].last_fired_at), (Some(later), Some(now)));

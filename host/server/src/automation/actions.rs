@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use chrono::TimeDelta;
 use heddle_core::Role;
 use heddle_core::operation::RunKind;
 use heddle_core::page::CursorPage;
@@ -15,11 +16,12 @@ use sha2::{Digest as _, Sha256};
 use crate::app::SharedApp;
 use crate::auth::trail::{self, Deed};
 use crate::auth::{Caller, Credential};
+use crate::fabric::hands::take_by_hand;
 use crate::fabric::run::{Work, begin, carry_out_apart};
 use crate::fabric::runs::{ListQuery, RunView, list_actions, view};
 use crate::fabric::steps::{self, Step};
 use crate::http::access::Access;
-use crate::http::creation::{Creation, IDEMPOTENCY_KEY};
+use crate::http::creation::{Creation, IDEMPOTENCY_KEY, KEEP_HOURS};
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
@@ -85,7 +87,11 @@ async fn act(
     let term = app.membership.term()?;
     let mut run = begin(&app, &term, RunKind::Action, caller.org_id, &caller);
     run.run_key = key(&caller, &headers);
+    let in_hand = take_by_hand(&app, run.org_id, run.id)?;
     let mut tx = app.db.write().await?;
+    if let Some(key) = &run.run_key {
+        runs::forget_key(&mut tx, key, run.created_at - TimeDelta::hours(KEEP_HOURS)).await?;
+    }
     if runs::insert_all(&mut tx, std::slice::from_ref(&run)).await? == 0 {
         // What was done by then is not done again, also where the answer was lost.
         return Err(Error::Conflict {
@@ -103,7 +109,7 @@ async fn act(
     // In its organization, as its history is: also of who sees all of them.
     let author = Caller { credential: Credential::Action(run.id), ..caller.clone() };
     let work = Work { author, steps: vec![step], event: None, connection: None };
-    let ended = carry_out_apart(&app, run, work, term).await?;
+    let ended = carry_out_apart(&app, run, work, (term, in_hand)).await?;
     let view = view(&app, &caller, ended)?;
     let tx = app.db.write().await?;
     creation.finish(tx, &app, &format!("/fabric/runs/{}", view.id), &view).await

@@ -24,6 +24,7 @@ use crate::auth::trail;
 use crate::fabric::connections::{
     ListQuery, Verb, WantedState, check_description, deed, draft, edited_state, refuse_more, refuse_unfit,
 };
+use crate::fabric::run::break_off;
 use crate::fabric::runs::{ListQuery as RunsQuery, RunView, list_of};
 use crate::fabric::steps::{self, Step, StepView};
 use crate::http::access::Access;
@@ -372,10 +373,11 @@ async fn start(app: &SharedApp, row: &ConnectionRow, now: Timestamp) -> Result<(
     let Some(due_at) = row.next_due_at else { return Ok(()) };
     let is_missed = now - due_at > MISSED_AFTER;
     let next = timetable_of(row).and_then(|table| table.next(if is_missed { now } else { due_at }));
+    let Some(next) = next else { return stop(app, row).await };
     let is_skipped = is_missed && row.missed != Some(MissedPolicy::RunOnce);
     let mut tx = app.db.write().await?;
     let fired_at = (!is_skipped).then_some(now);
-    if !schedules::advance(&mut tx, row.id, due_at, next, fired_at).await? {
+    if !schedules::advance(&mut tx, (row.id, row.revision), due_at, Some(next), fired_at).await? {
         return Ok(());
     }
     runs::insert_all(&mut tx, &[run_of(app, row, due_at, is_skipped)]).await?;
@@ -383,6 +385,16 @@ async fn start(app: &SharedApp, row: &ConnectionRow, now: Timestamp) -> Result<(
     if is_skipped {
         app.metrics.runs_ended(RunState::Skipped, 1);
     }
+    Ok(())
+}
+
+/// Its times do not come again, or nobody knows its time zone any more.
+async fn stop(app: &SharedApp, row: &ConnectionRow) -> Result<(), Error> {
+    let reason = "its cron and time zone name no time to come; give others";
+    let mut tx = app.db.write().await?;
+    break_off(&mut tx, app, row, reason, None).await?;
+    tx.commit().await?;
+    app.hub.wake();
     Ok(())
 }
 

@@ -16,8 +16,6 @@ use super::RECENT;
 use crate::app::SharedApp;
 use crate::http::error::Error;
 
-/// Events of one read of one organization.
-const BATCH: u32 = 500;
 /// An event from which nothing follows moves the place in memory only; it is written at least every so many.
 const UNWRITTEN_MAX: i64 = 500;
 /// Looks although nothing was published.
@@ -32,6 +30,8 @@ const FULL_LOOK: u32 = 20;
 pub(crate) trait Consumer: Send + Sync + 'static {
     /// Of the purpose; never changed once released.
     const NAME: &'static str;
+    /// Events of one read of one organization.
+    const BATCH: u32 = 500;
 
     /// Whether anything follows from these events of one organization. Reads only.
     fn wants(
@@ -42,20 +42,36 @@ pub(crate) trait Consumer: Send + Sync + 'static {
         events: &[StoredEvent],
     ) -> impl Future<Output = Result<bool, Error>> + Send;
 
-    /// Writes what follows from them. Nothing else is written in the transaction but the place.
+    /// Writes what follows from them, as far as one transaction should hold. Nothing else is written in it but the
+    /// place.
     fn take(
         &self,
         app: &SharedApp,
         tx: &mut Tx,
         org: OrgId,
         events: &[StoredEvent],
-    ) -> impl Future<Output = Result<(), Error>> + Send;
+    ) -> impl Future<Output = Result<Took, Error>> + Send;
 
     /// What `take` wrote is committed.
     fn taken(&self, app: &SharedApp);
 
     /// It was seen which events there are.
     fn looked(&self, _app: &SharedApp) {}
+
+    /// Ends when what was left for later may be taken.
+    fn called(&self, _app: &SharedApp) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+}
+
+/// How far what follows from a stretch of events was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Took {
+    All,
+    /// Up to this number, of which at least one is new; the rest comes next.
+    UpTo(i64),
+    /// Nothing: what followed before is still waiting to be done.
+    Later,
 }
 
 /// Where a purpose stands.
@@ -92,6 +108,7 @@ pub(crate) async fn consume<C: Consumer>(app: SharedApp, consumer: C) {
         tokio::select! {
             () = stop.cancelled() => return,
             changed = published.changed() => if changed.is_err() { return },
+            () = consumer.called(&app) => {}
             () = tokio::time::sleep(IDLE_INTERVAL) => {}
         }
     }
@@ -144,25 +161,30 @@ async fn follow<C: Consumer>(
 ) -> Result<bool, Error> {
     let seen = places.seen.get(&org).copied().unwrap_or_default();
     let mut tx = app.db.read().await?;
-    let stretch = events::list(&mut tx, org, seen, &[], BATCH).await?;
+    let stretch = events::list(&mut tx, org, seen, &[], C::BATCH).await?;
     let is_wanted = !stretch.events.is_empty() && consumer.wants(app, &mut tx, org, &stretch.events).await?;
     drop(tx);
     let written = places.written.get(&org).copied().unwrap_or_default();
+    let mut last = stretch.last_seq;
     if is_wanted || stretch.last_seq - written >= UNWRITTEN_MAX {
         let mut tx = app.db.write().await?;
         let reached = event_consumers::hold(&mut tx, C::NAME, org).await?;
         let new: Vec<StoredEvent> =
             stretch.events.into_iter().filter(|stored| stored.event.seq > reached).collect();
         if is_wanted && !new.is_empty() {
-            consumer.take(app, &mut tx, org, &new).await?;
+            match consumer.take(app, &mut tx, org, &new).await? {
+                Took::All => {}
+                Took::UpTo(seq) => last = seq,
+                Took::Later => return Ok(false),
+            }
         }
-        event_consumers::advance(&mut tx, C::NAME, org, stretch.last_seq).await?;
+        event_consumers::advance(&mut tx, C::NAME, org, last).await?;
         tx.commit().await?;
-        places.written.insert(org, reached.max(stretch.last_seq));
+        places.written.insert(org, reached.max(last));
         if is_wanted {
             consumer.taken(app);
         }
     }
-    places.seen.insert(org, stretch.last_seq);
-    Ok(stretch.is_full)
+    places.seen.insert(org, last);
+    Ok(stretch.is_full || last < stretch.last_seq)
 }

@@ -8,7 +8,7 @@ use heddle_core::condition::Conditions;
 use heddle_core::operation::{ConnectionKind, ConnectionState};
 use heddle_core::page::Page;
 use heddle_core::{ConnectionId, OrgId, Role, Timestamp, UserId};
-use heddle_store::connections::{self, CONNECTIONS_MAX, ConnectionFilter, ConnectionRow};
+use heddle_store::connections::{self, CONNECTIONS_MAX, ConnectionFilter, ConnectionRow, OF_PATTERN_MAX};
 use heddle_store::{Tx, events};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -294,6 +294,9 @@ async fn create(
     row.steps = outlines;
     row.cooldown_secs = body.cooldown;
     row.state = body.state.map_or(ConnectionState::Enabled, ConnectionState::from);
+    if row.state == ConnectionState::Enabled {
+        refuse_more_of_pattern(&mut tx, org, &row.source_event).await?;
+    }
     row.after_seq = events::last_seq(&mut tx, org).await?;
     let row = connections::insert(&mut tx, &row).await?;
     trail::record(&mut tx, &app, &origin, deed(&caller, &row, Verb::Created)).await?;
@@ -312,6 +315,17 @@ pub(crate) async fn refuse_more(tx: &mut Tx, org: OrgId) -> Result<(), Error> {
     }
     Err(Error::conflict(format!(
         "organization has {CONNECTIONS_MAX} Connections, rules and schedules already; remove some first"
+    )))
+}
+
+/// One event starts no more than so many.
+async fn refuse_more_of_pattern(tx: &mut Tx, org: OrgId, pattern: &str) -> Result<(), Error> {
+    if connections::count_enabled(tx, org, pattern).await? < OF_PATTERN_MAX {
+        return Ok(());
+    }
+    Err(Error::conflict(format!(
+        "organization has {OF_PATTERN_MAX} enabled Connections and rules with 'source_event' '{pattern}' already; \
+         pause or remove some, put steps together, or name a narrower event"
     )))
 }
 
@@ -378,6 +392,7 @@ async fn update(
     }
     let starts_anew = current.state != ConnectionState::Enabled || current.source_event != row.source_event;
     if row.state == ConnectionState::Enabled && starts_anew {
+        refuse_more_of_pattern(&mut tx, row.org_id, &row.source_event).await?;
         row.after_seq = events::last_seq(&mut tx, row.org_id).await?;
     }
     let updated = connections::update(&mut tx, &row, app.clock.now()).await?;

@@ -2,17 +2,16 @@
 //!
 //! A process that ends in the middle of a run leaves it interrupted: nobody knows how far its step came.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use heddle_core::OrgId;
 use heddle_core::operation::{ConnectionState, RunKind, RunState, StepErrorCode, StepOutline, StepRecord};
+use heddle_core::{ProcessId, RunId};
 use heddle_store::connections::{self, ConnectionRow};
 use heddle_store::runs::{self, Progress, RunRow};
 use heddle_store::{Scope, events};
 
 use super::author::author_of;
+use super::hands;
 use super::run::{Work, carry_out, end};
 use super::steps;
 use crate::app::SharedApp;
@@ -21,62 +20,18 @@ use crate::process::Term;
 
 /// How often it is looked although nobody called.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
-/// Runs that a process carries out at once.
-const PLACES: usize = 8;
-/// Those of one organization, so that it does not hold up the others.
-const PLACES_OF_ORG: usize = 4;
-/// Tries to get a run that another process takes at the same moment.
-const CLAIM_TRIES: u32 = 3;
-
-/// Who is being served.
-#[derive(Debug, Default)]
-struct Places(Mutex<HashMap<OrgId, usize>>);
-
-/// A place, given back however the run ends.
-struct Place {
-    places: Arc<Places>,
-    org: OrgId,
-    app: SharedApp,
-}
-
-impl Places {
-    fn taken(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
-    }
-
-    /// Organizations that have all that they get.
-    fn full(&self) -> Vec<OrgId> {
-        let served = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        served.iter().filter(|(_, count)| **count >= PLACES_OF_ORG).map(|(org, _)| *org).collect()
-    }
-
-    fn take(self: &Arc<Self>, app: &SharedApp, org: OrgId) -> Place {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(org).or_default() += 1;
-        Place { places: self.clone(), org, app: app.clone() }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut served = self.places.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = served.get_mut(&self.org) {
-            *count -= 1;
-            if *count == 0 {
-                served.remove(&self.org);
-            }
-        }
-        drop(served);
-        self.app.fabric.wake.notify_one();
-    }
-}
 
 /// Has runs carried out until the service stops.
 pub(crate) async fn execute(app: SharedApp) {
     let stop = app.tasks.stopping();
-    let places = Arc::new(Places::default());
     loop {
-        if let Err(error) = start_queued(&app, &places).await {
-            tracing::warn!(error = %error, "runs that wait cannot be read; tried again");
+        match start_queued(&app).await {
+            // Others may have taken some of what was seen.
+            Ok(true) => continue,
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(error = %error, "runs that wait cannot be read; tried again");
+            }
         }
         tokio::select! {
             () = stop.cancelled() => return,
@@ -86,42 +41,69 @@ pub(crate) async fn execute(app: SharedApp) {
     }
 }
 
-/// Starts as many runs as there are places.
-async fn start_queued(app: &SharedApp, places: &Arc<Places>) -> Result<(), Error> {
-    let Ok(term) = app.membership.term() else { return Ok(()) };
+/// Starts what there is room for; whether there may be more, and room for it.
+async fn start_queued(app: &SharedApp) -> Result<bool, Error> {
+    let Ok(term) = app.membership.term() else { return Ok(false) };
     let mut tx = app.db.read().await?;
     let gone = runs::gone(&mut tx, term.id).await?;
-    let waiting = runs::backlog(&mut tx).await?.queued;
+    let mut lost = runs::running(&mut tx, term.id).await?;
+    let waiting = runs::waiting(&mut tx).await?;
     drop(tx);
-    if !gone.is_empty() {
-        let mut tx = app.db.write().await?;
-        for process in gone {
-            let count = runs::interrupt(&mut tx, process, app.clock.now()).await?;
-            app.metrics.runs_ended(RunState::Interrupted, usize::try_from(count).unwrap_or_default());
-        }
-        tx.commit().await?;
+    // Looked at afterwards: what is written as running was in hand before.
+    let held = app.fabric.hands.runs();
+    lost.retain(|run| !held.contains(run));
+    if !gone.is_empty() || !lost.is_empty() {
+        interrupt(app, &term, gone, lost).await?;
     }
-    let mut tries = CLAIM_TRIES;
-    let mut started = 0;
-    while started < waiting && places.taken() < PLACES && tries > 0 {
-        if app.tasks.stopping().is_cancelled() || term.is_over() {
-            return Ok(());
-        }
-        let mut tx = app.db.write().await?;
-        let run = runs::claim(&mut tx, term.id, &places.full(), app.clock.now()).await?;
-        tx.commit().await?;
-        let Some(run) = run else {
-            tries -= 1;
-            continue;
-        };
-        started += 1;
-        let place = places.take(app, run.org_id);
+    let shares = app.fabric.hands.shares(&waiting);
+    if shares.is_empty() || app.tasks.stopping().is_cancelled() || term.is_over() {
+        return Ok(false);
+    }
+    let now = app.clock.now();
+    let mut tx = app.db.write().await?;
+    let mut claimed = Vec::new();
+    let mut has_room = false;
+    for (org, share) in shares {
+        let runs = runs::claim(&mut tx, term.id, org, share, now).await?;
+        has_room |= runs.len() < usize::try_from(share).unwrap_or(usize::MAX);
+        claimed.extend(runs);
+    }
+    tx.commit().await?;
+    if has_room {
+        app.fabric.room.notify_one();
+    }
+    let has_claimed = !claimed.is_empty();
+    for run in claimed {
+        let in_hand = hands::take(app, run.org_id, run.id);
         let (inner, term) = (app.clone(), term.clone());
         app.tasks.spawn("fabric.run", async move {
-            let _place = place;
+            let _in_hand = in_hand;
             serve(&inner, &run, &term).await;
         });
     }
+    Ok(has_claimed)
+}
+
+/// Ends the runs of processes that are gone, and those that this one lost on the way.
+async fn interrupt(
+    app: &SharedApp,
+    term: &Term,
+    gone: Vec<ProcessId>,
+    lost: Vec<RunId>,
+) -> Result<(), Error> {
+    let mut tx = app.db.write().await?;
+    let mut count = 0;
+    for process in gone {
+        count += runs::interrupt(&mut tx, process, app.clock.now()).await?;
+    }
+    for run in lost {
+        if runs::interrupt_one(&mut tx, run, term.id, app.clock.now()).await? {
+            tracing::error!(run.id = %run, "run {run} was lost on the way");
+            count += 1;
+        }
+    }
+    tx.commit().await?;
+    app.metrics.runs_ended(RunState::Interrupted, usize::try_from(count).unwrap_or_default());
     Ok(())
 }
 

@@ -8,6 +8,7 @@ mod author;
 mod catalog;
 pub(crate) mod connections;
 mod executor;
+pub(crate) mod hands;
 mod host_operations;
 mod ingest;
 mod negotiator;

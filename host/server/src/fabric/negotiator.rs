@@ -1,7 +1,8 @@
 //! Which Connections an event starts, written in the transaction that passes the event over.
 //!
 //! Connections are found by the few patterns that cover an event's type, so what an event costs does not grow with
-//! Connections of other types. What did not fire says why.
+//! Connections of other types. What did not fire says why. While an organization has many runs waiting its events
+//! wait, too: nothing is lost, and its queue does not grow without end.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -11,19 +12,27 @@ use heddle_core::operation::{RunKind, RunState};
 use heddle_core::permission::{SubscriptionAccess, for_subscription};
 use heddle_core::redact::sanitize;
 use heddle_core::{ConnectionId, OrgId, RunId, Timestamp};
-use heddle_store::connections::{self, ConnectionRow};
+use heddle_store::connections::{self, Matching};
 use heddle_store::runs::{self, RunRow};
 use heddle_store::{StoredEvent, Tx};
 use serde_json::{Value, json};
 
 use crate::app::SharedApp;
-use crate::events::consumer::Consumer;
+use crate::events::consumer::{Consumer, Took};
 use crate::http::error::Error;
 
 /// Most Connections in one chain.
 const CHAIN_MAX: usize = 16;
 /// Firings of one Connection that did not come to be, of which the newest are kept.
 pub(crate) const SKIPPED_MAX: u32 = 1_000;
+
+/// Runs of an organization that wait, from which on its events wait.
+const WAITING_MAX: u32 = 1_000;
+/// A transaction takes no further event once it has written so many runs, or so many bytes of payloads.
+const RUNS_MAX: usize = 1_000;
+const PAYLOAD_BYTES_MAX: usize = 4 << 20;
+/// The firings that did not come to be are counted at every so manyeth event.
+const COUNTED_AT: i64 = 64;
 
 /// Most characters of why a run did not fire.
 const REASON_CHARS_MAX: usize = 1000;
@@ -34,6 +43,7 @@ pub(crate) struct Negotiator;
 
 impl Consumer for Negotiator {
     const NAME: &'static str = "fabric";
+    const BATCH: u32 = 100;
 
     async fn wants(
         &self,
@@ -51,25 +61,33 @@ impl Consumer for Negotiator {
         tx: &mut Tx,
         org: OrgId,
         events: &[StoredEvent],
-    ) -> Result<(), Error> {
+    ) -> Result<Took, Error> {
+        if runs::are_waiting(tx, org, WAITING_MAX).await? {
+            return Ok(Took::Later);
+        }
         let connections = connections::matching(tx, org, &patterns_of(events)).await?;
         let causes: HashSet<RunId> = events.iter().filter_map(|stored| stored.run_id).collect();
         let chains = runs::chains(tx, &causes.into_iter().collect::<Vec<_>>()).await?;
         let mut round = Round::new(app, &connections, &chains);
+        let mut took = Took::All;
         for stored in events {
             round.negotiate(stored);
+            if round.is_full() {
+                took = Took::UpTo(stored.event.seq);
+                break;
+            }
         }
-        let Round { runs, fired, skipped, .. } = round;
+        let Round { runs, fired, skipped, now, .. } = round;
         runs::insert_all(tx, &runs).await?;
-        for (connection, at) in fired {
-            connections::fired(tx, connection, at).await?;
-        }
-        for connection in skipped {
-            runs::trim_skipped(tx, connection, SKIPPED_MAX).await?;
+        connections::fired(tx, &fired.into_iter().collect::<Vec<_>>(), now).await?;
+        if events.iter().any(|stored| stored.event.seq % COUNTED_AT == 0) {
+            for connection in skipped {
+                runs::trim_skipped(tx, connection, SKIPPED_MAX).await?;
+            }
         }
         let count = runs.iter().filter(|run| run.state == RunState::Skipped).count();
         app.metrics.runs_ended(RunState::Skipped, count);
-        Ok(())
+        Ok(took)
     }
 
     fn taken(&self, app: &SharedApp) {
@@ -78,6 +96,10 @@ impl Consumer for Negotiator {
 
     fn looked(&self, app: &SharedApp) {
         app.fabric.looked(app.clock.now());
+    }
+
+    async fn called(&self, app: &SharedApp) {
+        app.fabric.room.notified().await;
     }
 }
 
@@ -106,21 +128,22 @@ fn covering(event: EventType) -> Vec<String> {
 struct Round<'a> {
     app: &'a SharedApp,
     now: Timestamp,
-    by_pattern: HashMap<&'a str, Vec<&'a ConnectionRow>>,
+    by_pattern: HashMap<&'a str, Vec<&'a Matching>>,
     chains: &'a HashMap<RunId, Vec<ConnectionId>>,
     runs: Vec<RunRow>,
-    /// When each was started last, in this stretch.
-    fired: HashMap<ConnectionId, Timestamp>,
+    payload_bytes: usize,
+    /// Started in this stretch.
+    fired: HashSet<ConnectionId>,
     skipped: HashSet<ConnectionId>,
 }
 
 impl<'a> Round<'a> {
     fn new(
         app: &'a SharedApp,
-        connections: &'a [ConnectionRow],
+        connections: &'a [Matching],
         chains: &'a HashMap<RunId, Vec<ConnectionId>>,
     ) -> Self {
-        let mut by_pattern: HashMap<&str, Vec<&ConnectionRow>> = HashMap::new();
+        let mut by_pattern: HashMap<&str, Vec<&Matching>> = HashMap::new();
         for connection in connections {
             by_pattern.entry(&connection.source_event).or_default().push(connection);
         }
@@ -130,13 +153,18 @@ impl<'a> Round<'a> {
             by_pattern,
             chains,
             runs: Vec::new(),
-            fired: HashMap::new(),
+            payload_bytes: 0,
+            fired: HashSet::new(),
             skipped: HashSet::new(),
         }
     }
 
+    fn is_full(&self) -> bool {
+        self.runs.len() >= RUNS_MAX || self.payload_bytes >= PAYLOAD_BYTES_MAX
+    }
+
     fn negotiate(&mut self, stored: &StoredEvent) {
-        let mut found: Vec<&ConnectionRow> = covering(stored.event.event_type)
+        let mut found: Vec<&Matching> = covering(stored.event.event_type)
             .iter()
             .filter_map(|pattern| self.by_pattern.get(pattern.as_str()))
             .flatten()
@@ -144,11 +172,18 @@ impl<'a> Round<'a> {
             .filter(|connection| stored.event.seq > connection.after_seq)
             .collect();
         found.sort_by_key(|connection| (connection.created_at, connection.id));
+        if found.is_empty() {
+            return;
+        }
+        let bytes = stored.event.payload.to_string().len();
         for connection in found {
             let before = stored.run_id.and_then(|run| self.chains.get(&run)).cloned().unwrap_or_default();
             let decision = self.decide(connection, stored, &before);
             match &decision {
-                Ok(()) => drop(self.fired.insert(connection.id, self.now)),
+                Ok(()) => {
+                    self.fired.insert(connection.id);
+                    self.payload_bytes += bytes;
+                }
                 Err(_) => drop(self.skipped.insert(connection.id)),
             }
             self.runs.push(self.run(connection, stored, before, decision.err()));
@@ -158,7 +193,7 @@ impl<'a> Round<'a> {
     /// Whether it fires; if not, why.
     fn decide(
         &self,
-        connection: &ConnectionRow,
+        connection: &Matching,
         stored: &StoredEvent,
         chain: &[ConnectionId],
     ) -> Result<(), String> {
@@ -169,7 +204,8 @@ impl<'a> Round<'a> {
         if chain.len() >= CHAIN_MAX {
             return Err(format!("loop: {CHAIN_MAX} Connections have led to this event"));
         }
-        let last = self.fired.get(&connection.id).copied().or(connection.last_fired_at);
+        let last =
+            if self.fired.contains(&connection.id) { Some(self.now) } else { connection.last_fired_at };
         let ready = last.map(|last| last + TimeDelta::seconds(connection.cooldown_secs));
         match ready {
             Some(ready) if connection.cooldown_secs > 0 && ready > self.now => {
@@ -182,7 +218,7 @@ impl<'a> Round<'a> {
 
     fn run(
         &self,
-        connection: &ConnectionRow,
+        connection: &Matching,
         stored: &StoredEvent,
         mut chain: Vec<ConnectionId>,
         refusal: Option<String>,

@@ -17,6 +17,7 @@ use heddle_store::{Tx, events};
 use serde_json::{Value, json};
 
 use super::author::author_of;
+use super::hands::InHand;
 use super::operation::{StepCall, StepError};
 use super::steps::{self, Step};
 use crate::adapters;
@@ -74,16 +75,19 @@ pub(crate) fn begin(app: &SharedApp, term: &Term, kind: RunKind, org: OrgId, aut
     }
 }
 
-/// Carries out a run that was written, in a task that goes on when whoever waits goes away; answers how it ended.
+/// Carries out a run that was written and is in hand, in a task that goes on when whoever waits goes away; answers how it ended.
 pub(crate) async fn carry_out_apart(
     app: &SharedApp,
     run: RunRow,
     work: Work,
-    term: Term,
+    (term, in_hand): (Term, InHand),
 ) -> Result<RunRow, Error> {
     let (id, scope) = (run.id, heddle_store::Scope::organization(run.org_id));
     let inner = app.clone();
-    let task = app.tasks.spawn("fabric.run", async move { carry_out(&inner, &run, work, &term).await });
+    let task = app.tasks.spawn("fabric.run", async move {
+        let _in_hand = in_hand;
+        carry_out(&inner, &run, work, &term).await;
+    });
     task.await.map_err(Error::internal)?;
     let mut tx = app.db.read().await?;
     runs::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("run"))
@@ -101,17 +105,17 @@ pub(super) async fn carry_out(app: &SharedApp, run: &RunRow, work: Work, term: &
         params: Vec::new(),
         denied: None,
         has_failed: false,
+        deadline: Instant::now() + RUN_LIMIT,
     };
-    let going = tokio::time::timeout(RUN_LIMIT, course.go());
     let went = tokio::select! {
         // Others have written by now that it was interrupted.
         () = term.over().cancelled() => return,
-        went = going => went,
+        went = course.go() => went,
     };
     let reason = match went {
-        Ok(true) => None,
-        Ok(false) => return,
-        Err(_elapsed) => {
+        Went::Through => None,
+        Went::Lost => return,
+        Went::Late => {
             course.has_failed = true;
             Some(format!("the run did not end within {} s", RUN_LIMIT.as_secs()))
         }
@@ -152,6 +156,7 @@ pub(super) async fn end(
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
+    // It is in nobody's hand from here on, and ends as interrupted.
     tracing::error!(run.id = %run.id, "end of run {} is lost", run.id);
 }
 
@@ -165,19 +170,19 @@ async fn try_end(
     let mut tx = app.db.write().await?;
     let is_ours = runs::record(&mut tx, run.id, term.id, progress).await?;
     if is_ours && let Some((connection, reason)) = broken {
-        break_off(&mut tx, app, connection, reason, run.id).await?;
+        break_off(&mut tx, app, connection, reason, Some(run.id)).await?;
     }
     tx.commit().await?;
     Ok(is_ours)
 }
 
 /// Stops a Connection whose author may not do what it does, and says so.
-async fn break_off(
+pub(crate) async fn break_off(
     tx: &mut Tx,
     app: &SharedApp,
     connection: &ConnectionRow,
     reason: &str,
-    run: RunId,
+    run: Option<RunId>,
 ) -> Result<(), Error> {
     let now = app.clock.now();
     let broken = connections::break_off(tx, connection.id, connection.revision, reason, now).await?;
@@ -201,7 +206,7 @@ async fn break_off(
         controller_id: None,
         device_id: None,
         causation_id: None,
-        run_id: Some(run),
+        run_id: run,
         payload: json!({
             "connection_id": row.id, "kind": row.kind, "name": row.name, "reason": reason, "run_id": run,
         }),
@@ -213,8 +218,14 @@ async fn break_off(
         subject: format!("{} '{}' is broken", row.kind, row.name),
         body: format!("It does not fire any more: {reason}"),
     };
-    notices::tell_administrators(tx, app, row.org_id, &message, Some(format!("broken:{}:{run}", row.id)))
-        .await?;
+    notices::tell_administrators(
+        tx,
+        app,
+        row.org_id,
+        &message,
+        Some(format!("broken:{}:{}", row.id, row.revision)),
+    )
+    .await?;
     tracing::warn!(connection.id = %row.id, reason, "{} {} is broken: {reason}", row.kind, row.id);
     Ok(())
 }
@@ -233,6 +244,17 @@ struct Course<'a> {
     /// The author may not do it.
     denied: Option<String>,
     has_failed: bool,
+    /// When it has to be through.
+    deadline: Instant,
+}
+
+/// How a course ended.
+enum Went {
+    Through,
+    /// Its time was over.
+    Late,
+    /// The run is not this process's any more.
+    Lost,
 }
 
 /// What a course leaves behind.
@@ -247,23 +269,30 @@ impl Course<'_> {
         End { records: self.records, params: self.params, denied: self.denied }
     }
 
-    /// Goes through the steps; false when the run is not this process's any more.
-    async fn go(&mut self) -> bool {
+    /// Goes through the steps. One that is under way when the time is over is ended, and kept as it is.
+    async fn go(&mut self) -> Went {
         for (at, step) in self.work.steps.iter().enumerate() {
             if at > 0 && !self.record().await {
-                return false;
+                return if self.left().is_zero() { Went::Late } else { Went::Lost };
             }
             let began = Instant::now();
             let result = self.step(at, step).await;
             self.keep(step, result, began.elapsed());
             if self.has_failed {
-                return true;
+                return Went::Through;
+            }
+            if self.left().is_zero() && at + 1 < self.work.steps.len() {
+                return Went::Late;
             }
         }
-        true
+        Went::Through
     }
 
-    /// What was done so far is written before anything more is.
+    fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// What was done so far is written before anything more is; false when that cannot be.
     async fn record(&self) -> bool {
         let secret = steps::seal_run(&self.app.keys, self.run.id, &self.params);
         let progress = Progress {
@@ -273,8 +302,7 @@ impl Course<'_> {
             secret: Some(&secret),
             ended_at: None,
         };
-        // The run's own limit ends this.
-        loop {
+        while !self.left().is_zero() {
             match written(self.app, self.run.id, self.term, &progress).await {
                 Ok(is_ours) => return is_ours,
                 Err(error) => {
@@ -283,6 +311,7 @@ impl Course<'_> {
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
+        false
     }
 
     /// Who the step runs for, with the rights of this moment.
@@ -324,14 +353,15 @@ impl Course<'_> {
             key: &key(self.run, at),
         };
         let running = AssertUnwindSafe(operation.run(&call, params)).catch_unwind();
-        match tokio::time::timeout(STEP_LIMIT, running).await {
+        let limit = STEP_LIMIT.min(self.left());
+        match tokio::time::timeout(limit, running).await {
             Ok(Ok(result)) => result,
             Ok(Err(_panic)) => {
                 tracing::error!(run.id = %self.run.id, operation = %step.operation_id, "a step panicked");
                 Err(StepError::new(StepErrorCode::Internal, "internal error"))
             }
             Err(_elapsed) => {
-                let message = format!("the step did not end within {} s", STEP_LIMIT.as_secs());
+                let message = format!("the step did not end within {} s", limit.as_secs());
                 Err(StepError::new(StepErrorCode::Timeout, message))
             }
         }

@@ -7,6 +7,8 @@ use heddle_core::Timestamp;
 use heddle_store::runs::Backlog;
 use tokio::sync::Notify;
 
+use super::hands::Hands;
+
 /// A negotiator that has seen nothing, or a run that has waited, for longer than this is behind.
 const BEHIND_MAX: TimeDelta = TimeDelta::seconds(60);
 
@@ -14,6 +16,9 @@ const BEHIND_MAX: TimeDelta = TimeDelta::seconds(60);
 pub struct Standing {
     /// There is something to carry out.
     pub(crate) wake: Notify,
+    /// Somebody's queue has room again.
+    pub(crate) room: Notify,
+    pub(crate) hands: Hands,
     /// When it was last seen which events there are, in microseconds since 1970; 0 before the first time.
     looked_at: AtomicI64,
 }

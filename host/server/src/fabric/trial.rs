@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::author::author_of;
+use super::hands::take_by_hand;
 use super::operation::StepError;
 use super::run::{Work, begin, carry_out_apart};
 use super::runs::{RunView, view};
@@ -87,6 +88,7 @@ async fn test(
         });
         return view(&app, &caller, resolved(&app, run, &steps)).map(Answer);
     }
+    let in_hand = take_by_hand(&app, run.org_id, run.id)?;
     let mut tx = app.db.write().await?;
     runs::insert_all(&mut tx, std::slice::from_ref(&run)).await?;
     let target = (kind.as_str(), row.id.0);
@@ -100,7 +102,7 @@ async fn test(
     trail::record(&mut tx, &app, &origin, deed).await?;
     tx.commit().await?;
     let work = Work { author, steps, event: Some(event), connection: Some(row) };
-    let ended = carry_out_apart(&app, run, work, term).await?;
+    let ended = carry_out_apart(&app, run, work, (term, in_hand)).await?;
     view(&app, &caller, ended).map(Answer)
 }
 

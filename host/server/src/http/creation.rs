@@ -32,7 +32,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// Longest key, in characters.
 const KEY_CHARS_MAX: usize = 255;
 /// How long an answer is kept.
-const KEEP_HOURS: i64 = 24;
+pub(crate) const KEEP_HOURS: i64 = 24;
 /// Index that lets a key be used once.
 const KEY_INDEX: &str = "idempotency_pkey";
 /// The place of what cannot be looked at.

@@ -118,6 +118,8 @@ pub enum RateExceeded {
     Burst,
     Minute,
     Hour,
+    /// As many as may be under way.
+    AtOnce,
 }
 
 impl RateExceeded {
@@ -125,12 +127,13 @@ impl RateExceeded {
         match self {
             Self::Burst => "Rate limit exceeded (burst)",
             Self::Minute | Self::Hour => "Rate limit exceeded",
+            Self::AtOnce => "Too many at once; wait until one has ended",
         }
     }
 
     fn retry_after_secs(self) -> u32 {
         match self {
-            Self::Burst => 1,
+            Self::Burst | Self::AtOnce => 1,
             Self::Minute => 60,
             Self::Hour => 3600,
         }

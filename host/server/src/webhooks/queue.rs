@@ -10,7 +10,7 @@ use serde_json::json;
 use super::rights::is_for;
 use crate::app::{App, SharedApp};
 use crate::events::Published;
-use crate::events::consumer::Consumer;
+use crate::events::consumer::{Consumer, Took};
 use crate::http::error::Error;
 
 pub(crate) struct Queue;
@@ -35,7 +35,7 @@ impl Consumer for Queue {
         tx: &mut Tx,
         org: OrgId,
         events: &[StoredEvent],
-    ) -> Result<(), Error> {
+    ) -> Result<Took, Error> {
         let now = app.clock.now();
         let mut new = Vec::new();
         for one in webhooks::listening(tx, org).await? {
@@ -43,7 +43,7 @@ impl Consumer for Queue {
             new.extend(wanted.map(|stored| of(app, &one, stored, now)));
         }
         deliveries::insert(tx, &new).await?;
-        Ok(())
+        Ok(Took::All)
     }
 
     fn taken(&self, app: &SharedApp) {

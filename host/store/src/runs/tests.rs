@@ -49,11 +49,11 @@ on_both! {
         let waiting = backlog(&mut tx).await.unwrap();
         assert_eq!(waiting, Backlog { queued: 1, oldest: Some(new.created_at) });
         let now = world.clock.now();
-        assert!(claim(&mut tx, world.process, &[world.org], now).await.unwrap().is_none());
-        let claimed = claim(&mut tx, world.process, &[other.org], now).await.unwrap().unwrap();
+        assert!(claim(&mut tx, world.process, other.org, 9, now).await.unwrap().is_empty());
+        let claimed = claim(&mut tx, world.process, world.org, 9, now).await.unwrap().remove(0);
         assert_eq!((claimed.id, claimed.state, claimed.owner), (new.id, RunState::Running, Some(world.process)));
         assert_eq!((claimed.chain, claimed.payload), (vec![id], json!({ "a": 1 })));
-        assert!(claim(&mut tx, world.process, &[], now).await.unwrap().is_none());
+        assert!(claim(&mut tx, world.process, world.org, 9, now).await.unwrap().is_empty());
         let step = StepRecord {
             operation_id: "x.y".to_owned(), output: Some(json!([1])), success: false,
             error_code: Some(StepErrorCode::Timeout), message: Some("late".to_owned()), duration_ms: 12,
@@ -79,7 +79,7 @@ on_both! {
         let id = connected(&mut tx, &world).await;
         insert_all(&mut tx, &[run(&world, Some(id), RunState::Queued)]).await.unwrap();
         let now = world.clock.now();
-        let claimed = claim(&mut tx, world.process, &[], now).await.unwrap().unwrap();
+        let claimed = claim(&mut tx, world.process, world.org, 1, now).await.unwrap().remove(0);
         assert!(gone(&mut tx, world.process).await.unwrap().is_empty());
         assert_eq!(gone(&mut tx, world.clock.new_id()).await.unwrap(), [world.process]);
         assert_eq!(interrupt(&mut tx, world.process, now).await.unwrap(), 1);
@@ -87,6 +87,49 @@ on_both! {
         let found = find(&mut tx, &world.scope(), claimed.id).await.unwrap().unwrap();
         assert_eq!((found.state, found.ended_at), (RunState::Interrupted, Some(now)));
         assert!(found.reason.unwrap().contains("not run again"));
+    }
+
+    async fn organizations_wait_beside_each_other(db) {
+        let worlds = [World::new(&db, "one").await, World::new(&db, "two").await, World::new(&db, "three").await];
+        let mut tx = db.write().await.unwrap();
+        assert!(waiting(&mut tx).await.unwrap().is_empty());
+        for (world, count) in worlds.iter().zip([3, 0, 1]) {
+            let id = connected(&mut tx, world).await;
+            let rows: Vec<RunRow> = (0..count).map(|_| run(world, Some(id), RunState::Queued)).collect();
+            insert_all(&mut tx, &rows).await.unwrap();
+        }
+        let mut orgs: Vec<OrgId> = waiting(&mut tx).await.unwrap().iter().map(|one| one.org_id).collect();
+        orgs.sort_unstable();
+        let mut expected = [worlds[0].org, worlds[2].org];
+        expected.sort_unstable();
+        assert_eq!(orgs, expected);
+        assert!(are_waiting(&mut tx, worlds[0].org, 3).await.unwrap());
+        assert!(!are_waiting(&mut tx, worlds[0].org, 4).await.unwrap());
+        assert!(!are_waiting(&mut tx, worlds[1].org, 1).await.unwrap());
+        let (world, now) = (&worlds[0], worlds[0].clock.now());
+        let first = claim(&mut tx, world.process, world.org, 2, now).await.unwrap();
+        let second = claim(&mut tx, world.process, world.org, 2, now).await.unwrap();
+        assert_eq!((first.len(), second.len()), (2, 1));
+        assert!(first.iter().all(|run| run.created_at <= second[0].created_at));
+        let found = waiting(&mut tx).await.unwrap();
+        assert_eq!((found.len(), found[0].org_id), (1, worlds[2].org));
+    }
+
+    async fn what_its_own_process_lost_is_interrupted(db) {
+        let world = World::new(&db, "one").await;
+        let mut tx = db.write().await.unwrap();
+        let id = connected(&mut tx, &world).await;
+        insert_all(&mut tx, &[run(&world, Some(id), RunState::Queued)]).await.unwrap();
+        let now = world.clock.now();
+        let claimed = claim(&mut tx, world.process, world.org, 1, now).await.unwrap().remove(0);
+        assert_eq!(running(&mut tx, world.process).await.unwrap(), [claimed.id]);
+        let stranger = world.clock.new_id();
+        assert!(running(&mut tx, stranger).await.unwrap().is_empty());
+        assert!(!interrupt_one(&mut tx, claimed.id, stranger, now).await.unwrap());
+        assert!(interrupt_one(&mut tx, claimed.id, world.process, now).await.unwrap());
+        assert!(!interrupt_one(&mut tx, claimed.id, world.process, now).await.unwrap());
+        let found = find(&mut tx, &world.scope(), claimed.id).await.unwrap().unwrap();
+        assert_eq!((found.state, found.ended_at), (RunState::Interrupted, Some(now)));
     }
 
     async fn lists_chains_and_trims(db) {
@@ -103,6 +146,10 @@ on_both! {
         assert_eq!(insert_all(&mut tx, &[twin]).await.unwrap(), 0);
         let scope = world.scope();
         assert_eq!(find_by_key(&mut tx, &scope, "k").await.unwrap().unwrap().id, keyed.id);
+        forget_key(&mut tx, "k", keyed.created_at).await.unwrap();
+        assert!(find_by_key(&mut tx, &scope, "k").await.unwrap().is_some(), "it is not old enough");
+        forget_key(&mut tx, "k", keyed.created_at + TimeDelta::seconds(1)).await.unwrap();
+        assert!(find_by_key(&mut tx, &scope, "k").await.unwrap().is_none());
         let of = |filter: RunFilter| filter;
         let walked = walk(&mut tx, &scope, &of(RunFilter { connection_id: Some(id), ..RunFilter::default() }), first(3)).await.unwrap();
         assert_eq!((walked.total, walked.items.len(), walked.has_more), (5, 3, true));

@@ -1,0 +1,157 @@
+//! The runs that this process has in hand, and how many more it takes of whom.
+//!
+//! A run is in hand from before it is written as running until after it is written how it ended. One that the
+//! database calls this process's and that is in nobody's hand was lost on the way.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use heddle_core::{OrgId, RunId};
+use heddle_store::runs::Waiting;
+
+use crate::app::SharedApp;
+use crate::http::error::{Error, RateExceeded};
+
+/// Runs out of the queue that a process carries out at once.
+const PLACES: usize = 32;
+/// Those of one organization. It gets fewer while places are scarce, so that a few do not take all.
+const OF_ORG: usize = 4;
+/// Tests and actions of one organization at once, by this process: somebody waits for each.
+const BY_HAND_OF_ORG: usize = 4;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Origin {
+    Queue,
+    Person,
+}
+
+/// What is carried out now.
+#[derive(Debug, Default)]
+pub(crate) struct Hands(Mutex<HashMap<RunId, (OrgId, Origin)>>);
+
+/// A run in hand, until this is dropped.
+pub(crate) struct InHand {
+    app: SharedApp,
+    run: RunId,
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        self.app.fabric.hands.held().remove(&self.run);
+        // Its place is free.
+        self.app.fabric.wake.notify_one();
+    }
+}
+
+impl Hands {
+    fn held(&self) -> MutexGuard<'_, HashMap<RunId, (OrgId, Origin)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn runs(&self) -> HashSet<RunId> {
+        self.held().keys().copied().collect()
+    }
+
+    /// How many more of each organization are taken now. Who has least in hand comes first, then who waits longest.
+    pub(super) fn shares(&self, waiting: &[Waiting]) -> Vec<(OrgId, u32)> {
+        let mut counts: HashMap<OrgId, usize> = HashMap::new();
+        for (org, _) in self.held().values().filter(|(_, origin)| *origin == Origin::Queue) {
+            *counts.entry(*org).or_default() += 1;
+        }
+        let mut free = PLACES.saturating_sub(counts.values().sum());
+        let count = |counts: &HashMap<OrgId, usize>, org| counts.get(&org).copied().unwrap_or_default();
+        let mut order = waiting.to_vec();
+        order.sort_by_key(|one| (count(&counts, one.org_id), one.since));
+        let mut shares: Vec<(OrgId, u32)> = order.iter().map(|one| (one.org_id, 0)).collect();
+        // One each in turn: nobody gets a second one before everybody has a first.
+        for turn in 0..OF_ORG {
+            for (org, share) in &mut shares {
+                let has = count(&counts, *org);
+                if free > 0 && has <= turn && has < most_of_org(free) {
+                    *counts.entry(*org).or_default() += 1;
+                    *share += 1;
+                    free -= 1;
+                }
+            }
+        }
+        shares.retain(|(_, share)| *share > 0);
+        shares
+    }
+}
+
+/// Most of one organization while so many places are free.
+fn most_of_org(free: usize) -> usize {
+    (free / 4).clamp(1, OF_ORG)
+}
+
+/// Takes a run out of the queue into the hand.
+pub(super) fn take(app: &SharedApp, org: OrgId, run: RunId) -> InHand {
+    app.fabric.hands.held().insert(run, (org, Origin::Queue));
+    InHand { app: app.clone(), run }
+}
+
+/// Takes a run into the hand that somebody waits for; before it is written.
+pub(crate) fn take_by_hand(app: &SharedApp, org: OrgId, run: RunId) -> Result<InHand, Error> {
+    let mut held = app.fabric.hands.held();
+    if held.values().filter(|one| **one == (org, Origin::Person)).count() >= BY_HAND_OF_ORG {
+        return Err(Error::RateLimited(RateExceeded::AtOnce));
+    }
+    held.insert(run, (org, Origin::Person));
+    drop(held);
+    Ok(InHand { app: app.clone(), run })
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+    use heddle_core::Clock;
+
+    use super::*;
+
+    fn hold(hands: &Hands, org: OrgId, count: usize) {
+        for _ in 0..count {
+            hands.held().insert(Clock::default().new_id(), (org, Origin::Queue));
+        }
+    }
+
+    fn waiting(count: usize) -> Vec<Waiting> {
+        let clock = Clock::default();
+        let now = clock.now();
+        let at = |age: usize| now - TimeDelta::seconds(i64::try_from(age).unwrap());
+        (0..count).map(|age| Waiting { org_id: clock.new_id(), since: at(age) }).collect()
+    }
+
+    #[test]
+    fn one_organization_gets_its_most_and_leaves_the_rest() {
+        let (hands, orgs) = (Hands::default(), waiting(1));
+        assert_eq!(hands.shares(&orgs), [(orgs[0].org_id, 4)]);
+        hold(&hands, orgs[0].org_id, 3);
+        assert_eq!(hands.shares(&orgs), [(orgs[0].org_id, 1)]);
+        hold(&hands, orgs[0].org_id, 1);
+        assert!(hands.shares(&orgs).is_empty());
+    }
+
+    #[test]
+    fn everybody_gets_one_before_anybody_gets_a_second() {
+        let (hands, orgs) = (Hands::default(), waiting(40));
+        let shares = hands.shares(&orgs);
+        assert_eq!((shares.len(), shares.iter().all(|(_, share)| *share == 1)), (32, true));
+        assert_eq!(shares[0].0, orgs[39].org_id, "who waits longest is first");
+    }
+
+    #[test]
+    fn a_few_do_not_take_all_places() {
+        let (hands, orgs) = (Hands::default(), waiting(12));
+        for org in &orgs[..8] {
+            for (org, share) in hands.shares(std::slice::from_ref(org)) {
+                hold(&hands, org, usize::try_from(share).unwrap());
+            }
+        }
+        for org in &orgs[8..] {
+            assert!(
+                !hands.shares(std::slice::from_ref(org)).is_empty(),
+                "there is room for the ninth and on"
+            );
+        }
+    }
+}
