@@ -68,6 +68,11 @@ on_both! {
         assert_eq!(one.body["success"], true, "{}", one.text);
         let changes = lab.api.get(&format!("{}/changes", lab.area("firewall"))).await.expect_status(200).body;
         assert_eq!(changes.as_array().unwrap().len(), 1, "{changes}");
+        // A key is good for a day.
+        lab.server.running().app.clock.advance(chrono::TimeDelta::hours(25));
+        let later = lab.server.log_in("ada").await.with("idempotency-key", "3f1c");
+        let three = later.post("/actions", &action).await.expect_status(201);
+        assert_ne!(id_of(&three.body), id_of(&one.body));
         assert_eq!(lab.router.fingerprint(), before);
     }
 }

@@ -2,6 +2,7 @@
 
 mod actions;
 mod connections;
+mod crowds;
 mod firing;
 mod processes;
 mod rights;

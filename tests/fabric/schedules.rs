@@ -115,3 +115,31 @@ on_both! {
         assert_eq!(event["items"][0]["payload"]["kind"], "schedule", "{event}");
     }
 }
+
+on_both! {
+    async fn a_schedule_whose_time_zone_nobody_knows_any_more_breaks(database: Database) {
+        let mut world = World::start(database).await;
+        let schedule = world.api.post(BASE, &filled(json!({}))).await.expect_status(201).body;
+        let app = world.app();
+        let mut tx = app.db.write().await.unwrap();
+        let scope = heddle_store::Scope::organization(world.org);
+        let id = id_of(&schedule).parse().unwrap();
+        let mut row = heddle_store::connections::find_any(&mut tx, &scope, id).await.unwrap().unwrap();
+        row.time_zone = Some("Mars/Olympus".to_owned());
+        heddle_store::connections::update(&mut tx, &row, app.clock.now()).await.unwrap();
+        tx.commit().await.unwrap();
+        advance_past(&mut world, &schedule, 1).await;
+        for _ in 0..100 {
+            if seen(&world, &schedule).await["state"] == "broken" {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        let broken = seen(&world, &schedule).await;
+        assert_eq!((&broken["state"], &broken["next_due_at"]), (&json!("broken"), &Value::Null), "{broken}");
+        assert!(broken["state_reason"].as_str().unwrap().contains("time zone"), "{broken}");
+        let notices = world.api.get("/notifications").await.expect_status(200).body;
+        assert!(notices["items"][0]["subject"].as_str().unwrap().contains("is broken"), "{notices}");
+        runs(&world.api, &format!("{BASE}/{}", id_of(&schedule)), 0).await;
+    }
+}
