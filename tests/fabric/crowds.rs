@@ -1,5 +1,6 @@
 //! Many at once: floods of events, slow steps, people who go away, and what was lost on the way.
 
+use heddle_core::OrgId;
 use heddle_core::event::{EventType, NewEvent};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -30,18 +31,22 @@ fn calling(url: &str) -> Value {
     json!({ "name": "Slow", "steps": [{ "operation_id": "fabric.webhook", "params": { "url": url } }] })
 }
 
+fn offline(org: OrgId) -> NewEvent {
+    NewEvent {
+        event_type: EventType::DeviceOffline,
+        org_id: org,
+        site_id: None,
+        controller_id: None,
+        device_id: None,
+        causation_id: None,
+        run_id: None,
+        payload: json!({}),
+    }
+}
+
 async fn flood(world: &World) {
     let events: Vec<NewEvent> = (0..FLOOD)
-        .map(|number| NewEvent {
-            event_type: EventType::DeviceOffline,
-            org_id: world.org,
-            site_id: None,
-            controller_id: None,
-            device_id: None,
-            causation_id: None,
-            run_id: None,
-            payload: device(&format!("device-{number}")),
-        })
+        .map(|number| NewEvent { payload: device(&format!("device-{number}")), ..offline(world.org) })
         .collect();
     let app = world.app();
     let mut tx = app.db.write().await.unwrap();
@@ -188,5 +193,32 @@ on_both! {
             heddle_store::runs::walk(&mut tx, &scope, &filter, request).await.unwrap().total == 200
         })
         .await;
+    }
+}
+
+on_both! {
+    async fn an_event_of_a_newer_version_is_left_to_it_for_a_while(database: Database) {
+        let world = world(database).await;
+        let connection = world.connect(json!({ "source_event": "device.*" })).await;
+        let app = world.app();
+        let mut tx = app.db.write().await.unwrap();
+        for name in ["abducted", "after"] {
+            let event = NewEvent { payload: device(name), ..offline(world.org) };
+            heddle_store::events::append(&mut tx, &event, &app.clock).await.unwrap();
+        }
+        let renamed = "UPDATE event SET event_type = 'device.abducted' WHERE seq = (SELECT MAX(seq) - 1 FROM event)";
+        match &mut tx {
+            heddle_store::Tx::Sqlite(tx) => drop(sqlx::query(renamed).execute(&mut **tx).await.unwrap()),
+            heddle_store::Tx::Postgres(tx) => drop(sqlx::query(renamed).execute(&mut **tx).await.unwrap()),
+        }
+        tx.commit().await.unwrap();
+        app.hub.wake();
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        world.runs(&connection, 0).await;
+        // Nobody newer came.
+        app.clock.advance(chrono::TimeDelta::minutes(6));
+        app.hub.wake();
+        let found = world.runs(&connection, 1).await;
+        assert_eq!(found[0]["steps"][0]["params"], json!({ "search": "after" }), "{found:?}");
     }
 }

@@ -49,6 +49,10 @@ struct EventRow {
 }
 
 impl EventRow {
+    fn is_unknown(&self) -> bool {
+        self.event_type.parse::<EventType>().is_err()
+    }
+
     /// `None` when this version does not know the type.
     fn known(self) -> Option<StoredEvent> {
         let row = self;
@@ -92,6 +96,8 @@ pub struct Stretch {
     pub events: Vec<StoredEvent>,
     /// The number of the last row that was read, of whatever type; the one asked for when there was none.
     pub last_seq: i64,
+    /// Number and time of the first whose type this version does not know; it is not among the events.
+    pub unknown: Option<(i64, Timestamp)>,
     /// Whether there may be more behind it.
     pub is_full: bool,
 }
@@ -294,6 +300,7 @@ pub async fn list(
     Ok(Stretch {
         last_seq: rows.last().map_or(after_seq, |row| row.seq),
         is_full: rows.len() >= usize::try_from(limit).unwrap_or(usize::MAX),
+        unknown: rows.iter().find(|row| row.is_unknown()).map(|row| (row.seq, row.occurred_at)),
         events: stored(rows),
     })
 }

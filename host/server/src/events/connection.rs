@@ -391,7 +391,7 @@ async fn missed(app: &SharedApp, org: OrgId, after_seq: i64, types: &[EventType]
     let mut tx = app.db.read().await?;
     let newest = heddle_store::events::last_seq(&mut tx, org).await?.max(after_seq);
     if types.is_empty() {
-        return Ok(Stretch { events: Vec::new(), last_seq: newest, is_full: false });
+        return Ok(Stretch { events: Vec::new(), last_seq: newest, unknown: None, is_full: false });
     }
     let page = u32::from(RESUME_PAGE);
     let found = heddle_store::events::list(&mut tx, org, after_seq, types, page).await?;

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use heddle_core::OrgId;
 use heddle_store::events::{self, StoredEvent};
 use heddle_store::{Tx, event_consumers};
@@ -22,6 +23,10 @@ const UNWRITTEN_MAX: i64 = 500;
 const IDLE_INTERVAL: Duration = Duration::from_secs(5);
 /// Every so many looks all sequences are compared, for clocks that are far apart.
 const FULL_LOOK: u32 = 20;
+
+/// An event of a type that this version does not know is left to a newer process for so long: what follows from it is
+/// not this one's to say. Where there is none, after a downgrade, it is passed over then.
+const NEWER_WAIT: TimeDelta = TimeDelta::minutes(5);
 
 /// Follows the events for a purpose.
 ///
@@ -161,7 +166,13 @@ async fn follow<C: Consumer>(
 ) -> Result<bool, Error> {
     let seen = places.seen.get(&org).copied().unwrap_or_default();
     let mut tx = app.db.read().await?;
-    let stretch = events::list(&mut tx, org, seen, &[], C::BATCH).await?;
+    let mut stretch = events::list(&mut tx, org, seen, &[], C::BATCH).await?;
+    if let Some((seq, at)) = stretch.unknown
+        && app.clock.now() - at < NEWER_WAIT
+    {
+        stretch.events.retain(|stored| stored.event.seq < seq);
+        (stretch.last_seq, stretch.is_full) = (seq - 1, false);
+    }
     let is_wanted = !stretch.events.is_empty() && consumer.wants(app, &mut tx, org, &stretch.events).await?;
     drop(tx);
     let written = places.written.get(&org).copied().unwrap_or_default();

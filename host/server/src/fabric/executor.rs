@@ -2,6 +2,7 @@
 //!
 //! A process that ends in the middle of a run leaves it interrupted: nobody knows how far its step came.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use heddle_core::operation::{ConnectionState, RunKind, RunState, StepErrorCode, StepOutline, StepRecord};
@@ -69,7 +70,7 @@ async fn start_queued(app: &SharedApp) -> Result<bool, Error> {
         claimed.extend(runs);
     }
     tx.commit().await?;
-    if has_room {
+    if has_room && app.fabric.are_events_waiting.swap(false, Ordering::Relaxed) {
         app.fabric.room.notify_one();
     }
     let has_claimed = !claimed.is_empty();

@@ -5,6 +5,7 @@
 //! wait, too: nothing is lost, and its queue does not grow without end.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::atomic::Ordering;
 
 use chrono::TimeDelta;
 use heddle_core::event::EventType;
@@ -63,6 +64,7 @@ impl Consumer for Negotiator {
         events: &[StoredEvent],
     ) -> Result<Took, Error> {
         if runs::are_waiting(tx, org, WAITING_MAX).await? {
+            app.fabric.are_events_waiting.store(true, Ordering::Relaxed);
             return Ok(Took::Later);
         }
         let connections = connections::matching(tx, org, &patterns_of(events)).await?;

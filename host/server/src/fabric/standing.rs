@@ -1,6 +1,6 @@
 //! Whether events find their Connections: the negotiator looks, and what it started does not wait for long.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use chrono::TimeDelta;
 use heddle_core::Timestamp;
@@ -16,8 +16,9 @@ const BEHIND_MAX: TimeDelta = TimeDelta::seconds(60);
 pub struct Standing {
     /// There is something to carry out.
     pub(crate) wake: Notify,
-    /// Somebody's queue has room again.
+    /// Somebody's queue has room again; called only where events wait for it.
     pub(crate) room: Notify,
+    pub(crate) are_events_waiting: AtomicBool,
     pub(crate) hands: Hands,
     /// When it was last seen which events there are, in microseconds since 1970; 0 before the first time.
     looked_at: AtomicI64,

@@ -96,6 +96,7 @@ on_both! {
         assert_eq!((positions(&news), news.reached[&world.org], news.is_full), (vec![(world.org, 1)], 2, true));
         let stretch = list(&mut tx, world.org, 1, &[], 2).await.unwrap();
         assert_eq!((stretch.events.len(), stretch.last_seq, stretch.is_full), (0, 3, true));
+        assert_eq!(stretch.unknown.map(|(seq, _)| seq), Some(2));
     }
 
     async fn a_list_has_what_fits_and_of_limited_sites_also_what_is_of_none(db) {
