@@ -4,6 +4,7 @@
 
 mod adapter_call;
 mod identity;
+mod matching;
 mod measure;
 mod plain_host;
 mod requests;
@@ -20,6 +21,7 @@ type Bench = fn(&tokio::runtime::Runtime, &mut Report);
 const BENCHES: &[(&str, Bench)] = &[
     ("adapter_call", adapter_call::measure),
     ("identity", identity::measure),
+    ("matching", matching::measure),
     ("requests", requests::measure),
     ("start", start::measure),
     ("stream", stream::measure),
@@ -34,6 +36,9 @@ fn main() {
         .enable_all()
         .build()
         .expect("threads can be started");
+    if wanted == [stream::bare::ARGUMENT] {
+        return stream::bare::serve(&runtime);
+    }
     let mut report = Report::default();
     report.noise.sample();
     for (name, bench) in BENCHES {

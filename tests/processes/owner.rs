@@ -5,16 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Pair, apply_held, change, quick, settled, verb};
-
-/// A generator whose seed is printed, so that a failure can be had again.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % below
-    }
-}
+use crate::support::Random;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_starts_leaves_the_others_applies_alone() {
@@ -100,8 +91,8 @@ async fn a_killed_process_whose_change_is_confirmed_elsewhere_has_applied_it_onc
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_kills_among_two_processes_lose_nothing_and_apply_nothing_twice() {
     let Some(mut pair) = Pair::start(quick()).await else { return };
-    let seed = u64::from_be_bytes(*heddle_core::secret::random_bytes::<8>());
-    let mut random = Random(seed);
+    let mut random = Random::new();
+    let seed = random.seed;
     let mut ends = std::collections::BTreeMap::<String, usize>::new();
     for round in 0..20 {
         let name = format!("Both-{round:02}");

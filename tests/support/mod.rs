@@ -6,6 +6,7 @@ mod database;
 pub(crate) mod oidc;
 mod process;
 mod proxy;
+mod random;
 mod redis;
 mod server;
 pub(crate) mod slapd;
@@ -18,6 +19,7 @@ pub(crate) use conformance::{Contract, Operation};
 pub(crate) use database::Database;
 pub(crate) use process::{Process, free_port};
 pub(crate) use proxy::{Proxy, Way};
+pub(crate) use random::Random;
 pub(crate) use redis::Redis;
 pub(crate) use server::{
     Options, PASSWORD, Server, compiler, environment, heddle_binary, packages, register, target_folder,

@@ -36,8 +36,18 @@ impl Proxy {
 
     /// A way to a PostgreSQL database, and its address over it.
     pub(crate) async fn to_database(url: &str) -> (Self, String) {
+        Self::before(url, 5432).await
+    }
+
+    /// A way to a Redis, and its address over it.
+    pub(crate) async fn to_redis(url: &str) -> (Self, String) {
+        Self::before(url, 6379).await
+    }
+
+    async fn before(url: &str, usual_port: u16) -> (Self, String) {
         let mut url: url::Url = url.parse().expect("a URL");
-        let target = format!("{}:{}", url.host_str().expect("a host"), url.port().unwrap_or(5432));
+        let port = url.port().unwrap_or(usual_port);
+        let target = format!("{}:{port}", url.host_str().expect("a host"));
         let proxy = Self::to(target).await;
         url.set_host(Some("127.0.0.1")).expect("a host");
         url.set_port(Some(proxy.addr.port())).expect("a port");

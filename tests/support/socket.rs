@@ -11,6 +11,9 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use super::Api;
 
+/// The longest silence.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 pub(crate) struct Socket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
 }
@@ -60,9 +63,14 @@ impl Socket {
         self.stream.send(Message::Text(frame.to_string().into())).await.expect("the stream takes a frame");
     }
 
-    /// The next frame; fails the test after ten seconds of silence.
+    /// The next frame; fails the test after twenty seconds of silence.
     pub(crate) async fn next(&mut self) -> Value {
-        match self.receive().await {
+        self.next_within(PATIENCE).await
+    }
+
+    /// The next frame, however long it takes up to this.
+    pub(crate) async fn next_within(&mut self, limit: Duration) -> Value {
+        match self.receive(limit).await {
             Message::Text(text) => serde_json::from_str(&text).expect("frames are JSON"),
             other => panic!("expected a text frame, got {other:?}"),
         }
@@ -71,7 +79,7 @@ impl Socket {
     /// The code and the reason that the server closes with.
     pub(crate) async fn close_reason(&mut self) -> (u16, String) {
         loop {
-            if let Message::Close(frame) = self.receive().await {
+            if let Message::Close(frame) = self.receive(PATIENCE).await {
                 let frame = frame.expect("the server says why");
                 return (frame.code.into(), frame.reason.to_string());
             }
@@ -81,17 +89,17 @@ impl Socket {
     /// The code that the server closes with.
     pub(crate) async fn close_code(&mut self) -> u16 {
         loop {
-            if let Message::Close(frame) = self.receive().await {
+            if let Message::Close(frame) = self.receive(PATIENCE).await {
                 return frame.map_or(0, |frame| frame.code.into());
             }
         }
     }
 
-    async fn receive(&mut self) -> Message {
+    async fn receive(&mut self, limit: Duration) -> Message {
         loop {
-            let message = tokio::time::timeout(Duration::from_secs(20), self.stream.next()).await;
+            let message = tokio::time::timeout(limit, self.stream.next()).await;
             let message =
-                message.expect("a frame within 20 s").expect("the stream is open").expect("a good frame");
+                message.expect("a frame in time").expect("the stream is open").expect("a good frame");
             if !matches!(message, Message::Ping(_) | Message::Pong(_)) {
                 return message;
             }

@@ -1,11 +1,13 @@
 //! Connections: what an event or the clock starts. Parameters of steps are sealed bytes here.
 
+use std::collections::BTreeSet;
+
 use heddle_core::condition::Conditions;
 use heddle_core::operation::{ConnectionKind, ConnectionState, MissedPolicy, StepOutline};
 use heddle_core::page::PageRequest;
 use heddle_core::{ConnectionId, OrgId, Timestamp, UserId};
 use sqlx::types::Json;
-use sqlx::{FromRow, QueryBuilder};
+use sqlx::{Database, Encode, FromRow, QueryBuilder, Type};
 
 use crate::select::{Bind, Select, affected};
 use crate::{Result, Scope, Tx};
@@ -207,29 +209,56 @@ pub async fn break_off(
 
 /// Whether an enabled Connection has one of these patterns.
 pub async fn is_any_matching(tx: &mut Tx, org: OrgId, patterns: &[String]) -> Result<bool> {
-    let found: Vec<(ConnectionId,)> =
-        matches(Select::new("SELECT c.id", FROM), org, patterns).all(tx, "c.id", 1).await?;
-    Ok(!found.is_empty())
+    if patterns.is_empty() {
+        return Ok(false);
+    }
+    let found: Option<ConnectionId> = on!(tx, conn => {
+        let mut find = matches("c.id", org, patterns);
+        find.push(" LIMIT 1");
+        find.build_query_scalar().fetch_optional(conn).await
+    })?;
+    Ok(found.is_some())
 }
 
 /// The enabled Connections with one of these patterns, in the order in which they were made.
 pub async fn matching(tx: &mut Tx, org: OrgId, patterns: &[String]) -> Result<Vec<Matching>> {
-    let select =
-        "SELECT c.id, c.org_id, c.source_event, c.conditions, c.cooldown_secs, c.author_id, c.after_seq,
-        c.last_fired_at, c.created_at";
-    matches(Select::new(select, FROM), org, patterns).all(tx, "c.created_at, c.id", CONNECTIONS_MAX).await
+    if patterns.is_empty() {
+        return Ok(Vec::new());
+    }
+    let columns =
+        "c.id, c.org_id, c.source_event, c.conditions, c.cooldown_secs, c.author_id, c.after_seq, c.last_fired_at,
+        c.created_at";
+    let mut found: Vec<Matching> =
+        on!(tx, conn => matches(columns, org, patterns).build_query_as().fetch_all(conn).await)?;
+    found.sort_by_key(|row| (row.created_at, row.id));
+    Ok(found)
 }
 
 /// How many enabled Connections have this pattern.
 pub async fn count_enabled(tx: &mut Tx, org: OrgId, pattern: &str) -> Result<i64> {
-    matches(Select::new(SELECT, FROM), org, &[pattern.to_owned()]).count(tx).await
-}
-
-fn matches(select: Select, org: OrgId, patterns: &[String]) -> Select {
-    select
+    Select::new(SELECT, FROM)
         .and_bind("c.org_id = ?", Bind::Id(org.0))
         .and("c.state = 'enabled' AND c.deleted_at IS NULL")
-        .and_in("c.source_event", patterns.iter().cloned().map(Bind::Text))
+        .and_bind("c.source_event = ?", Bind::Text(pattern.to_owned()))
+        .count(tx)
+        .await
+}
+
+/// A lookup for each pattern. With one `IN` for all of them, a database that has no statistics yet reads every
+/// Connection of the organization instead.
+fn matches<'a, DB: Database>(columns: &str, org: OrgId, patterns: &'a [String]) -> QueryBuilder<DB>
+where
+    OrgId: Encode<'a, DB> + Type<DB>,
+    &'a String: Encode<'a, DB> + Type<DB>,
+{
+    let mut find = QueryBuilder::new("");
+    let patterns: BTreeSet<&String> = patterns.iter().collect();
+    for (at, pattern) in patterns.into_iter().enumerate() {
+        find.push(if at > 0 { " UNION ALL SELECT " } else { "SELECT " }).push(columns);
+        find.push(" FROM connection c WHERE c.state = 'enabled' AND c.deleted_at IS NULL AND c.org_id = ");
+        find.push_bind(org).push(" AND c.source_event = ").push_bind(pattern);
+    }
+    find
 }
 
 /// Events started these.
