@@ -218,6 +218,41 @@ async fn parts_pings_between_them_and_slow_bytes_are_fine() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pings_and_pongs_have_a_limit_too() {
+    let server = Server::start(Database::sqlite()).await;
+    let api = server.set_up().await;
+    for kind in [PING, PONG] {
+        let mut raw = Raw::connect(&api).await;
+        raw.send(&frame(FIN | kind, b"x").repeat(50)).await;
+        raw.send(&frame(FIN | TEXT, SUBSCRIBE.as_bytes())).await;
+        let mut answers = 0;
+        let said = loop {
+            match raw.next().await.expect("fifty are fine") {
+                (first, payload) if first == FIN | PONG => {
+                    assert_eq!(payload, b"x");
+                    answers += 1;
+                }
+                other => break other,
+            }
+        };
+        assert_eq!(said.0, FIN | TEXT, "{said:?}");
+        // Of many pings the last has to be answered (RFC 6455 section 5.5.3).
+        assert!(if kind == PING { (1..=50).contains(&answers) } else { answers == 0 }, "{answers}");
+        raw.send(&frame(FIN | kind, b"x").repeat(51)).await;
+        let (first, payload) = loop {
+            match raw.next().await.expect("a close before the end") {
+                (first, _) if first == FIN | PONG => {}
+                other => break other,
+            }
+        };
+        assert_eq!(first, FIN | CLOSE);
+        let reason = b"more than 50 pings and pongs per second";
+        assert_eq!(payload, [&1008_u16.to_be_bytes()[..], reason].concat());
+    }
+    until_nobody_is_left(&api).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_goes_away_without_a_word_gives_their_place_back() {
     let server = Server::start(Database::sqlite()).await;
     let api = server.set_up().await;

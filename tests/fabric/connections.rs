@@ -4,7 +4,7 @@ use heddle_core::Role;
 use heddle_core::event::EventType;
 use serde_json::{Value, json};
 
-use super::{World, device, filled, id_of};
+use super::{World, device, filled, id_of, runs};
 use crate::support::{Answer, on_both};
 
 /// The fields that an answer names.
@@ -46,6 +46,62 @@ on_both! {
 }
 
 on_both! {
+    async fn what_was_removed_comes_back_and_is_started_by_nothing_that_happened_meanwhile(database: Database) {
+        let world = World::start(database).await;
+        let key = |name: &str| world.api.with("idempotency-key", name);
+        for (list, kind) in [("/fabric/connections", "connection"), ("/automation/rules", "rule")] {
+            let made = key(kind).post(list, &filled(json!({ "source_event": "device.offline" }))).await.expect_status(201).body;
+            let path = format!("{list}/{}", id_of(&made));
+            let restore = format!("{path}/restore");
+            world.api.post(&restore, &json!({})).await.expect_status(404);
+            world.api.delete(&path).await.expect_status(204);
+            world.emit(EventType::DeviceOffline, device("meanwhile")).await;
+            let back = world.api.post(&restore, &json!({})).await.expect_status(200);
+            assert_eq!((&back.body["state"], &back.body["revision"]), (&json!("enabled"), &json!(2)));
+            assert_eq!(back.body["steps"], made["steps"], "its author sees what they wrote");
+            let seen = world.api.get(&path).await.expect_status(200);
+            assert_eq!((&seen.body, seen.header("etag")), (&back.body, back.header("etag")));
+            world.api.post(&restore, &json!({})).await.expect_status(404);
+            world.emit(EventType::DeviceOffline, device("afterwards")).await;
+            let runs = runs(&world.api, &path, 1).await;
+            assert_eq!(runs[0]["steps"][0]["params"], json!({ "search": "afterwards" }));
+            // Who may not write them may not bring them back; another organization's are not there.
+            world.api.delete(&path).await.expect_status(204);
+            let (_, viewer) = world.member(&format!("viewer-{kind}"), Role::SiteAdmin).await;
+            viewer.post(&restore, &json!({})).await.expect_status(403);
+            world.api.post(&restore, &json!({})).await.expect_status(200);
+            let audit = world.api.get(&format!("/audit?target_type={kind}&action={kind}.restored")).await.expect_status(200);
+            assert_eq!((&audit.body["total"], &audit.body["items"][0]["target_id"]), (&json!(2), &made["id"]));
+            world.api.delete(&path).await.expect_status(204);
+        }
+    }
+}
+
+on_both! {
+    async fn what_comes_back_stands_as_its_author_may(database: Database) {
+        let world = World::start(database).await;
+        let (author, other) = world.member("olga", Role::OrgAdmin).await;
+        let path = |made: &Value| format!("/fabric/connections/{}", id_of(made));
+        let enabled = other.post("/fabric/connections", &filled(json!({}))).await.expect_status(201).body;
+        let paused = other.post("/fabric/connections", &filled(json!({ "state": "paused" }))).await.expect_status(201).body;
+        for made in [&enabled, &paused] {
+            world.api.delete(&path(made)).await.expect_status(204);
+        }
+        // Whoever brings it back, it is its author's as before.
+        let back = world.api.post(&format!("{}/restore", path(&enabled)), &json!({})).await.expect_status(200).body;
+        assert_eq!((&back["state"], &back["author_id"]), (&json!("enabled"), &json!(author)));
+        assert_eq!(back["steps"][0]["params"], json!({ "hidden": true }));
+        world.api.delete(&path(&enabled)).await.expect_status(204);
+        world.api.patch(&format!("/users/{author}"), &json!({ "is_active": false })).await.expect_status(200);
+        let back = world.api.post(&format!("{}/restore", path(&enabled)), &json!({})).await.expect_status(200).body;
+        assert_eq!(back["state"], "broken");
+        assert!(back["state_reason"].as_str().unwrap().contains("olga"), "{back}");
+        let back = world.api.post(&format!("{}/restore", path(&paused)), &json!({})).await.expect_status(200).body;
+        assert_eq!((&back["state"], &back["state_reason"]), (&json!("paused"), &Value::Null));
+    }
+}
+
+on_both! {
     async fn what_cannot_work_is_refused_when_it_is_written(database: Database) {
         let world = World::start(database).await;
         let step = |params: Value| json!([{ "operation_id": "sites.list", "params": params }]);
@@ -63,6 +119,10 @@ on_both! {
             (json!({ "steps": step(json!({ "surprise": "{{trigger.name}}" })) }), "steps.0.params"),
             (json!({ "steps": [{ "operation_id": "sites.get" }] }), "steps.0.params"),
             (json!({ "conditions": { "logic": "and", "conditions": [{ "field": "", "operator": "eq" }] } }), "conditions.conditions.0.field"),
+            (
+                json!({ "conditions": { "logic": "and", "conditions": [{ "field": "a", "operator": "eq", "value": "x".repeat(4095) }] } }),
+                "conditions.conditions.0.value",
+            ),
         ] {
             let answer = world.api.post("/fabric/connections", &filled(change.clone())).await.expect_status(422);
             assert_eq!(fields(&answer), [field], "{change}: {}", answer.text);

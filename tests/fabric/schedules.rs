@@ -73,6 +73,37 @@ on_both! {
 }
 
 on_both! {
+    async fn a_removed_schedule_comes_back_for_the_times_to_come(database: Database) {
+        let mut world = World::start(database).await;
+        let created = world.api.post(BASE, &filled(json!({ "missed": "run_once" }))).await.expect_status(201).body;
+        let path = format!("{BASE}/{}", id_of(&created));
+        let due = time(&created["next_due_at"]);
+        world.api.delete(&path).await.expect_status(204);
+        let clock = world.app().clock.clone();
+        clock.advance(due + TimeDelta::days(3) - clock.now());
+        world.api = world.server.log_in("ada").await;
+        let back = world.api.post(&format!("{path}/restore"), &json!({})).await.expect_status(200);
+        let next = time(&back.body["next_due_at"]);
+        assert!(next > clock.now() && next - clock.now() < TimeDelta::days(1), "{}", back.text);
+        assert_eq!(&back.body["upcoming"][0], &back.body["next_due_at"]);
+        assert_eq!(world.api.get(&path).await.expect_status(200).header("etag"), back.header("etag"));
+        tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
+        assert!(runs(&world.api, &path, 0).await.is_empty(), "what passed meanwhile was not missed");
+        clock.advance(next - clock.now());
+        world.api = world.server.log_in("ada").await;
+        let ran = runs(&world.api, &path, 1).await;
+        assert_eq!(ran[0]["state"], "success", "{}", ran[0]);
+        // One that is paused is not due.
+        world.api.patch(&path, &json!({ "state": "paused" })).await.expect_status(200);
+        world.api.delete(&path).await.expect_status(204);
+        let back = world.api.post(&format!("{path}/restore"), &json!({})).await.expect_status(200).body;
+        assert_eq!((&back["state"], &back["next_due_at"]), (&json!("paused"), &Value::Null));
+        let audit = world.api.get("/audit?target_type=schedule&action=schedule.restored").await.expect_status(200);
+        assert_eq!(audit.body["total"], 2);
+    }
+}
+
+on_both! {
     async fn a_time_that_is_due_runs_once_and_a_missed_one_by_its_policy(database: Database) {
         let mut world = World::start(database).await;
         let skipping = world.api.post(BASE, &filled(json!({}))).await.expect_status(201).body;

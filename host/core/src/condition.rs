@@ -13,6 +13,10 @@ use crate::template::child;
 
 /// Most conditions of one Connection.
 pub const CONDITIONS_MAX: usize = 50;
+/// Longest path of a field, in characters.
+pub const FIELD_CHARS_MAX: usize = 200;
+/// Largest value that a field is compared with, as JSON.
+pub const VALUE_BYTES_MAX: usize = 4096;
 
 stored_words! {
     pub enum Logic {
@@ -48,9 +52,10 @@ stored_words! {
 #[serde(deny_unknown_fields)]
 pub struct Condition {
     /// A path into the payload, such as `data.site`; `payload.` or `trigger.` may stand before it. A name that the
-    /// payload does not have can be one of the event: `event_type`, `category`, `priority`.
+    /// payload does not have can be one of the event: `event_type`, `category`, `priority`. Up to 200 characters.
     pub field: String,
     pub operator: Operator,
+    /// Up to 4096 bytes of JSON.
     #[serde(default)]
     pub value: Value,
 }
@@ -81,8 +86,12 @@ impl Conditions {
                 let message = "must be a path such as 'new_status' or 'data.site'".to_owned();
                 faults.push((format!("conditions.{at}.field"), message));
             }
+            if condition.field.chars().count() > FIELD_CHARS_MAX {
+                let message = format!("must not have more than {FIELD_CHARS_MAX} characters");
+                faults.push((format!("conditions.{at}.field"), message));
+            }
             if let Some(message) = condition.value_fault() {
-                faults.push((format!("conditions.{at}.value"), message.to_owned()));
+                faults.push((format!("conditions.{at}.value"), message));
             }
         }
         faults
@@ -106,7 +115,11 @@ impl Conditions {
 }
 
 impl Condition {
-    fn value_fault(&self) -> Option<&'static str> {
+    fn value_fault(&self) -> Option<String> {
+        let bytes = self.value.to_string().len();
+        if bytes > VALUE_BYTES_MAX {
+            return Some(format!("must not have more than {VALUE_BYTES_MAX} bytes as JSON; it has {bytes}"));
+        }
         let (is_right, message) = match self.operator {
             Operator::Gt | Operator::Gte | Operator::Lt | Operator::Lte => {
                 (self.value.is_number() || self.value.is_string(), "must be a number or a text")
@@ -115,7 +128,7 @@ impl Condition {
             Operator::StartsWith | Operator::EndsWith => (self.value.is_string(), "must be a text"),
             _ => (true, ""),
         };
-        (!is_right).then_some(message)
+        (!is_right).then(|| message.to_owned())
     }
 
     fn words(&self) -> String {

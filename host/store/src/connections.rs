@@ -189,6 +189,49 @@ pub async fn remove(tx: &mut Tx, id: ConnectionId, now: Timestamp) -> Result<boo
     Ok(rows == 1)
 }
 
+/// The removed Connection as it is until the transaction ends.
+pub async fn lock_removed(
+    tx: &mut Tx,
+    scope: &Scope,
+    kind: ConnectionKind,
+    id: ConnectionId,
+) -> Result<Option<ConnectionRow>> {
+    of_kind(scope, kind)
+        .and("c.deleted_at IS NOT NULL")
+        .and_bind("c.id = ?", Bind::Id(id.0))
+        .one_locked(tx, "c")
+        .await
+}
+
+/// Brings a removed Connection back, standing as the row says; `None` when there is nothing to bring back.
+pub async fn restore(tx: &mut Tx, row: &ConnectionRow, now: Timestamp) -> Result<Option<ConnectionRow>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE connection
+        SET deleted_at = NULL, state = $2, state_reason = $3, after_seq = $4, next_due_at = $5,
+            revision = revision + 1, updated_at = $6
+        WHERE id = $1 AND deleted_at IS NOT NULL
+        RETURNING *")
+        .bind(row.id).bind(row.state).bind(row.state_reason.as_ref()).bind(row.after_seq)
+        .bind(row.next_due_at).bind(now)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Ends the runs of a Connection that have not begun; how many there were.
+pub async fn skip_waiting(tx: &mut Tx, id: ConnectionId, reason: &str, now: Timestamp) -> Result<u64> {
+    Ok(affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE connection_run SET state = 'skipped', reason = $2, ended_at = $3
+        WHERE connection_id = $1 AND state = 'queued'"
+        )
+        .bind(id)
+        .bind(reason)
+        .bind(now)
+    ))
+}
+
 /// Stops an enabled Connection that was not edited since; `None` when there is nothing to stop.
 pub async fn break_off(
     tx: &mut Tx,
@@ -279,10 +322,13 @@ pub async fn fired(tx: &mut Tx, ids: &[ConnectionId], at: Timestamp) -> Result<(
 }
 
 fn live(scope: &Scope, kind: ConnectionKind) -> Select {
+    of_kind(scope, kind).and("c.deleted_at IS NULL")
+}
+
+fn of_kind(scope: &Scope, kind: ConnectionKind) -> Select {
     Select::new(SELECT, FROM)
         .within(scope, "c.org_id", None)
         .and_bind("c.kind = ?", Bind::Text(kind.to_string()))
-        .and("c.deleted_at IS NULL")
 }
 
 #[cfg(test)]

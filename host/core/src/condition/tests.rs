@@ -133,3 +133,105 @@ fn logic_and_faults() {
     let many = Conditions { logic: Logic::And, conditions: vec![one("a", 1); CONDITIONS_MAX + 1] };
     assert_eq!(many.faults().len(), 1);
 }
+
+#[test]
+fn what_is_too_large_to_compare_is_told_so() {
+    let of = |field: String, value: Value| {
+        let conditions = vec![Condition { field, operator: Operator::Eq, value }];
+        Conditions { logic: Logic::And, conditions }.faults()
+    };
+    // A text has its two quotes, too; what counts is the JSON, in bytes.
+    let fits = "x".repeat(VALUE_BYTES_MAX - 2);
+    assert_eq!(of("a".repeat(FIELD_CHARS_MAX), json!(fits)), []);
+    for value in
+        [json!(format!("{fits}x")), json!("\n".repeat(2100)), json!("ä".repeat(2048)), json!(vec![7; 2500])]
+    {
+        let faults = of("a".to_owned(), value);
+        assert_eq!(faults.len(), 1);
+        assert_eq!(faults[0].0, "conditions.0.value");
+        assert!(faults[0].1.contains("4096 bytes as JSON"), "{}", faults[0].1);
+    }
+    assert_eq!(of("a".repeat(FIELD_CHARS_MAX + 1), json!(1))[0].0, "conditions.0.field");
+}
+
+/// Values of every kind, such as a payload can have and a condition can name.
+fn values() -> Vec<Value> {
+    vec![
+        json!(null),
+        json!(true),
+        json!(false),
+        json!(0),
+        json!(-1),
+        json!(5),
+        json!(5.0),
+        json!(5.5),
+        json!(i64::MAX),
+        json!(u64::MAX),
+        json!(1e300),
+        json!(""),
+        json!("5"),
+        json!("ap"),
+        json!("ap-7"),
+        json!("äp"),
+        json!([]),
+        json!([5]),
+        json!(["ap", 5.0]),
+        json!([[5]]),
+        json!({}),
+        json!({ "a": 5 }),
+    ]
+}
+
+#[test]
+fn laws_hold_for_every_pair_of_values() {
+    use Operator::*;
+    let holds = |given: &Value, operator: Operator, value: &Value| {
+        let condition = Condition { field: "x".to_owned(), operator, value: value.clone() };
+        condition.holds(&event(json!({ "x": given })))
+    };
+    for one in &values() {
+        for other in &values() {
+            let is = |operator| holds(one, operator, other);
+            let pair = format!("{one} and {other}");
+            for (operator, negation) in [(Eq, Ne), (Contains, NotContains), (In, NotIn), (Exists, NotExists)]
+            {
+                assert_ne!(is(operator), is(negation), "{operator} {negation}: {pair}");
+            }
+            assert_eq!(is(Eq), holds(other, Eq, one), "{pair}");
+            assert_eq!(is(Gt), holds(other, Lt, one), "{pair}");
+            assert_eq!(is(Gte), holds(other, Lte, one), "{pair}");
+            assert!(u8::from(is(Gt)) + u8::from(is(Lt)) + u8::from(is(Eq)) <= 1, "{pair}");
+            let is_ordered = (one.is_string() && other.is_string()) || (one.is_number() && other.is_number());
+            assert_eq!(is(Gt) || is(Lt) || is(Eq), is_ordered || one == other, "{pair}");
+            assert_eq!(is(Gte), is(Gt) || (is_ordered && is(Eq)), "{pair}");
+            assert_eq!(is(Lte), is(Lt) || (is_ordered && is(Eq)), "{pair}");
+            if is(StartsWith) || is(EndsWith) {
+                assert!(is(Contains), "{pair}");
+            }
+            assert_eq!(is(In), other.is_array() && holds(other, Contains, one), "{pair}");
+            // Neither holds of a field that is not there, whatever it is compared with.
+            let absent = Condition { field: "y".to_owned(), operator: Eq, value: other.clone() };
+            assert!(!absent.holds(&event(json!({ "x": one }))), "{pair}");
+        }
+    }
+}
+
+#[test]
+fn all_hold_where_none_of_their_negations_does() {
+    use Operator::*;
+    let pairs = [(Eq, Ne), (Contains, NotContains), (In, NotIn), (Exists, NotExists)];
+    let all = values();
+    for (at, given) in all.iter().enumerate() {
+        let of = |logic, negated: bool| {
+            let conditions = pairs.iter().enumerate().map(|(place, (operator, negation))| Condition {
+                field: "x".to_owned(),
+                operator: if negated { *negation } else { *operator },
+                value: all[(at * 7 + place * 5) % all.len()].clone(),
+            });
+            let given = event(json!({ "x": given }));
+            Conditions { logic, conditions: conditions.collect() }.check(&given).is_ok()
+        };
+        assert_ne!(of(Logic::And, false), of(Logic::Or, true), "{given}");
+        assert_ne!(of(Logic::Or, false), of(Logic::And, true), "{given}");
+    }
+}

@@ -24,6 +24,7 @@ use crate::auth::trail;
 use crate::fabric::connections::{
     ListQuery, Verb, WantedState, check_description, deed, draft, edited_state, refuse_more, refuse_unfit,
 };
+use crate::fabric::restoring;
 use crate::fabric::run::break_off;
 use crate::fabric::runs::{ListQuery as RunsQuery, RunView, list_of};
 use crate::fabric::steps::{self, Step, StepView};
@@ -175,6 +176,13 @@ pub(super) fn routes() -> Routes {
             doc("Change, enable or pause a schedule").body::<UpdateBody>().answers::<View>(200),
         )
         .delete(one, write, remove, doc("Remove a schedule").empty(204))
+        .post(
+            &format!("{one}/restore"),
+            write,
+            restore,
+            doc("Bring a removed schedule back; times that passed meanwhile do not count as missed")
+                .answers::<View>(200),
+        )
         .get(
             "/automation/schedules/{schedule_id}/runs",
             Access::Authenticated,
@@ -326,6 +334,22 @@ async fn remove(
     trail::record(&mut tx, &app, &origin, deed(&caller, &row, Verb::Removed)).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+async fn restore(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<ConnectionId>,
+) -> Result<One<View>, Error> {
+    let mut tx = app.db.write().await?;
+    let mut row = restoring::removed(&mut tx, &app, &caller, KIND, id).await?;
+    row.next_due_at = match row.state {
+        ConnectionState::Enabled => timetable_of(&row).and_then(|table| table.next(app.clock.now())),
+        _ => None,
+    };
+    let restored = restoring::put_back(tx, &app, &caller, &origin, row).await?;
+    View::of(&app, &caller, restored).map(One)
 }
 
 /// Starts what is due until the service stops.

@@ -16,6 +16,7 @@ mod places;
 mod routes;
 mod socket;
 mod wake;
+mod wire;
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};

@@ -34,6 +34,7 @@ struct SocketQuery {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Stats {
+    /// To this process, of everybody who has said who they are.
     active_connections: usize,
 }
 
@@ -89,8 +90,8 @@ async fn upgrade(
         Opening::ApiKey
     } else {
         // A browser sends it without being asked; the origin was looked at for that.
-        let cookie = || cookies::access_token(&headers).map(Secret::new);
-        query.token.or_else(cookie).map_or(Opening::Unproved, Opening::Token)
+        let cookie = || cookies::access_token(&headers).map(Secret::new).map(Opening::Cookie);
+        query.token.map(Opening::Token).or_else(cookie).unwrap_or(Opening::Unproved)
     };
     let upgrade = upgrade
         .max_message_size(FRAME_BYTES_MAX)

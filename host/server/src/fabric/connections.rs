@@ -1,4 +1,4 @@
-//! Connections, and rules, which are the same under another path: list, write, pause, remove.
+//! Connections, and rules, which are the same under another path: list, write, pause, remove, restore.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::restoring;
 use super::steps::{self, Step, StepView};
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
@@ -201,6 +202,12 @@ pub(super) fn routes(base: &str, parameter: &str, kind: ConnectionKind) -> Route
             move |state, caller, origin, id, if_match| remove(kind, (state, caller, origin), id, if_match),
             doc("Remove it; what waits of it does not run any more").empty(204),
         )
+        .post(
+            &format!("{one}/restore"),
+            write,
+            move |state, caller, origin, id| restore(kind, (state, caller, origin), id),
+            doc("Bring a removed one back; what happened meanwhile does not start it").answers::<View>(200),
+        )
 }
 
 type Who = (State<SharedApp>, Caller, Origin);
@@ -319,7 +326,7 @@ pub(crate) async fn refuse_more(tx: &mut Tx, org: OrgId) -> Result<(), Error> {
 }
 
 /// One event starts no more than so many.
-async fn refuse_more_of_pattern(tx: &mut Tx, org: OrgId, pattern: &str) -> Result<(), Error> {
+pub(super) async fn refuse_more_of_pattern(tx: &mut Tx, org: OrgId, pattern: &str) -> Result<(), Error> {
     if connections::count_enabled(tx, org, pattern).await? < OF_PATTERN_MAX {
         return Ok(());
     }
@@ -428,7 +435,7 @@ pub(crate) async fn refuse_unfit(
     require_fit(app, &author, row).map_err(|error| unfit(format!("its author may not do it: {error}")))
 }
 
-fn require_fit(app: &App, author: &Caller, row: &ConnectionRow) -> Result<(), Error> {
+pub(super) fn require_fit(app: &App, author: &Caller, row: &ConnectionRow) -> Result<(), Error> {
     let gone = row.steps.iter().find(|step| app.operations.find(&step.operation_id).is_none());
     if let Some(step) = gone {
         return Err(Error::conflict(format!("operation '{}' does not exist any more", step.operation_id)));
@@ -458,11 +465,23 @@ async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
+async fn restore(
+    kind: ConnectionKind,
+    (State(app), caller, origin): Who,
+    At(id): At<ConnectionId>,
+) -> Result<One<View>, Error> {
+    let mut tx = app.db.write().await?;
+    let row = restoring::removed(&mut tx, &app, &caller, kind, id).await?;
+    let restored = restoring::put_back(tx, &app, &caller, &origin, row).await?;
+    View::of(&app, &caller, restored).map(One)
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Verb {
     Created,
     Updated,
     Removed,
+    Restored,
 }
 
 /// What the audit log says of it: never a parameter.
@@ -471,12 +490,15 @@ pub(crate) fn deed<'a>(caller: &'a Caller, row: &ConnectionRow, verb: Verb) -> D
         (ConnectionKind::Connection, Verb::Created) => "connection.created",
         (ConnectionKind::Connection, Verb::Updated) => "connection.updated",
         (ConnectionKind::Connection, Verb::Removed) => "connection.removed",
+        (ConnectionKind::Connection, Verb::Restored) => "connection.restored",
         (ConnectionKind::Rule, Verb::Created) => "rule.created",
         (ConnectionKind::Rule, Verb::Updated) => "rule.updated",
         (ConnectionKind::Rule, Verb::Removed) => "rule.removed",
+        (ConnectionKind::Rule, Verb::Restored) => "rule.restored",
         (ConnectionKind::Schedule, Verb::Created) => "schedule.created",
         (ConnectionKind::Schedule, Verb::Updated) => "schedule.updated",
         (ConnectionKind::Schedule, Verb::Removed) => "schedule.removed",
+        (ConnectionKind::Schedule, Verb::Restored) => "schedule.restored",
     };
     let target = (noun(row.kind), row.id.0);
     Deed { org: row.org_id, actor: caller.actor(), action, target, detail: detail(row) }

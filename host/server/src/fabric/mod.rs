@@ -13,6 +13,7 @@ mod host_operations;
 mod ingest;
 mod negotiator;
 pub(crate) mod operation;
+pub(crate) mod restoring;
 pub(crate) mod run;
 pub(crate) mod runs;
 mod sinks;

@@ -102,9 +102,11 @@ fn ntfy(settings: &Ntfy, token: Option<&Secret>, message: &Message) -> Result<Ou
     let text = |value: &str| HeaderValue::from_str(value).map_err(Error::internal);
     let mut headers = vec![
         (header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8")),
-        (HeaderName::from_static("title"), text(&message.ntfy_title())?),
         (HeaderName::from_static("priority"), HeaderValue::from_static(message.ntfy_priority())),
     ];
+    if let Some(title) = message.ntfy_title() {
+        headers.push((HeaderName::from_static("title"), text(&title)?));
+    }
     if let Some(token) = token {
         let mut value = text(&format!("Bearer {}", token.expose()))?;
         value.set_sensitive(true);
@@ -114,7 +116,7 @@ fn ntfy(settings: &Ntfy, token: Option<&Secret>, message: &Message) -> Result<Ou
         method: Method::POST,
         url: settings.address(),
         headers,
-        body: message.body.clone().into_bytes(),
+        body: message.ntfy_body().into_bytes(),
         signing_secret: None,
     })
 }

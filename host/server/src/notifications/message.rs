@@ -13,6 +13,8 @@ pub(crate) const BODY_CHARS_MAX: usize = 4000;
 /// What Slack takes of a header, and of a section.
 const SLACK_HEADER_CHARS_MAX: usize = 150;
 const SLACK_SECTION_CHARS_MAX: usize = 3000;
+/// What ntfy takes of a message, in bytes: one of 4096 or more it turns into a file.
+const NTFY_BODY_BYTES_MAX: usize = 4095;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
@@ -84,11 +86,26 @@ impl Message {
     }
 
     /// ntfy's title: a header, so other signs than ASCII are encoded (RFC 2047), as ntfy reads them.
-    pub(super) fn ntfy_title(&self) -> String {
-        if self.subject.is_ascii() {
-            return self.subject.clone();
+    ///
+    /// `None` without a body: then the subject is the message.
+    pub(super) fn ntfy_title(&self) -> Option<String> {
+        if self.has_no_body() {
+            return None;
         }
-        format!("=?UTF-8?B?{}?=", STANDARD.encode(&self.subject))
+        if self.subject.is_ascii() {
+            return Some(self.subject.clone());
+        }
+        Some(format!("=?UTF-8?B?{}?=", STANDARD.encode(&self.subject)))
+    }
+
+    /// ntfy's message. In place of an empty one it would say "triggered".
+    pub(super) fn ntfy_body(&self) -> String {
+        let said = if self.has_no_body() { &self.subject } else { &self.body };
+        cut_bytes(said, NTFY_BODY_BYTES_MAX)
+    }
+
+    fn has_no_body(&self) -> bool {
+        self.body.trim().is_empty()
     }
 
     /// From 1 to 5.
@@ -114,6 +131,14 @@ fn cut(text: &str, chars_max: usize) -> String {
         return text.to_owned();
     }
     text.chars().take(chars_max - 1).chain(['…']).collect()
+}
+
+fn cut_bytes(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(bytes_max - '…'.len_utf8());
+    format!("{}…", &text[..end])
 }
 
 #[cfg(test)]
@@ -156,7 +181,23 @@ mod tests {
 
     #[test]
     fn a_title_for_ntfy_is_ascii() {
-        assert_eq!(message("Line down", "").ntfy_title(), "Line down");
-        assert_eq!(message("Störung", "").ntfy_title(), "=?UTF-8?B?U3TDtnJ1bmc=?=");
+        assert_eq!(message("Line down", "b").ntfy_title().as_deref(), Some("Line down"));
+        assert_eq!(message("Störung", "b").ntfy_title().as_deref(), Some("=?UTF-8?B?U3TDtnJ1bmc=?="));
+    }
+
+    #[test]
+    fn a_message_for_ntfy_is_never_a_file_and_never_empty() {
+        let fits = "x".repeat(4095);
+        assert_eq!(message("s", &fits).ntfy_body(), fits);
+        assert_eq!(message("s", "short").ntfy_body(), "short");
+        for letter in ["x", "ä", "€", "😀"] {
+            let said = message("s", &letter.repeat(BODY_CHARS_MAX + 100)).ntfy_body();
+            assert!((4090..4096).contains(&said.len()) && said.ends_with('…'), "{letter}: {}", said.len());
+            assert!(said.trim_end_matches('…').chars().all(|one| letter.contains(one)), "{letter}");
+        }
+        for empty in ["", " \n\t"] {
+            let said = message("Störung", empty);
+            assert_eq!((said.ntfy_title(), said.ntfy_body().as_str()), (None, "Störung"));
+        }
     }
 }

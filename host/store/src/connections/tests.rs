@@ -1,6 +1,8 @@
+use heddle_core::operation::{RunKind, RunState};
 use serde_json::json;
 
 use super::*;
+use crate::runs::{self, RunRow};
 use crate::testing::{World, on_both, page};
 
 /// An enabled Connection that is not written yet.
@@ -39,6 +41,32 @@ fn filter() -> ConnectionFilter {
     ConnectionFilter { kind: KIND, state: None, search: None }
 }
 
+/// A run that has not begun.
+fn waiting(world: &World, connection: ConnectionId) -> RunRow {
+    RunRow {
+        id: world.clock.new_id(),
+        org_id: world.org,
+        kind: RunKind::Event,
+        connection_id: Some(connection),
+        event_id: Some(world.clock.new_id()),
+        event_type: Some("device.offline".to_owned()),
+        event_seq: 3,
+        due_at: None,
+        author_id: world.user,
+        chain: vec![connection],
+        payload: json!({}),
+        state: RunState::Queued,
+        reason: None,
+        owner: None,
+        steps: Vec::new(),
+        secret: None,
+        run_key: None,
+        created_at: world.clock.now(),
+        started_at: None,
+        ended_at: None,
+    }
+}
+
 on_both! {
     async fn a_connection_is_kept_edited_and_removed(db) {
         let (world, other) = (World::new(&db, "one").await, World::new(&db, "two").await);
@@ -70,6 +98,35 @@ on_both! {
         assert!(find(&mut tx, &scope, KIND, kept.id).await.unwrap().is_none());
         assert!(update(&mut tx, &edited, world.clock.now()).await.unwrap().is_none());
         assert!(find_any(&mut tx, &scope, kept.id).await.unwrap().unwrap().next_due_at.is_none());
+    }
+
+    async fn a_removed_connection_comes_back_as_it_is_told_and_what_waited_of_it_does_not(db) {
+        let (world, other) = (World::new(&db, "one").await, World::new(&db, "two").await);
+        let mut tx = db.write().await.unwrap();
+        let kept = insert(&mut tx, &connection(&world, "device.*")).await.unwrap();
+        let waits = waiting(&world, kept.id);
+        let others = waiting(&world, insert(&mut tx, &connection(&world, "user.*")).await.unwrap().id);
+        runs::insert_all(&mut tx, &[waits.clone(), others.clone()]).await.unwrap();
+        let (scope, now) = (world.scope(), world.clock.now());
+        assert!(lock_removed(&mut tx, &scope, KIND, kept.id).await.unwrap().is_none(), "it is there");
+        assert!(restore(&mut tx, &kept, now).await.unwrap().is_none());
+        assert!(remove(&mut tx, kept.id, now).await.unwrap());
+        assert!(lock_removed(&mut tx, &other.scope(), KIND, kept.id).await.unwrap().is_none());
+        assert!(lock_removed(&mut tx, &scope, ConnectionKind::Rule, kept.id).await.unwrap().is_none());
+        let mut row = lock_removed(&mut tx, &scope, KIND, kept.id).await.unwrap().unwrap();
+        row.after_seq = 99;
+        (row.state, row.state_reason) = (ConnectionState::Broken, Some("why".to_owned()));
+        row.next_due_at = Some(now);
+        let back = restore(&mut tx, &row, now).await.unwrap().unwrap();
+        assert_eq!((back.deleted_at, back.after_seq, back.revision), (None, 99, kept.revision + 1));
+        assert_eq!((back.state, back.state_reason.as_deref()), (ConnectionState::Broken, Some("why")));
+        assert_eq!((back.next_due_at, &back.secret), (Some(now), &kept.secret));
+        assert!(find(&mut tx, &scope, KIND, kept.id).await.unwrap().is_some());
+        assert_eq!(skip_waiting(&mut tx, kept.id, "removed", now).await.unwrap(), 1);
+        assert_eq!(skip_waiting(&mut tx, kept.id, "removed", now).await.unwrap(), 0);
+        let ended = runs::find(&mut tx, &scope, waits.id).await.unwrap().unwrap();
+        assert_eq!((ended.state, ended.reason.as_deref(), ended.ended_at), (RunState::Skipped, Some("removed"), Some(now)));
+        assert_eq!(runs::find(&mut tx, &scope, others.id).await.unwrap().unwrap().state, RunState::Queued);
     }
 
     async fn only_what_is_enabled_and_covers_matches(db) {

@@ -1,0 +1,68 @@
+//! Bringing back what was removed: Connections, rules and schedules.
+//!
+//! It stands as it stood, but nothing starts it that came or waited before it was back.
+
+use heddle_core::ConnectionId;
+use heddle_core::operation::{ConnectionKind, ConnectionState, RunState};
+use heddle_store::connections::{self, ConnectionRow};
+use heddle_store::{Tx, events};
+
+use super::author_of;
+use super::connections::{Verb, deed, noun, refuse_more, refuse_more_of_pattern, require_fit};
+use crate::app::App;
+use crate::auth::{Caller, trail};
+use crate::http::error::Error;
+use crate::http::extract::Origin;
+use crate::tenancy::organization_scope;
+
+/// What was removed, as it may stand again: broken, where its author may not have its steps run any more.
+pub(crate) async fn removed(
+    tx: &mut Tx,
+    app: &App,
+    caller: &Caller,
+    kind: ConnectionKind,
+    id: ConnectionId,
+) -> Result<ConnectionRow, Error> {
+    let row = connections::lock_removed(tx, &organization_scope(caller), kind, id).await?;
+    let mut row = row.ok_or(Error::NotFound(noun(kind)))?;
+    caller.require_all_sites()?;
+    refuse_more(tx, row.org_id).await?;
+    if row.state == ConnectionState::Enabled
+        && let Some(reason) = unfit(tx, app, &row).await?
+    {
+        (row.state, row.state_reason) = (ConnectionState::Broken, Some(reason));
+    }
+    if row.state == ConnectionState::Enabled && kind != ConnectionKind::Schedule {
+        refuse_more_of_pattern(tx, row.org_id, &row.source_event).await?;
+    }
+    row.after_seq = events::last_seq(tx, row.org_id).await?;
+    Ok(row)
+}
+
+/// Why its author may not have its steps run; `None` when they may.
+async fn unfit(tx: &mut Tx, app: &App, row: &ConnectionRow) -> Result<Option<String>, Error> {
+    let author = match author_of(tx, row.org_id, row.author_id, row.id).await? {
+        Ok(author) => author,
+        Err(reason) => return Ok(Some(reason)),
+    };
+    Ok(require_fit(app, &author, row).err().map(|error| error.to_string()))
+}
+
+/// Brings it back and commits. What was waiting when it was removed does not run.
+pub(crate) async fn put_back(
+    mut tx: Tx,
+    app: &App,
+    caller: &Caller,
+    origin: &Origin,
+    row: ConnectionRow,
+) -> Result<ConnectionRow, Error> {
+    let now = app.clock.now();
+    let restored = connections::restore(&mut tx, &row, now).await?;
+    let restored = restored.ok_or(Error::NotFound(noun(row.kind)))?;
+    let reason = "it was removed before the run began";
+    let skipped = connections::skip_waiting(&mut tx, restored.id, reason, now).await?;
+    trail::record(&mut tx, app, origin, deed(caller, &restored, Verb::Restored)).await?;
+    tx.commit().await?;
+    app.metrics.runs_ended(RunState::Skipped, usize::try_from(skipped).unwrap_or_default());
+    Ok(restored)
+}
