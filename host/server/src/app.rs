@@ -156,7 +156,7 @@ impl App {
         self.tasks.spawn("staging.take_up", async move { crate::staging::take_up_loop(app).await });
         let app = self.clone();
         self.tasks.spawn("fabric.negotiate", async move {
-            crate::events::consumer::consume(app, crate::fabric::Negotiator).await;
+            crate::events::consumer::consume(app, crate::fabric::Negotiator::default()).await;
         });
         let app = self.clone();
         self.tasks.spawn("fabric.execute", async move { crate::fabric::execute(app).await });

@@ -1,6 +1,6 @@
 //! Connections: what an event or the clock starts. Parameters of steps are sealed bytes here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use heddle_core::condition::Conditions;
 use heddle_core::operation::{ConnectionKind, ConnectionState, MissedPolicy, StepOutline};
@@ -304,14 +304,20 @@ where
     find
 }
 
-/// Events started these.
-pub async fn fired(tx: &mut Tx, ids: &[ConnectionId], at: Timestamp) -> Result<()> {
-    for ids in ids.chunks(IDS_PER_STATEMENT) {
+/// Events of these times started these.
+pub async fn fired(tx: &mut Tx, fired: &HashMap<ConnectionId, Timestamp>) -> Result<()> {
+    // In one order, so that no two wait for each other.
+    let fired: BTreeMap<ConnectionId, Timestamp> = fired.iter().map(|(id, at)| (*id, *at)).collect();
+    let fired: Vec<(ConnectionId, Timestamp)> = fired.into_iter().collect();
+    for some in fired.chunks(IDS_PER_STATEMENT) {
         on!(tx, conn => {
-            let mut update = QueryBuilder::new("UPDATE connection SET last_fired_at = ");
-            update.push_bind(at).push(" WHERE id IN (");
+            let mut update = QueryBuilder::new("UPDATE connection SET last_fired_at = CASE id");
+            for (id, at) in some {
+                update.push(" WHEN ").push_bind(*id).push(" THEN ").push_bind(*at);
+            }
+            update.push(" END WHERE id IN (");
             let mut places = update.separated(", ");
-            for id in ids {
+            for (id, _) in some {
                 places.push_bind(*id);
             }
             update.push(")");

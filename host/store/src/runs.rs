@@ -9,7 +9,7 @@ use heddle_core::page::{WalkRequest, Walked};
 use heddle_core::{ConnectionId, EventId, OrgId, ProcessId, RunId, Timestamp, UserId};
 use serde_json::Value;
 use sqlx::types::Json;
-use sqlx::{FromRow, QueryBuilder};
+use sqlx::{Database, Encode, FromRow, QueryBuilder, Type};
 
 use crate::processes::gone_among;
 use crate::select::{Bind, Select, affected};
@@ -261,21 +261,45 @@ pub async fn running(tx: &mut Tx, owner: ProcessId) -> Result<Vec<RunId>> {
         .await)?)
 }
 
-/// Ends a run of this process that nobody carries out any more; false when it has ended.
-pub async fn interrupt_one(tx: &mut Tx, id: RunId, owner: ProcessId, now: Timestamp) -> Result<bool> {
-    let rows = affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE connection_run SET state = 'interrupted', ended_at = $3,
-            reason = 'how its last step ended could not be written; it is not run again'
-        WHERE id = $1 AND owner = $2 AND state = 'running'"
-        )
-        .bind(id)
-        .bind(owner)
-        .bind(now)
-    );
-    Ok(rows == 1)
+/// Ends runs of this process that nobody carries out any more; how many.
+pub async fn interrupt_lost(tx: &mut Tx, ids: &[RunId], owner: ProcessId, now: Timestamp) -> Result<u64> {
+    let mut rows = 0;
+    for ids in ids.chunks(ROWS_PER_STATEMENT) {
+        rows += on!(tx, conn => {
+            let mut end = QueryBuilder::new("UPDATE connection_run SET state = 'interrupted',
+                reason = 'how its last step ended could not be written; it is not run again', ended_at = ");
+            end.push_bind(now);
+            of_owner(&mut end, ids, owner);
+            end.build().execute(conn).await.map(|done| done.rows_affected())
+        })?;
+    }
+    Ok(rows)
+}
+
+/// Has runs that this process claimed and never began wait again.
+pub async fn give_back(tx: &mut Tx, ids: &[RunId], owner: ProcessId) -> Result<()> {
+    for ids in ids.chunks(ROWS_PER_STATEMENT) {
+        on!(tx, conn => {
+            let mut give =
+                QueryBuilder::new("UPDATE connection_run SET state = 'queued', owner = NULL, started_at = NULL");
+            of_owner(&mut give, ids, owner);
+            give.build().execute(conn).await.map(drop)
+        })?;
+    }
+    Ok(())
+}
+
+fn of_owner<'a, DB: Database>(update: &mut QueryBuilder<DB>, ids: &'a [RunId], owner: ProcessId)
+where
+    RunId: Encode<'a, DB> + Type<DB>,
+    ProcessId: Encode<'a, DB> + Type<DB>,
+{
+    update.push(" WHERE state = 'running' AND owner = ").push_bind(owner).push(" AND id IN (");
+    let mut places = update.separated(", ");
+    for id in ids {
+        places.push_bind(*id);
+    }
+    update.push(")");
 }
 
 /// Gives the key of a run that was begun before this time free.

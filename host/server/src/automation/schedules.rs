@@ -22,12 +22,13 @@ use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail;
 use crate::fabric::connections::{
-    ListQuery, Verb, WantedState, check_description, deed, draft, edited_state, refuse_more, refuse_unfit,
+    ListQuery, Verb, WantedState, check_description, deed, draft, edited_state, refuse_more,
+    refuse_more_of_pattern, refuse_unfit,
 };
-use crate::fabric::restoring;
 use crate::fabric::run::break_off;
 use crate::fabric::runs::{ListQuery as RunsQuery, RunView, list_of};
 use crate::fabric::steps::{self, Step, StepView};
+use crate::fabric::{WAITING_MAX, restoring};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
@@ -260,6 +261,9 @@ async fn create(
     row.secret = steps::seal(&app.keys, row.id, &body.steps);
     row.steps = outlines;
     row.state = body.state.map_or(ConnectionState::Enabled, ConnectionState::from);
+    if row.state == ConnectionState::Enabled {
+        refuse_more_of_pattern(&mut tx, org, &row.source_event).await?;
+    }
     row.next_due_at = next.filter(|_| row.state == ConnectionState::Enabled);
     (row.cron, row.time_zone, row.missed) = (Some(body.cron), Some(body.time_zone), Some(body.missed));
     let row = connections::insert(&mut tx, &row).await?;
@@ -303,6 +307,9 @@ async fn update(
     edited_state(&mut row, body.state);
     if row.state == ConnectionState::Enabled || body.steps.is_some() {
         refuse_unfit(&mut tx, &app, &caller, &row).await?;
+    }
+    if row.state == ConnectionState::Enabled && current.state != ConnectionState::Enabled {
+        refuse_more_of_pattern(&mut tx, row.org_id, &row.source_event).await?;
     }
     let has_same_times = (&current.cron, &current.time_zone) == (&row.cron, &row.time_zone);
     row.next_due_at = match row.state {
@@ -397,34 +404,43 @@ async fn start(app: &SharedApp, row: &ConnectionRow, now: Timestamp) -> Result<(
     let Some(due_at) = row.next_due_at else { return Ok(()) };
     let is_missed = now - due_at > MISSED_AFTER;
     let next = timetable_of(row).and_then(|table| table.next(if is_missed { now } else { due_at }));
-    let Some(next) = next else { return stop(app, row).await };
+    let Some(next) = next else { return stop(app, row, due_at).await };
     let is_skipped = is_missed && row.missed != Some(MissedPolicy::RunOnce);
     let mut tx = app.db.write().await?;
-    let fired_at = (!is_skipped).then_some(now);
+    let skipped = if is_skipped {
+        Some("missed: nobody was there when it was due, and its policy is to skip")
+    } else if runs::are_waiting(&mut tx, row.org_id, WAITING_MAX).await? {
+        Some("too many runs of the organization were waiting")
+    } else {
+        None
+    };
+    let fired_at = skipped.is_none().then_some(now);
     if !schedules::advance(&mut tx, (row.id, row.revision), due_at, Some(next), fired_at).await? {
         return Ok(());
     }
-    runs::insert_all(&mut tx, &[run_of(app, row, due_at, is_skipped)]).await?;
+    runs::insert_all(&mut tx, &[run_of(app, row, due_at, skipped)]).await?;
     tx.commit().await?;
-    if is_skipped {
+    if skipped.is_some() {
         app.metrics.runs_ended(RunState::Skipped, 1);
     }
     Ok(())
 }
 
 /// Its times do not come again, or nobody knows its time zone any more.
-async fn stop(app: &SharedApp, row: &ConnectionRow) -> Result<(), Error> {
+async fn stop(app: &SharedApp, row: &ConnectionRow, due_at: Timestamp) -> Result<(), Error> {
     let reason = "its cron and time zone name no time to come; give others";
     let mut tx = app.db.write().await?;
+    if !schedules::advance(&mut tx, (row.id, row.revision), due_at, None, None).await? {
+        return Ok(());
+    }
     break_off(&mut tx, app, row, reason, None).await?;
     tx.commit().await?;
     app.hub.wake();
     Ok(())
 }
 
-fn run_of(app: &App, row: &ConnectionRow, due_at: Timestamp, is_skipped: bool) -> RunRow {
+fn run_of(app: &App, row: &ConnectionRow, due_at: Timestamp, skipped: Option<&str>) -> RunRow {
     let now = app.clock.now();
-    let reason = "missed: nobody was there when it was due, and its policy is to skip";
     RunRow {
         id: app.clock.new_id(),
         org_id: row.org_id,
@@ -437,14 +453,14 @@ fn run_of(app: &App, row: &ConnectionRow, due_at: Timestamp, is_skipped: bool) -
         author_id: row.author_id,
         chain: vec![row.id],
         payload: json!({ "schedule_id": row.id, "due_at": heddle_core::event::format_time(due_at) }),
-        state: if is_skipped { RunState::Skipped } else { RunState::Queued },
-        reason: is_skipped.then(|| reason.to_owned()),
+        state: if skipped.is_some() { RunState::Skipped } else { RunState::Queued },
+        reason: skipped.map(ToOwned::to_owned),
         owner: None,
         steps: Vec::new(),
         secret: None,
         run_key: None,
         created_at: now,
         started_at: None,
-        ended_at: is_skipped.then_some(now),
+        ended_at: skipped.map(|_| now),
     }
 }

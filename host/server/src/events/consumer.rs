@@ -4,7 +4,7 @@
 //! neither an event without what follows from it nor what follows from it twice. Every process runs every purpose;
 //! they wait for each other per organization.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::time::Duration;
 
@@ -37,6 +37,16 @@ pub(crate) trait Consumer: Send + Sync + 'static {
     const NAME: &'static str;
     /// Events of one read of one organization.
     const BATCH: u32 = 500;
+
+    /// Whether events of an organization wait for now, because what followed before is still to be done. Reads only.
+    fn is_held_up(
+        &self,
+        _app: &SharedApp,
+        _tx: &mut Tx,
+        _org: OrgId,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        std::future::ready(Ok(false))
+    }
 
     /// Whether anything follows from these events of one organization. Reads only.
     fn wants(
@@ -75,8 +85,16 @@ pub(crate) enum Took {
     All,
     /// Up to this number, of which at least one is new; the rest comes next.
     UpTo(i64),
-    /// Nothing: what followed before is still waiting to be done.
-    Later,
+}
+
+/// How far one organization was followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Followed {
+    All,
+    /// There is more to take at once.
+    More,
+    /// There is more, for later.
+    Left,
 }
 
 /// Where a purpose stands.
@@ -85,6 +103,8 @@ struct Places {
     /// Everything up to here was looked at by this process, or by another.
     seen: HashMap<OrgId, i64>,
     written: HashMap<OrgId, i64>,
+    /// Where something is left, however old its newest event is.
+    left: BTreeSet<OrgId>,
     looks: u32,
 }
 
@@ -130,7 +150,7 @@ async fn look<C: Consumer>(
     } else {
         let mut tx = app.db.read().await?;
         let written = event_consumers::positions(&mut tx, C::NAME).await?;
-        places.insert(Places { seen: written.clone(), written, looks: 0 })
+        places.insert(Places { seen: written.clone(), written, ..Places::default() })
     };
     let is_full_look = places.looks.is_multiple_of(FULL_LOOK);
     places.looks = places.looks.wrapping_add(1);
@@ -138,14 +158,21 @@ async fn look<C: Consumer>(
     let mut tx = app.db.read().await?;
     let heads = events::heads(&mut tx, since).await?;
     drop(tx);
+    let is_new = |(org, head): &(OrgId, i64)| *head > places.seen.get(org).copied().unwrap_or_default();
+    let mut orgs: BTreeSet<OrgId> = heads.into_iter().filter(is_new).map(|(org, _)| org).collect();
+    orgs.extend(&places.left);
     let (mut has_more, mut failed) = (false, None);
-    for (org, head) in heads {
-        if head > places.seen.get(&org).copied().unwrap_or_default() {
-            match follow(app, consumer, places, org).await {
-                Ok(more) => has_more |= more,
-                // What one organization cannot do holds no other up.
-                Err(error) => failed = Some((org, error)),
-            }
+    for org in orgs {
+        let followed = follow(app, consumer, places, org).await;
+        if matches!(followed, Ok(Followed::All)) {
+            places.left.remove(&org);
+        } else {
+            places.left.insert(org);
+        }
+        match followed {
+            Ok(followed) => has_more |= followed == Followed::More,
+            // What one organization cannot do holds no other up.
+            Err(error) => failed = Some((org, error)),
         }
     }
     match failed {
@@ -157,21 +184,26 @@ async fn look<C: Consumer>(
     }
 }
 
-/// One stretch of one organization; whether there may be more.
+/// One stretch of one organization.
 async fn follow<C: Consumer>(
     app: &SharedApp,
     consumer: &C,
     places: &mut Places,
     org: OrgId,
-) -> Result<bool, Error> {
+) -> Result<Followed, Error> {
     let seen = places.seen.get(&org).copied().unwrap_or_default();
     let mut tx = app.db.read().await?;
+    if consumer.is_held_up(app, &mut tx, org).await? {
+        return Ok(Followed::Left);
+    }
+    let mut is_left = false;
     let mut stretch = events::list(&mut tx, org, seen, &[], C::BATCH).await?;
     if let Some((seq, at)) = stretch.unknown
         && app.clock.now() - at < NEWER_WAIT
     {
         stretch.events.retain(|stored| stored.event.seq < seq);
         (stretch.last_seq, stretch.is_full) = (seq - 1, false);
+        is_left = true;
     }
     let is_wanted = !stretch.events.is_empty() && consumer.wants(app, &mut tx, org, &stretch.events).await?;
     drop(tx);
@@ -186,7 +218,6 @@ async fn follow<C: Consumer>(
             match consumer.take(app, &mut tx, org, &new).await? {
                 Took::All => {}
                 Took::UpTo(seq) => last = seq,
-                Took::Later => return Ok(false),
             }
         }
         event_consumers::advance(&mut tx, C::NAME, org, last).await?;
@@ -197,5 +228,9 @@ async fn follow<C: Consumer>(
         }
     }
     places.seen.insert(org, last);
-    Ok(stretch.is_full || last < stretch.last_seq)
+    Ok(match is_left {
+        _ if stretch.is_full || last < stretch.last_seq => Followed::More,
+        true => Followed::Left,
+        false => Followed::All,
+    })
 }

@@ -325,10 +325,15 @@ pub(crate) async fn refuse_more(tx: &mut Tx, org: OrgId) -> Result<(), Error> {
     )))
 }
 
-/// One event starts no more than so many.
-pub(super) async fn refuse_more_of_pattern(tx: &mut Tx, org: OrgId, pattern: &str) -> Result<(), Error> {
+/// One event, or one minute, starts no more than so many; a few more where they are enabled at the same moment.
+pub(crate) async fn refuse_more_of_pattern(tx: &mut Tx, org: OrgId, pattern: &str) -> Result<(), Error> {
     if connections::count_enabled(tx, org, pattern).await? < OF_PATTERN_MAX {
         return Ok(());
+    }
+    if pattern.is_empty() {
+        return Err(Error::conflict(format!(
+            "organization has {OF_PATTERN_MAX} enabled schedules already; pause or remove some, or put steps together"
+        )));
     }
     Err(Error::conflict(format!(
         "organization has {OF_PATTERN_MAX} enabled Connections and rules with 'source_event' '{pattern}' already; \

@@ -2,11 +2,11 @@
 //!
 //! A process that ends in the middle of a run leaves it interrupted: nobody knows how far its step came.
 
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
+use heddle_core::RunId;
 use heddle_core::operation::{ConnectionState, RunKind, RunState, StepErrorCode, StepOutline, StepRecord};
-use heddle_core::{ProcessId, RunId};
 use heddle_store::connections::{self, ConnectionRow};
 use heddle_store::runs::{self, Progress, RunRow};
 use heddle_store::{Scope, events};
@@ -25,8 +25,9 @@ const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Has runs carried out until the service stops.
 pub(crate) async fn execute(app: SharedApp) {
     let stop = app.tasks.stopping();
+    let mut sweep = Sweep::default();
     loop {
-        match start_queued(&app).await {
+        match start_queued(&app, &mut sweep).await {
             // Others may have taken some of what was seen.
             Ok(true) => continue,
             Ok(false) => {}
@@ -42,39 +43,42 @@ pub(crate) async fn execute(app: SharedApp) {
     }
 }
 
+/// What this process has to look after beside what it carries out.
+#[derive(Debug, Default)]
+struct Sweep {
+    done: Option<Instant>,
+    /// Claimed, as far as that is known: the answer did not come. None of them has begun.
+    doubtful: HashSet<RunId>,
+}
+
 /// Starts what there is room for; whether there may be more, and room for it.
-async fn start_queued(app: &SharedApp) -> Result<bool, Error> {
+async fn start_queued(app: &SharedApp, sweep: &mut Sweep) -> Result<bool, Error> {
     let Ok(term) = app.membership.term() else { return Ok(false) };
+    if sweep.done.is_none_or(|at| at.elapsed() >= IDLE_INTERVAL) {
+        end_lost(app, &term, sweep).await?;
+        sweep.done = Some(Instant::now());
+    }
     let mut tx = app.db.read().await?;
-    let gone = runs::gone(&mut tx, term.id).await?;
-    let mut lost = runs::running(&mut tx, term.id).await?;
     let waiting = runs::waiting(&mut tx).await?;
     drop(tx);
-    // Looked at afterwards: what is written as running was in hand before.
-    let held = app.fabric.hands.runs();
-    lost.retain(|run| !held.contains(run));
-    if !gone.is_empty() || !lost.is_empty() {
-        interrupt(app, &term, gone, lost).await?;
-    }
-    let shares = app.fabric.hands.shares(&waiting);
+    app.fabric.let_on(&waiting);
+    let mut shares = app.fabric.hands.shares(&waiting);
     if shares.is_empty() || app.tasks.stopping().is_cancelled() || term.is_over() {
         return Ok(false);
     }
+    // In one order, so that no two processes wait for each other.
+    shares.sort_unstable();
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
     let mut claimed = Vec::new();
-    let mut has_room = false;
     for (org, share) in shares {
-        let runs = runs::claim(&mut tx, term.id, org, share, now).await?;
-        has_room |= runs.len() < usize::try_from(share).unwrap_or(usize::MAX);
-        claimed.extend(runs);
+        claimed.extend(runs::claim(&mut tx, term.id, org, share, now).await?);
     }
+    sweep.doubtful.extend(claimed.iter().map(|run| run.id));
     tx.commit().await?;
-    if has_room && app.fabric.are_events_waiting.swap(false, Ordering::Relaxed) {
-        app.fabric.room.notify_one();
-    }
     let has_claimed = !claimed.is_empty();
     for run in claimed {
+        sweep.doubtful.remove(&run.id);
         let in_hand = hands::take(app, run.org_id, run.id);
         let (inner, term) = (app.clone(), term.clone());
         app.tasks.spawn("fabric.run", async move {
@@ -85,24 +89,30 @@ async fn start_queued(app: &SharedApp) -> Result<bool, Error> {
     Ok(has_claimed)
 }
 
-/// Ends the runs of processes that are gone, and those that this one lost on the way.
-async fn interrupt(
-    app: &SharedApp,
-    term: &Term,
-    gone: Vec<ProcessId>,
-    lost: Vec<RunId>,
-) -> Result<(), Error> {
+/// Ends the runs of processes that are gone, and those that this one lost on the way. What never began waits again.
+async fn end_lost(app: &SharedApp, term: &Term, sweep: &mut Sweep) -> Result<(), Error> {
+    let mut tx = app.db.read().await?;
+    let gone = runs::gone(&mut tx, term.id).await?;
+    let mut lost = runs::running(&mut tx, term.id).await?;
+    drop(tx);
+    // Looked at afterwards: what is written as running was in hand before.
+    let held = app.fabric.hands.runs();
+    lost.retain(|run| !held.contains(run));
+    if gone.is_empty() && lost.is_empty() {
+        return Ok(());
+    }
+    let (unbegun, lost): (Vec<RunId>, Vec<RunId>) =
+        lost.into_iter().partition(|run| sweep.doubtful.contains(run));
     let mut tx = app.db.write().await?;
     let mut count = 0;
     for process in gone {
         count += runs::interrupt(&mut tx, process, app.clock.now()).await?;
     }
-    for run in lost {
-        if runs::interrupt_one(&mut tx, run, term.id, app.clock.now()).await? {
-            tracing::error!(run.id = %run, "run {run} was lost on the way");
-            count += 1;
-        }
+    if !lost.is_empty() {
+        tracing::error!(runs = ?lost, "{} runs were lost on the way", lost.len());
+        count += runs::interrupt_lost(&mut tx, &lost, term.id, app.clock.now()).await?;
     }
+    runs::give_back(&mut tx, &unbegun, term.id).await?;
     tx.commit().await?;
     app.metrics.runs_ended(RunState::Interrupted, usize::try_from(count).unwrap_or_default());
     Ok(())

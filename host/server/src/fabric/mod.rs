@@ -33,7 +33,7 @@ use crate::http::routes::Routes;
 
 use self::author::author_of;
 pub(crate) use self::executor::execute;
-pub(crate) use self::negotiator::Negotiator;
+pub(crate) use self::negotiator::{Negotiator, WAITING_MAX};
 pub use self::standing::Standing;
 
 /// The operations of the host itself.

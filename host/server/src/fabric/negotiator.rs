@@ -5,7 +5,7 @@
 //! wait, too: nothing is lost, and its queue does not grow without end.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 
 use chrono::TimeDelta;
 use heddle_core::event::EventType;
@@ -28,23 +28,37 @@ const CHAIN_MAX: usize = 16;
 pub(crate) const SKIPPED_MAX: u32 = 1_000;
 
 /// Runs of an organization that wait, from which on its events wait.
-const WAITING_MAX: u32 = 1_000;
+pub(crate) const WAITING_MAX: u32 = 1_000;
 /// A transaction takes no further event once it has written so many runs, or so many bytes of payloads.
 const RUNS_MAX: usize = 1_000;
 const PAYLOAD_BYTES_MAX: usize = 4 << 20;
-/// The firings that did not come to be are counted at every so manyeth event.
-const COUNTED_AT: i64 = 64;
+/// Connections that are looked at before it is looked how much that made.
+const CHUNK: usize = 50;
+/// A Connection's firings that did not come to be are counted after every so many, of so many Connections at once.
+const COUNTED_AFTER: u32 = 64;
+const COUNTED_AT_ONCE: usize = 16;
 
 /// Most characters of why a run did not fire.
 const REASON_CHARS_MAX: usize = 1000;
 
 /// Follows the events for the Connections.
-#[derive(Debug)]
-pub(crate) struct Negotiator;
+#[derive(Debug, Default)]
+pub(crate) struct Negotiator {
+    /// Firings that did not come to be since those of the Connection were counted.
+    uncounted: Mutex<HashMap<ConnectionId, u32>>,
+}
 
 impl Consumer for Negotiator {
     const NAME: &'static str = "fabric";
     const BATCH: u32 = 100;
+
+    async fn is_held_up(&self, app: &SharedApp, tx: &mut Tx, org: OrgId) -> Result<bool, Error> {
+        let is_held_up = runs::are_waiting(tx, org, WAITING_MAX).await?;
+        if is_held_up {
+            app.fabric.hold_up(org);
+        }
+        Ok(is_held_up)
+    }
 
     async fn wants(
         &self,
@@ -63,32 +77,29 @@ impl Consumer for Negotiator {
         org: OrgId,
         events: &[StoredEvent],
     ) -> Result<Took, Error> {
-        if runs::are_waiting(tx, org, WAITING_MAX).await? {
-            app.fabric.are_events_waiting.store(true, Ordering::Relaxed);
-            return Ok(Took::Later);
-        }
         let connections = connections::matching(tx, org, &patterns_of(events)).await?;
         let causes: HashSet<RunId> = events.iter().filter_map(|stored| stored.run_id).collect();
         let chains = runs::chains(tx, &causes.into_iter().collect::<Vec<_>>()).await?;
         let mut round = Round::new(app, &connections, &chains);
         let mut took = Took::All;
         for stored in events {
-            round.negotiate(stored);
+            for some in round.listening(stored).chunks(CHUNK) {
+                round.negotiate(stored, some);
+                if round.has_much_in_memory() {
+                    round.write(tx).await?;
+                }
+            }
             if round.is_full() {
                 took = Took::UpTo(stored.event.seq);
                 break;
             }
         }
-        let Round { runs, fired, skipped, now, .. } = round;
-        runs::insert_all(tx, &runs).await?;
-        connections::fired(tx, &fired.into_iter().collect::<Vec<_>>(), now).await?;
-        if events.iter().any(|stored| stored.event.seq % COUNTED_AT == 0) {
-            for connection in skipped {
-                runs::trim_skipped(tx, connection, SKIPPED_MAX).await?;
-            }
+        round.write(tx).await?;
+        connections::fired(tx, &round.fired).await?;
+        for connection in self.to_count(&round.skipped) {
+            runs::trim_skipped(tx, connection, SKIPPED_MAX).await?;
         }
-        let count = runs.iter().filter(|run| run.state == RunState::Skipped).count();
-        app.metrics.runs_ended(RunState::Skipped, count);
+        app.metrics.runs_ended(RunState::Skipped, round.skipped.values().sum::<u32>() as usize);
         Ok(took)
     }
 
@@ -102,6 +113,22 @@ impl Consumer for Negotiator {
 
     async fn called(&self, app: &SharedApp) {
         app.fabric.room.notified().await;
+    }
+}
+
+impl Negotiator {
+    /// The Connections whose firings that did not come to be are worth counting now: few at a time.
+    fn to_count(&self, skipped: &HashMap<ConnectionId, u32>) -> Vec<ConnectionId> {
+        let mut uncounted = self.uncounted.lock().unwrap_or_else(PoisonError::into_inner);
+        for (connection, count) in skipped {
+            *uncounted.entry(*connection).or_default() += count;
+        }
+        let many = uncounted.iter().filter(|(_, count)| **count >= COUNTED_AFTER);
+        let many: Vec<ConnectionId> = many.map(|(connection, _)| *connection).take(COUNTED_AT_ONCE).collect();
+        for connection in &many {
+            uncounted.remove(connection);
+        }
+        many
     }
 }
 
@@ -132,11 +159,14 @@ struct Round<'a> {
     now: Timestamp,
     by_pattern: HashMap<&'a str, Vec<&'a Matching>>,
     chains: &'a HashMap<RunId, Vec<ConnectionId>>,
+    /// Not written yet.
     runs: Vec<RunRow>,
-    payload_bytes: usize,
-    /// Started in this stretch.
-    fired: HashSet<ConnectionId>,
-    skipped: HashSet<ConnectionId>,
+    unwritten_bytes: usize,
+    written: usize,
+    written_bytes: usize,
+    /// When the last event was that started each of them.
+    fired: HashMap<ConnectionId, Timestamp>,
+    skipped: HashMap<ConnectionId, u32>,
 }
 
 impl<'a> Round<'a> {
@@ -155,17 +185,34 @@ impl<'a> Round<'a> {
             by_pattern,
             chains,
             runs: Vec::new(),
-            payload_bytes: 0,
-            fired: HashSet::new(),
-            skipped: HashSet::new(),
+            unwritten_bytes: 0,
+            written: 0,
+            written_bytes: 0,
+            fired: HashMap::new(),
+            skipped: HashMap::new(),
         }
     }
 
+    /// No further event is for this transaction.
     fn is_full(&self) -> bool {
-        self.runs.len() >= RUNS_MAX || self.payload_bytes >= PAYLOAD_BYTES_MAX
+        self.written + self.runs.len() >= RUNS_MAX
+            || self.written_bytes + self.unwritten_bytes >= PAYLOAD_BYTES_MAX
     }
 
-    fn negotiate(&mut self, stored: &StoredEvent) {
+    fn has_much_in_memory(&self) -> bool {
+        self.unwritten_bytes >= PAYLOAD_BYTES_MAX
+    }
+
+    async fn write(&mut self, tx: &mut Tx) -> Result<(), Error> {
+        runs::insert_all(tx, &self.runs).await?;
+        self.written += self.runs.len();
+        self.written_bytes += std::mem::take(&mut self.unwritten_bytes);
+        self.runs.clear();
+        Ok(())
+    }
+
+    /// The Connections that an event may start, in the order in which they were made.
+    fn listening(&self, stored: &StoredEvent) -> Vec<&'a Matching> {
         let mut found: Vec<&Matching> = covering(stored.event.event_type)
             .iter()
             .filter_map(|pattern| self.by_pattern.get(pattern.as_str()))
@@ -174,19 +221,20 @@ impl<'a> Round<'a> {
             .filter(|connection| stored.event.seq > connection.after_seq)
             .collect();
         found.sort_by_key(|connection| (connection.created_at, connection.id));
-        if found.is_empty() {
-            return;
-        }
+        found
+    }
+
+    fn negotiate(&mut self, stored: &StoredEvent, listening: &[&Matching]) {
         let bytes = stored.event.payload.to_string().len();
-        for connection in found {
+        for connection in listening {
             let before = stored.run_id.and_then(|run| self.chains.get(&run)).cloned().unwrap_or_default();
             let decision = self.decide(connection, stored, &before);
             match &decision {
                 Ok(()) => {
-                    self.fired.insert(connection.id);
-                    self.payload_bytes += bytes;
+                    self.fired.insert(connection.id, stored.event.occurred_at);
+                    self.unwritten_bytes += bytes;
                 }
-                Err(_) => drop(self.skipped.insert(connection.id)),
+                Err(_) => *self.skipped.entry(connection.id).or_default() += 1,
             }
             self.runs.push(self.run(connection, stored, before, decision.err()));
         }
@@ -206,13 +254,13 @@ impl<'a> Round<'a> {
         if chain.len() >= CHAIN_MAX {
             return Err(format!("loop: {CHAIN_MAX} Connections have led to this event"));
         }
-        let last =
-            if self.fired.contains(&connection.id) { Some(self.now) } else { connection.last_fired_at };
+        let last = self.fired.get(&connection.id).copied().or(connection.last_fired_at);
         let ready = last.map(|last| last + TimeDelta::seconds(connection.cooldown_secs));
         match ready {
-            Some(ready) if connection.cooldown_secs > 0 && ready > self.now => {
-                let left = (ready - self.now).num_seconds().max(1);
-                Err(format!("cooldown: it fires again in {left} s"))
+            // By the times of the events: one that had to wait fires as it would have at once.
+            Some(ready) if connection.cooldown_secs > 0 && ready > stored.event.occurred_at => {
+                let left = (ready - stored.event.occurred_at).num_seconds().max(1);
+                Err(format!("cooldown: it fires again {left} s later"))
             }
             _ => Ok(()),
         }

@@ -32,7 +32,7 @@ pub(crate) async fn removed(
     {
         (row.state, row.state_reason) = (ConnectionState::Broken, Some(reason));
     }
-    if row.state == ConnectionState::Enabled && kind != ConnectionKind::Schedule {
+    if row.state == ConnectionState::Enabled {
         refuse_more_of_pattern(tx, row.org_id, &row.source_event).await?;
     }
     row.after_seq = events::last_seq(tx, row.org_id).await?;

@@ -108,6 +108,7 @@ pub(super) async fn carry_out(app: &SharedApp, run: &RunRow, work: Work, term: &
         deadline: Instant::now() + RUN_LIMIT,
     };
     let went = tokio::select! {
+        biased;
         // Others have written by now that it was interrupted.
         () = term.over().cancelled() => return,
         went = course.go() => went,
@@ -275,13 +276,17 @@ impl Course<'_> {
             if at > 0 && !self.record().await {
                 return if self.left().is_zero() { Went::Late } else { Went::Lost };
             }
+            if self.left().is_zero() {
+                return Went::Late;
+            }
             let began = Instant::now();
             let result = self.step(at, step).await;
+            let has_ended = result.is_ok();
             self.keep(step, result, began.elapsed());
             if self.has_failed {
                 return Went::Through;
             }
-            if self.left().is_zero() && at + 1 < self.work.steps.len() {
+            if self.left().is_zero() && !has_ended {
                 return Went::Late;
             }
         }
@@ -303,9 +308,11 @@ impl Course<'_> {
             ended_at: None,
         };
         while !self.left().is_zero() {
-            match written(self.app, self.run.id, self.term, &progress).await {
-                Ok(is_ours) => return is_ours,
-                Err(error) => {
+            let writing = written(self.app, self.run.id, self.term, &progress);
+            match tokio::time::timeout(self.left(), writing).await {
+                Err(_elapsed) => return false,
+                Ok(Ok(is_ours)) => return is_ours,
+                Ok(Err(error)) => {
                     tracing::warn!(error = %error, run.id = %self.run.id, "steps of run {} cannot be written; tried again", self.run.id);
                 }
             }

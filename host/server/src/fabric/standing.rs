@@ -1,10 +1,12 @@
 //! Whether events find their Connections: the negotiator looks, and what it started does not wait for long.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use chrono::TimeDelta;
-use heddle_core::Timestamp;
-use heddle_store::runs::Backlog;
+use heddle_core::{OrgId, Timestamp};
+use heddle_store::runs::{Backlog, Waiting};
 use tokio::sync::Notify;
 
 use super::hands::Hands;
@@ -16,15 +18,30 @@ const BEHIND_MAX: TimeDelta = TimeDelta::seconds(60);
 pub struct Standing {
     /// There is something to carry out.
     pub(crate) wake: Notify,
-    /// Somebody's queue has room again; called only where events wait for it.
+    /// A queue has room again that events wait for.
     pub(crate) room: Notify,
-    pub(crate) are_events_waiting: AtomicBool,
+    /// Organizations whose events wait for it.
+    held_up: Mutex<HashSet<OrgId>>,
     pub(crate) hands: Hands,
     /// When it was last seen which events there are, in microseconds since 1970; 0 before the first time.
     looked_at: AtomicI64,
 }
 
 impl Standing {
+    pub(super) fn hold_up(&self, org: OrgId) {
+        self.held_up.lock().unwrap_or_else(PoisonError::into_inner).insert(org);
+    }
+
+    /// These organizations have runs waiting; events of the others wait no more.
+    pub(super) fn let_on(&self, waiting: &[Waiting]) {
+        let mut held_up = self.held_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = held_up.len();
+        held_up.retain(|org| waiting.iter().any(|one| one.org_id == *org));
+        if held_up.len() < before {
+            self.room.notify_one();
+        }
+    }
+
     pub(crate) fn looked(&self, now: Timestamp) {
         self.looked_at.store(now.timestamp_micros(), Ordering::Relaxed);
     }

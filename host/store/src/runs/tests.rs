@@ -125,9 +125,14 @@ on_both! {
         assert_eq!(running(&mut tx, world.process).await.unwrap(), [claimed.id]);
         let stranger = world.clock.new_id();
         assert!(running(&mut tx, stranger).await.unwrap().is_empty());
-        assert!(!interrupt_one(&mut tx, claimed.id, stranger, now).await.unwrap());
-        assert!(interrupt_one(&mut tx, claimed.id, world.process, now).await.unwrap());
-        assert!(!interrupt_one(&mut tx, claimed.id, world.process, now).await.unwrap());
+        give_back(&mut tx, &[claimed.id], stranger).await.unwrap();
+        assert_eq!(running(&mut tx, world.process).await.unwrap(), [claimed.id]);
+        give_back(&mut tx, &[claimed.id], world.process).await.unwrap();
+        let again = claim(&mut tx, world.process, world.org, 1, now).await.unwrap().remove(0);
+        assert_eq!(again.id, claimed.id);
+        assert_eq!(interrupt_lost(&mut tx, &[claimed.id], stranger, now).await.unwrap(), 0);
+        assert_eq!(interrupt_lost(&mut tx, &[claimed.id], world.process, now).await.unwrap(), 1);
+        assert_eq!(interrupt_lost(&mut tx, &[claimed.id], world.process, now).await.unwrap(), 0);
         let found = find(&mut tx, &world.scope(), claimed.id).await.unwrap().unwrap();
         assert_eq!((found.state, found.ended_at), (RunState::Interrupted, Some(now)));
     }
