@@ -39,6 +39,8 @@ struct Kept {
     got: Vec<Got>,
     /// What is stuck goes through.
     is_mended: bool,
+    /// Requests that a slow answer keeps waiting.
+    under_way: usize,
 }
 
 pub(super) struct Receiver {
@@ -73,6 +75,11 @@ impl Receiver {
         self.kept.lock().unwrap().got.iter().filter(|got| got.path == path).cloned().collect()
     }
 
+    /// Requests that came and are not answered yet.
+    pub(super) fn under_way(&self) -> usize {
+        self.kept.lock().unwrap().under_way
+    }
+
     pub(super) fn mend(&self) {
         self.kept.lock().unwrap().is_mended = true;
     }
@@ -102,6 +109,12 @@ async fn serve(mut socket: TcpStream, kept: Arc<Mutex<Kept>>) {
         "/hang" => {
             tokio::time::sleep(Duration::from_mins(2)).await;
             return;
+        }
+        "/slow" => {
+            kept.lock().unwrap().under_way += 1;
+            tokio::time::sleep(Duration::from_millis(150)).await;
+            kept.lock().unwrap().under_way -= 1;
+            with("200 OK", "", b"at last")
         }
         "/stuck" if is_stuck && !is_mended => with("503 Service Unavailable", "", b"stuck"),
         _ => with("200 OK", "", b"fine\0"),

@@ -3,6 +3,7 @@
 //! Wiring only. Each command stands in its module; none is part of the product.
 
 mod apt;
+mod autobahn;
 mod ci;
 mod guest;
 mod package;
@@ -53,6 +54,8 @@ enum Command {
         #[arg(last = true)]
         args: Vec<String>,
     },
+    /// Run the fuzzing client of a WebSocket test suite; needs Python 2.7
+    Autobahn,
     /// Everything that must pass before a change is accepted
     Ci,
     /// Start a `PostgreSQL` and print its URL, until Ctrl-C
@@ -89,6 +92,7 @@ fn execute() -> anyhow::Result<ExitCode> {
         Command::Lab { device: Lab::Openwrt { args } } => run::lab(&workspace, &stop, &args),
         Command::Test { args } => ci::test(&workspace, &stop, &args),
         Command::Bench { args } => ci::bench(&workspace, &stop, &args),
+        Command::Autobahn => autobahn::run(&workspace, &stop),
         Command::Ci => ci::ci(&workspace, &stop),
         Command::Db => postgres::serve(&stop),
     }

@@ -67,7 +67,8 @@ fn program(name: &str, package: &str, stop: &Stop) -> anyhow::Result<PathBuf> {
     find(name).context(missing)
 }
 
-fn find(name: &str) -> Option<PathBuf> {
+/// A program on the search path.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
     #[expect(
         clippy::disallowed_methods,
         reason = "the search path is the system's, not a setting of the product"

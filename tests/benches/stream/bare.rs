@@ -1,4 +1,4 @@
-//! The baseline: what is said to it is sent to every connection, and nothing else is done.
+//! The baseline: what is said to it is sent to every connection that subscribed, and nothing else is done.
 //!
 //! In this process, or in one of its own where its memory is measured.
 
@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 /// The word behind which this program is nothing but the baseline.
 pub(crate) const ARGUMENT: &str = "bare-broadcast";
 const WAITING_MAX: usize = 4096;
+const READ_BUFFER_BYTES: usize = 2 * 1024;
 
 pub(super) struct Bare {
     base: String,
@@ -54,13 +55,16 @@ async fn relay(
     upgrade: WebSocketUpgrade,
     State(sender): State<broadcast::Sender<Utf8Bytes>>,
 ) -> axum::response::Response {
-    let mut receiver = sender.subscribe();
-    drop(sender);
-    upgrade.on_upgrade(async move |mut socket| {
-        while let Ok(text) = receiver.recv().await {
-            if socket.send(Message::Text(text)).await.is_err() {
-                return;
-            }
+    // As small as ours: axum's own is most of a connection's memory.
+    upgrade.read_buffer_size(READ_BUFFER_BYTES).on_upgrade(async move |mut socket| {
+        // Whatever it says, it subscribes.
+        let Some(Ok(_)) = socket.recv().await else { return };
+        let mut receiver = sender.subscribe();
+        drop(sender);
+        let mut next = Utf8Bytes::from_static("{\"type\":\"subscribed\"}");
+        while socket.send(Message::Text(next)).await.is_ok() {
+            let Ok(text) = receiver.recv().await else { return };
+            next = text;
         }
     })
 }
