@@ -4,7 +4,7 @@ use heddle_core::Role;
 use heddle_core::event::EventType;
 use serde_json::{Value, json};
 
-use super::{World, device, filled, id_of};
+use super::{World, device, filled, id_of, runs};
 use crate::support::{Answer, on_both};
 
 /// The fields that an answer names.
@@ -63,7 +63,7 @@ on_both! {
             assert_eq!((&seen.body, seen.header("etag")), (&back.body, back.header("etag")));
             world.api.post(&restore, &json!({})).await.expect_status(404);
             world.emit(EventType::DeviceOffline, device("afterwards")).await;
-            let runs = super::runs(&world.api, &path, 1).await;
+            let runs = runs(&world.api, &path, 1).await;
             assert_eq!(runs[0]["steps"][0]["params"], json!({ "search": "afterwards" }));
             // Who may not write them may not bring them back; another organization's are not there.
             world.api.delete(&path).await.expect_status(204);

@@ -143,7 +143,9 @@ fn what_is_too_large_to_compare_is_told_so() {
     // A text has its two quotes, too; what counts is the JSON, in bytes.
     let fits = "x".repeat(VALUE_BYTES_MAX - 2);
     assert_eq!(of("a".repeat(FIELD_CHARS_MAX), json!(fits)), []);
-    for value in [json!(format!("{fits}x")), json!("\n".repeat(2100)), json!("ä".repeat(2048)), json!(vec![7; 2500])] {
+    for value in
+        [json!(format!("{fits}x")), json!("\n".repeat(2100)), json!("ä".repeat(2048)), json!(vec![7; 2500])]
+    {
         let faults = of("a".to_owned(), value);
         assert_eq!(faults.len(), 1);
         assert_eq!(faults[0].0, "conditions.0.value");
@@ -155,9 +157,28 @@ fn what_is_too_large_to_compare_is_told_so() {
 /// Values of every kind, such as a payload can have and a condition can name.
 fn values() -> Vec<Value> {
     vec![
-        json!(null), json!(true), json!(false), json!(0), json!(-1), json!(5), json!(5.0), json!(5.5),
-        json!(i64::MAX), json!(u64::MAX), json!(1e300), json!(""), json!("5"), json!("ap"), json!("ap-7"),
-        json!("äp"), json!([]), json!([5]), json!(["ap", 5.0]), json!([[5]]), json!({}), json!({ "a": 5 }),
+        json!(null),
+        json!(true),
+        json!(false),
+        json!(0),
+        json!(-1),
+        json!(5),
+        json!(5.0),
+        json!(5.5),
+        json!(i64::MAX),
+        json!(u64::MAX),
+        json!(1e300),
+        json!(""),
+        json!("5"),
+        json!("ap"),
+        json!("ap-7"),
+        json!("äp"),
+        json!([]),
+        json!([5]),
+        json!(["ap", 5.0]),
+        json!([[5]]),
+        json!({}),
+        json!({ "a": 5 }),
     ]
 }
 
@@ -172,7 +193,8 @@ fn laws_hold_for_every_pair_of_values() {
         for other in &values() {
             let is = |operator| holds(one, operator, other);
             let pair = format!("{one} and {other}");
-            for (operator, negation) in [(Eq, Ne), (Contains, NotContains), (In, NotIn), (Exists, NotExists)] {
+            for (operator, negation) in [(Eq, Ne), (Contains, NotContains), (In, NotIn), (Exists, NotExists)]
+            {
                 assert_ne!(is(operator), is(negation), "{operator} {negation}: {pair}");
             }
             assert_eq!(is(Eq), holds(other, Eq, one), "{pair}");
