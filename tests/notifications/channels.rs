@@ -131,6 +131,16 @@ on_both! {
         assert_eq!((got.header("title"), got.header("priority")), (subject, "3"));
         assert_eq!(got.header("authorization"), "Bearer tk_canary");
         assert!(String::from_utf8(got.body).unwrap().contains("ada"));
+        // Without a body its subject is the message; a long one is cut before it would become a file.
+        for (body, said) in [("", "Line down".to_owned()), (&"€".repeat(2000), format!("{}…", "€".repeat(1364)))] {
+            let params = json!({ "channel_id": ntfy["id"], "subject": "Line down", "body": body, "severity": "critical" });
+            let action = json!({ "operation_id": "fabric.notify", "params": params });
+            let run = api.post("/actions", &action).await.expect_status(201).body;
+            assert_eq!(run["state"], "success", "{run}");
+            let got = sink.only();
+            assert_eq!((got.header("title"), got.header("priority")), (if body.is_empty() { "" } else { "Line down" }, "5"));
+            assert!(got.body.len() < 4096 && String::from_utf8(got.body).unwrap() == said);
+        }
 
         let hook = create(&api, &json!({
             "kind": "webhook", "label": "w", "signing_secret": "signed-canary", "webhook": { "url": at("/in?x=1") },
