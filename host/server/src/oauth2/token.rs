@@ -155,7 +155,7 @@ async fn for_code(app: &App, origin: &Origin, by: &OauthApp, fields: &Fields) ->
     if !oauth2::spend_code(&mut tx, grant.id, until, now).await? {
         return Err(not_valid().into());
     }
-    let tokens = give(&mut tx, app, &grant, &grant.scopes).await?;
+    let tokens = give(&mut tx, app, origin, &grant, &grant.scopes).await?;
     tx.commit().await?;
     Ok(tokens)
 }
@@ -217,7 +217,7 @@ async fn for_refresh_token(
     }
     let until = now + TimeDelta::days(i64::from(app.config.refresh_token_days));
     oauth2::record_use(&mut tx, grant.id, Some(until), now).await?;
-    let tokens = give(&mut tx, app, &grant, &scopes).await?;
+    let tokens = give(&mut tx, app, origin, &grant, &scopes).await?;
     tx.commit().await?;
     Ok(tokens)
 }
@@ -242,7 +242,13 @@ pub(super) fn words(scopes: &[KeyScope]) -> Vec<String> {
 }
 
 /// A new pair. The refresh token reaches as far as the grant, whatever the access token does (RFC 6749 section 6).
-async fn give(tx: &mut Tx, app: &App, grant: &GrantState, scopes: &[String]) -> Result<Tokens, Error> {
+async fn give(
+    tx: &mut Tx,
+    app: &App,
+    origin: &Origin,
+    grant: &GrantState,
+    scopes: &[String],
+) -> Result<Tokens, Error> {
     let now = app.clock.now();
     let expires_in = app.config.access_token_minutes.saturating_mul(60);
     let of = |start: &str| Secret::new(format!("{start}_{}_{}", mark(grant.id.0), random_secret().expose()));
@@ -267,6 +273,15 @@ async fn give(tx: &mut Tx, app: &App, grant: &GrantState, scopes: &[String]) -> 
     oauth2::insert_token(tx, &access_token).await?;
     oauth2::insert_token(tx, &refresh_token).await?;
     if ended > 0 {
+        // Connections of these tokens end by it, in every process.
+        let deed = Deed {
+            org: grant.org_id,
+            actor: None,
+            action: "oauth2_grant.older_tokens_ended",
+            target: ("oauth2_grant", grant.id.0),
+            detail: json!({ "app_id": grant.app_id, "user_id": grant.user_id, "count": ended }),
+        };
+        trail::record(tx, app, origin, deed).await?;
         // Before the commit: who asks in between is known for less than a second.
         app.callers.forget();
     }
