@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use heddle_core::secret::random_bytes;
 use redis::aio::{PubSubSink, PubSubStream};
 use tokio::sync::Notify;
 
@@ -23,10 +24,19 @@ const TRY_PERIOD: Duration = Duration::from_secs(5);
 const RETRY_PERIOD: Duration = Duration::from_millis(500);
 
 /// Calls of this process that are to be made, and whether it hears those of others.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Wakes {
+    /// What this process's calls are known by. Its own: its place among the others it can lose, and still calls.
+    name: String,
     wanted: Notify,
     are_lost: AtomicBool,
+}
+
+impl Default for Wakes {
+    fn default() -> Self {
+        let name = hex::encode(random_bytes::<16>().as_slice());
+        Self { name, wanted: Notify::new(), are_lost: AtomicBool::new(false) }
+    }
 }
 
 impl Wakes {
@@ -65,7 +75,7 @@ pub(crate) async fn announce(app: SharedApp) {
             () = stop.cancelled() => return,
             () = app.hub.wakes.wanted.notified() => {}
         }
-        let name = own_name(&app);
+        let name = app.hub.wakes.name.as_str();
         let call = |mut connection| async move {
             redis::cmd("PUBLISH").arg(CHANNEL).arg(name).query_async::<i64>(&mut connection).await
         };
@@ -100,12 +110,12 @@ async fn hear_on(app: &SharedApp, link: &Link) -> String {
     app.hub.wakes.regain();
     // For what was called meanwhile.
     app.hub.look();
-    let own = own_name(app);
+    let own = app.hub.wakes.name.as_bytes();
     loop {
         tokio::select! {
             call = calls.next() => match call {
                 // This process has looked already.
-                Some(call) if call.get_payload_bytes() == own.as_bytes() => {}
+                Some(call) if call.get_payload_bytes() == own => {}
                 Some(_) => app.hub.look(),
                 None => return "the connection ended".to_owned(),
             },
@@ -120,6 +130,13 @@ async fn hear_on(app: &SharedApp, link: &Link) -> String {
     }
 }
 
-fn own_name(app: &SharedApp) -> String {
-    app.membership.term().map(|term| term.id.to_string()).unwrap_or_default()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_processes_call_by_the_same_name() {
+        let (one, other) = (Wakes::default(), Wakes::default());
+        assert!(!one.name.is_empty() && one.name != other.name);
+    }
 }
