@@ -218,6 +218,58 @@ async fn parts_pings_between_them_and_slow_bytes_are_fine() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pings_and_pongs_have_a_limit_too() {
+    let server = Server::start(Database::sqlite()).await;
+    let api = server.set_up().await;
+    for kind in [PING, PONG] {
+        let mut raw = Raw::connect(&api).await;
+        raw.send(&frame(FIN | kind, b"x").repeat(50)).await;
+        raw.send(&frame(FIN | TEXT, SUBSCRIBE.as_bytes())).await;
+        let mut answers = 0;
+        let said = loop {
+            match raw.next().await.expect("fifty are fine") {
+                (first, payload) if first == FIN | PONG => {
+                    assert_eq!(payload, b"x");
+                    answers += 1;
+                }
+                other => break other,
+            }
+        };
+        assert_eq!(said.0, FIN | TEXT, "{said:?}");
+        // Of many pings the last has to be answered (RFC 6455 section 5.5.3).
+        assert!(if kind == PING { (1..=50).contains(&answers) } else { answers == 0 }, "{answers}");
+        raw.send(&frame(FIN | kind, b"x").repeat(51)).await;
+        let (first, payload) = loop {
+            match raw.next().await.expect("a close before the end") {
+                (first, _) if first == FIN | PONG => {}
+                other => break other,
+            }
+        };
+        assert_eq!(first, FIN | CLOSE);
+        let reason = b"more than 50 pings and pongs per second";
+        assert_eq!(payload, [&1008_u16.to_be_bytes()[..], reason].concat());
+    }
+    until_nobody_is_left(&api).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_of_endless_parts_is_ended_and_what_came_before_is_answered() {
+    let server = Server::start(Database::sqlite()).await;
+    let api = server.set_up().await;
+    let (head, tail) = SUBSCRIBE.split_at(20);
+    let empty = frame(CONTINUATION, b"");
+    let mut raw = Raw::connect(&api).await;
+    let whole = [frame(TEXT, head.as_bytes()), empty.repeat(150), frame(FIN | CONTINUATION, tail.as_bytes())];
+    raw.send(&[&whole.concat()[..], &frame(TEXT, b""), &empty.repeat(1000)].concat()).await;
+    assert_eq!(raw.text().await["type"], "subscribed", "it came before there were too many");
+    let (first, payload) = raw.next().await.expect("a close before the end");
+    assert_eq!(first, FIN | CLOSE);
+    let reason = b"more than 200 parts of messages per second";
+    assert_eq!(payload, [&1008_u16.to_be_bytes()[..], reason].concat());
+    until_nobody_is_left(&api).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_goes_away_without_a_word_gives_their_place_back() {
     let server = Server::start(Database::sqlite()).await;
     let api = server.set_up().await;

@@ -9,6 +9,25 @@ use tokio::process::Command;
 
 use crate::support::{Options, PASSWORD, Process, on_both, tool};
 
+/// What the service says when it closes, apart from what takes a minute, a fault or thousands of connections.
+const REASONS: &[&str] = &[
+    "API keys are not accepted here: authenticate with an access token",
+    "a frame has at most 65536 bytes",
+    "authentication took longer than 10 s",
+    "first frame must be auth with a token",
+    "more than 200 parts of messages per second",
+    "more than 5 frames per second",
+    "more than 50 pings and pongs per second",
+    "not a frame of RFC 6455",
+    "origin not allowed",
+    "service is stopping",
+    "session is revoked",
+    "text is not UTF-8",
+    "the svc_access cookie is not valid, and no auth frame came within 10 s",
+    "token is not valid",
+    "too many connections",
+];
+
 on_both! {
     async fn a_python_client_finds_every_frame_and_every_close_as_specified(database: Database) {
         let folder = tempfile::tempdir().unwrap();
@@ -38,5 +57,8 @@ on_both! {
             "subscription_denied", "unsubscribed",
         ]);
         assert_eq!(outcome["frames"], frames, "{outcome}");
+        let said = json!(["auth", "ping", "resume", "set_filters", "subscribe", "unsubscribe"]);
+        assert_eq!(outcome["said"], said, "{outcome}");
+        assert_eq!(outcome["reasons"], json!(REASONS), "{outcome}");
     }
 }

@@ -3,7 +3,9 @@
 mod abuse;
 mod conformance;
 mod ingest;
+mod pace;
 mod reading;
+mod revoked;
 mod stream;
 mod wakeups;
 

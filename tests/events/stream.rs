@@ -8,9 +8,9 @@ use super::ingest;
 use crate::identity::oauth2;
 use crate::support::{Api, PASSWORD, Server, Socket, on_both};
 
-const CLOSED_AT_ONCE: Duration = Duration::from_secs(1);
+pub(super) const CLOSED_AT_ONCE: Duration = Duration::from_secs(1);
 
-async fn member(server: &Server, admin: &Api, name: &str, role: &str) -> (Api, String) {
+pub(super) async fn member(server: &Server, admin: &Api, name: &str, role: &str) -> (Api, String) {
     let body = json!({
         "username": name, "email": format!("{name}@acme.test"), "password": PASSWORD, "role": role,
     });
@@ -19,7 +19,7 @@ async fn member(server: &Server, admin: &Api, name: &str, role: &str) -> (Api, S
 }
 
 /// The session ends the connection: how long that took.
-async fn revoked(socket: &mut Socket) -> Duration {
+pub(super) async fn revoked(socket: &mut Socket) -> Duration {
     let started = Instant::now();
     assert_eq!(socket.next().await, json!({ "type": "session_revoked" }));
     assert_eq!(socket.close_reason().await, (1008, "session is revoked".to_owned()));
@@ -213,7 +213,72 @@ on_both! {
             let event = socket.event("ingest.external").await;
             assert_eq!((&event["payload"]["name"], &event["seq"]), (&json!(name), &json!(seq)));
         }
-        let resumed = json!({ "type": "resumed", "last_seq": first + 2, "truncated": false });
+        let org = api.get("/auth/me").await.body["organization_id"].clone();
+        let resumed =
+            json!({ "type": "resumed", "organization_id": org, "last_seq": first + 2, "truncated": false });
         assert_eq!(socket.next().await, resumed);
+    }
+}
+
+on_both! {
+    async fn a_cookie_that_is_not_valid_any_more_keeps_nobody_from_saying_who_they_are(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let gone = server.log_in("ada").await;
+        gone.post("/auth/logout", &json!({})).await.expect_status(204);
+        let key = admin.post("/api-keys", &json!({ "name": "k" })).await.expect_status(201).body;
+        for stale in [gone.token(), "no.token.at.all", key["api_key"].as_str().unwrap()] {
+            let cookie = format!("svc_access={stale}");
+            let mut socket = Socket::connect_with(&admin, &[("cookie", &cookie)]).await;
+            socket.send(&json!({ "type": "auth", "token": admin.token() })).await;
+            assert_eq!(socket.next().await["type"], "connected", "{stale}");
+            // It stands for nobody: a frame that is not auth ends it as without a cookie.
+            let mut socket = Socket::connect_with(&admin, &[("cookie", &cookie)]).await;
+            socket.send(&json!({ "type": "ping" })).await;
+            let refused = (1008, "first frame must be auth with a token".to_owned());
+            assert_eq!(socket.close_reason().await, refused, "{stale}");
+        }
+        // What somebody gives on purpose is judged as it is.
+        let mut socket = Socket::connect_at(&admin, "/ws?token=no.token.at.all").await;
+        assert_eq!(socket.close_reason().await, (1008, "token is not valid".to_owned()));
+    }
+}
+
+on_both! {
+    async fn who_hears_all_organizations_resumes_each_by_its_own_numbers(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let umbrella = admin.post("/organizations", &json!({ "name": "Umbrella" })).await.expect_status(201).body;
+        let site = json!({ "name": "Hive", "organization_id": umbrella["id"] });
+        admin.post("/sites", &site).await.expect_status(201);
+        let body = json!({
+            "username": "alice", "email": "alice@umbrella.test", "password": PASSWORD, "role": "org_admin",
+            "organization_id": umbrella["id"],
+        });
+        admin.post("/users", &body).await.expect_status(201);
+        let mut socket = Socket::subscribe(&admin, &["user.*"]).await;
+        let ask = json!({ "type": "resume", "after_seq": 0, "organization_id": umbrella["id"] });
+        socket.send(&ask).await;
+        let event = socket.event("user.created").await;
+        assert_eq!((&event["organization_id"], &event["payload"]["username"]), (&umbrella["id"], &json!("alice")));
+        let resumed = loop {
+            let frame = socket.next().await;
+            match frame["type"].as_str() {
+                Some("event") => assert_eq!(frame["event"]["organization_id"], umbrella["id"]),
+                _ => break frame,
+            }
+        };
+        assert_eq!((&resumed["type"], &resumed["organization_id"]), (&json!("resumed"), &umbrella["id"]));
+        // Whoever hears one organization resumes that one; whether there is another they are not told.
+        let alice = server.log_in("alice").await;
+        let mut socket = Socket::subscribe(&alice, &["user.*"]).await;
+        let own = admin.get("/auth/me").await.body["organization_id"].clone();
+        for other in [own, json!("01900000-0000-7000-8000-000000000000")] {
+            socket.send(&json!({ "type": "resume", "after_seq": 0, "organization_id": other })).await;
+            let message = "events of another organization are not yours to resume";
+            assert_eq!(socket.next().await, json!({ "type": "error", "message": message }));
+        }
+        socket.send(&ask).await;
+        assert_eq!(socket.event("user.created").await["payload"]["username"], "alice");
     }
 }

@@ -25,7 +25,7 @@ pub(super) const CALLBACK: &str = "https://app.example/cb";
 /// An app as its owner knows it.
 #[derive(Clone)]
 pub(crate) struct App {
-    pub(super) id: String,
+    pub(crate) id: String,
     pub(super) secret: Option<String>,
 }
 
@@ -89,7 +89,7 @@ impl App {
         self.ask(server, "/oauth2/token", &fields).await
     }
 
-    pub(super) async fn refresh(&self, server: &Server, refresh_token: &str) -> Answer {
+    pub(crate) async fn refresh(&self, server: &Server, refresh_token: &str) -> Answer {
         let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh_token)];
         self.ask(server, "/oauth2/token", &fields).await
     }

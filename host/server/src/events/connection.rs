@@ -1,23 +1,30 @@
-//! The socket of one connection: authentication, frames, limits, the end.
+//! One connection from its opening to its end: who it is, what it asks for, what it is sent.
+//!
+//! What it may have is decided in `socket`; how frames come and go is `wire`.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::Bytes;
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
-use futures::SinkExt as _;
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt as _, StreamExt as _};
 use heddle_core::event::EventType;
 use heddle_core::secret::Secret;
 use heddle_core::{OrgId, SiteId};
 use heddle_store::events::Stretch;
 use tokio::sync::Notify;
-use tokio::time::{Interval, MissedTickBehavior, interval_at};
+use tokio::sync::mpsc::{self, Receiver};
+use tokio::time::{Interval, MissedTickBehavior, interval_at, timeout_at};
+use tungstenite::protocol::CloseFrame;
+use tungstenite::{Bytes, Message, Utf8Bytes};
 
 use super::Published;
 use super::frames::{ClientFrame, ServerFrame};
 use super::lines::{Cut, Line};
 use super::socket::{Denied, Listener};
+use super::wire::{
+    Came, End, FAULT, GOING_AWAY, GONE, POLICY, SEND_LIMIT, SLOW, Socket, TRY_AGAIN_LATER, WAITING_MAX,
+    first_text, in_time, let_go, read,
+};
 use crate::app::SharedApp;
 use crate::auth::{Caller, Holder, api_keys};
 use crate::http::error::Error;
@@ -27,8 +34,6 @@ const REVALIDATION_INTERVAL: Duration = Duration::from_mins(5);
 /// After a check that the database did not answer.
 const REVALIDATION_RETRY: Duration = Duration::from_secs(10);
 const PING_INTERVAL: Duration = Duration::from_secs(30);
-/// A listener that does not take a frame in this time is dropped.
-const SEND_LIMIT: Duration = Duration::from_secs(10);
 /// Events of one resume.
 const RESUME_MAX: usize = 10_000;
 /// Events that one resume holds in memory at once.
@@ -37,22 +42,16 @@ const RESUME_PAGE: u16 = 100;
 const AT_ONCE_MAX: usize = 64;
 /// How long a peer that was told the end may take to go.
 const LINGER_LIMIT: Duration = Duration::from_secs(2);
-const NORMAL: u16 = 1000;
-const GOING_AWAY: u16 = 1001;
-const PROTOCOL: u16 = 1002;
-const NOT_UTF8: u16 = 1007;
-const POLICY: u16 = 1008;
-const TOO_BIG: u16 = 1009;
-const FAULT: u16 = 1011;
-const TRY_AGAIN_LATER: u16 = 1013;
-
-/// Why a connection ends: a close code with its reason.
-struct End(u16, &'static str);
 
 const STOPPING: End = End(GOING_AWAY, "service is stopping");
 const FULL: End = End(TRY_AGAIN_LATER, "too many connections");
-const SLOW: End = End(POLICY, "too slow; connect again and resume");
 const API_KEY: End = End(POLICY, "API keys are not accepted here: authenticate with an access token");
+const NO_AUTH: End = End(POLICY, "first frame must be auth with a token");
+const LATE: End = End(POLICY, "authentication took longer than 10 s");
+const LATE_BEHIND_COOKIE: End =
+    End(POLICY, "the svc_access cookie is not valid, and no auth frame came within 10 s");
+const NOT_VALID: End = End(POLICY, "token is not valid");
+const UNCHECKED: End = End(TRY_AGAIN_LATER, "token cannot be checked now");
 const UNWRITABLE: End = End(FAULT, "frame cannot be written");
 
 /// What is known of a peer when its connection opens.
@@ -60,78 +59,99 @@ pub(super) enum Opening {
     /// It says within ten seconds who it is.
     Unproved,
     Token(Secret),
+    /// A browser sends it without being asked: one that is not valid any more says nothing about the peer.
+    Cookie(Secret),
     /// A page of somebody else's.
     ForeignOrigin,
     ApiKey,
 }
 
+type Outlet = SplitSink<Socket, Message>;
+type Inlet = SplitStream<Socket>;
+
 /// Serves one connection to its end.
-pub(super) async fn serve(app: SharedApp, mut socket: WebSocket, opening: Opening) {
+pub(super) async fn serve(app: SharedApp, socket: Socket, opening: Opening) {
+    let (mut outlet, mut inlet) = socket.split();
     let end = match opening {
         Opening::ForeignOrigin => End(POLICY, "origin not allowed"),
         Opening::ApiKey => API_KEY,
-        Opening::Unproved => run(&app, &mut socket, None).await,
-        Opening::Token(token) => run(&app, &mut socket, Some(token)).await,
+        opening => run(&app, &mut outlet, &mut inlet, opening).await,
     };
-    let frame = CloseFrame { code: end.0, reason: Utf8Bytes::from_static(end.1) };
+    let frame = CloseFrame { code: end.0.into(), reason: Utf8Bytes::from_static(end.1) };
     // A peer that is gone cannot be told so, and one that has closed is answered by reading on.
-    let closing = socket.send(Message::Close(Some(frame)));
+    let closing = outlet.send(Message::Close(Some(frame)));
     if tokio::time::timeout(SEND_LIMIT, closing).await.is_ok() {
-        // What it still sends would, unread, take the last frame away from it.
-        let rest = async { while let Some(Ok(_)) = socket.recv().await {} };
+        let rest = async {
+            if end.is_of_the_wire() {
+                return let_go(outlet, inlet).await;
+            }
+            while let Some(Ok(_)) = inlet.next().await {}
+        };
         tokio::time::timeout(LINGER_LIMIT, rest).await.ok();
     }
 }
 
-async fn run(app: &SharedApp, socket: &mut WebSocket, token: Option<Secret>) -> End {
+async fn run(app: &SharedApp, outlet: &mut Outlet, inlet: &mut Inlet, opening: Opening) -> End {
     // Before anything is known of the peer: who does not authenticate takes a place, too.
     let Some(mut place) = app.hub.places.take() else { return FULL };
-    let authenticated = tokio::time::timeout(AUTHENTICATION_LIMIT, authenticate(app, socket, token)).await;
-    let (holder, caller) = match authenticated {
-        Ok(Ok(authenticated)) => authenticated,
-        Ok(Err(end)) => return end,
-        Err(_) => return End(POLICY, "authentication took longer than 10 s"),
+    let (holder, caller) = match authenticate(app, inlet, opening).await {
+        Ok(authenticated) => authenticated,
+        Err(end) => return end,
     };
     let Some(doubt) = place.name(&caller) else { return FULL };
     // Who was refused between the proof and now was not told of.
     doubt.notify_one();
+    let (sender, inbox) = mpsc::channel(WAITING_MAX);
+    let listener = Listener::new(caller);
     let mut connection =
-        Connection { app, socket, holder, listener: Listener::new(caller, Instant::now()), line: None };
-    connection.listen(&doubt).await
+        Connection { app, outlet, inbox, holder, listener, line: None, pinged_at: Instant::now() };
+    tokio::select! {
+        end = connection.listen(&doubt) => end,
+        never = read(inlet, sender) => match never {},
+    }
 }
 
-async fn authenticate(
-    app: &SharedApp,
-    socket: &mut WebSocket,
-    token: Option<Secret>,
-) -> Result<(Holder, Caller), End> {
-    let token = match token {
-        Some(token) => token,
-        None => match socket.recv().await {
-            Some(Ok(Message::Text(text))) => match serde_json::from_str(&text) {
-                Ok(ClientFrame::Auth { token }) => token,
-                _ => return Err(End(POLICY, "first frame must be auth with a token")),
-            },
-            Some(Ok(Message::Close(_))) | None => return Err(End(NORMAL, "")),
-            Some(Ok(_)) => return Err(End(POLICY, "first frame must be auth with a token")),
-            Some(Err(error)) => return Err(broken(error)),
+/// By what the upgrade carried, or else by the first frame; all of it within ten seconds.
+async fn authenticate(app: &SharedApp, inlet: &mut Inlet, opening: Opening) -> Result<(Holder, Caller), End> {
+    let deadline = tokio::time::Instant::now() + AUTHENTICATION_LIMIT;
+    let (token, late) = match opening {
+        Opening::Token(token) => (Some(token), LATE),
+        Opening::Cookie(token) => match timeout_at(deadline, prove(app, &token)).await {
+            Ok(Err(NOT_VALID | API_KEY)) => (None, LATE_BEHIND_COOKIE),
+            Ok(proved) => return proved,
+            Err(_) => return Err(LATE),
         },
+        Opening::Unproved | Opening::ForeignOrigin | Opening::ApiKey => (None, LATE),
     };
+    let proving = async {
+        let token = match token {
+            Some(token) => token,
+            None => named(inlet).await?,
+        };
+        prove(app, &token).await
+    };
+    timeout_at(deadline, proving).await.unwrap_or(Err(late))
+}
+
+/// The token of the first frame.
+async fn named(inlet: &mut Inlet) -> Result<Secret, End> {
+    let text = first_text(inlet).await?.ok_or(NO_AUTH)?;
+    match serde_json::from_str(&text) {
+        Ok(ClientFrame::Auth { token }) => Ok(token),
+        _ => Err(NO_AUTH),
+    }
+}
+
+async fn prove(app: &SharedApp, token: &Secret) -> Result<(Holder, Caller), End> {
     if api_keys::is_one(token.expose()) {
         return Err(API_KEY);
     }
     let proved = async {
-        let holder = Holder::of(app, &token)?;
+        let holder = Holder::of(app, token)?;
         let caller = holder.caller(app).await?;
         Ok((holder, caller))
     };
-    proved.await.map_err(|error: Error| {
-        if may_pass(&error) {
-            End(TRY_AGAIN_LATER, "token cannot be checked now")
-        } else {
-            End(POLICY, "token is not valid")
-        }
-    })
+    proved.await.map_err(|error: Error| if may_pass(&error) { UNCHECKED } else { NOT_VALID })
 }
 
 /// Whether the error says nothing about the caller.
@@ -139,27 +159,17 @@ fn may_pass(error: &Error) -> bool {
     matches!(error, Error::Unavailable(_) | Error::Internal(_))
 }
 
-/// What the peer did to the protocol, in the protocol's words (RFC 6455 section 7.4.1).
-fn broken(error: axum::Error) -> End {
-    use tungstenite::error::CapacityError;
-    match error.into_inner().downcast_ref::<tungstenite::Error>() {
-        Some(tungstenite::Error::Capacity(CapacityError::MessageTooLong { .. })) => {
-            End(TOO_BIG, "a frame has at most 65536 bytes")
-        }
-        Some(tungstenite::Error::Utf8(_)) => End(NOT_UTF8, "text is not UTF-8"),
-        Some(tungstenite::Error::Protocol(_)) => End(PROTOCOL, "not a frame of RFC 6455"),
-        _ => End(NORMAL, ""),
-    }
-}
-
 /// One authenticated connection.
 struct Connection<'a> {
     app: &'a SharedApp,
-    socket: &'a mut WebSocket,
+    outlet: &'a mut Outlet,
+    /// What the peer said, in its order.
+    inbox: Receiver<Came>,
     holder: Holder,
     listener: Listener,
     /// There is one while anything is subscribed to.
     line: Option<Line>,
+    pinged_at: Instant,
 }
 
 impl Connection<'_> {
@@ -176,15 +186,12 @@ impl Connection<'_> {
                 () = stop.cancelled() => return STOPPING,
                 () = doubt.notified() => self.revalidate(&mut revalidation).await,
                 _ = revalidation.tick() => self.revalidate(&mut revalidation).await,
-                _ = ping.tick() => if self.listener.is_silent(Instant::now()) {
-                    Err(End(POLICY, "nothing came for 60 s"))
-                } else {
-                    self.transmit(Message::Ping(Bytes::new())).await
-                },
-                message = self.socket.recv() => match message {
-                    Some(Ok(message)) => self.received(message).await,
-                    Some(Err(error)) => return broken(error),
-                    None => return End(NORMAL, ""),
+                _ = ping.tick() => self.ping().await,
+                came = self.inbox.recv() => match came {
+                    Some(Came::Text(text, _place)) => self.answer(&text).await,
+                    Some(Came::Binary) => self.send_error("frames are JSON text").await,
+                    Some(Came::End(end)) => return end,
+                    None => return GONE,
                 },
                 published = next(&mut self.line) => match published {
                     Ok(published) => self.deliver_all(published).await,
@@ -257,22 +264,10 @@ impl Connection<'_> {
         self.transmit_all(frames).await
     }
 
-    async fn received(&mut self, message: Message) -> Result<(), End> {
-        // A pong answers our own ping.
-        if !matches!(message, Message::Pong(_) | Message::Close(_)) && !self.listener.may_send(Instant::now())
-        {
-            return Err(End(POLICY, "more than 5 frames per second"));
-        }
-        let result = match message {
-            Message::Text(text) => self.answer(&text).await,
-            Message::Binary(_) => self.send_error("frames are JSON text").await,
-            // The protocol's answer to a ping is sent below us.
-            Message::Ping(_) | Message::Pong(_) => Ok(()),
-            Message::Close(_) => Err(End(NORMAL, "")),
-        };
-        // After the answer: while we were busy sending, silence is not the peer's.
-        self.listener.heard(Instant::now());
-        result
+    /// So that the peer shows that it lives.
+    async fn ping(&mut self) -> Result<(), End> {
+        self.pinged_at = Instant::now();
+        self.transmit(Message::Ping(Bytes::new())).await
     }
 
     async fn answer(&mut self, text: &str) -> Result<(), End> {
@@ -289,7 +284,10 @@ impl Connection<'_> {
                 self.send(&ServerFrame::Unsubscribed { subscriptions }).await
             }
             ClientFrame::SetFilters { site_ids } => self.set_filters(&site_ids).await,
-            ClientFrame::Resume { after_seq } => self.resume(after_seq).await,
+            ClientFrame::Resume { after_seq, organization_id } => {
+                let org = organization_id.unwrap_or(self.listener.caller.org_id);
+                self.resume(org, after_seq).await
+            }
             ClientFrame::Ping => self.send(&ServerFrame::Pong { timestamp: self.app.clock.now() }).await,
             ClientFrame::Auth { .. } => self.send_error("connection is authenticated already").await,
         }
@@ -311,7 +309,8 @@ impl Connection<'_> {
     }
 
     async fn deny(&mut self, denied: Denied) -> Result<(), End> {
-        self.send(&ServerFrame::SubscriptionDenied { patterns: denied.patterns, reason: denied.reason }).await
+        let (reason, patterns) = (denied.reason(), denied.patterns);
+        self.send(&ServerFrame::SubscriptionDenied { patterns, reason, denials: denied.denials }).await
     }
 
     /// Narrows to the sites that the caller can read, or lifts the filter; unknown sites are left out silently.
@@ -331,8 +330,8 @@ impl Connection<'_> {
         self.send(&ServerFrame::FiltersSet { site_ids }).await
     }
 
-    /// Sends what the connection missed in its own organization, oldest first.
-    async fn resume(&mut self, after_seq: i64) -> Result<(), End> {
+    /// Sends what the connection missed in an organization, oldest first.
+    async fn resume(&mut self, org: OrgId, after_seq: i64) -> Result<(), End> {
         let stop = self.app.tasks.stopping();
         let mut last_seq = after_seq;
         let mut read = 0;
@@ -344,7 +343,13 @@ impl Connection<'_> {
                 // It can take long, and rights can end meanwhile.
                 self.ask_again().await?;
             }
-            let (org, types) = (self.listener.caller.org_id, self.listener.types());
+            if self.pinged_at.elapsed() >= PING_INTERVAL {
+                self.ping().await?;
+            }
+            if self.listener.organization().is_some_and(|own| own != org) {
+                return self.send_error("events of another organization are not yours to resume").await;
+            }
+            let types = self.listener.types();
             let Ok(page) = missed(self.app, org, last_seq, &types).await else {
                 return self.send_error("events cannot be read; try again").await;
             };
@@ -358,7 +363,7 @@ impl Connection<'_> {
                 break page.is_full;
             }
         };
-        self.send(&ServerFrame::Resumed { last_seq, truncated }).await
+        self.send(&ServerFrame::Resumed { organization_id: org, last_seq, truncated }).await
     }
 
     async fn send_error(&mut self, message: &str) -> Result<(), End> {
@@ -371,16 +376,16 @@ impl Connection<'_> {
     }
 
     async fn transmit(&mut self, message: Message) -> Result<(), End> {
-        in_time(self.socket.send(message)).await
+        in_time(self.outlet.send(message)).await
     }
 
     async fn transmit_all(&mut self, frames: Vec<Utf8Bytes>) -> Result<(), End> {
-        let socket = &mut *self.socket;
+        let outlet = &mut *self.outlet;
         in_time(async {
             for frame in frames {
-                socket.feed(Message::Text(frame)).await?;
+                outlet.feed(Message::Text(frame)).await?;
             }
-            socket.flush().await
+            outlet.flush().await
         })
         .await
     }
@@ -404,15 +409,6 @@ async fn next(line: &mut Option<Line>) -> Result<Arc<Published>, Cut> {
     match line {
         Some(line) => line.next().await,
         None => std::future::pending().await,
-    }
-}
-
-/// A peer that does not take what is sent is slow; one that is gone is gone.
-async fn in_time(sending: impl Future<Output = Result<(), axum::Error>>) -> Result<(), End> {
-    match tokio::time::timeout(SEND_LIMIT, sending).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) => Err(End(NORMAL, "")),
-        Err(_) => Err(SLOW),
     }
 }
 

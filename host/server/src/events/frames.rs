@@ -2,14 +2,15 @@
 
 use heddle_core::event::Event;
 use heddle_core::secret::Secret;
-use heddle_core::{SiteId, Timestamp};
+use heddle_core::{OrgId, SiteId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// What a client says. At most 5 frames per second, pings of the protocol included, of at most 64 KiB.
+/// What a client says: at most 5 frames per second, of at most 64 KiB. Pings and pongs of the protocol are counted apart,
+/// 50 per second.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ClientFrame {
-    /// The first frame, within 10 s, where the upgrade carried no token.
+    /// The first frame, within 10 s, where the upgrade carried no token, or a cookie that is not valid.
     Auth {
         token: Secret,
     },
@@ -25,6 +26,8 @@ pub(super) enum ClientFrame {
     },
     Resume {
         after_seq: i64,
+        /// Whose events; the caller's own when absent. Of others only for who hears all organizations.
+        organization_id: Option<OrgId>,
     },
     Ping,
 }
@@ -52,7 +55,9 @@ pub(super) enum ServerFrame<'a> {
     /// Answers a subscription, or comes by itself when the caller's rights have shrunk.
     SubscriptionDenied {
         patterns: Vec<String>,
+        /// All reasons in one text.
         reason: String,
+        denials: Vec<Denial>,
     },
     /// The sites that events are narrowed to, without those that the caller cannot read.
     ///
@@ -66,6 +71,7 @@ pub(super) enum ServerFrame<'a> {
     /// With `truncated` the service stopped at 10,000 events: resume again
     /// after `last_seq` for the rest.
     Resumed {
+        organization_id: OrgId,
         last_seq: i64,
         truncated: bool,
     },
@@ -77,4 +83,11 @@ pub(super) enum ServerFrame<'a> {
     Error {
         message: String,
     },
+}
+
+/// Patterns that are denied for the same reason.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Denial {
+    pub(super) reason: String,
+    pub(super) patterns: Vec<String>,
 }

@@ -1,6 +1,7 @@
 //! Places among the connections: how many there may be, in all and of one user, and whose they are.
 //!
-//! A place is given back when it is dropped, however its connection ends.
+//! A place is given back when it is dropped, however its connection ends. Each process counts its own: of several behind
+//! one address, each has as many.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

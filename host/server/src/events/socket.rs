@@ -2,8 +2,7 @@
 //!
 //! Pure: frames in, frames out. The socket itself is in `connection`.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::time::{Duration, Instant};
+use std::collections::BTreeSet;
 
 use heddle_core::event::{EventType, matches};
 use heddle_core::permission::{SubscriptionAccess, for_subscription};
@@ -11,13 +10,11 @@ use heddle_core::{OrgId, Role, SiteId};
 use heddle_store::SiteScope;
 
 use super::Published;
+use super::frames::Denial;
 use crate::auth::Caller;
 
 const SUBSCRIPTIONS_MAX: usize = 200;
 const PATTERN_CHARS_MAX: usize = 200;
-const FRAMES_PER_SECOND: usize = 5;
-/// A peer from which nothing came for so long is gone.
-const SILENCE_MAX: Duration = Duration::from_mins(1);
 
 /// What one connection listens to.
 #[derive(Debug)]
@@ -25,61 +22,57 @@ pub(super) struct Listener {
     pub(super) caller: Caller,
     subscriptions: BTreeSet<String>,
     sites: Option<BTreeSet<SiteId>>,
-    recent: VecDeque<Instant>,
-    last_heard: Instant,
 }
 
-/// Why patterns were not subscribed.
-#[derive(Debug, PartialEq, Eq)]
+/// Patterns that were not subscribed, and why.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Denied {
     pub(super) patterns: Vec<String>,
-    pub(super) reason: String,
+    pub(super) denials: Vec<Denial>,
+}
+
+impl Denied {
+    fn add(&mut self, pattern: String, reason: String) {
+        self.patterns.push(pattern.clone());
+        match self.denials.iter_mut().find(|denial| denial.reason == reason) {
+            Some(denial) => denial.patterns.push(pattern),
+            None => self.denials.push(Denial { reason, patterns: vec![pattern] }),
+        }
+    }
+
+    /// All reasons in one text.
+    pub(super) fn reason(&self) -> String {
+        let reasons: Vec<&str> = self.denials.iter().map(|denial| denial.reason.as_str()).collect();
+        reasons.join("; ")
+    }
+
+    fn if_any(self) -> Option<Self> {
+        (!self.patterns.is_empty()).then_some(self)
+    }
 }
 
 impl Listener {
-    pub(super) fn new(caller: Caller, now: Instant) -> Self {
-        Self { caller, subscriptions: BTreeSet::new(), sites: None, recent: VecDeque::new(), last_heard: now }
-    }
-
-    /// The peer lives: a frame of any kind came.
-    pub(super) fn heard(&mut self, now: Instant) {
-        self.last_heard = now;
-    }
-
-    /// Whether nothing came for too long.
-    pub(super) fn is_silent(&self, now: Instant) -> bool {
-        now.duration_since(self.last_heard) >= SILENCE_MAX
+    pub(super) fn new(caller: Caller) -> Self {
+        Self { caller, subscriptions: BTreeSet::new(), sites: None }
     }
 
     /// Goes on as what the caller is by now; answers the subscriptions that ended with it.
     pub(super) fn renew(&mut self, caller: Caller) -> Option<Denied> {
         self.caller = caller;
-        let mut ended = Denied { patterns: Vec::new(), reason: String::new() };
+        let mut ended = Denied::default();
         for pattern in std::mem::take(&mut self.subscriptions) {
             match self.why_not(&pattern) {
                 None => {
                     self.subscriptions.insert(pattern);
                 }
-                Some(reason) => {
-                    ended.patterns.push(pattern);
-                    ended.reason = reason;
-                }
+                Some(reason) => ended.add(pattern, reason),
             }
         }
         if let Some(sites) = &mut self.sites {
             // An emptied filter stays one: without it, more events would come than before.
             sites.retain(|site| self.caller.may_access_site(*site));
         }
-        (!ended.patterns.is_empty()).then_some(ended)
-    }
-
-    /// Counts a frame; false when there were too many within a second.
-    pub(super) fn may_send(&mut self, now: Instant) -> bool {
-        while self.recent.front().is_some_and(|at| now.duration_since(*at) >= Duration::from_secs(1)) {
-            self.recent.pop_front();
-        }
-        self.recent.push_back(now);
-        self.recent.len() <= FRAMES_PER_SECOND
+        ended.if_any()
     }
 
     /// The event types that this caller could subscribe to.
@@ -89,7 +82,7 @@ impl Listener {
 
     /// Adds what is allowed; answers what is not.
     pub(super) fn subscribe(&mut self, patterns: Vec<String>) -> Option<Denied> {
-        let mut denied = Denied { patterns: Vec::new(), reason: String::new() };
+        let mut denied = Denied::default();
         for pattern in patterns {
             let reason = self.why_not(&pattern).or_else(|| {
                 let is_full =
@@ -97,16 +90,13 @@ impl Listener {
                 is_full.then(|| format!("at most {SUBSCRIPTIONS_MAX} subscriptions per connection"))
             });
             match reason {
-                Some(reason) => {
-                    denied.patterns.push(pattern);
-                    denied.reason = reason;
-                }
+                Some(reason) => denied.add(pattern, reason),
                 None => {
                     self.subscriptions.insert(pattern);
                 }
             }
         }
-        (!denied.patterns.is_empty()).then_some(denied)
+        denied.if_any()
     }
 
     fn why_not(&self, pattern: &str) -> Option<String> {
@@ -201,7 +191,7 @@ mod tests {
             sites: SiteScope::All,
             grants: std::collections::BTreeMap::new(),
         };
-        Listener::new(caller, Instant::now())
+        Listener::new(caller)
     }
 
     #[test]
@@ -221,7 +211,7 @@ mod tests {
         let odd = ["dev*", "device.*.changed", "**", "*.offline", "device*.*"];
         let denied = admin.subscribe(odd.map(str::to_owned).to_vec()).unwrap();
         assert_eq!(denied.patterns, odd);
-        assert!(denied.reason.contains("device.*"), "{}", denied.reason);
+        assert!(denied.reason().contains("device.*"), "{}", denied.reason());
         assert!(admin.subscribe(vec!["device.status.*".to_owned()]).is_none());
         assert_eq!(admin.types(), [EventType::DeviceStatusChanged]);
     }
@@ -239,12 +229,26 @@ mod tests {
     }
 
     #[test]
-    fn the_sixth_frame_within_a_second_is_too_many() {
-        let mut viewer = listener(Role::Viewer);
-        let now = Instant::now();
-        assert!((0..5).all(|_| viewer.may_send(now)));
-        assert!(!viewer.may_send(now));
-        assert!(viewer.may_send(now + Duration::from_millis(1001)));
+    fn each_denied_pattern_has_its_own_reason() {
+        let mut guest = listener(Role::Viewer);
+        let asked = ["system.*", "dev*", "user.*", "admin.*", "network.*"];
+        let denied = guest.subscribe(asked.map(str::to_owned).to_vec()).unwrap();
+        assert_eq!(denied.patterns, asked);
+        let denials: Vec<(&str, Vec<&str>)> = denied
+            .denials
+            .iter()
+            .map(|denial| (denial.reason.as_str(), denial.patterns.iter().map(String::as_str).collect()))
+            .collect();
+        assert_eq!(
+            denials,
+            [
+                ("role 'super_admin' is required, without a ceiling of scopes", vec!["system.*", "admin.*"]),
+                ("'*' stands alone, or behind the last dot: 'device.*'", vec!["dev*"]),
+                ("permission 'user:read' is required", vec!["user.*"]),
+                ("events with this prefix cannot be subscribed to", vec!["network.*"]),
+            ]
+        );
+        assert!(denials.iter().all(|(reason, _)| denied.reason().contains(reason)));
     }
 
     #[test]
@@ -253,7 +257,7 @@ mod tests {
         assert!(viewer.subscribe((0..200).map(|n| format!("device.n{n}")).collect()).is_none());
         let denied = viewer.subscribe(vec!["device.more".into(), "device.n1".into()]).unwrap();
         assert_eq!(denied.patterns, ["device.more"]);
-        assert!(denied.reason.contains("200"));
+        assert!(denied.reason().contains("200"));
         assert!(viewer.subscribe(vec!["device.".repeat(40)]).is_some());
     }
 
@@ -305,14 +309,5 @@ mod tests {
         assert!(listener.wants(&published(org, Some(here))));
         assert!(!listener.wants(&published(org, Some(there))));
         assert_eq!(listener.renew(listener.caller.clone()), None);
-    }
-
-    #[test]
-    fn a_peer_that_says_nothing_for_a_minute_is_silent() {
-        let mut viewer = listener(Role::Viewer);
-        let now = Instant::now();
-        viewer.heard(now);
-        assert!(!viewer.is_silent(now + Duration::from_secs(59)));
-        assert!(viewer.is_silent(now + Duration::from_mins(1)));
     }
 }
