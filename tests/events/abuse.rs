@@ -253,6 +253,23 @@ async fn pings_and_pongs_have_a_limit_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_of_endless_parts_is_ended_and_what_came_before_is_answered() {
+    let server = Server::start(Database::sqlite()).await;
+    let api = server.set_up().await;
+    let (head, tail) = SUBSCRIBE.split_at(20);
+    let empty = frame(CONTINUATION, b"");
+    let mut raw = Raw::connect(&api).await;
+    let whole = [frame(TEXT, head.as_bytes()), empty.repeat(150), frame(FIN | CONTINUATION, tail.as_bytes())];
+    raw.send(&[&whole.concat()[..], &frame(TEXT, b""), &empty.repeat(1000)].concat()).await;
+    assert_eq!(raw.text().await["type"], "subscribed", "it came before there were too many");
+    let (first, payload) = raw.next().await.expect("a close before the end");
+    assert_eq!(first, FIN | CLOSE);
+    let reason = b"more than 200 parts of messages per second";
+    assert_eq!(payload, [&1008_u16.to_be_bytes()[..], reason].concat());
+    until_nobody_is_left(&api).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_goes_away_without_a_word_gives_their_place_back() {
     let server = Server::start(Database::sqlite()).await;
     let api = server.set_up().await;

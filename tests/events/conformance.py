@@ -317,6 +317,15 @@ def closes():
         for number in range(60):
             pinging.socket.protocol.send_pong(str(number).encode())
     pinging.closed(1008, "more than 50 pings and pongs per second")
+    parts, _ = authenticated()
+    # A text in parts is one frame to whoever counts frames, however many parts it has within reason.
+    parts.socket.send(iter(['{"type":', *[""] * 100, ' "ping"}']))
+    assert parts.hear()["type"] == "pong"
+    with parts.socket.send_context():
+        parts.socket.protocol.send_text(b"", fin=False)
+        for _ in range(300):
+            parts.socket.protocol.send_continuation(b"", fin=False)
+    parts.closed(1008, "more than 200 parts of messages per second")
     large, _ = authenticated()
     large.socket.send("x" * 70_000)
     large.closed(1009, "a frame has at most 65536 bytes")

@@ -15,6 +15,7 @@ const REASONS: &[&str] = &[
     "a frame has at most 65536 bytes",
     "authentication took longer than 10 s",
     "first frame must be auth with a token",
+    "more than 200 parts of messages per second",
     "more than 5 frames per second",
     "more than 50 pings and pongs per second",
     "not a frame of RFC 6455",

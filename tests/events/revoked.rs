@@ -83,7 +83,7 @@ on_both! {
             assert_eq!(socket.event("device.offline").await["payload"]["site_id"], json!(site));
         }
         admin.delete(&format!("{access}/{user}/{}", sites[0])).await.expect_status(204);
-        tokio::time::sleep(Duration::from_millis(1000)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
         for site in &sites {
             offline(&server, org, *site).await;
         }

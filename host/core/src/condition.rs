@@ -146,7 +146,7 @@ impl Condition {
             Operator::NotExists => found.is_none_or(Value::is_null),
             Operator::Ne => !found.is_some_and(|value| equal(value, &self.value)),
             Operator::NotContains => !found.is_some_and(|value| contains(value, &self.value)),
-            Operator::NotIn => !found.is_some_and(|value| contains(&self.value, value)),
+            Operator::NotIn => !found.is_some_and(|value| compares(value, Operator::In, &self.value)),
             operator => found.is_some_and(|value| compares(value, operator, &self.value)),
         }
     }

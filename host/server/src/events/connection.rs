@@ -5,8 +5,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::Bytes;
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt as _, StreamExt as _};
 use heddle_core::event::EventType;
@@ -16,14 +14,16 @@ use heddle_store::events::Stretch;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::{Interval, MissedTickBehavior, interval_at, timeout_at};
+use tungstenite::protocol::CloseFrame;
+use tungstenite::{Bytes, Message, Utf8Bytes};
 
 use super::Published;
 use super::frames::{ClientFrame, ServerFrame};
 use super::lines::{Cut, Line};
 use super::socket::{Denied, Listener};
 use super::wire::{
-    Came, End, FAULT, GOING_AWAY, GONE, POLICY, SEND_LIMIT, SLOW, TRY_AGAIN_LATER, WAITING_MAX, first_text,
-    in_time, read,
+    Came, End, FAULT, GOING_AWAY, GONE, POLICY, SEND_LIMIT, SLOW, Socket, TRY_AGAIN_LATER, WAITING_MAX,
+    first_text, in_time, let_go, read,
 };
 use crate::app::SharedApp;
 use crate::auth::{Caller, Holder, api_keys};
@@ -66,23 +66,27 @@ pub(super) enum Opening {
     ApiKey,
 }
 
-type Outlet = SplitSink<WebSocket, Message>;
-type Inlet = SplitStream<WebSocket>;
+type Outlet = SplitSink<Socket, Message>;
+type Inlet = SplitStream<Socket>;
 
 /// Serves one connection to its end.
-pub(super) async fn serve(app: SharedApp, socket: WebSocket, opening: Opening) {
+pub(super) async fn serve(app: SharedApp, socket: Socket, opening: Opening) {
     let (mut outlet, mut inlet) = socket.split();
     let end = match opening {
         Opening::ForeignOrigin => End(POLICY, "origin not allowed"),
         Opening::ApiKey => API_KEY,
         opening => run(&app, &mut outlet, &mut inlet, opening).await,
     };
-    let frame = CloseFrame { code: end.0, reason: Utf8Bytes::from_static(end.1) };
+    let frame = CloseFrame { code: end.0.into(), reason: Utf8Bytes::from_static(end.1) };
     // A peer that is gone cannot be told so, and one that has closed is answered by reading on.
     let closing = outlet.send(Message::Close(Some(frame)));
     if tokio::time::timeout(SEND_LIMIT, closing).await.is_ok() {
-        // What it still sends would, unread, take the last frame away from it.
-        let rest = async { while let Some(Ok(_)) = inlet.next().await {} };
+        let rest = async {
+            if end.is_of_the_wire() {
+                return let_go(outlet, inlet).await;
+            }
+            while let Some(Ok(_)) = inlet.next().await {}
+        };
         tokio::time::timeout(LINGER_LIMIT, rest).await.ok();
     }
 }

@@ -12,6 +12,8 @@ mod doubts;
 mod frames;
 mod lines;
 mod list;
+mod meter;
+mod pace;
 mod places;
 mod routes;
 mod socket;
@@ -22,13 +24,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use axum::extract::ws::Utf8Bytes;
 use chrono::TimeDelta;
 use heddle_core::event::Event;
 use heddle_core::redact::sanitize;
 use heddle_core::{OrgId, SiteId};
 use heddle_store::events::StoredEvent;
 use tokio::sync::{Notify, Semaphore, watch};
+use tungstenite::Utf8Bytes;
 
 use self::bus::Bus;
 use self::frames::ServerFrame;

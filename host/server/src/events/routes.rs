@@ -1,23 +1,30 @@
 //! The event stream's upgrade, its count, and the catalogue.
 
 use axum::extract::{Extension, State, WebSocketUpgrade};
-use axum::http::{HeaderMap, header};
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use heddle_core::event::{Event, EventType};
 use heddle_core::page::CursorPage;
 use heddle_core::secret::Secret;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio_tungstenite::WebSocketStream;
+use tungstenite::handshake::derive_accept_key;
+use tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::connection::{self, Opening};
 use super::list::{ListQuery, get as get_one, list};
+use super::meter::Metered;
 use crate::app::{App, SharedApp};
 use crate::auth::{api_keys, cookies};
 use crate::http::access::Access;
 use crate::http::client::Client;
+use crate::http::error::Error;
 use crate::http::extract::Params;
 use crate::http::routes::{Routes, doc};
 
@@ -81,8 +88,10 @@ async fn upgrade(
     Params(query): Params<SocketQuery>,
     headers: HeaderMap,
     client: Option<Extension<Client>>,
-    upgrade: WebSocketUpgrade,
-) -> Response {
+    upgrading: Option<Extension<OnUpgrade>>,
+    // Refuses what is no upgrade; the upgrade itself is ours, so that we see the bytes.
+    _: WebSocketUpgrade,
+) -> Result<Response, Error> {
     let is_https = client.is_some_and(|client| client.is_https);
     let opening = if !origin_is_allowed(&app, &headers, is_https) {
         Opening::ForeignOrigin
@@ -93,17 +102,35 @@ async fn upgrade(
         let cookie = || cookies::access_token(&headers).map(Secret::new).map(Opening::Cookie);
         query.token.map(Opening::Token).or_else(cookie).unwrap_or(Opening::Unproved)
     };
-    let upgrade = upgrade
-        .max_message_size(FRAME_BYTES_MAX)
-        .max_frame_size(FRAME_BYTES_MAX)
-        .read_buffer_size(READ_BUFFER_BYTES);
-    upgrade.on_upgrade(move |socket| async move {
-        // A task of the service: a drain waits until the peer was told.
-        let serving = connection::serve(app.clone(), socket, opening);
-        if app.tasks.spawn("events.socket", serving).await.is_err() {
+    let (Some(Extension(upgrading)), Some(key)) = (upgrading, headers.get(header::SEC_WEBSOCKET_KEY)) else {
+        return Err(Error::internal("a connection that can be upgraded has an upgrade and a key"));
+    };
+    let accept = derive_accept_key(key.as_bytes());
+    // A task of the service: a drain waits until the peer was told.
+    let ended = app.tasks.spawn("events.socket", serve(app.clone(), upgrading, opening));
+    app.tasks.spawn_apart("events.socket_end", async {
+        if ended.await.is_err() {
             tracing::error!("a connection to the event stream ended by a panic");
         }
-    })
+    });
+    let headers = [
+        (header::UPGRADE, HeaderValue::from_static("websocket")),
+        (header::CONNECTION, HeaderValue::from_static("upgrade")),
+        (header::SEC_WEBSOCKET_ACCEPT, HeaderValue::from_str(&accept).map_err(Error::internal)?),
+    ];
+    Ok((StatusCode::SWITCHING_PROTOCOLS, headers).into_response())
+}
+
+async fn serve(app: SharedApp, upgrading: OnUpgrade, opening: Opening) {
+    // A peer that went away before it was answered has no stream.
+    let Ok(upgraded) = upgrading.await else { return };
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(FRAME_BYTES_MAX))
+        .max_frame_size(Some(FRAME_BYTES_MAX))
+        .read_buffer_size(READ_BUFFER_BYTES);
+    let wire = Metered::new(TokioIo::new(upgraded));
+    let socket = WebSocketStream::from_raw_socket(wire, Role::Server, Some(config)).await;
+    connection::serve(app, socket, opening).await;
 }
 
 /// A browser names its origin; it must be ours or a configured one. Scripts send none.

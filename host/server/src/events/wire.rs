@@ -1,19 +1,29 @@
 //! The wire of one connection: what a peer sends is read and counted as it comes, also while something is sent to it.
 //!
 //! What it says waits in its order until the connection has time for it. Pings and pongs of the protocol are counted
-//! here and answered below us. Parts of a message are put together below us: they count as the message that they become.
+//! here and answered below us. Parts of a message are put together below us: they count as the message that they become,
+//! and are counted as what they are in `meter`.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
-use futures::stream::SplitStream;
+use futures::stream::{SplitSink, SplitStream};
 use futures::{Stream, StreamExt as _};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt as _;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_tungstenite::WebSocketStream;
+use tungstenite::{Error, Message, Utf8Bytes};
+
+use super::meter::{Metered, TooManyParts};
+use super::pace::Pace;
+
+/// A connection whose peer is counted.
+pub(super) type Socket = WebSocketStream<Metered<TokioIo<Upgraded>>>;
 
 const FRAMES_PER_SECOND: usize = 5;
 /// Pings and pongs of the protocol.
@@ -45,6 +55,7 @@ pub(super) const GONE: End = End(NORMAL, "");
 pub(super) const SLOW: End = End(POLICY, "too slow; connect again and resume");
 const SILENT: End = End(POLICY, "nothing came for 60 s");
 const TOO_MANY: End = End(POLICY, "more than 5 frames per second");
+const TOO_MANY_PARTS: End = End(POLICY, "more than 200 parts of messages per second");
 const TOO_MANY_CONTROLS: End = End(POLICY, "more than 50 pings and pongs per second");
 
 /// What came and waits.
@@ -58,7 +69,7 @@ pub(super) enum Came {
 }
 
 /// Reads until the peer ends it, or has to be ended; the end comes behind what was said before it.
-pub(super) async fn read(stream: &mut SplitStream<WebSocket>, to: Sender<Came>) -> Infallible {
+pub(super) async fn read(stream: &mut SplitStream<Socket>, to: Sender<Came>) -> Infallible {
     let room = Arc::new(Semaphore::new(WAITING_BYTES_MAX));
     let mut counts = Counts::default();
     loop {
@@ -87,7 +98,7 @@ pub(super) async fn read(stream: &mut SplitStream<WebSocket>, to: Sender<Came>) 
 /// The first text that comes, whatever pings come before it.
 pub(super) async fn first_text<S>(stream: &mut S) -> Result<Option<Utf8Bytes>, End>
 where
-    S: Stream<Item = Result<Message, axum::Error>> + Unpin,
+    S: Stream<Item = Result<Message, Error>> + Unpin,
 {
     let mut counts = Counts::default();
     loop {
@@ -99,8 +110,24 @@ where
     }
 }
 
+impl End {
+    /// Nothing that comes behind it can be understood.
+    pub(super) fn is_of_the_wire(self) -> bool {
+        matches!(self.0, PROTOCOL | NOT_UTF8 | TOO_BIG) || self == TOO_MANY_PARTS
+    }
+}
+
+/// Leaves a peer that is not understood any more: what it still sends would, unread, take the last frame away from it.
+pub(super) async fn let_go(outlet: SplitSink<Socket, Message>, inlet: SplitStream<Socket>) {
+    let Ok(mut socket) = outlet.reunite(inlet) else { return };
+    let wire = socket.get_mut();
+    if wire.shutdown().await.is_ok() {
+        wire.discard().await;
+    }
+}
+
 /// A peer that does not take what is sent is slow; one that is gone is gone.
-pub(super) async fn in_time(sending: impl Future<Output = Result<(), axum::Error>>) -> Result<(), End> {
+pub(super) async fn in_time(sending: impl Future<Output = Result<(), Error>>) -> Result<(), End> {
     match tokio::time::timeout(SEND_LIMIT, sending).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) => Err(GONE),
@@ -109,14 +136,15 @@ pub(super) async fn in_time(sending: impl Future<Output = Result<(), axum::Error
 }
 
 /// What the peer did to the protocol, in the protocol's words (RFC 6455 section 7.4.1).
-fn broken(error: axum::Error) -> End {
+fn broken(error: &Error) -> End {
     use tungstenite::error::CapacityError;
-    match error.into_inner().downcast_ref::<tungstenite::Error>() {
-        Some(tungstenite::Error::Capacity(CapacityError::MessageTooLong { .. })) => {
+    match error {
+        Error::Capacity(CapacityError::MessageTooLong { .. }) => {
             End(TOO_BIG, "a frame has at most 65536 bytes")
         }
-        Some(tungstenite::Error::Utf8(_)) => End(NOT_UTF8, "text is not UTF-8"),
-        Some(tungstenite::Error::Protocol(_)) => End(PROTOCOL, "not a frame of RFC 6455"),
+        Error::Utf8(_) => End(NOT_UTF8, "text is not UTF-8"),
+        Error::Protocol(_) => End(PROTOCOL, "not a frame of RFC 6455"),
+        Error::Io(error) if TooManyParts::is(error) => TOO_MANY_PARTS,
         _ => GONE,
     }
 }
@@ -136,14 +164,10 @@ impl Default for Counts {
 
 impl Counts {
     /// What there is to answer in what came; nothing in what is answered below us.
-    fn judge(
-        &mut self,
-        came: Option<Result<Message, axum::Error>>,
-        now: Instant,
-    ) -> Result<Option<Message>, End> {
+    fn judge(&mut self, came: Option<Result<Message, Error>>, now: Instant) -> Result<Option<Message>, End> {
         match came {
             None | Some(Ok(Message::Close(_))) => Err(GONE),
-            Some(Err(error)) => Err(broken(error)),
+            Some(Err(error)) => Err(broken(&error)),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
                 if self.controls.takes(now) {
                     Ok(None)
@@ -162,52 +186,27 @@ impl Counts {
     }
 }
 
-/// Counts what comes within a second.
-#[derive(Debug)]
-struct Pace {
-    recent: VecDeque<Instant>,
-    most: usize,
-}
-
-impl Pace {
-    fn of(most: usize) -> Self {
-        Self { recent: VecDeque::with_capacity(most), most }
-    }
-
-    /// Counts one more; false when it is one too many.
-    fn takes(&mut self, now: Instant) -> bool {
-        while self.recent.front().is_some_and(|at| now.duration_since(*at) >= Duration::from_secs(1)) {
-            self.recent.pop_front();
-        }
-        if self.recent.len() >= self.most {
-            return false;
-        }
-        self.recent.push_back(now);
-        true
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use axum::body::Bytes;
+    use tungstenite::Bytes;
 
     use super::*;
 
-    fn text() -> Option<Result<Message, axum::Error>> {
-        Some(Ok(Message::Text("{}".into())))
+    fn text(counts: &mut Counts, at: Instant) -> Result<Option<Message>, End> {
+        counts.judge(Some(Ok(Message::Text("{}".into()))), at)
     }
 
-    fn pong() -> Option<Result<Message, axum::Error>> {
-        Some(Ok(Message::Pong(Bytes::new())))
+    fn pong(counts: &mut Counts, at: Instant) -> Result<Option<Message>, End> {
+        counts.judge(Some(Ok(Message::Pong(Bytes::new()))), at)
     }
 
     #[test]
     fn the_sixth_frame_within_a_second_is_too_many() {
         let mut counts = Counts::default();
         let now = Instant::now();
-        assert!((0..5).all(|_| counts.judge(text(), now).is_ok()));
-        assert_eq!(counts.judge(text(), now).err(), Some(TOO_MANY));
-        assert!(counts.judge(text(), now + Duration::from_millis(1001)).is_ok());
+        assert!((0..5).all(|_| text(&mut counts, now).is_ok()));
+        assert_eq!(text(&mut counts, now).err(), Some(TOO_MANY));
+        assert!(text(&mut counts, now + Duration::from_millis(1001)).is_ok());
     }
 
     #[test]
@@ -219,11 +218,11 @@ mod tests {
             for burst in 0..20_u64 {
                 for n in 0..5 {
                     let at = start + Duration::from_millis(burst * 1000 + n * gap);
-                    assert!(counts.judge(text(), at).is_ok(), "{gap} ms: burst {burst}, frame {n}");
+                    assert!(text(&mut counts, at).is_ok(), "{gap} ms: burst {burst}, frame {n}");
                 }
             }
             let at = start + Duration::from_millis(19 * 1000 + 4 * gap);
-            assert_eq!(counts.judge(text(), at).err(), Some(TOO_MANY), "{gap} ms");
+            assert_eq!(text(&mut counts, at).err(), Some(TOO_MANY), "{gap} ms");
         }
     }
 
@@ -231,9 +230,9 @@ mod tests {
     fn pings_and_pongs_have_a_limit_of_their_own() {
         let mut counts = Counts::default();
         let now = Instant::now();
-        assert!((0..50).all(|_| matches!(counts.judge(pong(), now), Ok(None))));
-        assert!((0..5).all(|_| counts.judge(text(), now).is_ok()));
-        assert_eq!(counts.judge(pong(), now).err(), Some(TOO_MANY_CONTROLS));
+        assert!((0..50).all(|_| matches!(pong(&mut counts, now), Ok(None))));
+        assert!((0..5).all(|_| text(&mut counts, now).is_ok()));
+        assert_eq!(pong(&mut counts, now).err(), Some(TOO_MANY_CONTROLS));
         assert_eq!(counts.judge(None, now).err(), Some(GONE));
     }
 }
