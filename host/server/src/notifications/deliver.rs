@@ -70,8 +70,8 @@ pub(crate) async fn deliver(
             let request = Outgoing { signing_secret: secret, ..json(read::<Webhook>(channel)?.url, &said) };
             send(app, request).await
         }
-        ChannelKind::Slack => send(app, json(needed(secret)?, &message.for_slack())).await,
-        ChannelKind::Teams => send(app, json(needed(secret)?, &message.for_teams())).await,
+        ChannelKind::Slack => send(app, hidden(needed(secret)?, &message.for_slack())).await,
+        ChannelKind::Teams => send(app, hidden(needed(secret)?, &message.for_teams())).await,
         ChannelKind::Ntfy => send(app, ntfy(&read::<Ntfy>(channel)?, secret.as_ref(), message)?).await,
     })
 }
@@ -95,7 +95,13 @@ fn json(url: String, said: &Value) -> Outgoing {
         headers: vec![(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))],
         body: said.to_string().into_bytes(),
         signing_secret: None,
+        is_path_secret: false,
     }
+}
+
+/// To an address that is a secret.
+fn hidden(url: String, said: &Value) -> Outgoing {
+    Outgoing { is_path_secret: true, ..json(url, said) }
 }
 
 fn ntfy(settings: &Ntfy, token: Option<&Secret>, message: &Message) -> Result<Outgoing, Error> {
@@ -116,6 +122,7 @@ fn ntfy(settings: &Ntfy, token: Option<&Secret>, message: &Message) -> Result<Ou
         headers,
         body: message.body.clone().into_bytes(),
         signing_secret: None,
+        is_path_secret: false,
     })
 }
 
@@ -128,8 +135,7 @@ async fn send(app: &SharedApp, request: Outgoing) -> Result<Delivered, Undeliver
     if (200..300).contains(&status) {
         return Ok(Delivered { status: Some(status) });
     }
-    let text = String::from_utf8_lossy(&answered.body);
-    let answer = text.chars().filter(|letter| !letter.is_control()).take(ANSWER_CHARS_MAX).collect();
+    let answer = answered.text.chars().filter(|letter| !letter.is_control()).take(ANSWER_CHARS_MAX).collect();
     Err(Undelivered::BadStatus { status, answer })
 }
 
