@@ -10,8 +10,9 @@ use heddle_store::channels::SealedChannel;
 use serde_json::Value;
 
 use super::message::Message;
+use super::sealed::WebhookSecrets;
 use super::settings::{Email, Ntfy, Webhook, read};
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
 use crate::http::error::Error;
 use crate::mail::Mail;
 use crate::metrics::MailOutcome;
@@ -67,8 +68,13 @@ pub(crate) async fn deliver(
         ChannelKind::Email => mail(app, &read::<Email>(channel)?, message).await,
         ChannelKind::Webhook => {
             let said = message.for_webhook(channel.org_id, channel.id, app.clock.now());
-            let request = Outgoing { signing_secret: secret, ..json(read::<Webhook>(channel)?.url, &said) };
-            send(app, request).await
+            let secrets = secret.as_ref().map(WebhookSecrets::read).unwrap_or_default();
+            match secrets.url(read::<Webhook>(channel)?.url) {
+                Some(url) => {
+                    send(app, Outgoing { signing_secret: secrets.signing, ..json(url, &said) }).await
+                }
+                None => Err(Undelivered::Failed("its url cannot be opened: give it again".to_owned())),
+            }
         }
         ChannelKind::Slack => send(app, hidden(needed(secret)?, &message.for_slack())).await,
         ChannelKind::Teams => send(app, hidden(needed(secret)?, &message.for_teams())).await,
@@ -76,7 +82,7 @@ pub(crate) async fn deliver(
     })
 }
 
-fn secret(app: &SharedApp, found: &SealedChannel) -> Result<Option<Secret>, Error> {
+pub(super) fn secret(app: &App, found: &SealedChannel) -> Result<Option<Secret>, Error> {
     let Some(sealed) = &found.secret else { return Ok(None) };
     let plain = app.keys.open_sealed(&context(found.channel.id), sealed).map_err(Error::internal)?;
     let text = std::str::from_utf8(&plain).map_err(Error::internal)?;

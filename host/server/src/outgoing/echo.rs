@@ -113,10 +113,7 @@ mod tests {
         let said = "1 Bearer abcd-efgh, abcd-efgh, a\"b/c {\"k\":\"a\\\"b/c\"} a\\\"b\\/c whsec-0123456789 t%2Fk \
             /services/T0/x?token=t%2Fk&n=1";
         let shown = secrets(false).mask(said.as_bytes(), false);
-        assert_eq!(
-            shown,
-            "1 ***, ***, *** {\"k\":\"***\"} *** *** *** /services/T0/x?***"
-        );
+        assert_eq!(shown, "1 ***, ***, *** {\"k\":\"***\"} *** *** *** /services/T0/x?***");
         assert_eq!(secrets(true).mask(b"no /services/T0/x", false), "no ***");
         assert_eq!(secrets(false).mask(b"a\0b", false), "a\u{fffd}b");
     }

@@ -103,7 +103,9 @@ pub(super) fn routes() -> Routes {
             "/webhooks/{subscription_id}/replay",
             write,
             replay_range,
-            doc("Send a range of events again, also those that were never queued").body::<RangeBody>().answers::<Replayed>(202),
+            doc("Send a range of events again, also those that were never queued")
+                .body::<RangeBody>()
+                .answers::<Replayed>(202),
         )
         .get(one, read, get, doc("One delivery").answers::<Delivery>(200))
         .post(

@@ -37,7 +37,8 @@ pub(super) fn why_not_now(asked: Asked<'_>, event_type: &str, site: Option<SiteI
     if covering.peek().is_none() {
         return Some(format!("the subscription is not for events of type '{event_type}'"));
     }
-    let refused: Option<Vec<String>> = covering.map(|pattern| pattern_problem(pattern, asked.author)).collect();
+    let refused: Option<Vec<String>> =
+        covering.map(|pattern| pattern_problem(pattern, asked.author)).collect();
     refused.and_then(|refused| refused.into_iter().next())
 }
 
@@ -83,13 +84,7 @@ mod tests {
     use super::*;
 
     fn author(role: Role) -> Author {
-        Author {
-            username: "ada".to_owned(),
-            role,
-            is_active: true,
-            is_member: true,
-            has_all_sites: true,
-        }
+        Author { username: "ada".to_owned(), role, is_active: true, is_member: true, has_all_sites: true }
     }
 
     #[track_caller]

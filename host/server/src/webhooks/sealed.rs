@@ -21,7 +21,9 @@ pub(super) struct Secrets {
 
 /// Why sealed secrets cannot be read. Without the parser's words: they can quote what was sealed.
 #[derive(Debug, thiserror::Error)]
-#[error("the subscription's secrets cannot be opened: rotate its signing secret, and give its url and headers again")]
+#[error(
+    "the subscription's secrets cannot be opened: rotate its signing secret, and give its url and headers again"
+)]
 pub(super) struct Unreadable;
 
 impl Secrets {

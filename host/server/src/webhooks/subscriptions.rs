@@ -290,8 +290,9 @@ async fn update(
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     // Who sends back what was shown keeps what is hidden.
-    let (shown, given): (Option<String>, Option<String>) =
-        body.url.map_or((None, None), |url| if url.ends_with(HIDDEN_QUERY) { (Some(url), None) } else { (None, Some(url)) });
+    let (shown, given): (Option<String>, Option<String>) = body.url.map_or((None, None), |url| {
+        if url.ends_with(HIDDEN_QUERY) { (Some(url), None) } else { (None, Some(url)) }
+    });
     let url = given.as_deref().map(|url| check_url(&mut checks, url));
     let events = body.events.as_deref().map(|patterns| check_events(&mut checks, &caller, patterns));
     let headers = body.headers.map(|headers| check_headers(&mut checks, headers));
@@ -301,7 +302,10 @@ async fn update(
     let current = webhooks::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::from(current.clone()))?;
     if shown.is_some_and(|shown| shown != shown_url(&current.url)) {
-        return Err(Error::field("url", "must be given as a whole: the query of the old one is not kept with another"));
+        return Err(Error::field(
+            "url",
+            "must be given as a whole: the query of the old one is not kept with another",
+        ));
     }
     check_related(&mut tx, current.org_id, body.site_id.flatten(), body.template_id.flatten()).await?;
     // Whoever says where they go, of which sites, or that they go at all, must be allowed to have them.

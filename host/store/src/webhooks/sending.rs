@@ -244,12 +244,7 @@ pub async fn release(tx: &mut Tx, owner: ProcessId, now: Timestamp) -> Result<u6
 }
 
 /// Gives up some of what a process was sending, as they stand; tells how many.
-pub async fn release_some(
-    tx: &mut Tx,
-    owner: ProcessId,
-    ids: &[DeliveryId],
-    now: Timestamp,
-) -> Result<u64> {
+pub async fn release_some(tx: &mut Tx, owner: ProcessId, ids: &[DeliveryId], now: Timestamp) -> Result<u64> {
     let mut subscriptions: Vec<SubscriptionId> = owned(tx, owner)
         .await?
         .into_iter()
@@ -292,6 +287,10 @@ pub async fn owned(tx: &mut Tx, owner: ProcessId) -> Result<Vec<(DeliveryId, Sub
 impl Room {
     /// Most of one organization while so many places are free.
     fn per_organization_now(self, free: u32) -> u32 {
-        if free > self.reserved { self.per_organization } else { self.per_organization.min(self.per_subscription) }
+        if free > self.reserved {
+            self.per_organization
+        } else {
+            self.per_organization.min(self.per_subscription)
+        }
     }
 }

@@ -302,7 +302,10 @@ async fn sqlite_reads_only_what_it_takes(db: &Db, world: &World) {
     let plan = async |tx: &mut sqlx::Transaction<'static, sqlx::Sqlite>, sql: String| {
         let sql = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
         let rows: Vec<(i64, i64, i64, String)> = sqlx::query_as(sql)
-            .bind(world.clock.now()).bind(4_i64).bind(6_i64).bind(10_i64)
+            .bind(world.clock.now())
+            .bind(4_i64)
+            .bind(6_i64)
+            .bind(10_i64)
             .fetch_all(&mut **tx)
             .await
             .unwrap();
@@ -315,5 +318,8 @@ async fn sqlite_reads_only_what_it_takes(db: &Db, world: &World) {
     }
     let ready = format!("{} x'00' {}", sending::READY[0], sending::READY[1]);
     let ready = plan(&mut tx, format!("{ready} $1 {} $2", sending::READY[2])).await;
-    assert!(ready.iter().all(|step| step.contains("SEARCH") && step.contains("webhook_delivery_ready")), "{ready:?}");
+    assert!(
+        ready.iter().all(|step| step.contains("SEARCH") && step.contains("webhook_delivery_ready")),
+        "{ready:?}"
+    );
 }
