@@ -154,6 +154,21 @@ on_both! {
         mac.update(b".");
         mac.update(&got.body);
         assert_eq!(got.header("x-fabric-signature"), format!("sha256={}", hex::encode(mac.finalize().into_bytes())));
+
+        // Its query is not shown, and stays where it is until another URL is given.
+        assert_eq!((&got.path, &hook["webhook"]["url"]), (&"/in?x=1".to_owned(), &json!(at("/in?…"))));
+        let kept = json!({ "webhook": hook["webhook"], "signing_secret": null });
+        assert_eq!(api.patch(&path(&hook), &kept).await.expect_status(200).body["webhook"], hook["webhook"]);
+        test(&api, &hook).await;
+        let got = sink.only();
+        assert_eq!((got.path.as_str(), got.headers.contains_key("x-fabric-signature")), ("/in?x=1", false));
+        let other = json!({ "webhook": { "url": at("/other?…") } });
+        api.patch(&path(&hook), &other).await.expect_status(422);
+        let plain = json!({ "webhook": { "url": at("/plain") } });
+        let moved = api.patch(&path(&hook), &plain).await.expect_status(200).body;
+        assert_eq!((&moved["webhook"]["url"], &moved["has_secret"]), (&json!(at("/plain")), &json!(false)));
+        test(&api, &hook).await;
+        assert_eq!(sink.only().path, "/plain");
     }
 }
 

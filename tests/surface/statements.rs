@@ -358,6 +358,7 @@ async fn add_webhook(tx: &mut Tx, app: &App, roots: &Roots, name: &str) -> Subsc
         event_id: app.clock.new_id(),
         event_type: "device.offline".to_owned(),
         seq: 1,
+        site_id: None,
         device_id: None,
         event: json!({}),
         now: app.clock.now(),

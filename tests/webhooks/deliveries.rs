@@ -76,7 +76,7 @@ on_both! {
         api.patch(&format!("/webhooks/{hook}"), &json!({ "url": receiver.url("/ok") })).await.expect_status(200);
         let path = format!("/webhooks/deliveries/{}", dead["id"].as_str().unwrap());
         let queued = api.post(&format!("{path}/replay"), &json!({})).await.expect_status(202).body;
-        assert_eq!((&queued["state"], &queued["attempts"]), (&json!("pending"), &json!(0)));
+        assert_eq!((&queued["state"], &queued["attempts"], &queued["replay"]), (&json!("pending"), &json!(0), &json!("queued")));
         delivery(&api, &hook, |row| row["state"] == "delivered").await;
         assert_eq!(api.get(&path).await.expect_status(200).body["last_error"], json!(null));
         let ids: BTreeSet<String> =
@@ -181,8 +181,38 @@ on_both! {
         let ids: BTreeSet<String> = receiver.got("/ok").iter().map(|got| got.delivery().to_owned()).collect();
         assert_eq!(ids.len(), 4, "what is sent again has its id");
         let dead = json!({ "from_seq": 1, "to_seq": 9_000_000, "state": "dead" });
-        assert_eq!(api.post(&path, &dead).await.expect_status(202).body["queued"], 0);
+        let none = api.post(&path, &dead).await.expect_status(202).body;
+        assert_eq!(none, json!({ "queued": 0, "next_seq": null }));
         api.patch(&format!("/webhooks/{hook}"), &json!({ "is_enabled": false })).await.expect_status(200);
         api.post(&path, &range(1, 2)).await.expect_status(409);
+    }
+}
+
+on_both! {
+    async fn what_waits_for_its_retry_is_hurried_by_asking_for_it(database: Database) {
+        let (server, api, receiver) = start(database).await;
+        let device: DeviceId = server.running().app.clock.new_id();
+        let hook = subscribe(&api, &receiver.url("/stuck")).await;
+        emit(&server, &api, Some(device), "stuck").await;
+        let failed = delivery(&api, &hook, |row| row["attempts"] == 1).await;
+        emit(&server, &api, Some(device), "next").await;
+        let next = until("the next", || async {
+            deliveries(&api, &hook).await.into_iter().find(|row| row["seq"] != failed["seq"])
+        })
+        .await;
+        assert_eq!((&next["state"], &next["next_at"]), (&json!("pending"), &json!(null)), "it waits for the one before it");
+        let replay = |row: &serde_json::Value| format!("/webhooks/deliveries/{}/replay", row["id"].as_str().unwrap());
+        let refused = api.post(&replay(&next), &json!({})).await.expect_status(409);
+        assert!(refused.message().contains("earlier event"), "{}", refused.text);
+        receiver.mend();
+        let hurried = api.post(&replay(&failed), &json!({})).await.expect_status(202).body;
+        assert_eq!((&hurried["replay"], &hurried["attempts"]), (&json!("hurried"), &json!(1)), "{hurried}");
+        assert_eq!(names(&receiver, "/stuck", 3).await, ["stuck", "stuck", "next"]);
+        until("both", || async {
+            deliveries(&api, &hook).await.iter().all(|row| row["state"] == "delivered").then_some(())
+        })
+        .await;
+        api.patch(&format!("/webhooks/{hook}"), &json!({ "is_enabled": false })).await.expect_status(200);
+        api.post(&replay(&failed), &json!({})).await.expect_status(409);
     }
 }

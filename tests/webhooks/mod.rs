@@ -1,8 +1,10 @@
 //! Events by HTTP: what receivers get, however they behave and whichever process ends.
 
 mod deliveries;
+mod limits;
 mod processes;
 mod receiver;
+mod rights;
 mod signature;
 mod subscriptions;
 mod templates;

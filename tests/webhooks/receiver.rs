@@ -94,6 +94,7 @@ impl Drop for Receiver {
 async fn serve(mut socket: TcpStream, kept: Arc<Mutex<Kept>>) {
     let Some(got) = read(&mut socket).await else { return };
     let path = got.path.clone();
+    let echoed = format!("{} {}", got.path, serde_json::to_string(&got.headers).unwrap());
     let is_stuck = String::from_utf8_lossy(&got.body).contains("stuck");
     let is_mended = {
         let mut kept = kept.lock().unwrap();
@@ -105,6 +106,8 @@ async fn serve(mut socket: TcpStream, kept: Arc<Mutex<Kept>>) {
         "/gone" => with("410 Gone", "", b""),
         "/large" => with("200 OK", "", &vec![b'x'; 1_000_000]),
         "/redirect" => with("302 Found", "location: /target\r\n", b""),
+        // With a query in its path.
+        _ if path.starts_with("/echo") => with("200 OK", "", echoed.as_bytes()),
         "/close" => return,
         "/hang" => {
             tokio::time::sleep(Duration::from_mins(2)).await;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{emit, start, subscribe};
+use super::{delivery, emit, start, subscribe, until};
 use crate::support::on_both;
 
 const SECRET: &str = "whsec-3f9a0c1b7d2e4856";
@@ -135,5 +135,42 @@ on_both! {
             let error = refused["error"].as_str().unwrap_or_default().to_owned();
             assert!(error.contains("is refused"), "{url}: {refused}");
         }
+    }
+}
+
+on_both! {
+    async fn a_query_is_not_shown_again_and_neither_is_what_a_receiver_repeats(database: Database) {
+        let (server, api, receiver) = start(database).await;
+        let body = json!({
+            "name": "Echo", "url": receiver.url("/echo?token=t0p-s3cret&b=1"), "events": ["device.*"],
+            "signing_secret": SECRET, "headers": { "Authorization": VALUE },
+        });
+        let made = api.post("/webhooks", &body).await.expect_status(201);
+        let shown = receiver.url("/echo?…");
+        assert_eq!(made.body["url"], shown);
+        let path = format!("/webhooks/{}", made.body["id"].as_str().unwrap());
+        // Who sends back what was shown keeps it; on another path it would not fit.
+        let kept = api.patch(&path, &json!({ "url": shown, "name": "Echoes" })).await.expect_status(200);
+        assert_eq!(kept.body["url"], shown);
+        let other = api.patch(&path, &json!({ "url": receiver.url("/other?…") })).await.expect_status(422);
+        assert_eq!(other.body["error"]["details"][0]["field"], "url", "{}", other.text);
+        api.post(&format!("{path}/rotate-secret"), &json!({})).await.expect_status(200);
+
+        emit(&server, &api, None, "edge").await;
+        let hook = made.body["id"].as_str().unwrap();
+        let done = delivery(&api, hook, |row| row["state"] == "delivered").await;
+        assert_eq!(receiver.got("/echo?token=t0p-s3cret&b=1").len(), 1, "it goes where it was to go");
+        let tested = api.post(&format!("{path}/test"), &json!({})).await.expect_status(200).body;
+        for response in [&done["response"], &tested["body"]] {
+            let response = response.as_str().unwrap();
+            assert!(response.contains("***") && response.contains("x-heddle-event"), "{response}");
+            assert!(!response.contains("t0p-s3cret") && !response.contains("of-the-receiver-alone"), "{response}");
+        }
+        let seen = api.get("/webhooks?per_page=200").await.expect_status(200).text;
+        assert!(!seen.contains("t0p-s3cret"), "{seen}");
+        let moved = api.patch(&path, &json!({ "url": receiver.url("/ok") })).await.expect_status(200).body;
+        assert_eq!(moved["url"], receiver.url("/ok"));
+        emit(&server, &api, None, "edge").await;
+        until("the event", || async { receiver.got("/ok").pop() }).await;
     }
 }

@@ -75,6 +75,19 @@ pub fn mask_text(text: &mut String) {
     }
 }
 
+/// What stands in place of a URL's query. No URL has this sign in it.
+pub const HIDDEN_QUERY: &str = "?…";
+
+/// A URL as it may be shown: tokens are often in its query, and a user in front of its host.
+pub fn shown_url(url: &str) -> String {
+    let url = url.split('#').next().unwrap_or_default();
+    let (address, query) = url.split_once('?').map_or((url, ""), |(address, _)| (address, HIDDEN_QUERY));
+    let Some((scheme, rest)) = address.split_once("://") else { return format!("{address}{query}") };
+    let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let host = host.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}{query}")
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -94,5 +107,18 @@ mod tests {
         let mut value = json!({"password": reference, "line": format!("psk={reference};{reference}")});
         mask(&mut value);
         assert_eq!(value, json!({"password": "***", "line": "psk=***;***"}));
+    }
+
+    #[test]
+    fn a_url_is_shown_without_its_user_and_its_query() {
+        for (url, shown) in [
+            ("https://hook.example/a", "https://hook.example/a"),
+            ("https://hook.example/a?token=x&b=1#c", "https://hook.example/a?…"),
+            ("https://me:pw@hook.example:8443/a@b", "https://hook.example:8443/a@b"),
+            ("https://hook.example?x", "https://hook.example?…"),
+            ("https://hook.example/a?…", "https://hook.example/a?…"),
+        ] {
+            assert_eq!(shown_url(url), shown);
+        }
     }
 }

@@ -85,6 +85,7 @@ enum Kind {
     UnknownLogins,
     SsoAttempts,
     Deliveries(DeliveryState),
+    AbandonedDeliveries,
     Notices,
     Runs,
 }
@@ -105,6 +106,7 @@ impl Kind {
             Kind::Runs => runs::trim(tx, before, BATCH).await,
             Kind::SsoAttempts => sso::trim_attempts(tx, before, BATCH).await,
             Kind::Deliveries(state) => deliveries::trim(tx, state, before, BATCH).await,
+            Kind::AbandonedDeliveries => deliveries::trim_abandoned(tx, before, BATCH).await,
         }
     }
 }
@@ -129,7 +131,7 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
         (Kind::SsoAttempts, 0),
         (Kind::Deliveries(DeliveryState::Delivered), DELIVERED_DAYS),
         (Kind::Deliveries(DeliveryState::Dead), DEAD_DELIVERY_DAYS),
-        (Kind::Deliveries(DeliveryState::Pending), DEAD_DELIVERY_DAYS),
+        (Kind::AbandonedDeliveries, DEAD_DELIVERY_DAYS),
     ];
     kinds.extend(settings.iter().map(|(org, settings)| (Kind::Events(*org), event_retention_days(settings))));
     let mut forgotten = 0;

@@ -221,7 +221,7 @@ pub async fn seen(tx: &mut Tx, id: ProcessId, now: Timestamp) -> Result<()> {
 pub async fn leave(tx: &mut Tx, id: ProcessId, now: Timestamp) -> Result<()> {
     affected!(tx, sqlx::query("UPDATE change SET apply_owner = NULL WHERE apply_owner = $1").bind(id));
     affected!(tx, sqlx::query("UPDATE controller SET sync_owner = NULL WHERE sync_owner = $1").bind(id));
-    affected!(tx, sqlx::query("UPDATE webhook_delivery SET owner = NULL WHERE owner = $1").bind(id));
+    crate::webhooks::sending::release(tx, id, now).await?;
     affected!(
         tx,
         sqlx::query("UPDATE process SET seen_at = $2, ended_at = $2 WHERE id = $1").bind(id).bind(now)

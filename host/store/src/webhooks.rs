@@ -1,7 +1,11 @@
 //! Who gets events by HTTP: subscriptions, their templates, and what is on its way to them.
 
 pub mod deliveries;
+mod lanes;
+pub mod sending;
 pub mod templates;
+
+use std::collections::HashMap;
 
 use heddle_core::page::PageRequest;
 use heddle_core::{OrgId, Role, SiteId, SubscriptionId, Timestamp, UserId, WebhookTemplateId};
@@ -30,8 +34,33 @@ pub struct Subscription {
     pub last_delivered_at: Option<Timestamp>,
     pub last_failed_at: Option<Timestamp>,
     pub last_error: Option<String>,
+    /// Events that were not queued because too many were waiting.
+    pub unqueued: i64,
+    /// Number of the first of them.
+    pub unqueued_from: Option<i64>,
+    /// Number of the last of them.
+    pub unqueued_to: Option<i64>,
+    #[sqlx(flatten)]
+    pub author: Author,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// Whoever a subscription sends by the rights of, as they are now.
+#[derive(Debug, Clone, PartialEq, FromRow)]
+pub struct Author {
+    #[sqlx(rename = "author_name")]
+    pub username: String,
+    #[sqlx(rename = "author_role")]
+    pub role: Role,
+    /// The account is there, and nobody has disabled it.
+    #[sqlx(rename = "author_is_active")]
+    pub is_active: bool,
+    /// Of the subscription's organization, or of all.
+    #[sqlx(rename = "author_is_member")]
+    pub is_member: bool,
+    #[sqlx(rename = "author_has_all_sites")]
+    pub has_all_sites: bool,
 }
 
 #[derive(Clone)]
@@ -70,18 +99,47 @@ pub struct SubscriptionUpdate {
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct Listening {
     pub id: SubscriptionId,
+    pub name: String,
     #[sqlx(json)]
     pub events: Vec<String>,
     pub site_id: Option<SiteId>,
     pub after_seq: i64,
-    pub role: Role,
+    /// How many events were not queued.
+    pub unqueued: i64,
+    /// What administrators were told that stands against it.
+    pub told_problem: Option<String>,
+    #[sqlx(flatten)]
+    pub author: Author,
 }
 
-const SELECT: &str =
-    "SELECT s.id, s.org_id, s.name, s.url, s.events, s.site_id, s.template_id, s.header_names,
-    s.is_enabled, s.after_seq, s.author_id, s.consecutive_failures, s.last_delivered_at, s.last_failed_at,
-    s.last_error, s.created_at, s.updated_at";
-const FROM: &str = "FROM webhook_subscription s";
+/// Events that were not queued.
+#[derive(Debug, Clone, Copy)]
+pub struct Unqueued {
+    pub count: i64,
+    /// Number of the first.
+    pub from: i64,
+    /// Number of the last.
+    pub to: i64,
+}
+
+/// The columns of [`Author`]: `s` is the subscription, `u` the user.
+macro_rules! author {
+    () => {
+        "u.username AS author_name, u.role AS author_role,
+        (u.is_active AND u.deleted_at IS NULL) AS author_is_active,
+        (u.org_id = s.org_id OR u.role = 'super_admin') AS author_is_member,
+        (NOT EXISTS (SELECT 1 FROM site_grant sg WHERE sg.user_id = u.id)) AS author_has_all_sites"
+    };
+}
+use author;
+
+const SELECT: &str = concat!(
+    "SELECT s.id, s.org_id, s.name, s.url, s.events, s.site_id, s.template_id, s.header_names, s.is_enabled,
+    s.after_seq, s.author_id, s.consecutive_failures, s.last_delivered_at, s.last_failed_at, s.last_error, s.unqueued,
+    s.unqueued_from, s.unqueued_to, s.created_at, s.updated_at, ",
+    author!()
+);
+const FROM: &str = "FROM webhook_subscription s JOIN app_user u ON u.id = s.author_id";
 /// Most subscriptions of one organization.
 pub const SUBSCRIPTIONS_MAX: i64 = 100;
 /// Some may be made at the same moment, beyond the most.
@@ -92,17 +150,30 @@ fn within(scope: &Scope) -> Select {
 }
 
 pub async fn insert(tx: &mut Tx, new: &NewSubscription) -> Result<Subscription> {
-    Ok(on!(tx, conn => sqlx::query_as("
+    affected!(
+        tx,
+        sqlx::query(
+            "
         INSERT INTO webhook_subscription (id, org_id, name, url, events, site_id, template_id, header_names, secret,
-            is_enabled, after_seq, author_id, consecutive_failures, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, $13, $13)
-        RETURNING id, org_id, name, url, events, site_id, template_id, header_names, is_enabled, after_seq,
-            author_id, consecutive_failures, last_delivered_at, last_failed_at, last_error, created_at, updated_at")
-        .bind(new.id).bind(new.org_id).bind(&new.name).bind(&new.url).bind(Json(&new.events)).bind(new.site_id)
-        .bind(new.template_id).bind(Json(&new.header_names)).bind(&new.secret).bind(new.is_enabled)
-        .bind(new.after_seq).bind(new.author_id).bind(new.now)
-        .fetch_one(conn)
-        .await)?)
+            is_enabled, after_seq, author_id, consecutive_failures, unqueued, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 0, $13, $13)"
+        )
+        .bind(new.id)
+        .bind(new.org_id)
+        .bind(&new.name)
+        .bind(&new.url)
+        .bind(Json(&new.events))
+        .bind(new.site_id)
+        .bind(new.template_id)
+        .bind(Json(&new.header_names))
+        .bind(&new.secret)
+        .bind(new.is_enabled)
+        .bind(new.after_seq)
+        .bind(new.author_id)
+        .bind(new.now)
+    );
+    let made = find(tx, &Scope::organization(new.org_id), new.id).await?;
+    made.ok_or_else(|| crate::Error::Internal("a subscription that was just made is not there".into()))
 }
 
 pub async fn find(tx: &mut Tx, scope: &Scope, id: SubscriptionId) -> Result<Option<Subscription>> {
@@ -112,6 +183,20 @@ pub async fn find(tx: &mut Tx, scope: &Scope, id: SubscriptionId) -> Result<Opti
 /// The subscription as it is until the transaction ends: nobody else changes it meanwhile.
 pub async fn lock(tx: &mut Tx, scope: &Scope, id: SubscriptionId) -> Result<Option<Subscription>> {
     within(scope).and_bind("s.id = ?", Bind::Id(id.0)).one_locked(tx, "s").await
+}
+
+/// Those of these that are there and not removed, locked until the transaction ends, and whether each is enabled.
+///
+/// Everybody locks them in this one order, and before their deliveries: whoever queues, claims, finishes or removes what
+/// is on its way to a subscription.
+pub async fn lock_all(tx: &mut Tx, ids: &[SubscriptionId]) -> Result<HashMap<SubscriptionId, bool>> {
+    let rows: Vec<(SubscriptionId, bool)> =
+        Select::new("SELECT s.id, s.is_enabled", "FROM webhook_subscription s")
+            .and("s.deleted_at IS NULL")
+            .and_in("s.id", ids.iter().map(|id| Bind::Id(id.0)))
+            .all_locked(tx, "s.id", i64::try_from(ids.len()).unwrap_or(i64::MAX), "s")
+            .await?;
+    Ok(rows.into_iter().collect())
 }
 
 pub async fn list(
@@ -178,7 +263,7 @@ pub async fn update(
     find(tx, scope, id).await
 }
 
-/// Hides the subscription; what was on its way to it is dead.
+/// Hides the subscription, which the caller has locked; what was on its way to it is dead.
 pub async fn remove(tx: &mut Tx, scope: &Scope, id: SubscriptionId, now: Timestamp) -> Result<bool> {
     if find(tx, scope, id).await?.is_none() {
         return Ok(false);
@@ -197,7 +282,8 @@ pub async fn remove(tx: &mut Tx, scope: &Scope, id: SubscriptionId, now: Timesta
     let rows = affected!(
         tx,
         sqlx::query(
-            "UPDATE webhook_subscription SET deleted_at = $2, updated_at = $2 WHERE id = $1 AND deleted_at IS NULL"
+            "UPDATE webhook_subscription SET deleted_at = $2, updated_at = $2, due_at = NULL
+            WHERE id = $1 AND deleted_at IS NULL"
         )
         .bind(id)
         .bind(now)
@@ -205,19 +291,84 @@ pub async fn remove(tx: &mut Tx, scope: &Scope, id: SubscriptionId, now: Timesta
     Ok(rows == 1)
 }
 
-/// Enabled subscriptions of an organization whose authors still have an account and all its sites.
+/// Enabled subscriptions of an organization, in the order in which they are locked.
 pub async fn listening(tx: &mut Tx, org: OrgId) -> Result<Vec<Listening>> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        SELECT s.id, s.events, s.site_id, s.after_seq, u.role
-        FROM webhook_subscription s
-        JOIN app_user u ON u.id = s.author_id
-        WHERE s.org_id = $1 AND s.is_enabled AND s.deleted_at IS NULL
-            AND u.is_active AND u.deleted_at IS NULL
-            AND NOT EXISTS (SELECT 1 FROM site_grant g WHERE g.user_id = u.id)
-        ORDER BY s.id LIMIT $2")
-        .bind(org).bind(LISTENING_MAX)
+    Select::new(
+        concat!(
+            "SELECT s.id, s.name, s.events, s.site_id, s.after_seq, s.unqueued, s.told_problem, ",
+            author!()
+        ),
+        FROM,
+    )
+    .and_bind("s.org_id = ?", Bind::Id(org.0))
+    .and("s.is_enabled AND s.deleted_at IS NULL")
+    .all(tx, "s.id", LISTENING_MAX)
+    .await
+}
+
+/// How many deliveries are pending, by subscription, of those of an organization that have any.
+pub async fn pending(tx: &mut Tx, org: OrgId) -> Result<HashMap<SubscriptionId, i64>> {
+    let rows: Vec<(SubscriptionId, i64)> = on!(tx, conn => sqlx::query_as("
+        SELECT d.subscription_id, COUNT(*) FROM webhook_subscription s
+        JOIN webhook_delivery d ON d.subscription_id = s.id AND d.state = 'pending'
+        WHERE s.org_id = $1 AND s.deleted_at IS NULL
+        GROUP BY d.subscription_id")
+        .bind(org)
         .fetch_all(conn)
-        .await)?)
+        .await)?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Notes events that were not queued.
+pub async fn note_unqueued(tx: &mut Tx, id: SubscriptionId, missed: Unqueued) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE webhook_subscription
+        SET unqueued = unqueued + $2, unqueued_from = COALESCE(unqueued_from, $3), unqueued_to = $4
+        WHERE id = $1"
+        )
+        .bind(id)
+        .bind(missed.count)
+        .bind(missed.from)
+        .bind(missed.to)
+    );
+    Ok(())
+}
+
+/// Events up to this number were queued although they were not at first: `queued` of them.
+pub async fn note_caught_up(
+    tx: &mut Tx,
+    id: SubscriptionId,
+    (from, to): (i64, i64),
+    queued: u64,
+) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE webhook_subscription
+        SET unqueued = CASE WHEN unqueued_to <= $3 THEN 0 WHEN unqueued > $4 THEN unqueued - $4 ELSE 1 END,
+            unqueued_from = CASE WHEN unqueued_to <= $3 THEN NULL ELSE $3 + 1 END,
+            unqueued_to = CASE WHEN unqueued_to <= $3 THEN NULL ELSE unqueued_to END
+        WHERE id = $1 AND unqueued_from >= $2 AND unqueued_from <= $3"
+        )
+        .bind(id)
+        .bind(from)
+        .bind(to)
+        .bind(i64::try_from(queued).unwrap_or(i64::MAX))
+    );
+    Ok(())
+}
+
+/// Notes what administrators were told that stands against a subscription; `None` when nothing does any more.
+pub async fn note_told(tx: &mut Tx, id: SubscriptionId, problem: Option<&str>) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query("UPDATE webhook_subscription SET told_problem = $2 WHERE id = $1").bind(id).bind(problem)
+    );
+    Ok(())
 }
 
 /// Notes how a delivery went; `None` is a success.

@@ -33,6 +33,8 @@ const MEASURED: &[&str] = &[
     "last_delivered_at",
     "last_failed_at",
     "consecutive_failures",
+    "problem",
+    "unqueued",
     "status",
     "locked_until",
     "updated_at",

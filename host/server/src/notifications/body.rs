@@ -16,6 +16,7 @@ use crate::tenancy::checks::Checks;
 use crate::tenancy::{given, nullable};
 
 const SECRET_BYTES_MAX: usize = 4096;
+const NOT_WHOLE: &str = "must be given as a whole: the query of an old one is not kept with another";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -85,6 +86,8 @@ pub(super) struct Wanted {
     pub(super) is_enabled: Option<bool>,
     pub(super) settings: Option<Value>,
     pub(super) secret: Set<Secret>,
+    /// Of kind `webhook`: the URL, when it has a query, which is a secret.
+    pub(super) url: Set<Secret>,
     pub(super) changed: Vec<&'static str>,
 }
 
@@ -133,6 +136,7 @@ impl UpdateBody {
             _ => false,
         };
         checks.require(!moves, "token", "is needed again: the stored one would now go to another server");
+        let url = self.url(current, &mut checks)?;
         let settings = self.settings(kind, &mut checks);
         let secret = match kind {
             ChannelKind::Slack | ChannelKind::Teams => {
@@ -146,7 +150,7 @@ impl UpdateBody {
             ChannelKind::Email => Set::Keep,
         };
         checks.done()?;
-        Ok(Wanted { label, is_enabled: self.is_enabled, settings, secret, changed })
+        Ok(Wanted { label, is_enabled: self.is_enabled, settings, secret, url, changed })
     }
 
     fn settings(&self, kind: ChannelKind, checks: &mut Checks) -> Option<Value> {
@@ -155,16 +159,34 @@ impl UpdateBody {
                 email.check(checks);
                 stored(email)
             }),
-            ChannelKind::Webhook => self.webhook.as_ref().map(|webhook| {
-                webhook.check(checks);
-                stored(webhook)
-            }),
+            ChannelKind::Webhook => {
+                self.webhook.as_ref().filter(|webhook| !webhook.is_shown()).map(|webhook| {
+                    webhook.check(checks);
+                    stored(&webhook.shown())
+                })
+            }
             ChannelKind::Ntfy => self.ntfy.as_ref().map(|ntfy| {
                 ntfy.check(checks);
                 stored(ntfy)
             }),
             ChannelKind::Slack | ChannelKind::Teams => None,
         }
+    }
+
+    /// Who sends back what was shown keeps what is hidden.
+    fn url(&self, current: Option<&Channel>, checks: &mut Checks) -> Result<Set<Secret>, Error> {
+        let Some(webhook) = &self.webhook else { return Ok(Set::Keep) };
+        if webhook.is_shown() {
+            let is_same = match current {
+                Some(channel) if channel.kind == ChannelKind::Webhook => {
+                    read::<Webhook>(channel)?.shown() == *webhook
+                }
+                _ => false,
+            };
+            checks.require(is_same, "webhook.url", NOT_WHOLE);
+            return Ok(Set::Keep);
+        }
+        Ok(if webhook.url.contains('?') { Set::To(Secret::new(webhook.url.as_str())) } else { Set::Clear })
     }
 
     fn changed(&self) -> Vec<&'static str> {
@@ -241,7 +263,7 @@ impl View {
         let (mut email, mut webhook, mut ntfy) = (None, None, None);
         match channel.kind {
             ChannelKind::Email => email = Some(read(&channel)?),
-            ChannelKind::Webhook => webhook = Some(read(&channel)?),
+            ChannelKind::Webhook => webhook = Some(read::<Webhook>(&channel)?.shown()),
             ChannelKind::Ntfy => ntfy = Some(read(&channel)?),
             ChannelKind::Slack | ChannelKind::Teams => {}
         }

@@ -11,7 +11,7 @@ use heddle_core::page::Page;
 use heddle_core::secret::Secret;
 use heddle_core::{ChannelId, Permission, Role};
 use heddle_store::channels::{self, Channel, ChannelUpdate, NewChannel};
-use heddle_store::{Set, Tx};
+use heddle_store::{Scope, Set, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::body::{NewBody, UpdateBody, View, no_settings};
 use super::deliver::{self, deliver};
 use super::message::Message;
+use super::sealed::WebhookSecrets;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
@@ -131,10 +132,14 @@ async fn create(
         label: wanted.label.unwrap_or_default(),
         is_enabled: wanted.is_enabled.unwrap_or(true),
         settings: wanted.settings.unwrap_or_else(no_settings),
-        secret: match &wanted.secret {
-            Set::To(plain) => Some(seal(&app, id, plain)),
-            Set::Keep | Set::Clear => None,
-        },
+        secret: match kind {
+            ChannelKind::Webhook => WebhookSecrets::default().with(wanted.secret, wanted.url).plain(),
+            _ => match wanted.secret {
+                Set::To(plain) => Some(plain),
+                Set::Keep | Set::Clear => None,
+            },
+        }
+        .map(|plain| seal(&app, id, &plain)),
         now: app.clock.now(),
     };
     let channel = channels::insert(&mut tx, &new).await?;
@@ -156,11 +161,15 @@ async fn update(
     let current = channels::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::of(current.clone())?)?;
     let wanted = body.check(current.kind, Some(&current))?;
+    let secret = match current.kind {
+        ChannelKind::Webhook => webhook_secrets(&mut tx, &app, id, wanted.secret, wanted.url).await?,
+        _ => wanted.secret,
+    };
     let change = ChannelUpdate {
         label: wanted.label,
         is_enabled: wanted.is_enabled,
         settings: wanted.settings,
-        secret: match wanted.secret {
+        secret: match secret {
             Set::Keep => Set::Keep,
             Set::Clear => Set::Clear,
             Set::To(plain) => Set::To(seal(&app, id, &plain)),
@@ -236,6 +245,23 @@ async fn test(
     trail::record(&mut tx, &app, &origin, deed(&caller, &found.channel, "channel.tested", detail)).await?;
     tx.commit().await?;
     Ok(Answer(Tested { is_delivered, message, status, duration_ms }))
+}
+
+/// Both secrets of a webhook as they are after a change. Those that cannot be opened any more begin anew.
+async fn webhook_secrets(
+    tx: &mut Tx,
+    app: &App,
+    id: ChannelId,
+    signing: Set<Secret>,
+    url: Set<Secret>,
+) -> Result<Set<Secret>, Error> {
+    if matches!((&signing, &url), (Set::Keep, Set::Keep)) {
+        return Ok(Set::Keep);
+    }
+    let found = channels::find_sealed(tx, &Scope::everything(), id).await?.ok_or(NOT_FOUND)?;
+    let known = deliver::secret(app, &found).ok().flatten();
+    let known = known.as_ref().map(WebhookSecrets::read).unwrap_or_default();
+    Ok(known.with(signing, url).plain().map_or(Set::Clear, Set::To))
 }
 
 fn seal(app: &App, id: ChannelId, secret: &Secret) -> Vec<u8> {

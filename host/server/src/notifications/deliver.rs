@@ -10,8 +10,9 @@ use heddle_store::channels::SealedChannel;
 use serde_json::Value;
 
 use super::message::Message;
+use super::sealed::WebhookSecrets;
 use super::settings::{Email, Ntfy, Webhook, read};
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
 use crate::http::error::Error;
 use crate::mail::Mail;
 use crate::metrics::MailOutcome;
@@ -67,16 +68,21 @@ pub(crate) async fn deliver(
         ChannelKind::Email => mail(app, &read::<Email>(channel)?, message).await,
         ChannelKind::Webhook => {
             let said = message.for_webhook(channel.org_id, channel.id, app.clock.now());
-            let request = Outgoing { signing_secret: secret, ..json(read::<Webhook>(channel)?.url, &said) };
-            send(app, request).await
+            let secrets = secret.as_ref().map(WebhookSecrets::read).unwrap_or_default();
+            match secrets.url(read::<Webhook>(channel)?.url) {
+                Some(url) => {
+                    send(app, Outgoing { signing_secret: secrets.signing, ..json(url, &said) }).await
+                }
+                None => Err(Undelivered::Failed("its url cannot be opened: give it again".to_owned())),
+            }
         }
-        ChannelKind::Slack => send(app, json(needed(secret)?, &message.for_slack())).await,
-        ChannelKind::Teams => send(app, json(needed(secret)?, &message.for_teams())).await,
+        ChannelKind::Slack => send(app, hidden(needed(secret)?, &message.for_slack())).await,
+        ChannelKind::Teams => send(app, hidden(needed(secret)?, &message.for_teams())).await,
         ChannelKind::Ntfy => send(app, ntfy(&read::<Ntfy>(channel)?, secret.as_ref(), message)?).await,
     })
 }
 
-fn secret(app: &SharedApp, found: &SealedChannel) -> Result<Option<Secret>, Error> {
+pub(super) fn secret(app: &App, found: &SealedChannel) -> Result<Option<Secret>, Error> {
     let Some(sealed) = &found.secret else { return Ok(None) };
     let plain = app.keys.open_sealed(&context(found.channel.id), sealed).map_err(Error::internal)?;
     let text = std::str::from_utf8(&plain).map_err(Error::internal)?;
@@ -95,7 +101,13 @@ fn json(url: String, said: &Value) -> Outgoing {
         headers: vec![(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))],
         body: said.to_string().into_bytes(),
         signing_secret: None,
+        is_path_secret: false,
     }
+}
+
+/// To an address that is a secret.
+fn hidden(url: String, said: &Value) -> Outgoing {
+    Outgoing { is_path_secret: true, ..json(url, said) }
 }
 
 fn ntfy(settings: &Ntfy, token: Option<&Secret>, message: &Message) -> Result<Outgoing, Error> {
@@ -118,6 +130,7 @@ fn ntfy(settings: &Ntfy, token: Option<&Secret>, message: &Message) -> Result<Ou
         headers,
         body: message.ntfy_body().into_bytes(),
         signing_secret: None,
+        is_path_secret: false,
     })
 }
 
@@ -130,8 +143,7 @@ async fn send(app: &SharedApp, request: Outgoing) -> Result<Delivered, Undeliver
     if (200..300).contains(&status) {
         return Ok(Delivered { status: Some(status) });
     }
-    let text = String::from_utf8_lossy(&answered.body);
-    let answer = text.chars().filter(|letter| !letter.is_control()).take(ANSWER_CHARS_MAX).collect();
+    let answer = answered.text.chars().filter(|letter| !letter.is_control()).take(ANSWER_CHARS_MAX).collect();
     Err(Undelivered::BadStatus { status, answer })
 }
 

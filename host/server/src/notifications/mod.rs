@@ -8,6 +8,7 @@ mod channels;
 pub(crate) mod deliver;
 pub(crate) mod message;
 pub(crate) mod notices;
+mod sealed;
 mod settings;
 
 use crate::http::routes::Routes;

@@ -1,5 +1,6 @@
 //! What each kind of channel is told, without its secret, and what is checked of it.
 
+use heddle_core::redact::{HIDDEN_QUERY, shown_url};
 use heddle_store::channels::Channel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,7 @@ pub(super) struct Email {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "WebhookChannel")]
 pub(super) struct Webhook {
+    /// Shown without its query, which may hold a secret: `?…` stands for one, and keeps it when it is sent back.
     pub(super) url: String,
 }
 
@@ -58,6 +60,15 @@ impl Email {
 }
 
 impl Webhook {
+    pub(super) fn shown(&self) -> Self {
+        Self { url: shown_url(&self.url) }
+    }
+
+    /// Whether this is what was shown of one with a query.
+    pub(super) fn is_shown(&self) -> bool {
+        self.url.ends_with(HIDDEN_QUERY)
+    }
+
     pub(super) fn check(&self, checks: &mut Checks) {
         check_address("webhook.url", &self.url, checks);
     }

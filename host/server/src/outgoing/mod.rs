@@ -3,6 +3,7 @@
 //! Who asks says what to send; here it is decided whether it goes, how it is signed, and how much of the answer is
 //! kept. Nothing is followed and nothing is tried again.
 
+mod echo;
 mod headers;
 mod signature;
 
@@ -10,7 +11,6 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use heddle_core::fault::Fault;
-use heddle_core::redact::mask_text;
 use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
 use heddle_runtime::{Excess, OwnRequest, Reach};
@@ -19,6 +19,7 @@ use url::{Host, Url};
 
 use crate::app::App;
 
+use self::echo::Secrets;
 pub(crate) use self::headers::{HEADERS_MAX, header};
 
 /// From the first look-up to the last byte.
@@ -35,26 +36,22 @@ pub(crate) struct Outgoing {
     pub(crate) body: Vec<u8>,
     /// Signs when given and not empty.
     pub(crate) signing_secret: Option<Secret>,
+    /// Whoever knows the path can send, too.
+    pub(crate) is_path_secret: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: u16,
-    /// At most 16 KiB.
-    pub(crate) body: Vec<u8>,
+    /// At most 16 KiB of it, without secrets of the request that it repeats, and without what a text in the database
+    /// cannot hold.
+    pub(crate) text: String,
     /// There was more.
     pub(crate) is_truncated: bool,
     pub(crate) duration: Duration,
 }
 
 impl Answered {
-    /// The body as text, without what a text in the database cannot hold.
-    pub(crate) fn text(&self) -> String {
-        let mut text = String::from_utf8_lossy(&self.body).replace('\0', "\u{fffd}");
-        mask_text(&mut text);
-        text
-    }
-
     pub(crate) fn duration_ms(&self) -> i64 {
         i64::try_from(self.duration.as_millis()).unwrap_or(i64::MAX)
     }
@@ -83,6 +80,7 @@ pub(crate) async fn send(app: &App, request: Outgoing) -> Result<Answered, Undel
         let message = format!("method {} is not one of POST, PUT, PATCH, GET", request.method);
         return Err(Undelivered::Failed(message));
     }
+    let secrets = Secrets::of(&request, &url);
     let mut headers = request.headers;
     if let Some(secret) = request.signing_secret.filter(|secret| !secret.is_empty()) {
         headers.extend(signature::headers(&secret, app.clock.now(), &request.body));
@@ -103,7 +101,7 @@ pub(crate) async fn send(app: &App, request: Outgoing) -> Result<Answered, Undel
     let answer = app.runtime.fetch(own).await.map_err(undelivered)?;
     Ok(Answered {
         status: answer.status,
-        body: answer.body,
+        text: secrets.mask(&answer.body, answer.is_cut),
         is_truncated: answer.is_cut,
         duration: started.elapsed(),
     })

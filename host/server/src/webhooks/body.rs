@@ -23,7 +23,7 @@ const SECRET_CHARS_MAX: usize = 512;
 #[schemars(rename = "NewWebhook")]
 pub(super) struct NewBody {
     pub(super) name: String,
-    /// Full URL of the public network, or of a host that the operator has listed.
+    /// Full URL of the public network, or of a host that the operator has listed. Its query is not shown again.
     pub(super) url: String,
     /// 1 to 50 types or patterns such as `device.*`.
     pub(super) events: Vec<String>,
@@ -49,7 +49,8 @@ pub(super) struct NewBody {
 pub(super) struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
     pub(super) name: Option<String>,
-    /// Where there are headers, another host needs them again.
+    /// As a whole; what was shown, with `?…` for its query, keeps it. Where there are headers, another host needs them
+    /// again.
     #[serde(default, deserialize_with = "given")]
     pub(super) url: Option<String>,
     /// Who changes them is the author from then on, by whose rights events are sent.

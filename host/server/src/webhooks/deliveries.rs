@@ -5,17 +5,18 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use heddle_core::page::{Cursor, CursorPage};
 use heddle_core::webhook::DeliveryState;
-use heddle_core::{DeliveryId, Permission, SubscriptionId};
-use heddle_store::webhooks::deliveries::{self, Delivery};
-use heddle_store::{events, webhooks};
+use heddle_core::{DeliveryId, OrgId, Permission, SubscriptionId};
+use heddle_store::webhooks::deliveries::{self, Delivery, Range, Replay};
+use heddle_store::webhooks::{Listening, Subscription};
+use heddle_store::{Tx, events, webhooks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::queue;
-use super::rights::is_for;
+use super::queue::{self, is_for};
+use super::rights;
 use super::subscriptions::{NOT_FOUND, deed, require_events};
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail;
 use crate::http::access::Access;
@@ -25,8 +26,8 @@ use crate::http::routes::{Routes, doc};
 use crate::tenancy::checks::Checks;
 use crate::tenancy::organization_scope;
 
-/// Events of one range that are queued anew.
-const RANGE_MAX: i64 = 1_000;
+/// Deliveries of one range that are queued.
+const RANGE_MAX: u32 = 1_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -55,11 +56,34 @@ struct RangeBody {
     state: Option<DeliveryState>,
 }
 
+/// At most 1000 at a time, and no more than there is room for among what waits.
+
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "WebhookReplayed")]
 struct Replayed {
     /// Deliveries that are pending now and were not before.
     queued: u64,
+    /// Where to go on: number of the first event of the range that was not looked at; null when all were.
+    next_seq: Option<i64>,
+}
+
+/// What was done with a delivery that is to be sent again.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "WebhookReplayOutcome")]
+enum Done {
+    /// It had ended, and is sent from its first attempt.
+    Queued,
+    /// It waited to be tried again, and is due now. It keeps its attempts.
+    Hurried,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "WebhookDeliveryReplayed")]
+struct ReplayedOne {
+    #[serde(flatten)]
+    delivery: Delivery,
+    replay: Done,
 }
 
 pub(super) fn routes() -> Routes {
@@ -79,14 +103,17 @@ pub(super) fn routes() -> Routes {
             "/webhooks/{subscription_id}/replay",
             write,
             replay_range,
-            doc("Send a range of events again").body::<RangeBody>().answers::<Replayed>(202),
+            doc("Send a range of events again, also those that were never queued")
+                .body::<RangeBody>()
+                .answers::<Replayed>(202),
         )
         .get(one, read, get, doc("One delivery").answers::<Delivery>(200))
         .post(
             &format!("{one}/replay"),
             write,
             replay,
-            doc("Send a delivery again, under the same id").answers::<Delivery>(202),
+            doc("Send a delivery again, under the same id; one that waits to be tried again is due at once")
+                .answers::<ReplayedOne>(202),
         )
 }
 
@@ -123,22 +150,34 @@ async fn replay(
     caller: Caller,
     origin: Origin,
     At(id): At<DeliveryId>,
-) -> Result<(StatusCode, Answer<Delivery>), Error> {
+) -> Result<(StatusCode, Answer<ReplayedOne>), Error> {
     caller.require_all_sites()?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
     let found = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
-    let subscription = webhooks::find(&mut tx, &scope, found.subscription_id).await?.ok_or(NOT_FOUND)?;
+    let (subscription, _) = lock_listening(&mut tx, &caller, found.subscription_id).await?;
     require_events(&caller, std::slice::from_ref(&found.event_type))?;
-    if !deliveries::replay(&mut tx, id, app.clock.now()).await? {
-        return Err(Error::conflict("delivery is on its way already: wait until it is delivered or dead"));
+    // As it is now that nobody else changes it.
+    let found = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
+    if found.state != DeliveryState::Pending {
+        room(&mut tx, &subscription).await?;
     }
-    let detail = json!({ "delivery_id": id, "seq": found.seq });
+    let done = match deliveries::replay(&mut tx, &found, app.clock.now()).await? {
+        Replay::Again => Done::Queued,
+        Replay::Hurried => Done::Hurried,
+        Replay::InHand => return Err(Error::conflict("delivery is being sent at this moment")),
+        Replay::Behind => {
+            return Err(Error::conflict(
+                "delivery waits for an earlier event of its device: replay that one, or wait until it ended",
+            ));
+        }
+    };
+    let detail = json!({ "delivery_id": id, "seq": found.seq, "replay": done });
     trail::record(&mut tx, &app, &origin, deed(&caller, &subscription, "webhook.replayed", detail)).await?;
-    let now = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
+    let delivery = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
     tx.commit().await?;
     app.webhooks.wake();
-    Ok((StatusCode::ACCEPTED, Answer(now)))
+    Ok((StatusCode::ACCEPTED, Answer(ReplayedOne { delivery, replay: done })))
 }
 
 async fn replay_range(
@@ -149,41 +188,90 @@ async fn replay_range(
     Json(body): Json<RangeBody>,
 ) -> Result<(StatusCode, Answer<Replayed>), Error> {
     caller.require_all_sites()?;
-    let mut checks = Checks::default();
-    checks.require(body.from_seq >= 1, "from_seq", "must be 1 or more");
-    checks.require(body.to_seq >= body.from_seq, "to_seq", "must not be less than from_seq");
-    let is_long = body.to_seq.saturating_sub(body.from_seq) >= RANGE_MAX;
-    let fits = body.state.is_some() || !is_long;
-    checks.require(fits, "to_seq", "the range must not have more than 1000 numbers; go on behind it");
-    let is_end = body.state != Some(DeliveryState::Pending);
-    checks.require(is_end, "state", "must be delivered or dead: what is pending is on its way");
-    checks.done()?;
-    let now = app.clock.now();
+    body.check()?;
     let mut tx = app.db.write().await?;
-    let subscription = webhooks::lock(&mut tx, &organization_scope(&caller), id).await?.ok_or(NOT_FOUND)?;
-    let listening = webhooks::listening(&mut tx, subscription.org_id).await?;
-    let Some(listening) = listening.into_iter().find(|one| one.id == id) else {
-        return Err(Error::conflict(
-            "subscription is disabled, or its author may not have events sent: enable it, or change its events",
-        ));
-    };
+    let (subscription, listening) = lock_listening(&mut tx, &caller, id).await?;
     require_events(&caller, &subscription.events)?;
-    let range = (body.from_seq, body.to_seq);
-    let mut queued = deliveries::replay_range(&mut tx, id, range, body.state, now).await?;
-    if body.state.is_none() {
-        let limit = u32::try_from(RANGE_MAX).unwrap_or(u32::MAX);
-        let found = events::list(&mut tx, subscription.org_id, body.from_seq - 1, &[], limit).await?;
-        let wanted = found
-            .events
-            .iter()
-            .filter(|stored| stored.event.seq <= body.to_seq && is_for(&listening, stored));
-        let new: Vec<_> = wanted.map(|stored| queue::of(&app, &listening, stored, now)).collect();
-        queued += deliveries::insert(&mut tx, &new).await?;
-    }
-    let detail =
-        json!({ "from_seq": body.from_seq, "to_seq": body.to_seq, "state": body.state, "queued": queued });
+    let room = room(&mut tx, &subscription).await?;
+    let replayed = match body.state {
+        Some(_) => {
+            let range = Range { from: body.from_seq, to: body.to_seq, state: body.state, limit: room };
+            let done = deliveries::replay_range(&mut tx, id, range, app.clock.now()).await?;
+            Replayed { queued: done.count, next_seq: done.next_seq }
+        }
+        None => replay_events(&mut tx, &app, &listening, subscription.org_id, &body, room).await?,
+    };
+    let detail = json!({
+        "from_seq": body.from_seq, "to_seq": body.to_seq, "state": body.state, "queued": replayed.queued,
+        "next_seq": replayed.next_seq,
+    });
     trail::record(&mut tx, &app, &origin, deed(&caller, &subscription, "webhook.replayed", detail)).await?;
     tx.commit().await?;
     app.webhooks.wake();
-    Ok((StatusCode::ACCEPTED, Answer(Replayed { queued })))
+    Ok((StatusCode::ACCEPTED, Answer(replayed)))
+}
+
+/// What ended of the range, and events of it that the subscription never was sent.
+async fn replay_events(
+    tx: &mut Tx,
+    app: &App,
+    listening: &Listening,
+    org: OrgId,
+    body: &RangeBody,
+    room: u32,
+) -> Result<Replayed, Error> {
+    let now = app.clock.now();
+    // Each number is one delivery at the most.
+    let to = body.to_seq.min(body.from_seq.saturating_add(i64::from(room) - 1));
+    let range = Range { from: body.from_seq, to, state: None, limit: room };
+    let again = deliveries::replay_range(tx, listening.id, range, now).await?;
+    let found = events::list(tx, org, body.from_seq - 1, &[], room).await?;
+    let wanted = found.events.iter().filter(|stored| stored.event.seq <= to && is_for(listening, stored));
+    let new: Vec<_> = wanted.map(|stored| queue::of(app, listening, stored, now)).collect();
+    let queued = deliveries::insert(tx, &new).await?;
+    webhooks::note_caught_up(tx, listening.id, (body.from_seq, to), queued).await?;
+    Ok(Replayed { queued: again.count + queued, next_seq: (to < body.to_seq).then_some(to + 1) })
+}
+
+/// The subscription, locked, and as one that events can be queued for.
+async fn lock_listening(
+    tx: &mut Tx,
+    caller: &Caller,
+    id: SubscriptionId,
+) -> Result<(Subscription, Listening), Error> {
+    let subscription = webhooks::lock(tx, &organization_scope(caller), id).await?.ok_or(NOT_FOUND)?;
+    let listening = webhooks::listening(tx, subscription.org_id).await?;
+    let Some(listening) = listening.into_iter().find(|one| one.id == id) else {
+        return Err(Error::conflict("subscription is disabled: enable it first"));
+    };
+    match rights::author_problem(&listening.author) {
+        Some(problem) => Err(Error::conflict(format!("subscription sends nothing: {problem}"))),
+        None => Ok((subscription, listening)),
+    }
+}
+
+/// How many more deliveries may wait, up to the most of one call.
+async fn room(tx: &mut Tx, subscription: &Subscription) -> Result<u32, Error> {
+    let waiting = queue::Waiting(webhooks::pending(tx, subscription.org_id).await?);
+    match u32::try_from(waiting.room(subscription.id)).unwrap_or(u32::MAX).min(RANGE_MAX) {
+        0 => Err(Error::conflict(format!(
+            "too many deliveries are waiting (at most {} of a subscription): wait until some ended",
+            queue::WAITING_MAX
+        ))),
+        room => Ok(room),
+    }
+}
+
+impl RangeBody {
+    fn check(&self) -> Result<(), Error> {
+        let mut checks = Checks::default();
+        checks.require(self.from_seq >= 1, "from_seq", "must be 1 or more");
+        checks.require(self.to_seq >= self.from_seq, "to_seq", "must not be less than from_seq");
+        let is_long = self.to_seq.saturating_sub(self.from_seq) >= i64::from(RANGE_MAX);
+        let fits = self.state.is_some() || !is_long;
+        checks.require(fits, "to_seq", "the range must not have more than 1000 numbers; go on behind it");
+        let is_end = self.state != Some(DeliveryState::Pending);
+        checks.require(is_end, "state", "must be delivered or dead: what is pending is on its way");
+        checks.done()
+    }
 }

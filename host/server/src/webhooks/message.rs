@@ -18,6 +18,7 @@ const USER_AGENT: &str = concat!("Heddle/", env!("CARGO_PKG_VERSION"));
 pub(super) struct Message<'a> {
     pub(super) delivery: DeliveryId,
     pub(super) subscription: SubscriptionId,
+    /// As it is shown; the whole one is among what is sealed.
     pub(super) url: &'a str,
     pub(super) sealed: &'a [u8],
     /// `{"payload": …}`.
@@ -48,6 +49,7 @@ impl Message<'_> {
     /// The request, or why there can be none.
     pub(super) fn request(&self, keys: &Keys) -> Result<Outgoing, Unsendable> {
         let secrets = Secrets::open(keys, self.subscription, self.sealed)?;
+        let url = secrets.url(self.url)?;
         let body = self.body()?;
         let value =
             |text: &str| HeaderValue::from_str(text).map_err(|_| "the event's type is no header".to_owned());
@@ -64,10 +66,11 @@ impl Message<'_> {
         }
         Ok(Outgoing {
             method: Method::POST,
-            url: self.url.to_owned(),
+            url: url.expose().to_owned(),
             headers,
             body,
             signing_secret: Some(secrets.signing),
+            is_path_secret: false,
         })
     }
 
@@ -100,13 +103,14 @@ mod tests {
         let secrets = Secrets {
             signing: Secret::new("s3cret"),
             headers: vec![("content-type".to_owned(), Secret::new("application/vnd.x+json"))],
+            url: Some(Secret::new("https://hook.example/?token=x")),
         };
         let sealed = secrets.seal(&keys, subscription);
         let event = json!({ "event_type": "device.offline", "payload": { "name": "edge", "n": 7 } });
         let message = |template| Message {
             delivery,
             subscription,
-            url: "https://hook.example/",
+            url: "https://hook.example/?…",
             sealed: &sealed,
             template,
             event_type: "device.offline",
@@ -114,6 +118,7 @@ mod tests {
         };
         let plain = message(None).request(&keys).unwrap();
         assert_eq!(serde_json::from_slice::<Value>(&plain.body).unwrap(), event);
+        assert_eq!(plain.url, "https://hook.example/?token=x");
         let template = json!({ "payload": {
             "text": "{{trigger.payload.name}} is gone", "count": "{{trigger.payload.n}}", "token": "x",
         } });

@@ -1,31 +1,70 @@
 //! Who may have which events sent: who could subscribe to them otherwise.
+//!
+//! Judged when a subscription is made or aimed anew, when an event is queued, and once more right before it is sent.
 
 use heddle_core::event::matches;
 use heddle_core::permission::{SubscriptionAccess, for_subscription};
-use heddle_core::{Permission, Role};
-use heddle_store::events::StoredEvent;
-use heddle_store::webhooks::Listening;
+use heddle_core::{Permission, Role, SiteId};
+use heddle_store::webhooks::Author;
 
 use crate::auth::Caller;
+
+/// How a subscription that its author may not have comes to life again.
+const REMEDY: &str = "somebody who may have them has to save its events anew";
+
+/// What a subscription is for, and by whose rights.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) events: &'a [String],
+    pub(super) site_id: Option<SiteId>,
+    pub(super) author: &'a Author,
+}
 
 /// Why the caller cannot subscribe to a pattern.
 pub(super) fn why_not(caller: &Caller, pattern: &str) -> Option<String> {
     refusal(pattern, caller.role, |permission| caller.holds(permission))
 }
 
-/// Whether an event is for a subscription, by the rights that its author has now.
-pub(super) fn is_for(listening: &Listening, stored: &StoredEvent) -> bool {
-    let event_type = stored.event.event_type.as_str();
-    let site_fits = match (listening.site_id, stored.site_id) {
-        (Some(wanted), Some(site)) => wanted == site,
-        (Some(_), None) => false,
-        (None, _) => true,
-    };
-    let may_have = |pattern: &String| {
-        let role = listening.role;
-        matches(pattern, event_type) && refusal(pattern, role, |permission| role.holds(permission)).is_none()
-    };
-    site_fits && listening.events.iter().any(may_have)
+/// Why an event is not for a subscription, as it is now and by the rights that its author has now.
+pub(super) fn why_not_now(asked: Asked<'_>, event_type: &str, site: Option<SiteId>) -> Option<String> {
+    if let Some(why) = author_problem(asked.author) {
+        return Some(why);
+    }
+    if asked.site_id.is_some() && asked.site_id != site {
+        return Some("the subscription is for events of another site".to_owned());
+    }
+    let mut covering = asked.events.iter().filter(|pattern| matches(pattern, event_type)).peekable();
+    if covering.peek().is_none() {
+        return Some(format!("the subscription is not for events of type '{event_type}'"));
+    }
+    let refused: Option<Vec<String>> =
+        covering.map(|pattern| pattern_problem(pattern, asked.author)).collect();
+    refused.and_then(|refused| refused.into_iter().next())
+}
+
+/// What stands against a subscription as a whole, or against some of what it is for.
+pub(super) fn problem(events: &[String], author: &Author) -> Option<String> {
+    author_problem(author).or_else(|| events.iter().find_map(|pattern| pattern_problem(pattern, author)))
+}
+
+/// What stands against whatever an author has sent.
+pub(super) fn author_problem(author: &Author) -> Option<String> {
+    let name = &author.username;
+    if !author.is_active {
+        Some(format!("its author '{name}' is disabled or removed: {REMEDY}"))
+    } else if !author.is_member {
+        Some(format!("its author '{name}' is not in the organization any more: {REMEDY}"))
+    } else if !author.has_all_sites {
+        Some(format!("its author '{name}' has access to some sites only: {REMEDY}"))
+    } else {
+        None
+    }
+}
+
+fn pattern_problem(pattern: &str, author: &Author) -> Option<String> {
+    let role = author.role;
+    let why = refusal(pattern, role, |permission| role.holds(permission))?;
+    Some(format!("its author '{}' may not have '{pattern}' any more ({why}): {REMEDY}", author.username))
 }
 
 fn refusal(pattern: &str, role: Role, holds: impl Fn(Permission) -> bool) -> Option<String> {
@@ -40,66 +79,59 @@ fn refusal(pattern: &str, role: Role, holds: impl Fn(Permission) -> bool) -> Opt
 
 #[cfg(test)]
 mod tests {
-    use heddle_core::event::{Event, EventType};
-    use heddle_core::{Clock, SiteId};
-    use serde_json::json;
+    use heddle_core::Clock;
 
     use super::*;
 
-    fn stored(event_type: EventType, site_id: Option<SiteId>) -> StoredEvent {
-        let clock = Clock::default();
-        StoredEvent {
-            event: Event {
-                id: clock.new_id(),
-                seq: 1,
-                event_type,
-                category: event_type.category().to_owned(),
-                priority: event_type.priority(),
-                organization_id: clock.new_id(),
-                occurred_at: clock.now(),
-                causation_id: None,
-                schema_version: 1,
-                payload: json!({}),
-            },
-            site_id,
-            controller_id: None,
-            device_id: None,
-            run_id: None,
-        }
+    fn author(role: Role) -> Author {
+        Author { username: "ada".to_owned(), role, is_active: true, is_member: true, has_all_sites: true }
     }
 
     #[track_caller]
-    fn check(role: Role, events: &[&str], event_type: EventType, expected: bool) {
-        let events = events.iter().map(|pattern| (*pattern).to_owned()).collect();
-        let listening =
-            Listening { id: Clock::default().new_id(), events, site_id: None, after_seq: 0, role };
-        assert_eq!(is_for(&listening, &stored(event_type, None)), expected, "{role} {:?}", listening.events);
+    fn check(role: Role, events: &[&str], event_type: &str, expected: bool) {
+        let events: Vec<String> = events.iter().map(|pattern| (*pattern).to_owned()).collect();
+        let asked = Asked { events: &events, site_id: None, author: &author(role) };
+        assert_eq!(why_not_now(asked, event_type, None).is_none(), expected, "{role} {events:?}");
     }
 
     #[test]
     fn an_author_who_lost_a_right_gets_nothing_by_it() {
-        check(Role::OrgAdmin, &["user.*"], EventType::UserCreated, true);
-        check(Role::Viewer, &["user.*"], EventType::UserCreated, false);
-        check(Role::Viewer, &["user.*", "device.*"], EventType::DeviceOffline, true);
-        check(Role::SuperAdmin, &["*"], EventType::UserCreated, true);
-        check(Role::OrgAdmin, &["*"], EventType::UserCreated, false);
-        check(Role::OrgAdmin, &["device.offline"], EventType::DeviceStatusChanged, false);
-        check(Role::OrgAdmin, &[], EventType::DeviceOffline, false);
+        check(Role::OrgAdmin, &["user.*"], "user.created", true);
+        check(Role::Viewer, &["user.*"], "user.created", false);
+        check(Role::Viewer, &["user.*", "device.*"], "device.offline", true);
+        check(Role::SuperAdmin, &["*"], "user.created", true);
+        check(Role::OrgAdmin, &["*"], "user.created", false);
+        check(Role::OrgAdmin, &["*", "user.*"], "user.created", true);
+        check(Role::OrgAdmin, &["device.offline"], "device.status.changed", false);
+        check(Role::OrgAdmin, &[], "device.offline", false);
     }
 
     #[test]
     fn a_site_narrows_to_its_own_events() {
         let clock = Clock::default();
         let (site, other): (SiteId, SiteId) = (clock.new_id(), clock.new_id());
-        let listening = Listening {
-            id: clock.new_id(),
-            events: vec!["device.*".to_owned()],
-            site_id: Some(site),
-            after_seq: 0,
-            role: Role::OrgAdmin,
-        };
+        let (events, author) = (vec!["device.*".to_owned()], author(Role::OrgAdmin));
+        let asked = Asked { events: &events, site_id: Some(site), author: &author };
         for (of, expected) in [(Some(site), true), (Some(other), false), (None, false)] {
-            assert_eq!(is_for(&listening, &stored(EventType::DeviceOffline, of)), expected);
+            assert_eq!(why_not_now(asked, "device.offline", of).is_none(), expected);
+        }
+    }
+
+    #[test]
+    fn what_stands_against_a_subscription_is_said() {
+        let fine = author(Role::OrgAdmin);
+        let events = ["device.*".to_owned(), "user.*".to_owned()];
+        assert_eq!(problem(&events, &fine), None);
+        for (changed, word) in [
+            (Author { is_active: false, ..fine.clone() }, "disabled"),
+            (Author { is_member: false, ..fine.clone() }, "organization"),
+            (Author { has_all_sites: false, ..fine.clone() }, "some sites only"),
+            (Author { role: Role::Viewer, ..fine.clone() }, "'user.*'"),
+        ] {
+            let said = problem(&events, &changed).unwrap();
+            assert!(said.contains(word) && said.contains("'ada'") && said.ends_with(REMEDY), "{said}");
+            let asked = Asked { events: &events[1..], site_id: None, author: &changed };
+            assert_eq!(why_not_now(asked, "user.created", None).as_ref(), Some(&said));
         }
     }
 }

@@ -1,6 +1,8 @@
-//! How a subscription's secrets lie in the database: what signs, and the values of its headers, sealed together.
+//! How a subscription's secrets lie in the database: what signs, the values of its headers, and its URL as it was given,
+//! sealed together. The URL beside them is the one that is shown, without its query.
 
 use heddle_core::SubscriptionId;
+use heddle_core::redact::HIDDEN_QUERY;
 use heddle_core::secret::Secret;
 use serde::Deserialize;
 use zeroize::Zeroizing;
@@ -12,11 +14,16 @@ use crate::keys::Keys;
 pub(super) struct Secrets {
     pub(super) signing: Secret,
     pub(super) headers: Vec<(String, Secret)>,
+    /// As it was given. Absent when the one that is shown is all there is.
+    #[serde(default)]
+    pub(super) url: Option<Secret>,
 }
 
 /// Why sealed secrets cannot be read. Without the parser's words: they can quote what was sealed.
 #[derive(Debug, thiserror::Error)]
-#[error("the subscription's secrets cannot be opened: give a new signing secret and the headers again")]
+#[error(
+    "the subscription's secrets cannot be opened: rotate its signing secret, and give its url and headers again"
+)]
 pub(super) struct Unreadable;
 
 impl Secrets {
@@ -24,7 +31,8 @@ impl Secrets {
     pub(super) fn seal(&self, keys: &Keys, id: SubscriptionId) -> Vec<u8> {
         let headers: Vec<(&str, &str)> =
             self.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
-        let plain = serde_json::json!({ "signing": self.signing.expose(), "headers": headers });
+        let url = self.url.as_ref().map(Secret::expose);
+        let plain = serde_json::json!({ "signing": self.signing.expose(), "headers": headers, "url": url });
         let plain = Zeroizing::new(plain.to_string());
         keys.seal(&context(id), plain.as_bytes())
     }
@@ -32,6 +40,15 @@ impl Secrets {
     pub(super) fn open(keys: &Keys, id: SubscriptionId, sealed: &[u8]) -> Result<Self, Unreadable> {
         let plain = keys.open_sealed(&context(id), sealed).map_err(|_| Unreadable)?;
         serde_json::from_slice(&plain).map_err(|_| Unreadable)
+    }
+
+    /// Where deliveries go, of a subscription with this shown URL.
+    pub(super) fn url(&self, shown: &str) -> Result<Secret, Unreadable> {
+        match &self.url {
+            Some(url) => Ok(url.clone()),
+            None if shown.ends_with(HIDDEN_QUERY) => Err(Unreadable),
+            None => Ok(Secret::new(shown)),
+        }
     }
 
     pub(super) fn header_names(&self) -> Vec<String> {
@@ -57,10 +74,15 @@ mod tests {
         let secrets = Secrets {
             signing: Secret::new("s3cret"),
             headers: vec![("authorization".to_owned(), Secret::new("Bearer x"))],
+            url: Some(Secret::new("https://hook.example/?token=x")),
         };
         let sealed = secrets.seal(&keys, id);
         assert_eq!(Secrets::open(&keys, id, &sealed).unwrap(), secrets);
         assert!(Secrets::open(&keys, other, &sealed).is_err());
         assert!(!format!("{secrets:?}").contains("s3cret"));
+        assert_eq!(secrets.url("https://hook.example/?…").unwrap().expose(), "https://hook.example/?token=x");
+        let lost = Secrets { url: None, ..secrets };
+        assert_eq!(lost.url("https://hook.example/").unwrap().expose(), "https://hook.example/");
+        assert!(lost.url("https://hook.example/?…").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Sends what is due: claims it, sends it, writes down how it went.
+//! Sends what is due: claims it, judges once more whether it may go, sends it, writes down how it went.
 //!
 //! A process that is gone leaves what it was sending to the others, who send it again under the same id.
 
@@ -10,10 +10,11 @@ use chrono::TimeDelta;
 use heddle_core::webhook::DeliveryState;
 use heddle_core::{DeliveryId, Timestamp};
 use heddle_store::webhooks;
-use heddle_store::webhooks::deliveries::{self, Attempt, Due, Room};
+use heddle_store::webhooks::sending::{self, Attempt, Due, Room};
 use tokio::sync::Notify;
 
 use super::message::{Message, Unsendable};
+use super::rights::{self, Asked};
 use crate::app::{App, SharedApp};
 use crate::http::error::Error;
 use crate::metrics::DeliveryOutcome;
@@ -28,6 +29,8 @@ const IN_ALL: u32 = 128;
 const PER_SUBSCRIPTION: u32 = 4;
 /// On their way of one organization, by all processes: whoever waits for hanging receivers holds no other up.
 const PER_ORGANIZATION: u32 = 32;
+/// Of all places, those that are left for organizations with few on their way.
+const RESERVED: u32 = 32;
 /// How long an answer is waited for once the service stops.
 const GRACE: Duration = Duration::from_secs(2);
 /// After the first, second, … failure; after the last of them nobody tries any more.
@@ -98,28 +101,39 @@ async fn round(app: &SharedApp) -> Result<(), Error> {
     let Ok(term) = app.membership.term() else { return Ok(()) };
     let now = app.clock.now();
     let in_hand = app.webhooks.in_hand();
+    let room = Room {
+        per_subscription: PER_SUBSCRIPTION,
+        per_organization: PER_ORGANIZATION,
+        in_all: IN_ALL.saturating_sub(u32::try_from(in_hand.len()).unwrap_or(IN_ALL)),
+        reserved: RESERVED,
+    };
     let mut tx = app.db.read().await?;
-    let gone = deliveries::gone_owners(&mut tx, term.id).await?;
-    let mut lost = deliveries::owned(&mut tx, term.id).await?;
-    let has_due = deliveries::has_due(&mut tx, now).await?;
+    let gone = sending::gone_owners(&mut tx, term.id).await?;
+    let owned = sending::owned(&mut tx, term.id).await?;
+    let has_due = sending::has_due(&mut tx, now, room).await?;
     drop(tx);
     // Those that ended since are in nobody's hand, and are not owned when it is tried.
-    lost.retain(|id| !in_hand.contains(id));
-    let in_all = IN_ALL.saturating_sub(u32::try_from(in_hand.len()).unwrap_or(IN_ALL));
-    if gone.is_empty() && lost.is_empty() && (!has_due || in_all == 0) {
+    let lost: Vec<DeliveryId> =
+        owned.into_iter().map(|(id, _)| id).filter(|id| !in_hand.contains(id)).collect();
+    if gone.is_empty() && lost.is_empty() && !has_due {
         return Ok(());
     }
+    if !gone.is_empty() || !lost.is_empty() {
+        let mut tx = app.db.write().await?;
+        for owner in gone {
+            let count = sending::release(&mut tx, owner, now).await?;
+            tracing::warn!(process.id = %owner, count, "sending {count} deliveries again that a process left");
+        }
+        sending::release_some(&mut tx, term.id, &lost, now).await?;
+        tx.commit().await?;
+    }
     let mut tx = app.db.write().await?;
-    for owner in gone {
-        let count = deliveries::release(&mut tx, owner).await?;
-        tracing::warn!(process.id = %owner, count, "sending {count} deliveries again that a process left");
-    }
-    for id in lost {
-        deliveries::release_one(&mut tx, id, term.id).await?;
-    }
-    let room = Room { per_subscription: PER_SUBSCRIPTION, per_organization: PER_ORGANIZATION, in_all };
-    let due = deliveries::claim(&mut tx, term.id, now, room).await?;
+    let due = sending::claim(&mut tx, term.id, now, room).await?;
     tx.commit().await?;
+    if !due.is_empty() {
+        // Places that one subscription had no use for are for another.
+        app.webhooks.wake();
+    }
     for due in due {
         app.webhooks.take(due.id);
         let (app2, term) = (app.clone(), term.clone());
@@ -143,12 +157,14 @@ async fn deliver(app: &SharedApp, term: &Term, due: Due) {
             Some(attempt) => {
                 // First the subscription, as everybody who locks both.
                 webhooks::note(&mut tx, due.subscription_id, attempt.error.as_deref(), attempt.now).await?;
-                if !deliveries::finish(&mut tx, due.id, term.id, attempt).await? {
+                if !sending::finish(&mut tx, due.id, term.id, attempt).await? {
                     // It is another's: nothing of this attempt counts.
                     return Ok(false);
                 }
             }
-            None => deliveries::release_one(&mut tx, due.id, term.id).await?,
+            None => {
+                sending::release_some(&mut tx, term.id, &[due.id], app.clock.now()).await?;
+            }
         }
         tx.commit().await?;
         Ok::<bool, Error>(true)
@@ -174,6 +190,10 @@ fn outcome(state: DeliveryState) -> DeliveryOutcome {
 }
 
 async fn attempt(app: &App, due: &Due) -> Attempt {
+    let asked = Asked { events: &due.events, site_id: due.site_id, author: &due.author };
+    if let Some(why) = rights::why_not_now(asked, &due.event_type, due.event_site_id) {
+        return failed(None, format!("not sent: {why}"), app.clock.now());
+    }
     let message = Message {
         delivery: due.id,
         subscription: due.subscription_id,
@@ -196,9 +216,8 @@ async fn attempt(app: &App, due: &Due) -> Attempt {
     let retry = after.map(|after| now + *after);
     match sent {
         Ok(answered) => {
-            let text = answered.text();
-            let response: String = text.chars().take(RESPONSE_CHARS_MAX).collect();
-            let is_truncated = answered.is_truncated || response.len() < text.len();
+            let response: String = answered.text.chars().take(RESPONSE_CHARS_MAX).collect();
+            let is_truncated = answered.is_truncated || response.len() < answered.text.len();
             let status = Some(i64::from(answered.status));
             let ended = if answered.is_success() {
                 Attempt { state: DeliveryState::Delivered, error: None, ..failed(None, String::new(), now) }

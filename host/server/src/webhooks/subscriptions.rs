@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::event::format_time;
 use heddle_core::page::Page;
+use heddle_core::redact::{HIDDEN_QUERY, shown_url};
 use heddle_core::secret::Secret;
 use heddle_core::{
     DeliveryId, OrgId, Permission, SiteId, SubscriptionId, Timestamp, UserId, WebhookTemplateId,
@@ -43,6 +44,7 @@ struct View {
     id: SubscriptionId,
     organization_id: OrgId,
     name: String,
+    /// Without its query, which may hold a secret: `?…` stands for one.
     url: String,
     events: Vec<String>,
     site_id: Option<SiteId>,
@@ -58,8 +60,21 @@ struct View {
     last_failed_at: Option<Timestamp>,
     /// Why the last attempt failed; null when it did not.
     last_error: Option<String>,
+    /// Why some or all of its events are not sent, although it is enabled: what its author may not have any more.
+    problem: Option<String>,
+    /// Events that were not queued because too many deliveries were waiting; null when there are none.
+    unqueued: Option<Unqueued>,
     created_at: Timestamp,
     updated_at: Timestamp,
+}
+
+/// Replaying these numbers queues them, as long as the events are kept.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "WebhookUnqueued")]
+struct Unqueued {
+    count: i64,
+    from_seq: i64,
+    to_seq: i64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -144,11 +159,18 @@ pub(super) fn routes() -> Routes {
 
 impl From<Subscription> for View {
     fn from(row: Subscription) -> Self {
+        let unqueued = match (row.unqueued_from, row.unqueued_to) {
+            (Some(from_seq), Some(to_seq)) => Some(Unqueued { count: row.unqueued, from_seq, to_seq }),
+            _ => None,
+        };
         Self {
+            problem: rights::problem(&row.events, &row.author),
+            unqueued,
             id: row.id,
             organization_id: row.org_id,
             name: row.name,
-            url: row.url,
+            // One of an older version lies there as it was given.
+            url: shown_url(&row.url),
             events: row.events,
             site_id: row.site_id,
             template_id: row.template_id,
@@ -203,7 +225,8 @@ async fn create(
     let headers = check_headers(&mut checks, body.headers);
     let signing = check_secret(&mut checks, body.signing_secret);
     checks.done()?;
-    let secrets = Secrets { signing, headers };
+    let shown = shown_url(&url);
+    let secrets = Secrets { signing, headers, url: Some(Secret::new(url)) };
     let id: SubscriptionId = app.clock.new_id();
     let mut tx = app.db.write().await?;
     let org_id = owner(&mut tx, &caller, body.organization_id).await?;
@@ -218,7 +241,7 @@ async fn create(
         id,
         org_id,
         name,
-        url,
+        url: shown,
         events,
         site_id: body.site_id,
         template_id: body.template_id,
@@ -266,7 +289,11 @@ async fn update(
     caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
-    let url = body.url.as_deref().map(|url| check_url(&mut checks, url));
+    // Who sends back what was shown keeps what is hidden.
+    let (shown, given): (Option<String>, Option<String>) = body.url.map_or((None, None), |url| {
+        if url.ends_with(HIDDEN_QUERY) { (Some(url), None) } else { (None, Some(url)) }
+    });
+    let url = given.as_deref().map(|url| check_url(&mut checks, url));
     let events = body.events.as_deref().map(|patterns| check_events(&mut checks, &caller, patterns));
     let headers = body.headers.map(|headers| check_headers(&mut checks, headers));
     checks.done()?;
@@ -274,6 +301,12 @@ async fn update(
     let mut tx = app.db.write().await?;
     let current = webhooks::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::from(current.clone()))?;
+    if shown.is_some_and(|shown| shown != shown_url(&current.url)) {
+        return Err(Error::field(
+            "url",
+            "must be given as a whole: the query of the old one is not kept with another",
+        ));
+    }
     check_related(&mut tx, current.org_id, body.site_id.flatten(), body.template_id.flatten()).await?;
     // Whoever says where they go, of which sites, or that they go at all, must be allowed to have them.
     let is_switched_on = body.is_enabled == Some(true) && !current.is_enabled;
@@ -286,13 +319,17 @@ async fn update(
     }
     let after_seq =
         if is_switched_on { Some(events::last_seq(&mut tx, current.org_id).await?) } else { None };
-    let secrets = match headers {
-        Some(headers) => Some(Secrets { headers, ..secrets(&mut tx, &app, id).await? }),
-        None => None,
+    let secrets = if headers.is_some() || url.is_some() {
+        let mut secrets = secrets(&mut tx, &app, id).await?;
+        secrets.url = url.as_ref().map(Secret::new).or(secrets.url);
+        secrets.headers = headers.unwrap_or(secrets.headers);
+        Some(secrets)
+    } else {
+        None
     };
     let change = SubscriptionUpdate {
         name,
-        url,
+        url: url.as_deref().map(shown_url),
         author_id: aims.then_some(caller.user_id),
         events,
         site_id: Set::from(body.site_id),
@@ -375,9 +412,10 @@ async fn rotate(
     if_match.check(&View::from(current))?;
     let signing: Secret = heddle_core::secret::random_secret();
     let sealed = webhooks::find_sealed(&mut tx, id).await?.ok_or(NOT_FOUND)?;
-    // What cannot be read any more, the headers, is to be given again.
-    let headers = Secrets::open(&app.keys, id, &sealed).map(|known| known.headers).unwrap_or_default();
-    let secrets = Secrets { signing: signing.clone(), headers };
+    // What cannot be read any more, the headers and the URL, is to be given again.
+    let (headers, url) =
+        Secrets::open(&app.keys, id, &sealed).map(|known| (known.headers, known.url)).unwrap_or_default();
+    let secrets = Secrets { signing: signing.clone(), headers, url };
     let change = SubscriptionUpdate {
         header_names: Some(secrets.header_names()),
         secret: Some(secrets.seal(&app.keys, id)),
@@ -455,7 +493,7 @@ fn tested(delivery_id: DeliveryId, sent: Result<outgoing::Answered, Undelivered>
             delivery_id,
             is_delivered: answered.is_success(),
             status_code: Some(answered.status),
-            body: Some(answered.text()),
+            body: Some(answered.text.clone()),
             truncated: answered.is_truncated,
             duration_ms: Some(answered.duration_ms()),
             error: (!answered.is_success())

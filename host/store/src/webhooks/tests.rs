@@ -3,13 +3,16 @@ use heddle_core::webhook::DeliveryState;
 use heddle_core::{DeliveryId, DeviceId, EventId};
 use serde_json::json;
 
-use super::deliveries::{Attempt, Due, NewDelivery, Room};
+use super::deliveries::NewDelivery;
+use super::sending::{Attempt, Due, Room};
 use super::templates::NewTemplate;
 use super::*;
 use crate::Db;
-use crate::testing::{World, first, on_both, page};
+use crate::testing::{World, on_both, page};
 
-const ROOM: Room = Room { per_subscription: 4, per_organization: 6, in_all: 100 };
+mod turns;
+
+const ROOM: Room = Room { per_subscription: 4, per_organization: 6, in_all: 100, reserved: 0 };
 
 fn new(world: &World, name: &str) -> NewSubscription {
     NewSubscription {
@@ -37,6 +40,7 @@ fn delivery(world: &World, to: SubscriptionId, seq: i64, device: Option<DeviceId
         event_id: world.clock.new_id::<EventId>(),
         event_type: "device.offline".to_owned(),
         seq,
+        site_id: None,
         device_id: device,
         event: json!({ "seq": seq }),
         now: world.clock.now(),
@@ -58,14 +62,14 @@ fn attempt(world: &World, state: DeliveryState) -> Attempt {
 
 async fn claimed(db: &Db, world: &World, room: Room) -> Vec<Due> {
     let mut tx = db.write().await.unwrap();
-    let due = deliveries::claim(&mut tx, world.process, world.clock.now(), room).await.unwrap();
+    let due = sending::claim(&mut tx, world.process, world.clock.now(), room).await.unwrap();
     tx.commit().await.unwrap();
     due
 }
 
 async fn finished(db: &Db, world: &World, id: DeliveryId, state: DeliveryState) -> bool {
     let mut tx = db.write().await.unwrap();
-    let is_ours = deliveries::finish(&mut tx, id, world.process, &attempt(world, state)).await.unwrap();
+    let is_ours = sending::finish(&mut tx, id, world.process, &attempt(world, state)).await.unwrap();
     tx.commit().await.unwrap();
     is_ours
 }
@@ -110,15 +114,20 @@ on_both! {
         assert_eq!(deliveries::count_pending(&mut tx).await.unwrap(), 0);
     }
 
-    async fn only_enabled_subscriptions_of_authors_with_all_sites_listen(db) {
+    async fn enabled_subscriptions_listen_by_the_rights_that_their_authors_have_now(db) {
         let world = World::new(&db, "a").await;
         let mut tx = db.write().await.unwrap();
         let made = insert(&mut tx, &new(&world, "One")).await.unwrap();
         insert(&mut tx, &NewSubscription { is_enabled: false, ..new(&world, "Off") }).await.unwrap();
-        let found = listening(&mut tx, world.org).await.unwrap();
-        assert_eq!(found, [Listening {
-            id: made.id, events: made.events.clone(), site_id: None, after_seq: 7, role: Role::OrgAdmin,
-        }]);
+        let author = Author {
+            username: "a".to_owned(), role: Role::OrgAdmin, is_active: true, is_member: true, has_all_sites: true,
+        };
+        assert_eq!(made.author, author);
+        let expected = Listening {
+            id: made.id, name: "One".to_owned(), events: made.events.clone(), site_id: None, after_seq: 7, unqueued: 0,
+            told_problem: None, author: author.clone(),
+        };
+        assert_eq!(listening(&mut tx, world.org).await.unwrap(), [expected]);
         let now = world.clock.now();
         note(&mut tx, made.id, Some("no"), now).await.unwrap();
         note(&mut tx, made.id, Some("no again"), now).await.unwrap();
@@ -127,10 +136,40 @@ on_both! {
         note(&mut tx, made.id, None, now).await.unwrap();
         let fine = find(&mut tx, &world.scope(), made.id).await.unwrap().unwrap();
         assert_eq!((fine.consecutive_failures, fine.last_error, fine.last_delivered_at), (0, None, Some(now)));
+        note_told(&mut tx, made.id, Some("lost")).await.unwrap();
+        tx.commit().await.unwrap();
+        let grant = crate::grants::NewGrant {
+            user_id: world.user, site_id: world.site, level: heddle_core::SiteLevel::Read, granted_by: world.user, now,
+        };
+        let mut tx = db.write().await.unwrap();
+        crate::grants::insert(&mut tx, &grant).await.unwrap();
         tx.commit().await.unwrap();
         crate::testing::tamper(&db, "UPDATE app_user SET is_active = FALSE").await;
         let mut tx = db.read().await.unwrap();
-        assert!(listening(&mut tx, world.org).await.unwrap().is_empty());
+        let found = listening(&mut tx, world.org).await.unwrap();
+        assert_eq!(found[0].author, Author { is_active: false, has_all_sites: false, ..author });
+        assert_eq!(found[0].told_problem.as_deref(), Some("lost"));
+    }
+
+    async fn what_was_not_queued_is_counted_until_it_is_caught_up_with(db) {
+        let world = World::new(&db, "a").await;
+        let mut tx = db.write().await.unwrap();
+        let id = insert(&mut tx, &new(&world, "One")).await.unwrap().id;
+        let seen = async |tx: &mut Tx| {
+            let row = find(tx, &world.scope(), id).await.unwrap().unwrap();
+            (row.unqueued, row.unqueued_from, row.unqueued_to)
+        };
+        note_unqueued(&mut tx, id, Unqueued { count: 2, from: 10, to: 12 }).await.unwrap();
+        note_unqueued(&mut tx, id, Unqueued { count: 3, from: 20, to: 30 }).await.unwrap();
+        assert_eq!(seen(&mut tx).await, (5, Some(10), Some(30)));
+        note_caught_up(&mut tx, id, (11, 40), 9).await.unwrap();
+        assert_eq!(seen(&mut tx).await, (5, Some(10), Some(30)), "the first of them is not among these");
+        note_caught_up(&mut tx, id, (1, 12), 2).await.unwrap();
+        assert_eq!(seen(&mut tx).await, (3, Some(13), Some(30)));
+        note_caught_up(&mut tx, id, (13, 29), 3).await.unwrap();
+        assert_eq!(seen(&mut tx).await, (1, Some(30), Some(30)), "one may be left");
+        note_caught_up(&mut tx, id, (30, 30), 1).await.unwrap();
+        assert_eq!(seen(&mut tx).await, (0, None, None));
     }
 
     async fn a_template_has_a_name_of_its_own_and_knows_its_uses(db) {
@@ -163,111 +202,5 @@ on_both! {
         templates::insert(&mut tx, &new_template("chats")).await.unwrap();
         let taken = templates::insert(&mut tx, &new_template("CHATS")).await.unwrap_err();
         assert!(taken.is_unique(templates::NAME_INDEX), "{taken}");
-    }
-
-    async fn a_device_keeps_its_order_and_others_go_on(db) {
-        let world = World::new(&db, "a").await;
-        let (one, two): (DeviceId, DeviceId) = (world.clock.new_id(), world.clock.new_id());
-        let mut tx = db.write().await.unwrap();
-        let to = insert(&mut tx, &new(&world, "One")).await.unwrap().id;
-        let rows = [(1, Some(one)), (2, Some(one)), (3, Some(two)), (4, None), (5, None), (6, Some(two))]
-            .map(|(seq, device)| delivery(&world, to, seq, device));
-        deliveries::insert(&mut tx, &rows).await.unwrap();
-        let again = NewDelivery { id: world.clock.new_id(), ..rows[0].clone() };
-        deliveries::insert(&mut tx, &[again]).await.unwrap();
-        assert_eq!(deliveries::count_pending(&mut tx).await.unwrap(), 6, "an event comes once");
-        tx.commit().await.unwrap();
-
-        let due = claimed(&db, &world, ROOM).await;
-        assert_eq!(seqs(&due), [1, 3, 4, 5], "of a device only the first");
-        assert!(claimed(&db, &world, ROOM).await.is_empty(), "nothing is sent twice");
-        assert!(finished(&db, &world, due[0].id, DeliveryState::Pending).await);
-        assert!(!finished(&db, &world, due[0].id, DeliveryState::Delivered).await, "it was given up");
-        assert!(claimed(&db, &world, ROOM).await.is_empty(), "the second waits while the first is to be tried again");
-        assert!(finished(&db, &world, due[1].id, DeliveryState::Delivered).await);
-        assert_eq!(seqs(&claimed(&db, &world, ROOM).await), [6], "the other device goes on");
-        world.clock.advance(TimeDelta::seconds(10));
-        let due = claimed(&db, &world, ROOM).await;
-        assert_eq!((seqs(&due), due[0].attempts), (vec![1], 1));
-        assert!(finished(&db, &world, due[0].id, DeliveryState::Dead).await);
-        assert_eq!(seqs(&claimed(&db, &world, ROOM).await), [2], "a dead one lets the next through");
-    }
-
-    async fn a_subscription_takes_no_more_than_its_room(db) {
-        let world = World::new(&db, "a").await;
-        let mut tx = db.write().await.unwrap();
-        let busy = insert(&mut tx, &new(&world, "Busy")).await.unwrap().id;
-        let calm = insert(&mut tx, &new(&world, "Calm")).await.unwrap().id;
-        let rows: Vec<_> = (1..=20).map(|seq| delivery(&world, busy, seq, None)).collect();
-        deliveries::insert(&mut tx, &rows).await.unwrap();
-        deliveries::insert(&mut tx, &[delivery(&world, calm, 21, None)]).await.unwrap();
-        assert!(deliveries::has_due(&mut tx, world.clock.now()).await.unwrap());
-        tx.commit().await.unwrap();
-        let due = claimed(&db, &world, ROOM).await;
-        assert_eq!(seqs(&due), [1, 2, 3, 4, 21]);
-        assert!(claimed(&db, &world, ROOM).await.is_empty());
-        assert!(finished(&db, &world, due[0].id, DeliveryState::Delivered).await);
-        assert_eq!(seqs(&claimed(&db, &world, ROOM).await), [5]);
-        let mut tx = db.write().await.unwrap();
-        assert_eq!(deliveries::owned(&mut tx, world.process).await.unwrap().len(), 5);
-        deliveries::release_one(&mut tx, due[1].id, world.process).await.unwrap();
-        assert_eq!(deliveries::owned(&mut tx, world.process).await.unwrap().len(), 4);
-        assert!(deliveries::gone_owners(&mut tx, world.process).await.unwrap().is_empty());
-        let another = world.clock.new_id();
-        assert_eq!(deliveries::gone_owners(&mut tx, another).await.unwrap(), [world.process]);
-        assert_eq!(deliveries::release(&mut tx, world.process).await.unwrap(), 4);
-        tx.commit().await.unwrap();
-        let due = claimed(&db, &world, Room { in_all: 2, ..ROOM }).await;
-        assert_eq!(seqs(&due), [2, 3], "and all together no more than asked for");
-        let due = claimed(&db, &world, Room { per_organization: 3, ..ROOM }).await;
-        assert_eq!(seqs(&due), [4], "and an organization no more than its share");
-    }
-
-    async fn what_ended_is_listed_sent_again_and_forgotten(db) {
-        let (world, other) = (World::new(&db, "a").await, World::new(&db, "b").await);
-        let scope = world.scope();
-        let mut tx = db.write().await.unwrap();
-        let to = insert(&mut tx, &new(&world, "One")).await.unwrap().id;
-        let rows: Vec<_> = (1..=3).map(|seq| delivery(&world, to, seq, None)).collect();
-        deliveries::insert(&mut tx, &rows).await.unwrap();
-        tx.commit().await.unwrap();
-        let due = claimed(&db, &world, ROOM).await;
-        finished(&db, &world, due[0].id, DeliveryState::Delivered).await;
-        finished(&db, &world, due[1].id, DeliveryState::Dead).await;
-        let mut tx = db.write().await.unwrap();
-        let dead = deliveries::find(&mut tx, &scope, due[1].id).await.unwrap().unwrap();
-        assert_eq!((dead.state, dead.attempts, dead.last_status), (DeliveryState::Dead, 1, Some(500)));
-        assert_eq!(deliveries::find(&mut tx, &other.scope(), due[1].id).await.unwrap(), None);
-        let all = deliveries::walk(&mut tx, &scope, to, None, first(10)).await.unwrap();
-        assert_eq!(all.items.iter().map(|row| row.seq).collect::<Vec<_>>(), [3, 2, 1]);
-        let only = deliveries::walk(&mut tx, &scope, to, Some(DeliveryState::Dead), first(10)).await.unwrap();
-        assert_eq!(only.items, [dead]);
-        let now = world.clock.now();
-        assert!(!deliveries::replay(&mut tx, due[2].id, now).await.unwrap(), "it is on its way");
-        assert!(deliveries::replay(&mut tx, due[1].id, now).await.unwrap());
-        assert_eq!(deliveries::find(&mut tx, &scope, due[1].id).await.unwrap().unwrap().attempts, 0);
-        let replayed = deliveries::replay_range(&mut tx, to, (1, 3), Some(DeliveryState::Dead), now).await.unwrap();
-        assert_eq!(replayed, 0);
-        assert_eq!(deliveries::replay_range(&mut tx, to, (2, 9), None, now).await.unwrap(), 0);
-        tx.commit().await.unwrap();
-        let later = now + TimeDelta::days(8);
-        let mut tx = db.write().await.unwrap();
-        assert_eq!(deliveries::trim(&mut tx, DeliveryState::Delivered, now - TimeDelta::days(1), 10).await.unwrap(), 0);
-        assert_eq!(deliveries::trim(&mut tx, DeliveryState::Dead, later, 10).await.unwrap(), 0);
-        assert_eq!(deliveries::replay_range(&mut tx, to, (1, 1), None, now).await.unwrap(), 1);
-        tx.commit().await.unwrap();
-        let due = claimed(&db, &world, ROOM).await;
-        finished(&db, &world, due[0].id, DeliveryState::Delivered).await;
-        let mut tx = db.write().await.unwrap();
-        assert_eq!(deliveries::trim(&mut tx, DeliveryState::Delivered, later, 10).await.unwrap(), 1);
-        assert_eq!(deliveries::count_pending(&mut tx).await.unwrap(), 2);
-        let state = DeliveryState::Pending;
-        assert_eq!(deliveries::trim(&mut tx, state, later, 10).await.unwrap(), 0, "they are in hand");
-        deliveries::release(&mut tx, world.process).await.unwrap();
-        assert_eq!(deliveries::trim(&mut tx, state, now - TimeDelta::days(1), 10).await.unwrap(), 0);
-        assert_eq!(deliveries::trim(&mut tx, state, later, 10).await.unwrap(), 0, "they wait for their turn");
-        let off = SubscriptionUpdate { is_enabled: Some(false), ..SubscriptionUpdate::default() };
-        update(&mut tx, &scope, to, &off, now).await.unwrap().unwrap();
-        assert_eq!(deliveries::trim(&mut tx, state, later, 10).await.unwrap(), 2);
     }
 }

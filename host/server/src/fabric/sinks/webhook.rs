@@ -120,6 +120,7 @@ fn request(call: &StepCall<'_>, params: Params) -> Result<Outgoing, StepError> {
         headers,
         body,
         signing_secret: call.app.config.fabric_webhook_signing_secret.clone(),
+        is_path_secret: false,
     })
 }
 
@@ -150,7 +151,7 @@ fn headers(given: &BTreeMap<String, String>) -> Result<Vec<(HeaderName, HeaderVa
 fn outcome(answered: &Answered) -> Result<Value, StepError> {
     let output = json!({
         "status_code": answered.status,
-        "body": answered.text(),
+        "body": answered.text,
         "truncated": answered.is_truncated,
         "duration_ms": answered.duration_ms(),
     });

@@ -1,0 +1,144 @@
+//! The order of deliveries, and when a subscription has its turn.
+//!
+//! A lane is what is pending of one subscription and one device. Only its first, by the events' numbers, has a
+//! `next_at`; the others wait without one until it ended. What is of no device waits for nobody. So what can be sent of a
+//! subscription is the beginning of one index, however much waits behind it. `due_at` of a subscription says from when
+//! anything of it can be sent.
+//!
+//! Whoever calls this has locked the subscriptions.
+
+use heddle_core::{DeliveryId, DeviceId, SubscriptionId, Timestamp};
+use sqlx::QueryBuilder;
+
+use crate::select::affected;
+use crate::{Result, Tx};
+
+/// Binds every value of a list, with commas between them.
+macro_rules! push_list {
+    ($sql:expr, $values:expr) => {{
+        let mut list = $sql.separated(", ");
+        for value in $values {
+            list.push_bind(*value);
+        }
+    }};
+}
+pub(super) use push_list;
+
+/// Whether an earlier one of the same lane is pending.
+macro_rules! is_behind {
+    () => {
+        "EXISTS (SELECT 1 FROM webhook_delivery e WHERE e.subscription_id = webhook_delivery.subscription_id
+            AND e.device_id = webhook_delivery.device_id AND e.state = 'pending' AND e.seq < webhook_delivery.seq)"
+    };
+}
+pub(super) use is_behind;
+
+/// Puts deliveries, which have just become pending and have no `next_at`, in their places: those that are the first of
+/// their lanes are due now, and the ones before which they come wait. At most a few hundred.
+///
+/// One that is being sent stays what it is until it is given up.
+pub(super) async fn settle(tx: &mut Tx, ids: &[DeliveryId], now: Timestamp) -> Result<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    on!(tx, conn => {
+        let mut update = QueryBuilder::new(concat!(
+            "UPDATE webhook_delivery SET next_at = NULL
+            WHERE state = 'pending' AND owner IS NULL AND next_at IS NOT NULL AND ", is_behind!(), "
+                AND id IN (SELECT (
+                    SELECT l.id FROM webhook_delivery l
+                    WHERE l.subscription_id = n.subscription_id AND l.device_id = n.device_id
+                        AND l.state = 'pending' AND l.seq > n.seq
+                    ORDER BY l.seq LIMIT 1)
+                FROM webhook_delivery n WHERE n.id IN ("
+        ));
+        push_list!(update, ids);
+        update.push("))");
+        update.build().execute(conn).await.map(|_| ())
+    })?;
+    on!(tx, conn => {
+        let mut update = QueryBuilder::new("UPDATE webhook_delivery SET next_at = ");
+        update.push_bind(now);
+        update.push(concat!(
+            " WHERE state = 'pending' AND owner IS NULL AND next_at IS NULL AND NOT ", is_behind!(), " AND id IN ("
+        ));
+        push_list!(update, ids);
+        update.push(")");
+        update.build().execute(conn).await.map(|_| ())
+    })?;
+    Ok(())
+}
+
+/// The first that waits in a lane is due, now that the one before it has ended.
+pub(super) async fn move_up(
+    tx: &mut Tx,
+    subscription: SubscriptionId,
+    device: DeviceId,
+    now: Timestamp,
+) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE webhook_delivery SET next_at = $3
+        WHERE owner IS NULL AND next_at IS NULL AND id = (
+            SELECT id FROM webhook_delivery
+            WHERE subscription_id = $1 AND device_id = $2 AND state = 'pending'
+            ORDER BY seq LIMIT 1)"
+        )
+        .bind(subscription)
+        .bind(device)
+        .bind(now)
+    );
+    Ok(())
+}
+
+/// Says when something of these subscriptions can be sent. One that has its turn already keeps it.
+pub(super) async fn set_due(tx: &mut Tx, subscriptions: &[SubscriptionId], now: Timestamp) -> Result<()> {
+    if subscriptions.is_empty() {
+        return Ok(());
+    }
+    on!(tx, conn => {
+        let mut update = QueryBuilder::new(
+            "UPDATE webhook_subscription SET due_at = (SELECT CASE WHEN webhook_subscription.due_at <= ",
+        );
+        update.push_bind(now).push(" AND d.next_at <= ").push_bind(now).push(
+            " THEN webhook_subscription.due_at ELSE d.next_at END FROM webhook_delivery d
+                WHERE d.subscription_id = webhook_subscription.id AND d.state = 'pending' AND d.owner IS NULL
+                    AND d.next_at IS NOT NULL
+                ORDER BY d.next_at LIMIT 1)
+            WHERE id IN (",
+        );
+        push_list!(update, subscriptions);
+        update.push(")");
+        update.build().execute(conn).await.map(|_| ())
+    })?;
+    Ok(())
+}
+
+/// The same for those that have just been served: whatever else of them is due comes after all who wait by now.
+pub(super) async fn set_due_after_turn(
+    tx: &mut Tx,
+    subscriptions: &[SubscriptionId],
+    now: Timestamp,
+) -> Result<()> {
+    if subscriptions.is_empty() {
+        return Ok(());
+    }
+    on!(tx, conn => {
+        let mut update = QueryBuilder::new(
+            "UPDATE webhook_subscription SET due_at = (SELECT CASE WHEN d.next_at < ",
+        );
+        update.push_bind(now).push(" THEN ").push_bind(now).push(
+            " ELSE d.next_at END FROM webhook_delivery d
+                WHERE d.subscription_id = webhook_subscription.id AND d.state = 'pending' AND d.owner IS NULL
+                    AND d.next_at IS NOT NULL
+                ORDER BY d.next_at LIMIT 1)
+            WHERE id IN (",
+        );
+        push_list!(update, subscriptions);
+        update.push(")");
+        update.build().execute(conn).await.map(|_| ())
+    })?;
+    Ok(())
+}
