@@ -16,7 +16,8 @@ on_both! {
         socket.send(&json!({ "type": "set_filters", "site_ids": [] })).await;
         assert_eq!(socket.next().await, json!({ "type": "filters_set", "site_ids": [] }));
         socket.send(&json!({ "type": "resume", "after_seq": 1_000_000 })).await;
-        let resumed = json!({ "type": "resumed", "last_seq": 1_000_000, "truncated": false });
+        let org = api.get("/auth/me").await.expect_status(200).body["organization_id"].clone();
+        let resumed = json!({ "type": "resumed", "organization_id": org, "last_seq": 1_000_000, "truncated": false });
         assert_eq!(socket.next().await, resumed);
     }
 }
