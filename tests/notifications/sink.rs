@@ -38,7 +38,7 @@ impl Sink {
         let got = Arc::new(Mutex::new(Vec::new()));
         let kept = got.clone();
         let keep = move |method: Method, uri: Uri, headers: HeaderMap, body: Bytes| async move {
-            let path = uri.path().to_owned();
+            let path = uri.path_and_query().map_or("", |whole| whole.as_str()).to_owned();
             kept.lock().unwrap().push(Got { method, path, headers, body: body.to_vec() });
             (status, answer)
         };
