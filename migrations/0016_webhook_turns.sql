@@ -7,7 +7,9 @@ WHERE state = 'pending' AND EXISTS (
 
 -- Where the event happened, so that it can be judged once more before it is sent.
 ALTER TABLE webhook_delivery ADD COLUMN site_id UUID;
-UPDATE webhook_delivery SET site_id = (SELECT e.site_id FROM event e WHERE e.id = webhook_delivery.event_id);
+UPDATE webhook_delivery SET site_id = COALESCE(
+    (SELECT e.site_id FROM event e WHERE e.id = webhook_delivery.event_id),
+    (SELECT s.site_id FROM webhook_subscription s WHERE s.id = webhook_delivery.subscription_id));
 
 -- due_at: from when something of it can be sent; who was served goes to the end. unqueued: events that were not queued
 -- because too many were waiting, with the first and the last of their numbers. told_problem: what its organization's

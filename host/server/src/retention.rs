@@ -86,6 +86,8 @@ enum Kind {
     SsoAttempts,
     Deliveries(DeliveryState),
     AbandonedDeliveries,
+    /// Not forgotten: put in their places.
+    StrayDeliveries,
     Notices,
     Runs,
 }
@@ -107,6 +109,7 @@ impl Kind {
             Kind::SsoAttempts => sso::trim_attempts(tx, before, BATCH).await,
             Kind::Deliveries(state) => deliveries::trim(tx, state, before, BATCH).await,
             Kind::AbandonedDeliveries => deliveries::trim_abandoned(tx, before, BATCH).await,
+            Kind::StrayDeliveries => deliveries::mend(tx, before, BATCH).await,
         }
     }
 }
@@ -117,6 +120,7 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
     let settings = organizations::settings(&mut tx).await?;
     drop(tx);
     let mut kinds = vec![
+        (Kind::StrayDeliveries, 0),
         (Kind::Sessions, SESSION_DAYS),
         (Kind::SpentTokens, SESSION_DAYS),
         (Kind::Processes, PROCESS_DAYS),

@@ -358,15 +358,16 @@ impl Select {
         self.one(tx).await
     }
 
-    /// Rows in the given order, each locked as by [`Select::one_locked`].
+    /// Rows in the given order, each locked as by [`Select::one_locked`]; without those that somebody else has locked
+    /// where they are not waited for.
     pub(crate) async fn all_locked<T: Row>(
         self,
         tx: &mut Tx,
         order: &'static str,
         limit: i64,
-        of: &'static str,
+        (of, waits): (&'static str, bool),
     ) -> Result<Vec<T>> {
-        let lock = if matches!(tx, Tx::Postgres(_)) { Some(of) } else { None };
+        let lock = if matches!(tx, Tx::Postgres(_)) { Some((of, waits)) } else { None };
         self.fetch(tx, order, (limit, 0), lock).await
     }
 
@@ -379,14 +380,15 @@ impl Select {
         tx: &mut Tx,
         order: &str,
         (limit, offset): (i64, i64),
-        lock: Option<&'static str>,
+        lock: Option<(&'static str, bool)>,
     ) -> Result<Vec<T>> {
         let mut sql = format!("{} {}{} ORDER BY {order}", self.head, self.from, self.conditions);
         let at = self.binds.len();
         sql.push_str(&format!(" LIMIT ${} OFFSET ${}", at + 1, at + 2));
-        if let Some(table) = lock {
-            sql.push_str(" FOR UPDATE OF ");
+        if let Some((table, waits)) = lock {
+            sql.push_str(" FOR NO KEY UPDATE OF ");
             sql.push_str(table);
+            sql.push_str(if waits { "" } else { " SKIP LOCKED" });
         }
         Ok(on!(tx, conn => bind_all!(sqlx::query_as(AssertSqlSafe(sql)), &self.binds)
             .bind(limit)

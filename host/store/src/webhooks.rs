@@ -190,11 +190,20 @@ pub async fn lock(tx: &mut Tx, scope: &Scope, id: SubscriptionId) -> Result<Opti
 /// Everybody locks them in this one order, and before their deliveries: whoever queues, claims, finishes or removes what
 /// is on its way to a subscription.
 pub async fn lock_all(tx: &mut Tx, ids: &[SubscriptionId]) -> Result<HashMap<SubscriptionId, bool>> {
+    locked(tx, ids, true).await
+}
+
+/// The same without those that somebody else has locked: they have their turn another time.
+async fn lock_free(tx: &mut Tx, ids: &[SubscriptionId]) -> Result<HashMap<SubscriptionId, bool>> {
+    locked(tx, ids, false).await
+}
+
+async fn locked(tx: &mut Tx, ids: &[SubscriptionId], waits: bool) -> Result<HashMap<SubscriptionId, bool>> {
     let rows: Vec<(SubscriptionId, bool)> =
         Select::new("SELECT s.id, s.is_enabled", "FROM webhook_subscription s")
             .and("s.deleted_at IS NULL")
             .and_in("s.id", ids.iter().map(|id| Bind::Id(id.0)))
-            .all_locked(tx, "s.id", i64::try_from(ids.len()).unwrap_or(i64::MAX), "s")
+            .all_locked(tx, "s.id", i64::try_from(ids.len()).unwrap_or(i64::MAX), ("s", waits))
             .await?;
     Ok(rows.into_iter().collect())
 }
@@ -205,7 +214,7 @@ pub async fn list(
     search: Option<&str>,
     page: PageRequest,
 ) -> Result<(Vec<Subscription>, i64)> {
-    within(scope).search(&["s.name", "s.url"], search).page(tx, "s.created_at, s.id", page).await
+    within(scope).search(&["s.name"], search).page(tx, "s.created_at, s.id", page).await
 }
 
 /// How many an organization has.
@@ -306,12 +315,12 @@ pub async fn listening(tx: &mut Tx, org: OrgId) -> Result<Vec<Listening>> {
     .await
 }
 
-/// How many deliveries are pending, by subscription, of those of an organization that have any.
+/// How many deliveries are pending, by enabled subscription of an organization that has any.
 pub async fn pending(tx: &mut Tx, org: OrgId) -> Result<HashMap<SubscriptionId, i64>> {
     let rows: Vec<(SubscriptionId, i64)> = on!(tx, conn => sqlx::query_as("
         SELECT d.subscription_id, COUNT(*) FROM webhook_subscription s
         JOIN webhook_delivery d ON d.subscription_id = s.id AND d.state = 'pending'
-        WHERE s.org_id = $1 AND s.deleted_at IS NULL
+        WHERE s.org_id = $1 AND s.is_enabled AND s.deleted_at IS NULL
         GROUP BY d.subscription_id")
         .bind(org)
         .fetch_all(conn)

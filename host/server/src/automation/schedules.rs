@@ -350,12 +350,12 @@ async fn restore(
     At(id): At<ConnectionId>,
 ) -> Result<One<View>, Error> {
     let mut tx = app.db.write().await?;
-    let mut row = restoring::removed(&mut tx, &app, &caller, KIND, id).await?;
+    let (mut row, unfit) = restoring::removed(&mut tx, &app, &caller, KIND, id).await?;
     row.next_due_at = match row.state {
         ConnectionState::Enabled => timetable_of(&row).and_then(|table| table.next(app.clock.now())),
         _ => None,
     };
-    let restored = restoring::put_back(tx, &app, &caller, &origin, row).await?;
+    let restored = restoring::put_back(tx, &app, &caller, &origin, (row, unfit)).await?;
     View::of(&app, &caller, restored).map(One)
 }
 

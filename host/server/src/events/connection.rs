@@ -3,6 +3,7 @@
 //! What it may have is decided in `socket`; how frames come and go is `wire`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::stream::{SplitSink, SplitStream};
@@ -103,11 +104,13 @@ async fn run(app: &SharedApp, outlet: &mut Outlet, inlet: &mut Inlet, opening: O
     doubt.notify_one();
     let (sender, inbox) = mpsc::channel(WAITING_MAX);
     let listener = Listener::new(caller);
+    let is_asked = Arc::new(AtomicBool::default());
+    let (line, pinged_at, asked) = (None, Instant::now(), is_asked.clone());
     let mut connection =
-        Connection { app, outlet, inbox, holder, listener, line: None, pinged_at: Instant::now() };
+        Connection { app, outlet, inbox, holder, listener, line, pinged_at, is_asked: asked };
     tokio::select! {
         end = connection.listen(&doubt) => end,
-        never = read(inlet, sender) => match never {},
+        never = read(inlet, sender, is_asked) => match never {},
     }
 }
 
@@ -170,6 +173,8 @@ struct Connection<'a> {
     /// There is one while anything is subscribed to.
     line: Option<Line>,
     pinged_at: Instant,
+    /// Whether a ping was sent since something came last.
+    is_asked: Arc<AtomicBool>,
 }
 
 impl Connection<'_> {
@@ -267,7 +272,9 @@ impl Connection<'_> {
     /// So that the peer shows that it lives.
     async fn ping(&mut self) -> Result<(), End> {
         self.pinged_at = Instant::now();
-        self.transmit(Message::Ping(Bytes::new())).await
+        self.transmit(Message::Ping(Bytes::new())).await?;
+        self.is_asked.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     async fn answer(&mut self, text: &str) -> Result<(), End> {

@@ -7,6 +7,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::stream::{SplitSink, SplitStream};
@@ -69,13 +70,23 @@ pub(super) enum Came {
 }
 
 /// Reads until the peer ends it, or has to be ended; the end comes behind what was said before it.
-pub(super) async fn read(stream: &mut SplitStream<Socket>, to: Sender<Came>) -> Infallible {
+///
+/// `is_asked`: whether a ping was sent since something came last. Who was not asked is not silent.
+pub(super) async fn read(
+    stream: &mut SplitStream<Socket>,
+    to: Sender<Came>,
+    is_asked: Arc<AtomicBool>,
+) -> Infallible {
     let room = Arc::new(Semaphore::new(WAITING_BYTES_MAX));
     let mut counts = Counts::default();
     loop {
         let came = match tokio::time::timeout(SILENCE_MAX, stream.next()).await {
-            Ok(message) => counts.judge(message, Instant::now()),
-            Err(_) => Err(SILENT),
+            Ok(message) => {
+                is_asked.store(false, Ordering::Relaxed);
+                counts.judge(message, Instant::now())
+            }
+            Err(_) if is_asked.load(Ordering::Relaxed) => Err(SILENT),
+            Err(_) => continue,
         };
         let came = match came {
             Ok(None) => continue,
@@ -83,7 +94,8 @@ pub(super) async fn read(stream: &mut SplitStream<Socket>, to: Sender<Came>) -> 
                 let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX);
                 // A message is smaller than the room, which is never closed.
                 let Ok(place) = room.clone().acquire_many_owned(bytes).await else { continue };
-                Came::Text(text, place)
+                // What came with it in one piece is not kept with it.
+                Came::Text(Utf8Bytes::from(text.as_str()), place)
             }
             Ok(Some(_)) => Came::Binary,
             Err(end) => Came::End(end),

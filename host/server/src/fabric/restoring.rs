@@ -5,38 +5,40 @@
 use heddle_core::ConnectionId;
 use heddle_core::operation::{ConnectionKind, ConnectionState, RunState};
 use heddle_store::connections::{self, ConnectionRow};
-use heddle_store::{Tx, events};
+use heddle_store::{Scope, Tx, events, organizations};
 
 use super::author_of;
 use super::connections::{Verb, deed, noun, refuse_more, refuse_more_of_pattern, require_fit};
+use super::run::break_off;
 use crate::app::App;
 use crate::auth::{Caller, trail};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::tenancy::organization_scope;
 
-/// What was removed, as it may stand again: broken, where its author may not have its steps run any more.
+/// What was removed, as it may stand again, and why its author may not have its steps run any more, if so: it is broken
+/// then.
 pub(crate) async fn removed(
     tx: &mut Tx,
     app: &App,
     caller: &Caller,
     kind: ConnectionKind,
     id: ConnectionId,
-) -> Result<ConnectionRow, Error> {
+) -> Result<(ConnectionRow, Option<String>), Error> {
     let row = connections::lock_removed(tx, &organization_scope(caller), kind, id).await?;
     let mut row = row.ok_or(Error::NotFound(noun(kind)))?;
     caller.require_all_sites()?;
+    organizations::find(tx, &Scope::organization(row.org_id), row.org_id)
+        .await?
+        .ok_or(Error::NotFound(noun(kind)))?;
     refuse_more(tx, row.org_id).await?;
-    if row.state == ConnectionState::Enabled
-        && let Some(reason) = unfit(tx, app, &row).await?
-    {
-        (row.state, row.state_reason) = (ConnectionState::Broken, Some(reason));
-    }
+    let is_enabled = row.state == ConnectionState::Enabled;
+    let unfit = if is_enabled { unfit(tx, app, &row).await? } else { None };
     if row.state == ConnectionState::Enabled {
         refuse_more_of_pattern(tx, row.org_id, &row.source_event).await?;
     }
     row.after_seq = events::last_seq(tx, row.org_id).await?;
-    Ok(row)
+    Ok((row, unfit))
 }
 
 /// Why its author may not have its steps run; `None` when they may.
@@ -54,15 +56,21 @@ pub(crate) async fn put_back(
     app: &App,
     caller: &Caller,
     origin: &Origin,
-    row: ConnectionRow,
+    (row, unfit): (ConnectionRow, Option<String>),
 ) -> Result<ConnectionRow, Error> {
     let now = app.clock.now();
     let restored = connections::restore(&mut tx, &row, now).await?;
-    let restored = restored.ok_or(Error::NotFound(noun(row.kind)))?;
+    let mut restored = restored.ok_or(Error::NotFound(noun(row.kind)))?;
     let reason = "it was removed before the run began";
     let skipped = connections::skip_waiting(&mut tx, restored.id, reason, now).await?;
     trail::record(&mut tx, app, origin, deed(caller, &restored, Verb::Restored)).await?;
+    if let Some(reason) = unfit {
+        break_off(&mut tx, app, &restored, &reason, None).await?;
+        let broken = connections::find(&mut tx, &Scope::organization(row.org_id), row.kind, row.id).await?;
+        restored = broken.ok_or(Error::NotFound(noun(row.kind)))?;
+    }
     tx.commit().await?;
+    app.hub.wake();
     app.metrics.runs_ended(RunState::Skipped, usize::try_from(skipped).unwrap_or_default());
     Ok(restored)
 }

@@ -21,7 +21,7 @@ use super::hands::InHand;
 use super::operation::{StepCall, StepError};
 use super::steps::{self, Step};
 use crate::adapters;
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::http::error::Error;
 use crate::notifications::message::Message;
@@ -180,7 +180,7 @@ async fn try_end(
 /// Stops a Connection whose author may not do what it does, and says so.
 pub(crate) async fn break_off(
     tx: &mut Tx,
-    app: &SharedApp,
+    app: &App,
     connection: &ConnectionRow,
     reason: &str,
     run: Option<RunId>,

@@ -117,7 +117,7 @@ async fn revoke(
             continue;
         }
         has_ended |= match found.kind {
-            TokenKind::Access => oauth2::end(&mut tx, &hash, app.clock.now()).await?,
+            TokenKind::Access => end_token(&mut tx, &app, &origin, &found, &hash).await?,
             TokenKind::Refresh => end_grant(&mut tx, &app, &origin, &found).await?,
         };
     }
@@ -139,19 +139,44 @@ async fn has_any(app: &App, by: &OauthApp, hashes: &[String]) -> Result<bool, Er
     Ok(false)
 }
 
+/// Whether it had not ended before. The entry ends its connections, too, in every process.
+async fn end_token(
+    tx: &mut Tx,
+    app: &App,
+    origin: &Origin,
+    found: &FoundToken,
+    hash: &str,
+) -> Result<bool, Error> {
+    let has_ended = oauth2::end(tx, hash, app.clock.now()).await?;
+    if has_ended {
+        tell(tx, app, origin, found, "oauth2_grant.token_ended").await?;
+    }
+    Ok(has_ended)
+}
+
+async fn tell(
+    tx: &mut Tx,
+    app: &App,
+    origin: &Origin,
+    found: &FoundToken,
+    action: &'static str,
+) -> Result<(), Error> {
+    let grant = &found.grant;
+    let deed = Deed {
+        org: grant.org_id,
+        actor: None,
+        action,
+        target: ("oauth2_grant", grant.id.0),
+        detail: json!({ "app_id": grant.app_id, "user_id": grant.user_id, "by": "app" }),
+    };
+    Ok(trail::record(tx, app, origin, deed).await?)
+}
+
 /// Whether it had not ended before.
 async fn end_grant(tx: &mut Tx, app: &App, origin: &Origin, found: &FoundToken) -> Result<bool, Error> {
-    let grant = &found.grant;
-    let has_ended = oauth2::revoke(tx, grant.id, app.clock.now()).await?;
+    let has_ended = oauth2::revoke(tx, found.grant.id, app.clock.now()).await?;
     if has_ended {
-        let deed = Deed {
-            org: grant.org_id,
-            actor: None,
-            action: "oauth2_grant.revoked",
-            target: ("oauth2_grant", grant.id.0),
-            detail: json!({ "app_id": grant.app_id, "user_id": grant.user_id, "by": "app" }),
-        };
-        trail::record(tx, app, origin, deed).await?;
+        tell(tx, app, origin, found, "oauth2_grant.revoked").await?;
     }
     Ok(has_ended)
 }

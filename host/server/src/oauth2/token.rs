@@ -279,7 +279,7 @@ async fn give(
             actor: None,
             action: "oauth2_grant.older_tokens_ended",
             target: ("oauth2_grant", grant.id.0),
-            detail: json!({ "app_id": grant.app_id, "user_id": grant.user_id, "count": ended }),
+            detail: json!({ "app_id": grant.app_id, "user_id": grant.user_id, "count": ended, "by": "app" }),
         };
         trail::record(tx, app, origin, deed).await?;
         // Before the commit: who asks in between is known for less than a second.

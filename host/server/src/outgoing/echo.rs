@@ -52,7 +52,7 @@ impl Secrets {
         }
         let quoted = Zeroizing::new(serde_json::Value::from(text).to_string());
         let escaped = &quoted[1..quoted.len() - 1];
-        for form in [text.to_owned(), escaped.to_owned(), escaped.replace('/', "\\/")] {
+        for form in [text.to_owned(), escaped.to_owned(), escaped.replace('/', "\\/"), for_pages(escaped)] {
             if !self.0.iter().any(|known| **known == form) {
                 self.0.push(Zeroizing::new(form));
             }
@@ -74,6 +74,11 @@ impl Secrets {
         mask_text(&mut text);
         text
     }
+}
+
+/// As writers of JSON put it that is safe within a page.
+fn for_pages(escaped: &str) -> String {
+    escaped.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
 /// With how many bytes of a secret the text ends.

@@ -56,7 +56,11 @@ impl Consumer for Queue {
         concerned.retain(|one| is_concerned(one, events));
         let ids: Vec<SubscriptionId> = concerned.iter().map(|one| one.id).collect();
         let there = webhooks::lock_all(tx, &ids).await?;
-        concerned.retain(|one| there.get(&one.id).copied().unwrap_or(false));
+        if !ids.is_empty() {
+            // As they are now that nobody else changes them.
+            concerned = webhooks::listening(tx, org).await?;
+            concerned.retain(|one| is_concerned(one, events) && there.get(&one.id).copied().unwrap_or(false));
+        }
         let mut waiting = Waiting(webhooks::pending(tx, org).await?);
         let now = app.clock.now();
         let mut new = Vec::new();

@@ -119,11 +119,14 @@ async fn round(app: &SharedApp) -> Result<(), Error> {
         return Ok(());
     }
     if !gone.is_empty() || !lost.is_empty() {
-        let mut tx = app.db.write().await?;
         for owner in gone {
+            // Each by itself, so that subscriptions are locked in their one order.
+            let mut tx = app.db.write().await?;
             let count = sending::release(&mut tx, owner, now).await?;
+            tx.commit().await?;
             tracing::warn!(process.id = %owner, count, "sending {count} deliveries again that a process left");
         }
+        let mut tx = app.db.write().await?;
         sending::release_some(&mut tx, term.id, &lost, now).await?;
         tx.commit().await?;
     }
@@ -190,6 +193,12 @@ fn outcome(state: DeliveryState) -> DeliveryOutcome {
 }
 
 async fn attempt(app: &App, due: &Due) -> Attempt {
+    let after = usize::try_from(due.attempts).ok().and_then(|done| RETRIES.get(done));
+    if let Some(why) = rights::author_problem(&due.author) {
+        // They may be back before the last attempt.
+        let now = app.clock.now();
+        return failed(after.map(|after| now + *after), format!("not sent: {why}"), now);
+    }
     let asked = Asked { events: &due.events, site_id: due.site_id, author: &due.author };
     if let Some(why) = rights::why_not_now(asked, &due.event_type, due.event_site_id) {
         return failed(None, format!("not sent: {why}"), app.clock.now());
@@ -203,7 +212,6 @@ async fn attempt(app: &App, due: &Due) -> Attempt {
         event_type: &due.event_type,
         event: &due.event,
     };
-    let after = usize::try_from(due.attempts).ok().and_then(|done| RETRIES.get(done));
     let sent = match message.request(&app.keys) {
         Ok(request) => outgoing::send(app, request).await,
         Err(why) => {

@@ -44,7 +44,7 @@ pub(super) fn tag_in_list(tag: &str) -> String {
 pub async fn lock_all(tx: &mut Tx, scope: &Scope, ids: &[DeviceId]) -> Result<Vec<Device>> {
     live(scope)
         .and_in("d.id", ids.iter().map(|id| Bind::Id(id.0)))
-        .all_locked(tx, "d.id", i64::try_from(ids.len()).unwrap_or(i64::MAX), "d")
+        .all_locked(tx, "d.id", i64::try_from(ids.len()).unwrap_or(i64::MAX), ("d", true))
         .await
 }
 

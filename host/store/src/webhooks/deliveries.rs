@@ -241,13 +241,14 @@ async fn revive(tx: &mut Tx, ids: &[DeliveryId], now: Timestamp) -> Result<()> {
     lanes::settle(tx, ids, now).await
 }
 
-/// Forgets deliveries that ended so before this time, up to a number; tells how many.
+/// Forgets deliveries that ended so before this time, up to a number; tells how many. One that is asked for again
+/// meanwhile stays.
 pub async fn trim(tx: &mut Tx, state: DeliveryState, before: Timestamp, limit: u32) -> Result<u64> {
     Ok(affected!(
         tx,
         sqlx::query(
             "
-        DELETE FROM webhook_delivery WHERE id IN (
+        DELETE FROM webhook_delivery WHERE state = $1 AND ended_at < $2 AND id IN (
             SELECT id FROM webhook_delivery WHERE state = $1 AND ended_at < $2
             ORDER BY ended_at, id LIMIT $3)"
         )
@@ -261,19 +262,58 @@ pub async fn trim(tx: &mut Tx, state: DeliveryState, before: Timestamp, limit: u
 /// organizations that are gone, since before this time. The last of each device go first, so that what is left keeps
 /// its order.
 pub async fn trim_abandoned(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
-    Ok(affected!(
-        tx,
-        sqlx::query(
-            "
-        DELETE FROM webhook_delivery WHERE id IN (
+    let found: Vec<SubscriptionId> = on!(tx, conn => sqlx::query_scalar("
+        SELECT s.id FROM webhook_subscription s JOIN organization g ON g.id = s.org_id
+        WHERE (s.deleted_at < $1 OR g.deleted_at < $1 OR (NOT s.is_enabled AND s.updated_at < $1))
+            AND EXISTS (SELECT 1 FROM webhook_delivery d
+                WHERE d.subscription_id = s.id AND d.state = 'pending' AND d.owner IS NULL)
+        ORDER BY s.id LIMIT 500")
+        .bind(before)
+        .fetch_all(conn)
+        .await)?;
+    if found.is_empty() {
+        return Ok(0);
+    }
+    // Whoever switches one on, or queues for it, comes before or after.
+    let locked: Vec<(SubscriptionId,)> = Select::new("SELECT s.id", "FROM webhook_subscription s")
+        .and_in("s.id", found.iter().map(|id| Bind::Id(id.0)))
+        .all_locked(tx, "s.id", 500, ("s", true))
+        .await?;
+    let locked: Vec<SubscriptionId> = locked.into_iter().map(|(id,)| id).collect();
+    Ok(on!(tx, conn => {
+        let mut delete = QueryBuilder::new(
+            "DELETE FROM webhook_delivery WHERE id IN (
             SELECT d.id FROM webhook_subscription s
             JOIN organization g ON g.id = s.org_id
             JOIN webhook_delivery d ON d.subscription_id = s.id AND d.state = 'pending'
-            WHERE d.owner IS NULL
-                AND (s.deleted_at < $1 OR g.deleted_at < $1 OR (NOT s.is_enabled AND s.updated_at < $1))
-            ORDER BY s.id, d.seq DESC LIMIT $2)"
-        )
-        .bind(before)
-        .bind(i64::from(limit))
-    ))
+            WHERE d.owner IS NULL AND (s.deleted_at < ",
+        );
+        delete.push_bind(before).push(" OR g.deleted_at < ").push_bind(before);
+        delete.push(" OR (NOT s.is_enabled AND s.updated_at < ").push_bind(before).push(")) AND s.id IN (");
+        lanes::push_list!(delete, &locked);
+        delete.push(") ORDER BY s.id, d.seq DESC LIMIT ").push_bind(i64::from(limit)).push(")");
+        delete.build().execute(conn).await.map(|done| done.rows_affected())
+    })?)
+}
+
+/// Puts deliveries in their places that wait for nothing: behind none, and without a time, or with a time that their
+/// subscription does not know. A process of an older version leaves such. Up to a number; tells how many.
+pub async fn mend(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<u64> {
+    let sql = concat!(
+        "SELECT id, subscription_id FROM webhook_delivery
+        WHERE state = 'pending' AND owner IS NULL AND ((next_at IS NULL AND NOT ",
+        lanes::is_behind!(),
+        ") OR (next_at IS NOT NULL AND EXISTS (SELECT 1 FROM webhook_subscription s
+            WHERE s.id = webhook_delivery.subscription_id AND s.due_at IS NULL AND s.is_enabled
+                AND s.deleted_at IS NULL)))
+        ORDER BY id LIMIT $1"
+    );
+    let found: Vec<(DeliveryId, SubscriptionId)> =
+        on!(tx, conn => sqlx::query_as(sql).bind(i64::from(limit)).fetch_all(conn).await)?;
+    let (ids, subscriptions): (Vec<DeliveryId>, BTreeSet<SubscriptionId>) = found.into_iter().unzip();
+    let subscriptions: Vec<SubscriptionId> = subscriptions.into_iter().collect();
+    super::lock_all(tx, &subscriptions).await?;
+    lanes::settle(tx, &ids, now).await?;
+    lanes::set_due(tx, &subscriptions, now).await?;
+    Ok(ids.len() as u64)
 }

@@ -16,7 +16,7 @@ use sqlx::{FromRow, QueryBuilder};
 
 use self::turns::{Places, allot};
 use super::lanes::{self, push_list};
-use super::{Author, author, lock_all};
+use super::{Author, author, lock_all, lock_free};
 use crate::processes::gone_among;
 use crate::select::{Bind, Select};
 use crate::{Result, Tx};
@@ -156,14 +156,14 @@ pub async fn claim(tx: &mut Tx, me: ProcessId, now: Timestamp, room: Room) -> Re
     .await
 }
 
-/// Locks the subscriptions: nobody queues for them, removes them or serves them meanwhile. What others have claimed of
+/// Locks the subscriptions that nobody else has locked: nobody queues for them, removes them or serves them meanwhile. What others have claimed of
 /// them before takes its places.
 async fn hold(tx: &mut Tx, mut places: Vec<Places>, room: Room) -> Result<Vec<Places>> {
     let ids: Vec<SubscriptionId> = places.iter().map(|places| places.subscription).collect();
     if ids.is_empty() {
         return Ok(places);
     }
-    let there = lock_all(tx, &ids).await?;
+    let there = lock_free(tx, &ids).await?;
     let held: Vec<(SubscriptionId, i64)> = on!(tx, conn => sqlx::query_as(
         concat!(held!(), "SELECT subscription_id, COUNT(*) FROM held GROUP BY subscription_id"))
         .fetch_all(conn)
