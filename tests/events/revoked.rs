@@ -95,6 +95,22 @@ on_both! {
 }
 
 on_both! {
+    async fn a_token_that_its_app_gives_back_takes_its_stream_with_it(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let app = oauth2::register(&admin, &["device:read"]).await;
+        let tokens = app.tokens(&server, "ada").await;
+        let mut socket = Socket::subscribe(&oauth2::acting(&server, &tokens), &["device.*"]).await;
+        let token = [("token", tokens["access_token"].as_str().unwrap())];
+        app.ask(&server, "/oauth2/revoke", &token).await.expect_status(200);
+        assert!(revoked(&mut socket).await < CLOSED_AT_ONCE);
+        app.ask(&server, "/oauth2/revoke", &token).await.expect_status(200);
+        let audit = admin.get("/audit?action=oauth2_grant.token_ended").await.expect_status(200).body;
+        assert_eq!(audit["total"], 1, "{audit}");
+    }
+}
+
+on_both! {
     async fn a_token_that_newer_ones_push_out_takes_its_stream_with_it(database: Database) {
         let server = Server::start(database).await;
         let admin = server.set_up().await;

@@ -120,12 +120,11 @@ on_both! {
         let (silence, url) = silence().await;
         let slow = world.connect(calling(&url)).await;
         let path = format!("/fabric/connections/{}/test", id_of(&slow));
-        let waiting: Vec<_> = (0..4)
-            .map(|_| {
-                let (api, path) = (world.api.clone(), path.clone());
-                tokio::spawn(async move { api.post(&path, &json!({})).await })
-            })
-            .collect();
+        let mut waiting = tokio::task::JoinSet::new();
+        for _ in 0..4 {
+            let (api, path) = (world.api.clone(), path.clone());
+            waiting.spawn(async move { api.post(&path, &json!({})).await });
+        }
         until("four are under way", async || total(&world, &slow, "running").await == 4).await;
         let action = json!({ "operation_id": "sites.list", "params": {} });
         for answer in [world.api.post(&path, &json!({})).await, world.api.post("/actions", &action).await] {
@@ -133,7 +132,7 @@ on_both! {
             assert!(answer.body["detail"].as_str().unwrap().contains("wait until one has ended"), "{}", answer.text);
         }
         world.api.post(&path, &json!({ "dry_run": true })).await.expect_status(200);
-        waiting.iter().for_each(|task| task.abort());
+        waiting.abort_all();
         drop(silence);
         let found = runs(&world.api, &format!("/fabric/connections/{}", id_of(&slow)), 4).await;
         assert!(found.iter().all(|run| run["state"] == "failed"), "{found:?}");

@@ -72,7 +72,8 @@ async fn a_fuzzer_finds_no_answer_that_is_not_documented() {
         .args(["--exclude-path-regex", "/auth/(logout|sessions/|password/change|mfa/disable|sso/saml/callback)"])
         .args(["--phases", "examples,coverage,fuzzing"])
         .args(["--max-time", &FUZZING_SECS.to_string(), "--max-examples", "10"])
-        .args(["--workers", "2", "--seed", "20261121", "--no-color", "--warnings", "off"])
+        // One: CPython 3.11 fails in `ast.parse` where two threads call it.
+        .args(["--workers", "1", "--seed", "20261121", "--no-color", "--warnings", "off"])
         .args(["--request-timeout", "30", "--generation-database", "none"]);
     let report = run(&mut command, Duration::from_secs(FUZZING_SECS * 3)).await;
     assert!(report.contains("passed"), "{report}");

@@ -1,6 +1,6 @@
 //! Connections: what an event or the clock starts. Parameters of steps are sealed bytes here.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use heddle_core::condition::Conditions;
 use heddle_core::operation::{ConnectionKind, ConnectionState, MissedPolicy, StepOutline};
@@ -305,10 +305,10 @@ where
 }
 
 /// Events of these times started these.
-pub async fn fired(tx: &mut Tx, fired: &HashMap<ConnectionId, Timestamp>) -> Result<()> {
-    // In one order, so that no two wait for each other.
-    let fired: BTreeMap<ConnectionId, Timestamp> = fired.iter().map(|(id, at)| (*id, *at)).collect();
-    let fired: Vec<(ConnectionId, Timestamp)> = fired.into_iter().collect();
+///
+/// In one order, so that no two wait for each other.
+pub async fn fired(tx: &mut Tx, fired: &BTreeMap<ConnectionId, Timestamp>) -> Result<()> {
+    let fired: Vec<(ConnectionId, Timestamp)> = fired.iter().map(|(id, at)| (*id, *at)).collect();
     for some in fired.chunks(IDS_PER_STATEMENT) {
         on!(tx, conn => {
             let mut update = QueryBuilder::new("UPDATE connection SET last_fired_at = CASE id");

@@ -27,6 +27,8 @@ const HANDED_IN: usize = 2;
 const BATCH_PAUSE: Duration = Duration::from_millis(40);
 /// Firings of one Connection that did not come to be, of which the newest are kept.
 const SKIPPED_MAX: usize = 1_000;
+/// Those beyond them that are not counted yet: of each process, and of what it looks at together.
+const UNCOUNTED_MAX: usize = 400;
 /// Events that are looked at together, in which a kept one may be older than a forgotten one.
 const STRETCH: usize = 500;
 /// On a machine that is busy with other tests; a quiet one takes a minute.
@@ -50,7 +52,8 @@ struct Run {
     state: String,
     reason: Option<String>,
     owner: Option<Uuid>,
-    created_at: Timestamp,
+    /// When its event happened.
+    happened_at: Timestamp,
 }
 
 /// All that a listener heard: organization, number, type.
@@ -317,7 +320,8 @@ async fn settle(ground: &Ground, expected: &Expected, seed: u64) {
 
 async fn runs(ground: &Ground) -> HashMap<Uuid, Vec<Run>> {
     let rows: Vec<Run> = sqlx::query_as(
-        "SELECT connection_id, event_seq, state, reason, owner, created_at FROM connection_run ORDER BY event_seq",
+        "SELECT r.connection_id, r.event_seq, r.state, r.reason, r.owner, e.occurred_at AS happened_at
+            FROM connection_run r JOIN event e ON e.id = r.event_id ORDER BY r.event_seq",
     )
     .fetch_all(&mut ground.connection().await)
     .await
@@ -333,7 +337,13 @@ async fn runs(ground: &Ground) -> HashMap<Uuid, Vec<Run>> {
 fn check(wire: &Wire, fates: &BTreeMap<i64, Fate>, runs: &[Run], seed: u64) {
     let seqs: BTreeSet<i64> = runs.iter().map(|run| run.event_seq).collect();
     assert_eq!(seqs.len(), runs.len(), "seed {seed}, {wire:?}: each event once");
-    assert_eq!(runs.len(), fates.len() - forgotten(fates), "seed {seed}, {wire:?}");
+    let least = fates.len() - forgotten(fates);
+    let most = fates.len().min(least + UNCOUNTED_MAX);
+    assert!(
+        (least..=most).contains(&runs.len()),
+        "seed {seed}, {wire:?}: {} of {least} to {most}",
+        runs.len()
+    );
     let mut fired_at: Option<Timestamp> = None;
     for run in runs {
         let fate = fates.get(&run.event_seq).unwrap_or_else(|| panic!("seed {seed}, {wire:?}: {run:?}"));
@@ -343,7 +353,7 @@ fn check(wire: &Wire, fates: &BTreeMap<i64, Fate>, runs: &[Run], seed: u64) {
             Fate::Fires => has_fired,
             Fate::Skipped(why) => run.state == "skipped" && reason.starts_with(why.as_str()),
             Fate::Timed => {
-                let since = fired_at.map(|at| (run.created_at - at).num_milliseconds());
+                let since = fired_at.map(|at| (run.happened_at - at).num_milliseconds());
                 let is_ready = since.is_none_or(|since| since >= wire.cooldown_secs * 1000);
                 has_fired == is_ready
                     && (has_fired || (run.state == "skipped" && reason.starts_with("cooldown: ")))
@@ -351,7 +361,7 @@ fn check(wire: &Wire, fates: &BTreeMap<i64, Fate>, runs: &[Run], seed: u64) {
         };
         assert!(fits, "seed {seed}, {wire:?}: {run:?}, expected {fate:?}");
         if has_fired {
-            fired_at = Some(run.created_at);
+            fired_at = Some(run.happened_at);
         }
     }
     let skipped: Vec<i64> =

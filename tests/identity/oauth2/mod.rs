@@ -68,7 +68,7 @@ impl App {
     }
 
     /// Asks as this app, with HTTP Basic where it has a secret.
-    pub(super) async fn ask(&self, server: &Server, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn ask(&self, server: &Server, path: &str, fields: &[(&str, &str)]) -> Answer {
         let nobody = server.nobody().with("content-type", "application/x-www-form-urlencoded");
         if let Some(secret) = &self.secret {
             let basic = format!("Basic {}", STANDARD.encode(format!("{}:{secret}", self.id)));

@@ -4,7 +4,7 @@
 //! Connections of other types. What did not fire says why. While an organization has many runs waiting its events
 //! wait, too: nothing is lost, and its queue does not grow without end.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use chrono::TimeDelta;
@@ -165,7 +165,7 @@ struct Round<'a> {
     written: usize,
     written_bytes: usize,
     /// When the last event was that started each of them.
-    fired: HashMap<ConnectionId, Timestamp>,
+    fired: BTreeMap<ConnectionId, Timestamp>,
     skipped: HashMap<ConnectionId, u32>,
 }
 
@@ -188,7 +188,7 @@ impl<'a> Round<'a> {
             unwritten_bytes: 0,
             written: 0,
             written_bytes: 0,
-            fired: HashMap::new(),
+            fired: BTreeMap::new(),
             skipped: HashMap::new(),
         }
     }

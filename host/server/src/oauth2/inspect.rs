@@ -169,7 +169,7 @@ async fn tell(
         target: ("oauth2_grant", grant.id.0),
         detail: json!({ "app_id": grant.app_id, "user_id": grant.user_id, "by": "app" }),
     };
-    Ok(trail::record(tx, app, origin, deed).await?)
+    trail::record(tx, app, origin, deed).await
 }
 
 /// Whether it had not ended before.

@@ -144,7 +144,7 @@ on_both! {
         assert!(is_any_matching(&mut tx, world.org, &patterns).await.unwrap());
         assert!(!is_any_matching(&mut tx, world.org, &patterns[..1]).await.unwrap());
         let now = world.clock.now();
-        fired(&mut tx, &HashMap::from([(wanted.id, now)])).await.unwrap();
+        fired(&mut tx, &BTreeMap::from([(wanted.id, now)])).await.unwrap();
         assert!(break_off(&mut tx, wanted.id, 9, "why", now).await.unwrap().is_none());
         let broken = break_off(&mut tx, wanted.id, 1, "why", now).await.unwrap().unwrap();
         assert_eq!((broken.state, broken.state_reason.as_deref()), (ConnectionState::Broken, Some("why")));

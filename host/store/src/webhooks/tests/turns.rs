@@ -323,3 +323,25 @@ async fn sqlite_reads_only_what_it_takes(db: &Db, world: &World) {
         "{ready:?}"
     );
 }
+
+on_both! {
+    async fn what_waits_for_nothing_is_put_in_its_place(db) {
+        let world = World::new(&db, "a").await;
+        let device: DeviceId = world.clock.new_id();
+        let to = subscribed(&db, &world, "One").await;
+        queued(&db, &[delivery(&world, to, 1, Some(device)), delivery(&world, to, 2, Some(device))]).await;
+        let mut tx = db.write().await.unwrap();
+        assert_eq!(deliveries::mend(&mut tx, world.clock.now(), 10).await.unwrap(), 0, "all is in its place");
+        tx.commit().await.unwrap();
+        // As a process leaves it that does not know of turns.
+        for stray in ["UPDATE webhook_delivery SET next_at = NULL", "UPDATE webhook_subscription SET due_at = NULL"] {
+            tamper(&db, stray).await;
+            assert!(claimed(&db, &world, ROOM).await.is_empty());
+            let mut tx = db.write().await.unwrap();
+            assert_eq!(deliveries::mend(&mut tx, world.clock.now(), 10).await.unwrap(), 1);
+            assert_eq!(deliveries::mend(&mut tx, world.clock.now(), 10).await.unwrap(), 0);
+            tx.commit().await.unwrap();
+        }
+        assert_eq!(seqs(&claimed(&db, &world, ROOM).await), [1]);
+    }
+}
