@@ -1,11 +1,10 @@
 //! Many at once: floods of events, slow steps, people who go away, and what was lost on the way.
 
-use heddle_core::OrgId;
 use heddle_core::event::{EventType, NewEvent};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::{World, device, emit, filled, id_of, organization, runs};
+use super::{World, device, emit, event, filled, id_of, organization, runs};
 use crate::support::{Database, Options, Server, on_both};
 
 /// More than wait at once, and more than one transaction takes.
@@ -31,22 +30,9 @@ fn calling(url: &str) -> Value {
     json!({ "name": "Slow", "steps": [{ "operation_id": "fabric.webhook", "params": { "url": url } }] })
 }
 
-fn offline(org: OrgId) -> NewEvent {
-    NewEvent {
-        event_type: EventType::DeviceOffline,
-        org_id: org,
-        site_id: None,
-        controller_id: None,
-        device_id: None,
-        causation_id: None,
-        run_id: None,
-        payload: json!({}),
-    }
-}
-
 async fn flood(world: &World) {
     let events: Vec<NewEvent> = (0..FLOOD)
-        .map(|number| NewEvent { payload: device(&format!("device-{number}")), ..offline(world.org) })
+        .map(|number| event(EventType::DeviceOffline, world.org, device(&format!("device-{number}"))))
         .collect();
     let app = world.app();
     let mut tx = app.db.write().await.unwrap();
@@ -202,7 +188,7 @@ on_both! {
         let app = world.app();
         let mut tx = app.db.write().await.unwrap();
         for name in ["abducted", "after"] {
-            let event = NewEvent { payload: device(name), ..offline(world.org) };
+            let event = event(EventType::DeviceOffline, world.org, device(name));
             heddle_store::events::append(&mut tx, &event, &app.clock).await.unwrap();
         }
         let renamed = "UPDATE event SET event_type = 'device.abducted' WHERE seq = (SELECT MAX(seq) - 1 FROM event)";

@@ -83,8 +83,9 @@ fn id_of(object: &Value) -> &str {
     object["id"].as_str().expect("an object has an id")
 }
 
-async fn emit(app: &App, org: OrgId, event_type: EventType, payload: Value) {
-    let event = NewEvent {
+/// Of no site and no device.
+fn event(event_type: EventType, org: OrgId, payload: Value) -> NewEvent {
+    NewEvent {
         event_type,
         org_id: org,
         site_id: None,
@@ -93,7 +94,11 @@ async fn emit(app: &App, org: OrgId, event_type: EventType, payload: Value) {
         causation_id: None,
         run_id: None,
         payload,
-    };
+    }
+}
+
+async fn emit(app: &App, org: OrgId, event_type: EventType, payload: Value) {
+    let event = event(event_type, org, payload);
     let mut tx = app.db.write().await.unwrap();
     heddle_store::events::append(&mut tx, &event, &app.clock).await.unwrap();
     tx.commit().await.unwrap();

@@ -135,11 +135,6 @@ pub async fn find(tx: &mut Tx, scope: &Scope, id: RunId) -> Result<Option<RunRow
     within(scope).and_bind("r.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
-/// The run that was begun under this key.
-pub async fn find_by_key(tx: &mut Tx, scope: &Scope, key: &str) -> Result<Option<RunRow>> {
-    within(scope).and_bind("r.run_key = ?", Bind::Text(key.to_owned())).one(tx).await
-}
-
 /// Runs, the newest first.
 pub async fn walk(
     tx: &mut Tx,

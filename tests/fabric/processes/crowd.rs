@@ -13,8 +13,8 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::model::{Fact, Fate, Wire, Work, wires};
-use super::{Ground, event, quiet, until};
-use crate::fabric::organization;
+use super::{Ground, quiet, until};
+use crate::fabric::{event, organization};
 use crate::processes::{Pair, quick};
 use crate::support::{Api, PASSWORD, Proxy, Random, Redis, Socket, Way};
 

@@ -11,8 +11,8 @@ use heddle_core::event::EventType;
 use serde_json::{Value, json};
 
 use super::receiver::{Receiver, held};
-use super::{Ground, connect, event, quiet, until};
-use crate::fabric::organization;
+use super::{Ground, connect, quiet, until};
+use crate::fabric::{event, organization};
 use crate::processes::{Pair, quick};
 use crate::support::Random;
 

@@ -63,19 +63,6 @@ impl Ground {
     }
 }
 
-fn event(event_type: heddle_core::event::EventType, org: heddle_core::OrgId, payload: Value) -> NewEvent {
-    NewEvent {
-        event_type,
-        org_id: org,
-        site_id: None,
-        controller_id: None,
-        device_id: None,
-        causation_id: None,
-        run_id: None,
-        payload,
-    }
-}
-
 async fn connect(api: &Api, fields: Value) -> Value {
     api.post("/fabric/connections", &super::filled(fields)).await.expect_status(201).body
 }
