@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
 use crate::{
-    Change, ChangePlan, Description, DevicePage, DeviceProfile, Fault, Host, Live, Object, ObjectPage,
-    Outcome, Stage, Standing, fault,
+    Change, ChangePlan, Comparison, Description, DevicePage, DeviceProfile, Fault, Host, Live, Object,
+    ObjectPage, Outcome, Stage, fault,
 };
 
 /// One vendor's knowledge, without any state: every call is a fresh instance.
@@ -54,7 +54,7 @@ pub trait Adapter: 'static {
     }
 
     /// Where the device stands, seen from a plan.
-    fn compare(_host: &dyn Host, _changes: &[Change], _token: &[u8]) -> Result<Standing, Fault> {
+    fn compare(_host: &dyn Host, _changes: &[Change], _token: &[u8]) -> Result<Comparison, Fault> {
         Err(fault::unsupported("this adapter only reads"))
     }
 }
@@ -99,7 +99,7 @@ impl<A: Adapter> changes::Guest for Exported<A> {
     fn poll(task: Vec<u8>) -> Result<Outcome, Fault> {
         A::poll(&Live::open()?, &task)
     }
-    fn compare(changes: Vec<Change>, token: Vec<u8>) -> Result<Standing, Fault> {
+    fn compare(changes: Vec<Change>, token: Vec<u8>) -> Result<Comparison, Fault> {
         A::compare(&Live::open()?, &changes, &token)
     }
 }

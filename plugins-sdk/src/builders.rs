@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::{
-    Body, Description, Device, DeviceProfile, Fault, FaultExt, Method, Request, Response, Status, fault,
+    Body, Comparison, Description, Device, DeviceProfile, Fault, FaultExt, Method, Request, Response,
+    Standing, Status, fault,
 };
 
 impl Request {
@@ -68,6 +69,13 @@ impl Device {
             attributes: "{}".to_owned(),
             measurements: "{}".to_owned(),
         }
+    }
+}
+
+impl From<Standing> for Comparison {
+    /// A comparison that tells the changes of a set not apart and saw nothing of others.
+    fn from(standing: Standing) -> Self {
+        Comparison { standing, items: Vec::new(), foreign: Vec::new() }
     }
 }
 

@@ -17,7 +17,7 @@ pub mod testing;
 
 pub use adapter::{Adapter, Exported};
 pub use bindings::exports::heddle::adapter::changes::{
-    Change, ChangePlan, NativeCall, PlanStep, Stage, Standing,
+    Change, ChangePlan, Comparison, NativeCall, PlanStep, Stage, Standing,
 };
 pub use bindings::exports::heddle::adapter::inventory::{
     Completeness, Device, DevicePage, Object, ObjectPage, Status,

@@ -1,6 +1,6 @@
 //! A write sends the reviewed calls, in their order, once, or nothing.
 
-use heddle_core::adapter::{RunOutcome, Standing};
+use heddle_core::adapter::{Comparison, RunOutcome};
 use heddle_core::change::{AdapterPlan, ChangeSpec, NativeCall, Operation, Stage};
 use heddle_runtime::{Approval, CallError, SecretBook, TrapClass};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub(super) async fn plan(lab: &Lab, trick: &str) -> Result<AdapterPlan, CallErro
     planned.map(|(plan, _)| plan)
 }
 
-pub(super) async fn compare(lab: &Lab, trick: &str) -> Result<Standing, CallError> {
+pub(super) async fn compare(lab: &Lab, trick: &str) -> Result<Comparison, CallError> {
     lab.adapter.compare(&lab.call(), &change(trick), b"hostile").await
 }
 

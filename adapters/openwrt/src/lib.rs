@@ -18,8 +18,8 @@ mod token;
 mod uci;
 
 use heddle_sdk::{
-    Adapter, Change, ChangePlan, Description, DevicePage, DeviceProfile, Fault, Host, Object, ObjectPage,
-    Outcome, Stage, Standing, register,
+    Adapter, Change, ChangePlan, Comparison, Description, DevicePage, DeviceProfile, Fault, Host, Object,
+    ObjectPage, Outcome, Stage, register,
 };
 
 /// The adapter.
@@ -61,8 +61,8 @@ impl Adapter for OpenWrt {
     fn poll(host: &dyn Host, task: &[u8]) -> Result<Outcome, Fault> {
         power::poll(host, task)
     }
-    fn compare(host: &dyn Host, _changes: &[Change], token: &[u8]) -> Result<Standing, Fault> {
-        compare::compare(host, token)
+    fn compare(host: &dyn Host, _changes: &[Change], token: &[u8]) -> Result<Comparison, Fault> {
+        compare::compare(host, token).map(Comparison::from)
     }
 }
 

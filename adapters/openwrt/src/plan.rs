@@ -160,6 +160,8 @@ fn assemble(
         base_digest: sdk_json::digest(&json!(before)).to_vec(),
         inverse: Some(Vec::new()),
         holds: true,
+        undo_takes_all: true,
+        touches: Vec::new(),
         token: Vec::new(),
     };
     let mut apply: Vec<Value> = Vec::new();

@@ -135,6 +135,8 @@ pub(crate) fn plan(host: &dyn Host, change: &Change) -> Result<ChangePlan, Fault
         base_digest,
         inverse: None,
         holds: false,
+        undo_takes_all: false,
+        touches: Vec::new(),
         token: Token::Power(token).write()?,
     })
 }

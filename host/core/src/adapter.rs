@@ -189,13 +189,26 @@ pub struct Completion {
 pub enum RunOutcome {
     Done(Completion),
     Pending(Task),
+    /// The job at the device ended badly; the fault's effect says whether it changed something.
+    Failed(crate::fault::Fault),
 }
 
-/// Where a device stands, seen from a plan.
+/// Where a device stands, seen from what a plan touches.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Standing {
     Before,
     After,
     Stored(Vec<String>),
     Other(Value),
+}
+
+/// What a comparison of a device with a plan found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Of all changes of the plan together.
+    pub standing: Standing,
+    /// Of each change in the order of the plan; empty where the adapter cannot tell them apart.
+    pub items: Vec<Standing>,
+    /// What others changed on the device since the plan was made, a sentence each.
+    pub foreign: Vec<String>,
 }

@@ -128,6 +128,12 @@ pub struct Plan {
     pub invertible: bool,
     /// The device itself takes the change back when nobody confirms it.
     pub holds: bool,
+    /// The device's own way back also takes back what others wrote to it since the change was applied.
+    #[serde(default)]
+    pub undo_takes_all: bool,
+    /// Names of what the plan writes and depends on; two plans that share one are in conflict.
+    #[serde(default)]
+    pub touches: Vec<String>,
 }
 
 /// What an adapter answers to `plan`.
@@ -141,6 +147,8 @@ pub struct AdapterPlan {
     pub base_digest: Vec<u8>,
     pub inverse: Option<Vec<ChangeSpec>>,
     pub holds: bool,
+    pub undo_takes_all: bool,
+    pub touches: Vec<String>,
     pub token: Vec<u8>,
 }
 
@@ -158,6 +166,8 @@ impl Plan {
             warnings: adapter.warnings.clone(),
             invertible: adapter.inverse.is_some(),
             holds: adapter.holds,
+            undo_takes_all: adapter.undo_takes_all,
+            touches: adapter.touches.clone(),
         };
         let bytes = serde_json::to_vec(&(made_by, changes, &plan, &adapter.token))
             .expect("a plan has only string keys");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use heddle_core::adapter::{
-    Description, DevicePage, DeviceProfile, Object, ObjectPage, RunOutcome, Standing,
+    Comparison, Description, DevicePage, DeviceProfile, Object, ObjectPage, RunOutcome,
 };
 use heddle_core::change::{AdapterPlan, ChangeSpec, NativeCall};
 use heddle_core::fault::{Fault, FaultKind};
@@ -232,7 +232,7 @@ impl Adapter {
         call: &Call,
         changes: &[ChangeSpec],
         token: &[u8],
-    ) -> Result<Standing, CallError> {
+    ) -> Result<Comparison, CallError> {
         let (changes, token) = (self.changes(changes), self.token(token));
         let ask = ask(move |exports, store| {
             Box::pin(async move {
@@ -242,7 +242,7 @@ impl Adapter {
                 }
             })
         });
-        self.call(call, Phase::Verify, None, ask, convert::standing).await.map(first)
+        self.call(call, Phase::Verify, None, ask, convert::comparison).await.map(first)
     }
 
     async fn call<T: Send + 'static, R: Send + 'static>(

@@ -2,9 +2,9 @@
 //! parsed here; one that does not parse is a broken border.
 
 use heddle_core::adapter::{
-    Area, Availability, Capability, Completeness, Completion, Description, DevicePage, DeviceProfile,
-    DeviceStatus, Feature, FeatureOperation, Locator, Object, ObjectKind, ObjectPage, ObjectRef, RunOutcome,
-    SeenDevice, Stability, Standing, Task,
+    Area, Availability, Capability, Comparison, Completeness, Completion, Description, DevicePage,
+    DeviceProfile, DeviceStatus, Feature, FeatureOperation, Locator, Object, ObjectKind, ObjectPage,
+    ObjectRef, RunOutcome, SeenDevice, Stability, Standing, Task,
 };
 use heddle_core::change::{AdapterPlan, ChangeSpec, Danger, NativeCall, Operation, PlanStep, Stage};
 use heddle_core::fault::{Effect, Fault, FaultKind, FieldError};
@@ -17,6 +17,10 @@ use crate::bindings::heddle::host::http;
 const PLAN_TOKEN_MAX: usize = 64 << 10;
 const TASK_TOKEN_MAX: usize = 4 << 10;
 const ENTRIES_MAX: usize = 65_536;
+const TOUCHES_MAX: usize = 256;
+const TOUCH_CHARS_MAX: usize = 200;
+const FOREIGN_MAX: usize = 100;
+const FOREIGN_CHARS_MAX: usize = 300;
 
 /// An answer that does not keep to the interface.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +43,17 @@ fn json_object(what: &str, text: &str) -> Fit<Value> {
 fn bounded<T>(what: &str, list: Vec<T>) -> Fit<Vec<T>> {
     if list.len() > ENTRIES_MAX {
         return Err(Unfit(format!("{what} has {} entries, {ENTRIES_MAX} are accepted", list.len())));
+    }
+    Ok(list)
+}
+
+/// A list of short texts; one that is too long or holds too many is a broken border.
+fn texts(what: &str, list: Vec<String>, most: usize, chars_max: usize) -> Fit<Vec<String>> {
+    if list.len() > most {
+        return Err(Unfit(format!("{what} has {} entries, {most} are accepted", list.len())));
+    }
+    if list.iter().any(|text| text.chars().count() > chars_max) {
+        return Err(Unfit(format!("{what} has an entry of more than {chars_max} characters")));
     }
     Ok(list)
 }
@@ -332,6 +347,8 @@ pub(crate) fn plan(p: changes::ChangePlan) -> Fit<AdapterPlan> {
         base_digest: p.base_digest,
         inverse,
         holds: p.holds,
+        undo_takes_all: p.undo_takes_all,
+        touches: texts("what a plan touches", p.touches, TOUCHES_MAX, TOUCH_CHARS_MAX)?,
         token: token("a plan's token", p.token, PLAN_TOKEN_MAX)?,
     })
 }
@@ -351,10 +368,19 @@ pub(crate) fn outcome(outcome: types::Outcome) -> Fit<RunOutcome> {
             progress_percent: task.progress_percent,
             message: task.message,
         }),
+        types::Outcome::Failed(failed) => RunOutcome::Failed(fault(failed)),
     })
 }
 
-pub(crate) fn standing(standing: changes::Standing) -> Fit<Standing> {
+pub(crate) fn comparison(found: changes::Comparison) -> Fit<Comparison> {
+    Ok(Comparison {
+        standing: standing(found.standing)?,
+        items: bounded("a comparison", found.items)?.into_iter().map(standing).collect::<Fit<_>>()?,
+        foreign: texts("what others changed", found.foreign, FOREIGN_MAX, FOREIGN_CHARS_MAX)?,
+    })
+}
+
+fn standing(standing: changes::Standing) -> Fit<Standing> {
     Ok(match standing {
         changes::Standing::Before => Standing::Before,
         changes::Standing::After => Standing::After,

@@ -9,9 +9,9 @@ mod reach;
 mod write;
 
 use heddle_sdk::{
-    Adapter, Area, Auth, Change, ChangePlan, Completeness, Danger, Description, Device, DevicePage,
-    DeviceProfile, Fault, Feature, FeatureOperation, Host, Object, ObjectKind, ObjectPage, ObjectRef,
-    Operation, Outcome, Request, Stage, Standing, fault, register,
+    Adapter, Area, Auth, Change, ChangePlan, Comparison, Completeness, Danger, Description, Device,
+    DevicePage, DeviceProfile, Fault, Feature, FeatureOperation, Host, Object, ObjectKind, ObjectPage,
+    ObjectRef, Operation, Outcome, Request, Stage, fault, register,
 };
 use serde_json::Value;
 
@@ -120,8 +120,8 @@ impl Adapter for Hostile {
     fn run(host: &dyn Host, stage: Stage, changes: &[Change], _: &[u8]) -> Result<Outcome, Fault> {
         write::run(host, stage, changes)
     }
-    fn compare(host: &dyn Host, changes: &[Change], _: &[u8]) -> Result<Standing, Fault> {
-        write::compare(host, changes)
+    fn compare(host: &dyn Host, changes: &[Change], _: &[u8]) -> Result<Comparison, Fault> {
+        write::compare(host, changes).map(Comparison::from)
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fa
         base_digest: vec![7; 32],
         inverse: None,
         holds: false,
+        undo_takes_all: false,
+        touches: Vec::new(),
         token: b"hostile".to_vec(),
     })
 }

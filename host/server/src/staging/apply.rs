@@ -336,7 +336,7 @@ async fn compare_now(app: &App, caller: &Caller, row: &ChangeRow) -> Result<Stan
         kind: "not_planned",
         message: "change has no plan to compare with; plan it again first".to_owned(),
     })?;
-    Ok(adapter.compare(&call, &specs_of(row), token).await?)
+    Ok(adapter.compare(&call, &specs_of(row), token).await?.standing)
 }
 
 /// Reads the device and says how it stands; settles an outcome that was unknown or partial.

@@ -16,7 +16,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use heddle_core::adapter::{RunOutcome, Standing, Task};
 use heddle_core::change::{ApplyStep, NativeCall, OutcomeState, Stage};
-use heddle_core::fault::FaultKind;
+use heddle_core::fault::{Fault, FaultKind};
 use heddle_core::{ChangeId, ProcessId, Timestamp};
 use heddle_runtime::{Adapter, Approval, Call, CallError};
 use heddle_store::changes::{self, Advance, ChangeRow};
@@ -380,7 +380,7 @@ impl Drive<'_> {
 
     async fn compare(&self) -> Result<Standing, CallError> {
         let token = self.row.plan_token.as_deref().unwrap_or_default();
-        self.adapter.compare(&self.call, &specs_of(&self.row), token).await
+        Ok(self.adapter.compare(&self.call, &specs_of(&self.row), token).await?.standing)
     }
 
     /// Sends the reviewed calls. Done at most once per claim.
@@ -395,6 +395,7 @@ impl Drive<'_> {
                 self.to(ApplyStep::ReadingBack, advance).await
             }
             Ok(RunOutcome::Pending(task)) => self.keep_task(&task).await,
+            Ok(RunOutcome::Failed(fault)) => self.task_failed(fault).await,
             Err(failure) => {
                 let message = failure.error.to_string();
                 tracing::warn!(change.id = %self.row.id, wrote = failure.wrote, error = %message, "apply failed");
@@ -428,6 +429,13 @@ impl Drive<'_> {
         self.to(ApplyStep::Polling, advance).await
     }
 
+    /// The job at the device ended badly: the device shows what it left behind.
+    async fn task_failed(&mut self, fault: Fault) -> Result<(), Error> {
+        let advance = Advance { outcome_message: Set::To(fault.message.clone()), ..Advance::default() };
+        self.error = Some(CallError::Fault(fault));
+        self.to(ApplyStep::Resolving, advance).await
+    }
+
     /// Asks the device how its task goes, until it is done or given up.
     async fn poll(&mut self) -> Result<(), Error> {
         let Some(task) = self.row.task.clone() else {
@@ -444,6 +452,7 @@ impl Drive<'_> {
                 let advance = Advance { outcome_detail: Set::To(detail), ..Advance::default() };
                 self.to(ApplyStep::ReadingBack, advance).await
             }
+            Ok(RunOutcome::Failed(fault)) => self.task_failed(fault).await,
             Ok(RunOutcome::Pending(task)) if self.app.clock.now() < give_up_at => self.keep_task(&task).await,
             Err(error) if self.app.clock.now() < give_up_at => {
                 tracing::debug!(change.id = %self.row.id, error = %error, "task gives no answer yet");
