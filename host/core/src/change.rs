@@ -114,6 +114,10 @@ pub struct PlanStep {
 
 /// What a change will do, as it is reviewed and stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts that do not depend on each other, as clients read them"
+)]
 pub struct Plan {
     /// SHA-256, hex, of everything below and the adapter that made it.
     pub hash: String,
