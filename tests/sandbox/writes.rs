@@ -42,6 +42,7 @@ async fn run_approved(lab: &Lab, trick: &str, native: &[NativeCall]) -> Result<V
             .map(|outcome| serde_json::from_str(outcome).expect("the guest reports JSON"))
             .collect()),
         RunOutcome::Pending(task) => panic!("the guest starts no jobs: {task:?}"),
+        RunOutcome::Failed(fault) => panic!("the guest starts no jobs: {fault:?}"),
     }
 }
 
