@@ -8,6 +8,7 @@ mod addresses;
 mod bodies;
 mod breaker;
 mod device;
+mod install;
 mod load;
 mod neighbours;
 mod package;

@@ -22,6 +22,26 @@ pub(super) fn manifest() -> Value {
     })
 }
 
+/// A manifest with a login that exposes everything that `/login` of the device answers.
+pub(super) fn manifest_with_login() -> Value {
+    let exposed = |name: &&str| json!({ "as": name, "from": { "json": format!("/{name}") }, "expose": true });
+    let names = ["site", "password", "percent", "base64", "user", "copy", "long", "mark"];
+    let mut captures: Vec<Value> = names.iter().map(exposed).collect();
+    captures.push(json!({ "as": "token", "from": { "json": "/token" } }));
+    let body = json!({ "user": "{{secret.username}}", "password": "{{secret.password}}" });
+    let session = json!({
+        "login": [{
+            "request": { "method": "POST", "path": "/login", "effect": "session", "json": body },
+            "expect": { "status": [200] },
+            "capture": captures,
+        }],
+        "apply": [{ "to": { "header": "x-token" }, "value": "{{session.token}}" }],
+        "ttl-s": 300,
+        "logout": { "method": "DELETE", "path": "/session", "effect": "session" },
+    });
+    manifest_with("/auth", json!({ "main": session }))
+}
+
 /// The manifest with one value changed.
 pub(super) fn manifest_with(pointer: &str, value: Value) -> Value {
     let mut manifest = manifest();

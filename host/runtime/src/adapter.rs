@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use heddle_core::adapter::{
     Comparison, Description, DevicePage, DeviceProfile, Object, ObjectPage, RunOutcome,
 };
-use heddle_core::change::{AdapterPlan, ChangeSpec, NativeCall};
+use heddle_core::change::{AdapterPlan, ChangeSpec, NativeCall, Operation};
 use heddle_core::fault::{Fault, FaultKind};
+use heddle_marketplace::Schema;
 use wasmtime::Store;
 
 use crate::api::{Approval, Call, CallError, RunFailure, SecretBook};
@@ -17,6 +18,7 @@ use crate::convert::{self, Unfit};
 use crate::egress::{Approved, Outbound, references};
 use crate::limits::WALL_MAX;
 use crate::observe::Observation;
+use crate::schemas::Schemas;
 use crate::state::{Phase, State, Surroundings};
 
 /// An installed adapter: verified, compiled, linked, described.
@@ -29,6 +31,7 @@ struct Inner {
     shared: Arc<Shared>,
     component: Arc<Component>,
     description: Description,
+    schemas: Schemas,
     version: String,
 }
 
@@ -49,9 +52,14 @@ fn wall(phase: Phase) -> Duration {
 }
 
 impl Adapter {
-    pub(crate) fn new(shared: Arc<Shared>, component: Arc<Component>, description: Description) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        component: Arc<Component>,
+        description: Description,
+        schemas: Schemas,
+    ) -> Self {
         let version = component.facts.manifest.version.to_string();
-        Self(Arc::new(Inner { shared, component, description, version }))
+        Self(Arc::new(Inner { shared, component, description, schemas, version }))
     }
 
     /// The manifest's id, which is also the vendor of its controllers.
@@ -72,9 +80,14 @@ impl Adapter {
         &self.0.description
     }
 
-    /// What its manifest says of a controller's `settings`; without it there are none.
-    pub fn config_schema(&self) -> Option<&serde_json::Value> {
-        self.0.component.facts.manifest.config_schema.as_ref()
+    /// What a controller's `settings` must fit; an adapter that declares nothing takes none.
+    pub fn settings_schema(&self) -> &Schema {
+        &self.0.schemas.settings
+    }
+
+    /// What the payload of an operation of a feature must fit; `None` when it has no such operation.
+    pub fn payload_schema(&self, feature: &str, operation: Operation) -> Option<&Schema> {
+        self.0.schemas.payload(feature, operation)
     }
 
     /// Names of fields that hold secrets, wherever they stand.

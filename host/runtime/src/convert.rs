@@ -170,7 +170,7 @@ pub(crate) fn description(d: lifecycle::Description) -> Fit<Description> {
             Ok(FeatureOperation {
                 operation: operation(o.operation),
                 danger: danger(o.danger),
-                payload_schema: json("a payload schema", &o.payload_schema)?,
+                payload_schema: json(&format!("the payload schema of '{}'", f.id), &o.payload_schema)?,
                 time_limit_ms: o.time_limit_ms,
                 invertible: o.invertible,
             })

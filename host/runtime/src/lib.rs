@@ -23,6 +23,7 @@ mod load;
 mod meter;
 mod observe;
 mod runtime;
+mod schemas;
 mod state;
 mod task;
 mod trap;

@@ -22,6 +22,7 @@ use crate::compile::{self, CompileError};
 use crate::egress::Facts;
 use crate::limits::{Bounds, DESCRIBE_CPU};
 use crate::runtime::Runtime;
+use crate::schemas::Schemas;
 use crate::state::{Phase, State, Surroundings};
 use crate::{convert, describe, linker};
 
@@ -49,6 +50,8 @@ pub enum LoadError {
     Describe(#[source] CallError),
     #[error("the component's description does not fit: {0}")]
     Description(String),
+    #[error("a schema is not accepted: {0}")]
+    Schema(String),
 }
 
 impl Runtime {
@@ -81,7 +84,8 @@ impl Runtime {
         if let Some(problem) = describe::problem(&description, &manifest.id) {
             return Err(LoadError::Description(problem));
         }
-        Ok(Adapter::new(Arc::clone(&self.shared), component, description))
+        let schemas = Schemas::compile(manifest, &description).map_err(LoadError::Schema)?;
+        Ok(Adapter::new(Arc::clone(&self.shared), component, description, schemas))
     }
 
     /// The compiled component, from the cache or from the compile child.

@@ -92,13 +92,23 @@ impl Runtime {
     /// Checks, compiles and links a package, asks it to describe itself, and
     /// puts it in the place of an older version. Running calls end on the old one.
     pub async fn load(&self, package: &Verified) -> Result<Adapter, LoadError> {
-        let adapter = self.prepare(package.manifest(), package.component()).await?;
+        let adapter = self.prepared(package).await?;
+        self.serve(&adapter);
+        Ok(adapter)
+    }
+
+    /// The first half of `load`: the adapter can be called and serves nobody yet.
+    pub async fn prepared(&self, package: &Verified) -> Result<Adapter, LoadError> {
+        self.prepare(package.manifest(), package.component()).await
+    }
+
+    /// The second half of `load`: the adapter is from now on the one of its vendor.
+    pub fn serve(&self, adapter: &Adapter) {
         self.adapters.rcu(|adapters| {
             let mut adapters = BTreeMap::clone(adapters);
             adapters.insert(adapter.id().to_owned(), adapter.clone());
             adapters
         });
-        Ok(adapter)
     }
 
     /// The adapter of a vendor.

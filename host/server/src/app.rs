@@ -109,7 +109,7 @@ impl App {
         let runtime = adapters::start_runtime(&config, &keys, &db, &clock, surroundings)?;
         let observer = metrics.clone();
         runtime.observe(Arc::new(move |call| observer.adapter_call(call)));
-        let refused_adapters = adapters::load_packages(&config, &runtime).await;
+        let refused_adapters = adapters::load_packages(&config, &runtime, &db, &clock).await;
         let operations = Operations::new(&runtime.adapters());
         Ok(Arc::new(Self {
             config,

@@ -180,12 +180,14 @@ settings! {
     encryption_key_previous: Option<Secret> = "ENCRYPTION_KEY_PREVIOUS", "";
     /// Encrypts the files of `heddle backup`: at least 12 characters.
     backup_passphrase: Option<Secret> = "BACKUP_PASSPHRASE", "";
-    /// While true every write stays staged and nothing is applied.
+    /// While true every write stays staged and nothing is applied. Sessions at devices are still opened and closed, as the packages declare it.
     adapter_read_only: bool = "ADAPTER_READ_ONLY", "true";
     /// Folder with one folder per adapter package.
     adapter_packages: Option<PathBuf> = "ADAPTER_PACKAGES", "";
-    /// File with the publishers' keys that are trusted, as JSON.
+    /// File with the publishers' keys that are trusted and the adapters that each may sign, as JSON.
     adapter_trusted_keys: Option<PathBuf> = "ADAPTER_TRUSTED_KEYS", "";
+    /// Packages that may serve although a newer version did, as `id@version`, separated by commas.
+    adapter_downgrades: Vec<String> = "ADAPTER_DOWNGRADES", "";
     /// Networks that controllers may have although the address guard refuses them, such as 127.0.0.0/8.
     egress_extra_networks: Vec<IpNet> = "EGRESS_EXTRA_NETWORKS", "";
     /// Hosts that webhooks may go to although they are in a private network, as names or addresses, separated by commas. One on this machine must be in `EGRESS_EXTRA_NETWORKS`, too.

@@ -27,6 +27,7 @@ pub mod logs;
 pub mod notices;
 pub mod oauth2;
 pub mod organizations;
+pub mod packages;
 pub mod password_resets;
 pub mod processes;
 pub mod roles;

@@ -49,6 +49,7 @@ const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("duplicate-keys", reach::duplicate_keys),
     ("secret", reach::secret),
     ("secret-places", reach::secret_places),
+    ("session", reach::session),
     ("gzip-bomb", reach::gzip_bomb),
     ("endless-body", reach::endless_body),
     ("slow-body", reach::slow_body),

@@ -120,7 +120,10 @@ async fn lab() -> Lab {
 
 impl Lab {
     fn call(&self, phase: Phase, approved: Option<Approved>) -> Outbound {
-        let manifest = manifest();
+        self.call_of(manifest(), phase, approved)
+    }
+
+    fn call_of(&self, manifest: Manifest, phase: Phase, approved: Option<Approved>) -> Outbound {
         let facts = Facts { bounds: Bounds::of(&manifest.limits), manifest, sha256: "ab".to_owned() };
         let deadline = Instant::now() + Duration::from_secs(10);
         Outbound::new(
@@ -288,4 +291,45 @@ async fn a_write_to_nobody_is_known_not_to_have_left() {
     let fault = call.send(post(rpc("set")), &Auth::None).await.unwrap_err();
     assert_eq!((fault.kind, fault.effect), (FaultKind::Connection, Effect::None));
     assert!(!call.ledger().wrote);
+}
+
+/// As it was done: the login of a signed package has two more steps, which change the device.
+#[tokio::test]
+async fn steps_of_a_login_that_may_write_do_not_reach_the_device() {
+    let lab = lab().await;
+    let mut manifest = manifest();
+    let login = &mut manifest.auth.get_mut("main").unwrap().login;
+    let mut write = login[0].clone();
+    write.request = serde_json::from_value(
+        json!({"method": "POST", "path": "/rpc", "json": {"params": ["{{session.sid}}", "config", "set"]}}),
+    )
+    .unwrap();
+    write.expect = serde_json::from_value(json!({"status": [200]})).unwrap();
+    write.capture.clear();
+    login.extend([write.clone(), write]);
+    for phase in [Phase::Probe, Phase::Write] {
+        let call = lab.call_of(manifest.clone(), phase, approved(&[rpc("set")]));
+        assert_eq!(code(call.send(get("/x"), &session()).await), "login-step");
+        assert_eq!(call.ledger().denied, 1);
+    }
+    assert!(lab.device.writes.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_logout_that_may_write_does_not_reach_the_device() {
+    let lab = lab().await;
+    let mut manifest = manifest();
+    let request = json!({"method": "POST", "path": "/rpc", "json": {"params": ["", "config", "set"]}});
+    manifest.auth.get_mut("main").unwrap().logout = Some(serde_json::from_value(request).unwrap());
+    let call = lab.call_of(manifest.clone(), Phase::Read, None);
+    call.send(post(rpc("get")), &session()).await.unwrap();
+    call.reset_session("main").await;
+    assert!(lab.device.writes.lock().unwrap().is_empty());
+    // Declared, it is sent: the session's token is in it.
+    manifest.auth.get_mut("main").unwrap().logout.as_mut().unwrap().effect =
+        Some(heddle_marketplace::manifest::Effect::Session);
+    let call = lab.call_of(manifest, Phase::Read, None);
+    call.send(post(rpc("get")), &session()).await.unwrap();
+    call.reset_session("main").await;
+    assert_eq!(lab.device.writes.lock().unwrap().len(), 1);
 }

@@ -12,7 +12,7 @@ const BYTES_MIN: usize = 8;
 
 /// Replaces secrets in an answer by `***`; answers how many there were.
 pub(super) fn response(response: &mut Response, secrets: &[Secret]) -> u32 {
-    let needles = Needles::of(secrets);
+    let needles = Needles::of(secrets, BYTES_MIN);
     if needles.texts.is_empty() {
         return 0;
     }
@@ -32,6 +32,14 @@ pub(super) fn response(response: &mut Response, secrets: &[Secret]) -> u32 {
     hits
 }
 
+/// Whether a text holds a secret in any spelling. Unlike in an answer, short ones count: one of one or two
+/// characters where it is the whole text, a longer one wherever it stands.
+pub(super) fn holds(text: &str, secrets: &[Secret]) -> bool {
+    const ANYWHERE_BYTES_MIN: usize = 3;
+    secrets.iter().any(|secret| secret.expose() == text)
+        || Needles::of(secrets, ANYWHERE_BYTES_MIN).scrub(&mut text.as_bytes().to_vec()) > 0
+}
+
 /// What to look for.
 struct Needles<'a> {
     /// Secrets, any of whose characters may be escaped.
@@ -43,12 +51,13 @@ struct Needles<'a> {
 }
 
 impl<'a> Needles<'a> {
-    fn of(secrets: &'a [Secret]) -> Self {
+    /// Those of at least `bytes_min`.
+    fn of(secrets: &'a [Secret], bytes_min: usize) -> Self {
         let mut texts: Vec<&str> =
-            secrets.iter().map(Secret::expose).filter(|secret| secret.len() >= BYTES_MIN).collect();
+            secrets.iter().map(Secret::expose).filter(|secret| secret.len() >= bytes_min).collect();
         texts.sort_unstable_by_key(|text| std::cmp::Reverse(text.len()));
         let mut encoded: Vec<Vec<u8>> = texts.iter().flat_map(|text| base64_of(text)).collect();
-        encoded.retain(|needle| needle.len() >= BYTES_MIN);
+        encoded.retain(|needle| needle.len() >= bytes_min);
         encoded.sort_unstable_by_key(|needle| std::cmp::Reverse(needle.len()));
         encoded.dedup();
         let mut begins = [false; 256];
@@ -216,6 +225,17 @@ mod tests {
     fn what_only_begins_like_a_secret_stays() {
         check("correct horse", "correct%20house + \\u0063orrect %63", "correct%20house + \\u0063orrect %63");
         check("correct horse", "correct hors", "correct hors");
+    }
+
+    #[test]
+    fn a_value_that_holds_a_secret_is_found_however_short_the_secret_is() {
+        let secrets = ["root", "abc", "x"].map(Secret::new);
+        for text in ["root", "id-root-1", "%72oot", "zabcz", "x", "aWQ6cm9vdA"] {
+            assert!(holds(text, &secrets), "{text}");
+        }
+        for text in ["ro", "0x1f", "site-1", ""] {
+            assert!(!holds(text, &secrets), "{text}");
+        }
     }
 
     #[test]

@@ -288,7 +288,8 @@ mod tests {
             "$schema": "x", "type": "object", "properties": { "a": { "$ref": "#/$defs/a" } }, "$defs": { "a": { "type": "integer" } },
         });
         let schema = write_schema(&payload);
-        let validator = jsonschema::validator_for(&schema).unwrap();
+        let schema = heddle_marketplace::Schema::compile(&schema).unwrap();
+        let validator = schema.validator();
         let params = |a: Value| json!({ "controller_id": "x", "payload": { "a": a } });
         assert!(validator.is_valid(&params(json!(1))) && !validator.is_valid(&params(json!("1"))));
         assert!(!validator.is_valid(&json!({ "controller_id": "x" })));

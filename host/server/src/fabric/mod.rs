@@ -26,9 +26,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use heddle_core::operation::ConnectionKind;
+use heddle_marketplace::Schema;
 use heddle_runtime::Adapter;
+use serde_json::Value;
 
 use self::operation::Operation;
+use crate::http::error::Error;
 use crate::http::routes::Routes;
 
 use self::author::author_of;
@@ -50,16 +53,38 @@ fn native() -> Vec<Arc<dyn Operation>> {
 /// Everything that a step can do, by id.
 pub struct Operations {
     by_id: BTreeMap<String, Arc<dyn Operation>>,
+    /// What their parameters are checked against, compiled once.
+    params: BTreeMap<String, Schema>,
 }
 
 impl Operations {
     pub(crate) fn new(adapters: &[Adapter]) -> Self {
         let of_adapters = adapters.iter().flat_map(adapter_operations::of);
-        let by_id = of_adapters
-            .chain(native())
-            .map(|operation| (operation.declaration().id.clone(), operation))
-            .collect();
-        Self { by_id }
+        let (mut by_id, mut params) = (BTreeMap::new(), BTreeMap::new());
+        for operation in of_adapters.chain(native()) {
+            let declaration = operation.declaration();
+            match Schema::compile(&declaration.params_schema) {
+                Ok(schema) => {
+                    params.insert(declaration.id.clone(), schema);
+                    by_id.insert(declaration.id.clone(), operation);
+                }
+                // Adapters' schemas were judged when they were loaded, and the others are the host's own.
+                Err(error) => {
+                    tracing::error!(operation = %declaration.id, error = %error, "an operation is left out, its parameters cannot be checked");
+                }
+            }
+        }
+        Self { by_id, params }
+    }
+
+    /// What the parameters of an operation are checked against; `None` when there is no such operation.
+    pub(crate) fn params_schema(&self, id: &str) -> Option<&Schema> {
+        self.params.get(id)
+    }
+
+    /// Whether these parameters fit an operation. One that does not exist takes any: that is told elsewhere.
+    pub(crate) fn check_params(&self, id: &str, params: &Value) -> Result<(), Error> {
+        self.params_schema(id).map_or(Ok(()), |schema| crate::adapters::validate(schema, params, "params"))
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<&Arc<dyn Operation>> {

@@ -20,7 +20,6 @@ use super::author::author_of;
 use super::hands::InHand;
 use super::operation::{StepCall, StepError};
 use super::steps::{self, Step};
-use crate::adapters;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::http::error::Error;
@@ -351,7 +350,7 @@ impl Course<'_> {
         let params = fill(&written, &values)
             .map_err(|error| StepError::new(StepErrorCode::TemplateError, error.to_string()))?;
         self.params[at] = params.clone();
-        adapters::validate(&declaration.params_schema, &params, "params")?;
+        self.app.operations.check_params(&step.operation_id, &params)?;
         let call = StepCall {
             app: self.app,
             author,

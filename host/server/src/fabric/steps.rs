@@ -8,6 +8,7 @@ use heddle_core::operation::StepOutline;
 use heddle_core::permission::{SubscriptionAccess, for_subscription};
 use heddle_core::template::{self, is_template};
 use heddle_core::{ConnectionId, Role, RunId};
+use heddle_marketplace::Schema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -137,7 +138,7 @@ pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
                 }));
             }
         }
-        let Some(operation) = app.operations.find(&step.operation_id) else {
+        let Some(schema) = app.operations.params_schema(&step.operation_id) else {
             let message = format!(
                 "operation '{}' does not exist; GET /fabric/catalog lists those that do",
                 step.operation_id
@@ -145,7 +146,7 @@ pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
             faults.push(fault(&format!("{field}.operation_id"), message));
             continue;
         };
-        faults.extend(misfits(&operation.declaration().params_schema, &params, &format!("{field}.params")));
+        faults.extend(misfits(schema, &params, &format!("{field}.params")));
     }
     faults
 }
@@ -155,10 +156,7 @@ fn fault(field: &str, message: impl Into<String>) -> Detail {
 }
 
 /// Where parameters do not fit their schema, apart from values that are not known before their references are filled.
-fn misfits(schema: &Value, params: &Value, field: &str) -> Vec<Detail> {
-    let Ok(validator) = jsonschema::validator_for(schema) else {
-        return vec![fault(field, "the operation's schema cannot be read; tell who made it")];
-    };
+fn misfits(schema: &Schema, params: &Value, field: &str) -> Vec<Detail> {
     let mut open = Vec::new();
     templates(params, String::new(), &mut open);
     let is_open = |at: &str, keyword: &str| {
@@ -168,7 +166,8 @@ fn misfits(schema: &Value, params: &Value, field: &str) -> Vec<Detail> {
         );
         open.iter().any(|path| path == at || (depends_on_parts && path.starts_with(&format!("{at}/"))))
     };
-    validator
+    schema
+        .validator()
         .iter_errors(params)
         .filter(|error| !is_open(&error.instance_path().to_string(), error.kind().keyword()))
         .map(|error| {
@@ -265,6 +264,7 @@ mod tests {
             "required": ["id"],
             "additionalProperties": false,
         });
+        let schema = Schema::compile(&schema).unwrap();
         let found: Vec<String> =
             misfits(&schema, &params, "p").into_iter().map(|detail| detail.field).collect();
         assert_eq!(found, fields, "{params}");

@@ -164,10 +164,9 @@ fn resolve(app: &App, step: &Step, payload: &Value) -> (Value, Option<StepError>
 }
 
 fn misfit(app: &App, step: &Step, params: &Value) -> Option<StepError> {
-    let Some(operation) = app.operations.find(&step.operation_id) else {
+    if app.operations.find(&step.operation_id).is_none() {
         let message = format!("operation '{}' does not exist any more", step.operation_id);
         return Some(StepError::new(StepErrorCode::UnknownOperation, message));
-    };
-    let fits = crate::adapters::validate(&operation.declaration().params_schema, params, "params");
-    fits.err().map(StepError::from)
+    }
+    app.operations.check_params(&step.operation_id, params).err().map(StepError::from)
 }

@@ -174,6 +174,7 @@ async fn create(app: &App, origin: &Origin, first: &First) -> Result<Completed, 
         detail: json!({ "organization": organization.name, "user_id": user.id, "site_id": site.as_ref().map(|s| s.id) }),
     };
     trail::record(&mut tx, app, origin, deed).await?;
+    crate::adapters::audit_new(&mut tx, &app.clock).await?;
     tx.commit().await?;
     tracing::info!(organization.id = %organization.id, "completed setup with organization {}", organization.id);
     Ok(Completed { organization, user, site, tokens })

@@ -183,7 +183,9 @@ fn check<'a>(
     gates::feature_is_permitted(caller, &request.feature, danger)?;
     let (_, operation) = found?;
     gates::catastrophe_needs_site_admin(caller, operation.danger)?;
-    adapters::validate(&operation.payload_schema, &request.payload, "payload")?;
+    let schema = adapter.payload_schema(&request.feature, request.operation);
+    let schema = schema.ok_or_else(|| Error::internal("a declared operation has no compiled schema"))?;
+    adapters::validate(schema, &request.payload, "payload")?;
     let key = app.keys.reference_key(controller.id);
     let secrets = payload::take_secrets(
         &operation.payload_schema,

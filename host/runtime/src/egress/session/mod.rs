@@ -2,6 +2,7 @@
 //!
 //! Components never see what a login captured, except what is marked `expose`.
 
+mod expose;
 mod login;
 mod matcher;
 mod template;
@@ -48,6 +49,8 @@ struct Key {
 pub(super) struct Live {
     captures: BTreeMap<String, Secret>,
     pub(super) exposed: Vec<(String, String)>,
+    /// Captures that the manifest exposes and this login did not, with the reason.
+    withheld: Vec<(String, &'static str)>,
     cookies: Mutex<BTreeMap<String, String>>,
     settings: serde_json::Value,
     /// What must not come back in answers.
@@ -211,7 +214,7 @@ impl Outbound {
         let slot = self.egress.sessions.slot(self.key(name));
         let open = slot.lock().await.take();
         if let (Some(open), Some(logout)) = (open, &declared.logout) {
-            self.log_out(&open, declared, logout).await;
+            self.log_out(name, &open, declared, logout).await;
         }
     }
 
@@ -227,7 +230,7 @@ impl Outbound {
             )
             .with_code("credential-suspended"));
         }
-        let outcome = self.log_in(declared).await;
+        let outcome = self.log_in(name, declared).await;
         let mut refusals = self.egress.sessions.refusals();
         match &outcome {
             Ok(_) => {
