@@ -10,7 +10,7 @@ mod breaker;
 mod device;
 mod load;
 mod neighbours;
-mod package;
+pub(crate) mod package;
 mod reads;
 mod resources;
 mod secrets;

@@ -14,8 +14,9 @@ use serde_json::Value;
 
 use crate::app::{App, Surroundings};
 use crate::config::Config;
-use crate::http::error::{Detail, Error};
+use crate::http::error::Error;
 use crate::keys::Keys;
+use crate::misfit;
 use crate::tenancy::credentials::sealed::Fields;
 
 /// A package that was not loaded.
@@ -163,13 +164,7 @@ impl App {
 /// Every way in which a value does not fit a schema of an adapter's, by field.
 pub(crate) fn validate(schema: &Value, value: &Value, name: &str) -> Result<(), Error> {
     let validator = jsonschema::validator_for(schema).map_err(|error| Error::internal(error.to_string()))?;
-    let details: Vec<Detail> = validator
-        .iter_errors(value)
-        .map(|error| {
-            let field = format!("{name}{}", error.instance_path().to_string().replace('/', "."));
-            Detail::new(field, error.masked_with("the value").to_string(), error.kind().keyword())
-        })
-        .collect();
+    let details = misfit::details(&validator, schema, value, name);
     if details.is_empty() { Ok(()) } else { Err(Error::Validation(details)) }
 }
 

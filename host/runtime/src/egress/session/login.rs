@@ -136,7 +136,8 @@ impl Login {
     }
 
     fn live(self, declared: &Session, credential: Vec<(String, Secret)>, settings: Value) -> Live {
-        let mut secrets: Vec<Secret> = credential.into_iter().map(|(_, secret)| secret).collect();
+        let hidden = credential.into_iter().filter(|(name, _)| crate::api::is_secret_field(name));
+        let mut secrets: Vec<Secret> = hidden.map(|(_, secret)| secret).collect();
         for (name, secret) in &self.captures {
             if !self.exposed.iter().any(|(exposed, _)| exposed == name) {
                 secrets.push(secret.clone());
