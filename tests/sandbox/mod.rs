@@ -11,7 +11,7 @@ mod device;
 mod install;
 mod load;
 mod neighbours;
-mod package;
+pub(crate) mod package;
 mod reads;
 mod resources;
 mod secrets;

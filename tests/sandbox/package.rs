@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::support::target_folder;
 
-pub(super) type Files = BTreeMap<String, Vec<u8>>;
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
 /// A manifest that gives the guest what it may have: HTTP, secrets, one kind of read.
 /// With the most CPU, so that a busy machine does not end it before its own limit does.
-pub(super) fn manifest() -> Value {
+pub(crate) fn manifest() -> Value {
     json!({
         "schema": 1, "id": "hostile", "version": "1.0.0", "kind": "adapter", "api": "1.0",
         "name": "Hostile guest", "license": "Apache-2.0", "component": "component.wasm",
@@ -51,20 +51,20 @@ pub(super) fn manifest_with(pointer: &str, value: Value) -> Value {
 }
 
 /// The publisher of all packages here; new for each run.
-pub(super) fn key() -> &'static PublisherKey {
+pub(crate) fn key() -> &'static PublisherKey {
     static KEY: LazyLock<PublisherKey> =
         LazyLock::new(|| PublisherKey::generate("acme").expect("the system has randomness"));
     &KEY
 }
 
 /// The guest, as `cargo xtask components` builds it.
-pub(super) fn hostile() -> Vec<u8> {
+pub(crate) fn hostile() -> Vec<u8> {
     let path = target_folder().join("guests/hostile.wasm");
     std::fs::read(&path)
         .unwrap_or_else(|_| panic!("'{}' is missing; run 'cargo xtask components' first", path.display()))
 }
 
-pub(super) fn packed(manifest: &Value, component: &[u8]) -> Result<Files, PackError> {
+pub(crate) fn packed(manifest: &Value, component: &[u8]) -> Result<Files, PackError> {
     let files = BTreeMap::from([("component.wasm".to_owned(), component.to_vec())]);
     pack(manifest.to_string().as_bytes(), files, key())
 }

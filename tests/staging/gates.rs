@@ -126,7 +126,7 @@ on_both! {
         let refused = lab.api.post(&path, &payload).await.expect_status(422);
         assert!(refused.text.contains("nam"), "{}", refused.text);
         let unknown = format!("{}/changes/openwrt.firewall.rul?operation=create", lab.area("firewall"));
-        let refused = lab.api.post(&unknown, &payload).await.expect_status(422);
+        let refused = lab.api.post(&unknown, &payload).await.expect_status(404);
         assert!(refused.text.contains("openwrt.firewall.rule"), "{}", refused.text);
         let path = format!("{}/changes/openwrt.firewall.rule?operation=upsert", lab.area("firewall"));
         lab.api.post(&path, &payload).await.expect_status(422);

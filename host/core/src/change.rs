@@ -48,6 +48,8 @@ stored_words! {
         Applied = "applied",
         /// Was in effect and is not any more.
         Reverted = "reverted",
+        /// Discarded by the service because its time had run out.
+        Expired = "expired",
     }
 }
 
@@ -70,8 +72,18 @@ stored_words! {
         Holding = "holding",
         /// Making it permanent.
         Confirming = "confirming",
-        /// Bringing the state before back.
+        /// It was made permanent, or refused to be; the device is read and tells.
+        Confirmed = "confirmed",
+        /// It must go back: the device is read, and the way back is chosen.
         Restoring = "restoring",
+        /// The device itself takes back what it holds.
+        Undoing = "undoing",
+        /// What the device holds is made permanent, so that only what the plan touched goes back.
+        Keeping = "keeping",
+        /// Writing the state before.
+        WritingBack = "writing_back",
+        /// The state before was written; the device is read and tells.
+        Restored = "restored",
     }
 }
 

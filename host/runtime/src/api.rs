@@ -33,6 +33,12 @@ pub struct Credential {
     pub fields: Vec<(String, Secret)>,
 }
 
+/// Whether a credential's field must not be seen in an answer. The user name may: devices repeat it in the names of
+/// tasks, in owners and in logs, and a task whose name is masked cannot be asked after.
+pub(crate) fn is_secret_field(name: &str) -> bool {
+    name != "username"
+}
+
 /// What the runtime needs to know of secrets, implemented by the server.
 #[async_trait::async_trait]
 pub trait Vault: Send + Sync + 'static {

@@ -16,8 +16,9 @@ use serde_json::Value;
 
 use crate::app::{App, Surroundings};
 use crate::config::Config;
-use crate::http::error::{Detail, Error};
+use crate::http::error::Error;
 use crate::keys::Keys;
+use crate::misfit;
 use crate::tenancy::credentials::sealed::Fields;
 
 pub(crate) use self::packages::{audit_new, load_packages};
@@ -125,14 +126,7 @@ impl App {
 
 /// Every way in which a value does not fit a schema of an adapter's, by field. The schema was compiled when it was loaded.
 pub(crate) fn validate(schema: &Schema, value: &Value, name: &str) -> Result<(), Error> {
-    let details: Vec<Detail> = schema
-        .validator()
-        .iter_errors(value)
-        .map(|error| {
-            let field = format!("{name}{}", error.instance_path().to_string().replace('/', "."));
-            Detail::new(field, error.masked_with("the value").to_string(), error.kind().keyword())
-        })
-        .collect();
+    let details = misfit::details(schema.validator(), schema.document(), value, name);
     if details.is_empty() { Ok(()) } else { Err(Error::Validation(details)) }
 }
 

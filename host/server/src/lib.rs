@@ -20,6 +20,7 @@ pub mod keys;
 pub mod logs;
 pub mod mail;
 pub mod metrics;
+mod misfit;
 mod notifications;
 mod oauth2;
 pub mod operate;

@@ -6,6 +6,7 @@
 
 mod burn;
 mod reach;
+mod script;
 mod write;
 
 use heddle_sdk::{
@@ -116,12 +117,18 @@ impl Adapter for Hostile {
     }
 
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
-        write::plan(host, changes)
+        if write::is_scripted(changes) { script::plan(host) } else { write::plan(host, changes) }
     }
     fn run(host: &dyn Host, stage: Stage, changes: &[Change], _: &[u8]) -> Result<Outcome, Fault> {
-        write::run(host, stage, changes)
+        if write::is_scripted(changes) { script::run(host, stage) } else { write::run(host, stage, changes) }
+    }
+    fn poll(host: &dyn Host, _: &[u8]) -> Result<Outcome, Fault> {
+        script::poll(host)
     }
     fn compare(host: &dyn Host, changes: &[Change], _: &[u8]) -> Result<Comparison, Fault> {
+        if write::is_scripted(changes) {
+            return script::compare(host);
+        }
         write::compare(host, changes).map(Comparison::from)
     }
 }

@@ -38,7 +38,7 @@ use heddle_core::{Clock, ControllerId};
 use heddle_marketplace::manifest::Manifest;
 use serde_json::Value;
 
-use crate::api::{Credential, SecretBook, Target, Vault};
+use crate::api::{Credential, SecretBook, Target, Vault, is_secret_field};
 use crate::limits::Bounds;
 use crate::state::Phase;
 use phase::Passage;
@@ -299,7 +299,8 @@ impl Outbound {
             };
             let mut outgoing = Outgoing::of(&cleared.request);
             credentials::place(&mut outgoing, auth, &credential)?;
-            let secrets: Vec<Secret> = credential.fields.iter().map(|(_, secret)| secret.clone()).collect();
+            let hidden = credential.fields.iter().filter(|(name, _)| is_secret_field(name));
+            let secrets: Vec<Secret> = hidden.map(|(_, secret)| secret.clone()).collect();
             let answer = self.hand_over(&cleared, outgoing).await?;
             self.present(answer, &secrets, false)
         }

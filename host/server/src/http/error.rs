@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use heddle_core::fault::Fault;
+use heddle_core::fault::{Fault, FaultKind};
 use heddle_core::{Permission, Role};
 use heddle_runtime::CallError;
 use serde::Serialize;
@@ -46,6 +46,9 @@ pub enum Error {
     /// 404. Absent, removed, or in another organization: the caller cannot tell which.
     #[error("{0} not found")]
     NotFound(&'static str),
+    /// 404. A word of the path is not known; the message names the nearest that is.
+    #[error("{0}")]
+    Unknown(String),
     /// 409. The type is stable: `conflict`, `state_moved`, `plan_changed`, …
     #[error("{message}")]
     Conflict { kind: &'static str, message: String },
@@ -159,7 +162,7 @@ impl Error {
             Error::BadRequest { .. } => StatusCode::BAD_REQUEST,
             Error::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
             Error::Forbidden(_) | Error::ForbiddenRole(_) | Error::Refused { .. } => StatusCode::FORBIDDEN,
-            Error::NotFound(_) => StatusCode::NOT_FOUND,
+            Error::NotFound(_) | Error::Unknown(_) => StatusCode::NOT_FOUND,
             Error::Conflict { .. } => StatusCode::CONFLICT,
             Error::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Error::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -186,7 +189,7 @@ impl Error {
             }
             Error::Unauthenticated(_) => "unauthenticated",
             Error::Forbidden(_) | Error::ForbiddenRole(_) => "permission_denied",
-            Error::NotFound(_) => "not_found",
+            Error::NotFound(_) | Error::Unknown(_) => "not_found",
             Error::PreconditionFailed => "precondition_failed",
             Error::TooLarge(_) => "payload_too_large",
             Error::Validation(_) => "validation_error",
@@ -205,6 +208,14 @@ impl Error {
     fn details(&self) -> Option<Vec<Detail>> {
         match self {
             Error::Validation(details) => Some(details.clone()),
+            // Objects of the device, not fields of the request.
+            Error::Adapter(CallError::Fault(fault))
+                if fault.kind == FaultKind::StateMoved && !fault.fields.is_empty() =>
+            {
+                let detail =
+                    |f: &heddle_core::fault::FieldError| Detail::new(&f.pointer, &f.message, "state_moved");
+                Some(fault.fields.iter().map(detail).collect())
+            }
             Error::Adapter(CallError::Fault(fault)) if !fault.fields.is_empty() => {
                 let detail = |f: &heddle_core::fault::FieldError| {
                     Detail::new(format!("payload{}", f.pointer.replace('/', ".")), &f.message, "value_error")

@@ -184,7 +184,7 @@ on_both! {
         let (scope, now) = (world.scope(), world.clock.now());
         let (pending, discarded) = (world.staged(&db).await, world.staged(&db).await);
         let mut tx = db.write().await.unwrap();
-        crate::changes::discard(&mut tx, &scope, discarded, now).await.unwrap().unwrap();
+        crate::changes::discard(&mut tx, &scope, discarded, None, now).await.unwrap().unwrap();
         let site = crate::sites::insert(&mut tx, &world.new_site(world.clock.new_id(), "b")).await.unwrap().id;
         let moved = ControllerUpdate { site_id: Some(site), ..Default::default() };
         update(&mut tx, &scope, world.controller, &moved, now).await.unwrap().unwrap();

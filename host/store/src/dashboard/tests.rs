@@ -20,7 +20,9 @@ async fn applied(db: &Db, world: &World, ago: TimeDelta) {
     let id = world.staged(db).await;
     let mut tx = db.write().await.unwrap();
     let now = world.clock.now();
-    claim_apply(&mut tx, id, world.process, &world.attempt(), None, now).await.unwrap();
+    claim_apply(&mut tx, id, world.process, &world.attempt(), crate::changes::Window::default(), now)
+        .await
+        .unwrap();
     let end = Advance {
         outcome_state: Some(OutcomeState::Applied),
         status: Some(ChangeStatus::Applied),

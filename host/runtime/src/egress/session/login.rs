@@ -184,7 +184,9 @@ impl Login {
     }
 
     fn live(self, declared: &Session, credential: Vec<(String, Secret)>, settings: Value) -> Live {
-        let mut secrets: Vec<Secret> = credential.into_iter().map(|(_, secret)| secret).collect();
+        // A user name is no secret: tasks and owners are called by it.
+        let fields = credential.into_iter().filter(|(name, _)| crate::api::is_secret_field(name));
+        let mut secrets: Vec<Secret> = fields.map(|(_, secret)| secret).collect();
         let is_hidden = |name: &str| !self.exposed.iter().any(|(exposed, _)| exposed == name);
         secrets.extend(self.captures.iter().filter(|(name, _)| is_hidden(name)).map(|(_, s)| s.clone()));
         // Also where no jar keeps them: a cookie is what a session is.
