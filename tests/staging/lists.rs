@@ -31,7 +31,9 @@ on_both! {
         assert_eq!(list("?feature=openwrt.firewall.zone").await["total"], 0);
         lab.api.get("/gateway-vpn/changes?colour=red").await.expect_status(422);
     }
+}
 
+on_both! {
     async fn live_reads_answer_the_envelope(database: Database) {
         let lab = Lab::start(database).await;
         let path = format!("{}/firewall.rule", lab.area("firewall"));
@@ -44,7 +46,9 @@ on_both! {
         let unknown = lab.api.get(&format!("{}/firewall.rul", lab.area("firewall"))).await.expect_status(404);
         assert!(unknown.text.contains("'firewall.rule'"), "{}", unknown.text);
     }
+}
 
+on_both! {
     async fn a_vendor_is_known_when_it_is_specified_or_installed(database: Database) {
         let lab = Lab::start(database).await;
         let path = |vendor: &str| format!("/gateway-vpn/changes/by-gateway/{}?vendor={vendor}", lab.controller);
@@ -53,7 +57,9 @@ on_both! {
         let unknown = lab.api.get(&path("acme")).await.expect_status(400);
         assert!(unknown.text.contains("openwrt") && unknown.text.contains("omada"), "{}", unknown.text);
     }
+}
 
+on_both! {
     async fn a_payload_that_does_not_fit_says_what_would(database: Database) {
         let lab = Lab::start(database).await;
         let path = |feature: &str| format!("{}/changes/{feature}?operation=create", lab.area("firewall"));
@@ -70,7 +76,9 @@ on_both! {
         let message = of("payload.target")["message"].as_str().unwrap();
         assert!(!message.contains("other candidates") && message.contains("ACCEPT"), "{message}");
     }
+}
 
+on_both! {
     async fn a_revert_of_what_is_gone_is_a_conflict(database: Database) {
         let lab = Lab::start(database).await;
         let created = lab.stage_rule("Gone").await;

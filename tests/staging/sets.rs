@@ -60,7 +60,9 @@ on_both! {
         let valid = lab.api.get("/audit/validate").await.expect_status(200).body;
         assert_eq!(valid["valid"], true, "{valid}");
     }
+}
 
+on_both! {
     async fn a_set_in_its_window_is_taken_back_as_one(database: Database) {
         let lab = Lab::start(database).await;
         let fingerprint = lab.router.fingerprint();
@@ -80,7 +82,9 @@ on_both! {
         assert_eq!(free["attempts"].as_array().unwrap().len(), 1, "attempts are kept: {free}");
         lab.api.post(&Lab::path(&one, "discard"), &json!({})).await.expect_status(200);
     }
+}
 
+on_both! {
     async fn each_member_of_a_set_has_the_outcome_that_the_device_shows(database: Database) {
         let lab = Scripted::start(database).await;
         let half = json!({ "standing": { "half": true }, "items": ["after", "before"], "foreign": [] });
@@ -101,7 +105,9 @@ on_both! {
         assert_eq!(states(&members), [json!(["applied", "applied"]), json!(["discarded", "failed"])], "{members:?}");
         lab.script().compare = before();
     }
+}
 
+on_both! {
     async fn a_set_is_of_pending_changes_of_one_controller(database: Database) {
         let lab = Lab::start(database).await;
         let (one, two) = (lab.stage_rule("Of-1").await, lab.stage_rule("Of-2").await);
@@ -119,7 +125,9 @@ on_both! {
         let three = lab.stage_rule("Of-3").await;
         assert_eq!(make(json!([one["id"], three["id"]])).await, 409, "one is being applied");
     }
+}
 
+on_both! {
     async fn who_staged_a_member_may_not_apply_the_set_where_a_second_person_is_required(database: Database) {
         let lab = Lab::start(database).await;
         let me = lab.api.get("/auth/me").await.expect_status(200).body;
@@ -130,7 +138,9 @@ on_both! {
         let refused = lab.api.post(&path(&set, "apply"), &json!({ "force": true })).await.expect_status(403);
         assert_eq!(refused.error_type(), "second_person_required");
     }
+}
 
+on_both! {
     async fn independent_rules_apply_one_after_the_other_without_planning_again(database: Database) {
         let lab = Lab::start(database).await;
         let mut rules = Vec::new();

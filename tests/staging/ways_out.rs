@@ -22,7 +22,9 @@ on_both! {
         assert_eq!((&failed["outcome"]["state"], &failed["outcome"]["message"]), (&json!("failed"), &json!("name is taken")), "{failed}");
         assert_eq!(lab.script().comparisons, 1, "one look is enough");
     }
+}
 
+on_both! {
     async fn a_task_that_fails_says_so_at_once(database: Database) {
         let lab = Scripted::start(database).await;
         lab.script().plan["holds"] = json!(false);
@@ -38,7 +40,9 @@ on_both! {
         assert_eq!(failed["outcome"]["state"], "failed", "{failed}");
         assert!(failed["outcome"]["message"].as_str().unwrap().contains("exited with code 1"), "{failed}");
     }
+}
 
+on_both! {
     async fn a_task_of_a_restore_is_waited_for(database: Database) {
         let lab = Scripted::start(database).await;
         lab.script().plan = json!({ "holds": false, "stages": ["apply", "restore"] });
@@ -52,7 +56,9 @@ on_both! {
         assert_eq!((status, &back["outcome"]["state"]), (200, &json!("reverted")), "{back}");
         assert_eq!(lab.script().sent, ["apply", "restore"]);
     }
+}
 
+on_both! {
     async fn what_is_only_stored_is_told_until_it_is_in_effect(database: Database) {
         let lab = Scripted::start(database).await;
         let stored = json!({ "standing": { "stored": ["reboot"] }, "items": [], "foreign": [] });
@@ -70,7 +76,9 @@ on_both! {
         assert!(seen["outcome"]["detail"]["needs"].is_null(), "{seen}");
         assert!(!seen["outcome"]["message"].as_str().unwrap().contains("reboot"), "{seen}");
     }
+}
 
+on_both! {
     async fn after_a_confirmation_nothing_is_undone_whatever_is_read(database: Database) {
         let lab = Scripted::start(database).await;
         let other = json!({ "standing": { "rule": "changed" }, "items": [], "foreign": ["rule 'x' was added"] });
@@ -88,7 +96,9 @@ on_both! {
             assert_eq!(lab.script().sent, ["apply", "confirm"]);
         }
     }
+}
 
+on_both! {
     async fn a_refused_confirmation_of_what_is_back_already_tells_the_true_reason(database: Database) {
         let lab = Scripted::start(database).await;
         lab.script().said.insert("confirm".to_owned(), json!({ "fault": { "message": "nothing pending" } }));
@@ -103,7 +113,9 @@ on_both! {
         assert!(message.contains("nothing pending") && message.contains("own timer"), "{message}");
         assert_eq!(lab.script().sent, ["apply", "confirm"], "nothing was undone");
     }
+}
 
+on_both! {
     async fn a_partial_end_has_every_way_out(database: Database) {
         let lab = Scripted::start(database).await;
         let other = json!({ "standing": { "half": true }, "items": [], "foreign": ["rule 'y' was removed"] });

@@ -18,7 +18,9 @@ on_both! {
         let change = lab.stage("takes its own").await;
         assert_eq!(change["plan"]["warnings"], json!([]), "{change}");
     }
+}
 
+on_both! {
     async fn what_others_saved_stays_where_the_device_can_spare_it(database: Database) {
         let lab = Scripted::start(database).await;
         let change = lab.stage("spares").await;
@@ -30,7 +32,9 @@ on_both! {
         assert_eq!(lab.script().sent, ["apply", "confirm", "restore"], "only our own part went back");
         assert!(back["outcome"]["detail"]["lost"].is_null(), "{back}");
     }
+}
 
+on_both! {
     async fn what_went_with_a_change_is_named(database: Database) {
         let lab = Scripted::start(database).await;
         lab.script().plan["stages"] = json!(["apply", "confirm", "undo"]);
@@ -43,7 +47,9 @@ on_both! {
         assert_eq!(back["outcome"]["detail"]["lost"], json!([ADDED]), "{back}");
         assert!(back["outcome"]["message"].as_str().unwrap().contains(ADDED), "{back}");
     }
+}
 
+on_both! {
     async fn what_the_device_took_back_by_itself_is_told_with_what_was_seen(database: Database) {
         let lab = Scripted::start(database).await;
         let change = lab.stage("timer").await;
@@ -58,7 +64,9 @@ on_both! {
         assert!(message.contains("own timer") && message.contains(ADDED), "{message}");
         assert_eq!(lab.script().sent, ["apply"]);
     }
+}
 
+on_both! {
     async fn a_window_ends_at_once_when_a_person_takes_the_change_back(database: Database) {
         let lab = Lab::start(database).await;
         let fingerprint = lab.router.fingerprint();
@@ -75,7 +83,9 @@ on_both! {
         let late = lab.api.post(&Lab::path(&change, "confirm"), &json!({})).await.expect_status(409);
         assert_eq!(late.error_type(), "not_awaiting_confirm");
     }
+}
 
+on_both! {
     async fn a_window_is_extended_as_far_as_the_device_holds(database: Database) {
         let lab = Scripted::start(database).await;
         let change = lab.stage("short").await;
