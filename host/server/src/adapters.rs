@@ -1,12 +1,14 @@
 //! Adapter packages: verified, loaded, and pointed at controllers.
 
+mod routes;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use heddle_core::{Clock, ControllerId, CredentialId, OrgId};
 use heddle_marketplace::{TrustedKey, Verified};
-use heddle_runtime::{Adapter, Call, Credential, Runtime, Settings, Target, Vault, VaultError};
+use heddle_runtime::{Adapter, Call, Credential, Runtime, Settings, Target, Urgency, Vault, VaultError};
 use heddle_store::Db;
 use heddle_store::controllers::ControllerTarget;
 
@@ -17,6 +19,7 @@ use crate::config::Config;
 use crate::http::error::{Detail, Error};
 use crate::keys::Keys;
 use crate::tenancy::credentials::sealed::Fields;
+pub(crate) use routes::{follow_releases, routes};
 
 /// A package that was not loaded.
 #[derive(Debug, Clone)]
@@ -197,5 +200,6 @@ pub(crate) fn call_for(controller: &ControllerTarget, request_id: &str) -> Resul
         request_id: request_id.to_owned(),
         deadline: None,
         progress: None,
+        urgency: Urgency::Ordinary,
     })
 }

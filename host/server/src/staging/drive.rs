@@ -18,7 +18,7 @@ use heddle_core::adapter::{RunOutcome, Standing, Task};
 use heddle_core::change::{ApplyStep, NativeCall, OutcomeState, Stage};
 use heddle_core::fault::FaultKind;
 use heddle_core::{ChangeId, ProcessId, Timestamp};
-use heddle_runtime::{Adapter, Approval, Call, CallError};
+use heddle_runtime::{Adapter, Approval, Call, CallError, Urgency};
 use heddle_store::changes::{self, Advance, ChangeRow};
 use heddle_store::{Scope, Set, controllers};
 use serde_json::json;
@@ -188,6 +188,7 @@ async fn drive(
         }
         Err(error) => return Err(error),
     };
+    let call = Call { urgency: Urgency::UnderWay, ..call };
     let mut drive = Drive { app, term, adapter, call, row, error: None };
     let mut start = start;
     while drive.is_ours() {
@@ -365,7 +366,9 @@ impl Drive<'_> {
     async fn run(&self, stage: Stage) -> Result<Result<RunOutcome, heddle_runtime::RunFailure>, Error> {
         let secrets = secrets_of(self.app, &self.row)?;
         let token = self.row.plan_token.as_deref().unwrap_or_default();
-        let call = Call { deadline: self.time_limit(), ..self.call.clone() };
+        // What is already at the device is brought to an end whatever else goes on; sending can be refused.
+        let urgency = if stage == Stage::Apply { Urgency::Ordinary } else { Urgency::UnderWay };
+        let call = Call { deadline: self.time_limit(), urgency, ..self.call.clone() };
         let approval =
             Approval { stage, native: self.native(), hold_secs: self.hold_secs(), secrets: &secrets };
         self.fence().await?;

@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::response::Response;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
 use heddle_core::adapter::{Area, Description, Feature, ObjectPage};
+use heddle_core::bounds::is_small;
 use heddle_core::change::{ChangeStatus, Operation};
 use heddle_core::page::PageRequest;
-use heddle_core::{ChangeId, ControllerId, Permission, SiteId};
+use heddle_core::redact::mask;
+use heddle_core::{ChangeId, ControllerId, OrgId, Permission, SiteId};
+use heddle_runtime::LIGHT_BYTES;
 use heddle_store::changes::{self, ChangeFilter, ChangeRow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -428,7 +432,7 @@ async fn live_list(
     (State(app), caller, origin): Who,
     At(path): At<OnController>,
     Params(query): Params<LiveQuery>,
-) -> Result<Answer<ObjectPage>, Error> {
+) -> Result<Response, Error> {
     let limit = query.limit.unwrap_or(LIVE_LIMIT_DEFAULT);
     if !(1..=LIVE_LIMIT_MAX).contains(&limit) {
         return Err(Error::field("limit", format!("limit must be from 1 to {LIVE_LIMIT_MAX}")));
@@ -439,25 +443,40 @@ async fn live_list(
     let adapter = app.adapter(&controller.vendor)?;
     let kind = kind_of(adapter.description(), &mounted.area, path.resource.as_deref().unwrap_or_default())?;
     let call = call_for(&controller, &origin.request_id)?;
-    let mut page = adapter.list_objects(&call, &kind, None, query.cursor.as_deref(), limit).await?;
-    page.items.iter_mut().for_each(|object| heddle_core::redact::mask(&mut object.body));
-    Ok(Answer(page))
+    let page = adapter.list_objects(&call, &kind, None, query.cursor.as_deref(), limit).await?;
+    let hide = |page: &mut ObjectPage| page.items.iter_mut().for_each(|object| mask(&mut object.body));
+    live(&app, controller.org_id, page, hide).await
+}
+
+/// Hides secrets in what was read live and writes it: away from the threads of the API where it is much.
+async fn live<T: Serialize + Send + 'static>(
+    app: &App,
+    org: OrgId,
+    mut read: T,
+    hide: fn(&mut T),
+) -> Result<Response, Error> {
+    let bytes = if is_small(&read, LIGHT_BYTES) { 0 } else { usize::MAX };
+    let work = move || {
+        hide(&mut read);
+        serde_json::to_vec(&read)
+    };
+    let written = app.runtime.apart(org, bytes, work).await?.map_err(Error::internal)?;
+    Ok(([(CONTENT_TYPE, "application/json")], written).into_response())
 }
 
 async fn live_get(
     mounted: Mounted,
     (State(app), caller, origin): Who,
     At(path): At<OnController>,
-) -> Result<Answer<heddle_core::adapter::Object>, Error> {
+) -> Result<Response, Error> {
     let controller =
         controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref())
             .await?;
     let adapter = app.adapter(&controller.vendor)?;
     let kind = kind_of(adapter.description(), &mounted.area, path.resource.as_deref().unwrap_or_default())?;
     let call = call_for(&controller, &origin.request_id)?;
-    let mut object = adapter.get_object(&call, &kind, None, path.key.as_deref().unwrap_or_default()).await?;
-    heddle_core::redact::mask(&mut object.body);
-    Ok(Answer(object))
+    let object = adapter.get_object(&call, &kind, None, path.key.as_deref().unwrap_or_default()).await?;
+    live(&app, controller.org_id, object, |object| mask(&mut object.body)).await
 }
 
 async fn get_change(
@@ -535,7 +554,7 @@ async fn verify(
     At(id): At<ChangeId>,
 ) -> Result<Answer<Verified>, Error> {
     let (row, mut standing) = apply::verify(&app, &caller, &origin, id).await?;
-    heddle_core::redact::mask(&mut standing);
+    mask(&mut standing);
     Ok(Answer(Verified { change: shown(&app, row).await?, standing }))
 }
 

@@ -16,6 +16,7 @@ use crate::egress::{Body, Outbound, Request, budget, path};
 
 /// The device does not accept the credential.
 pub(super) const REFUSED: &str = "login-refused";
+/// Bytes of an answer to a login.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 const LOGOUT_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -35,7 +36,8 @@ impl Outbound {
             }
             let timeout = budget::time_left(self.deadline, None)?;
             let route = self.route().await?;
-            let answer = wire::exchange(&route, outgoing, timeout, ANSWER_BYTES_MAX, false).await?;
+            let answer =
+                wire::exchange(&route, outgoing, timeout, (ANSWER_BYTES_MAX, &self.room), false).await?;
             judge(step, &answer)?;
             take_cookies(&mut login.cookies, &answer);
             login.capture(step, &answer)?;
@@ -49,7 +51,7 @@ impl Outbound {
         let work = async {
             let outgoing = open.apply(&request(logout, &values)?, declared)?;
             let route = self.route().await?;
-            wire::exchange(&route, outgoing, LOGOUT_TIMEOUT, ANSWER_BYTES_MAX, false).await
+            wire::exchange(&route, outgoing, LOGOUT_TIMEOUT, (ANSWER_BYTES_MAX, &self.room), false).await
         };
         if let Err(fault) = work.await {
             tracing::debug!(controller.id = %self.target.controller_id, "logout did not work: {}", fault.message);
