@@ -3,6 +3,7 @@
 mod bulk;
 mod controllers;
 mod credentials;
+mod hostile;
 mod labels;
 mod levels;
 mod maintenance;

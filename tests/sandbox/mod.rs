@@ -26,7 +26,7 @@ use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{Clock, ControllerId, CredentialId, OrgId};
 use heddle_runtime::{
-    Adapter, Call, CallError, Credential, Runtime, Settings, Target, TrapClass, Vault, VaultError,
+    Adapter, Call, CallError, Credential, Runtime, Settings, Target, TrapClass, Urgency, Vault, VaultError,
 };
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -132,6 +132,7 @@ impl Lab {
             request_id: "sandbox".to_owned(),
             deadline: Some(Duration::from_secs(30)),
             progress: None,
+            urgency: Urgency::Ordinary,
         }
     }
 

@@ -5,8 +5,10 @@
 
 #[macro_use]
 mod words;
+mod work;
 
 pub mod adapter;
+pub mod bounds;
 pub mod change;
 pub mod clock;
 pub mod condition;

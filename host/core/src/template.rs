@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::work;
+
 /// Most bytes of a result, as JSON.
 pub const RESULT_BYTES_MAX: usize = 256 * 1024;
 /// How deep parameters may be nested.
@@ -142,9 +144,12 @@ enum Piece<'a> {
 
 fn pieces(text: &str) -> Result<Vec<Piece<'_>>, TemplateError> {
     let mut found = Vec::new();
+    // Each part is looked through once: what is behind a reference begins where it ended.
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once(OPEN) {
+        work::count(before.len() + OPEN.len());
         let (inside, after) = behind.split_once(CLOSE).ok_or_else(|| TemplateError::Unclosed(shown(text)))?;
+        work::count(inside.len() + CLOSE.len());
         if !before.is_empty() {
             found.push(Piece::Text(before));
         }

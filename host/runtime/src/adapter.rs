@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use heddle_core::Timestamp;
 use heddle_core::adapter::{
     Comparison, Description, DevicePage, DeviceProfile, Object, ObjectPage, RunOutcome,
 };
@@ -13,8 +14,9 @@ use wasmtime::Store;
 
 use crate::api::{Approval, Call, CallError, RunFailure, SecretBook};
 use crate::bindings::heddle::common::types;
+use crate::breaker::Standing;
 use crate::call::{Component, Exports, Prepared, Raw, Shared};
-use crate::convert::{self, Unfit};
+use crate::convert::{self, Unfit, Weigh};
 use crate::egress::{Approved, Outbound, references};
 use crate::limits::WALL_MAX;
 use crate::observe::Observation;
@@ -100,9 +102,14 @@ impl Adapter {
         self.0.component.exports.changes.is_some()
     }
 
+    /// Whether it takes calls, or failed so often that it takes none.
+    pub fn standing(&self) -> Standing {
+        self.0.component.breaker.standing()
+    }
+
     /// Whether it failed so often that a person must release it.
     pub fn is_quarantined(&self) -> bool {
-        self.0.component.breaker.is_quarantined()
+        self.standing().is_quarantined
     }
 
     /// Takes calls again after a quarantine.
@@ -110,10 +117,15 @@ impl Adapter {
         self.0.component.breaker.release();
     }
 
+    /// The same where it was suspended until then; tells whether it was. For a release in another process.
+    pub fn release_as_of(&self, at: Timestamp) -> bool {
+        self.0.component.breaker.release_as_of(at)
+    }
+
     /// Logs in and asks the device who it is.
     pub async fn check(&self, call: &Call) -> Result<DeviceProfile, CallError> {
         let ask = ask(|exports, store| Box::pin(async move { exports.lifecycle.call_check(store).await }));
-        self.call(call, Phase::Probe, None, ask, |profile| Ok(convert::profile(profile))).await.map(first)
+        self.call(call, Phase::Probe, None, ask, convert::profile).await.map(first)
     }
 
     pub async fn list_devices(
@@ -258,7 +270,7 @@ impl Adapter {
         self.call(call, Phase::Verify, None, ask, convert::comparison).await.map(first)
     }
 
-    async fn call<T: Send + 'static, R: Send + 'static>(
+    async fn call<T: Weigh + Send + 'static, R: Send + 'static>(
         &self,
         call: &Call,
         phase: Phase,
@@ -270,7 +282,7 @@ impl Adapter {
     }
 
     /// The answer, and whether a write was handed to the connection.
-    async fn call_and_tell<T: Send + 'static, R: Send + 'static>(
+    async fn call_and_tell<T: Weigh + Send + 'static, R: Send + 'static>(
         &self,
         call: &Call,
         phase: Phase,
@@ -288,6 +300,7 @@ impl Adapter {
             phase,
             deadline,
             approved,
+            call.urgency,
         ));
         let prepared = Prepared {
             around: Surroundings {
@@ -304,6 +317,8 @@ impl Adapter {
             outbound: Some(Arc::clone(&outbound)),
             ask,
             fit,
+            weigh: T::bytes,
+            urgency: call.urgency,
         };
         let observation = Observation::begin(shared.observer.get(), self.id(), phase);
         let result = shared.call(component, target.org_id, target.controller_id, prepared).await;

@@ -6,14 +6,13 @@ use std::time::Instant;
 
 use heddle_marketplace::manifest::Manifest;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::Semaphore;
 use wasmparser::{Validator, WasmFeatures};
 use wasmtime::Engine;
 use wasmtime::component::{self, InstancePre};
 
 use crate::adapter::Adapter;
-use crate::admission::COMPONENT_CALLS;
-use crate::api::CallError;
+use crate::admission::OfComponent;
+use crate::api::{CallError, Urgency};
 use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
 use crate::breaker::Breaker;
 use crate::cache::{Found, KeepError};
@@ -73,7 +72,7 @@ impl Runtime {
                 manifest: manifest.clone(),
                 sha256,
             }),
-            slots: Arc::new(Semaphore::new(COMPONENT_CALLS)),
+            slots: OfComponent::new(),
             breaker: Breaker::new(format!("{} {}", manifest.id, manifest.version), self.shared.clock.clone()),
         });
         let description = self
@@ -154,5 +153,7 @@ fn describe_call(manifest: &Manifest) -> Prepared<lifecycle::Description, heddle
             Box::pin(async move { exports.lifecycle.call_describe(store).await.map(Ok) })
         }),
         fit: convert::description,
+        weigh: |_| 0,
+        urgency: Urgency::Ordinary,
     }
 }

@@ -1,6 +1,7 @@
 //! Adapter packages: verified, loaded, and pointed at controllers.
 
 mod packages;
+mod routes;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use heddle_core::{Clock, ControllerId, CredentialId, OrgId};
 use heddle_marketplace::{Schema, TrustedKey};
-use heddle_runtime::{Adapter, Call, Credential, Runtime, Settings, Target, Vault, VaultError};
+use heddle_runtime::{Adapter, Call, Credential, Runtime, Settings, Target, Urgency, Vault, VaultError};
 use heddle_store::Db;
 use heddle_store::controllers::ControllerTarget;
 
@@ -20,6 +21,7 @@ use crate::http::error::Error;
 use crate::keys::Keys;
 use crate::misfit;
 use crate::tenancy::credentials::sealed::Fields;
+pub(crate) use routes::{follow_releases, routes};
 
 pub(crate) use self::packages::{audit_new, load_packages};
 
@@ -153,5 +155,6 @@ pub(crate) fn call_for(controller: &ControllerTarget, request_id: &str) -> Resul
         request_id: request_id.to_owned(),
         deadline: None,
         progress: None,
+        urgency: Urgency::Ordinary,
     })
 }

@@ -165,6 +165,8 @@ impl App {
         let app = self.clone();
         self.tasks.spawn("retention", async move { crate::retention::run(app).await });
         let app = self.clone();
+        self.tasks.spawn("adapters.releases", async move { crate::adapters::follow_releases(app).await });
+        let app = self.clone();
         self.tasks.spawn("sync", async move { crate::sync::run(app).await });
         let app = self.clone();
         self.tasks.spawn("webhooks.queue", async move { consume(app, crate::webhooks::Queue).await });

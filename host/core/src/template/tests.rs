@@ -191,3 +191,14 @@ fn no_value_from_outside_is_ever_read_as_a_template() {
         }
     }
 }
+
+#[test]
+fn taking_a_text_apart_takes_work_in_proportion_to_it() {
+    for piece in ["{{", "}}", "{{trigger.a}}", "{{trigger.a}} }}", "{", "a"] {
+        for length in [10_000, 80_000] {
+            let text = piece.repeat(length / piece.len());
+            let worked = work::counted(|| drop(pieces(&text)));
+            assert!(worked <= text.len(), "'{piece}': {worked} bytes of work for {}", text.len());
+        }
+    }
+}

@@ -5,23 +5,27 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_core::adapter::{Feature, FeatureOperation, ObjectKind};
+use heddle_core::bounds::is_small;
 use heddle_core::change::Operation as ChangeOperation;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
 use heddle_core::permission::for_feature;
 use heddle_core::redact::mask;
-use heddle_core::{ControllerId, Permission};
-use heddle_runtime::Adapter;
+use heddle_core::{ControllerId, OrgId, Permission};
+use heddle_runtime::{Adapter, LIGHT_BYTES};
 use heddle_store::changes::{ChangeRow, RunStep};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::operation::{Declaration, Operation, StepCall, StepError, params_of};
 use crate::adapters::call_for;
+use crate::app::App;
 use crate::http::error::Error;
 use crate::staging;
 
 const LIMIT_DEFAULT: u32 = 200;
 const LIMIT_MAX: u32 = 1000;
+/// Bytes of what a step reads from a controller, as JSON. Templates can use a quarter of it.
+const OUTPUT_BYTES_MAX: usize = 1 << 20;
 
 /// Everything that this adapter lets steps do.
 pub(super) fn of(adapter: &Adapter) -> Vec<Arc<dyn Operation>> {
@@ -251,21 +255,36 @@ impl Read {
             return Err(StepError::new(StepErrorCode::NotFound, message));
         }
         let target = call_for(&controller, &format!("run-{}", call.run_id))?;
-        let read = if self.is_list {
+        if self.is_list {
             let params: ListParams = params_of(params)?;
             let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
             let cursor = params.cursor.as_deref();
             let page = adapter.list_objects(&target, &self.kind, None, cursor, limit).await;
-            serde_json::to_value(page.map_err(Error::from)?)
+            output(call.app, controller.org_id, page.map_err(Error::from)?).await
         } else {
             let params: GetParams = params_of(params)?;
             let object = adapter.get_object(&target, &self.kind, None, &params.key).await;
-            serde_json::to_value(object.map_err(Error::from)?)
-        };
-        let mut read = read.map_err(Error::internal)?;
-        mask(&mut read);
-        Ok(read)
+            output(call.app, controller.org_id, object.map_err(Error::from)?).await
+        }
     }
+}
+
+/// What was read as a step's output, secrets masked: made away from the threads of the API where it is much.
+async fn output<T: Serialize + Send + 'static>(app: &App, org: OrgId, read: T) -> Result<Value, StepError> {
+    let bytes = if is_small(&read, LIGHT_BYTES) { 0 } else { usize::MAX };
+    let work = move || {
+        if !is_small(&read, OUTPUT_BYTES_MAX) {
+            return Ok(None);
+        }
+        let mut read = serde_json::to_value(read)?;
+        mask(&mut read);
+        Ok::<_, serde_json::Error>(Some(read))
+    };
+    let made = app.runtime.apart(org, bytes, work).await.map_err(Error::from)?;
+    made.map_err(Error::internal)?.ok_or_else(|| {
+        let message = format!("the answer has more than {OUTPUT_BYTES_MAX} bytes; give a lower 'limit'");
+        StepError::new(StepErrorCode::AdapterError, message)
+    })
 }
 
 impl Operation for Read {

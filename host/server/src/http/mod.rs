@@ -84,6 +84,7 @@ pub fn routes(app: &SharedApp) -> routes::Routes {
         .merge(crate::sso::routes())
         .merge(crate::oauth2::routes())
         .merge(crate::tenancy::routes())
+        .merge(crate::adapters::routes())
         .merge(crate::devices::routes())
         .merge(crate::staging::routes(app))
         .merge(crate::events::routes())

@@ -3,6 +3,7 @@
 use heddle_core::adapter::{Comparison, Standing};
 use heddle_core::change::{ApplyStep, ChangeStatus, OutcomeState};
 use heddle_core::event::EventType;
+use heddle_runtime::{Call, Urgency};
 use heddle_store::Set;
 use heddle_store::changes::{self, Advance, ChangeRow};
 use serde_json::{Value, json};
@@ -22,7 +23,9 @@ use crate::http::extract::Origin;
 pub(super) async fn compare_now(app: &App, caller: &Caller, row: &ChangeRow) -> Result<Comparison, Error> {
     let controller = controller_on_path(app, caller, row.controller_id, None, None).await?;
     let adapter = app.adapter(&controller.vendor)?;
-    let call = call_for(&controller, &format!("change-{}", row.id))?;
+    let is_under_way = row.apply_step != ApplyStep::Idle || gates::must_be_verified(row);
+    let urgency = if is_under_way { Urgency::UnderWay } else { Urgency::Ordinary };
+    let call = Call { urgency, ..call_for(&controller, &format!("change-{}", row.id))? };
     let token = row.plan_token.as_deref().ok_or_else(|| Error::Conflict {
         kind: "not_planned",
         message: "change has no plan to compare with; plan it again first".to_owned(),

@@ -17,6 +17,7 @@ use crate::state::Phase;
 
 /// The device does not accept the credential.
 pub(super) const REFUSED: &str = "login-refused";
+/// Bytes of an answer to a login.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 const LOGOUT_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -38,7 +39,8 @@ impl Outbound {
             }
             let timeout = budget::time_left(self.deadline, None)?;
             let route = self.route().await?;
-            let answer = wire::exchange(&route, outgoing, timeout, ANSWER_BYTES_MAX, false).await?;
+            let answer =
+                wire::exchange(&route, outgoing, timeout, (ANSWER_BYTES_MAX, &self.room), false).await?;
             judge(step, &answer)?;
             take_cookies(&mut login.cookies, &answer);
             login.capture(step, &answer)?;
@@ -97,7 +99,7 @@ impl Outbound {
             self.pass(name, "logout", logout, &request)?;
             let outgoing = open.apply(&request, declared)?;
             let route = self.route().await?;
-            wire::exchange(&route, outgoing, LOGOUT_TIMEOUT, ANSWER_BYTES_MAX, false).await
+            wire::exchange(&route, outgoing, LOGOUT_TIMEOUT, (ANSWER_BYTES_MAX, &self.room), false).await
         };
         if let Err(fault) = work.await {
             tracing::debug!(controller.id = %self.target.controller_id, "logout did not work: {}", fault.message);

@@ -25,6 +25,9 @@ pub(super) use matcher::{Expiry, expired};
 const REFUSALS_MAX: u32 = 3;
 const SUSPENDED: TimeDelta = TimeDelta::minutes(5);
 const SESSIONS_KEPT: usize = 4_096;
+/// Cookies that a session keeps, as a browser would (RFC 6265 section 6.1); what a device sets beyond is dropped.
+const COOKIES_MAX: usize = 50;
+const COOKIE_BYTES_MAX: usize = 4_096;
 
 /// Writes have a session of their own: a provisional change can belong to the
 /// session that made it, and readers must not end it.
@@ -152,7 +155,8 @@ fn take_cookies(jar: &mut BTreeMap<String, String>, answer: &Answer) {
             text.split(';').skip(1).any(|attribute| attribute.trim().eq_ignore_ascii_case("max-age=0"));
         if gone || value.trim().is_empty() {
             jar.remove(name.trim());
-        } else {
+        } else if pair.len() <= COOKIE_BYTES_MAX && (jar.len() < COOKIES_MAX || jar.contains_key(name.trim()))
+        {
             jar.insert(name.trim().to_owned(), value.trim().to_owned());
         }
     }

@@ -27,7 +27,7 @@ use heddle_core::ChangeId;
 use heddle_core::adapter::{Comparison, Completion, RunOutcome, Standing};
 use heddle_core::change::{ApplyStep, NativeCall, OutcomeState, Stage};
 use heddle_core::fault::{Effect, FaultKind};
-use heddle_runtime::{Adapter, Approval, Call, CallError};
+use heddle_runtime::{Adapter, Approval, Call, CallError, Urgency};
 use heddle_store::changes::{self, Advance, ChangeRow};
 use heddle_store::{Scope, Set, controllers};
 
@@ -106,7 +106,8 @@ pub(super) async fn prepare(app: &SharedApp, row: &ChangeRow) -> Result<(Adapter
     drop(tx);
     let target = target.ok_or(Error::NotFound("controller"))?;
     secrets_of(app, row)?;
-    Ok((app.adapter(&target.vendor)?, call_for(&target, &format!("change-{}", row.id))?))
+    let call = Call { urgency: Urgency::UnderWay, ..call_for(&target, &format!("change-{}", row.id))? };
+    Ok((app.adapter(&target.vendor)?, call))
 }
 
 /// Drives in the background, what is this process's.
@@ -324,7 +325,9 @@ impl Drive<'_> {
         self.is_fresh = false;
         let secrets = secrets_of(self.app, &self.row)?;
         let token = self.row.plan_token.as_deref().unwrap_or_default();
-        let call = Call { deadline: self.time_limit(), ..self.call.clone() };
+        // What is already at the device is brought to an end whatever else goes on; sending can be refused.
+        let urgency = if stage == Stage::Apply { Urgency::Ordinary } else { Urgency::UnderWay };
+        let call = Call { deadline: self.time_limit(), urgency, ..self.call.clone() };
         let approval =
             Approval { stage, native: self.native(), hold_secs: self.hold_secs(), secrets: &secrets };
         self.fence().await?;
