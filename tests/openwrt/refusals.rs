@@ -35,7 +35,7 @@ on_both! {
             payload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
             let refused = lab.try_stage("firewall", "firewall.rule", "create", &payload).await;
             assert_eq!(refused.status, 422, "{payload}: {}", refused.text);
-            assert!(refused.text.contains(field.trim_start_matches('/')), "{payload} wants {field}: {}", refused.text);
+            assert!(refused.text.contains(field.split('/').nth(1).unwrap()), "{payload} wants {field}: {}", refused.text);
         }
         // What is accepted is not skipped.
         let good = json!({
