@@ -99,7 +99,7 @@ async fn compare(State(script): State<Shared>) -> Json<Value> {
 
 /// A server with the scripted adapter, and its device.
 pub(super) struct Scripted {
-    pub(super) server: Server,
+    _server: Server,
     pub(super) api: Api,
     pub(super) controller: String,
     script: Shared,
@@ -123,8 +123,8 @@ fn lay_package(folder: &Path) {
         std::fs::create_dir_all(path.parent().expect("a file has a folder")).expect("a folder can be made");
         std::fs::write(path, bytes).expect("a file can be written");
     }
-    let trusted = json!([package::key().trusted()]);
-    std::fs::write(folder.join("trusted-keys.json"), trusted.to_string()).expect("a file can be written");
+    let trusted = heddle_marketplace::write_trusted_keys(&[package::key().trusted()]);
+    std::fs::write(folder.join("trusted-keys.json"), trusted).expect("a file can be written");
 }
 
 impl Scripted {
@@ -164,7 +164,7 @@ impl Scripted {
         });
         let controller = api.post("/controllers", &controller).await.expect_status(201).body;
         let controller = controller["id"].as_str().expect("a controller has an id").to_owned();
-        Self { server, api, controller, script, serving, _packages: packages }
+        Self { _server: server, api, controller, script, serving, _packages: packages }
     }
 
     pub(super) fn script(&self) -> MutexGuard<'_, Script> {
@@ -194,17 +194,5 @@ impl Scripted {
         let (status, held) = self.act(change, "apply", &body).await;
         assert_eq!((status, &held["outcome"]["state"]), (200, &json!("awaiting_confirm")), "{held}");
         held
-    }
-
-    /// Waits until the change is at rest.
-    pub(super) async fn at_rest(&self, change: &Value) -> Value {
-        for _ in 0..600 {
-            let seen = self.get(change).await;
-            if seen["outcome"]["step"] == "idle" {
-                return seen;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        }
-        panic!("change is not at rest: {}", self.get(change).await);
     }
 }

@@ -29,6 +29,7 @@ use crate::http::routes::{Routes, doc};
 
 /// The vendors that `by-gateway` accepts, installed or not.
 const GATEWAY_VENDORS: &[&str] = &["omada", "opnsense", "pfsense", "mikrotik", "openwrt"];
+const CHANGE: &str = "/gateway-vpn/changes/{change_id}";
 /// Most changes of a list without pages.
 const LIST_MAX: u32 = 200;
 
@@ -151,16 +152,19 @@ struct StandingView {
 }
 
 pub(super) fn routes(routes: Routes) -> Routes {
-    let change = "/gateway-vpn/changes/{change_id}";
+    acting(reading(routes))
+}
+
+fn reading(routes: Routes) -> Routes {
     let read = Access::Permission(Permission::ControllerRead);
-    let routes = routes
+    routes
         .get(
             "/gateway-vpn/changes",
             read,
             list,
             doc("Changes of the organization").query::<ListQuery>().answers::<ChangeList>(200),
         )
-        .get(change, read, get_change, doc("One change").answers::<ChangeView>(200).tagged())
+        .get(CHANGE, read, get_change, doc("One change").answers::<ChangeView>(200).tagged())
         .get(
             "/gateway-vpn/changes/by-gateway/{gateway_id}",
             read,
@@ -168,8 +172,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
             doc("Changes of a gateway across areas")
                 .query::<ByGatewayQuery>()
                 .answers::<Vec<ChangeView>>(200),
-        );
-    let act = |verb: &str| format!("{change}/{verb}");
+        )
+}
+
+fn acting(routes: Routes) -> Routes {
+    let act = |verb: &str| format!("{CHANGE}/{verb}");
     routes
         .post(
             &act("plan"),
