@@ -6,6 +6,7 @@ mod docs;
 mod documents;
 mod edge;
 mod edge_client;
+mod edge_connections;
 mod edge_cors;
 mod edge_wire;
 mod health;

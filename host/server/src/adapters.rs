@@ -42,6 +42,7 @@ pub(crate) fn start_runtime(
         code_cache_key: *keys.code_cache_key(),
         compiler: surroundings.compiler,
         extra_networks: config.egress_extra_networks.clone(),
+        denied_networks: config.egress_denied_networks.clone(),
         pooling_instances: config.component_instances,
         guest_workers: guest_workers(),
         tap: surroundings.tap,
@@ -52,7 +53,10 @@ pub(crate) fn start_runtime(
 
 /// Loads every package of the folder. One that is refused does not keep the server from starting.
 pub(crate) async fn load_packages(config: &Config, runtime: &Runtime) -> Vec<RefusedAdapter> {
-    let Some(folder) = &config.adapter_packages else { return Vec::new() };
+    let Some(folder) = &config.adapter_packages else {
+        tracing::warn!("no adapter is loaded: ADAPTER_PACKAGES is not set, so no controller can be managed");
+        return Vec::new();
+    };
     let trusted = match trusted_keys(config) {
         Ok(trusted) => trusted,
         Err(error) => {
@@ -82,6 +86,13 @@ pub(crate) async fn load_packages(config: &Config, runtime: &Runtime) -> Vec<Ref
                 refused.push(RefusedAdapter { package: name, reason });
             }
         }
+    }
+    if runtime.adapters().is_empty() {
+        tracing::warn!(
+            folder = %folder.display(),
+            "no adapter is loaded from ADAPTER_PACKAGES '{}', so no controller can be managed",
+            folder.display()
+        );
     }
     refused
 }

@@ -1,6 +1,5 @@
 //! What the whole server shares.
 
-use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +22,7 @@ use crate::logs::Logs;
 use crate::mail::Mailer;
 use crate::metrics::Metrics;
 use crate::process::Membership;
+use crate::setup::gate::Gate;
 use crate::sso::Documents;
 use crate::staging::Drivers;
 use crate::task::Tasks;
@@ -73,6 +73,7 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     pub looks: Looks,
     pub(crate) webhooks: Outbox,
+    pub(crate) setup_gate: Gate,
     /// When this process opened the database.
     pub started: std::time::Instant,
 }
@@ -85,12 +86,8 @@ impl std::fmt::Debug for App {
 
 impl App {
     pub async fn open(config: Config, surroundings: Surroundings) -> anyhow::Result<SharedApp> {
-        // Password hashes and log lines lie in it: nobody else reads it.
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&config.data_dir)
-            .with_context(|| format!("DATA_DIR '{}' cannot be created", config.data_dir.display()))?;
+        // Password hashes and log lines lie in it.
+        crate::files::prepare(&config)?;
         let keys = Keys::open(&config)?;
         let clock = Clock::default();
         for name in &config.without_effect {
@@ -134,6 +131,7 @@ impl App {
             metrics,
             looks: Looks::default(),
             webhooks: Outbox::default(),
+            setup_gate: Gate::default(),
             started: std::time::Instant::now(),
         }))
     }

@@ -11,6 +11,7 @@ mod credentials;
 #[cfg(test)]
 mod exchange_tests;
 mod headers;
+mod interfaces;
 mod lanes;
 mod outward;
 pub(crate) mod own;
@@ -129,11 +130,11 @@ impl Egress {
         self.sessions.forget_writes(controller);
     }
 
-    pub(crate) fn new(vault: Arc<dyn Vault>, clock: Clock, extra_networks: Vec<ipnet::IpNet>) -> Self {
+    pub(crate) fn new(vault: Arc<dyn Vault>, clock: Clock, rules: address::Rules) -> Self {
         Self {
             vault,
             clock,
-            rules: address::Rules::new(extra_networks),
+            rules,
             connections: connect::Connections::default(),
             sessions: session::Sessions::default(),
             lanes: lanes::Lanes::default(),

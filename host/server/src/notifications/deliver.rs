@@ -137,7 +137,7 @@ fn ntfy(settings: &Ntfy, token: Option<&Secret>, message: &Message) -> Result<Ou
 async fn send(app: &SharedApp, request: Outgoing) -> Result<Delivered, Undelivered> {
     let answered = outgoing::send(app, request).await.map_err(|unsent| match unsent {
         Unsent::Blocked(reason) => Undelivered::Blocked(reason),
-        Unsent::Failed(reason) => Undelivered::Failed(reason),
+        Unsent::Unreached(reason) | Unsent::Failed(reason) => Undelivered::Failed(reason),
     })?;
     let status = answered.status;
     if (200..300).contains(&status) {

@@ -11,6 +11,7 @@ mod restore;
 mod rotate;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -40,7 +41,7 @@ pub async fn migrate(config: &Config, out: &mut dyn Write) -> anyhow::Result<()>
         Ok(None) => None,
         Err(error) => return Err(error).context("database cannot be opened"),
     };
-    create_data_folder(config)?;
+    crate::files::prepare(config)?;
     let db = Db::open(&config.database(), &POOL).await.context("database cannot be migrated")?;
     let known = Db::known_version();
     db.close().await;
@@ -52,9 +53,24 @@ pub async fn migrate(config: &Config, out: &mut dyn Write) -> anyhow::Result<()>
     Ok(())
 }
 
-fn create_data_folder(config: &Config) -> anyhow::Result<()> {
-    std::fs::create_dir_all(&config.data_dir)
-        .with_context(|| format!("DATA_DIR '{}' cannot be created", config.data_dir.display()))
+/// A folder that is removed when this is dropped.
+pub struct Passing(PathBuf);
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        // The system clears what is left of it.
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// The settings of a command that only prints: what it needs lies in a folder that passes.
+pub fn without_traces(config: Config) -> (Config, Passing) {
+    let name = format!("heddle-{}", heddle_core::secret::random_secret().expose());
+    let folder = std::env::temp_dir().join(name);
+    let data_dir = folder.clone();
+    let (database_url, log_database_url, cache_url) = (None, None, None);
+    let config = Config { data_dir, database_url, log_database_url, cache_url, ..config };
+    (config, Passing(folder))
 }
 
 /// The passphrase of backups.

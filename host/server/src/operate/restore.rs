@@ -13,7 +13,7 @@ use heddle_store::{Db, Tx};
 use super::container::Opener;
 use super::contents::{Reader, Unfit, tables};
 use super::rotate::{Tally, all_within, reseal};
-use super::{POOL, create_data_folder, passphrase};
+use super::{POOL, passphrase};
 use crate::config::Config;
 use crate::keys::{KeyTexts, Keys, key_file};
 
@@ -39,7 +39,7 @@ pub async fn restore(config: &Config, source: &Path, out: &mut dyn Write) -> any
     refuse_used_target(config, &tables).await.with_context(refused)?;
     let going = going(config, &backup).with_context(refused)?;
 
-    create_data_folder(config)?;
+    crate::files::prepare(config)?;
     let db = Db::open(&config.database(), &POOL).await.context("database cannot be opened")?;
     let mut tx = db.write().await?;
     refuse_used(&mut tx, &tables).await?;

@@ -18,6 +18,7 @@ use http::{HeaderName, HeaderValue, Method};
 use url::{Host, Url};
 
 use crate::app::App;
+use crate::unreached::is_unreached;
 
 use self::echo::Secrets;
 pub(crate) use self::headers::{HEADERS_MAX, header};
@@ -66,7 +67,9 @@ impl Answered {
 pub(crate) enum Undelivered {
     /// The destination guard refuses it.
     Blocked(String),
-    /// Transport failed or timed out.
+    /// No connection, or no answer in time.
+    Unreached(String),
+    /// It could not be sent, or the answer could not be used.
     Failed(String),
 }
 
@@ -114,6 +117,8 @@ fn is_offered(method: &Method) -> bool {
 fn undelivered(fault: Fault) -> Undelivered {
     if fault.code.as_deref() == Some("address") {
         Undelivered::Blocked(fault.message)
+    } else if is_unreached(&fault) {
+        Undelivered::Unreached(fault.message)
     } else {
         Undelivered::Failed(fault.message)
     }

@@ -102,7 +102,9 @@ impl Operation for Webhook {
             match outgoing::send(call.app, request).await {
                 Ok(answered) => outcome(&answered),
                 Err(Undelivered::Blocked(why)) => Err(StepError::new(StepErrorCode::SsrfBlocked, why)),
-                Err(Undelivered::Failed(why)) => Err(StepError::new(StepErrorCode::DeliveryError, why)),
+                Err(Undelivered::Unreached(why) | Undelivered::Failed(why)) => {
+                    Err(StepError::new(StepErrorCode::DeliveryError, why))
+                }
             }
         }
         .boxed()
