@@ -13,5 +13,6 @@ mod health;
 mod limits;
 mod logs;
 mod metrics;
+mod setup_token;
 mod sites_limited;
 mod stream;

@@ -6,9 +6,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use heddle_core::Clock;
 use heddle_runtime::{Compiler, Runtime, Tap};
+use heddle_store::audit::AuditKey;
 use heddle_store::{Db, PoolSettings};
 
 use crate::adapters::{self, RefusedAdapter};
+use crate::audit::kept::Kept;
 use crate::auth::Callers;
 use crate::cache::Cache;
 use crate::config::Config;
@@ -48,6 +50,10 @@ pub struct App {
     pub config: Config,
     pub clock: Clock,
     pub keys: Keys,
+    /// Of the hashes of the audit log.
+    pub audit_key: AuditKey,
+    /// Ends of the audit logs, outside of the database.
+    pub(crate) audit_kept: Kept,
     pub db: Db,
     pub cache: Cache,
     pub limiter: Limiter,
@@ -98,6 +104,8 @@ impl App {
             acquire_timeout: Duration::from_secs(30),
         };
         let db = Db::open(&config.database(), &pool).await.context("database cannot be opened")?;
+        let audit_key = crate::audit::key::open(&db, &keys, &clock).await?;
+        let audit_kept = Kept::open(&config, &audit_key);
         let logs = Logs::open(&config).await;
         let metrics = Arc::new(Metrics::new(logs.dropped()));
         let mailer = Mailer::open(&config)?;
@@ -112,6 +120,8 @@ impl App {
             config,
             clock,
             keys,
+            audit_key,
+            audit_kept,
             db,
             cache,
             limiter,
@@ -162,6 +172,8 @@ impl App {
         self.tasks.spawn("automation.schedules", async move { crate::automation::keep_time(app).await });
         let app = self.clone();
         self.tasks.spawn("retention", async move { crate::retention::run(app).await });
+        let app = self.clone();
+        self.tasks.spawn("audit.kept", async move { crate::audit::kept::keep(app).await });
         let app = self.clone();
         self.tasks.spawn("sync", async move { crate::sync::run(app).await });
         let app = self.clone();

@@ -99,6 +99,7 @@ impl Running {
                 "some work did not end in time and is taken up by another process or the next start"
             );
         }
+        audit::kept::keep_last(&self.app).await;
         process::leave(&self.app, is_idle).await;
         self.front.drain(Duration::from_secs(CLOSE_SECS)).await;
         self.abandon.cancel();

@@ -53,6 +53,9 @@ enum Command {
     /// The keys that the service seals with.
     #[command(subcommand)]
     Keys(Keys),
+    /// The audit log.
+    #[command(subcommand)]
+    Audit(Audit),
     /// Prints the `OpenAPI` document. It touches no database and leaves no file.
     Openapi,
     /// Prints the table of all settings.
@@ -70,6 +73,14 @@ enum Keys {
     /// every server, run this, and remove `ENCRYPTION_KEY_PREVIOUS`. In development, where the keys
     /// are generated, the new one is too.
     Rotate,
+}
+
+#[derive(Subcommand)]
+enum Audit {
+    /// Prints the end of each organization's log: its id, the number of entries, the hash of the last one.
+    ///
+    /// Keep them where those who can write the database cannot: they show whether entries were cut or replaced.
+    Heads,
 }
 
 fn main() -> ExitCode {
@@ -117,6 +128,7 @@ fn run(command: Command) -> anyhow::Result<()> {
             Command::Keys(Keys::Rotate) => {
                 interruptible(operate::rotate(&config, &mut std::io::stdout())).await
             }
+            Command::Audit(Audit::Heads) => operate::audit_heads(&config, &mut std::io::stdout()).await,
             Command::Openapi => openapi(config).await,
             Command::PluginCompile | Command::Doctor | Command::Settings => {
                 unreachable!("they were taken before the configuration was read")

@@ -65,8 +65,7 @@ pub(super) struct TooSlow(Duration);
 impl TooSlow {
     /// Among the causes of a refused body.
     pub(super) fn find<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Self> {
-        let causes = std::iter::successors(Some(error), |error| error.source());
-        causes.into_iter().find_map(|cause| cause.downcast_ref())
+        std::iter::successors(Some(error), |error| error.source()).find_map(|cause| cause.downcast_ref())
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Outgoing {
     pub(crate) body: Vec<u8>,
     /// Signs when given and not empty.
     pub(crate) signing_secret: Option<Secret>,
+    /// Of the organization that sends: each signs, too.
+    pub(crate) organization_secrets: Vec<Secret>,
     /// Whoever knows the path can send, too.
     pub(crate) is_path_secret: bool,
 }
@@ -88,6 +90,13 @@ pub(crate) async fn send(app: &App, request: Outgoing) -> Result<Answered, Undel
     if let Some(secret) = request.signing_secret.filter(|secret| !secret.is_empty()) {
         headers.extend(signature::headers(&secret, app.clock.now(), &request.body));
     }
+    headers.extend(signature::of_organization(
+        &request.organization_secrets,
+        app.clock.now(),
+        &request.method,
+        &url,
+        &request.body,
+    ));
     let reach = reach(&url, &app.config.fabric_webhook_allowed_hosts);
     let own = OwnRequest {
         method: request.method,

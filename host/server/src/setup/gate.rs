@@ -26,7 +26,7 @@ const TOKEN_BYTES_MIN: usize = 32;
 
 /// Asks for the token of this process, when there is one.
 #[derive(Default)]
-pub struct Gate {
+pub(crate) struct Gate {
     token: OnceLock<Secret>,
     wrong: Mutex<Option<(Instant, u32)>>,
 }

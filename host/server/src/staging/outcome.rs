@@ -110,7 +110,7 @@ pub(super) async fn record(tx: &mut Tx, app: &App, change: &ChangeRow, step: &St
         request_id: step.actor.request_id.clone(),
         ip: step.actor.ip.clone(),
     };
-    audit::append(tx, &entry, &app.clock).await?;
+    audit::append(tx, &entry, &app.clock, &app.audit_key).await?;
     if let Some(event_type) = step.event {
         let event = NewEvent {
             event_type,
