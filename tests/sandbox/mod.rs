@@ -79,6 +79,7 @@ fn start_runtime_with(code: &Path, key: [u8; 32], extra_networks: &[&str], clock
         code_cache_key: key,
         compiler: compiler(),
         extra_networks: extra_networks.iter().map(|text| text.parse().expect("a network")).collect(),
+        denied_networks: Vec::new(),
         pooling_instances: 32,
         guest_workers: 2,
         tap: None,

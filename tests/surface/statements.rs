@@ -559,7 +559,7 @@ async fn add_audit(tx: &mut Tx, app: &App, roots: &Roots, name: &str) {
         request_id: None,
         ip: None,
     };
-    audit::append(tx, &new, &app.clock).await.unwrap();
+    audit::append(tx, &new, &app.clock, &app.audit_key).await.unwrap();
 }
 
 async fn add_devices(tx: &mut Tx, app: &App, roots: &Roots, numbers: std::ops::Range<usize>) {

@@ -20,6 +20,7 @@ use crate::cache::CodeCache;
 use crate::call::Shared;
 use crate::compile::Compiler;
 use crate::egress::Egress;
+use crate::egress::address::Rules;
 use crate::egress::own::{self, Dialled, OwnAnswer, OwnRequest};
 use crate::engine::{self, StartError};
 use crate::load::LoadError;
@@ -39,6 +40,8 @@ pub struct Settings {
     /// Networks that controllers may be in although the guard refuses them:
     /// loopback and link-local. Metadata services stay refused.
     pub extra_networks: Vec<IpNet>,
+    /// Networks that nothing is sent to, whatever else is allowed.
+    pub denied_networks: Vec<IpNet>,
     /// Instances that can live at a time.
     pub pooling_instances: u32,
     /// Threads that run guests.
@@ -72,13 +75,14 @@ impl Runtime {
             .map_err(StartError::Cache)?;
         let linker = crate::linker::linker(&engine).map_err(|error| StartError::Engine(error.to_string()))?;
         let instances = usize::try_from(settings.pooling_instances).unwrap_or(usize::MAX);
+        let rules = Rules::new(settings.extra_networks, settings.denied_networks);
         let apart = Apart::new(threads.handle().clone(), settings.guest_workers / 2);
         let apart = Arc::new(apart);
         let shared = Arc::new(Shared {
             engine,
             guests: threads.handle().clone(),
             apart: Arc::clone(&apart),
-            egress: Arc::new(Egress::new(vault, apart, clock.clone(), settings.extra_networks)),
+            egress: Arc::new(Egress::new(vault, apart, clock.clone(), rules)),
             admission: Admission::new(instances),
             clock,
             tap: settings.tap,

@@ -25,6 +25,11 @@ static LOG_MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     migrations
 });
 
+/// How often a server is asked before it counts as down, for how long each time, and the first pause; each is twice as
+/// long as the one before.
+const REACH_ATTEMPTS: u32 = 4;
+const REACH_LIMIT: Duration = Duration::from_secs(5);
+const REACH_PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// Between two tries to open a file that others open.
 const OPEN_PAUSE: Duration = Duration::from_millis(50);
 /// How long a statement waits for a lock that another process holds.
@@ -171,6 +176,7 @@ impl Db {
     async fn open_postgres(url: &str, settings: &PoolSettings, migrations: &Migrator) -> Result<Self> {
         let options = PgConnectOptions::from_str(url)
             .map_err(|_| Error::Url("after 'postgres://' comes 'user:password@host:port/database'"))?;
+        reach_postgres(&options).await?;
         let pool = PgPoolOptions::new()
             .max_connections(settings.connections_max.max(1))
             .acquire_timeout(settings.acquire_timeout)
@@ -325,6 +331,51 @@ async fn begin_postgres(pool: &PgPool, begin: &'static str) -> Result<Tx> {
             Err(Error::Unavailable(Box::new(error)))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits a few seconds for a server that does not answer yet, and says at once why it waits.
+///
+/// A pool would try in silence until its time is over, and then not know the cause.
+async fn reach_postgres(options: &PgConnectOptions) -> Result<()> {
+    let mut pause = REACH_PAUSE_FIRST;
+    for attempt in 1..=REACH_ATTEMPTS {
+        let connecting = tokio::time::timeout(REACH_LIMIT, PgConnection::connect_with(options)).await;
+        let error = match connecting {
+            Ok(Ok(connection)) => {
+                // It is of no use any more; that it was closed well is not.
+                connection.close().await.ok();
+                return Ok(());
+            }
+            Ok(Err(error)) if is_passing(&error) => Error::Unavailable(Box::new(error)),
+            Ok(Err(error)) => return Err(error.into()),
+            Err(elapsed) => Error::Unavailable(Box::new(elapsed)),
+        };
+        if attempt == REACH_ATTEMPTS {
+            return Err(error);
+        }
+        let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        tracing::warn!(
+            database.host = options.get_host(),
+            "database at {}:{} does not answer ({cause}): attempt {attempt} of {REACH_ATTEMPTS}, the next in {} s",
+            options.get_host(),
+            options.get_port(),
+            pause.as_secs()
+        );
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+    Ok(())
+}
+
+/// Whether the server may accept a moment later what it does not accept now.
+fn is_passing(error: &sqlx::Error) -> bool {
+    // It starts, it stops, or all of its connections are in use.
+    const PASSING: [&str; 4] = ["57P03", "57P01", "57P02", "53300"];
+    match error {
+        sqlx::Error::Io(_) => true,
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| PASSING.contains(&code.as_ref())),
+        _ => false,
     }
 }
 

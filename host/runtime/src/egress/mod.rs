@@ -13,6 +13,7 @@ mod decoded;
 mod exchange_tests;
 pub(crate) mod headers;
 pub(crate) mod held;
+mod interfaces;
 mod lanes;
 mod outward;
 pub(crate) mod own;
@@ -142,12 +143,12 @@ impl Egress {
         vault: Arc<dyn Vault>,
         apart: Arc<Apart>,
         clock: Clock,
-        extra_networks: Vec<ipnet::IpNet>,
+        rules: address::Rules,
     ) -> Self {
         Self {
             vault,
             clock,
-            rules: address::Rules::new(extra_networks),
+            rules,
             connections: connect::Connections::default(),
             sessions: session::Sessions::default(),
             lanes: lanes::Lanes::default(),

@@ -10,7 +10,7 @@ use std::path::Path;
 use heddle_core::Clock;
 use heddle_marketplace::{TrustedKey, Verified, in_words};
 use heddle_runtime::{Adapter, Runtime};
-use heddle_store::audit::{self, NewAudit};
+use heddle_store::audit::{self, AuditKey, NewAudit};
 use heddle_store::packages::{self, Binding, Package};
 use heddle_store::{Db, Tx};
 use semver::Version;
@@ -41,9 +41,12 @@ pub(crate) async fn load_packages(
     config: &Config,
     runtime: &Runtime,
     db: &Db,
-    clock: &Clock,
+    (clock, audit_key): (&Clock, &AuditKey),
 ) -> Vec<RefusedAdapter> {
-    let Some(folder) = &config.adapter_packages else { return Vec::new() };
+    let Some(folder) = &config.adapter_packages else {
+        tracing::warn!("no adapter is loaded: ADAPTER_PACKAGES is not set, so no controller can be managed");
+        return Vec::new();
+    };
     let trusted = match trusted_keys(config) {
         Ok(trusted) => trusted,
         Err(error) => {
@@ -56,8 +59,15 @@ pub(crate) async fn load_packages(
     for (id, candidates) in verified(folder, &trusted, &mut refused) {
         serve_one(&id, candidates, &ground, (runtime, db, clock), &mut refused).await;
     }
-    if let Err(error) = write_audit(db, clock).await {
+    if let Err(error) = write_audit(db, clock, audit_key).await {
         tracing::error!(error = %error, "new adapter packages are not in the audit log yet; the next start tries again");
+    }
+    if runtime.adapters().is_empty() {
+        tracing::warn!(
+            folder = %folder.display(),
+            "no adapter is loaded from ADAPTER_PACKAGES '{}', so no controller can be managed",
+            folder.display()
+        );
     }
     refused.0
 }
@@ -305,15 +315,15 @@ fn kept(lines: &[String]) -> Value {
     json!(kept)
 }
 
-async fn write_audit(db: &Db, clock: &Clock) -> heddle_store::Result<()> {
+async fn write_audit(db: &Db, clock: &Clock, audit_key: &AuditKey) -> heddle_store::Result<()> {
     let mut tx = db.write().await?;
-    audit_new(&mut tx, clock).await?;
+    audit_new(&mut tx, clock, audit_key).await?;
     tx.commit().await
 }
 
 /// Writes packages that are not in the audit log yet into that of the organization of the first `super_admin`. Before
 /// the setup there is none; then the setup does it.
-pub(crate) async fn audit_new(tx: &mut Tx, clock: &Clock) -> heddle_store::Result<()> {
+pub(crate) async fn audit_new(tx: &mut Tx, clock: &Clock, audit_key: &AuditKey) -> heddle_store::Result<()> {
     let Some(org_id) = packages::platform_organization(tx).await? else { return Ok(()) };
     for package in packages::take_unaudited(tx, clock.now()).await? {
         let entry = NewAudit {
@@ -336,7 +346,7 @@ pub(crate) async fn audit_new(tx: &mut Tx, clock: &Clock) -> heddle_store::Resul
             request_id: None,
             ip: None,
         };
-        audit::append(tx, &entry, clock).await?;
+        audit::append(tx, &entry, clock, audit_key).await?;
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ pub(crate) mod operation;
 pub(crate) mod restoring;
 pub(crate) mod run;
 pub(crate) mod runs;
+mod signing;
 mod sinks;
 mod standing;
 pub(crate) mod steps;
@@ -105,4 +106,5 @@ pub(crate) fn routes() -> Routes {
         .merge(trial::routes("/automation/rules", "rule_id", ConnectionKind::Rule))
         .merge(runs::routes())
         .merge(ingest::routes())
+        .merge(signing::routes())
 }

@@ -198,7 +198,7 @@ pub(crate) async fn break_off(
         request_id: None,
         ip: None,
     };
-    audit::append(tx, &entry, &app.clock).await?;
+    audit::append(tx, &entry, &app.clock, &app.audit_key).await?;
     let event = NewEvent {
         event_type: EventType::ConnectionBroken,
         org_id: row.org_id,

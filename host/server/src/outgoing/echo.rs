@@ -27,7 +27,7 @@ impl Secrets {
                 }
             }
         }
-        if let Some(secret) = &request.signing_secret {
+        for secret in request.signing_secret.iter().chain(&request.organization_secrets) {
             secrets.add(secret.expose());
         }
         if let Some(query) = url.query() {
@@ -131,6 +131,7 @@ mod tests {
             ],
             body: Vec::new(),
             signing_secret: Some(Secret::new("whsec-0123456789")),
+            organization_secrets: Vec::new(),
             is_path_secret,
         };
         Secrets::of(&request, &Url::parse(url).unwrap())

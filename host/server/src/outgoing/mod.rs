@@ -18,6 +18,7 @@ use http::{HeaderName, HeaderValue, Method};
 use url::{Host, Url};
 
 use crate::app::App;
+use crate::unreached::is_unreached;
 
 use self::echo::Secrets;
 pub(crate) use self::headers::{HEADERS_MAX, header};
@@ -36,6 +37,8 @@ pub(crate) struct Outgoing {
     pub(crate) body: Vec<u8>,
     /// Signs when given and not empty.
     pub(crate) signing_secret: Option<Secret>,
+    /// Of the organization that sends: each signs, too.
+    pub(crate) organization_secrets: Vec<Secret>,
     /// Whoever knows the path can send, too.
     pub(crate) is_path_secret: bool,
 }
@@ -66,7 +69,9 @@ impl Answered {
 pub(crate) enum Undelivered {
     /// The destination guard refuses it.
     Blocked(String),
-    /// Transport failed or timed out.
+    /// No connection, or no answer in time.
+    Unreached(String),
+    /// It could not be sent, or the answer could not be used.
     Failed(String),
 }
 
@@ -85,6 +90,13 @@ pub(crate) async fn send(app: &App, request: Outgoing) -> Result<Answered, Undel
     if let Some(secret) = request.signing_secret.filter(|secret| !secret.is_empty()) {
         headers.extend(signature::headers(&secret, app.clock.now(), &request.body));
     }
+    headers.extend(signature::of_organization(
+        &request.organization_secrets,
+        app.clock.now(),
+        &request.method,
+        &url,
+        &request.body,
+    ));
     let reach = reach(&url, &app.config.fabric_webhook_allowed_hosts);
     let own = OwnRequest {
         method: request.method,
@@ -114,6 +126,8 @@ fn is_offered(method: &Method) -> bool {
 fn undelivered(fault: Fault) -> Undelivered {
     if fault.code.as_deref() == Some("address") {
         Undelivered::Blocked(fault.message)
+    } else if is_unreached(&fault) {
+        Undelivered::Unreached(fault.message)
     } else {
         Undelivered::Failed(fault.message)
     }

@@ -114,7 +114,7 @@ pub(super) async fn record(tx: &mut Tx, app: &App, change: &ChangeRow, step: &St
         request_id: step.actor.request_id.clone(),
         ip: step.actor.ip.clone(),
     };
-    audit::append(tx, &entry, &app.clock).await?;
+    audit::append(tx, &entry, &app.clock, &app.audit_key).await?;
     let Some(event_type) = step.event else { return Ok(()) };
     // Of a set each member tells its own end.
     let own = (!change.is_set).then_some(change);

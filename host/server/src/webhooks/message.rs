@@ -70,6 +70,8 @@ impl Message<'_> {
             headers,
             body,
             signing_secret: Some(secrets.signing),
+            // A subscription has a secret of its own.
+            organization_secrets: Vec::new(),
             is_path_secret: false,
         })
     }

@@ -34,6 +34,7 @@ use crate::http::routes::{Routes, doc};
 use crate::outgoing::{self, Undelivered};
 use crate::tenancy::checks::{Checks, search};
 use crate::tenancy::{organization_scope, owner};
+use crate::unreached;
 
 pub(super) const NOT_FOUND: Error = Error::NotFound("webhook subscription");
 const TEST_TYPE: &str = "webhook.test";
@@ -460,6 +461,13 @@ async fn test(
         Ok(request) => outgoing::send(&app, request).await,
         Err(why) => Err(Undelivered::Failed(why.to_string())),
     };
+    let sent = match sent {
+        Err(Undelivered::Blocked(why) | Undelivered::Unreached(why)) if !unreached::may_know(&caller) => {
+            tracing::info!(webhook.id = %id, "test did not reach its destination: {why}");
+            Err(Undelivered::Failed(unreached::NEUTRAL.to_owned()))
+        }
+        sent => sent,
+    };
     Ok(Answer(tested(delivery, sent)))
 }
 
@@ -500,7 +508,7 @@ fn tested(delivery_id: DeliveryId, sent: Result<outgoing::Answered, Undelivered>
                 .then(|| format!("the receiver answered with status {}", answered.status)),
         },
         Err(Undelivered::Blocked(why)) => failed(format!("the destination is refused: {why}")),
-        Err(Undelivered::Failed(why)) => failed(why),
+        Err(Undelivered::Unreached(why) | Undelivered::Failed(why)) => failed(why),
     }
 }
 

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::fabric::operation::{Declaration, Operation, StepCall, StepError, params_of};
+use crate::fabric::signing;
 use crate::outgoing::{self, Answered, HEADERS_MAX, Outgoing, Undelivered};
 
 pub(in crate::fabric) struct Webhook(Declaration);
@@ -98,11 +99,16 @@ impl Operation for Webhook {
 
     fn run<'a>(&'a self, call: &'a StepCall<'a>, params: Value) -> BoxFuture<'a, Result<Value, StepError>> {
         async move {
-            let request = request(call, params_of(params)?)?;
+            let mut request = request(call, params_of(params)?)?;
+            request.organization_secrets = signing::secrets(call.app, call.author.org_id)
+                .await
+                .map_err(|error| StepError::new(StepErrorCode::Internal, error.to_string()))?;
             match outgoing::send(call.app, request).await {
                 Ok(answered) => outcome(&answered),
                 Err(Undelivered::Blocked(why)) => Err(StepError::new(StepErrorCode::SsrfBlocked, why)),
-                Err(Undelivered::Failed(why)) => Err(StepError::new(StepErrorCode::DeliveryError, why)),
+                Err(Undelivered::Unreached(why) | Undelivered::Failed(why)) => {
+                    Err(StepError::new(StepErrorCode::DeliveryError, why))
+                }
             }
         }
         .boxed()
@@ -120,6 +126,7 @@ fn request(call: &StepCall<'_>, params: Params) -> Result<Outgoing, StepError> {
         headers,
         body,
         signing_secret: call.app.config.fabric_webhook_signing_secret.clone(),
+        organization_secrets: Vec::new(),
         is_path_secret: false,
     })
 }

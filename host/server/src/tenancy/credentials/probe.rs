@@ -67,7 +67,7 @@ pub(super) async fn test(
         check_credential(&mut tx, &caller, credential.org_id, id).await?;
         (credential, adapter, call)
     };
-    let tested = ask(&adapter, &call).await?;
+    let tested = ask(&adapter, &call, &caller).await?;
     let mut detail = tested.detail();
     detail["vendor"] = json!(adapter.id());
     detail["url"] = json!(call.target.url.as_str());
