@@ -4,6 +4,7 @@ mod backup;
 mod doctor;
 mod refused;
 mod rotate;
+mod user;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -53,6 +53,9 @@ enum Command {
     /// The keys that the service seals with.
     #[command(subcommand)]
     Keys(Keys),
+    /// Ways back into an account, also while the server runs. What they do is in the audit log.
+    #[command(subcommand)]
+    User(User),
     /// Prints the `OpenAPI` document.
     Openapi,
     /// Prints the table of all settings.
@@ -70,6 +73,25 @@ enum Keys {
     /// every server, run this, and remove `ENCRYPTION_KEY_PREVIOUS`. In development, where the keys
     /// are generated, the new one is too.
     Rotate,
+}
+
+#[derive(Subcommand)]
+enum User {
+    /// Takes the second factor of a user away and ends the user's sessions.
+    ResetMfa {
+        /// User name or email.
+        login: String,
+    },
+    /// Prints a link by which a user can set a new password once.
+    ResetPassword {
+        /// User name or email.
+        login: String,
+    },
+    /// Lifts the lock that failed logins put on a user.
+    Unlock {
+        /// User name or email.
+        login: String,
+    },
 }
 
 fn main() -> ExitCode {
@@ -114,6 +136,7 @@ fn run(command: Command) -> anyhow::Result<()> {
             Command::Keys(Keys::Rotate) => {
                 interruptible(operate::rotate(&config, &mut std::io::stdout())).await
             }
+            Command::User(command) => user(&config, command).await,
             Command::Openapi => openapi(config).await,
             Command::Settings => settings(),
             Command::PluginCompile | Command::Doctor => {
@@ -151,6 +174,15 @@ async fn stop_signal() -> std::io::Result<()> {
     tokio::select! {
         result = tokio::signal::ctrl_c() => result,
         _ = terminate.recv() => Ok(()),
+    }
+}
+
+async fn user(config: &Config, command: User) -> anyhow::Result<()> {
+    let out = &mut std::io::stdout();
+    match command {
+        User::ResetMfa { login } => operate::reset_mfa(config, &login, out).await,
+        User::ResetPassword { login } => operate::reset_password(config, &login, out).await,
+        User::Unlock { login } => operate::unlock(config, &login, out).await,
     }
 }
 

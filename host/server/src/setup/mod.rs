@@ -119,7 +119,7 @@ async fn complete(
     // Before the costly hash: nobody who comes later can make the service work.
     refuse_completed(&app).await?;
     let first = check(&app, &body)?;
-    let founding = first.founding.with_password(body.admin.password).await?;
+    let founding = first.founding.with_password(&app, body.admin.password).await?;
     let completed = create(&app, &origin, &First { founding, ..first }).await?;
     founding::created(&app, &origin, completed.organization.id, &completed.tokens, &completed)
 }
