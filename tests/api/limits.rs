@@ -375,7 +375,10 @@ async fn process_and_redis_count_alike() {
             _ => 1_203,
         };
         let (seconds, micros) = ((now_ms / 1_000).to_string(), (now_ms % 1_000 * 1_000 + 999).to_string());
-        let numbers = rates.map(|rate| [rate.requests.to_string(), rate.window_ms.to_string()]).concat();
+        // Requests of one entry of the log, as the service says.
+        let group = |rate: Rate| if rate.requests <= 64 { 1 } else { rate.requests / 20 };
+        let numbers =
+            rates.map(|rate| [rate.requests, rate.window_ms, group(rate)].map(|n| n.to_string())).concat();
         let mut arguments = vec!["EVAL", &script, "2", "wide", "narrow"];
         arguments.extend(numbers.iter().chain([&seconds, &micros]).map(String::as_str));
         let shared = verdict(&redis.call(&arguments));
