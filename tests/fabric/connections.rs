@@ -185,10 +185,10 @@ on_both! {
         let key = json!({ "name": "k", "scopes": ["site:read", "device:read"] });
         let key = world.api.post("/api-keys", &key).await.expect_status(201).body;
         let scoped = world.server.nobody().with("x-api-key", key["api_key"].as_str().unwrap());
-        // Nor does it see what its user keeps hidden.
+        // Nor does it read any, not even its user's own.
         let mine = world.connect(json!({})).await;
-        let seen = scoped.get(&format!("/fabric/connections/{}", id_of(&mine))).await.expect_status(200).body;
-        assert_eq!(seen["steps"][0]["params"], json!({ "hidden": true }));
+        let unseen = scoped.get(&format!("/fabric/connections/{}", id_of(&mine))).await.expect_status(403);
+        assert_eq!(unseen.error_type(), "scope_ceiling");
         let refused = scoped.post("/fabric/connections", &filled(json!({}))).await.expect_status(403);
         assert_eq!(refused.error_type(), "scope_ceiling");
     }

@@ -6,6 +6,7 @@ mod doctor;
 mod refused;
 mod rotate;
 mod start;
+mod user;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -70,6 +70,26 @@ events! {
         { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid" };
     UserRestored = "user.restored", "user", Normal,
         { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid" };
+    RefreshReuse = "security.refresh_reuse", "security", High,
+        { "user_id": "uuid", "username": "string", "session_id": "uuid", "spent_at": "string", "ip": "string" };
+    AccountLocked = "security.account_locked", "security", High,
+        { "user_id": "uuid", "username": "string", "step": "string", "failures": "integer", "locked_until": "string", "ip": "string" };
+    MfaFailed = "security.mfa_failed", "security", Normal,
+        { "user_id": "uuid", "username": "string", "failures": "integer", "ip": "string" };
+    MfaEnabled = "security.mfa_enabled", "security", Normal,
+        { "user_id": "uuid", "username": "string", "actor_id": "uuid?" };
+    MfaDisabled = "security.mfa_disabled", "security", High,
+        { "user_id": "uuid", "username": "string", "actor_id": "uuid?" };
+    MfaReset = "security.mfa_reset", "security", High,
+        { "user_id": "uuid", "username": "string", "actor_id": "uuid?" };
+    PasswordChanged = "security.password_changed", "security", High,
+        { "user_id": "uuid", "username": "string", "actor_id": "uuid?", "way": "string", "sessions_revoked": "integer", "api_keys_revoked": "integer" };
+    ApiKeyCreated = "security.api_key_created", "security", High,
+        { "user_id": "uuid", "username": "string", "api_key_id": "uuid", "name": "string", "scopes": "strings?", "expires_at": "string?" };
+    ApiKeyRevoked = "security.api_key_revoked", "security", Normal,
+        { "user_id": "uuid", "username": "string", "api_key_id": "uuid", "name": "string" };
+    RoleChanged = "security.role_changed", "security", High,
+        { "user_id": "uuid", "username": "string", "actor_id": "uuid?", "role": "string", "old_role": "string" };
     AccessWidened = "security.access_widened", "security", High,
         { "user_id": "uuid", "username": "string", "site_id": "uuid", "actor_id": "uuid" };
     IngestExternal = "ingest.external", "external", Normal,

@@ -17,6 +17,7 @@ pub mod event;
 pub mod fault;
 pub mod id;
 pub mod log;
+pub mod name;
 pub mod notification;
 pub mod oauth2;
 pub mod operation;

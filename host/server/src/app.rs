@@ -11,7 +11,7 @@ use heddle_store::{Db, PoolSettings};
 
 use crate::adapters::{self, RefusedAdapter};
 use crate::audit::kept::Kept;
-use crate::auth::Callers;
+use crate::auth::{Callers, Hashing};
 use crate::cache::Cache;
 use crate::config::Config;
 use crate::events::consumer::consume;
@@ -66,6 +66,8 @@ pub struct App {
     pub fabric: Standing,
     pub drivers: Drivers,
     pub callers: Callers,
+    /// Where passwords are hashed.
+    pub hashing: Hashing,
     /// What identity providers publish of themselves.
     pub sso: Documents,
     /// This process's place among those that serve the same database.
@@ -132,6 +134,7 @@ impl App {
             fabric: Standing::default(),
             drivers: Drivers::default(),
             callers: Callers::default(),
+            hashing: Hashing::default(),
             sso: Documents::default(),
             membership: Membership::default(),
             sync_wake: Arc::default(),

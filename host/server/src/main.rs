@@ -56,6 +56,9 @@ enum Command {
     /// The audit log.
     #[command(subcommand)]
     Audit(Audit),
+    /// Ways back into an account, also while the server runs. What they do is in the audit log.
+    #[command(subcommand)]
+    User(User),
     /// Prints the `OpenAPI` document. It touches no database and leaves no file.
     Openapi,
     /// Prints the table of all settings.
@@ -81,6 +84,25 @@ enum Audit {
     ///
     /// Keep them where those who can write the database cannot: they show whether entries were cut or replaced.
     Heads,
+}
+
+#[derive(Subcommand)]
+enum User {
+    /// Takes the second factor of a user away and ends the user's sessions.
+    ResetMfa {
+        /// User name or email.
+        login: String,
+    },
+    /// Prints a link by which a user can set a new password once.
+    ResetPassword {
+        /// User name or email.
+        login: String,
+    },
+    /// Lifts the lock that failed logins put on a user.
+    Unlock {
+        /// User name or email.
+        login: String,
+    },
 }
 
 fn main() -> ExitCode {
@@ -129,6 +151,7 @@ fn run(command: Command) -> anyhow::Result<()> {
                 interruptible(operate::rotate(&config, &mut std::io::stdout())).await
             }
             Command::Audit(Audit::Heads) => operate::audit_heads(&config, &mut std::io::stdout()).await,
+            Command::User(command) => user(&config, command).await,
             Command::Openapi => openapi(config).await,
             Command::PluginCompile | Command::Doctor | Command::Settings => {
                 unreachable!("they were taken before the configuration was read")
@@ -169,6 +192,15 @@ async fn stop_signal() -> std::io::Result<()> {
     tokio::select! {
         result = tokio::signal::ctrl_c() => result,
         _ = terminate.recv() => Ok(()),
+    }
+}
+
+async fn user(config: &Config, command: User) -> anyhow::Result<()> {
+    let out = &mut std::io::stdout();
+    match command {
+        User::ResetMfa { login } => operate::reset_mfa(config, &login, out).await,
+        User::ResetPassword { login } => operate::reset_password(config, &login, out).await,
+        User::Unlock { login } => operate::unlock(config, &login, out).await,
     }
 }
 

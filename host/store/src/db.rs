@@ -118,7 +118,9 @@ impl Db {
     /// [`Error::Url`] for any other address, [`Error::TooNew`] when a newer
     /// version was here, [`Error::Unavailable`] when nothing answers.
     pub async fn open(url: &str, settings: &PoolSettings) -> Result<Self> {
-        Self::open_with(url, settings, &MIGRATIONS).await
+        let db = Self::open_with(url, settings, &MIGRATIONS).await?;
+        crate::folding::fill_in(&db).await?;
+        Ok(db)
     }
 
     /// The same for the database of the log lines, which holds nothing else of ours.
@@ -162,6 +164,7 @@ impl Db {
             .after_release(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
             .connect_with(options.clone())
             .await?;
+        schema::prepare(&mut Tx::Sqlite(writer.begin().await?), migrations).await?;
         schema::migrate_file(migrations, &writer)
             .await
             .map_err(|error| migration_error(error, migrations))?;
@@ -187,8 +190,26 @@ impl Db {
                 sqlx::Error::PoolTimedOut => Error::Unavailable(Box::new(error)),
                 other => other.into(),
             })?;
+        schema::prepare(&mut Tx::Postgres(pool.begin().await?), migrations).await?;
         migrations.run(&pool).await.map_err(|error| migration_error(error, migrations))?;
         Ok(Self(Pools::Postgres(pool)))
+    }
+
+    /// What [`Db::open`] does with the tables, on a database that is open.
+    #[cfg(test)]
+    pub(crate) async fn migrate_again(&self) -> Result<()> {
+        match &self.0 {
+            Pools::Sqlite { writer, .. } => {
+                schema::prepare(&mut Tx::Sqlite(writer.begin().await?), &MIGRATIONS).await?;
+                schema::migrate_file(&MIGRATIONS, writer).await
+            }
+            Pools::Postgres(pool) => {
+                schema::prepare(&mut Tx::Postgres(pool.begin().await?), &MIGRATIONS).await?;
+                MIGRATIONS.run(pool).await
+            }
+        }
+        .map_err(|error| migration_error(error, &MIGRATIONS))?;
+        crate::folding::fill_in(self).await
     }
 
     /// Begins a transaction that sees one state of the database and cannot change it.

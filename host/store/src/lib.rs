@@ -22,6 +22,7 @@ pub mod dump;
 mod error;
 pub mod event_consumers;
 pub mod events;
+mod folding;
 pub mod grants;
 pub mod idempotency;
 pub mod logs;

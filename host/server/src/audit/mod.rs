@@ -79,7 +79,7 @@ pub(crate) fn routes() -> Routes {
         )
         .get(
             "/audit/validate",
-            Access::Role(Role::OrgAdmin),
+            Access::RoleWith(Role::OrgAdmin, Permission::AuditRead),
             validate,
             doc("Recompute the hash chain, for up to 20 seconds")
                 .query::<ValidateQuery>()

@@ -47,7 +47,7 @@ struct Tool {
 pub(super) fn routes() -> Routes {
     Routes::default().get(
         "/fabric/catalog",
-        Access::Authenticated,
+        Access::Member,
         catalog,
         doc("Operations that the caller could use in steps, events, and the same as tools for language models")
             .answers::<Catalog>(200),

@@ -237,7 +237,7 @@ pub(crate) fn require_readable(author: &Caller, pattern: &str) -> Result<(), Err
 pub(crate) fn may_read(author: &Caller, event: EventType) -> Result<(), Error> {
     match for_subscription(event.as_str()) {
         SubscriptionAccess::Permission(permission) => author.require(permission),
-        SubscriptionAccess::SuperAdmin => author.require_role(Role::SuperAdmin),
+        SubscriptionAccess::SuperAdmin => author.require_unscoped_role(Role::SuperAdmin),
         SubscriptionAccess::Denied => Ok(()),
     }
 }

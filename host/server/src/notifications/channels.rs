@@ -76,7 +76,7 @@ pub(super) fn routes() -> Routes {
         .delete(one, write, remove, doc("Remove a channel").empty(204))
         .post(
             &format!("{one}/restore"),
-            Access::Role(Role::OrgAdmin),
+            Access::RoleWith(Role::OrgAdmin, Permission::SettingsWrite),
             restore,
             doc("Bring a removed channel back").answers::<View>(200),
         )

@@ -9,6 +9,7 @@ mod contents;
 mod doctor;
 mod restore;
 mod rotate;
+mod user;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ pub use backup::backup;
 pub use doctor::doctor;
 pub use restore::restore;
 pub use rotate::rotate;
+pub use user::{reset_mfa, reset_password, unlock};
 
 use crate::audit::key;
 use crate::config::Config;
@@ -129,4 +131,10 @@ async fn open_current(config: &Config) -> anyhow::Result<Db> {
         ),
         Some(_) => Ok(db),
     }
+}
+
+/// The same to write to.
+async fn open_current_writing(config: &Config) -> anyhow::Result<Db> {
+    open_current(config).await?.close().await;
+    Db::open(&config.database(), &POOL).await.context("database cannot be opened")
 }

@@ -128,7 +128,7 @@ async fn complete(
     refuse_completed(&app).await?;
     app.setup_gate.pass(body.setup_token.as_ref())?;
     let first = check(&app, &body)?;
-    let founding = first.founding.with_password(body.admin.password).await?;
+    let founding = first.founding.with_password(&app, body.admin.password).await?;
     let completed = create(&app, &origin, &First { founding, ..first }).await?;
     // After a crash before this line the next start removes it.
     if let Err(error) = gate::remove(&app.config) {

@@ -83,8 +83,9 @@ struct Unqueued {
 struct Revealed {
     #[serde(flatten)]
     webhook: View,
-    /// It is shown this once.
-    signing_secret: String,
+    /// It is shown this once: a replay under the same `Idempotency-Key` answers without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signing_secret: Option<String>,
 }
 
 /// What became of a test event.
@@ -256,7 +257,8 @@ async fn create(
     let made = webhooks::insert(&mut tx, &new).await?;
     trail::record(&mut tx, &app, &origin, deed(&caller, &made, "webhook.created", detail(&made))).await?;
     let path = format!("/webhooks/{id}");
-    let revealed = Revealed { webhook: made.into(), signing_secret: secrets.signing.expose().to_owned() };
+    let revealed =
+        Revealed { webhook: made.into(), signing_secret: Some(secrets.signing.expose().to_owned()) };
     creation.finish(tx, &app, &path, &revealed).await
 }
 
@@ -426,7 +428,7 @@ async fn rotate(
     trail::record(&mut tx, &app, &origin, deed(&caller, &updated, "webhook.rotated", detail(&updated)))
         .await?;
     tx.commit().await?;
-    Ok(One(Revealed { webhook: updated.into(), signing_secret: signing.expose().to_owned() }))
+    Ok(One(Revealed { webhook: updated.into(), signing_secret: Some(signing.expose().to_owned()) }))
 }
 
 async fn test(
