@@ -23,6 +23,7 @@ pub mod event_consumers;
 pub mod events;
 pub mod grants;
 pub mod idempotency;
+pub mod known;
 pub mod logs;
 pub mod notices;
 pub mod oauth2;

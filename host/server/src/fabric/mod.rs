@@ -7,6 +7,8 @@ mod adapter_operations;
 mod author;
 mod catalog;
 pub(crate) mod connections;
+pub(crate) mod declared;
+mod example;
 mod executor;
 pub(crate) mod hands;
 mod host_operations;
@@ -21,6 +23,7 @@ mod standing;
 pub(crate) mod steps;
 mod suggest;
 mod trial;
+pub(crate) mod uses;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +31,7 @@ use std::sync::Arc;
 use heddle_core::operation::ConnectionKind;
 use heddle_runtime::Adapter;
 
-use self::operation::Operation;
+use self::operation::{Declaration, Example, Operation};
 use crate::http::routes::Routes;
 
 use self::author::author_of;
@@ -50,20 +53,34 @@ fn native() -> Vec<Arc<dyn Operation>> {
 /// Everything that a step can do, by id.
 pub struct Operations {
     by_id: BTreeMap<String, Arc<dyn Operation>>,
+    /// Made once: an adapter's schemas can be large.
+    examples: BTreeMap<String, Example>,
 }
 
 impl Operations {
     pub(crate) fn new(adapters: &[Adapter]) -> Self {
         let of_adapters = adapters.iter().flat_map(adapter_operations::of);
-        let by_id = of_adapters
+        let by_id: BTreeMap<String, Arc<dyn Operation>> = of_adapters
             .chain(native())
             .map(|operation| (operation.declaration().id.clone(), operation))
             .collect();
-        Self { by_id }
+        let example = |declaration: &Declaration| Example {
+            params: example::params(&declaration.params_schema),
+            output: example::output(&declaration.output_schema),
+        };
+        let examples =
+            by_id.iter().map(|(id, operation)| (id.clone(), example(operation.declaration()))).collect();
+        Self { by_id, examples }
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<&Arc<dyn Operation>> {
         self.by_id.get(id)
+    }
+
+    /// An example of what the operation is given and gives.
+    pub(crate) fn example(&self, id: &str) -> Example {
+        let nothing = || Example { params: serde_json::json!({}), output: serde_json::json!({}) };
+        self.examples.get(id).cloned().unwrap_or_else(nothing)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<dyn Operation>> {

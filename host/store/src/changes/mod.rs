@@ -9,7 +9,7 @@ mod row;
 
 use std::collections::HashMap;
 
-use heddle_core::change::{ApplyStep, ChangeStatus, Danger, Operation, OutcomeState, Plan};
+use heddle_core::change::{ApplyStep, ChangeStatus, Danger, Operation, OutcomeState, Plan, StagedVia};
 use heddle_core::page::PageRequest;
 use heddle_core::{ChangeId, ControllerId, OrgId, RunId, SiteId, Timestamp, UserId};
 use serde_json::Value;
@@ -68,6 +68,8 @@ pub struct NewChange {
 pub struct RunStep {
     pub run_id: RunId,
     pub key: String,
+    /// What the change shows of it.
+    pub via: StagedVia,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -94,9 +96,10 @@ pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
     Ok(on!(tx, conn => sqlx::query_as("
         INSERT INTO change (id, org_id, site_id, controller_id, vendor, area, feature, operation, payload, notes,
             status, danger, staged_by, staged_at, expires_at, plan, plan_token, plan_inverse, plan_error, secret,
-            outcome_state, apply_step, attempts, reverts, updated_at, also, run_id, run_key)
+            outcome_state, apply_step, attempts, reverts, updated_at, also, run_id, run_key,
+            staged_via)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-            $21, $22, $23, $24, $14, $25, $26, $27)
+            $21, $22, $23, $24, $14, $25, $26, $27, $28)
         RETURNING *")
         .bind(new.id).bind(new.org_id).bind(new.site_id).bind(new.controller_id)
         .bind(&new.vendor).bind(&new.area).bind(&new.feature).bind(new.operation)
@@ -107,6 +110,7 @@ pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
         .bind(OutcomeState::None).bind(ApplyStep::Idle).bind(Json(Vec::<Value>::new())).bind(new.reverts)
         .bind(Json(&new.also))
         .bind(new.run.as_ref().map(|run| run.run_id)).bind(new.run.as_ref().map(|run| &run.key))
+        .bind(new.run.as_ref().map(|run| Json(&run.via)))
         .fetch_one(conn)
         .await)?)
 }

@@ -1,7 +1,7 @@
 //! A change as it is stored. What of it leaves the service, the server decides.
 
 use heddle_core::change::{
-    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan,
+    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan, StagedVia,
 };
 use heddle_core::{ChangeId, ControllerId, OrgId, ProcessId, RunId, SiteId, Timestamp, UserId};
 use serde_json::Value;
@@ -54,6 +54,9 @@ pub struct ChangeRow {
     pub reverted_by: Option<ChangeId>,
     /// The run of a Connection that staged it.
     pub run_id: Option<RunId>,
+    /// What staged it, where no person did by hand.
+    #[sqlx(json(nullable))]
+    pub staged_via: Option<StagedVia>,
     pub updated_at: Timestamp,
 }
 
