@@ -378,7 +378,7 @@ async fn own_device(tx: &mut Tx, controller: ControllerId, host: Option<&str>) -
     let carriers: Vec<Carrier> = Select::new("SELECT d.id, d.kind, d.addresses", FROM)
         .and_bind("d.controller_id = ?", Bind::Id(controller.0))
         .and("d.deleted_at IS NULL")
-        .and_in("d.kind", CARRIER_KINDS.map(|kind| Bind::Text(kind.to_owned())).into_iter())
+        .and_in("d.kind", CARRIER_KINDS.map(|kind| Bind::Text(kind.to_owned())))
         .all(tx, "d.first_seen_at, d.id", CARRIERS_MAX)
         .await?;
     let can_be = |carrier: &&Carrier| CARRIER_KINDS[..SELF_KINDS].contains(&carrier.kind.as_str());

@@ -182,8 +182,10 @@ impl Connection<'_> {
         let mut revalidation = every(REVALIDATION_INTERVAL);
         let mut ping = every(PING_INTERVAL);
         let stop = self.app.tasks.stopping();
-        let connected =
-            ServerFrame::Connected { seq: self.newest().await, available_events: self.listener.available() };
+        let connected = ServerFrame::Connected {
+            seq: newest(self.app, self.listener.caller.org_id).await,
+            available_events: self.listener.available(),
+        };
         if let Err(end) = self.send(&connected).await {
             return end;
         }
@@ -208,12 +210,6 @@ impl Connection<'_> {
                 return end;
             }
         }
-    }
-
-    /// Number of the newest event of the caller's organization; `None` when the database does not say.
-    async fn newest(&self) -> Option<i64> {
-        let mut tx = self.app.db.read().await.ok()?;
-        heddle_store::events::last_seq(&mut tx, self.listener.caller.org_id).await.ok()
     }
 
     /// Asks the database again who is listening.
@@ -403,6 +399,12 @@ impl Connection<'_> {
         })
         .await
     }
+}
+
+/// Number of the organization's newest event; `None` when the database does not say.
+async fn newest(app: &SharedApp, org: OrgId) -> Option<i64> {
+    let mut tx = app.db.read().await.ok()?;
+    heddle_store::events::last_seq(&mut tx, org).await.ok()
 }
 
 /// Only of types that are subscribed to: others are neither read nor sent, and the last number is the newest then.

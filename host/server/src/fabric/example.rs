@@ -83,8 +83,7 @@ fn made(root: &Value, schema: &Value, depth: usize, is_whole: bool) -> Value {
     match type_of(schema) {
         Some("object") => object(root, schema, depth, is_whole),
         Some("array") => array(root, schema, depth, is_whole),
-        Some("integer") => number(schema),
-        Some("number") => number(schema),
+        Some("integer" | "number") => number(schema),
         Some("boolean") => json!(true),
         Some("null") => Value::Null,
         Some(_) => text(schema),

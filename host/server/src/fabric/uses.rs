@@ -35,10 +35,10 @@ pub(crate) async fn require_channel_unused(
                 step.operation_id == NOTIFY
                     && step.params.get("channel_id").and_then(|id| id.as_str()) == Some(wanted.as_str())
             });
-            match uses {
-                true if named.len() < NAMED_MAX => named.push(format!("{} '{}'", row.kind, row.name)),
-                true => others += 1,
-                false => {}
+            if uses && named.len() < NAMED_MAX {
+                named.push(format!("{} '{}'", row.kind, row.name));
+            } else if uses {
+                others += 1;
             }
         }
         after = found.last().map(|row| row.id);
