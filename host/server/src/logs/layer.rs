@@ -247,7 +247,7 @@ mod tests {
     fn only_what_an_organization_wrote_is_its_own() {
         let org = uuid::Uuid::from_u128(7);
         let lines = lines_of(|| {
-            tracing::info!(target: OF_ORGANIZATIONS, organization.id = %org, "written");
+            tracing::info!(target: OF_ORGANIZATIONS, { organization.id = %org }, "written");
             tracing::info!(organization.id = %org, "of the service");
             tracing::info!(target: OF_ORGANIZATIONS, "of nobody");
         });
