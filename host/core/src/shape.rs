@@ -49,7 +49,9 @@ impl Shape {
 
     /// What is wrong with a path into the payload: `trigger.` and these segments.
     pub fn payload_fault(&self, segments: &[String]) -> Option<String> {
-        if segments.is_empty() || self.payloads.iter().any(|schema| fault(schema, segments).is_none()) {
+        // A pattern that covers nothing is refused as such.
+        let is_open = segments.is_empty() || self.payloads.is_empty();
+        if is_open || self.payloads.iter().any(|schema| fault(schema, segments).is_none()) {
             return None;
         }
         // Where no payload has even the first field, fields are named; else what is behind it.
