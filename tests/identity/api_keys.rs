@@ -94,7 +94,7 @@ on_both! {
             (json!({ "name": "a", "scope": [] }), "scope"),
         ] {
             let refused = admin.post("/api-keys", &body).await.expect_status(422);
-            assert_eq!(refused.body["error"]["details"][0]["field"], field, "{body}");
+            assert_eq!(refused.body["error"]["details"][0]["field"], crate::support::at(field), "{body}");
         }
         for wrong in ["", "hdl", "hdl_abcdefgh", "hdl_abcdefgh_x", "abc_abcdefgh_x"] {
             server.nobody().with("x-api-key", wrong).get("/auth/me").await.expect_status(401);

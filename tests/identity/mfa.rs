@@ -76,7 +76,7 @@ on_both! {
         assert!(staged["qr_svg"].as_str().unwrap().starts_with("<?xml"));
         assert!(staged["otpauth_uri"].as_str().unwrap().starts_with("otpauth://totp/"));
         let wrong = admin.post("/auth/mfa/enable", &json!({ "code": "000000" })).await.expect_status(422);
-        assert_eq!(wrong.body["error"]["details"][0]["field"], "code");
+        assert_eq!(wrong.body["error"]["details"][0]["field"], "/code");
         // Staged is not enabled.
         server.log_in("ada").await;
         let (phone, codes, left) = enrol(&server, &admin).await;

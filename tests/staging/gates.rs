@@ -24,11 +24,11 @@ on_both! {
         let change = lab.stage_rule("Allow-HTTPS-mgmt").await;
         let path = Lab::path(&change, "apply");
         let missing = lab.api.post(&path, &json!({})).await.expect_status(422);
-        assert_eq!(missing.body["error"]["details"][0]["field"], "force");
+        assert_eq!(missing.body["error"]["details"][0]["field"], "/force");
         let refused = lab.api.post(&path, &json!({ "force": false })).await.expect_status(400);
         assert_eq!(refused.error_type(), "force_required");
         let short = lab.api.post(&path, &json!({ "force": true, "confirm_within_secs": 9 })).await.expect_status(422);
-        assert_eq!(short.body["error"]["details"][0]["field"], "confirm_within_secs");
+        assert_eq!(short.body["error"]["details"][0]["field"], "/confirm_within_secs");
         assert!(lab.router.write_calls().iter().all(|call| call.object == "session"));
     }
 }

@@ -206,7 +206,7 @@ on_both! {
                 let details = answer.body["error"]["details"].as_array().cloned().unwrap_or_default();
                 let names_it = |detail: &Value| {
                     let at = detail["field"].as_str().unwrap_or_default();
-                    at == field || at.starts_with(&format!("{field}."))
+                    at == format!("/{field}") || at.starts_with(&format!("/{field}/"))
                 };
                 assert!(details.iter().any(names_it), "{place}\nnames {field}");
                 named += 1;

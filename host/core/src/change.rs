@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::{ConnectionId, RunId};
+
 stored_words! {
     pub enum Operation {
         Create = "create",
@@ -20,6 +22,32 @@ stored_words! {
         Destructive = "destructive",
         Catastrophic = "catastrophic",
     }
+}
+
+stored_words! {
+    /// What staged a change on somebody's behalf.
+    pub enum StagedByKind {
+        /// A Connection of the Fabric.
+        Connection = "connection",
+        /// A rule, a schedule or an action.
+        Automation = "automation",
+        /// A template that is applied to devices.
+        Template = "template",
+        /// An agent.
+        Agent = "agent",
+    }
+}
+
+/// Where a change comes from that no person staged by hand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StagedVia {
+    pub kind: StagedByKind,
+    /// The Connection, rule or schedule; null for an action.
+    pub connection_id: Option<ConnectionId>,
+    /// The run that staged it; `GET /fabric/runs/{run_id}` shows what started it.
+    pub run_id: Option<RunId>,
+    /// The step of the run; steps count from 0.
+    pub step: Option<u32>,
 }
 
 stored_words! {

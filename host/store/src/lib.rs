@@ -25,6 +25,7 @@ pub mod events;
 mod folding;
 pub mod grants;
 pub mod idempotency;
+pub mod known;
 pub mod logs;
 pub mod notices;
 pub mod oauth2;

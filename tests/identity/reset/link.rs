@@ -60,7 +60,7 @@ on_both! {
         for (password, kind) in [("weak", "too_short"), ("Say-gRaCe-12345", "contains_name")] {
             let refused = reset(&nobody, mail.token(), password).await.expect_status(422);
             let details = &refused.body["error"]["details"];
-            assert_eq!((&details[0]["field"], &details[0]["type"]), (&json!("new_password"), &json!(kind)));
+            assert_eq!((&details[0]["field"], &details[0]["type"]), (&json!("/new_password"), &json!(kind)));
         }
         reset(&nobody, mail.token(), NEW).await.expect_status(204);
     }

@@ -7,6 +7,8 @@ mod adapter_operations;
 mod author;
 mod catalog;
 pub(crate) mod connections;
+pub(crate) mod declared;
+mod example;
 mod executor;
 pub(crate) mod hands;
 mod host_operations;
@@ -22,6 +24,7 @@ mod standing;
 pub(crate) mod steps;
 mod suggest;
 mod trial;
+pub(crate) mod uses;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,7 +34,7 @@ use heddle_marketplace::Schema;
 use heddle_runtime::Adapter;
 use serde_json::Value;
 
-use self::operation::Operation;
+use self::operation::{Declaration, Example, Operation};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
 
@@ -56,6 +59,8 @@ pub struct Operations {
     by_id: BTreeMap<String, Arc<dyn Operation>>,
     /// What their parameters are checked against, compiled once.
     params: BTreeMap<String, Schema>,
+    /// Made once: an adapter's schemas can be large.
+    examples: BTreeMap<String, Example>,
 }
 
 impl Operations {
@@ -75,7 +80,13 @@ impl Operations {
                 }
             }
         }
-        Self { by_id, params }
+        let example = |declaration: &Declaration| Example {
+            params: example::params(&declaration.params_schema),
+            output: example::output(&declaration.output_schema),
+        };
+        let examples =
+            by_id.iter().map(|(id, operation)| (id.clone(), example(operation.declaration()))).collect();
+        Self { by_id, params, examples }
     }
 
     /// What the parameters of an operation are checked against; `None` when there is no such operation.
@@ -90,6 +101,12 @@ impl Operations {
 
     pub(crate) fn find(&self, id: &str) -> Option<&Arc<dyn Operation>> {
         self.by_id.get(id)
+    }
+
+    /// An example of what the operation is given and gives.
+    pub(crate) fn example(&self, id: &str) -> Example {
+        let nothing = || Example { params: serde_json::json!({}), output: serde_json::json!({}) };
+        self.examples.get(id).cloned().unwrap_or_else(nothing)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<dyn Operation>> {

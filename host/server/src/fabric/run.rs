@@ -346,7 +346,8 @@ impl Course<'_> {
         if let Some(permission) = declaration.permission {
             author.require(permission)?;
         }
-        let values = Values { trigger: &self.run.payload, outputs: &self.outputs };
+        let event = self.work.event.as_ref().map(|event| json!(event));
+        let values = Values { trigger: &self.run.payload, event: event.as_ref(), outputs: &self.outputs };
         let params = fill(&written, &values)
             .map_err(|error| StepError::new(StepErrorCode::TemplateError, error.to_string()))?;
         self.params[at] = params.clone();
@@ -357,6 +358,8 @@ impl Course<'_> {
             event: self.work.event.as_ref(),
             run_id: self.run.id,
             key: &key(self.run, at),
+            step: at,
+            connection: self.work.connection.as_ref(),
         };
         let running = AssertUnwindSafe(operation.run(&call, params)).catch_unwind();
         let limit = STEP_LIMIT.min(self.left());

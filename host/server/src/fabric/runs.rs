@@ -58,9 +58,20 @@ struct RunStepView {
     #[schemars(with = "Option<Value>")]
     output: Value,
     success: bool,
+    state: StepState,
     error_code: Option<StepErrorCode>,
     message: Option<String>,
     duration_ms: i64,
+}
+
+heddle_core::words! {
+    /// How a step ended.
+    pub enum StepState {
+        Success = "success",
+        Failed = "failed",
+        /// It was not carried out: a dry run only shows what it would send.
+        Skipped = "skipped",
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -180,6 +191,8 @@ fn cursor_of(row: &RunRow) -> Cursor {
 /// A run for this viewer.
 pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, Error> {
     let is_author = caller.is_author(row.author_id);
+    // What is tried by hand is skipped as a whole in a dry run only.
+    let is_dry = row.kind == RunKind::Test && row.state == RunState::Skipped;
     let params = match &row.secret {
         Some(sealed) if is_author => open_run(&app.keys, row.id, sealed)?,
         _ => Vec::new(),
@@ -192,7 +205,12 @@ pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, E
             operation_id: step.operation_id,
             params,
             output: if is_shown { step.output.unwrap_or_default() } else { json!(hidden()) },
-            success: step.success,
+            success: step.success && !is_dry,
+            state: match step.error_code {
+                Some(_) => StepState::Failed,
+                None if is_dry => StepState::Skipped,
+                None => StepState::Success,
+            },
             error_code: step.error_code,
             // It can quote what is hidden.
             message: step.message.filter(|_| is_shown),

@@ -13,9 +13,14 @@ use crate::sso::ProviderFault;
 /// One thing that is wrong with a body or a parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Detail {
-    /// Path of the field: `payload.dest_port`.
+    /// JSON pointer (RFC 6901) of the field in the body: `/payload/dest_port`, `/steps/0/params`; empty for the body as a
+    /// whole. A parameter of the query, of the path or a header is named in the same way: `/per_page`.
+    #[schemars(regex(pattern = r"^(/[^/]*)*$"))]
     pub field: String,
+    /// What is wrong, and what would work.
     pub message: String,
+    /// A stable word: `missing`, `unknown_field`, `type_error`, `value_error`, or the keyword of the schema that is not
+    /// met.
     #[serde(rename = "type")]
     pub kind: String,
 }
@@ -23,6 +28,21 @@ pub struct Detail {
 impl Detail {
     pub fn new(field: impl Into<String>, message: impl Into<String>, kind: &str) -> Self {
         Self { field: field.into(), message: message.into(), kind: kind.to_owned() }
+    }
+
+    /// As it is answered: rules name fields by dots and brackets, clients find them by pointers.
+    fn pointed(&self) -> Self {
+        Self { field: pointer(&self.field), ..self.clone() }
+    }
+}
+
+/// The JSON pointer of a field that is written with dots or brackets: `steps.0.params`, `events[1]`. What is a pointer
+/// already stays as it is.
+fn pointer(field: &str) -> String {
+    match field {
+        "body" => String::new(),
+        pointer if pointer.starts_with('/') => pointer.to_owned(),
+        path => format!("/{}", path.replace(['.', '['], "/").replace(']', "")),
     }
 }
 
@@ -207,7 +227,7 @@ impl Error {
 
     fn details(&self) -> Option<Vec<Detail>> {
         match self {
-            Error::Validation(details) => Some(details.clone()),
+            Error::Validation(details) => Some(details.iter().map(Detail::pointed).collect()),
             // Objects of the device, not fields of the request.
             Error::Adapter(CallError::Fault(fault))
                 if fault.kind == FaultKind::StateMoved && !fault.fields.is_empty() =>
@@ -218,7 +238,7 @@ impl Error {
             }
             Error::Adapter(CallError::Fault(fault)) if !fault.fields.is_empty() => {
                 let detail = |f: &heddle_core::fault::FieldError| {
-                    Detail::new(format!("payload{}", f.pointer.replace('/', ".")), &f.message, "value_error")
+                    Detail::new(format!("/payload{}", f.pointer), &f.message, "value_error")
                 };
                 Some(fault.fields.iter().map(detail).collect())
             }

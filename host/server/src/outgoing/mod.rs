@@ -49,6 +49,8 @@ pub(crate) struct Answered {
     /// At most 16 KiB of it, without secrets of the request that it repeats, and without what a text in the database
     /// cannot hold.
     pub(crate) text: String,
+    /// The receiver says that it is JSON.
+    pub(crate) is_json: bool,
     /// There was more.
     pub(crate) is_truncated: bool,
     pub(crate) duration: Duration,
@@ -57,6 +59,12 @@ pub(crate) struct Answered {
 impl Answered {
     pub(crate) fn duration_ms(&self) -> i64 {
         i64::try_from(self.duration.as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// The whole answer as JSON, where the receiver says that it is and it can be read.
+    pub(crate) fn json(&self) -> Option<serde_json::Value> {
+        let is_whole = self.is_json && !self.is_truncated;
+        is_whole.then(|| serde_json::from_str(&self.text).ok()).flatten()
     }
 
     pub(crate) fn is_success(&self) -> bool {
@@ -114,6 +122,7 @@ pub(crate) async fn send(app: &App, request: Outgoing) -> Result<Answered, Undel
     Ok(Answered {
         status: answer.status,
         text: secrets.mask(&answer.body, answer.is_cut),
+        is_json: answer.content_type == "application/json" || answer.content_type.ends_with("+json"),
         is_truncated: answer.is_cut,
         duration: started.elapsed(),
     })

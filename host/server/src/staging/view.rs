@@ -1,7 +1,7 @@
 //! A change as clients see it: secrets masked, conflicts named.
 
 use heddle_core::change::{
-    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan,
+    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan, StagedVia,
 };
 use heddle_core::redact::mask;
 use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, Timestamp, UserId};
@@ -57,6 +57,9 @@ pub(super) struct ChangeView {
     pub(super) created_at: Timestamp,
     pub(super) staged_by: UserId,
     pub(super) staged_at: Timestamp,
+    /// What staged it on behalf of `staged_by`: a Connection, automation, a template or an agent; null where a person
+    /// did.
+    pub(super) staged_via: Option<StagedVia>,
     pub(super) applied_by: Option<UserId>,
     pub(super) applied_at: Option<Timestamp>,
     pub(super) expires_at: Timestamp,
@@ -129,6 +132,7 @@ pub(super) fn view(mut row: ChangeRow, beside: Beside) -> Result<ChangeView, Err
         created_at: row.staged_at,
         staged_by: row.staged_by,
         staged_at: row.staged_at,
+        staged_via: row.staged_via,
         applied_by: row.applied_by,
         applied_at: row.applied_at,
         expires_at: row.expires_at,

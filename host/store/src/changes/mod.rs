@@ -11,7 +11,7 @@ mod sets;
 
 use std::collections::HashMap;
 
-use heddle_core::change::{ApplyStep, ChangeStatus, Danger, Operation, OutcomeState, Plan};
+use heddle_core::change::{ApplyStep, ChangeStatus, Danger, Operation, OutcomeState, Plan, StagedVia};
 use heddle_core::{ChangeId, ControllerId, OrgId, RunId, SiteId, Timestamp, UserId};
 use serde_json::Value;
 use sqlx::FromRow;
@@ -74,6 +74,8 @@ pub struct NewChange {
 pub struct RunStep {
     pub run_id: RunId,
     pub key: String,
+    /// What the change shows of it.
+    pub via: StagedVia,
 }
 
 const SELECT: &str = "SELECT c.*";
@@ -93,9 +95,9 @@ pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
         INSERT INTO change (id, org_id, site_id, controller_id, vendor, area, feature, operation, payload, notes,
             status, danger, staged_by, staged_at, expires_at, plan, plan_token, plan_inverse, plan_error, secret,
             outcome_state, apply_step, attempts, reverts, updated_at, also, run_id, run_key,
-            is_set)
+            is_set, staged_via)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-            $21, $22, $23, $24, $14, $25, $26, $27, $28)
+            $21, $22, $23, $24, $14, $25, $26, $27, $28, $29)
         RETURNING *")
         .bind(new.id).bind(new.org_id).bind(new.site_id).bind(new.controller_id)
         .bind(&new.vendor).bind(&new.area).bind(&new.feature).bind(new.operation)
@@ -107,6 +109,7 @@ pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
         .bind(Json(&new.also))
         .bind(new.run.as_ref().map(|run| run.run_id)).bind(new.run.as_ref().map(|run| &run.key))
         .bind(new.is_set)
+        .bind(new.run.as_ref().map(|run| Json(&run.via)))
         .fetch_one(conn)
         .await)?)
 }

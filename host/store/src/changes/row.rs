@@ -1,7 +1,7 @@
 //! A change as it is stored. What of it leaves the service, the server decides.
 
 use heddle_core::change::{
-    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan,
+    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan, StagedVia,
 };
 use heddle_core::{ChangeId, ControllerId, OrgId, ProcessId, RunId, SiteId, Timestamp, UserId};
 use serde_json::Value;
@@ -65,6 +65,9 @@ pub struct ChangeRow {
     /// The set that the change is a member of, and its place in it.
     pub set_id: Option<ChangeId>,
     pub set_position: Option<i64>,
+    /// What staged it, where no person did by hand.
+    #[sqlx(json(nullable))]
+    pub staged_via: Option<StagedVia>,
     pub updated_at: Timestamp,
 }
 

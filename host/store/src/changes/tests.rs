@@ -310,7 +310,14 @@ on_both! {
 
     async fn a_step_of_a_run_stages_one_change(db) {
         let world = World::new(&db, "one").await;
-        let run = RunStep { run_id: world.clock.new_id(), key: "run:0".to_owned() };
+        let run_id = world.clock.new_id();
+        let via = StagedVia {
+            kind: heddle_core::change::StagedByKind::Automation,
+            connection_id: Some(world.clock.new_id()),
+            run_id: Some(run_id),
+            step: Some(3),
+        };
+        let run = RunStep { run_id, key: "run:0".to_owned(), via };
         let mut tx = db.write().await.unwrap();
         let new = NewChange { run: Some(run.clone()), ..world.new_change(world.clock.new_id()) };
         let row = insert(&mut tx, &new).await.unwrap();

@@ -172,6 +172,11 @@ on_both! {
         record_sync(&mut tx, world.controller, &online(now)).await.unwrap();
         let failed = SyncResult { status: DeviceStatus::Offline, error: Some("no answer".into()), ..online(now) };
         assert!(record_sync(&mut tx, world.controller, &failed).await.unwrap());
+        let lost = crate::devices::lose_sight(&mut tx, world.controller, None, now).await.unwrap();
+        let lost: Vec<_> = lost.iter().map(|sighting| (sighting.name.as_str(), sighting.status)).collect();
+        assert_eq!(lost, [("ap 1", Some(DeviceStatus::Unknown))], "each that changed is told, and no other");
+        let again = crate::devices::lose_sight(&mut tx, world.controller, None, now).await.unwrap();
+        assert!(again.is_empty(), "{again:?}");
         let all = crate::devices::DeviceFilter::default();
         let (devices, _) = crate::devices::list(&mut tx, &scope, &all, page()).await.unwrap();
         let mut statuses: Vec<(&str, DeviceStatus)> = devices.iter().map(|d| (d.identity.as_str(), d.status)).collect();
