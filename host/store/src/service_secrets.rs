@@ -1,7 +1,6 @@
 //! Secrets that the service made for itself, sealed as all others.
 
 use heddle_core::Timestamp;
-use uuid::Uuid;
 
 use crate::sealed::Sealed;
 use crate::select::affected;

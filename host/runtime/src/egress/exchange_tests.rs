@@ -115,7 +115,12 @@ async fn lab() -> Lab {
     tokio::spawn(async move { axum::serve(listener, app).await });
     let clock = Clock::default();
     let networks = vec!["127.0.0.0/8".parse().unwrap()];
-    let egress = Egress::new(Arc::new(TestVault), apart(), clock.clone(), networks);
+    let egress = Egress::new(
+        Arc::new(TestVault),
+        apart(),
+        clock.clone(),
+        super::address::Rules::new(networks, Vec::new()),
+    );
     let target = Target {
         org_id: clock.new_id(),
         controller_id: clock.new_id(),
@@ -185,7 +190,12 @@ fn code(answer: Result<Response, Fault>) -> String {
 async fn loopback_is_refused_unless_it_was_opened() {
     let mut lab = lab().await;
     assert_eq!(lab.call(Phase::Read, None).send(get("/"), &Auth::None).await.unwrap().status, 200);
-    lab.egress = Arc::new(Egress::new(Arc::new(TestVault), apart(), lab.clock.clone(), Vec::new()));
+    lab.egress = Arc::new(Egress::new(
+        Arc::new(TestVault),
+        apart(),
+        lab.clock.clone(),
+        super::address::Rules::new(Vec::new(), Vec::new()),
+    ));
     let call = lab.call(Phase::Read, None);
     assert_eq!(code(call.send(get("/"), &Auth::None).await), "address");
     assert_eq!(call.ledger().denied, 0);

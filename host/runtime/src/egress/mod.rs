@@ -139,12 +139,7 @@ impl Egress {
         self.sessions.forget_writes(controller);
     }
 
-    pub(crate) fn new(
-        vault: Arc<dyn Vault>,
-        apart: Arc<Apart>,
-        clock: Clock,
-        rules: address::Rules,
-    ) -> Self {
+    pub(crate) fn new(vault: Arc<dyn Vault>, apart: Arc<Apart>, clock: Clock, rules: address::Rules) -> Self {
         Self {
             vault,
             clock,

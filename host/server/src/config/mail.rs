@@ -93,22 +93,23 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::config::ConfigErrors;
 
     const KEY: &str = "kD93nfQ0sLq81mZx7vTbW2yRc5uHa6Je4PgX";
     const FROM: (&str, &str) = ("SMTP_FROM", "Heddle <heddle@example.org>");
 
-    fn read(pairs: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    fn read(pairs: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
         let map = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         Config::from_maps(&map, &BTreeMap::new())
     }
 
-    fn production(pairs: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    fn production(pairs: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
         let base = [("ENVIRONMENT", "production"), ("SECRET_KEY", KEY), ("ENCRYPTION_KEY", KEY)];
         read(&[base.as_slice(), pairs].concat())
     }
 
     #[track_caller]
-    fn refused(result: Result<Config, ConfigError>, words: &[&str]) {
+    fn refused(result: Result<Config, ConfigErrors>, words: &[&str]) {
         let message = result.expect_err("is refused").to_string();
         for word in words {
             assert!(message.contains(word), "'{message}' names '{word}'");

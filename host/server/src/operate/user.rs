@@ -7,12 +7,13 @@ use std::io::Write;
 use anyhow::{Context as _, bail};
 use heddle_core::Clock;
 use heddle_core::event::EventType;
-use heddle_store::audit::{self, NewAudit};
+use heddle_store::audit::{self, AuditKey, NewAudit};
 use heddle_store::users::{self, Login, User};
 use heddle_store::{Db, Scope, Tx, organizations, second_factors, sessions};
 use serde_json::{Value, json};
 
 use super::open_current_writing;
+use crate::audit::key;
 use crate::auth::{recovery, security};
 use crate::config::Config;
 use crate::keys::KeyTexts;
@@ -23,6 +24,7 @@ const OPERATOR: &str = "operator of the host";
 /// Takes the second factor of a user away and ends the user's sessions.
 pub async fn reset_mfa(config: &Config, login: &str, out: &mut dyn Write) -> anyhow::Result<()> {
     let (db, clock) = (open_current_writing(config).await?, Clock::default());
+    let audit_key = audit_key(config, &db, &clock).await?;
     let mut tx = db.write().await?;
     let user = find(&mut tx, login).await?.user;
     if !user.mfa_enabled {
@@ -31,7 +33,8 @@ pub async fn reset_mfa(config: &Config, login: &str, out: &mut dyn Write) -> any
     second_factors::remove(&mut tx, user.id, clock.now()).await?;
     users::bump_token_version(&mut tx, user.id, clock.now()).await?;
     let revoked = sessions::revoke_all(&mut tx, user.id, clock.now()).await?;
-    record(&mut tx, &clock, &user, "user.mfa_reset", json!({ "sessions_revoked": revoked })).await?;
+    record(&mut tx, (&clock, &audit_key), &user, "user.mfa_reset", json!({ "sessions_revoked": revoked }))
+        .await?;
     let fields = json!({ "actor_id": null });
     security::record(&mut tx, &clock, EventType::MfaReset, &user, fields).await?;
     commit(tx, &db).await?;
@@ -47,6 +50,7 @@ pub async fn reset_mfa(config: &Config, login: &str, out: &mut dyn Write) -> any
 pub async fn reset_password(config: &Config, login: &str, out: &mut dyn Write) -> anyhow::Result<()> {
     let keys = KeyTexts::find(config)?.context("there are no keys yet: nothing was set up")?.keys();
     let (db, clock) = (open_current_writing(config).await?, Clock::default());
+    let audit_key = audit_key(config, &db, &clock).await?;
     let mut tx = db.write().await?;
     let login = find(&mut tx, login).await?;
     if !login.user.is_active {
@@ -57,7 +61,7 @@ pub async fn reset_password(config: &Config, login: &str, out: &mut dyn Write) -
         );
     }
     let link = recovery::new_link(&mut tx, &keys, &config.link_base(), &login, clock.now()).await?;
-    record(&mut tx, &clock, &login.user, "user.password_reset_requested", json!({})).await?;
+    record(&mut tx, (&clock, &audit_key), &login.user, "user.password_reset_requested", json!({})).await?;
     commit(tx, &db).await?;
     writeln!(
         out,
@@ -75,13 +79,14 @@ pub async fn reset_password(config: &Config, login: &str, out: &mut dyn Write) -
 /// Lifts the lock after failed logins.
 pub async fn unlock(config: &Config, login: &str, out: &mut dyn Write) -> anyhow::Result<()> {
     let (db, clock) = (open_current_writing(config).await?, Clock::default());
+    let audit_key = audit_key(config, &db, &clock).await?;
     let mut tx = db.write().await?;
     let login = find(&mut tx, login).await?;
     let user = &login.user;
     let is_locked = user.locked_until.is_some_and(|until| until > clock.now());
     users::record_login_success(&mut tx, user.id, clock.now()).await?;
     let detail = json!({ "was_locked": is_locked, "failures": login.failed_logins });
-    record(&mut tx, &clock, user, "user.unlocked", detail).await?;
+    record(&mut tx, (&clock, &audit_key), user, "user.unlocked", detail).await?;
     commit(tx, &db).await?;
     let state = if is_locked { "is unlocked" } else { "was not locked; its failed logins are forgotten" };
     writeln!(out, "user '{}' {state}", user.username)?;
@@ -101,7 +106,7 @@ async fn find(tx: &mut Tx, login: &str) -> anyhow::Result<Login> {
 
 async fn record(
     tx: &mut Tx,
-    clock: &Clock,
+    (clock, audit_key): (&Clock, &AuditKey),
     user: &User,
     action: &str,
     detail: Value,
@@ -117,7 +122,13 @@ async fn record(
         request_id: None,
         ip: None,
     };
-    audit::append(tx, &entry, clock).await.map(drop)
+    audit::append(tx, &entry, clock, audit_key).await.map(drop)
+}
+
+/// What the entries of the audit log are written with.
+async fn audit_key(config: &Config, db: &Db, clock: &Clock) -> anyhow::Result<AuditKey> {
+    let keys = KeyTexts::find(config)?.context("there are no keys yet: nothing was set up")?.keys();
+    key::open(db, &keys, clock).await
 }
 
 async fn commit(tx: Tx, db: &Db) -> anyhow::Result<()> {
