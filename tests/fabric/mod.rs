@@ -4,6 +4,7 @@ mod actions;
 mod connections;
 mod crowds;
 mod firing;
+mod flow;
 mod processes;
 mod rights;
 mod schedules;
@@ -123,7 +124,7 @@ async fn connect(api: &Api, fields: Value) -> Value {
 }
 
 fn has_ended(run: &Value) -> bool {
-    !matches!(run["state"].as_str().unwrap(), "queued" | "running")
+    !matches!(run["state"].as_str().unwrap(), "queued" | "running" | "waiting")
 }
 
 /// Waits until so many runs have ended, and answers them, the newest first.

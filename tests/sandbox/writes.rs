@@ -41,7 +41,7 @@ async fn run_approved(lab: &Lab, trick: &str, native: &[NativeCall]) -> Result<V
             .iter()
             .map(|outcome| serde_json::from_str(outcome).expect("the guest reports JSON"))
             .collect()),
-        RunOutcome::Pending(task) => panic!("the guest starts no jobs: {task:?}"),
+        other => panic!("the guest starts no jobs: {other:?}"),
     }
 }
 

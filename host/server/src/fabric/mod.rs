@@ -5,6 +5,7 @@
 
 mod adapter_operations;
 mod author;
+mod authors;
 mod catalog;
 pub(crate) mod connections;
 mod executor;
@@ -20,7 +21,9 @@ mod sinks;
 mod standing;
 pub(crate) mod steps;
 mod suggest;
-mod trial;
+mod telling;
+pub(crate) mod trial;
+mod wait;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,6 +35,7 @@ use self::operation::Operation;
 use crate::http::routes::Routes;
 
 use self::author::author_of;
+pub(crate) use self::authors::watch as watch_authors;
 pub(crate) use self::executor::execute;
 pub(crate) use self::negotiator::{Negotiator, WAITING_MAX};
 pub use self::standing::Standing;
@@ -42,6 +46,7 @@ fn native() -> Vec<Arc<dyn Operation>> {
         Arc::new(sinks::webhook::Webhook::new()),
         Arc::new(sinks::notify::Notify::new()),
         Arc::new(sinks::log::Log::new()),
+        Arc::new(wait::Pause::new()),
     ];
     operations.extend(host_operations::all());
     operations
