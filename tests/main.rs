@@ -8,6 +8,7 @@ mod events;
 mod fabric;
 mod identity;
 mod notifications;
+mod openwrt;
 mod operate;
 mod processes;
 mod sandbox;

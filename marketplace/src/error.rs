@@ -1,6 +1,8 @@
 //! Why a package is refused: one variant per reason, none of which needs the
 //! reader to know this code.
 
+use crate::schema::SchemaError;
+
 /// Why a package was refused. Nothing of it reached the compiler.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
@@ -37,6 +39,12 @@ pub enum PackageError {
     /// The signed manifest names someone else as its publisher.
     #[error("the manifest names the publisher '{manifest}', but it was signed by '{signer}'")]
     Publisher { manifest: String, signer: String },
+    /// The publisher's key is trusted, but not for this id.
+    #[error(
+        "the key of publisher '{publisher}' may sign {}, and the package is '{id}'; name '{id}' among the key's 'ids' in the trusted keys if the publisher may provide it",
+        .ids.join(", ")
+    )]
+    IdNotGranted { publisher: String, id: String, ids: Vec<String> },
     /// The manifest is not JSON, or a key is unknown, absent or of another type.
     #[error("'manifest.json' does not follow the format: {0}")]
     ManifestFormat(String),
@@ -71,7 +79,7 @@ pub enum PackageError {
     #[error("component '{0}' is not among the files of the manifest")]
     ComponentNotListed(String),
     #[error("config-schema: {0}")]
-    ConfigSchema(String),
+    ConfigSchema(SchemaError),
     /// A session declaration that could not be carried out as written.
     #[error("auth '{session}': {problem}")]
     Session { session: String, problem: String },

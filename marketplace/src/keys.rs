@@ -2,7 +2,11 @@
 //!
 //! Publisher's key, one JSON object, mode 0600:
 //! `{"format":"heddle-publisher-key-v1","publisher":"acme","public":"<64 hex>","secret":"<64 hex>"}`.
-//! Trusted keys: `[{"publisher":"acme","key":"<64 hex of the public key>"}]`.
+//! Trusted keys: `[{"publisher":"acme","public_key":"<64 hex>","ids":["acme-switch","acme-wifi-*"]}]`.
+//!
+//! `ids` says which packages the key may sign: exact ids, or beginnings that end with `*`. Without `ids` a key
+//! may sign the publisher's own name and what begins with it and `-`: `acme` and `acme-*`. The old name `key`
+//! for `public_key` is read too.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -23,9 +27,26 @@ pub struct TrustedKey {
     pub publisher: String,
     /// Ed25519 public key.
     pub key: [u8; 32],
+    /// Which packages it may sign: exact ids, or beginnings that end with `*`.
+    pub ids: Vec<String>,
 }
 
 impl TrustedKey {
+    /// Whether it may sign a package of this id.
+    #[must_use]
+    pub fn may_sign(&self, id: &str) -> bool {
+        self.ids.iter().any(|allowed| match allowed.strip_suffix('*') {
+            Some(beginning) => id.starts_with(beginning),
+            None => allowed == id,
+        })
+    }
+
+    /// Whether the list names this very id, not only a beginning of it.
+    #[must_use]
+    pub fn names(&self, id: &str) -> bool {
+        self.ids.iter().any(|allowed| allowed == id)
+    }
+
     /// The name that signatures give the key: SHA-256 of it, lower-case hex.
     pub fn key_id(&self) -> String {
         signature::key_id(&self.key)
@@ -49,23 +70,34 @@ pub enum KeyError {
     Public(String),
     #[error("key '{0}' is listed twice")]
     Duplicate(String),
+    #[error(
+        "'{id}' among the ids of publisher '{publisher}' is not accepted; write ids such as 'acme-switch', or beginnings such as 'acme-*'"
+    )]
+    Id { publisher: String, id: String },
+    #[error(
+        "the key of publisher '{0}' has an empty list of ids and may sign nothing; name ids or leave the key out"
+    )]
+    NoIds(String),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TrustedEntry {
     publisher: String,
-    key: String,
+    #[serde(alias = "key")]
+    public_key: String,
+    ids: Option<Vec<String>>,
 }
 
-/// Reads the list of trusted keys, as `[{"publisher": "acme", "key": "<64 hex>"}]`.
+/// Reads the list of trusted keys, as
+/// `[{"publisher": "acme", "public_key": "<64 hex>", "ids": ["acme-switch"]}]`.
 pub fn parse_trusted_keys(json: &[u8]) -> Result<Vec<TrustedKey>, KeyError> {
     let entries: Vec<TrustedEntry> =
         serde_json::from_slice(json).map_err(|error| KeyError::Format(error.to_string()))?;
     let mut keys: Vec<TrustedKey> = Vec::new();
-    for TrustedEntry { publisher, key } in entries {
+    for TrustedEntry { publisher, public_key, ids } in entries {
         check_publisher(&publisher)?;
-        let key = decode(&key).ok_or_else(|| KeyError::Public(publisher.clone()))?;
+        let key = decode(&public_key).ok_or_else(|| KeyError::Public(publisher.clone()))?;
         // A weak key verifies signatures that nobody made.
         let sound = VerifyingKey::from_bytes(&key).is_ok_and(|public| !public.is_weak());
         if !sound {
@@ -74,17 +106,43 @@ pub fn parse_trusted_keys(json: &[u8]) -> Result<Vec<TrustedKey>, KeyError> {
         if keys.iter().any(|known| known.key == key) {
             return Err(KeyError::Duplicate(signature::key_id(&key)));
         }
-        keys.push(TrustedKey { publisher, key });
+        let ids = ids.unwrap_or_else(|| own_ids(&publisher));
+        check_ids(&publisher, &ids)?;
+        keys.push(TrustedKey { publisher, key, ids });
     }
     Ok(keys)
+}
+
+/// What a publisher may sign where nothing else is said: a key that was listed before there were ids must not
+/// take over another publisher's adapter.
+fn own_ids(publisher: &str) -> Vec<String> {
+    vec![publisher.to_owned(), format!("{publisher}-*")]
+}
+
+fn check_ids(publisher: &str, ids: &[String]) -> Result<(), KeyError> {
+    if ids.is_empty() {
+        return Err(KeyError::NoIds(publisher.to_owned()));
+    }
+    let fits = |id: &str| {
+        let beginning = id.strip_suffix('*').unwrap_or(id);
+        id.len() <= 42
+            && !id.is_empty()
+            && beginning.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    };
+    match ids.iter().find(|id| !fits(id)) {
+        None => Ok(()),
+        Some(id) => Err(KeyError::Id {
+            publisher: publisher.to_owned(),
+            id: id.chars().take(80).flat_map(char::escape_default).collect(),
+        }),
+    }
 }
 
 /// The list as `parse_trusted_keys` reads it.
 #[must_use]
 pub fn write_trusted_keys(keys: &[TrustedKey]) -> String {
-    let entries: Vec<Value> =
-        keys.iter().map(|key| json!({ "publisher": key.publisher, "key": hex::encode(key.key) })).collect();
-    format!("{:#}", Value::Array(entries))
+    let entry = |key: &TrustedKey| json!({ "publisher": key.publisher, "public_key": hex::encode(key.key), "ids": key.ids });
+    format!("{:#}", Value::Array(keys.iter().map(entry).collect()))
 }
 
 /// A publisher's name and the key that signs its packages.
@@ -134,10 +192,23 @@ impl PublisherKey {
         &self.signing
     }
 
-    /// The public half, as servers list it.
+    /// The public half, for the publisher's own checks: it may sign every id.
     #[must_use]
     pub fn trusted(&self) -> TrustedKey {
-        TrustedKey { publisher: self.publisher.clone(), key: self.signing.verifying_key().to_bytes() }
+        self.trusted_for(vec!["*".to_owned()])
+    }
+
+    /// The public half as servers list it by default: for the publisher's own name and what begins with it.
+    #[must_use]
+    pub fn trusted_for_own(&self) -> TrustedKey {
+        self.trusted_for(own_ids(&self.publisher))
+    }
+
+    /// The public half as servers list it, for these ids or beginnings of ids.
+    #[must_use]
+    pub fn trusted_for(&self, ids: Vec<String>) -> TrustedKey {
+        let key = self.signing.verifying_key().to_bytes();
+        TrustedKey { publisher: self.publisher.clone(), key, ids }
     }
 
     /// Writes a new file of mode 0600. An existing file is never overwritten.

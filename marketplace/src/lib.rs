@@ -2,6 +2,7 @@
 //! signing and packing is the binary beside it. It knows nothing of the host
 //! and does not look inside a component beyond its first bytes.
 
+mod effects;
 mod error;
 mod json;
 mod keys;
@@ -9,16 +10,20 @@ pub mod manifest;
 mod names;
 mod pack;
 mod rules;
+pub mod schema;
 mod session_rules;
 mod signature;
 pub mod template;
 mod verify;
+mod words;
 
 pub use error::PackageError;
 pub use keys::{KeyError, PublisherKey, TrustedKey, parse_trusted_keys, write_trusted_keys};
 pub use pack::{PackError, pack, write_dir};
+pub use schema::{Schema, SchemaError};
 pub use signature::{key_id, keygen, sign};
-pub use verify::{COMPONENT_BYTES_MAX, MANIFEST_BYTES_MAX, Verified};
+pub use verify::{COMPONENT_BYTES_MAX, MANIFEST_BYTES_MAX, Verified, inspect};
+pub use words::in_words;
 
 /// Interface versions that a manifest may name in `api`.
 pub const SUPPORTED_API: &[&str] = &["1.0"];

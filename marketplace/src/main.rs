@@ -9,9 +9,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
+use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::{
-    MANIFEST, PublisherKey, SIGNATURE, Verified, pack, parse_trusted_keys, sign, write_dir,
-    write_trusted_keys,
+    MANIFEST, PublisherKey, SIGNATURE, Verified, in_words, inspect, pack, parse_trusted_keys, sign,
+    write_dir, write_trusted_keys,
 };
 
 #[derive(Parser)]
@@ -45,6 +46,8 @@ enum Command {
         trusted: PathBuf,
         folder: PathBuf,
     },
+    /// Print what a package folder may do at a device; its signature is not looked at
+    Show { folder: PathBuf },
     /// Complete and sign a manifest and write the package folder
     Pack {
         #[arg(long)]
@@ -78,12 +81,20 @@ fn execute(command: Command) -> anyhow::Result<()> {
         Command::Keygen { publisher, out } => {
             let key = PublisherKey::generate(&publisher)?;
             key.save(&out).with_context(|| format!("key file '{}' not written", out.display()))?;
-            say(&write_trusted_keys(&[key.trusted()]))
+            say(&write_trusted_keys(&[key.trusted_for_own()]))
         }
         Command::Sign { key, folder } => sign_folder(&load_key(&key)?, &folder),
         Command::Verify { trusted, folder } => {
             let trusted = parse_trusted_keys(&read(&trusted)?)?;
             describe(&Verified::open_dir(&folder, &trusted)?)
+        }
+        Command::Show { folder } => {
+            let manifest = inspect(&read(&folder.join(MANIFEST))?)?;
+            say(&format!(
+                "{} {} by {}; the signature was not looked at, 'verify' does that",
+                manifest.id, manifest.version, manifest.publisher
+            ))?;
+            rules(&manifest)
         }
         Command::Pack { key, manifest, component, files, out } => {
             let key = load_key(&key)?;
@@ -115,7 +126,13 @@ fn describe(package: &Verified) -> anyhow::Result<()> {
         manifest.version,
         manifest.publisher,
         package.key_ids().join(", ")
-    ))
+    ))?;
+    rules(manifest)
+}
+
+/// What the package may do, for the person who decides whether to install it.
+fn rules(manifest: &Manifest) -> anyhow::Result<()> {
+    in_words(manifest).iter().try_for_each(|line| say(&format!("  {line}")))
 }
 
 fn load_key(path: &Path) -> anyhow::Result<PublisherKey> {

@@ -117,6 +117,10 @@ pub struct ReadRule {
     /// body is a batch: every element must fit some rule.
     #[serde(default)]
     pub json: BTreeMap<String, Vec<Value>>,
+    /// Says that this path does nothing but read, whatever the body. Required of a rule without `json`, and
+    /// refused where a login, a logout or another rule shows that the path does more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_reads: bool,
 }
 
 /// A login that the host performs and keeps. Templates name `{{secret.NAME}}`,
@@ -142,15 +146,27 @@ pub struct Session {
     pub logout: Option<Request>,
 }
 
+/// A request of a login or logout. It is a GET or HEAD without a body, fits a rule of `reads`, or declares its
+/// `effect`; a package with any other request is refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Request {
     pub method: String,
     pub path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Effect>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub json: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<BTreeMap<String, String>>,
+}
+
+/// What a request of a login or logout changes at the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// The session and nothing else. Shown when the package is installed, and logged each time it is sent.
+    Session,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -188,7 +204,10 @@ pub struct Capture {
     #[serde(rename = "as")]
     pub name: String,
     pub from: CaptureFrom,
-    /// The component may read it (`session-facts`): an id, never a token.
+    /// The component may read it (`session-facts`): an id, never a token. Up to 8 captures of a session, none of
+    /// which comes from a cookie or is used by `apply`. A value is withheld when it is longer than 256 bytes, has
+    /// characters other than visible ASCII without quotes and `\\`, or holds a field of the credential or another
+    /// captured value.
     #[serde(default)]
     pub expose: bool,
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::error::PackageError;
 use crate::manifest::{Kind, Limits, Manifest, Pace, ReadRule};
-use crate::{MANIFEST, SIGNATURE, SUPPORTED_API, json, keys, names, session_rules};
+use crate::{MANIFEST, SIGNATURE, SUPPORTED_API, effects, keys, names, schema, session_rules};
 
 /// Ids that mean something else in events, permissions, paths or settings.
 const RESERVED: &[&str] = &[
@@ -30,8 +30,6 @@ const RESERVED: &[&str] = &[
     "user",
     "webhook",
 ];
-const CONFIG_SCHEMA_BYTES_MAX: usize = 64 * 1024;
-const CONFIG_SCHEMA_DEPTH_MAX: usize = 16;
 const SESSIONS_MAX: usize = 8;
 const READ_RULES_MAX: usize = 512;
 const SECRET_FIELDS_MAX: usize = 256;
@@ -50,6 +48,7 @@ pub(crate) fn check(manifest: &Manifest) -> Result<(), PackageError> {
     }
     check_count("reads", manifest.reads.len(), READ_RULES_MAX)?;
     manifest.reads.iter().try_for_each(check_read_rule)?;
+    effects::check(manifest)?;
     check_count("secret-fields", manifest.secret_fields.len(), SECRET_FIELDS_MAX)?;
     for field in &manifest.secret_fields {
         check_text("secret-fields", field, 64)?;
@@ -143,35 +142,8 @@ fn check_files(manifest: &Manifest) -> Result<(), PackageError> {
     Ok(())
 }
 
-fn check_config_schema(schema: &Value) -> Result<(), PackageError> {
-    let refused = |problem: String| Err(PackageError::ConfigSchema(problem));
-    if !schema.is_object() {
-        return refused("it must be an object".to_owned());
-    }
-    if schema.to_string().len() > CONFIG_SCHEMA_BYTES_MAX {
-        return refused(format!("it has more than {CONFIG_SCHEMA_BYTES_MAX} bytes"));
-    }
-    if json::depth(schema) > CONFIG_SCHEMA_DEPTH_MAX {
-        return refused(format!("it is nested deeper than {CONFIG_SCHEMA_DEPTH_MAX} levels"));
-    }
-    match remote_reference(schema) {
-        Some(target) => refused(format!("reference '{target}' leaves the schema; only '#…' is accepted")),
-        None => Ok(()),
-    }
-}
-
-fn remote_reference(schema: &Value) -> Option<&str> {
-    match schema {
-        Value::Array(items) => items.iter().find_map(remote_reference),
-        Value::Object(fields) => fields.iter().find_map(|(key, value)| {
-            let is_reference = matches!(key.as_str(), "$ref" | "$dynamicRef" | "$recursiveRef");
-            match value {
-                Value::String(target) if is_reference && !target.starts_with('#') => Some(target.as_str()),
-                _ => remote_reference(value),
-            }
-        }),
-        _ => None,
-    }
+fn check_config_schema(document: &Value) -> Result<(), PackageError> {
+    schema::Schema::parse(document).map(drop).map_err(PackageError::ConfigSchema)
 }
 
 fn check_read_rule(rule: &ReadRule) -> Result<(), PackageError> {

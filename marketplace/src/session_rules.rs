@@ -24,6 +24,7 @@ pub const CONNECTION_HEADERS: &[&str] = &[
     "http2-settings",
 ];
 const LOGIN_STEPS_MAX: usize = 8;
+const EXPOSED_MAX: usize = 8;
 const TTL_SECS_MAX: u32 = 7 * 24 * 3600;
 
 /// Checks one declaration; `name` is its key in `auth`.
@@ -62,8 +63,43 @@ fn check_steps(session: &Session) -> Result<(), String> {
         return Err("neither 'apply' nor 'cookie-jar' carries the session".to_owned());
     }
     session.apply.iter().try_for_each(|apply| check_apply(apply, &captured))?;
+    check_exposed(session)?;
     session.expired.iter().try_for_each(|matcher| check_matcher("expired", matcher))?;
     session.logout.as_ref().map_or(Ok(()), |request| check_request(request, &captured))
+}
+
+/// What carries the session is never shown to the component, under no name.
+fn check_exposed(session: &Session) -> Result<(), String> {
+    let captures: Vec<&Capture> = session.login.iter().flat_map(|step| &step.capture).collect();
+    let exposed: Vec<&&Capture> = captures.iter().filter(|capture| capture.expose).collect();
+    if exposed.len() > EXPOSED_MAX {
+        return Err(format!("{} captures are exposed; {EXPOSED_MAX} are the most", exposed.len()));
+    }
+    let mut applied = HashSet::new();
+    for apply in &session.apply {
+        for part in template::parse(&apply.value).map_err(|error| error.to_string())? {
+            if let Part::Place(Source::Session, name) = part {
+                applied.insert(name);
+            }
+        }
+    }
+    for capture in exposed {
+        let name = &capture.name;
+        match &capture.from {
+            CaptureFrom::Cookie(_) => {
+                return Err(format!("'{name}' comes from a cookie and cannot be exposed"));
+            }
+            CaptureFrom::Header(header) if header.eq_ignore_ascii_case("set-cookie") => {
+                return Err(format!("'{name}' comes from a cookie and cannot be exposed"));
+            }
+            _ => {}
+        }
+        let carries = |other: &&&Capture| applied.contains(other.name.as_str()) && other.from == capture.from;
+        if applied.contains(name.as_str()) || captures.iter().any(|other| carries(&other)) {
+            return Err(format!("'{name}' carries the session in 'apply' and cannot be exposed"));
+        }
+    }
+    Ok(())
 }
 
 fn check_request(request: &Request, captured: &HashSet<&str>) -> Result<(), String> {

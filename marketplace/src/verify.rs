@@ -33,7 +33,7 @@ pub struct Verified {
     manifest_sha256: String,
     component: Vec<u8>,
     component_sha256: String,
-    key_ids: Vec<String>,
+    signers: Vec<TrustedKey>,
 }
 
 impl Verified {
@@ -57,7 +57,7 @@ impl Verified {
 
         let manifest = parse(&text)?;
         rules::check(&manifest)?;
-        check_publisher(&manifest, &signers)?;
+        let signers = entitled(&manifest, &signers)?;
         check_files(&manifest, &files)?;
         let component = files
             .remove(&manifest.component)
@@ -66,7 +66,7 @@ impl Verified {
         Ok(Self {
             manifest_sha256: sha256(&text),
             component_sha256: sha256(&component),
-            key_ids: signers.iter().map(|key| key.key_id()).collect(),
+            signers,
             manifest,
             component,
         })
@@ -91,9 +91,14 @@ impl Verified {
         &self.component_sha256
     }
 
-    /// Ids of the trusted keys that signed; at least one.
-    pub fn key_ids(&self) -> &[String] {
-        &self.key_ids
+    /// The trusted keys that signed and may sign this id for this publisher; at least one.
+    pub fn signers(&self) -> &[TrustedKey] {
+        &self.signers
+    }
+
+    /// Their ids.
+    pub fn key_ids(&self) -> Vec<String> {
+        self.signers.iter().map(TrustedKey::key_id).collect()
     }
 }
 
@@ -105,6 +110,16 @@ pub(crate) fn parse(text: &[u8]) -> Result<Manifest, PackageError> {
         StrictError::Syntax(problem) => PackageError::ManifestFormat(problem),
     })?;
     serde_json::from_slice(text).map_err(|error| PackageError::ManifestFormat(error.to_string()))
+}
+
+/// The manifest of a package whose signature is not looked at: for showing it, never for loading it.
+pub fn inspect(manifest: &[u8]) -> Result<Manifest, PackageError> {
+    if length(manifest) > MANIFEST_BYTES_MAX {
+        return Err(PackageError::TooLarge { name: MANIFEST.to_owned(), max: MANIFEST_BYTES_MAX });
+    }
+    let manifest = parse(manifest)?;
+    rules::check(&manifest)?;
+    Ok(manifest)
 }
 
 pub(crate) fn sha256(bytes: &[u8]) -> String {
@@ -141,13 +156,24 @@ fn check_sizes(files: &BTreeMap<String, Vec<u8>>) -> Result<(), PackageError> {
     Ok(())
 }
 
-/// A trusted publisher cannot sign in another one's name.
-fn check_publisher(manifest: &Manifest, signers: &[&TrustedKey]) -> Result<(), PackageError> {
-    if signers.iter().any(|key| key.publisher == manifest.publisher) {
-        return Ok(());
+/// The signers that may sign this package: a publisher neither signs in another one's name nor provides an id
+/// that its key was not listed for.
+fn entitled(manifest: &Manifest, signers: &[&TrustedKey]) -> Result<Vec<TrustedKey>, PackageError> {
+    let own: Vec<&&TrustedKey> = signers.iter().filter(|key| key.publisher == manifest.publisher).collect();
+    if own.is_empty() {
+        let signer = signers.first().map(|key| key.publisher.clone()).unwrap_or_default();
+        return Err(PackageError::Publisher { manifest: manifest.publisher.clone(), signer });
     }
-    let signer = signers.first().map(|key| key.publisher.clone()).unwrap_or_default();
-    Err(PackageError::Publisher { manifest: manifest.publisher.clone(), signer })
+    let entitled: Vec<TrustedKey> =
+        own.iter().filter(|key| key.may_sign(&manifest.id)).map(|key| TrustedKey::clone(key)).collect();
+    if entitled.is_empty() {
+        return Err(PackageError::IdNotGranted {
+            publisher: manifest.publisher.clone(),
+            id: manifest.id.clone(),
+            ids: own.iter().flat_map(|key| key.ids.clone()).collect(),
+        });
+    }
+    Ok(entitled)
 }
 
 fn check_files(manifest: &Manifest, files: &BTreeMap<String, Vec<u8>>) -> Result<(), PackageError> {

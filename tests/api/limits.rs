@@ -8,7 +8,7 @@ use heddle_server::cache::Cache;
 use heddle_server::http::rate_limit::{Limit, Limiter, Rate, Verdict};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Api, Database, Options, PASSWORD, Redis, Server, on_both};
+use crate::support::{Answer, Api, Database, Options, PASSWORD, Random, Redis, Server, on_both};
 
 const ADDRESS: &str = "203.0.113.7";
 
@@ -213,10 +213,10 @@ async fn two_servers_share_one_window() {
     for api in [&one, &two, &one, &two] {
         try_login(api).await.expect_status(422);
     }
-    assert!(redis.command("KEYS *").contains("heddle:limit:auth:ip:203.0.113.8/32"));
-    let life = redis.command("PTTL heddle:limit:auth:ip:203.0.113.8/32");
+    assert!(redis.command("KEYS *").contains("heddle:window:auth:ip:203.0.113.8/32"));
+    let life = redis.command("PTTL heddle:window:auth:ip:203.0.113.8/32");
     let life_ms: i64 = life.trim().trim_start_matches(':').parse().expect("a number");
-    assert!((1..=120_000).contains(&life_ms), "a counter ends by itself: {life_ms}");
+    assert!((1..=60_000).contains(&life_ms), "a log ends by itself: {life_ms}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -375,7 +375,10 @@ async fn process_and_redis_count_alike() {
             _ => 1_203,
         };
         let (seconds, micros) = ((now_ms / 1_000).to_string(), (now_ms % 1_000 * 1_000 + 999).to_string());
-        let numbers = rates.map(|rate| [rate.requests.to_string(), rate.window_ms.to_string()]).concat();
+        // Requests of one entry of the log, as the service says.
+        let group = |rate: Rate| if rate.requests <= 64 { 1 } else { rate.requests / 20 };
+        let numbers =
+            rates.map(|rate| [rate.requests, rate.window_ms, group(rate)].map(|n| n.to_string())).concat();
         let mut arguments = vec!["EVAL", &script, "2", "wide", "narrow"];
         arguments.extend(numbers.iter().chain([&seconds, &micros]).map(String::as_str));
         let shared = verdict(&redis.call(&arguments));
@@ -406,4 +409,65 @@ async fn the_defaults_let_a_hundred_at_once_through_and_not_a_thousand() {
     assert!(refused.len() >= 390, "{} of 900", refused.len());
     let words: Vec<&Value> = refused.iter().map(|answer| &answer.body["detail"]).collect();
     assert!(words.iter().all(|word| word.as_str().unwrap().starts_with("Rate limit exceeded")));
+}
+
+/// What one request was answered, and between which instants.
+struct Asked {
+    before: Duration,
+    after: Duration,
+    is_granted: bool,
+}
+
+/// Asks in bursts and pauses from a seeded sequence, until there are grants of several windows and a refusal.
+async fn asked(limiter: &Limiter, rate: Rate, random: &mut Random) -> Vec<Asked> {
+    let window = Duration::from_millis(u64::from(rate.window_ms));
+    let limit = [Limit { key: format!("model:{}", rate.requests), rate }];
+    let (started, mut asked) = (Instant::now(), Vec::<Asked>::new());
+    let is_granted = |one: &&Asked| one.is_granted;
+    while asked.iter().filter(is_granted).count() <= 4 * rate.requests as usize
+        || asked.iter().all(|one| one.is_granted)
+    {
+        assert!(started.elapsed() < Duration::from_mins(1), "{rate:?}: too few grants");
+        for _ in 0..=random.next(u64::from(2 * rate.requests)) {
+            let before = started.elapsed();
+            let verdict =
+                limiter.take(&limit, heddle_core::Clock::default().now()).await.expect("the store answers");
+            let is_granted = matches!(verdict, Verdict::Granted(_));
+            asked.push(Asked { before, after: started.elapsed(), is_granted });
+        }
+        let tenths = u32::try_from(random.next(8)).expect("it is small");
+        tokio::time::sleep(window * tenths / 10).await;
+    }
+    asked
+}
+
+/// Holds the answers against an exact window, as far as the instants tell.
+fn check_model(asked: &[Asked], rate: Rate, beyond: usize) {
+    // The shared store counts in whole milliseconds.
+    let (window, tick) = (Duration::from_millis(u64::from(rate.window_ms)), Duration::from_millis(2));
+    let most = rate.requests as usize + beyond;
+    let granted: Vec<&Asked> = asked.iter().filter(|one| one.is_granted).collect();
+    for (first, last) in granted.iter().zip(granted.iter().skip(most)) {
+        assert!(last.after + tick >= first.before + window, "{rate:?}: {} granted within a window", most + 1);
+    }
+    for refused in asked.iter().filter(|one| !one.is_granted) {
+        let held = granted
+            .iter()
+            .filter(|one| one.before <= refused.after && one.after + window + tick > refused.before);
+        assert!(held.count() >= rate.requests as usize, "{rate:?}: refused below the limit");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_window_holds_the_limit_and_no_more_in_process_and_over_redis() {
+    let redis = Redis::start();
+    let shared = cache(&[("CACHE_URL", &redis.url())]).await.expect("the address is good");
+    let mut random = Random::of(0x5EED);
+    for cache in [Cache::Process, shared] {
+        let limiter = Limiter::new(&cache);
+        for (requests, beyond) in [(1, 0), (5, 0), (20, 0), (64, 0), (100, 5), (400, 20)] {
+            let rate = Rate { requests, window_ms: 500 };
+            check_model(&asked(&limiter, rate, &mut random).await, rate, beyond);
+        }
+    }
 }

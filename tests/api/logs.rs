@@ -42,6 +42,7 @@ async fn write(server: &Server, db: &Db, count: i64) {
             fields: json!({ "n": n }),
             request_id: (n == 5).then(|| "ext-mine".to_owned()),
             span: None,
+            org_id: None,
         })
         .collect();
     let mut tx = db.write().await.unwrap();
@@ -236,6 +237,46 @@ async fn lines_wait_while_the_log_database_is_away() {
                 answer.text
             );
             tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+    }
+}
+
+on_both! {
+    async fn an_organization_reads_the_lines_that_its_steps_wrote_and_no_others(database: Database) {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::default().with("SYNC_INTERVAL_SECS", "3600");
+        let process = set_up(Process::start(folder.path(), &database, &options).await).await;
+        let root = &process.api;
+        let other = root.post("/organizations", &json!({ "name": "Other" })).await.expect_status(201).body;
+        let mut admins = Vec::new();
+        for (name, organization) in [("bea", None), ("carl", other["id"].as_str())] {
+            let mut body = json!({ "username": name, "email": format!("{name}@acme.test"), "password": PASSWORD, "role": "org_admin" });
+            if let Some(id) = organization {
+                body["organization_id"] = json!(id);
+            }
+            root.post("/users", &body).await.expect_status(201);
+            let tokens = root.post("/auth/login", &json!({ "login": name, "password": PASSWORD })).await.expect_status(200).body;
+            let admin = root.with_token(tokens["access_token"].as_str().unwrap());
+            let params = json!({ "level": "warn", "message": format!("line of {name}"), "fields": { "by": name } });
+            let run = admin.post("/actions", &json!({ "operation_id": "fabric.log", "params": params })).await.expect_status(201).body;
+            assert_eq!(run["success"], true, "{run}");
+            admins.push((name, admin, run));
+        }
+        for (name, admin, run) in &admins {
+            let started = Instant::now();
+            let line = loop {
+                let lines = admin.get("/fabric/logs?level=warn").await.expect_status(200).body;
+                assert!(lines["total"].as_i64().unwrap() <= 1, "{lines}");
+                match lines["items"].get(0) {
+                    Some(line) => break line.clone(),
+                    None => assert!(started.elapsed() < Duration::from_secs(20), "no line comes"),
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            };
+            assert_eq!((&line["message"], &line["level"]), (&json!(format!("line of {name}")), &json!("warn")), "{line}");
+            assert_eq!((&line["fields"], &line["run_id"]), (&json!({ "by": name }), &run["id"]));
+            assert_eq!(admin.get("/fabric/logs?search=nothing-such").await.expect_status(200).body["total"], 0);
+            assert_eq!(admin.get("/logs").await.expect_status(403).error_type(), "permission_denied");
         }
     }
 }

@@ -15,7 +15,7 @@ use heddle_core::tls::TlsPolicy;
 use heddle_core::{Clock, ControllerId, CredentialId, OrgId};
 use heddle_marketplace::{Verified, parse_trusted_keys};
 use heddle_openwrt_router::Router;
-use heddle_runtime::{Adapter, Call, Credential, SecretBook, Settings, Target, Vault, VaultError};
+use heddle_runtime::{Adapter, Call, Credential, SecretBook, Settings, Target, Urgency, Vault, VaultError};
 use heddle_sdk::testing::FakeHost;
 use heddle_sdk::{Adapter as _, Change, fault};
 use serde_json::json;
@@ -106,6 +106,7 @@ async fn load() -> (Arc<heddle_runtime::Runtime>, Adapter) {
         code_cache_key: [7; 32],
         compiler: compiler(),
         extra_networks: vec!["127.0.0.0/8".parse().expect("a network")],
+        denied_networks: Vec::new(),
         pooling_instances: 16,
         guest_workers: 2,
         tap: None,
@@ -135,6 +136,7 @@ fn call_to(router: &Router) -> Call {
         request_id: "bench".to_owned(),
         deadline: Some(Duration::from_secs(30)),
         progress: None,
+        urgency: Urgency::Ordinary,
     }
 }
 

@@ -6,6 +6,7 @@ mod adapter_call;
 mod identity;
 mod matching;
 mod measure;
+mod neighbour;
 mod plain_host;
 mod requests;
 mod start;
@@ -13,6 +14,7 @@ mod stream;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, unused_imports, unused_macros, reason = "the tests use all of it")]
 mod support;
+mod text_passes;
 
 use measure::Report;
 
@@ -22,9 +24,11 @@ const BENCHES: &[(&str, Bench)] = &[
     ("adapter_call", adapter_call::measure),
     ("identity", identity::measure),
     ("matching", matching::measure),
+    ("neighbour", neighbour::measure),
     ("requests", requests::measure),
     ("start", start::measure),
     ("stream", stream::measure),
+    ("text_passes", text_passes::measure),
 ];
 
 fn main() {

@@ -101,7 +101,7 @@ on_both! {
             (json!({ "action": "reboot", "ids": [ABSENT] }), "action"),
         ] {
             let refused = lab.api.post("/devices/bulk", &body).await.expect_status(422);
-            assert_eq!(refused.body["error"]["details"][0]["field"], field, "{}", refused.text);
+            assert_eq!(refused.body["error"]["details"][0]["field"], crate::support::at(field), "{}", refused.text);
         }
         let most = json!({ "action": "remove", "ids": many[..200] });
         let answer = lab.api.post("/devices/bulk", &most).await.expect_status(200).body;

@@ -78,7 +78,7 @@ on_both! {
             let path = format!("/controllers/{verb}");
             for ids in [json!([]), json!(many[..=most]), json!([ABSENT, ABSENT])] {
                 let refused = api.post(&path, &json!({ "controller_ids": ids })).await.expect_status(422);
-                assert_eq!(refused.body["error"]["details"][0]["field"], "controller_ids", "{}", refused.text);
+                assert_eq!(refused.body["error"]["details"][0]["field"], "/controller_ids", "{}", refused.text);
             }
             let answer = api.post(&path, &json!({ "controller_ids": many[..most] })).await;
             assert_eq!(answer.body["failed"], most, "{}", answer.text);

@@ -99,7 +99,7 @@ on_both! {
         let cleared = api.patch(&path, &json!({ "host": null, "port": null, "tls": null })).await.expect_status(200).body;
         assert_eq!((&cleared["host"], &cleared["port"], &cleared["tls"]), (&json!(null), &json!(null), &json!(null)));
         let nowhere = api.post(&test_path(&stored), &vendor).await.expect_status(422);
-        assert_eq!(nowhere.body["error"]["details"][0]["field"], "url", "{}", nowhere.text);
+        assert_eq!(nowhere.body["error"]["details"][0]["field"], "/url", "{}", nowhere.text);
     }
 }
 
@@ -120,7 +120,7 @@ on_both! {
             (json!({ "vendor": "openwrt", "uri": "http://192.0.2.1" }), "uri"),
         ] {
             let refused = api.post(&path, &body).await.expect_status(422);
-            assert_eq!(refused.body["error"]["details"][0]["field"], field, "{}", refused.text);
+            assert_eq!(refused.body["error"]["details"][0]["field"], crate::support::at(field), "{}", refused.text);
         }
         let unknown = api.post(&path, &json!({ "vendor": "acme", "url": "http://192.0.2.1" })).await.expect_status(400);
         assert!(unknown.message().contains("openwrt"), "{}", unknown.text);
@@ -131,7 +131,7 @@ on_both! {
             (json!({ "tls": { "mode": "pin" } }), "tls.fingerprint"),
         ] {
             let refused = api.patch(&format!("/credentials/{}", id_of(&stored)), &body).await.expect_status(422);
-            assert_eq!(refused.body["error"]["details"][0]["field"], field, "{}", refused.text);
+            assert_eq!(refused.body["error"]["details"][0]["field"], crate::support::at(field), "{}", refused.text);
         }
     }
 }

@@ -81,7 +81,7 @@ on_both! {
             (json!({ "name": "mine" }), "name"),
         ] {
             let refused = lab.api.patch(&path, &body).await.expect_status(422);
-            assert_eq!(refused.body["error"]["details"][0]["field"], field, "{}", refused.text);
+            assert_eq!(refused.body["error"]["details"][0]["field"], crate::support::at(field), "{}", refused.text);
         }
         lab.api.patch(&path, &json!({ "notes": "ä".repeat(2000) })).await.expect_status(200);
     }

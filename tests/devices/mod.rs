@@ -3,6 +3,8 @@
 mod bulk;
 mod controllers;
 mod credentials;
+mod departure;
+mod hostile;
 mod labels;
 mod levels;
 mod maintenance;
@@ -24,7 +26,7 @@ fn id_of(object: &Value) -> &str {
 }
 
 /// Has the controller read, and waits for a reading that began after this.
-async fn read(lab: &Lab) {
+pub(crate) async fn read(lab: &Lab) {
     let mut socket = Socket::subscribe(&lab.api, &["controller.*"]).await;
     let asked = lab.server.running().app.clock.now();
     lab.api.post(&format!("/controllers/{}/sync", lab.controller), &json!({})).await.expect_status(202);

@@ -69,7 +69,7 @@ def event_fields(value):
 
 # The fields of every frame of the service, and what they hold.
 SERVER = {
-    "connected": {"available_events": texts},
+    "connected": {"available_events": texts, "seq": number},
     "event": {"event": event_fields},
     "subscribed": {"subscriptions": texts},
     "unsubscribed": {"subscriptions": texts},

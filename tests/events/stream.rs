@@ -282,3 +282,33 @@ on_both! {
         assert_eq!(socket.event("user.created").await["payload"]["username"], "alice");
     }
 }
+
+on_both! {
+    async fn a_connection_knows_where_it_begins_and_what_is_wrong_with_a_frame(database: Database) {
+        let server = Server::start(database).await;
+        let api = server.set_up().await;
+        let newest = async || api.get("/events?per_page=1").await.expect_status(200).body["items"][0]["seq"].as_i64().unwrap_or(0);
+        let before = newest().await;
+        let mut socket = Socket::connect(&api).await;
+        socket.send(&json!({ "type": "auth", "token": api.token() })).await;
+        let connected = socket.next().await;
+        assert_eq!((&connected["type"], &connected["seq"]), (&json!("connected"), &json!(before)));
+        api.post("/fabric/ingest", &json!({ "name": "between" })).await.expect_status(202);
+        socket.send(&json!({ "type": "subscribe", "subscriptions": ["*"] })).await;
+        socket.send(&json!({ "type": "resume", "after_seq": connected["seq"] })).await;
+        socket.event("ingest.external").await;
+        for (frame, said) in [
+            (json!({ "type": "resume" }), "frame 'resume' is not right: missing field 'after_seq'"),
+            (json!({ "type": "resmue", "after_seq": 1 }), "frame type 'resmue' is unknown: did you mean 'resume'?"),
+        ] {
+            socket.send(&frame).await;
+            let error = loop {
+                let frame = socket.next().await;
+                if frame["type"] == "error" {
+                    break frame;
+                }
+            };
+            assert_eq!(error["message"], said);
+        }
+    }
+}

@@ -25,7 +25,7 @@ on_both! {
             (json!({ "operation_id": "sites.list", "params": { "search": "{{steps.0.output}}" } }), "steps.0.params"),
         ] {
             let answer = world.api.post("/actions", &body).await.expect_status(422);
-            assert_eq!(answer.body["error"]["details"][0]["field"], field, "{}", answer.text);
+            assert_eq!(answer.body["error"]["details"][0]["field"], crate::support::at(field), "{}", answer.text);
         }
         let (_, viewer) = world.member("vera", Role::Viewer).await;
         let seen = viewer.get("/actions").await.expect_status(200).body;

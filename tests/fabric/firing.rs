@@ -71,17 +71,17 @@ on_both! {
 on_both! {
     async fn steps_follow_each_other_and_errors_end_the_chain_unless_they_may_go_on(database: Database) {
         let world = World::start(database).await;
-        let absent = "01900000-0000-7000-8000-000000000000";
         let steps = |goes_on: bool| json!({ "steps": [
             { "operation_id": "sites.list", "params": { "search": "head" } },
-            { "operation_id": "sites.get", "params": { "site_id": absent }, "continue_on_error": goes_on },
+            { "operation_id": "devices.get", "params": { "device_id": "{{trigger.device_id}}" }, "continue_on_error": goes_on },
             { "operation_id": "sites.get", "params": { "site_id": "{{steps.0.output.items.0.id}}" } },
             { "operation_id": "sites.list", "params": { "search": "{{steps.2.output.name}}", "limit": "{{steps.0.output.total}}" } },
         ] });
         let going = world.connect(steps(true)).await;
         let ending = world.connect(steps(false)).await;
-        let missing = world.connect(json!({ "steps": [
-            { "operation_id": "sites.list", "params": { "search": "{{trigger.nope}}" } },
+        // A field that only some of the covered types have.
+        let missing = world.connect(json!({ "source_event": "device.*", "steps": [
+            { "operation_id": "sites.list", "params": { "search": "{{trigger.new_status}}" } },
         ] })).await;
         let misfit = world.connect(json!({ "steps": [
             { "operation_id": "sites.list", "params": { "limit": "{{trigger.name}}" } },
@@ -95,7 +95,7 @@ on_both! {
         assert_eq!((&run["state"], run["steps"].as_array().unwrap().len()), (&json!("failed"), 2), "{run}");
         let run = &world.runs(&missing, 1).await[0];
         assert_eq!(run["steps"][0]["error_code"], "TEMPLATE_ERROR", "{run}");
-        assert!(run["steps"][0]["message"].as_str().unwrap().contains("'nope'"), "{run}");
+        assert!(run["steps"][0]["message"].as_str().unwrap().contains("'new_status'"), "{run}");
         let run = &world.runs(&misfit, 1).await[0];
         assert_eq!(run["steps"][0]["error_code"], "INVALID_PARAMS", "{run}");
     }
@@ -117,8 +117,9 @@ on_both! {
         assert_eq!((&dry["state"], &dry["steps"][0]["params"]), (&json!("skipped"), &json!({ "search": "head" })), "{dry}");
         assert_eq!(dry["steps"][1]["params"], json!({ "limit": "{{steps.0.output.total}}" }));
         assert!(dry["reason"].as_str().unwrap().contains("condition 0"), "{dry}");
+        assert!(dry["steps"].as_array().unwrap().iter().all(|step| step["state"] == "skipped" && step["success"] == false), "{dry}");
         let wrong = world.api.post(&path, &json!({ "payload": {}, "dry_run": true })).await.expect_status(200).body;
-        assert_eq!(wrong["steps"][0]["error_code"], "TEMPLATE_ERROR", "{wrong}");
+        assert_eq!((&wrong["steps"][0]["error_code"], &wrong["steps"][0]["state"]), (&json!("TEMPLATE_ERROR"), &json!("failed")), "{wrong}");
         world.runs(&paused, 0).await;
         let run = world.api.post(&path, &json!({ "payload": { "name": "head" } })).await.expect_status(200).body;
         assert_eq!((&run["kind"], &run["success"], &run["steps"][1]["params"]), (&json!("test"), &json!(true), &json!({ "limit": 1 })), "{run}");

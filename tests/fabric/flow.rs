@@ -124,7 +124,7 @@ on_both! {
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                 run = standing(&world, &connection, "success").await;
             }
-            let skipped: Vec<bool> = run["steps"].as_array().unwrap().iter().map(|step| step["skipped"] == true).collect();
+            let skipped: Vec<bool> = run["steps"].as_array().unwrap().iter().map(|step| step["state"] == "skipped").collect();
             assert_eq!(skipped, passed_over, "{run}");
         }
         let ahead = super::filled(json!({ "steps": [
@@ -138,12 +138,12 @@ on_both! {
 on_both! {
     async fn a_run_that_fails_is_told_listed_and_run_again(database: Database) {
         let world = World::start(database).await;
-        let absent = "01900000-0000-7000-8000-000000000000";
-        let get = |id: &str, goes_on: bool| {
-            json!({ "operation_id": "sites.get", "params": { "site_id": id }, "continue_on_error": goes_on })
+        // The id of no site, which only the run knows.
+        let get = |goes_on: bool| {
+            json!({ "operation_id": "sites.get", "params": { "site_id": "{{trigger.device_id}}" }, "continue_on_error": goes_on })
         };
-        let failing = world.connect(json!({ "steps": [get(absent, false)] })).await;
-        let going = world.connect(json!({ "steps": [get(absent, true), { "operation_id": "sites.list" }] })).await;
+        let failing = world.connect(json!({ "steps": [get(false)] })).await;
+        let going = world.connect(json!({ "steps": [get(true), { "operation_id": "sites.list" }] })).await;
         world.emit(EventType::DeviceOffline, device("office")).await;
         let run = standing(&world, &failing, "failed").await;
         let reason = run["reason"].as_str().unwrap();
@@ -212,10 +212,10 @@ on_both! {
         let world = World::start(database).await;
         let schedule = world.api.post("/automation/schedules", &json!({
             "name": "Nightly", "cron": "0 3 * * *", "time_zone": "Europe/Vienna",
-            "steps": [{ "operation_id": "sites.list", "params": { "search": "{{trigger.search}}" } }],
+            "steps": [{ "operation_id": "sites.list", "params": { "search": "{{trigger.schedule_id}}" } }],
         })).await.expect_status(201).body;
         let path = format!("/automation/schedules/{}/test", id_of(&schedule));
-        let run = world.api.post(&path, &json!({ "payload": { "search": "head" } })).await.expect_status(200).body;
+        let run = world.api.post(&path, &json!({ "payload": { "schedule_id": "head" } })).await.expect_status(200).body;
         assert_eq!((&run["kind"], &run["state"], &run["steps"][0]["output"]["total"]), (&json!("test"), &json!("success"), &json!(1)), "{run}");
     }
 }

@@ -3,6 +3,7 @@
 mod actions;
 mod connections;
 mod crowds;
+mod declared;
 mod firing;
 mod flow;
 mod processes;
@@ -115,6 +116,10 @@ fn filled(fields: Value) -> Value {
     });
     for (name, value) in fields.as_object().cloned().unwrap_or_default() {
         body[name] = value;
+    }
+    let has_name = matches!(body["source_event"].as_str(), Some("device.offline" | "device.*" | "*"));
+    if !has_name && fields.get("steps").is_none() {
+        body["steps"] = json!([{ "operation_id": "sites.list" }]);
     }
     body
 }

@@ -36,6 +36,12 @@ on_both! {
         let applied = lab.api.post(&Lab::path(change, "apply"), &json!({ "force": true })).await.expect_status(200).body;
         assert_eq!(applied["outcome"]["state"], "applied", "{applied}");
         assert_ne!(lab.router.fingerprint(), before);
+        // The change and all its events name where it comes from.
+        let via = json!({ "kind": "connection", "connection_id": connection["id"], "run_id": run["id"], "step": 0 });
+        assert_eq!(change["staged_via"], via);
+        let of_change = lab.api.get("/events?event_type=controller.change.*").await.expect_status(200).body;
+        let causes: Vec<&Value> = of_change["items"].as_array().unwrap().iter().map(|event| &event["causation_id"]).collect();
+        assert_eq!(causes, [&run["event_id"], &run["event_id"]], "staged and applied: {of_change}");
         let audit = lab.api.get("/audit?action=change.staged").await.expect_status(200).body;
         assert_eq!(audit["items"][0]["detail"]["run_id"], run["id"], "{audit}");
     }
@@ -53,6 +59,12 @@ on_both! {
         let of = |connection: &Value| format!("/fabric/connections/{}", id_of(connection));
         assert_eq!(runs(&lab.api, &of(&start), 1).await[0]["success"], true);
         let found = runs(&lab.api, &of(&ring), 2).await;
+        // Each event of the chain names the one before it.
+        let staged = lab.api.get("/events?event_type=controller.change.staged").await.expect_status(200).body;
+        let (second, first) = (&staged["items"][0], &staged["items"][1]);
+        assert_eq!(second["causation_id"], first["id"], "{staged}");
+        let cause = lab.api.get(&format!("/events/{}", first["causation_id"].as_str().unwrap())).await.expect_status(200).body;
+        assert_eq!(cause["event_type"], "device.offline");
         assert_eq!((&found[0]["state"], &found[1]["state"]), (&json!("skipped"), &json!("success")), "{found:?}");
         assert!(found[0]["reason"].as_str().unwrap().starts_with("loop"), "{found:?}");
         let changes = lab.api.get(&format!("{}/changes", lab.area("firewall"))).await.expect_status(200).body;

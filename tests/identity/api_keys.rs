@@ -87,13 +87,14 @@ on_both! {
             (json!({ "name": "a", "scopes": ["device:reed"] }), "scopes[0]"),
             (json!({ "name": "a", "scopes": ["device:read", "x".repeat(101)] }), "scopes[1]"),
             (json!({ "name": "a", "scopes": too_many }), "scopes"),
+            (json!({ "name": "a", "scopes": [] }), "scopes"),
             (json!({ "name": "a", "expires_in_days": 0 }), "expires_in_days"),
             (json!({ "name": "a", "expires_in_days": 366 }), "expires_in_days"),
             (json!({ "name": "a", "description": "x".repeat(2001) }), "description"),
             (json!({ "name": "a", "scope": [] }), "scope"),
         ] {
             let refused = admin.post("/api-keys", &body).await.expect_status(422);
-            assert_eq!(refused.body["error"]["details"][0]["field"], field, "{body}");
+            assert_eq!(refused.body["error"]["details"][0]["field"], crate::support::at(field), "{body}");
         }
         for wrong in ["", "hdl", "hdl_abcdefgh", "hdl_abcdefgh_x", "abc_abcdefgh_x"] {
             server.nobody().with("x-api-key", wrong).get("/auth/me").await.expect_status(401);
@@ -156,5 +157,92 @@ on_both! {
         admin.with("idempotency-key", "one").post("/sites", &body).await.expect_status(201);
         let refused = key.with("idempotency-key", "one").post("/sites", &body).await.expect_status(422);
         assert_eq!(refused.body["error"]["details"][0]["type"], "idempotency_key_reused");
+    }
+}
+
+on_both! {
+    async fn a_key_without_scopes_says_so_and_has_the_rights_of_its_owner(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        for body in [json!({ "name": "k" }), json!({ "name": "k", "scopes": null })] {
+            let key = create(&admin, &body).await;
+            assert_eq!(key["scopes"], Value::Null);
+            let caller = holder(&server, &key);
+            assert_eq!(caller.get("/auth/me").await.expect_status(200).body["permissions"], json!(["*"]));
+            caller.get("/auth/sessions").await.expect_status(200);
+        }
+    }
+}
+
+on_both! {
+    async fn a_key_of_one_scope_reads_nothing_of_its_owners_account(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let key = holder(&server, &create(&admin, &json!({ "name": "k", "scopes": ["device:read"] })).await);
+        for path in [
+            "/auth/sessions", "/auth/mfa", "/api-keys", "/oauth2/apps", "/oauth2/grants", "/notifications",
+            "/fabric/connections", "/fabric/runs", "/automation/rules", "/automation/schedules", "/actions",
+        ] {
+            let answer = key.get(path).await;
+            if answer.status != 404 {
+                assert_eq!(answer.expect_status(403).error_type(), "scope_ceiling", "{path}");
+            }
+        }
+        key.get("/auth/me").await.expect_status(200);
+        key.get("/events").await.expect_status(200);
+    }
+}
+
+on_both! {
+    async fn a_scope_opens_what_it_names_also_where_a_role_is_asked_for(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let scopes = json!(["user:*", "controller:*", "organization:*", "audit:*", "site:*"]);
+        let key = holder(&server, &create(&admin, &json!({ "name": "k", "scopes": scopes })).await);
+        let user = json!({ "username": "bob", "email": "bob@acme.test", "password": crate::support::PASSWORD, "role": "viewer" });
+        let bob = key.post("/users", &user).await.expect_status(201).body;
+        key.patch(&format!("/users/{}", bob["id"].as_str().unwrap()), &json!({ "role": "operator" })).await.expect_status(200);
+        let own = key.get("/organizations").await.expect_status(200).body;
+        let path = format!("/organizations/{}", own["items"][0]["id"].as_str().unwrap());
+        key.patch(&path, &json!({ "name": "Acme 2" })).await.expect_status(200);
+        key.get("/audit/validate").await.expect_status(200);
+        // What the scopes do not name, and what is about other organizations.
+        key.get("/credentials").await.expect_status(403);
+        assert_eq!(key.patch(&path, &json!({ "tier": "free" })).await.expect_status(403).error_type(), "scope_ceiling");
+        assert_eq!(key.post("/organizations", &json!({ "name": "U" })).await.expect_status(403).error_type(), "scope_ceiling");
+        // A ceiling raises nobody: who made the key is not enough where a higher role is needed.
+        let bob = server.log_in("bob").await;
+        let weak = holder(&server, &create(&bob, &json!({ "name": "k", "scopes": ["audit:read"] })).await);
+        assert_eq!(weak.get("/audit/validate").await.expect_status(403).error_type(), "permission_denied");
+    }
+}
+
+/// The same request again shows what was created, without its secret.
+async fn shown_once(api: &Api, path: &str, body: &Value, field: &str) -> Value {
+    let keyed = api.with("idempotency-key", path);
+    let first = keyed.post(path, body).await.expect_status(201);
+    let secret = first.body[field].as_str().expect("it is shown once").to_owned();
+    let second = keyed.post(path, body).await.expect_status(201);
+    assert_eq!(second.header("idempotency-replayed"), "true");
+    assert_eq!((&second.body["id"], second.body.get(field)), (&first.body["id"], None), "{}", second.text);
+    assert!(!second.text.contains(&secret), "{path}");
+    assert_eq!(first.header("etag"), second.header("etag"), "it is the same object");
+    first.body
+}
+
+on_both! {
+    async fn a_replay_answers_without_the_secret(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let body = json!({ "name": "k" });
+        let key = shown_once(&admin, "/api-keys", &body, "api_key").await;
+        admin.delete(&format!("/api-keys/{}", key["id"].as_str().unwrap())).await.expect_status(204);
+        let again = admin.with("idempotency-key", "/api-keys").post("/api-keys", &body).await.expect_status(201);
+        assert!(!again.text.contains(key["api_key"].as_str().unwrap()), "nor after it was revoked");
+        let app = json!({ "name": "a", "client_type": "confidential", "redirect_uris": ["https://app.example/cb"],
+            "scopes": ["device:read"] });
+        shown_once(&admin, "/oauth2/apps", &app, "client_secret").await;
+        let hook = json!({ "name": "h", "url": "https://hook.example/", "events": ["device.*"] });
+        shown_once(&admin, "/webhooks", &hook, "signing_secret").await;
     }
 }

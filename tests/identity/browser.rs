@@ -62,7 +62,7 @@ on_both! {
         assert_eq!(fresh.headers.get_all("set-cookie").iter().count(), 3);
         page.send("POST", "/auth/refresh", None).await.expect_status(401);
         let without = server.nobody().send("POST", "/auth/refresh", None).await.expect_status(422);
-        assert_eq!(without.body["error"]["details"][0]["field"], "refresh_token");
+        assert_eq!(without.body["error"]["details"][0]["field"], "/refresh_token");
     }
 }
 

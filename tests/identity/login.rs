@@ -101,7 +101,7 @@ on_both! {
             assert_eq!(answer.error_type(), kind, "{body}");
         }
         let json = nobody.post("/auth/token", &json!({ "grant_type": "password" })).await.expect_status(422);
-        assert_eq!(json.body["error"]["details"][0]["field"], "content-type");
+        assert_eq!(json.body["error"]["details"][0]["field"], "/content-type");
     }
 }
 

@@ -8,7 +8,7 @@ use totp_rs::{Algorithm, Builder, Secret, Totp};
 use crate::support::{Answer, Api, Database, Options, PASSWORD, Process, Server, on_both};
 
 /// The app on somebody's phone, the secret in it, and the code that it was set up with.
-pub(super) struct Phone(Totp, String, String);
+pub(crate) struct Phone(Totp, String, String);
 
 impl Phone {
     fn of(secret_base32: &str) -> Self {
@@ -18,24 +18,24 @@ impl Phone {
         Self(totp.expect("the secret is long enough"), secret_base32.to_owned(), String::new())
     }
 
-    pub(super) fn secret(&self) -> &str {
+    pub(crate) fn secret(&self) -> &str {
         &self.1
     }
 
-    pub(super) fn code(&self, server: &Server) -> String {
+    pub(crate) fn code(&self, server: &Server) -> String {
         let now = server.running().app.clock.now().timestamp();
         self.0.generate(u64::try_from(now).expect("after 1970")).to_string()
     }
 }
 
 /// The code of this secret by the system's clock, which server processes go by.
-pub(super) fn code_now(secret_base32: &str) -> String {
+pub(crate) fn code_now(secret_base32: &str) -> String {
     let now = u64::try_from(heddle_core::Clock::default().now().timestamp()).expect("after 1970");
     Phone::of(secret_base32).0.generate(now).to_string()
 }
 
 /// Sets codes up for the caller: their phone, the backup codes, and a client of the session that is left.
-pub(super) async fn enrol(server: &Server, api: &Api) -> (Phone, Vec<String>, Api) {
+pub(crate) async fn enrol(server: &Server, api: &Api) -> (Phone, Vec<String>, Api) {
     let staged = api.post("/auth/mfa/setup", &json!({})).await.expect_status(200).body;
     let mut phone = Phone::of(staged["secret"].as_str().unwrap());
     phone.2 = phone.code(server);
@@ -76,7 +76,7 @@ on_both! {
         assert!(staged["qr_svg"].as_str().unwrap().starts_with("<?xml"));
         assert!(staged["otpauth_uri"].as_str().unwrap().starts_with("otpauth://totp/"));
         let wrong = admin.post("/auth/mfa/enable", &json!({ "code": "000000" })).await.expect_status(422);
-        assert_eq!(wrong.body["error"]["details"][0]["field"], "code");
+        assert_eq!(wrong.body["error"]["details"][0]["field"], "/code");
         // Staged is not enabled.
         server.log_in("ada").await;
         let (phone, codes, left) = enrol(&server, &admin).await;
@@ -263,20 +263,9 @@ async fn of_a_thousand_uses_of_a_backup_code_at_two_processes_one_gets_in() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let one = Process::start(folders[0].path(), &database, &options).await;
     let two = Process::start(folders[1].path(), &database, &options).await;
-    let body = json!({
-        "organization": { "name": "Acme" },
-        "admin": { "username": "ada", "email": "ada@acme.test", "password": PASSWORD },
-    });
-    let admin = one.api.post("/setup/complete", &body).await.expect_status(201).body;
-    let admin = one.api.with_token(admin["access_token"].as_str().unwrap());
-    let staged = admin.post("/auth/mfa/setup", &json!({})).await.expect_status(200).body;
-    let code = code_now(staged["secret"].as_str().unwrap());
-    let enabled = admin.post("/auth/mfa/enable", &json!({ "code": code })).await.expect_status(200).body;
-    let login = json!({ "login": "ada", "password": PASSWORD });
-    let proof = two.api.post("/auth/login", &login).await.expect_status(200).body;
-    let code = enabled["backup_codes"][0].as_str().unwrap();
+    let (proof, codes) = proved(&one.api).await;
     let servers = [one.api.clone(), two.api.clone()];
-    let statuses = race(&servers, proof["mfa_token"].as_str().unwrap(), code).await;
+    let statuses = race(&servers, &proof, &codes[0]).await;
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1);
     assert!(statuses.iter().all(|status| matches!(status, 200 | 401 | 423)), "{statuses:?}");
 }
@@ -305,4 +294,61 @@ on_both! {
         assert_eq!(users["items"][0]["mfa_enabled"], true);
         assert_eq!(users["items"][0]["role"], Role::SuperAdmin.to_string());
     }
+}
+
+/// The statuses of logins that show one proof of the first factor, each with another code.
+async fn with_codes(servers: &[Api], mfa_token: &str, codes: &[String]) -> Vec<u16> {
+    let tries = codes.iter().enumerate().map(|(n, code)| {
+        let body = json!({ "mfa_token": mfa_token, "code": code });
+        let api = servers[n % servers.len()].clone();
+        async move { api.post("/auth/login/mfa", &body).await.status }
+    });
+    futures::future::join_all(tries).await
+}
+
+on_both! {
+    async fn a_proof_of_the_first_factor_opens_one_session(database: Database) {
+        let server = Server::start(database).await;
+        let admin = server.set_up().await;
+        let (_, codes, left) = enrol(&server, &admin).await;
+        let token = first_factor(&server).await;
+        let mut statuses = with_codes(&[server.nobody()], &token, &codes[..4]).await;
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 401, 401, 401]);
+        let late = second_factor(&server, &token, &codes[4]).await.expect_status(401);
+        assert!(late.message().contains("mfa_token"), "{}", late.text);
+        // The codes of those who came too late are not spent, and a new proof is good.
+        let status = left.get("/auth/mfa").await.expect_status(200).body;
+        assert_eq!(status["backup_codes_left"], 9, "{status}");
+        second_factor(&server, &first_factor(&server).await, &codes[4]).await.expect_status(200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proof_of_the_first_factor_opens_one_session_at_two_processes() {
+    let Some(database) = Database::postgres().await else { return };
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let one = Process::start(folders[0].path(), &database, &Options::default()).await;
+    let two = Process::start(folders[1].path(), &database, &Options::default()).await;
+    let (proof, codes) = proved(&one.api).await;
+    let statuses = with_codes(&[one.api.clone(), two.api.clone()], &proof, &codes).await;
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
+}
+
+/// A first administrator with a second factor: the proof of the first one, and the backup codes.
+async fn proved(api: &Api) -> (String, Vec<String>) {
+    let body = json!({
+        "organization": { "name": "Acme" },
+        "admin": { "username": "ada", "email": "ada@acme.test", "password": PASSWORD },
+    });
+    let admin = api.post("/setup/complete", &body).await.expect_status(201).body;
+    let admin = api.with_token(admin["access_token"].as_str().unwrap());
+    let staged = admin.post("/auth/mfa/setup", &json!({})).await.expect_status(200).body;
+    let code = code_now(staged["secret"].as_str().unwrap());
+    let enabled = admin.post("/auth/mfa/enable", &json!({ "code": code })).await.expect_status(200).body;
+    let codes = enabled["backup_codes"].as_array().unwrap().iter();
+    let login = json!({ "login": "ada", "password": PASSWORD });
+    let proof = api.post("/auth/login", &login).await.expect_status(200).body;
+    let codes = codes.map(|code| code.as_str().unwrap().to_owned()).collect();
+    (proof["mfa_token"].as_str().unwrap().to_owned(), codes)
 }

@@ -14,7 +14,7 @@ const NEW: &str = "Another-Mule-8-Charger";
 /// What an answer says is wrong with this field.
 fn faults(answer: &Answer, field: &str) -> Vec<String> {
     let details = answer.body["error"]["details"].as_array().cloned().unwrap_or_default();
-    let of_field = details.iter().filter(|detail| detail["field"] == field);
+    let of_field = details.iter().filter(|detail| detail["field"] == crate::support::at(field));
     of_field.map(|detail| detail["type"].as_str().unwrap().to_owned()).collect()
 }
 

@@ -108,7 +108,7 @@ on_both! {
             let mut body = registration("grace", "umbrella");
             body[field] = value;
             let refused = server.nobody().post("/auth/register", &body).await.expect_status(422);
-            assert_eq!(refused.body["error"]["details"][0]["field"], field);
+            assert_eq!(refused.body["error"]["details"][0]["field"], crate::support::at(field));
         }
         let mut body = registration("grace", "umbrella");
         body["organization"] = json!({ "id": me["organization_id"] });

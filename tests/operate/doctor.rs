@@ -39,7 +39,7 @@ on_both! {
         let site = Site::start(database, options()).await;
         let said = site.run(&["doctor"]).expect_ok();
         said.expect_line("ok", &["database: sound"])
-            .expect_line("ok", &["secrets: 1 rows"])
+            .expect_line("ok", &["secrets: 2 rows"])
             .expect_line("ok", &["adapters: openwrt", "verified"])
             .expect_line("ok", &["ADAPTER_READ_ONLY is false"])
             .expect_line("ok", &["every outcome is known"]);
@@ -63,7 +63,7 @@ on_both! {
             .with("BIND_ADDR", "0.0.0.0:0");
         let said = doctor(site.path(), &site.database, &other);
         assert_eq!(said.code, Some(1));
-        said.expect_line("FAIL", &["secrets: 2 rows", "not configured", "ENCRYPTION_KEY_PREVIOUS"])
+        said.expect_line("FAIL", &["secrets: 3 rows", "not configured", "ENCRYPTION_KEY_PREVIOUS"])
             .expect_line("warn", &["TRUSTED_PROXIES"])
             .expect_line("warn", &["OMADA_READ_ONLY", "no effect"])
             .expect_line("warn", &["development", "0.0.0.0"])
@@ -73,7 +73,7 @@ on_both! {
             .expect_line("warn", &["controllers: 1", "edge"]);
         let unfinished = other.with("ENCRYPTION_KEY_PREVIOUS", "it-4d0a1f7c9b2e8365aa71cc09-encrypt-XyZ");
         doctor(site.path(), &site.database, &unfinished)
-            .expect_line("warn", &["2 rows are still under the previous key", "heddle keys rotate"]);
+            .expect_line("warn", &["3 rows are still under the previous key", "heddle keys rotate"]);
 
         let dead = site.database_is_damaged().await;
         let said = doctor(site.path(), &site.database, &options());

@@ -1,9 +1,12 @@
 //! The commands of the `heddle` binary, as an operator runs them.
 
+mod audit;
 mod backup;
 mod doctor;
 mod refused;
 mod rotate;
+mod start;
+mod user;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

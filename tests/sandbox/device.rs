@@ -112,6 +112,8 @@ async fn answer(State(log): State<Log>, request: Request) -> Response {
         }
         "/echo" => echo(&text(head.headers.get("x-key").unwrap_or(&EMPTY))),
         "/last" => last(&log),
+        "/login" => login(&body),
+        "/login-body" => login_body(&log).into_response(),
         "/headers" => text(head.headers.get("authorization").unwrap_or(&EMPTY)).into_response(),
         "/bomb" => ([(header::CONTENT_ENCODING, "gzip")], gzip_bomb()).into_response(),
         "/endless" => {
@@ -133,6 +135,32 @@ fn echo(key: &str) -> Response {
     let reflected = HeaderValue::from_bytes(key.as_bytes()).expect("it came in a header");
     ([(header::HeaderName::from_static("x-reflected"), reflected)], format!("{body}\nraw: {key}\n"))
         .into_response()
+}
+
+/// A login whose answer repeats the user name and the password in many ways.
+fn login(body: &[u8]) -> Response {
+    let sent: Value = serde_json::from_slice(body).unwrap_or_default();
+    let field = |name: &str| sent[name].as_str().unwrap_or_default().to_owned();
+    let (user, password) = (field("user"), field("password"));
+    let percent: String = password.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let answer = json!({
+        "token": "tok-17",
+        "site": "site-1",
+        "password": password,
+        "percent": percent,
+        "base64": STANDARD.encode(format!("{user}:{password}")),
+        "user": format!("id-of-{user}"),
+        "copy": "is-tok-17",
+        "long": "a".repeat(300),
+        "mark": "site\u{202e}1",
+    });
+    axum::Json(answer).into_response()
+}
+
+/// The last login as it arrived.
+fn login_body(log: &Log) -> String {
+    let log = lock(log);
+    log.iter().rev().find(|seen| seen.path == "/login").map(|seen| seen.body.clone()).unwrap_or_default()
 }
 
 /// What a log page of a device shows: the key that came with an earlier request.

@@ -6,7 +6,7 @@ use heddle_core::Clock;
 use heddle_marketplace::{PackError, PackageError, Verified};
 use serde_json::json;
 
-use super::package::{self, hostile, key, manifest, manifest_with, packed};
+use super::package::{self, hostile, key, manifest, manifest_with, manifest_with_login, packed};
 use super::{CACHE_KEY, Lab, load, objects, shared_code, start_runtime, start_runtime_with};
 
 /// What the runtime says to a component of this text.
@@ -109,6 +109,42 @@ fn a_manifest_with_more_rights_than_were_signed_is_refused() {
     files.insert(heddle_marketplace::MANIFEST.to_owned(), more[heddle_marketplace::MANIFEST].clone());
     let error = Verified::from_files(files, &[key().trusted()]).unwrap_err();
     assert!(matches!(error, PackageError::BadSignature(_)), "{error}");
+}
+
+/// Two more "login" steps changed a router's host name; neither they nor a hidden logout pass any more.
+#[test]
+fn a_login_with_steps_that_write_is_refused_before_it_runs() {
+    let mut manifest = manifest_with_login();
+    let write = |op: &str| {
+        json!({
+            "request": { "method": "POST", "path": "/write", "json": { "op": op, "token": "{{session.token}}" } },
+            "expect": { "status": [200] },
+        })
+    };
+    let login = manifest["auth"]["main"]["login"].as_array_mut().unwrap();
+    login.extend([write("set"), write("commit")]);
+    let error = packed(&manifest, &hostile()).unwrap_err().to_string();
+    assert!(error.contains("login step 2 of 3 (POST /write)") && error.contains("effect"), "{error}");
+
+    let mut manifest = manifest_with_login();
+    manifest["auth"]["main"]["logout"] = json!({ "method": "POST", "path": "/write", "json": {} });
+    let error = packed(&manifest, &hostile()).unwrap_err().to_string();
+    assert!(error.contains("logout (POST /write)"), "{error}");
+}
+
+/// A rule without a condition, on the path of the login, made everything a read.
+#[test]
+fn a_rule_that_makes_every_request_a_read_is_refused() {
+    for rule in [
+        json!({ "method": "POST", "path": "/login" }),
+        json!({ "method": "POST", "path": "/login", "only-reads": true }),
+        json!({ "method": "POST", "path": "/*", "json": { "/user": ["root"] } }),
+    ] {
+        let mut manifest = manifest_with_login();
+        manifest["reads"].as_array_mut().unwrap().push(rule.clone());
+        let error = packed(&manifest, &hostile()).unwrap_err();
+        assert!(matches!(error, PackError::Refused(PackageError::ReadRule { .. })), "{rule}: {error}");
+    }
 }
 
 /// The one entry of the code cache for a component.

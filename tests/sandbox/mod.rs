@@ -8,9 +8,10 @@ mod addresses;
 mod bodies;
 mod breaker;
 mod device;
+mod install;
 mod load;
 mod neighbours;
-mod package;
+pub(crate) mod package;
 mod reads;
 mod resources;
 mod secrets;
@@ -25,7 +26,7 @@ use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{Clock, ControllerId, CredentialId, OrgId};
 use heddle_runtime::{
-    Adapter, Call, CallError, Credential, Runtime, Settings, Target, TrapClass, Vault, VaultError,
+    Adapter, Call, CallError, Credential, Runtime, Settings, Target, TrapClass, Urgency, Vault, VaultError,
 };
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -78,6 +79,7 @@ fn start_runtime_with(code: &Path, key: [u8; 32], extra_networks: &[&str], clock
         code_cache_key: key,
         compiler: compiler(),
         extra_networks: extra_networks.iter().map(|text| text.parse().expect("a network")).collect(),
+        denied_networks: Vec::new(),
         pooling_instances: 32,
         guest_workers: 2,
         tap: None,
@@ -131,6 +133,7 @@ impl Lab {
             request_id: "sandbox".to_owned(),
             deadline: Some(Duration::from_secs(30)),
             progress: None,
+            urgency: Urgency::Ordinary,
         }
     }
 

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::support::target_folder;
 
-pub(super) type Files = BTreeMap<String, Vec<u8>>;
+pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
 /// A manifest that gives the guest what it may have: HTTP, secrets, one kind of read.
 /// With the most CPU, so that a busy machine does not end it before its own limit does.
-pub(super) fn manifest() -> Value {
+pub(crate) fn manifest() -> Value {
     json!({
         "schema": 1, "id": "hostile", "version": "1.0.0", "kind": "adapter", "api": "1.0",
         "name": "Hostile guest", "license": "Apache-2.0", "component": "component.wasm",
@@ -20,6 +20,26 @@ pub(super) fn manifest() -> Value {
         "limits": { "cpu-ms": 5_000 },
         "reads": [{ "method": "POST", "path": "/read", "json": { "/op": ["read"] } }]
     })
+}
+
+/// A manifest with a login that exposes everything that `/login` of the device answers.
+pub(super) fn manifest_with_login() -> Value {
+    let exposed = |name: &&str| json!({ "as": name, "from": { "json": format!("/{name}") }, "expose": true });
+    let names = ["site", "password", "percent", "base64", "user", "copy", "long", "mark"];
+    let mut captures: Vec<Value> = names.iter().map(exposed).collect();
+    captures.push(json!({ "as": "token", "from": { "json": "/token" } }));
+    let body = json!({ "user": "{{secret.username}}", "password": "{{secret.password}}" });
+    let session = json!({
+        "login": [{
+            "request": { "method": "POST", "path": "/login", "effect": "session", "json": body },
+            "expect": { "status": [200] },
+            "capture": captures,
+        }],
+        "apply": [{ "to": { "header": "x-token" }, "value": "{{session.token}}" }],
+        "ttl-s": 300,
+        "logout": { "method": "DELETE", "path": "/session", "effect": "session" },
+    });
+    manifest_with("/auth", json!({ "main": session }))
 }
 
 /// The manifest with one value changed.
@@ -31,20 +51,20 @@ pub(super) fn manifest_with(pointer: &str, value: Value) -> Value {
 }
 
 /// The publisher of all packages here; new for each run.
-pub(super) fn key() -> &'static PublisherKey {
+pub(crate) fn key() -> &'static PublisherKey {
     static KEY: LazyLock<PublisherKey> =
         LazyLock::new(|| PublisherKey::generate("acme").expect("the system has randomness"));
     &KEY
 }
 
 /// The guest, as `cargo xtask components` builds it.
-pub(super) fn hostile() -> Vec<u8> {
+pub(crate) fn hostile() -> Vec<u8> {
     let path = target_folder().join("guests/hostile.wasm");
     std::fs::read(&path)
         .unwrap_or_else(|_| panic!("'{}' is missing; run 'cargo xtask components' first", path.display()))
 }
 
-pub(super) fn packed(manifest: &Value, component: &[u8]) -> Result<Files, PackError> {
+pub(crate) fn packed(manifest: &Value, component: &[u8]) -> Result<Files, PackError> {
     let files = BTreeMap::from([("component.wasm".to_owned(), component.to_vec())]);
     pack(manifest.to_string().as_bytes(), files, key())
 }

@@ -29,7 +29,7 @@ fn is_too_much(ended: Result<Value, CallError>) -> bool {
         Err(CallError::Fault(fault)) => {
             fault.kind == FaultKind::Generic && fault.code.as_deref() == Some("result-too-large")
         }
-        Err(CallError::Trap { class, .. }) => matches!(class, TrapClass::Abi | TrapClass::Resource),
+        Err(CallError::Trap { class, .. }) => matches!(class, TrapClass::TooLarge | TrapClass::Resource),
         _ => false,
     }
 }
@@ -75,7 +75,7 @@ async fn a_list_beyond_the_limit_of_results_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_argument_beyond_the_limit_stops_the_guest() {
-    stops("huge-argument", TrapClass::Abi).await;
+    stops("huge-argument", TrapClass::TooLarge).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

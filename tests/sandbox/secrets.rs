@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::package::manifest_with_login;
 use super::{CANARY, Lab};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -48,4 +49,18 @@ async fn a_secret_goes_nowhere_but_into_a_gap_of_the_request() {
         assert_eq!(outcome["fault"], "denied", "'{place}' was answered with {outcome}");
     }
     assert!(lab.device.seen().is_empty(), "{:?}", lab.device.seen());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_login_exposes_no_secret_that_the_device_repeats() {
+    let lab = Lab::start_with(&manifest_with_login()).await;
+    let report = lab.report("session").await;
+    assert_eq!(report["facts"], serde_json::json!({ "site": "site-1" }), "withheld as a whole");
+    let read = report["read"]["body"].as_str().unwrap();
+    assert!(read.contains("***") && !read.contains("canary"), "{read}");
+    let seen = lab.device.seen();
+    assert!(seen[0].body.contains("canary"), "the device did get it: {seen:?}");
+    let token = seen[1].headers.iter().find(|(name, _)| name == "x-token").map(|(_, value)| value.as_str());
+    assert_eq!(token, Some("tok-17"), "what is not told is used");
+    assert_eq!((seen[2].method.as_str(), seen[2].path.as_str()), ("DELETE", "/session"));
 }

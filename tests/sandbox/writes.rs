@@ -41,7 +41,8 @@ async fn run_approved(lab: &Lab, trick: &str, native: &[NativeCall]) -> Result<V
             .iter()
             .map(|outcome| serde_json::from_str(outcome).expect("the guest reports JSON"))
             .collect()),
-        other => panic!("the guest starts no jobs: {other:?}"),
+        RunOutcome::Pending(task) => panic!("the guest starts no jobs: {task:?}"),
+        RunOutcome::Failed(fault) => panic!("the guest starts no jobs: {fault:?}"),
     }
 }
 

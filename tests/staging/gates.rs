@@ -24,11 +24,11 @@ on_both! {
         let change = lab.stage_rule("Allow-HTTPS-mgmt").await;
         let path = Lab::path(&change, "apply");
         let missing = lab.api.post(&path, &json!({})).await.expect_status(422);
-        assert_eq!(missing.body["error"]["details"][0]["field"], "force");
+        assert_eq!(missing.body["error"]["details"][0]["field"], "/force");
         let refused = lab.api.post(&path, &json!({ "force": false })).await.expect_status(400);
         assert_eq!(refused.error_type(), "force_required");
         let short = lab.api.post(&path, &json!({ "force": true, "confirm_within_secs": 9 })).await.expect_status(422);
-        assert_eq!(short.body["error"]["details"][0]["field"], "confirm_within_secs");
+        assert_eq!(short.body["error"]["details"][0]["field"], "/confirm_within_secs");
         assert!(lab.router.write_calls().iter().all(|call| call.object == "session"));
     }
 }
@@ -126,7 +126,7 @@ on_both! {
         let refused = lab.api.post(&path, &payload).await.expect_status(422);
         assert!(refused.text.contains("nam"), "{}", refused.text);
         let unknown = format!("{}/changes/openwrt.firewall.rul?operation=create", lab.area("firewall"));
-        let refused = lab.api.post(&unknown, &payload).await.expect_status(422);
+        let refused = lab.api.post(&unknown, &payload).await.expect_status(404);
         assert!(refused.text.contains("openwrt.firewall.rule"), "{}", refused.text);
         let path = format!("{}/changes/openwrt.firewall.rule?operation=upsert", lab.area("firewall"));
         lab.api.post(&path, &payload).await.expect_status(422);

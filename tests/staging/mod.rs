@@ -1,11 +1,17 @@
 //! Staged changes against a router that keeps state.
 
+mod foreign;
 mod gates;
 mod kill;
+mod lists;
 mod native;
 mod path_cut;
 mod scenario;
+mod scripted;
 mod secrets;
+mod sets;
+mod ways_out;
+mod windows;
 
 use std::time::Duration;
 

@@ -67,3 +67,12 @@ pub(crate) fn tool(name: &str, package: &str) -> std::path::PathBuf {
     })
     .into()
 }
+
+/// A field, written with dots or brackets, as errors name it: a JSON pointer.
+pub(crate) fn at(field: &str) -> String {
+    if field == "body" {
+        String::new()
+    } else {
+        format!("/{}", field.replace(['.', '['], "/").replace(']', ""))
+    }
+}

@@ -1,5 +1,6 @@
 //! The whole surface at once: what must hold for every route, whoever added it.
 
+mod bounds;
 mod document;
 mod snapshots;
 mod statements;

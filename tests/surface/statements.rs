@@ -261,6 +261,7 @@ async fn add_log_lines(app: &App, numbers: std::ops::Range<usize>) {
         fields: json!({}),
         request_id: None,
         span: None,
+        org_id: None,
     };
     let lines: Vec<LogLine> = numbers.map(line).collect();
     let pool = PoolSettings { connections_max: 1, acquire_timeout: std::time::Duration::from_secs(10) };
@@ -559,7 +560,7 @@ async fn add_audit(tx: &mut Tx, app: &App, roots: &Roots, name: &str) {
         request_id: None,
         ip: None,
     };
-    audit::append(tx, &new, &app.clock).await.unwrap();
+    audit::append(tx, &new, &app.clock, &app.audit_key).await.unwrap();
 }
 
 async fn add_devices(tx: &mut Tx, app: &App, roots: &Roots, numbers: std::ops::Range<usize>) {

@@ -3,6 +3,7 @@
 mod dashboard;
 mod quotas;
 mod roles;
+mod second_factor;
 mod site_access;
 mod site_access_bulk;
 mod user_rules;

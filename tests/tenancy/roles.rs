@@ -71,7 +71,7 @@ on_both! {
         assert_eq!((&created.body["is_builtin"], &created.body["level"]), (&json!(false), &json!(null)));
         let answer = refused(bea.post("/roles", &role("Typo", &["device:read", "devices:*", "x"])).await, 422, "validation_error");
         let details = answer.body["error"]["details"].as_array().unwrap();
-        assert_eq!(details.iter().map(|d| d["field"].clone()).collect::<Vec<_>>(), ["permissions[1]", "permissions[2]"]);
+        assert_eq!(details.iter().map(|d| d["field"].clone()).collect::<Vec<_>>(), ["/permissions/1", "/permissions/2"]);
         let everything = refused(bea.post("/roles", &role("All", &["*"])).await, 403, "permission_denied");
         assert!(everything.message().contains("'*'"), "{}", everything.message());
         world.root.post("/roles", &role("All", &["*"])).await.expect_status(201);

@@ -103,7 +103,7 @@ on_both! {
         let one = format!("{}/{}/{branch}", path(&world), vic.id);
         refused(world.root.delete(&one).await, 409, "would_widen");
         let again = world.root.post(&path(&world), &grant_body(&vic, &branch, "write")).await.expect_status(422);
-        assert_eq!(again.body["error"]["details"][0]["field"], "site_id");
+        assert_eq!(again.body["error"]["details"][0]["field"], "/site_id");
         world.root.delete(&format!("{one}?widen=true")).await.expect_status(204);
     }
 }
@@ -138,11 +138,11 @@ on_both! {
         let absent = Member { id: ABSENT.to_owned(), api: world.root.clone() };
         for user in [&foreign_user, &absent] {
             let answer = world.root.post(&path(&world), &grant_body(user, &world.site, "read")).await;
-            assert_eq!(field(answer), ("user_id".to_owned(), "user not found".to_owned()));
+            assert_eq!(field(answer), ("/user_id".to_owned(), "user not found".to_owned()));
         }
         for site in [foreign_site.as_str(), ABSENT] {
             let answer = world.root.post(&path(&world), &grant_body(&vic, site, "read")).await;
-            assert_eq!(field(answer), ("site_id".to_owned(), "site not found".to_owned()));
+            assert_eq!(field(answer), ("/site_id".to_owned(), "site not found".to_owned()));
         }
         world.root.post(&path(&world), &grant_body(&vic, &world.site, "read")).await.expect_status(201);
         let own = format!("/organizations/{}/site-access", other.org);

@@ -67,12 +67,12 @@ on_both! {
             let grants = vec![bad.clone(); count];
             let answer = world.root.post(&bulk, &json!({ "grants": grants })).await.expect_status(status);
             if status == 422 {
-                assert_eq!(answer.body["error"]["details"][0]["field"], "grants", "{count}");
+                assert_eq!(answer.body["error"]["details"][0]["field"], "/grants", "{count}");
             }
         }
         let typo = json!({ "grants": [bad, { "user_id": ABSENT, "site_id": world.site, "level": "owner" }] });
         let answer = refused(world.root.post(&bulk, &typo).await, 422, "validation_error");
-        assert_eq!(answer.body["error"]["details"][0]["field"], "grants[1].level", "{}", answer.text);
+        assert_eq!(answer.body["error"]["details"][0]["field"], "/grants/1/level", "{}", answer.text);
     }
 }
 

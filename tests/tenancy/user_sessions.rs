@@ -86,3 +86,21 @@ on_both! {
         assert!(weak.body["error"]["details"].as_array().unwrap().len() > 1, "{}", weak.text);
     }
 }
+
+on_both! {
+    async fn a_removed_organization_ends_the_sessions_of_its_people_for_good(database: Database) {
+        let world = World::start(database).await;
+        let other = world.other().await;
+        let tokens = world.try_log_in("otto", PASSWORD).await.expect_status(200).body;
+        let path = format!("/organizations/{}", other.org);
+        world.root.delete(&path).await.expect_status(204);
+        other.admin.api.get("/auth/me").await.expect_status(401);
+        world.root.post(&format!("{path}/restore"), &json!({})).await.expect_status(200);
+        other.admin.api.get("/auth/me").await.expect_status(401);
+        world.root.with_token(tokens["access_token"].as_str().unwrap()).get("/auth/me").await.expect_status(401);
+        let refresh = json!({ "refresh_token": tokens["refresh_token"] });
+        world.server.nobody().post("/auth/refresh", &refresh).await.expect_status(401);
+        world.try_log_in("otto", PASSWORD).await.expect_status(200);
+        world.root.get("/auth/me").await.expect_status(200);
+    }
+}

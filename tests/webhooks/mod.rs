@@ -3,7 +3,7 @@
 mod deliveries;
 mod limits;
 mod processes;
-mod receiver;
+pub(crate) mod receiver;
 mod rights;
 mod signature;
 mod subscriptions;
@@ -26,7 +26,7 @@ pub(crate) fn options() -> Options {
     crate::surface::unlimited().with("FABRIC_WEBHOOK_ALLOWED_HOSTS", "127.0.0.1")
 }
 
-async fn start(database: Database) -> (Server, Api, Receiver) {
+pub(crate) async fn start(database: Database) -> (Server, Api, Receiver) {
     let server = Server::start_with(database, options()).await;
     let api = server.set_up().await;
     (server, api, Receiver::start().await)

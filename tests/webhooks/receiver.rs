@@ -11,25 +11,25 @@ use tokio::task::JoinHandle;
 
 /// One request as it came.
 #[derive(Debug, Clone)]
-pub(super) struct Got {
-    pub(super) path: String,
+pub(crate) struct Got {
+    pub(crate) path: String,
     /// By names in lower case.
-    pub(super) headers: HashMap<String, String>,
-    pub(super) body: Vec<u8>,
+    pub(crate) headers: HashMap<String, String>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Got {
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
 
     /// The stable id of the delivery.
-    pub(super) fn delivery(&self) -> &str {
+    pub(crate) fn delivery(&self) -> &str {
         &self.headers["x-heddle-delivery"]
     }
 
     /// The name in the event.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.json()["payload"]["name"].as_str().unwrap_or_default().to_owned()
     }
 }
@@ -43,14 +43,14 @@ struct Kept {
     under_way: usize,
 }
 
-pub(super) struct Receiver {
+pub(crate) struct Receiver {
     kept: Arc<Mutex<Kept>>,
     base: String,
     serving: JoinHandle<()>,
 }
 
 impl Receiver {
-    pub(super) async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let kept = Arc::new(Mutex::new(Kept::default()));
@@ -67,20 +67,20 @@ impl Receiver {
         Self { kept, base, serving }
     }
 
-    pub(super) fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
-    pub(super) fn got(&self, path: &str) -> Vec<Got> {
+    pub(crate) fn got(&self, path: &str) -> Vec<Got> {
         self.kept.lock().unwrap().got.iter().filter(|got| got.path == path).cloned().collect()
     }
 
     /// Requests that came and are not answered yet.
-    pub(super) fn under_way(&self) -> usize {
+    pub(crate) fn under_way(&self) -> usize {
         self.kept.lock().unwrap().under_way
     }
 
-    pub(super) fn mend(&self) {
+    pub(crate) fn mend(&self) {
         self.kept.lock().unwrap().is_mended = true;
     }
 }
@@ -108,6 +108,12 @@ async fn serve(mut socket: TcpStream, kept: Arc<Mutex<Kept>>) {
         "/redirect" => with("302 Found", "location: /target\r\n", b""),
         // With a query in its path.
         _ if path.starts_with("/echo") => with("200 OK", "", echoed.as_bytes()),
+        "/json" => with(
+            "200 OK",
+            "content-type: application/vnd.ticket+json; charset=utf-8\r\n",
+            br#"{"ticket":{"id":4711}}"#,
+        ),
+        "/broken-json" => with("200 OK", "content-type: application/json\r\n", br#"{"ticket":"#),
         "/close" => return,
         "/hang" => {
             tokio::time::sleep(Duration::from_mins(2)).await;

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use serde_json::json;
 
-use super::{deliveries, later, start, until};
+use super::{deliveries, delivery, later, start, until};
 use crate::support::{PASSWORD, on_both};
 
 on_both! {
@@ -62,5 +62,28 @@ on_both! {
             receiver.got("/ok").iter().any(|got| got.json()["payload"]["username"] == "dora").then_some(())
         })
         .await;
+    }
+}
+
+on_both! {
+    async fn an_administrator_receives_and_replays_what_is_the_organizations(database: Database) {
+        let (server, api, receiver) = start(database).await;
+        let olga = json!({ "username": "olga", "email": "olga@acme.test", "password": PASSWORD, "role": "org_admin" });
+        api.post("/users", &olga).await.expect_status(201);
+        let olga = server.log_in("olga").await;
+        let body = json!({ "name": "All", "url": receiver.url("/ok"), "events": ["*"] });
+        let hook = olga.post("/webhooks", &body).await.expect_status(201).body;
+        assert_eq!(hook["problem"], json!(null), "{hook}");
+        let hook = hook["id"].as_str().unwrap();
+        api.post("/fabric/ingest", &json!({ "name": "door" })).await.expect_status(202);
+        let done = delivery(&olga, hook, |row| row["state"] == "delivered").await;
+        assert_eq!(done["event_type"], "ingest.external");
+        let replay = format!("/webhooks/deliveries/{}/replay", done["id"].as_str().unwrap());
+        let again = olga.post(&replay, &json!({})).await.expect_status(202).body;
+        assert_eq!((&again["replay"], &again["attempts"], again["history"].as_array().unwrap().len()), (&json!("queued"), &json!(0), 1), "{again}");
+        let twice = delivery(&olga, hook, |row| row["state"] == "delivered" && row["history"].as_array().unwrap().len() == 2).await;
+        assert_eq!(twice["attempts"], 1, "attempts of before are kept beside those since: {twice}");
+        assert!(twice["history"].as_array().unwrap().iter().all(|past| past["status"] == 200 && past["error"].is_null()));
+        assert_eq!(receiver.got("/ok").len(), 2);
     }
 }

@@ -9,8 +9,8 @@ on_both! {
     async fn a_template_is_filled_with_the_event_and_stays_while_it_is_used(database: Database) {
         let (server, api, receiver) = start(database).await;
         let payload = json!({
-            "text": "{{trigger.payload.name}} is gone ({{trigger.event_type}})",
-            "number": "{{trigger.seq}}", "fixed": [1, true],
+            "text": "{{trigger.name}} is gone ({{event.event_type}})",
+            "number": "{{event.seq}}", "fixed": [1, true],
         });
         let body = json!({ "name": "Chat", "payload": payload });
         let made = api.post("/webhooks/templates", &body).await.expect_status(201);
@@ -18,9 +18,9 @@ on_both! {
         assert_eq!(api.get(&path).await.expect_status(200).body["payload"], payload);
         let again = api.post("/webhooks/templates", &json!({ "name": "CHAT", "payload": {} })).await.expect_status(409);
         assert!(again.message().contains("'CHAT'"), "{}", again.text);
-        for bad in ["{{", "{{event.id}}", "{{steps.0.output.x}}", "{{trigger.a b}}"] {
+        for bad in ["{{", "{{event.di}}", "{{steps.0.output.x}}", "{{trigger.a b}}", "{{trigger.nmae}}", "{{trigger.payload.name}}"] {
             let refused = api.post("/webhooks/templates", &json!({ "name": bad, "payload": { "text": bad } })).await.expect_status(422);
-            assert_eq!(refused.body["error"]["details"][0]["field"], "payload", "{bad}: {}", refused.text);
+            assert_eq!(refused.body["error"]["details"][0]["field"], "/payload", "{bad}: {}", refused.text);
         }
         let hook = subscribe(&api, &receiver.url("/ok")).await;
         let used = json!({ "template_id": made.body["id"] });
@@ -33,16 +33,24 @@ on_both! {
         assert!(refused.message().contains("(1)"), "{}", refused.text);
 
         // What is not in the event cannot be sent, and trying again would not help.
-        let missing = json!({ "payload": { "site": "{{trigger.payload.site_name}}" } });
+        let missing = json!({ "payload": { "site": "{{trigger.new_status}}" } });
         api.patch(&path, &missing).await.expect_status(200);
         let other = subscribe(&api, &receiver.url("/other")).await;
         api.patch(&format!("/webhooks/{other}"), &used).await.expect_status(200);
         emit(&server, &api, None, "edge").await;
         let dead = delivery(&api, &other, |row| row["state"] == "dead").await;
-        assert!(dead["last_error"].as_str().unwrap().contains("site_name"), "{dead}");
+        assert!(dead["last_error"].as_str().unwrap().contains("new_status"), "{dead}");
+        // A template has to fit what the subscription is sent.
+        let users = json!({ "events": ["user.*"] });
+        let misfit = api.post("/webhooks/templates", &json!({ "name": "Users", "payload": { "who": "{{trigger.username}}" } })).await.expect_status(201).body;
+        let refused = api.patch(&format!("/webhooks/{other}"), &json!({ "template_id": misfit["id"] })).await.expect_status(422);
+        assert!(refused.text.contains("'{{trigger.username}}'"), "{}", refused.text);
+        api.patch(&format!("/webhooks/{other}"), &users).await.expect_status(200);
+        api.patch(&format!("/webhooks/{other}"), &json!({ "template_id": misfit["id"] })).await.expect_status(200);
         for id in [hook, other] {
             api.delete(&format!("/webhooks/{id}")).await.expect_status(204);
         }
+        api.delete(&format!("/webhooks/templates/{}", misfit["id"].as_str().unwrap())).await.expect_status(204);
         api.delete(&path).await.expect_status(204);
         api.get(&path).await.expect_status(404);
         assert_eq!(api.get("/webhooks/templates").await.expect_status(200).body["total"], 0);

@@ -1,7 +1,9 @@
 //! What can be staged: tables of section types, and the features beside them.
 
+pub(crate) mod check;
 pub(crate) mod dhcp;
 pub(crate) mod firewall;
+pub(crate) mod naming;
 pub(crate) mod network;
 pub(crate) mod order;
 pub(crate) mod schema;
@@ -12,20 +14,22 @@ pub(crate) mod values;
 use heddle_sdk::Danger;
 
 use crate::uci::{Config, Section};
+use crate::world::World;
+use check::Check;
 
 /// What an option takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Type {
-    /// A text that fits the pattern.
-    Text(&'static str),
+    /// A text.
+    Text(Check),
     /// One of these words.
     Word(&'static [&'static str]),
     /// Stored as `1` or `0`.
     Flag,
     /// A whole number, both ends included.
     Number(u32, u32),
-    /// A list of texts that fit the pattern.
-    List(&'static str),
+    /// A list of texts.
+    List(Check),
     /// Written and never read back.
     Secret,
 }
@@ -82,6 +86,8 @@ pub(crate) struct Edited<'a> {
     pub(crate) after: Option<&'a Section>,
     /// The file with the change in it.
     pub(crate) config: &'a Config,
+    /// What else was read of the device.
+    pub(crate) world: &'a World,
 }
 
 impl Edited<'_> {
@@ -113,6 +119,13 @@ pub(crate) struct SectionFeature {
     pub(crate) order: Option<&'static str>,
 }
 
+impl SectionFeature {
+    /// Whether `new_name` gives a section another name: nothing else may refer to it by its name.
+    pub(crate) fn is_renamed_freely(&self) -> bool {
+        self.order.is_some()
+    }
+}
+
 /// All section features, in the order in which they are described.
 pub(crate) const SECTIONS: &[&SectionFeature] = &[
     &firewall::RULE,
@@ -130,27 +143,4 @@ pub(crate) const SECTIONS: &[&SectionFeature] = &[
 
 pub(crate) fn section_feature(id: &str) -> Option<&'static SectionFeature> {
     SECTIONS.iter().copied().find(|feature| feature.id == id)
-}
-
-/// Patterns of the schemas. Anchored: a schema pattern matches anywhere otherwise.
-pub(crate) mod pattern {
-    /// A name for people: no quotes or control characters.
-    pub(crate) const TITLE: &str = "^[^\\x00-\\x1f'\"\\\\]{1,128}$";
-    pub(crate) const ZONE: &str = "^[A-Za-z0-9_]{1,11}$";
-    pub(crate) const ZONE_OR_ANY: &str = "^(\\*|[A-Za-z0-9_]{1,11})$";
-    pub(crate) const INTERFACE: &str = "^[A-Za-z0-9_]{1,15}$";
-    pub(crate) const DEVICE: &str = "^@?[A-Za-z0-9_.:-]{1,31}$";
-    pub(crate) const DEVICE_NAME: &str = "^[A-Za-z0-9_.-]{1,15}$";
-    pub(crate) const MAC: &str = "^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$";
-    pub(crate) const IPV4: &str =
-        "^(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])(\\.(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])){3}$";
-    pub(crate) const ADDRESS: &str = "^[0-9A-Fa-f.:]{2,45}$";
-    pub(crate) const NETWORK: &str = "^!?[0-9A-Fa-f.:]{2,45}(/[0-9.:A-Fa-f]{1,39})?$";
-    pub(crate) const PORT: &str = "^!?[0-9]{1,5}([-:][0-9]{1,5})?( !?[0-9]{1,5}([-:][0-9]{1,5})?)*$";
-    pub(crate) const PROTOCOL: &str = "^[a-z0-9!-]{1,20}$";
-    pub(crate) const WORD: &str = "^[A-Za-z0-9_.+-]{1,64}$";
-    pub(crate) const TOKEN: &str = "^[^\\x00-\\x20'\"\\\\]{1,255}$";
-    pub(crate) const LEASE: &str = "^([0-9]{1,8}[smhdw]?|infinite)$";
-    pub(crate) const VLAN_PORT: &str = "^[A-Za-z0-9_.-]{1,15}(:[utUT]?\\*?)?$";
-    pub(crate) const HOST_NAME: &str = "^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$";
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod clients;
 pub(crate) mod devices;
+pub(crate) mod leases;
 pub(crate) mod objects;
 
 use heddle_sdk::{Fault, Host};
@@ -13,7 +14,7 @@ use crate::rpc::{self, CallError, Read};
 /// read must work.
 #[derive(Debug)]
 pub(crate) struct Survey {
-    answers: Vec<Value>,
+    answers: Vec<Result<Value, CallError>>,
     /// Calls that the device does not have.
     pub(crate) absent: Vec<String>,
     /// Calls that the user may not make.
@@ -27,7 +28,7 @@ impl Survey {
         for (index, ((object, method, _), answer)) in reads.iter().zip(rpc::batch(host, reads)?).enumerate() {
             let what = format!("{object}.{method}");
             let answer = match answer {
-                Ok(answer) => answer,
+                Ok(answer) => Ok(answer),
                 Err(error @ CallError::Host(_)) => return Err(error.into_fault(&what)),
                 Err(error) if index == 0 => return Err(error.into_fault(&what)),
                 Err(error) => {
@@ -35,7 +36,7 @@ impl Survey {
                     if !list.contains(&what) {
                         list.push(what);
                     }
-                    Value::Null
+                    Err(error)
                 }
             };
             survey.answers.push(answer);
@@ -44,22 +45,18 @@ impl Survey {
     }
 
     pub(crate) fn answer(&self, index: usize) -> &Value {
-        self.answers.get(index).unwrap_or(&Value::Null)
+        self.answers.get(index).and_then(|answer| answer.as_ref().ok()).unwrap_or(&Value::Null)
+    }
+
+    /// The answer of a read that was made, with why there is none.
+    pub(crate) fn result(&self, index: usize) -> &Result<Value, CallError> {
+        &self.answers[index]
     }
 }
 
 /// A read without arguments.
 pub(crate) fn plain(object: &'static str, method: &'static str) -> Read<'static> {
     (object, method, json!({}))
-}
-
-/// The reads that find clients, in the order that `clients::gather` expects.
-pub(crate) fn client_reads() -> Vec<Read<'static>> {
-    vec![
-        ("luci-rpc", "getDHCPLeases", json!({"family": 4})),
-        plain("dhcp", "ipv4leases"),
-        plain("luci-rpc", "getHostHints"),
-    ]
 }
 
 /// Wireless interface names in the answer of `network.wireless.status`.

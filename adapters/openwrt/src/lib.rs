@@ -4,18 +4,24 @@
 //! only ever gets calls that a person could read beforehand. The session, its
 //! token and all secrets stay with the host.
 
+mod comments;
 mod compare;
 mod features;
+mod foreign;
+mod identity;
 mod inventory;
 mod lifecycle;
 mod plan;
 mod power;
+mod read;
 mod rpc;
 mod run;
 #[cfg(test)]
 mod tests;
 mod token;
+mod touch;
 mod uci;
+mod world;
 
 use heddle_sdk::{
     Adapter, Change, ChangePlan, Comparison, Description, DevicePage, DeviceProfile, Fault, Host, Object,
@@ -62,7 +68,7 @@ impl Adapter for OpenWrt {
         power::poll(host, task)
     }
     fn compare(host: &dyn Host, _changes: &[Change], token: &[u8]) -> Result<Comparison, Fault> {
-        compare::compare(host, token).map(Comparison::from)
+        compare::compare(host, token)
     }
 }
 

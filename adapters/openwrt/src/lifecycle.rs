@@ -56,7 +56,7 @@ pub(crate) fn check(host: &dyn Host) -> Result<DeviceProfile, Fault> {
         .map(|(name, purpose)| {
             let available = match &found {
                 None => Availability::Unknown,
-                Some(found) if found.iter().any(|object| object == name) => Availability::Yes,
+                Some(found) if found.contains_key(*name) => Availability::Yes,
                 Some(_) => Availability::No,
             };
             let reason =

@@ -1,86 +1,35 @@
 //! Plans: every call of every stage, computed on the model before any is sent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use heddle_sdk::{
     Change, ChangePlan, Danger, Fault, FaultExt, Host, Method, NativeCall, Stage, fault, json as sdk_json,
 };
 use serde_json::{Value, json};
 
+use crate::comments;
 use crate::features::section::Done;
 use crate::features::{order, section, section_feature};
+use crate::foreign;
+use crate::identity;
 use crate::power;
+use crate::read;
 use crate::rpc;
 use crate::run::{apply_call, confirm_call};
-use crate::token::{ConfigToken, Token};
-use crate::uci::Config;
+use crate::token::{Calls, ConfigToken, Token};
+use crate::touch::{self, Configs, Touch};
+use crate::world::World;
 
-/// Seconds that the device holds a restored state until it is confirmed; the
-/// confirmation follows at once.
+/// Seconds that the device holds a restored state until it is confirmed; the confirmation follows at once.
 const RESTORE_HOLD_SECS: u64 = 30;
+const TOUCHES_MAX: usize = 256;
 
 /// The configuration file that a feature writes.
-fn config_of(feature: &str) -> Option<&'static str> {
+fn config_of(feature: &str) -> Result<&'static str, Fault> {
     section_feature(feature)
         .map(|feature| feature.config)
         .or_else(|| order::find(feature).map(|feature| feature.config))
-}
-
-/// Reads whole files: ids of sections depend on everything in them.
-///
-/// A session sees its own staged changes as if they were in the files, and the
-/// device puts changes that it took back into the staging of the session that
-/// made them; a login meanwhile may have got that very session. Such a session
-/// is ended and the files are read again.
-pub(crate) fn read_configs<'a>(
-    host: &dyn Host,
-    names: impl Iterator<Item = &'a str>,
-) -> Result<BTreeMap<String, Config>, Fault> {
-    let names: Vec<&str> = names.collect();
-    let (configs, is_clean) = read_once(host, &names)?;
-    if is_clean {
-        return Ok(configs);
-    }
-    host.reset_session(rpc::SESSION);
-    match read_once(host, &names)? {
-        (configs, true) => Ok(configs),
-        (_, false) => Err(fault::busy(
-            "the session holds changes of an earlier write that was taken back; try again in a minute",
-        )
-        .with_retry_after_ms(60_000)),
-    }
-}
-
-/// The files, and whether nothing is staged over them.
-fn read_once(host: &dyn Host, names: &[&str]) -> Result<(BTreeMap<String, Config>, bool), Fault> {
-    let mut reads: Vec<rpc::Read<'_>> =
-        names.iter().map(|name| ("uci", "get", json!({"config": name}))).collect();
-    reads.push(("uci", "changes", json!({})));
-    let mut answers = rpc::batch(host, &reads)?;
-    let staged =
-        answers.pop().expect("an answer for each read").map_err(|error| error.into_fault("uci.changes"))?;
-    let mut configs = BTreeMap::new();
-    for (name, answer) in names.iter().zip(answers) {
-        let answer = answer.map_err(|error| error.into_fault(&format!("uci.get {name}")))?;
-        configs.insert((*name).to_owned(), Config::parse(name, &answer)?);
-    }
-    Ok((configs, is_empty(staged.get("changes"))))
-}
-
-/// The device answers an object, an array or nothing.
-fn is_empty(staged: Option<&Value>) -> bool {
-    match staged {
-        None => true,
-        Some(Value::Object(configs)) => {
-            configs.values().all(|list| list.as_array().is_none_or(Vec::is_empty))
-        }
-        Some(Value::Array(list)) => list.is_empty(),
-        Some(_) => false,
-    }
-}
-
-pub(crate) fn digests(configs: &BTreeMap<String, Config>) -> BTreeMap<String, String> {
-    configs.iter().map(|(name, config)| (name.clone(), config.digest())).collect()
+        .ok_or_else(|| fault::unsupported(format!("there is no feature '{feature}'")))
 }
 
 pub(crate) fn native(stage: Stage, body: &Value) -> NativeCall {
@@ -97,27 +46,38 @@ pub(crate) fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fa
     }
     let mut names = Vec::new();
     for change in changes {
-        let name = config_of(&change.feature)
-            .ok_or_else(|| fault::unsupported(format!("there is no feature '{}'", change.feature)))?;
+        let name = config_of(&change.feature)?;
         if !names.contains(&name) {
             names.push(name);
         }
     }
-    let before = read_configs(host, names.iter().copied())?;
+    let (before, mut world) = read::for_plan(host, &names)?;
     let mut model = before.clone();
     let mut all = Vec::with_capacity(changes.len());
     for (index, change) in changes.iter().enumerate() {
-        let name = config_of(&change.feature).expect("looked up above");
-        let config = model.get_mut(name).expect("every named file was read");
-        let done = match (section_feature(&change.feature), order::find(&change.feature)) {
-            (Some(feature), _) => section::apply(feature, change, config),
-            (None, Some(feature)) => order::apply(feature, change, config),
-            (None, None) => Err(fault::unsupported(format!("there is no feature '{}'", change.feature))),
-        };
-        let done = done.map_err(|fault| if changes.len() > 1 { say_which(fault, index) } else { fault })?;
+        let name = config_of(&change.feature)?;
+        let done = one(change, name, &mut model, &mut world)
+            .map_err(|fault| if changes.len() > 1 { say_which(fault, index) } else { fault })?;
         all.push((name, done));
     }
-    assemble(&before, model, all)
+    let warnings = comments::warnings(
+        host,
+        &before,
+        all.iter().filter(|(_, done)| !done.calls.is_empty()).map(|(name, _)| *name),
+    );
+    assemble(&before, model, all, warnings)
+}
+
+fn one(change: &Change, name: &str, model: &mut Configs, world: &mut World) -> Result<Done, Fault> {
+    let config = model.get_mut(name).expect("every named file was read");
+    let done = match (section_feature(&change.feature), order::find(&change.feature)) {
+        (Some(feature), _) => section::apply(feature, change, config, world),
+        (None, Some(feature)) => order::apply(feature, change, config),
+        (None, None) => Err(fault::unsupported(format!("there is no feature '{}'", change.feature))),
+    }?;
+    // The next change sees what this one leaves, also in another file.
+    world.configs.insert(name.to_owned(), config.clone());
+    Ok(done)
 }
 
 fn say_which(mut fault: Fault, index: usize) -> Fault {
@@ -126,38 +86,58 @@ fn say_which(mut fault: Fault, index: usize) -> Fault {
     fault
 }
 
-/// The calls that restore the files, computed on what the device will then have.
-fn restore_calls(model: BTreeMap<String, Config>, done: &mut [(&str, Done)]) -> Vec<Value> {
-    let mut after: BTreeMap<String, Config> =
-        model.into_iter().map(|(name, config)| (name, config.committed())).collect();
+/// The calls with what the unnamed ids in them stand for, in files as the device has them when they are sent.
+fn marked(calls: Vec<Value>, files: &Configs) -> Calls {
+    let mut marks = BTreeSet::new();
+    let mut counts = BTreeMap::new();
+    for call in &calls {
+        let args = &call["params"][3];
+        let Some(config) = args["config"].as_str().and_then(|name| files.get(name)) else { continue };
+        let listed = args["sections"].as_array().into_iter().flatten();
+        for id in args.get("section").into_iter().chain(listed).filter_map(Value::as_str) {
+            if let Some(section) = config.by_id(id).filter(|section| section.is_anonymous) {
+                marks.insert((config.name.clone(), id.to_owned(), identity::mark(&config.name, section)));
+            }
+        }
+        if call["params"][2] == "add" && args.get("name").is_none() {
+            counts.insert(config.name.clone(), config.sections.len());
+        }
+    }
+    Calls { calls, marks: marks.into_iter().collect(), counts }
+}
+
+/// The calls that restore our part, computed on what the device will then have. A change that is still provisional
+/// is made permanent first: nothing else can be written before.
+fn restore_calls(after: &Configs, done: &mut [(&str, Done)]) -> Calls {
+    let mut files = after.clone();
     let mut calls = Vec::new();
     for (name, done) in done.iter_mut().rev() {
-        let config = after.get_mut(*name).expect("every named file was read");
+        let config = files.get_mut(*name).expect("every named file was read");
         for edit in std::mem::take(&mut done.back) {
             calls.extend(config.apply(edit).0);
         }
     }
     if !calls.is_empty() {
+        calls.insert(0, confirm_call());
         calls.push(apply_call(&json!(RESTORE_HOLD_SECS)));
         calls.push(confirm_call());
     }
-    calls
+    marked(calls, after)
 }
 
 fn assemble(
-    before: &BTreeMap<String, Config>,
-    model: BTreeMap<String, Config>,
+    before: &Configs,
+    model: Configs,
     mut done: Vec<(&str, Done)>,
+    warnings: Vec<String>,
 ) -> Result<ChangePlan, Fault> {
-    let after = digests(&model);
-    let before = digests(before);
     let mut plan = ChangePlan {
         steps: Vec::new(),
         native: Vec::new(),
         danger: Danger::Normal,
         lockout_risk: false,
         warnings: Vec::new(),
-        base_digest: sdk_json::digest(&json!(before)).to_vec(),
+        base_digest: Vec::new(),
         inverse: Some(Vec::new()),
         holds: true,
         undo_takes_all: true,
@@ -185,23 +165,52 @@ fn assemble(
             _ => None,
         };
     }
-    let restore = restore_calls(model, &mut done);
     if apply.is_empty() {
         plan.warnings.push("the device is already as asked".to_owned());
         plan.lockout_risk = false;
     } else {
         apply.push(apply_call(&json!("{{host.hold_secs}}")));
+        plan.warnings.extend(warnings);
     }
     if plan.inverse.is_none() {
         plan.warnings
             .push("no staged change can take this back; it can be restored while it is held".to_owned());
     }
-    let token = ConfigToken { before, after, apply, restore };
+    let touches: Vec<(&str, Vec<Touch>)> =
+        done.iter().map(|(name, done)| (*name, done.touches.clone())).collect();
+    let (parts, orders) = touch::gather(before, &model, &touches);
+    plan.touches = names_of(&parts, &orders);
+    plan.base_digest = sdk_json::digest(&base(&parts, &orders)).to_vec();
+    let files = foreign::theirs(before, &parts);
+    let after: Configs = model.into_iter().map(|(name, config)| (name, config.committed())).collect();
+    let restore = restore_calls(&after, &mut done);
+    let token =
+        ConfigToken { items: done.len(), parts, orders, files, apply: marked(apply, before), restore };
     for stage in [Stage::Apply, Stage::Confirm, Stage::Undo, Stage::Restore] {
         plan.native.extend(token.calls(stage).iter().map(|body| native(stage, body)));
     }
     plan.token = Token::Config(token).write()?;
     Ok(plan)
+}
+
+/// The state that the plan saw, as far as it touches it.
+fn base(parts: &[touch::Part], orders: &[touch::Order]) -> Value {
+    let parts: Vec<Value> = parts
+        .iter()
+        .map(|part| {
+            let options: BTreeMap<&String, &Option<Value>> =
+                part.options.iter().map(|(name, pair)| (name, &pair.0)).collect();
+            json!([part.path, part.there.0, options])
+        })
+        .collect();
+    let orders: Vec<Value> = orders.iter().map(|order| json!([order.kind, order.idents])).collect();
+    json!([parts, orders])
+}
+
+fn names_of(parts: &[touch::Part], orders: &[touch::Order]) -> Vec<String> {
+    let mut names: BTreeSet<String> = parts.iter().map(|part| part.path.clone()).collect();
+    names.extend(orders.iter().map(|order| format!("{}/{}/order", order.config, order.kind)));
+    names.into_iter().take(TOUCHES_MAX).collect()
 }
 
 fn worse(one: Danger, other: Danger) -> Danger {

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::features::schema;
 use crate::plan::native;
+use crate::read;
 use crate::rpc;
 use crate::run::done;
 use crate::token::{PowerToken, Token};
@@ -22,6 +23,9 @@ pub(crate) const RESET: &str = "openwrt.system.factory-reset";
 const IMAGE: &str = "/tmp/firmware.bin";
 /// The uptime may lag behind the host's clock by this much without a restart.
 const SLACK_S: u64 = 5;
+/// A device that is still up after so long does not restart any more; writing an image takes its time.
+const STAYS_UP_MS: u64 = 90_000;
+const STAYS_UP_WRITING_MS: u64 = 240_000;
 
 pub(crate) fn is_action(feature: &str) -> bool {
     [REBOOT, UPGRADE, RESET].contains(&feature)
@@ -86,6 +90,50 @@ fn calls(feature: &str, payload: &Value) -> Result<Vec<Value>, Fault> {
     })
 }
 
+/// Refuses calls that the device does not have, or that the user may not make: once accepted, an action cannot say so.
+fn refuse_incapable(host: &dyn Host, calls: &[Value]) -> Result<(), Fault> {
+    let name = |call: &Value, at: usize| call["params"][at].as_str().unwrap_or_default().to_owned();
+    let mut wanted: Vec<(String, String)> = calls.iter().map(|call| (name(call, 1), name(call, 2))).collect();
+    if calls.len() > 1 {
+        wanted.push(("system".to_owned(), "validate_firmware_image".to_owned()));
+    }
+    wanted.dedup();
+    let objects: Vec<&str> = wanted.iter().map(|(object, _)| object.as_str()).collect();
+    let found = rpc::objects(host, &objects)?;
+    for (object, method) in &wanted {
+        let has = found.get(object).is_some_and(|methods| methods.is_empty() || methods.contains(method));
+        if !has {
+            let package = match object.as_str() {
+                "rpc-sys" => "; install 'rpcd-mod-rpcsys'",
+                "file" => "; install 'rpcd-mod-file'",
+                _ => "",
+            };
+            return Err(fault::unsupported(format!("the device has no '{object}.{method}'{package}"))
+                .with_code("method-absent"));
+        }
+    }
+    let mut asks: Vec<(String, Value)> = wanted
+        .iter()
+        .map(|(object, method)| {
+            (format!("{object}.{method}"), json!({"scope": "ubus", "object": object, "function": method}))
+        })
+        .collect();
+    for command in calls.iter().filter_map(|call| call["params"][3]["command"].as_str()) {
+        asks.push((command.to_owned(), json!({"scope": "file", "object": command, "function": "exec"})));
+    }
+    let reads: Vec<rpc::Read<'_>> =
+        asks.iter().map(|(_, args)| ("session", "access", args.clone())).collect();
+    for ((what, _), answer) in asks.iter().zip(rpc::batch(host, &reads)?) {
+        if answer.is_ok_and(|answer| answer.get("access") == Some(&json!(false))) {
+            return Err(fault::denied(format!(
+                "the user may not use '{what}'; add it to an access group of the user"
+            ))
+            .with_code("method-denied"));
+        }
+    }
+    Ok(())
+}
+
 /// Plans one action.
 pub(crate) fn plan(host: &dyn Host, change: &Change) -> Result<ChangePlan, Fault> {
     if change.operation != Operation::Update {
@@ -94,6 +142,7 @@ pub(crate) fn plan(host: &dyn Host, change: &Change) -> Result<ChangePlan, Fault
     let payload: Value =
         serde_json::from_str(&change.payload).map_err(|_| fault::invalid("the payload is not JSON"))?;
     let calls = calls(&change.feature, &payload)?;
+    refuse_incapable(host, &calls)?;
     let (base, uptime_s) = read_state(host)?;
     let mut warnings = vec!["the network behind the router is down until it has restarted".to_owned()];
     let summary = match change.feature.as_str() {
@@ -136,7 +185,7 @@ pub(crate) fn plan(host: &dyn Host, change: &Change) -> Result<ChangePlan, Fault
         inverse: None,
         holds: false,
         undo_takes_all: false,
-        touches: Vec::new(),
+        touches: vec!["system/power".to_owned()],
         token: Token::Power(token).write()?,
     })
 }
@@ -146,6 +195,8 @@ pub(crate) fn plan(host: &dyn Host, change: &Change) -> Result<ChangePlan, Fault
 struct Down {
     feature: String,
     version: Value,
+    #[serde(default)]
+    revision: Value,
     uptime_s: u64,
     at_ms: u64,
 }
@@ -161,7 +212,9 @@ pub(crate) fn run(host: &dyn Host, stage: Stage, token: &PowerToken) -> Result<O
     if stage != Stage::Apply {
         return Ok(done());
     }
-    host.reset_session(rpc::SESSION);
+    if read::leave_adopted(host)? {
+        return Err(read::somebody_applies());
+    }
     let (base, uptime_s) = read_state(host)?;
     if base != token.base {
         return Err(fault::state_moved("the device runs another version than was reviewed; plan again")
@@ -170,6 +223,7 @@ pub(crate) fn run(host: &dyn Host, stage: Stage, token: &PowerToken) -> Result<O
     let down = Down {
         feature: token.feature.clone(),
         version: base["version"].clone(),
+        revision: base["revision"].clone(),
         uptime_s,
         at_ms: host.now_ms(),
     };
@@ -178,16 +232,26 @@ pub(crate) fn run(host: &dyn Host, stage: Stage, token: &PowerToken) -> Result<O
     for call in before {
         let answer =
             rpc::send(host, call).map_err(|error| error.into_fault("file.exec").with_effect(Effect::None))?;
-        check_command(call, &answer, token.sha256.as_deref())?;
+        // What these commands leave is a file in memory.
+        check_command(call, &answer, token.sha256.as_deref())
+            .map_err(|fault| fault.with_effect(Effect::None))?;
     }
     if token.feature == UPGRADE {
-        check_image(host)?;
+        check_image(host).map_err(|fault| fault.with_effect(Effect::None))?;
     }
     match rpc::send(host, last) {
         Ok(_) => {}
         // The device may have gone down before it answered.
         Err(rpc::CallError::Host(Fault::Connection(info) | Fault::Timeout(info)))
             if !matches!(info.effect, Effect::None) => {}
+        Err(error @ rpc::CallError::Refused(_)) => {
+            let what = format!(
+                "{}.{}",
+                last["params"][1].as_str().unwrap_or("?"),
+                last["params"][2].as_str().unwrap_or("?")
+            );
+            return Err(error.into_fault(&what).with_effect(Effect::None));
+        }
         Err(error) => return Err(error.into_fault(&token.feature)),
     }
     Ok(Outcome::Pending(pending(&down)))
@@ -255,10 +319,18 @@ pub(crate) fn poll(host: &dyn Host, task: &[u8]) -> Result<Outcome, Fault> {
         }
         Err(fault) => return Err(fault),
     };
-    if !has_restarted(uptime_s, down.uptime_s, down.at_ms, host.now_ms()) {
+    let now = host.now_ms();
+    if !has_restarted(uptime_s, down.uptime_s, down.at_ms, now) {
+        let limit = if down.feature == REBOOT { STAYS_UP_MS } else { STAYS_UP_WRITING_MS };
+        if now.saturating_sub(down.at_ms) > limit {
+            let message = "the device accepted the call and did not restart; its log says why";
+            return Ok(Outcome::Failed(
+                fault::generic(message).with_code("no-restart").with_effect(Effect::None),
+            ));
+        }
         return Ok(Outcome::Pending(pending(&down)));
     }
-    if down.feature == UPGRADE && base["version"] == down.version {
+    if down.feature == UPGRADE && base["version"] == down.version && base["revision"] == down.revision {
         return Ok(completed("the router restarted with the version that it had"));
     }
     Ok(done())

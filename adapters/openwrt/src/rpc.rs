@@ -3,6 +3,8 @@
 //! The HTTP status says nothing: it is 200 for success and failure alike. The
 //! session id (position 0 of `params`) is filled in by the host.
 
+use std::collections::BTreeMap;
+
 use heddle_sdk::{Auth, Fault, FaultExt, Host, Method, Request, fault};
 use serde_json::{Value, json};
 
@@ -11,6 +13,7 @@ pub(crate) const SESSION: &str = "ubus";
 
 /// ubus statuses that mean something to the caller.
 pub(crate) mod status {
+    pub(crate) const NOT_FOUND: u64 = 4;
     pub(crate) const NO_DATA: u64 = 5;
     pub(crate) const DENIED: u64 = 6;
 }
@@ -51,6 +54,11 @@ impl CallError {
     /// The object or method is not on this device: an optional package.
     pub(crate) fn is_absent(&self) -> bool {
         matches!(self, CallError::Refused(Refusal::Rpc(-32000) | Refusal::Ubus(3)))
+    }
+
+    /// A configuration file that cannot be parsed: libuci's parse error has no ubus status of its own.
+    pub(crate) fn is_broken_file(&self) -> bool {
+        matches!(self, CallError::Refused(Refusal::Ubus(9 | 12)))
     }
 
     /// The user's access groups do not include the call.
@@ -94,7 +102,7 @@ fn ubus_fault(status: u64, what: &str) -> Fault {
         4 => fault::not_found(format!("'{what}' did not find what it names")),
         status::NO_DATA => fault::generic(format!("'{what}' had nothing to do")),
         status::DENIED => fault::denied(format!(
-            "the user may not do '{what}' with these arguments; check the access groups of the user"
+            "the user may not do '{what}' with these arguments; check the 'uci' and 'file' scopes of the access groups of the user"
         )),
         7 => fault::timeout(format!("'{what}' took too long")),
         10 => fault::not_ready(format!("the service behind '{what}' does not answer")),
@@ -158,13 +166,20 @@ pub(crate) fn batch(host: &dyn Host, reads: &[Read<'_>]) -> Result<Vec<Result<Va
     Ok(answers.iter().map(parse).collect())
 }
 
-/// The ubus objects among `names` that are on the device. Needs no login.
-pub(crate) fn objects(host: &dyn Host, names: &[&str]) -> Result<Vec<String>, Fault> {
+/// The ubus objects among `names` that are on the device, with their methods where it tells. Needs no login.
+pub(crate) fn objects(host: &dyn Host, names: &[&str]) -> Result<BTreeMap<String, Vec<String>>, Fault> {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "list", "params": names});
     let answer = exchange(host, &body, Auth::None)?;
     let found = match answer.get("result") {
-        Some(Value::Object(map)) => map.keys().cloned().collect(),
-        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::Object(map)) => {
+            let methods = |value: &Value| {
+                value.as_object().map(|methods| methods.keys().cloned().collect()).unwrap_or_default()
+            };
+            map.iter().map(|(name, value)| (name.clone(), methods(value))).collect()
+        }
+        Some(Value::Array(list)) => {
+            list.iter().filter_map(Value::as_str).map(|name| (name.to_owned(), Vec::new())).collect()
+        }
         _ => return Err(fault::unsupported("the device does not list its ubus objects")),
     };
     Ok(found)

@@ -1,15 +1,21 @@
 //! Sending the calls of one stage, and saying what a failure left behind.
 //!
-//! Calls before `uci.apply` only stage; ending the session drops them. From
-//! `uci.apply` on, a missing answer may have changed something.
+//! Calls before `uci.apply` only stage; forgetting the session drops them. From `uci.apply` on, a missing answer
+//! may have changed something.
 
 use heddle_sdk::{Completion, Effect, Fault, FaultExt, Host, Outcome, Stage, fault};
 use serde_json::{Value, json};
 
-use crate::plan::{digests, read_configs};
+use crate::compare::stand;
+use crate::identity::{self, Finder};
 use crate::power;
+use crate::read;
 use crate::rpc::{self, CallError, status};
-use crate::token::{ConfigToken, Token};
+use crate::token::{Calls, ConfigToken, Token};
+use crate::touch::{Configs, Found};
+
+/// How many moved objects a fault names.
+const MOVED_MAX: usize = 20;
 
 /// Writes what is staged; taken back after `hold_secs` unless it is confirmed.
 /// `rollback` must be a boolean: anything else is taken for false, silently.
@@ -35,33 +41,55 @@ pub(crate) fn run(host: &dyn Host, stage: Stage, token: &[u8]) -> Result<Outcome
         Token::Config(token) => token,
         Token::Power(token) => return power::run(host, stage, &token),
     };
-    let calls = token.calls(stage);
-    if calls.is_empty() {
-        if stage == Stage::Apply {
-            host.reset_session(rpc::SESSION);
-            refuse_moved(host, &token, false)?;
-        }
-        return Ok(done());
-    }
     match stage {
-        Stage::Apply => write(host, &token, &calls, false),
-        Stage::Restore => write(host, &token, &calls, true),
-        Stage::Confirm | Stage::Undo => settle(host, &calls[0]),
+        Stage::Apply => {
+            // A session of its own: nothing that an earlier write left staged goes along.
+            host.reset_session(rpc::SESSION);
+            write(host, &token, &token.apply, false)
+        }
+        Stage::Restore => write(host, &token, &token.restore, true),
+        Stage::Confirm | Stage::Undo => match token.calls(stage).first() {
+            Some(call) => settle(host, call),
+            None => Ok(done()),
+        },
     }
 }
 
-/// Confirms or takes back. Nothing pending counts as done: the device's own
-/// timer may have been faster, and the comparison afterwards tells.
+/// Confirms or takes back. Nothing pending counts as done: the device's own timer may have been faster, and the
+/// comparison afterwards tells.
 fn settle(host: &dyn Host, call: &Value) -> Result<Outcome, Fault> {
+    // Only one apply can be pending: when it is another client's, none of ours is.
+    if read::leave_adopted(host)? {
+        return Ok(over());
+    }
     match rpc::send(host, call) {
         Ok(_) => Ok(done()),
-        Err(error) if error.is_ubus(status::NO_DATA) => Ok(done()),
+        Err(error) if error.is_ubus(status::NO_DATA) => Ok(over()),
         Err(CallError::Host(fault)) => Err(fault),
+        Err(error) if error.is_ubus(status::DENIED) => Err(of_another_session(call)),
         Err(error) => Err(error.into_fault(name_of(call))),
     }
 }
 
-/// "uci confirm" of a call.
+fn over() -> Outcome {
+    Outcome::Done(Completion {
+        created: Vec::new(),
+        warnings: vec!["the device held no provisional change any more: its own time was over".to_owned()],
+        needs: Vec::new(),
+    })
+}
+
+/// The device lets only the session of an apply confirm it or take it back.
+fn of_another_session(call: &Value) -> Fault {
+    fault::busy(format!(
+        "'{}': the change that the device holds belongs to a session that is not this one, because the session ended or another client's change is pending; the device takes it back by itself when its time is over",
+        name_of(call)
+    ))
+    .with_code("apply-pending")
+    .with_retry_after_ms(10_000)
+}
+
+/// "uci.confirm" of a call.
 fn name_of(call: &Value) -> &'static str {
     match call.pointer("/params/2").and_then(Value::as_str) {
         Some("apply") => "uci.apply",
@@ -74,40 +102,106 @@ fn name_of(call: &Value) -> &'static str {
     }
 }
 
-/// Refuses when the files are not as they were reviewed.
-fn refuse_moved(host: &dyn Host, token: &ConfigToken, is_restore: bool) -> Result<bool, Fault> {
-    let wanted = if is_restore { &token.after } else { &token.before };
-    let found = digests(&read_configs(host, token.before.keys().map(String::as_str))?);
-    if is_restore && found == token.before {
+/// Refuses when what the plan touches is not as it was reviewed, or the numbers in the calls have come to stand for
+/// other sections. False when there is nothing to restore.
+fn refuse_moved(
+    host: &dyn Host,
+    token: &ConfigToken,
+    calls: &Calls,
+    is_restore: bool,
+) -> Result<bool, Fault> {
+    let names: Vec<&str> = token.files.keys().map(String::as_str).collect();
+    let files = read::configs(host, &names)?;
+    let found = stand(token, &files);
+    let is_all = |wanted: fn(&Found) -> bool| found.iter().all(|(_, found)| wanted(found));
+    if is_restore && is_all(|found| matches!(found, Found::Before | Found::Both)) {
         return Ok(false);
     }
-    let moved: Vec<&str> = wanted
-        .iter()
-        .filter(|(name, digest)| found.get(*name) != Some(digest))
-        .map(|(name, _)| name.as_str())
-        .collect();
-    if moved.is_empty() {
-        return Ok(true);
+    let is_there = if is_restore {
+        is_all(|found| matches!(found, Found::After | Found::Both))
+    } else {
+        is_all(|found| matches!(found, Found::Before | Found::Both))
+    };
+    if !is_there {
+        return Err(moved(token, &files, is_restore));
     }
-    Err(fault::state_moved(format!(
-        "configuration '{}' is not as it was reviewed; plan again",
-        moved.join("', '")
-    ))
-    .with_code("state-moved"))
+    refuse_renumbered(calls, &files)?;
+    Ok(true)
 }
 
-fn write(host: &dyn Host, token: &ConfigToken, calls: &[Value], is_restore: bool) -> Result<Outcome, Fault> {
-    host.reset_session(rpc::SESSION);
-    if !refuse_moved(host, token, is_restore)? {
+fn moved(token: &ConfigToken, files: &Configs, is_restore: bool) -> Fault {
+    let mut said = Vec::new();
+    let mut objects: Vec<&str> = Vec::new();
+    for part in &token.parts {
+        let Some(file) = files.get(&part.config) else { continue };
+        let finder = Finder::new(file, &part.kind);
+        let wrong = part.moved(part.section(&finder), is_restore);
+        if !wrong.is_empty() {
+            objects.push(&part.label);
+        }
+        said.extend(wrong);
+    }
+    for order in &token.orders {
+        let Some(file) = files.get(&order.config) else { continue };
+        let stands = order.stands(&Finder::new(file, &order.kind), file);
+        let wanted = if is_restore { Found::After } else { Found::Before };
+        if stands != wanted && stands != Found::Both {
+            objects.push("the order of sections");
+            said.push((
+                format!("/{}/{}/order", order.config, order.kind),
+                "the order is another one".to_owned(),
+            ));
+        }
+    }
+    objects.truncate(3);
+    let what = if objects.is_empty() { "the device".to_owned() } else { objects.join(", ") };
+    let first = said.first().map(|(_, message)| format!(": {message}")).unwrap_or_default();
+    said.truncate(MOVED_MAX);
+    let fault = fault::state_moved(format!("{what} changed since the plan was reviewed{first}; plan again"))
+        .with_code("state-moved");
+    said.into_iter().fold(fault, |fault, (pointer, message)| fault.with_field(pointer, message))
+}
+
+fn refuse_renumbered(calls: &Calls, files: &Configs) -> Result<(), Fault> {
+    let renumbered = |config: &str, why: &str| {
+        fault::state_moved(format!(
+            "others added, removed or moved sections of '{config}', and the device numbered its unnamed sections anew: {why}; plan again"
+        ))
+        .with_code("state-moved")
+        .with_field(format!("/{config}"), why)
+    };
+    for (config, id, mark) in &calls.marks {
+        let found = files.get(config).and_then(|file| file.by_id(id));
+        if found.is_none_or(|section| !section.is_anonymous || identity::mark(config, section) != *mark) {
+            return Err(renumbered(config, &format!("'{id}' is not the section that was reviewed")));
+        }
+    }
+    for (config, count) in &calls.counts {
+        if files.get(config).is_some_and(|file| file.sections.len() != *count) {
+            return Err(renumbered(config, "an unnamed section would get another number than was reviewed"));
+        }
+    }
+    Ok(())
+}
+
+fn write(host: &dyn Host, token: &ConfigToken, calls: &Calls, is_restore: bool) -> Result<Outcome, Fault> {
+    if read::leave_adopted(host)? {
+        return Err(read::somebody_applies());
+    }
+    if !refuse_moved(host, token, calls, is_restore)? {
         return Ok(done());
     }
     let mut is_applied = false;
-    for call in calls {
+    for call in &calls.calls {
         let what = name_of(call);
         let is_apply = what == "uci.apply";
         match rpc::send(host, call) {
             Ok(_) => is_applied |= is_apply,
-            Err(error) if is_applied && error.is_ubus(status::NO_DATA) => {}
+            // Nothing was pending: a change that is restored may be permanent already.
+            Err(error) if what == "uci.confirm" && error.is_ubus(status::NO_DATA) => {}
+            Err(error) if what == "uci.confirm" && error.is_ubus(status::DENIED) => {
+                return Err(of_another_session(call));
+            }
             Err(error) => {
                 // A session that may hold a provisional apply must live: only it can confirm or take back.
                 let is_still_staged = !is_applied && (!is_apply || is_refused(&error));
@@ -143,15 +237,15 @@ fn failed(error: CallError, what: &str, is_applied: bool) -> Fault {
         };
     }
     if error.is_ubus(status::DENIED) {
-        return fault::busy("another write waits for its confirmation at the device")
-            .with_code("vendor:6")
-            .with_retry_after_ms(60_000);
+        return read::somebody_applies().with_effect(Effect::None);
     }
     if error.is_ubus(status::NO_DATA) {
-        return fault::generic("the device had nothing staged to apply").with_code("vendor:5");
+        return fault::generic("the device had nothing staged to apply")
+            .with_code("vendor:5")
+            .with_effect(Effect::None);
     }
     if is_refused(&error) {
-        return error.into_fault(what);
+        return error.into_fault(what).with_effect(Effect::None);
     }
     error.into_fault(what).with_effect(Effect::Possible)
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use heddle_sdk::{Fault, fault, json as sdk_json};
+use heddle_sdk::{Fault, fault};
 use serde_json::{Map, Value, json};
 
 use crate::rpc;
@@ -179,18 +179,6 @@ impl Config {
         self.next_uid - 1
     }
 
-    /// SHA-256, hex, of what the file says; ids that only reflect positions are left out.
-    pub(crate) fn digest(&self) -> String {
-        let sections: Vec<Value> = self
-            .sections
-            .iter()
-            .map(|section| {
-                json!([section.kind, (!section.is_anonymous).then_some(&section.id), section.options_json()])
-            })
-            .collect();
-        hex::encode(sdk_json::digest(&Value::Array(sections)))
-    }
-
     /// The model as the device reads it after the file was written.
     pub(crate) fn committed(mut self) -> Self {
         for (index, section) in self.sections.iter_mut().enumerate() {
@@ -324,10 +312,4 @@ impl Config {
 
 fn options_json(options: &Options) -> Value {
     options.iter().map(|(name, entry)| (name.clone(), entry.to_json())).collect::<Map<_, _>>().into()
-}
-
-/// What differs between a file and the digest that it should have.
-pub(crate) fn differences(config: &Config, digest_wanted: &str) -> Option<Value> {
-    let found = config.digest();
-    (found != digest_wanted).then(|| json!({"config": config.name, "sections": config.sections.len(), "digest": found, "wanted": digest_wanted}))
 }

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::{ConnectionId, RunId};
+
 stored_words! {
     pub enum Operation {
         Create = "create",
@@ -20,6 +22,32 @@ stored_words! {
         Destructive = "destructive",
         Catastrophic = "catastrophic",
     }
+}
+
+stored_words! {
+    /// What staged a change on somebody's behalf.
+    pub enum StagedByKind {
+        /// A Connection of the Fabric.
+        Connection = "connection",
+        /// A rule, a schedule or an action.
+        Automation = "automation",
+        /// A template that is applied to devices.
+        Template = "template",
+        /// An agent.
+        Agent = "agent",
+    }
+}
+
+/// Where a change comes from that no person staged by hand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StagedVia {
+    pub kind: StagedByKind,
+    /// The Connection, rule or schedule; null for an action.
+    pub connection_id: Option<ConnectionId>,
+    /// The run that staged it; `GET /fabric/runs/{run_id}` shows what started it.
+    pub run_id: Option<RunId>,
+    /// The step of the run; steps count from 0.
+    pub step: Option<u32>,
 }
 
 stored_words! {
@@ -48,6 +76,8 @@ stored_words! {
         Applied = "applied",
         /// Was in effect and is not any more.
         Reverted = "reverted",
+        /// Discarded by the service because its time had run out.
+        Expired = "expired",
     }
 }
 
@@ -70,8 +100,18 @@ stored_words! {
         Holding = "holding",
         /// Making it permanent.
         Confirming = "confirming",
-        /// Bringing the state before back.
+        /// It was made permanent, or refused to be; the device is read and tells.
+        Confirmed = "confirmed",
+        /// It must go back: the device is read, and the way back is chosen.
         Restoring = "restoring",
+        /// The device itself takes back what it holds.
+        Undoing = "undoing",
+        /// What the device holds is made permanent, so that only what the plan touched goes back.
+        Keeping = "keeping",
+        /// Writing the state before.
+        WritingBack = "writing_back",
+        /// The state before was written; the device is read and tells.
+        Restored = "restored",
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::event::Event;
 use crate::redact::{FIELD_NAMES, MASK, sanitize};
+use crate::shape::Shape;
 use crate::template::child;
 
 /// Most conditions of one Connection.
@@ -55,8 +56,9 @@ stored_words! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
-    /// A path into the payload, such as `data.site`; `payload.` or `trigger.` may stand before it. A name that the
-    /// payload does not have can be one of the event: `event_type`, `category`, `priority`. Up to 200 characters.
+    /// A path into the payload, such as `trigger.data.site`, or into the envelope, such as `event.priority`. Without
+    /// `trigger.` it names a field of the payload, or else `event_type`, `category` or `priority` of the event. Up to
+    /// 200 characters.
     pub field: String,
     pub operator: Operator,
     /// Up to 4096 bytes of JSON.
@@ -101,6 +103,12 @@ impl Conditions {
         faults
     }
 
+    /// Fields that no event of this shape has, by the place of their condition.
+    pub fn unknown_fields(&self, shape: &Shape) -> Vec<(usize, String)> {
+        let faults = self.conditions.iter().take(CONDITIONS_MAX).enumerate();
+        faults.filter_map(|(at, condition)| Some((at, condition.field_fault(shape)?))).collect()
+    }
+
     /// Whether they hold of an event; if not, which one does not, and what was found instead.
     pub fn check(&self, event: &Event) -> Result<(), String> {
         self.judge(|path| {
@@ -131,6 +139,20 @@ impl Conditions {
 }
 
 impl Condition {
+    fn field_fault(&self, shape: &Shape) -> Option<String> {
+        let segments = |path: &str| path.split('.').map(str::to_owned).collect::<Vec<_>>();
+        if let Some(path) = OF_PAYLOAD.iter().find_map(|prefix| self.field.strip_prefix(prefix)) {
+            return shape.payload_fault(&segments(path));
+        }
+        if let Some(path) = self.field.strip_prefix(OF_EVENT) {
+            return shape.event_fault(&segments(path));
+        }
+        if OWN_FIELDS.contains(&self.field.as_str()) {
+            return None;
+        }
+        shape.payload_fault(&segments(&self.field))
+    }
+
     fn value_fault(&self) -> Option<String> {
         let bytes = self.value.to_string().len();
         if bytes > VALUE_BYTES_MAX {
@@ -211,15 +233,34 @@ fn compares(value: &Value, operator: Operator, with: &Value) -> bool {
 /// The payload's field that the path names.
 fn find<'a>(payload: &'a Value, path: &str) -> Option<&'a Value> {
     let walk = |path: &str| path.split('.').try_fold(payload, child);
-    let inner = path.strip_prefix("payload.").or_else(|| path.strip_prefix("trigger."));
+    let inner = OF_PAYLOAD.iter().find_map(|prefix| path.strip_prefix(prefix));
     inner.and_then(walk).or_else(|| walk(path))
 }
 
-fn own_field(event: &Event, name: &str) -> Option<Value> {
+/// What may stand before a path into the payload.
+const OF_PAYLOAD: [&str; 3] = ["trigger.", "payload.", "event.payload."];
+/// What stands before a field of the envelope.
+const OF_EVENT: &str = "event.";
+/// Fields of the envelope that need nothing before them.
+pub const OWN_FIELDS: [&str; 3] = ["event_type", "category", "priority"];
+
+/// A field of the envelope.
+fn own_field(event: &Event, field: &str) -> Option<Value> {
+    let name = match field.strip_prefix(OF_EVENT) {
+        Some(name) => name,
+        None if OWN_FIELDS.contains(&field) => field,
+        None => return None,
+    };
     match name {
+        "id" => Some(json!(event.id)),
+        "seq" => Some(json!(event.seq)),
         "event_type" => Some(json!(event.event_type)),
         "category" => Some(json!(event.category)),
         "priority" => Some(json!(event.priority)),
+        "organization_id" => Some(json!(event.organization_id)),
+        "occurred_at" => Some(json!(event.occurred_at)),
+        "causation_id" => Some(json!(event.causation_id)),
+        "schema_version" => Some(json!(event.schema_version)),
         _ => None,
     }
 }

@@ -70,6 +70,26 @@ events! {
         { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid" };
     UserRestored = "user.restored", "user", Normal,
         { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid" };
+    RefreshReuse = "security.refresh_reuse", "security", High,
+        { "user_id": "uuid", "username": "string", "session_id": "uuid", "spent_at": "string", "ip": "string" };
+    AccountLocked = "security.account_locked", "security", High,
+        { "user_id": "uuid", "username": "string", "step": "string", "failures": "integer", "locked_until": "string", "ip": "string" };
+    MfaFailed = "security.mfa_failed", "security", Normal,
+        { "user_id": "uuid", "username": "string", "failures": "integer", "ip": "string" };
+    MfaEnabled = "security.mfa_enabled", "security", Normal,
+        { "user_id": "uuid", "username": "string", "actor_id": "uuid?" };
+    MfaDisabled = "security.mfa_disabled", "security", High,
+        { "user_id": "uuid", "username": "string", "actor_id": "uuid?" };
+    MfaReset = "security.mfa_reset", "security", High,
+        { "user_id": "uuid", "username": "string", "actor_id": "uuid?" };
+    PasswordChanged = "security.password_changed", "security", High,
+        { "user_id": "uuid", "username": "string", "actor_id": "uuid?", "way": "string", "sessions_revoked": "integer", "api_keys_revoked": "integer" };
+    ApiKeyCreated = "security.api_key_created", "security", High,
+        { "user_id": "uuid", "username": "string", "api_key_id": "uuid", "name": "string", "scopes": "strings?", "expires_at": "string?" };
+    ApiKeyRevoked = "security.api_key_revoked", "security", Normal,
+        { "user_id": "uuid", "username": "string", "api_key_id": "uuid", "name": "string" };
+    RoleChanged = "security.role_changed", "security", High,
+        { "user_id": "uuid", "username": "string", "actor_id": "uuid?", "role": "string", "old_role": "string" };
     AccessWidened = "security.access_widened", "security", High,
         { "user_id": "uuid", "username": "string", "site_id": "uuid", "actor_id": "uuid" };
     IngestExternal = "ingest.external", "external", Normal,
@@ -124,17 +144,38 @@ pub struct NewEvent {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     pub id: EventId,
-    /// Gapless within the organization.
+    /// Number of the event in its organization; counts from 1, without gaps.
     pub seq: i64,
+    /// One of the declared types: `GET /events/types`.
     pub event_type: EventType,
+    /// Group of types, such as `device`.
     pub category: String,
     pub priority: Priority,
     pub organization_id: OrgId,
+    /// When it was written. Never goes back from one number to the next.
     pub occurred_at: Timestamp,
+    /// The event that this one follows from: the event that started the run of a Connection which did it. Null where no
+    /// event caused it.
     pub causation_id: Option<EventId>,
+    /// Version of the payload's schema.
     pub schema_version: u32,
+    /// What happened, as the type's schema declares it.
     pub payload: Value,
 }
+
+/// The fields of an [`Event`]: what `{{event.…}}` and conditions on `event.…` can name.
+pub const ENVELOPE: &[&str] = &[
+    "id",
+    "seq",
+    "event_type",
+    "category",
+    "priority",
+    "organization_id",
+    "occurred_at",
+    "causation_id",
+    "schema_version",
+    "payload",
+];
 
 /// The form that times have everywhere outside: RFC 3339, UTC, microseconds, `Z`.
 pub fn format_time(time: Timestamp) -> String {
@@ -153,6 +194,29 @@ pub fn matches(pattern: &str, event_type: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_envelope_is_what_an_event_has() {
+        let clock = crate::Clock::default();
+        let event = Event {
+            id: clock.new_id(),
+            seq: 1,
+            event_type: EventType::DeviceOffline,
+            category: "device".to_owned(),
+            priority: Priority::High,
+            organization_id: clock.new_id(),
+            occurred_at: clock.now(),
+            causation_id: None,
+            schema_version: 1,
+            payload: json!({}),
+        };
+        let value = json!(event);
+        let mut fields: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut known = ENVELOPE.to_vec();
+        fields.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(fields, known);
+    }
 
     #[test]
     fn a_pattern_covers_whole_segments() {

@@ -5,8 +5,10 @@
 
 #[macro_use]
 mod words;
+mod work;
 
 pub mod adapter;
+pub mod bounds;
 pub mod change;
 pub mod clock;
 pub mod condition;
@@ -15,6 +17,8 @@ pub mod event;
 pub mod fault;
 pub mod id;
 pub mod log;
+pub mod name;
+pub mod nearest;
 pub mod notification;
 pub mod oauth2;
 pub mod operation;
@@ -24,6 +28,7 @@ pub mod provider;
 pub mod redact;
 pub mod role;
 pub mod secret;
+pub mod shape;
 pub mod site_level;
 pub mod template;
 pub mod tier;

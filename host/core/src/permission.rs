@@ -182,5 +182,25 @@ pub fn for_subscription(pattern: &str) -> SubscriptionAccess {
     }
 }
 
+/// What reading events of a type needs, wherever it is not the stream: by REST, by a webhook, in a Connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadingAccess {
+    Permission(Permission),
+    /// At least this role, without a ceiling of scopes.
+    Role(Role),
+}
+
+/// What reading events of this type or pattern needs. The table of the stream decides for the prefixes that it opens; all
+/// others are for administrators of the organization, except those of the service itself.
+pub fn for_reading(pattern: &str) -> ReadingAccess {
+    match for_subscription(pattern) {
+        SubscriptionAccess::Permission(permission) => ReadingAccess::Permission(permission),
+        // Each event that it covers is judged by its own type, too.
+        SubscriptionAccess::SuperAdmin if pattern == "*" => ReadingAccess::Role(Role::OrgAdmin),
+        SubscriptionAccess::SuperAdmin => ReadingAccess::Role(Role::SuperAdmin),
+        SubscriptionAccess::Denied => ReadingAccess::Role(Role::OrgAdmin),
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::work;
+
 /// What stands in place of a secret.
 pub const MASK: &str = "***";
 
@@ -32,13 +34,19 @@ pub const FIELD_NAMES: &[&str] = &[
     "encryption_key",
 ];
 
+/// Whether a field of this name is removed.
+#[must_use]
+pub fn is_secret_name(name: &str) -> bool {
+    FIELD_NAMES.iter().any(|secret| secret.eq_ignore_ascii_case(name))
+}
+
 /// Takes out secret fields by name, PEM blocks, and references to secrets.
 ///
 /// For events, audit and logs, where a secret field has no business at all.
 pub fn sanitize(value: &mut Value) {
     match value {
         Value::Object(fields) => {
-            fields.retain(|name, _| !FIELD_NAMES.contains(&name.to_ascii_lowercase().as_str()));
+            fields.retain(|name, _| !is_secret_name(name));
             fields.values_mut().for_each(sanitize);
         }
         Value::Array(items) => items.iter_mut().for_each(sanitize),
@@ -60,18 +68,33 @@ pub fn mask(value: &mut Value) {
 }
 
 /// Masks references to secrets and PEM blocks inside a text.
+///
+/// One pass: what is before a reference is copied once and never looked at again. That is enough, because what is put in
+/// its place can begin no other one, and no reference reaches into the next: its digits are not how one begins.
 pub fn mask_text(text: &mut String) {
+    work::count(text.len());
     if text.contains("-----BEGIN ") {
         MASK.clone_into(text);
         return;
     }
-    while let Some(at) = text.find(REFERENCE) {
-        let digits = text[at + REFERENCE.len()..]
-            .bytes()
-            .take(REFERENCE_DIGITS)
-            .take_while(u8::is_ascii_hexdigit)
-            .count();
-        text.replace_range(at..at + REFERENCE.len() + digits, MASK);
+    let mut masked = String::new();
+    let mut kept = 0;
+    work::count(text.len());
+    for (at, _) in text.match_indices(REFERENCE) {
+        if masked.is_empty() {
+            masked.reserve(text.len());
+        }
+        masked.push_str(&text[kept..at]);
+        masked.push_str(MASK);
+        let behind = &text[at + REFERENCE.len()..];
+        let digits = behind.bytes().take(REFERENCE_DIGITS).take_while(u8::is_ascii_hexdigit).count();
+        work::count(at - kept + MASK.len() + digits);
+        kept = at + REFERENCE.len() + digits;
+    }
+    if kept > 0 {
+        work::count(text.len() - kept);
+        masked.push_str(&text[kept..]);
+        *text = masked;
     }
 }
 
@@ -107,6 +130,39 @@ mod tests {
         let mut value = json!({"password": reference, "line": format!("psk={reference};{reference}")});
         mask(&mut value);
         assert_eq!(value, json!({"password": "***", "line": "psk=***;***"}));
+    }
+
+    #[test]
+    fn masking_takes_work_in_proportion_to_the_text() {
+        let digits = "0123456789abcdef".repeat(2);
+        for piece in [
+            REFERENCE,
+            "hdl-secret",
+            "hdl-secret:hdl-",
+            "hdl-hdl-secret:",
+            &format!("{REFERENCE}{digits}"),
+            &format!("{REFERENCE}{digits}{digits}"),
+            "-----BEGIN",
+            "h",
+        ] {
+            for length in [10_000, 80_000] {
+                let mut text = piece.repeat(length / piece.len());
+                let before = text.len();
+                let worked = work::counted(|| mask_text(&mut text));
+                assert!(worked <= 4 * before, "'{piece}': {worked} bytes of work for {before}");
+                assert!(!text.contains(REFERENCE), "'{piece}'");
+            }
+        }
+    }
+
+    #[test]
+    fn what_stays_around_references_is_as_it_was() {
+        let mut text = format!("a{REFERENCE}b{REFERENCE}{}c", "0".repeat(REFERENCE_DIGITS + 1));
+        mask_text(&mut text);
+        assert_eq!(text, "a******0c");
+        let mut text = "nothing hdl-secret of this kind".to_owned();
+        mask_text(&mut text);
+        assert_eq!(text, "nothing hdl-secret of this kind");
     }
 
     #[test]

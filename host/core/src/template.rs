@@ -1,9 +1,12 @@
-//! Templates of steps: `{{trigger.a.b}}` and `{{steps.0.output.x}}` stand for what came before.
+//! Templates: `{{trigger.a.b}}` (the payload), `{{event.seq}}` (the envelope) and `{{steps.0.output.x}}` stand for what
+//! came before. They mean the same in steps and in payloads of webhooks.
 //!
 //! Paths only. Nothing is computed, and what was put in is never looked at again, so a value from outside can
 //! neither name another one nor change what a step does.
 
 use serde_json::{Map, Value};
+
+use crate::work;
 
 /// Most bytes of a result, as JSON.
 pub const RESULT_BYTES_MAX: usize = 256 * 1024;
@@ -18,10 +21,14 @@ const CLOSE: &str = "}}";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     #[error(
-        "'{0}' has '{{{{' without '}}}}': a reference is '{{{{trigger.field}}}}' or '{{{{steps.0.output.field}}}}'"
+        "'{0}' has '{{{{' without '}}}}': a reference is '{{{{trigger.field}}}}', '{{{{event.field}}}}' or \
+         '{{{{steps.0.output.field}}}}'"
     )]
     Unclosed(String),
-    #[error("'{0}' is not a reference: give '{{{{trigger.field}}}}' or '{{{{steps.0.output.field}}}}'")]
+    #[error(
+        "'{0}' is not a reference: give '{{{{trigger.field}}}}', '{{{{event.field}}}}' or \
+         '{{{{steps.0.output.field}}}}'"
+    )]
     Malformed(String),
     #[error("'{path}' has no value: there is no '{missing}'")]
     Missing { path: String, missing: String },
@@ -34,7 +41,10 @@ pub enum TemplateError {
 /// Where a reference begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Root {
+    /// The payload.
     Trigger,
+    /// The envelope.
+    Event,
     /// The output of a step; they count from 0.
     Step(usize),
 }
@@ -60,6 +70,10 @@ impl Reference {
                 segments.remove(0);
                 Root::Trigger
             }
+            "event" => {
+                segments.remove(0);
+                Root::Event
+            }
             "steps" if segments.get(2).is_some_and(|word| word == "output") => {
                 let step = index(&segments[1]).ok_or_else(malformed)?;
                 segments.drain(..3);
@@ -73,9 +87,24 @@ impl Reference {
     /// The step whose output it reads, where it reads one.
     pub fn step(&self) -> Option<usize> {
         match self.root {
-            Root::Trigger => None,
+            Root::Trigger | Root::Event => None,
             Root::Step(step) => Some(step),
         }
+    }
+
+    /// What it names in the payload, where it reads that.
+    pub fn in_trigger(&self) -> Option<&[String]> {
+        (self.root == Root::Trigger).then_some(&self.segments)
+    }
+
+    /// What it names in the envelope, where it reads that.
+    pub fn in_event(&self) -> Option<&[String]> {
+        (self.root == Root::Event).then_some(&self.segments)
+    }
+
+    /// What it names in the output of a step, where it reads one.
+    pub fn in_output(&self) -> Option<(usize, &[String])> {
+        self.step().map(|step| (step, self.segments.as_slice()))
     }
 
     pub fn path(&self) -> &str {
@@ -87,6 +116,7 @@ impl Reference {
             |missing: &str| TemplateError::Missing { path: self.path.clone(), missing: missing.to_owned() };
         let mut found = match self.root {
             Root::Trigger => values.trigger,
+            Root::Event => values.event.ok_or_else(|| missing("event"))?,
             Root::Step(step) => values
                 .outputs
                 .get(step)
@@ -130,6 +160,8 @@ fn shown(text: &str) -> String {
 pub struct Values<'a> {
     /// The payload of what started the steps.
     pub trigger: &'a Value,
+    /// The event that it came with, as clients see it; `None` where no event started the steps.
+    pub event: Option<&'a Value>,
     /// Of the steps so far; `None` for one that failed.
     pub outputs: &'a [Option<Value>],
 }
@@ -142,9 +174,12 @@ enum Piece<'a> {
 
 fn pieces(text: &str) -> Result<Vec<Piece<'_>>, TemplateError> {
     let mut found = Vec::new();
+    // Each part is looked through once: what is behind a reference begins where it ended.
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once(OPEN) {
+        work::count(before.len() + OPEN.len());
         let (inside, after) = behind.split_once(CLOSE).ok_or_else(|| TemplateError::Unclosed(shown(text)))?;
+        work::count(inside.len() + CLOSE.len());
         if !before.is_empty() {
             found.push(Piece::Text(before));
         }

@@ -3,20 +3,24 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use heddle_core::Timestamp;
 use heddle_core::adapter::{
     Comparison, Description, DevicePage, DeviceProfile, Object, ObjectPage, RunOutcome,
 };
-use heddle_core::change::{AdapterPlan, ChangeSpec, NativeCall};
+use heddle_core::change::{AdapterPlan, ChangeSpec, NativeCall, Operation};
 use heddle_core::fault::{Fault, FaultKind};
+use heddle_marketplace::Schema;
 use wasmtime::Store;
 
 use crate::api::{Approval, Call, CallError, RunFailure, SecretBook};
 use crate::bindings::heddle::common::types;
+use crate::breaker::Standing;
 use crate::call::{Component, Exports, Prepared, Raw, Shared};
-use crate::convert::{self, Unfit};
+use crate::convert::{self, Unfit, Weigh};
 use crate::egress::{Approved, Outbound, references};
 use crate::limits::WALL_MAX;
 use crate::observe::Observation;
+use crate::schemas::Schemas;
 use crate::state::{Phase, State, Surroundings};
 
 /// An installed adapter: verified, compiled, linked, described.
@@ -29,6 +33,7 @@ struct Inner {
     shared: Arc<Shared>,
     component: Arc<Component>,
     description: Description,
+    schemas: Schemas,
     version: String,
 }
 
@@ -49,9 +54,14 @@ fn wall(phase: Phase) -> Duration {
 }
 
 impl Adapter {
-    pub(crate) fn new(shared: Arc<Shared>, component: Arc<Component>, description: Description) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        component: Arc<Component>,
+        description: Description,
+        schemas: Schemas,
+    ) -> Self {
         let version = component.facts.manifest.version.to_string();
-        Self(Arc::new(Inner { shared, component, description, version }))
+        Self(Arc::new(Inner { shared, component, description, schemas, version }))
     }
 
     /// The manifest's id, which is also the vendor of its controllers.
@@ -72,9 +82,14 @@ impl Adapter {
         &self.0.description
     }
 
-    /// What its manifest says of a controller's `settings`; without it there are none.
-    pub fn config_schema(&self) -> Option<&serde_json::Value> {
-        self.0.component.facts.manifest.config_schema.as_ref()
+    /// What a controller's `settings` must fit; an adapter that declares nothing takes none.
+    pub fn settings_schema(&self) -> &Schema {
+        &self.0.schemas.settings
+    }
+
+    /// What the payload of an operation of a feature must fit; `None` when it has no such operation.
+    pub fn payload_schema(&self, feature: &str, operation: Operation) -> Option<&Schema> {
+        self.0.schemas.payload(feature, operation)
     }
 
     /// Names of fields that hold secrets, wherever they stand.
@@ -87,9 +102,14 @@ impl Adapter {
         self.0.component.exports.changes.is_some()
     }
 
+    /// Whether it takes calls, or failed so often that it takes none.
+    pub fn standing(&self) -> Standing {
+        self.0.component.breaker.standing()
+    }
+
     /// Whether it failed so often that a person must release it.
     pub fn is_quarantined(&self) -> bool {
-        self.0.component.breaker.is_quarantined()
+        self.standing().is_quarantined
     }
 
     /// Takes calls again after a quarantine.
@@ -97,10 +117,15 @@ impl Adapter {
         self.0.component.breaker.release();
     }
 
+    /// The same where it was suspended until then; tells whether it was. For a release in another process.
+    pub fn release_as_of(&self, at: Timestamp) -> bool {
+        self.0.component.breaker.release_as_of(at)
+    }
+
     /// Logs in and asks the device who it is.
     pub async fn check(&self, call: &Call) -> Result<DeviceProfile, CallError> {
         let ask = ask(|exports, store| Box::pin(async move { exports.lifecycle.call_check(store).await }));
-        self.call(call, Phase::Probe, None, ask, |profile| Ok(convert::profile(profile))).await.map(first)
+        self.call(call, Phase::Probe, None, ask, convert::profile).await.map(first)
     }
 
     pub async fn list_devices(
@@ -245,7 +270,7 @@ impl Adapter {
         self.call(call, Phase::Verify, None, ask, convert::comparison).await.map(first)
     }
 
-    async fn call<T: Send + 'static, R: Send + 'static>(
+    async fn call<T: Weigh + Send + 'static, R: Send + 'static>(
         &self,
         call: &Call,
         phase: Phase,
@@ -257,7 +282,7 @@ impl Adapter {
     }
 
     /// The answer, and whether a write was handed to the connection.
-    async fn call_and_tell<T: Send + 'static, R: Send + 'static>(
+    async fn call_and_tell<T: Weigh + Send + 'static, R: Send + 'static>(
         &self,
         call: &Call,
         phase: Phase,
@@ -275,6 +300,7 @@ impl Adapter {
             phase,
             deadline,
             approved,
+            call.urgency,
         ));
         let prepared = Prepared {
             around: Surroundings {
@@ -291,6 +317,8 @@ impl Adapter {
             outbound: Some(Arc::clone(&outbound)),
             ask,
             fit,
+            weigh: T::bytes,
+            urgency: call.urgency,
         };
         let observation = Observation::begin(shared.observer.get(), self.id(), phase);
         let result = shared.call(component, target.org_id, target.controller_id, prepared).await;

@@ -8,16 +8,37 @@ use std::time::Duration;
 use heddle_core::OrgId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::api::Urgency;
+
 pub(crate) const COMPONENT_CALLS: usize = 64;
 /// A quarter of a component's slots: one organization's silent devices leave room for the others.
 const ORG_CALLS: usize = 16;
+/// Slots beside these for changes that are under way, of all components together.
+pub(crate) const RESERVED_CALLS: usize = 8;
+/// Of them, those of one organization.
+const ORG_RESERVED_CALLS: usize = 4;
 const WAIT: Duration = Duration::from_secs(2);
 /// From here on, organisations without calls are forgotten.
 const ORGS_KEPT: usize = 256;
 
 pub(crate) struct Admission {
     all: Arc<Semaphore>,
-    orgs: Mutex<HashMap<OrgId, Arc<Semaphore>>>,
+    reserved: Arc<Semaphore>,
+    orgs: Mutex<HashMap<OrgId, OfOrg>>,
+}
+
+/// Slots of one organization.
+#[derive(Clone)]
+struct OfOrg {
+    ordinary: Arc<Semaphore>,
+    reserved: Arc<Semaphore>,
+}
+
+/// Slots of one component.
+#[derive(Clone)]
+pub(crate) struct OfComponent {
+    ordinary: Arc<Semaphore>,
+    reserved: Arc<Semaphore>,
 }
 
 /// Slots of one call; given back when dropped.
@@ -25,31 +46,73 @@ pub(crate) struct Slots {
     _permits: [OwnedSemaphorePermit; 3],
 }
 
+impl OfComponent {
+    pub(crate) fn new() -> Self {
+        Self::of(COMPONENT_CALLS)
+    }
+
+    fn of(ordinary: usize) -> Self {
+        Self {
+            ordinary: Arc::new(Semaphore::new(ordinary)),
+            reserved: Arc::new(Semaphore::new(RESERVED_CALLS)),
+        }
+    }
+}
+
 impl Admission {
+    /// For as many instances, beside those that are reserved.
     pub(crate) fn new(instances: usize) -> Self {
-        Self { all: Arc::new(Semaphore::new(instances.max(1))), orgs: Mutex::default() }
+        Self {
+            all: Arc::new(Semaphore::new(instances.max(1))),
+            reserved: Arc::new(Semaphore::new(RESERVED_CALLS)),
+            orgs: Mutex::default(),
+        }
     }
 
     /// Waits up to two seconds for a slot; `None` when there was none.
-    pub(crate) async fn enter(&self, component: &Arc<Semaphore>, org: OrgId) -> Option<Slots> {
+    pub(crate) async fn enter(&self, component: &OfComponent, org: OrgId, urgency: Urgency) -> Option<Slots> {
         let org = self.org(org);
+        let ordinary = [&org.ordinary, &component.ordinary, &self.all];
+        let wanted = match urgency {
+            Urgency::Ordinary => ordinary,
+            // What is free to all is taken first: the others are few.
+            Urgency::UnderWay => match take_now(ordinary) {
+                Some(slots) => return Some(slots),
+                None => [&org.reserved, &component.reserved, &self.reserved],
+            },
+        };
+        let [org, component, all] = wanted.map(Arc::clone);
         let take = async {
             // The narrow ones first, so that a waiting call holds no common slot.
             let org = org.acquire_owned().await.ok()?;
-            let component = Arc::clone(component).acquire_owned().await.ok()?;
-            let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
+            let component = component.acquire_owned().await.ok()?;
+            let all = all.acquire_owned().await.ok()?;
             Some(Slots { _permits: [org, component, all] })
         };
         tokio::time::timeout(WAIT, take).await.ok().flatten()
     }
 
-    fn org(&self, id: OrgId) -> Arc<Semaphore> {
+    fn org(&self, id: OrgId) -> OfOrg {
         let mut orgs = self.orgs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if orgs.len() > ORGS_KEPT {
-            orgs.retain(|_, slots| slots.available_permits() < ORG_CALLS || Arc::strong_count(slots) > 1);
+            let is_used = |slots: &Arc<Semaphore>, most: usize| {
+                slots.available_permits() < most || Arc::strong_count(slots) > 1
+            };
+            orgs.retain(|_, of| {
+                is_used(&of.ordinary, ORG_CALLS) || is_used(&of.reserved, ORG_RESERVED_CALLS)
+            });
         }
-        Arc::clone(orgs.entry(id).or_insert_with(|| Arc::new(Semaphore::new(ORG_CALLS))))
+        let new = || OfOrg {
+            ordinary: Arc::new(Semaphore::new(ORG_CALLS)),
+            reserved: Arc::new(Semaphore::new(ORG_RESERVED_CALLS)),
+        };
+        orgs.entry(id).or_insert_with(new).clone()
     }
+}
+
+fn take_now(slots: [&Arc<Semaphore>; 3]) -> Option<Slots> {
+    let take = |slots: &Arc<Semaphore>| Arc::clone(slots).try_acquire_owned().ok();
+    Some(Slots { _permits: [take(slots[0])?, take(slots[1])?, take(slots[2])?] })
 }
 
 #[cfg(test)]
@@ -62,25 +125,42 @@ mod tests {
     async fn an_organisation_at_its_limit_does_not_keep_others_out() {
         let admission = Admission::new(100);
         let (one, two): (OrgId, OrgId) = (Clock::default().new_id(), Clock::default().new_id());
-        let component = Arc::new(Semaphore::new(100));
+        let component = OfComponent::of(100);
         let mut held = Vec::new();
         for _ in 0..ORG_CALLS {
-            held.push(admission.enter(&component, one).await.unwrap());
+            held.push(admission.enter(&component, one, Urgency::Ordinary).await.unwrap());
         }
-        assert!(admission.enter(&component, one).await.is_none());
-        assert!(admission.enter(&component, two).await.is_some());
+        assert!(admission.enter(&component, one, Urgency::Ordinary).await.is_none());
+        assert!(admission.enter(&component, two, Urgency::Ordinary).await.is_some());
         held.pop();
-        assert!(admission.enter(&component, one).await.is_some());
+        assert!(admission.enter(&component, one, Urgency::Ordinary).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_component_without_a_free_slot_is_overloaded_after_the_wait() {
         let admission = Admission::new(100);
         let org: OrgId = Clock::default().new_id();
-        let component = Arc::new(Semaphore::new(1));
-        let _held = admission.enter(&component, org).await.unwrap();
+        let component = OfComponent::of(1);
+        let _held = admission.enter(&component, org, Urgency::Ordinary).await.unwrap();
         let before = tokio::time::Instant::now();
-        assert!(admission.enter(&component, org).await.is_none());
+        assert!(admission.enter(&component, org, Urgency::Ordinary).await.is_none());
         assert_eq!(before.elapsed(), WAIT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_under_way_has_slots_that_no_other_call_takes() {
+        let (admission, clock) = (Admission::new(1), Clock::default());
+        let (one, two): (OrgId, OrgId) = (clock.new_id(), clock.new_id());
+        let component = OfComponent::of(1);
+        let mut held = vec![admission.enter(&component, one, Urgency::Ordinary).await.unwrap()];
+        assert!(admission.enter(&component, two, Urgency::Ordinary).await.is_none());
+        for _ in 0..ORG_RESERVED_CALLS {
+            held.push(admission.enter(&component, one, Urgency::UnderWay).await.unwrap());
+        }
+        assert!(admission.enter(&component, one, Urgency::UnderWay).await.is_none());
+        assert!(admission.enter(&component, two, Urgency::UnderWay).await.is_some());
+        assert!(admission.enter(&component, two, Urgency::Ordinary).await.is_none());
+        held.clear();
+        assert!(admission.enter(&component, two, Urgency::Ordinary).await.is_some());
     }
 }

@@ -33,6 +33,12 @@ pub struct Credential {
     pub fields: Vec<(String, Secret)>,
 }
 
+/// Whether a credential's field must not be seen in an answer. The user name may: devices repeat it in the names of
+/// tasks, in owners and in logs, and a task whose name is masked cannot be asked after.
+pub(crate) fn is_secret_field(name: &str) -> bool {
+    name != "username"
+}
+
 /// What the runtime needs to know of secrets, implemented by the server.
 #[async_trait::async_trait]
 pub trait Vault: Send + Sync + 'static {
@@ -61,6 +67,18 @@ pub struct Call {
     pub deadline: Option<Duration>,
     /// Where `progress.report` goes.
     pub progress: Option<Arc<dyn Fn(u8, String) + Send + Sync>>,
+    pub urgency: Urgency,
+}
+
+/// Whether a call can be put off.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Urgency {
+    /// It waits where much is going on, and is refused where its component keeps failing.
+    #[default]
+    Ordinary,
+    /// It belongs to a change that a device holds or may hold: to confirm, take back, compare or ask after it. No breaker
+    /// refuses it, and it has slots that ordinary calls cannot take.
+    UnderWay,
 }
 
 impl std::fmt::Debug for Call {
@@ -126,6 +144,8 @@ pub enum TrapClass {
     Cpu,
     Wall,
     Resource,
+    /// More was handed over than the host takes. How much that is follows from the device.
+    TooLarge,
 }
 
 impl std::fmt::Display for TrapClass {
@@ -137,6 +157,7 @@ impl std::fmt::Display for TrapClass {
             TrapClass::Cpu => "cpu",
             TrapClass::Wall => "wall",
             TrapClass::Resource => "memory",
+            TrapClass::TooLarge => "too-large",
         })
     }
 }

@@ -1,8 +1,9 @@
-//! Who may not call for a while: a component that keeps failing is suspended,
+//! Which calls are refused for a while: a component that keeps failing is suspended,
 //! first for the controller it fails at, then altogether, then for good.
 //!
-//! Faults that a component answers count for nobody; only traps and refused
-//! requests do.
+//! Faults that a component answers do not count; only traps and refused requests do. What a device decides (how large a
+//! result is) counts for its controller alone. A component is suspended altogether only when it failed at several
+//! organizations, so that none of them can suspend it for the others. What is under way at a device passes.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +17,10 @@ const OPEN_FIRST_SECS: i64 = 30;
 const OPEN_MOST_SECS: i64 = 15 * 60;
 const ABI_POINTS_MAX: u32 = 20;
 const ABI_WINDOW: TimeDelta = TimeDelta::minutes(10);
+/// Organizations that must have seen a component fail before it is suspended for all.
 const ORGS_TO_OPEN: usize = 3;
+/// From here on, circuits that say nothing any more are forgotten.
+const CIRCUITS_KEPT: usize = 4_096;
 const OPENINGS_TO_QUARANTINE: usize = 3;
 const OPENINGS_WINDOW: TimeDelta = TimeDelta::hours(1);
 /// What a caller of a quarantined component is told; a person must release it.
@@ -32,9 +36,8 @@ pub(crate) struct Breaker {
 #[derive(Default)]
 struct Whole {
     circuits: HashMap<ControllerId, Circuit>,
-    /// Organisations that called it.
-    orgs: HashSet<OrgId>,
-    abi: VecDeque<(Timestamp, u32)>,
+    /// Points of broken borders, and the organizations that they came from.
+    abi: VecDeque<(Timestamp, u32, OrgId)>,
     openings: VecDeque<Timestamp>,
     open_until: Option<Timestamp>,
     quarantined: bool,
@@ -46,6 +49,28 @@ struct Circuit {
     open_until: Option<Timestamp>,
     opened: u32,
     probing: bool,
+    /// It was opened for what the component did, not for what the device is like.
+    is_components: bool,
+}
+
+/// Whether a component takes calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// It takes none until a person releases it.
+    pub is_quarantined: bool,
+    /// Until then it takes none for any controller.
+    pub suspended_until: Option<Timestamp>,
+}
+
+/// What a failure says, and of what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blame {
+    /// The component, as far as this controller shows.
+    Component,
+    /// The component: its border is broken.
+    Border,
+    /// The device.
+    Target,
 }
 
 /// What a call said of its component.
@@ -53,8 +78,8 @@ struct Circuit {
 pub(crate) enum Verdict {
     /// It ran to its end.
     Sound,
-    /// It failed; `abi` marks a broken border. Points as in [`Breaker`].
-    Failed { points: u32, abi: bool },
+    /// It failed. Points as in [`Breaker`].
+    Failed { points: u32, blame: Blame },
     /// Nothing was learned.
     Open,
 }
@@ -64,6 +89,8 @@ pub(crate) struct Pass {
     breaker: Arc<Breaker>,
     controller: ControllerId,
     settled: bool,
+    /// It is the one call that is let through to see whether the component works again.
+    is_probe: bool,
 }
 
 impl Breaker {
@@ -81,7 +108,7 @@ impl Breaker {
         if let Some(until) = whole.open_until.filter(|until| *until > now) {
             return Err(secs_until(until, now));
         }
-        whole.orgs.insert(org);
+        let mut is_probe = false;
         if let Some(circuit) = whole.circuits.get_mut(&controller)
             && let Some(until) = circuit.open_until
         {
@@ -92,12 +119,37 @@ impl Breaker {
                 return Err(1);
             }
             circuit.probing = true;
+            is_probe = true;
         }
-        Ok(Pass { breaker: Arc::clone(self), controller, settled: false }.with_org(org, &mut whole))
+        Ok(self.pass(&mut whole, org, controller, is_probe))
     }
 
-    pub(crate) fn is_quarantined(&self) -> bool {
-        self.lock().quarantined
+    /// Leave for a call of a change that is under way: always.
+    pub(crate) fn admit_under_way(self: &Arc<Self>, org: OrgId, controller: ControllerId) -> Pass {
+        self.pass(&mut self.lock(), org, controller, false)
+    }
+
+    fn pass(
+        self: &Arc<Self>,
+        whole: &mut Whole,
+        org: OrgId,
+        controller: ControllerId,
+        is_probe: bool,
+    ) -> Pass {
+        if whole.circuits.len() > CIRCUITS_KEPT {
+            let since = self.clock.now() - POINTS_WINDOW;
+            whole.circuits.retain(|_, circuit| {
+                circuit.open_until.is_some() || circuit.points.iter().any(|(at, _)| *at > since)
+            });
+        }
+        whole.circuits.entry(controller).or_insert_with(|| Circuit::closed(org));
+        Pass { breaker: Arc::clone(self), controller, settled: false, is_probe }
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        let (whole, now) = (self.lock(), self.clock.now());
+        let suspended_until = whole.open_until.filter(|until| *until > now);
+        Standing { is_quarantined: whole.quarantined, suspended_until }
     }
 
     /// Forgets everything, after a person looked into it.
@@ -105,11 +157,21 @@ impl Breaker {
         *self.lock() = Whole::default();
     }
 
+    /// The same for what failed until then; what failed since is not released.
+    pub(crate) fn release_as_of(&self, at: Timestamp) -> bool {
+        let mut whole = self.lock();
+        let is_older = whole.openings.back().is_some_and(|opened| *opened <= at);
+        if is_older {
+            *whole = Whole::default();
+        }
+        is_older
+    }
+
     fn lock(&self) -> MutexGuard<'_, Whole> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn settle(&self, controller: ControllerId, verdict: Verdict) {
+    fn settle(&self, controller: ControllerId, verdict: Verdict, is_probe: bool) {
         let now = self.clock.now();
         let mut whole = self.lock();
         match verdict {
@@ -126,35 +188,38 @@ impl Breaker {
                 }
             }
             Verdict::Open => {
-                if let Some(circuit) = whole.circuits.get_mut(&controller) {
+                if let Some(circuit) = whole.circuits.get_mut(&controller).filter(|_| is_probe) {
                     circuit.probing = false;
                 }
             }
-            Verdict::Failed { points, abi } => self.fail(&mut whole, controller, points, abi, now),
+            Verdict::Failed { points, blame } => self.fail(&mut whole, controller, (points, blame), now),
         }
     }
 
-    fn fail(&self, whole: &mut Whole, controller: ControllerId, points: u32, abi: bool, now: Timestamp) {
-        if abi {
-            whole.abi.push_back((now, points));
-            prune(&mut whole.abi, now - ABI_WINDOW);
-        }
+    fn fail(
+        &self,
+        whole: &mut Whole,
+        controller: ControllerId,
+        (points, blame): (u32, Blame),
+        now: Timestamp,
+    ) {
         let Some(circuit) = whole.circuits.get_mut(&controller) else { return };
+        if blame == Blame::Border {
+            whole.abi.push_back((now, points, circuit.org));
+            whole.abi.retain(|(at, ..)| *at > now - ABI_WINDOW);
+        }
         circuit.points.push_back((now, points));
         prune(&mut circuit.points, now - POINTS_WINDOW);
         if circuit.probing || sum(&circuit.points) >= POINTS_MAX {
             circuit.open(now);
+            circuit.is_components = blame != Blame::Target;
             tracing::warn!(component = self.name, controller.id = %controller, "adapter {} is suspended for controller {controller}", self.name);
         }
-        let failing: HashSet<OrgId> = whole
-            .circuits
-            .values()
-            .filter(|c| c.open_until.is_some_and(|until| until > now))
-            .map(|c| c.org)
-            .collect();
-        let many =
-            failing.len() >= ORGS_TO_OPEN || (whole.orgs.len() > 1 && failing.len() == whole.orgs.len());
-        if many || sum(&whole.abi) >= ABI_POINTS_MAX {
+        let is_open = |c: &&Circuit| c.is_components && c.open_until.is_some_and(|until| until > now);
+        let failing: HashSet<OrgId> = whole.circuits.values().filter(is_open).map(|c| c.org).collect();
+        let broken: HashSet<OrgId> = whole.abi.iter().map(|(_, _, org)| *org).collect();
+        let abi: u32 = whole.abi.iter().map(|(_, points, _)| points).sum();
+        if failing.len() >= ORGS_TO_OPEN || (broken.len() >= ORGS_TO_OPEN && abi >= ABI_POINTS_MAX) {
             self.open_whole(whole, now);
         }
     }
@@ -182,6 +247,17 @@ impl Breaker {
 }
 
 impl Circuit {
+    fn closed(org: OrgId) -> Self {
+        Self {
+            org,
+            points: VecDeque::new(),
+            open_until: None,
+            opened: 0,
+            probing: false,
+            is_components: false,
+        }
+    }
+
     fn open(&mut self, now: Timestamp) {
         self.open_until = Some(now + open_time(self.opened));
         self.opened = self.opened.saturating_add(1);
@@ -191,27 +267,16 @@ impl Circuit {
 }
 
 impl Pass {
-    fn with_org(self, org: OrgId, whole: &mut Whole) -> Self {
-        whole.circuits.entry(self.controller).or_insert_with(|| Circuit {
-            org,
-            points: VecDeque::new(),
-            open_until: None,
-            opened: 0,
-            probing: false,
-        });
-        self
-    }
-
     pub(crate) fn settle(mut self, verdict: Verdict) {
         self.settled = true;
-        self.breaker.settle(self.controller, verdict);
+        self.breaker.settle(self.controller, verdict, self.is_probe);
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
         if !self.settled {
-            self.breaker.settle(self.controller, Verdict::Open);
+            self.breaker.settle(self.controller, Verdict::Open, self.is_probe);
         }
     }
 }

@@ -1,29 +1,29 @@
 //! One call into a component: a fresh instance, two clocks, and a judgement of
 //! how it ended. Nothing of the instance outlives the call.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use heddle_core::fault::{Effect, Fault};
 use heddle_core::{Clock, ControllerId, OrgId};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 use wasmtime::component::InstancePre;
 use wasmtime::{Engine, Store, UpdateDeadline, WasmBacktrace};
 
-use crate::admission::Admission;
-use crate::api::{CallError, SecretBook, TrapClass};
+use crate::admission::{Admission, OfComponent};
+use crate::apart::{Apart, LIGHT_CPU};
+use crate::api::{CallError, SecretBook, TrapClass, Urgency};
 use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
 use crate::bindings::heddle::common::types;
-use crate::breaker::{Breaker, Verdict};
+use crate::breaker::{Blame, Breaker, Verdict};
 use crate::convert::{self, Unfit};
 use crate::egress::{Egress, Facts, Outbound};
 use crate::limits::{HANDLES_MAX, HOSTCALL_BYTES, Limiter};
 use crate::meter::CpuMeter;
 use crate::observe::Observer;
 use crate::runtime::Tap;
-use crate::state::{Lines, State, Surroundings};
+use crate::state::{HeldTurn, Lines, State, Surroundings};
 use crate::task::Owned;
 use crate::trap::{self, Ending};
 
@@ -32,6 +32,7 @@ pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) guests: Handle,
     pub(crate) egress: Arc<Egress>,
+    pub(crate) apart: Arc<Apart>,
     pub(crate) admission: Admission,
     pub(crate) clock: Clock,
     pub(crate) tap: Option<Tap>,
@@ -43,7 +44,7 @@ pub(crate) struct Component {
     pub(crate) facts: Arc<Facts>,
     pub(crate) pre: InstancePre<State>,
     pub(crate) exports: Indices,
-    pub(crate) slots: Arc<Semaphore>,
+    pub(crate) slots: OfComponent,
     pub(crate) breaker: Arc<Breaker>,
 }
 
@@ -72,6 +73,9 @@ pub(crate) struct Prepared<T, R> {
     pub(crate) ask:
         Box<dyn for<'a> FnOnce(&'a Exports, &'a mut Store<State>) -> BoxFuture<'a, Raw<T>> + Send>,
     pub(crate) fit: fn(T) -> Result<R, Unfit>,
+    /// About how many bytes [`Self::fit`] works on.
+    pub(crate) weigh: fn(&T) -> usize,
+    pub(crate) urgency: Urgency,
 }
 
 /// How a call ended, before anyone is blamed.
@@ -102,15 +106,29 @@ impl Shared {
         controller: ControllerId,
         prepared: Prepared<T, R>,
     ) -> Result<(R, SecretBook), CallError> {
-        let pass = component.breaker.admit(org, controller).map_err(|retry_after_secs| {
-            CallError::Suspended { component: component.facts.manifest.id.clone(), retry_after_secs }
+        let urgency = prepared.urgency;
+        let pass = match urgency {
+            Urgency::UnderWay => Ok(component.breaker.admit_under_way(org, controller)),
+            Urgency::Ordinary => component.breaker.admit(org, controller),
+        };
+        let pass = pass.map_err(|retry_after_secs| CallError::Suspended {
+            component: component.facts.manifest.id.clone(),
+            retry_after_secs,
         })?;
-        let _slots = self.admission.enter(&component.slots, org).await.ok_or(CallError::Overload)?;
+        let slots = self.admission.enter(&component.slots, org, urgency).await;
+        let _slots = slots.ok_or(CallError::Overload)?;
         let outbound = prepared.outbound.clone();
         let report = self.run_apart(component, prepared).await?;
         let (result, verdict) = self.judge(component, report, outbound.as_deref());
         pass.settle(verdict);
-        let seen = outbound.map(|outbound| std::mem::take(&mut outbound.ledger().seen)).unwrap_or_default();
+        let ledger = outbound.as_ref().map(|outbound| outbound.ledger());
+        let (seen, found_no_room) = ledger.map_or((SecretBook::default(), false), |mut ledger| {
+            (std::mem::take(&mut ledger.seen), ledger.overloaded && !ledger.wrote)
+        });
+        if found_no_room && matches!(result, Err(CallError::Fault(_))) {
+            // Whatever the component made of it: it was no fault of the device.
+            return Err(CallError::Overload);
+        }
         result.map(|answer| (answer, seen))
     }
 
@@ -134,14 +152,19 @@ impl Shared {
         Owned::spawn(&self.guests, work)
             .join()
             .await
-            .map_err(|error| CallError::Host(format!("the call did not end: {error}")))
+            .map_err(|error| CallError::Host(format!("the call did not end: {error}")))?
     }
 
-    async fn run<T, R>(&self, component: &Component, prepared: Prepared<T, R>) -> Report<R> {
+    async fn run<T: Send + 'static, R: Send + 'static>(
+        &self,
+        component: &Component,
+        prepared: Prepared<T, R>,
+    ) -> Result<Report<R>, CallError> {
         let deadline = prepared.around.deadline;
+        let org = prepared.outbound.as_ref().map(|outbound| outbound.target.org_id);
         let cpu = CpuMeter::new();
         let mut store = self.store(component, prepared.around, prepared.outbound, &cpu, prepared.cpu);
-        let (ask, fit) = (prepared.ask, prepared.fit);
+        let (ask, fit, weigh) = (prepared.ask, prepared.fit, prepared.weigh);
         let work = async {
             let instance = component.pre.instantiate_async(&mut store).await?;
             let exports = Exports {
@@ -158,24 +181,27 @@ impl Shared {
         };
         let outcome = tokio::time::timeout_at(deadline.into(), work).await;
         cpu.stop();
+        let state = store.data();
+        let (waited, denied_growths, peak_bytes) = (state.waited, state.limiter.denied, state.limiter.peak);
+        let lines = state.lines.text();
+        // Its memory is of no use any more, and what follows may have to wait.
+        drop(store);
         let end = match outcome {
             Err(_) => End::Wall,
             Ok(Err(error)) => End::Error(error),
             Ok(Ok(Err(fault))) => End::Fault(fault),
-            Ok(Ok(Ok(answer))) => match fit(answer) {
-                Ok(answer) => End::Answer(answer),
-                Err(unfit) => End::Unfit(unfit),
-            },
+            Ok(Ok(Ok(answer))) => {
+                let fitted = match org {
+                    Some(org) => self.apart.run(org, weigh(&answer), move || fit(answer)).await?,
+                    None => fit(answer),
+                };
+                match fitted {
+                    Ok(answer) => End::Answer(answer),
+                    Err(unfit) => End::Unfit(unfit),
+                }
+            }
         };
-        let state = store.data();
-        Report {
-            end,
-            waited: state.waited,
-            denied_growths: state.limiter.denied,
-            peak_bytes: state.limiter.peak,
-            cpu: cpu.used(),
-            lines: state.lines.text(),
-        }
+        Ok(Report { end, waited, denied_growths, peak_bytes, cpu: cpu.used(), lines })
     }
 
     fn store(
@@ -186,7 +212,10 @@ impl Shared {
         cpu: &CpuMeter,
         budget: Duration,
     ) -> Store<State> {
+        let org = outbound.as_ref().map(|outbound| outbound.target.org_id);
+        let turn = HeldTurn::default();
         let state = State {
+            turn: Arc::clone(&turn),
             limiter: Limiter::new(component.facts.bounds.memory_bytes),
             table: wasmtime::component::ResourceTable::new(),
             around,
@@ -210,20 +239,30 @@ impl Shared {
             }
             Ok(())
         });
-        let meter = cpu.clone();
+        let (meter, apart) = (cpu.clone(), Arc::clone(&self.apart));
         store.set_epoch_deadline(1);
-        store.epoch_deadline_callback(move |_| {
+        store.epoch_deadline_callback(move |mut context| {
             meter.stop();
-            if meter.used() > budget {
+            let used = meter.used();
+            if used > budget {
                 return Ok(UpdateDeadline::Interrupt);
             }
-            let meter = meter.clone();
+            let heavy = org.filter(|_| used > LIGHT_CPU);
+            if heavy.is_some() {
+                // For its turn; and whatever it held is first offered to others.
+                context.data_mut().waits();
+            }
+            let (meter, apart, held) = (meter.clone(), Arc::clone(&apart), Arc::clone(&turn));
             // The runtime's own yield: the engine's could be run again at once and starve others.
-            let turn = async move {
+            let next = async move {
                 tokio::task::yield_now().await;
+                if let Some(org) = heavy {
+                    let turn = apart.turn(org).await;
+                    *held.lock().unwrap_or_else(PoisonError::into_inner) = Some(turn);
+                }
                 meter.start();
             };
-            Ok(UpdateDeadline::YieldCustom(1, Box::pin(turn)))
+            Ok(UpdateDeadline::YieldCustom(1, Box::pin(next)))
         });
         store
     }
@@ -236,11 +275,13 @@ impl Shared {
     ) -> (Result<R, CallError>, Verdict) {
         let (wrote, unanswered, denied) =
             outbound.map(|o| o.ledger()).map_or((false, false, 0), |l| (l.wrote, l.unanswered, l.denied));
-        let sound = if denied > 0 { Verdict::Failed { points: 1, abi: false } } else { Verdict::Sound };
+        let sound =
+            if denied > 0 { Verdict::Failed { points: 1, blame: Blame::Component } } else { Verdict::Sound };
         let class = match &report.end {
             End::Answer(_) | End::Fault(_) => None,
             End::Wall => Some(Ending::Component(TrapClass::Wall)),
-            End::Unfit(_) => Some(Ending::Component(TrapClass::Abi)),
+            End::Unfit(Unfit::Size(_)) => Some(Ending::Component(TrapClass::TooLarge)),
+            End::Unfit(Unfit::Form(_)) => Some(Ending::Component(TrapClass::Abi)),
             End::Error(error) => Some(trap::classify(error, report.denied_growths)),
         };
         let Some(ending) = class else {
@@ -276,10 +317,11 @@ impl Shared {
             "adapter {name} {version} was stopped ({class}): {}", reason(&report.end)
         );
         let verdict = match class {
-            // Who waited for the device is not to blame for its silence.
+            // A component that waited for the device is not to blame for its silence.
             TrapClass::Wall if report.waited => Verdict::Open,
-            TrapClass::Abi => Verdict::Failed { points: 3, abi: true },
-            _ => Verdict::Failed { points: 1, abi: false },
+            TrapClass::Abi => Verdict::Failed { points: 3, blame: Blame::Border },
+            TrapClass::TooLarge => Verdict::Failed { points: 1, blame: Blame::Target },
+            _ => Verdict::Failed { points: 1, blame: Blame::Component },
         };
         (Err(CallError::Trap { component: name, version, class, reference, wrote }), verdict)
     }

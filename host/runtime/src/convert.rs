@@ -6,6 +6,7 @@ use heddle_core::adapter::{
     DeviceProfile, DeviceStatus, Feature, FeatureOperation, Locator, Object, ObjectKind, ObjectPage,
     ObjectRef, RunOutcome, SeenDevice, Stability, Standing, Task,
 };
+use heddle_core::bounds::{self, JsonRoom, KEY_BYTES_MAX, OBJECT_TEXT_BYTES_MAX, TEXT_BYTES_MAX};
 use heddle_core::change::{AdapterPlan, ChangeSpec, Danger, NativeCall, Operation, PlanStep, Stage};
 use heddle_core::fault::{Effect, Fault, FaultKind, FieldError};
 use serde_json::Value;
@@ -17,50 +18,107 @@ use crate::bindings::heddle::host::http;
 const PLAN_TOKEN_MAX: usize = 64 << 10;
 const TASK_TOKEN_MAX: usize = 4 << 10;
 const ENTRIES_MAX: usize = 65_536;
+/// Names of what a plan touches; more are left out.
 const TOUCHES_MAX: usize = 256;
-const TOUCH_CHARS_MAX: usize = 200;
+const TOUCH_BYTES_MAX: usize = 800;
+/// What others changed: more is left out.
 const FOREIGN_MAX: usize = 100;
-const FOREIGN_CHARS_MAX: usize = 300;
+const FOREIGN_BYTES_MAX: usize = 1_200;
+/// Bytes of a plan: what it shows and what it sends.
+const PLAN_BYTES_MAX: usize = 4 << 20;
+/// Sentences of one kind in an answer; more are left out.
+const TEXTS_MAX: usize = 100;
+/// Capabilities or facts of a device; more are left out.
+const FACTS_MAX: usize = 1_000;
+/// Locators of an object, and addresses of a device; more are left out.
+const LOCATORS_MAX: usize = 64;
+const FAULT_MESSAGE_CHARS_MAX: usize = 1_024;
+const FAULT_CODE_CHARS_MAX: usize = 80;
+/// Fields that a fault names; more are left out.
+const FAULT_FIELDS_MAX: usize = 32;
+const FAULT_FIELD_CHARS_MAX: usize = 300;
 
 /// An answer that does not keep to the interface.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Unfit(String);
+pub(crate) enum Unfit {
+    /// The component broke its border.
+    #[error("{0}")]
+    Form(String),
+    /// It is larger than the host takes: how large it is follows from the device.
+    #[error("{0}")]
+    Size(String),
+}
 
 type Fit<T> = Result<T, Unfit>;
 
-fn json(what: &str, text: &str) -> Fit<Value> {
-    serde_json::from_str(text).map_err(|error| Unfit(format!("{what} is not JSON: {error}")))
+/// About how many bytes an answer has, found without reading them.
+pub(crate) trait Weigh {
+    fn bytes(&self) -> usize;
 }
 
-fn json_object(what: &str, text: &str) -> Fit<Value> {
-    match json(what, text)? {
-        object @ Value::Object(_) => Ok(object),
-        _ => Err(Unfit(format!("{what} are not a JSON object"))),
+/// Texts of an answer, and room for the JSON in all of them.
+#[derive(Default)]
+struct Reader {
+    room: JsonRoom,
+}
+
+impl Reader {
+    fn json(&mut self, what: &str, text: &str) -> Fit<Value> {
+        self.room.take(text.as_bytes()).map_err(|too_much| Unfit::Size(format!("{what} {too_much}")))?;
+        serde_json::from_str(text).map_err(|error| Unfit::Form(format!("{what} is not JSON: {error}")))
     }
+
+    /// JSON that is shown, not sent: its texts are cut.
+    fn shown(&mut self, what: &str, text: &str) -> Fit<Value> {
+        let mut value = self.json(what, text)?;
+        bounds::cut_json(&mut value, OBJECT_TEXT_BYTES_MAX);
+        Ok(value)
+    }
+
+    fn shown_object(&mut self, what: &str, text: &str) -> Fit<Value> {
+        match self.shown(what, text)? {
+            object @ Value::Object(_) => Ok(object),
+            _ => Err(Unfit::Form(format!("{what} are not a JSON object"))),
+        }
+    }
+}
+
+fn text(text: String) -> String {
+    bounds::cut_to(text, TEXT_BYTES_MAX)
+}
+
+/// Sentences for people: the first of them, each cut.
+fn texts(list: Vec<String>) -> Vec<String> {
+    list.into_iter().take(TEXTS_MAX).map(text).collect()
+}
+
+/// What names something is taken whole or not at all.
+fn key(what: &str, key: String) -> Fit<String> {
+    if key.len() > KEY_BYTES_MAX {
+        return Err(Unfit::Size(format!("{what} has {} bytes, {KEY_BYTES_MAX} are accepted", key.len())));
+    }
+    Ok(key)
+}
+
+fn optional_key(what: &str, text: Option<String>) -> Fit<Option<String>> {
+    text.map(|text| key(what, text)).transpose()
 }
 
 fn bounded<T>(what: &str, list: Vec<T>) -> Fit<Vec<T>> {
     if list.len() > ENTRIES_MAX {
-        return Err(Unfit(format!("{what} has {} entries, {ENTRIES_MAX} are accepted", list.len())));
+        return Err(Unfit::Size(format!("{what} has {} entries, {ENTRIES_MAX} are accepted", list.len())));
     }
     Ok(list)
 }
 
-/// A list of short texts; one that is too long or holds too many is a broken border.
-fn texts(what: &str, list: Vec<String>, most: usize, chars_max: usize) -> Fit<Vec<String>> {
-    if list.len() > most {
-        return Err(Unfit(format!("{what} has {} entries, {most} are accepted", list.len())));
-    }
-    if list.iter().any(|text| text.chars().count() > chars_max) {
-        return Err(Unfit(format!("{what} has an entry of more than {chars_max} characters")));
-    }
-    Ok(list)
+/// The first so many of these texts, each cut to so many bytes: they quote names of the device.
+fn short(list: Vec<String>, most: usize, bytes_max: usize) -> Vec<String> {
+    list.into_iter().take(most).map(|text| bounds::cut_to(text, bytes_max)).collect()
 }
 
 fn token(what: &str, token: Vec<u8>, most: usize) -> Fit<Vec<u8>> {
     if token.len() > most {
-        return Err(Unfit(format!("{what} has {} bytes, {most} are accepted", token.len())));
+        return Err(Unfit::Size(format!("{what} has {} bytes, {most} are accepted", token.len())));
     }
     Ok(token)
 }
@@ -93,12 +151,10 @@ pub(crate) fn fault(fault: types::Fault) -> Fault {
         Guest::Unsupported(info) => (FaultKind::Unsupported, info),
         Guest::Generic(info) => (FaultKind::Generic, info),
     };
-    let mut message: String = info.message.chars().filter(|c| !c.is_control()).take(1_024).collect();
-    heddle_core::redact::mask_text(&mut message);
     Fault {
         kind,
-        message,
-        code: info.code.map(|code| code.chars().take(80).collect()),
+        message: line(&info.message, FAULT_MESSAGE_CHARS_MAX),
+        code: info.code.map(|code| line(&code, FAULT_CODE_CHARS_MAX)),
         upstream_status: info.upstream_status,
         retry_after_ms: info.retry_after_ms,
         effect: match info.effect {
@@ -109,9 +165,23 @@ pub(crate) fn fault(fault: types::Fault) -> Fault {
         fields: info
             .fields
             .into_iter()
-            .map(|f| FieldError { pointer: f.pointer, message: f.message })
+            .take(FAULT_FIELDS_MAX)
+            .map(|f| FieldError {
+                pointer: line(&f.pointer, FAULT_FIELD_CHARS_MAX),
+                message: line(&f.message, FAULT_FIELD_CHARS_MAX),
+            })
             .collect(),
     }
+}
+
+/// One line of so many characters, secrets masked.
+fn line(text: &str, most: usize) -> String {
+    let mut line: String = text.chars().filter(|c| !c.is_control()).take(most).collect();
+    if text.chars().nth(most).is_some() {
+        line.push('…');
+    }
+    heddle_core::redact::mask_text(&mut line);
+    line
 }
 
 pub(crate) fn to_guest_fault(fault: Fault) -> types::Fault {
@@ -165,12 +235,14 @@ fn operation(operation: lifecycle::Operation) -> Operation {
 }
 
 pub(crate) fn description(d: lifecycle::Description) -> Fit<Description> {
+    let mut reader = Reader::default();
     let features = d.features.into_iter().map(|f| {
         let operations = f.operations.into_iter().map(|o| {
             Ok(FeatureOperation {
                 operation: operation(o.operation),
                 danger: danger(o.danger),
-                payload_schema: json("a payload schema", &o.payload_schema)?,
+                payload_schema: reader
+                    .json(&format!("the payload schema of '{}'", f.id), &o.payload_schema)?,
                 time_limit_ms: o.time_limit_ms,
                 invertible: o.invertible,
             })
@@ -193,23 +265,24 @@ pub(crate) fn description(d: lifecycle::Description) -> Fit<Description> {
     })
 }
 
-pub(crate) fn profile(p: lifecycle::DeviceProfile) -> DeviceProfile {
+pub(crate) fn profile(p: lifecycle::DeviceProfile) -> Fit<DeviceProfile> {
     let capability = |c: lifecycle::Capability| Capability {
-        id: c.id,
+        id: text(c.id),
         available: match c.available {
             lifecycle::Availability::Yes => Availability::Yes,
             lifecycle::Availability::No => Availability::No,
             lifecycle::Availability::Unknown => Availability::Unknown,
         },
-        reason: c.reason,
+        reason: c.reason.map(text),
     };
-    DeviceProfile {
-        product: p.product,
-        version: p.version,
-        fingerprint: p.fingerprint,
-        capabilities: p.capabilities.into_iter().map(capability).collect(),
-        facts: p.facts.into_iter().map(|fact| (fact.key, fact.value)).collect(),
-    }
+    let facts = p.facts.into_iter().take(FACTS_MAX).map(|fact| (text(fact.key), text(fact.value)));
+    Ok(DeviceProfile {
+        product: text(p.product),
+        version: text(p.version),
+        fingerprint: key("a fingerprint", p.fingerprint)?,
+        capabilities: p.capabilities.into_iter().take(FACTS_MAX).map(capability).collect(),
+        facts: facts.collect(),
+    })
 }
 
 fn completeness(complete: inventory::Completeness) -> Completeness {
@@ -221,63 +294,78 @@ fn completeness(complete: inventory::Completeness) -> Completeness {
     }
 }
 
-fn device(d: inventory::Device) -> Fit<SeenDevice> {
-    let attributes = json_object("a device's attributes", &d.attributes)?;
-    let measurements = json_object("a device's measurements", &d.measurements)?;
+fn device(reader: &mut Reader, d: inventory::Device) -> Fit<SeenDevice> {
+    let attributes = reader.shown_object("a device's attributes", &d.attributes)?;
+    let measurements = reader.shown_object("a device's measurements", &d.measurements)?;
     Ok(SeenDevice {
+        // Too long an identity costs the device, and not the others of its page: the server leaves it out.
         identity: d.identity,
-        name: d.name,
-        kind: d.kind,
+        name: text(d.name),
+        kind: text(d.kind),
         status: match d.status {
             inventory::Status::Online => DeviceStatus::Online,
             inventory::Status::Offline => DeviceStatus::Offline,
             inventory::Status::Unknown => DeviceStatus::Unknown,
         },
-        model: d.model,
-        serial: d.serial,
-        firmware: d.firmware,
-        mac: d.mac,
-        addresses: d.addresses,
-        site: d.site,
+        model: d.model.map(text),
+        serial: d.serial.map(text),
+        firmware: d.firmware.map(text),
+        mac: d.mac.map(text),
+        addresses: d.addresses.into_iter().take(LOCATORS_MAX).map(text).collect(),
+        site: optional_key("a device's site", d.site)?,
         attributes,
         measurements,
     })
 }
 
 pub(crate) fn devices(page: inventory::DevicePage) -> Fit<DevicePage> {
+    let mut reader = Reader::default();
+    let items = bounded("a page", page.items)?.into_iter().map(|item| device(&mut reader, item));
     Ok(DevicePage {
-        items: bounded("a page", page.items)?.into_iter().map(device).collect::<Fit<_>>()?,
-        next: page.next,
+        items: items.collect::<Fit<_>>()?,
+        next: optional_key("a cursor", page.next)?,
         complete: completeness(page.complete),
     })
 }
 
-fn object_ref(r: types::ObjectRef) -> ObjectRef {
-    let locator = |l: types::Locator| Locator {
-        surface: l.surface,
-        value: l.value,
-        stability: match l.stability {
-            types::Stability::Durable => Stability::Durable,
-            types::Stability::UntilRecreate => Stability::UntilRecreate,
-            types::Stability::UntilWrite => Stability::UntilWrite,
-        },
+fn object_ref(r: types::ObjectRef) -> Fit<ObjectRef> {
+    let locator = |l: types::Locator| {
+        Ok(Locator {
+            surface: key("a locator", l.surface)?,
+            value: key("a locator", l.value)?,
+            stability: match l.stability {
+                types::Stability::Durable => Stability::Durable,
+                types::Stability::UntilRecreate => Stability::UntilRecreate,
+                types::Stability::UntilWrite => Stability::UntilWrite,
+            },
+        })
     };
-    ObjectRef {
-        kind: r.kind,
-        site: r.site,
-        key: r.key,
-        locators: r.locators.into_iter().map(locator).collect(),
-    }
+    Ok(ObjectRef {
+        kind: key("an object's kind", r.kind)?,
+        site: optional_key("an object's site", r.site)?,
+        key: key("an object's key", r.key)?,
+        locators: r.locators.into_iter().take(LOCATORS_MAX).map(locator).collect::<Fit<_>>()?,
+    })
+}
+
+fn object_in(reader: &mut Reader, o: inventory::Object) -> Fit<Object> {
+    Ok(Object {
+        body: reader.shown("an object", &o.body)?,
+        reference: object_ref(o.reference)?,
+        revision: optional_key("an object's revision", o.revision)?,
+    })
 }
 
 pub(crate) fn object(o: inventory::Object) -> Fit<Object> {
-    Ok(Object { body: json("an object", &o.body)?, reference: object_ref(o.reference), revision: o.revision })
+    object_in(&mut Reader::default(), o)
 }
 
 pub(crate) fn objects(page: inventory::ObjectPage) -> Fit<ObjectPage> {
+    let mut reader = Reader::default();
+    let items = bounded("a page", page.items)?.into_iter().map(|item| object_in(&mut reader, item));
     Ok(ObjectPage {
-        items: bounded("a page", page.items)?.into_iter().map(object).collect::<Fit<_>>()?,
-        next: page.next,
+        items: items.collect::<Fit<_>>()?,
+        next: optional_key("a cursor", page.next)?,
         total: page.total,
         complete: completeness(page.complete),
     })
@@ -297,9 +385,9 @@ pub(crate) fn to_guest_changes(specs: &[ChangeSpec]) -> Vec<changes::Change> {
     specs.iter().map(to_guest).collect()
 }
 
-fn change(c: changes::Change) -> Fit<ChangeSpec> {
+fn change(reader: &mut Reader, c: changes::Change) -> Fit<ChangeSpec> {
     Ok(ChangeSpec {
-        payload: json("an inverse", &c.payload)?,
+        payload: reader.json("an inverse", &c.payload)?,
         feature: c.feature,
         operation: operation(c.operation),
         site: c.site,
@@ -316,49 +404,61 @@ pub(crate) fn to_guest_stage(stage: Stage) -> changes::Stage {
 }
 
 pub(crate) fn plan(p: changes::ChangePlan) -> Fit<AdapterPlan> {
-    let optional = |what: &str, text: Option<String>| text.map(|text| json(what, &text)).transpose();
-    let step = |s: changes::PlanStep| {
-        Ok(PlanStep {
-            summary: s.summary,
-            before: optional("a plan's before", s.before)?,
-            after: optional("a plan's after", s.after)?,
-        })
-    };
-    let native = |n: changes::NativeCall| {
-        Ok(NativeCall {
-            stage: match n.stage {
-                changes::Stage::Apply => Stage::Apply,
-                changes::Stage::Confirm => Stage::Confirm,
-                changes::Stage::Undo => Stage::Undo,
-                changes::Stage::Restore => Stage::Restore,
-            },
-            method: method(n.method).as_str().to_owned(),
-            path: n.path,
-            body: optional("a planned call's body", n.body)?,
-        })
-    };
-    let inverse = p.inverse.map(|inverse| inverse.into_iter().map(change).collect::<Fit<_>>()).transpose()?;
+    let bytes = p.bytes();
+    if bytes > PLAN_BYTES_MAX {
+        return Err(Unfit::Size(format!("a plan has {bytes} bytes, {PLAN_BYTES_MAX} are accepted")));
+    }
+    let mut reader = Reader::default();
+    let mut steps = Vec::new();
+    for step in bounded("a plan", p.steps)? {
+        let before = step.before.map(|before| reader.shown("a plan's before", &before)).transpose()?;
+        let after = step.after.map(|after| reader.shown("a plan's after", &after)).transpose()?;
+        steps.push(PlanStep { summary: text(step.summary), before, after });
+    }
+    let mut native = Vec::new();
+    for call in bounded("a plan", p.native)? {
+        // What is sent is not cut.
+        let body = call.body.map(|body| reader.json("a planned call's body", &body)).transpose()?;
+        let stage = stage(call.stage);
+        native.push(NativeCall {
+            stage,
+            method: method(call.method).as_str().to_owned(),
+            path: call.path,
+            body,
+        });
+    }
+    let inverse =
+        p.inverse.map(|inverse| inverse.into_iter().map(|c| change(&mut reader, c)).collect::<Fit<_>>());
     Ok(AdapterPlan {
-        steps: bounded("a plan", p.steps)?.into_iter().map(step).collect::<Fit<_>>()?,
-        native: bounded("a plan", p.native)?.into_iter().map(native).collect::<Fit<_>>()?,
+        steps,
+        native,
         danger: danger(p.danger),
         lockout_risk: p.lockout_risk,
-        warnings: p.warnings,
-        base_digest: p.base_digest,
-        inverse,
+        warnings: texts(p.warnings),
+        base_digest: token("a plan's digest", p.base_digest, KEY_BYTES_MAX)?,
+        inverse: inverse.transpose()?,
         holds: p.holds,
         undo_takes_all: p.undo_takes_all,
-        touches: texts("what a plan touches", p.touches, TOUCHES_MAX, TOUCH_CHARS_MAX)?,
+        touches: short(p.touches, TOUCHES_MAX, TOUCH_BYTES_MAX),
         token: token("a plan's token", p.token, PLAN_TOKEN_MAX)?,
     })
+}
+
+fn stage(stage: changes::Stage) -> Stage {
+    match stage {
+        changes::Stage::Apply => Stage::Apply,
+        changes::Stage::Confirm => Stage::Confirm,
+        changes::Stage::Undo => Stage::Undo,
+        changes::Stage::Restore => Stage::Restore,
+    }
 }
 
 pub(crate) fn outcome(outcome: types::Outcome) -> Fit<RunOutcome> {
     Ok(match outcome {
         types::Outcome::Done(done) => RunOutcome::Done(Completion {
-            created: done.created.into_iter().map(object_ref).collect(),
-            warnings: done.warnings,
-            needs: done.needs,
+            created: done.created.into_iter().take(FACTS_MAX).map(object_ref).collect::<Fit<_>>()?,
+            warnings: texts(done.warnings),
+            needs: texts(done.needs),
         }),
         types::Outcome::Pending(task) => RunOutcome::Pending(Task {
             token: token("a task's token", task.token, TASK_TOKEN_MAX)?,
@@ -366,25 +466,94 @@ pub(crate) fn outcome(outcome: types::Outcome) -> Fit<RunOutcome> {
             unreachable_for_ms: task.unreachable_for_ms,
             give_up_after_ms: task.give_up_after_ms,
             progress_percent: task.progress_percent,
-            message: task.message,
+            message: task.message.map(text),
         }),
         types::Outcome::Failed(failed) => RunOutcome::Failed(fault(failed)),
     })
 }
 
 pub(crate) fn comparison(found: changes::Comparison) -> Fit<Comparison> {
+    let mut reader = Reader::default();
+    let whole = standing(&mut reader, found.standing)?;
+    let items = bounded("a comparison", found.items)?;
     Ok(Comparison {
-        standing: standing(found.standing)?,
-        items: bounded("a comparison", found.items)?.into_iter().map(standing).collect::<Fit<_>>()?,
-        foreign: texts("what others changed", found.foreign, FOREIGN_MAX, FOREIGN_CHARS_MAX)?,
+        standing: whole,
+        items: items.into_iter().map(|item| standing(&mut reader, item)).collect::<Fit<_>>()?,
+        foreign: short(found.foreign, FOREIGN_MAX, FOREIGN_BYTES_MAX),
     })
 }
 
-fn standing(standing: changes::Standing) -> Fit<Standing> {
+fn standing(reader: &mut Reader, standing: changes::Standing) -> Fit<Standing> {
     Ok(match standing {
         changes::Standing::Before => Standing::Before,
         changes::Standing::After => Standing::After,
-        changes::Standing::Stored(needs) => Standing::Stored(needs),
-        changes::Standing::Other(what) => Standing::Other(json("what differs", &what)?),
+        changes::Standing::Stored(needs) => Standing::Stored(texts(needs)),
+        changes::Standing::Other(what) => Standing::Other(reader.shown("what differs", &what)?),
     })
 }
+
+impl Weigh for lifecycle::DeviceProfile {
+    fn bytes(&self) -> usize {
+        let facts = self.facts.iter().map(|fact| fact.key.len() + fact.value.len());
+        facts.sum::<usize>() + self.product.len() + self.version.len() + self.capabilities.len()
+    }
+}
+
+impl Weigh for inventory::DevicePage {
+    fn bytes(&self) -> usize {
+        let of = |d: &inventory::Device| d.attributes.len() + d.measurements.len() + d.name.len() + 64;
+        self.items.iter().map(of).sum()
+    }
+}
+
+impl Weigh for inventory::Object {
+    fn bytes(&self) -> usize {
+        self.body.len() + 64
+    }
+}
+
+impl Weigh for inventory::ObjectPage {
+    fn bytes(&self) -> usize {
+        self.items.iter().map(Weigh::bytes).sum()
+    }
+}
+
+impl Weigh for changes::ChangePlan {
+    fn bytes(&self) -> usize {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let steps = self.steps.iter().map(|s| s.summary.len() + length(&s.before) + length(&s.after) + 64);
+        let native = self.native.iter().map(|call| call.path.len() + length(&call.body) + 64);
+        let inverse = self.inverse.iter().flatten().map(|change| change.payload.len());
+        steps.chain(native).chain(inverse).sum()
+    }
+}
+
+impl Weigh for types::Outcome {
+    fn bytes(&self) -> usize {
+        match self {
+            types::Outcome::Done(done) => done.warnings.iter().chain(&done.needs).map(String::len).sum(),
+            types::Outcome::Pending(task) => task.message.as_ref().map_or(0, String::len),
+            types::Outcome::Failed(_) => 0,
+        }
+    }
+}
+
+impl Weigh for changes::Comparison {
+    fn bytes(&self) -> usize {
+        let foreign: usize = self.foreign.iter().map(String::len).sum();
+        self.items.iter().map(Weigh::bytes).sum::<usize>() + self.standing.bytes() + foreign
+    }
+}
+
+impl Weigh for changes::Standing {
+    fn bytes(&self) -> usize {
+        match self {
+            changes::Standing::Other(what) => what.len(),
+            changes::Standing::Stored(needs) => needs.iter().map(String::len).sum(),
+            changes::Standing::Before | changes::Standing::After => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

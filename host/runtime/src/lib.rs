@@ -6,6 +6,7 @@
 
 mod adapter;
 mod admission;
+mod apart;
 mod api;
 mod bindings;
 mod breaker;
@@ -22,16 +23,22 @@ mod linker;
 mod load;
 mod meter;
 mod observe;
+pub mod passes;
 mod runtime;
+mod schemas;
 mod state;
 mod task;
 mod trap;
 
 pub use adapter::Adapter;
+pub use apart::LIGHT_BYTES;
 pub use api::{
-    Approval, Call, CallError, Credential, RunFailure, SecretBook, Target, TrapClass, Vault, VaultError,
+    Approval, Call, CallError, Credential, RunFailure, SecretBook, Target, TrapClass, Urgency, Vault,
+    VaultError,
 };
+pub use breaker::Standing as BreakerStanding;
 pub use compile::{CompileError, Compiler, compile_child};
+pub use egress::headers::misleads;
 pub use egress::own::{Dialled, Excess, OwnAnswer, OwnRequest, Reach, Stream};
 pub use egress::references::reference;
 pub use engine::StartError;

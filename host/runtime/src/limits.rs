@@ -9,6 +9,12 @@ use wasmtime::ResourceLimiter;
 
 /// Bytes a guest may hand to the host in one call, and an export may answer.
 pub(crate) const HOSTCALL_BYTES: usize = 8 << 20;
+/// Bytes of one answer of a device.
+pub(crate) const ANSWER_BYTES_MAX: usize = 8 << 20;
+/// Bytes of all answers of one call together.
+pub(crate) const CALL_ANSWER_BYTES_MAX: usize = 32 << 20;
+/// Bytes of answers that are held of one organization at the same time.
+pub(crate) const ORG_HELD_BYTES_MAX: usize = 32 << 20;
 pub(crate) const HANDLES_MAX: usize = 1_000;
 pub(crate) const TABLE_ELEMENTS_MAX: usize = 20_000;
 pub(crate) const MEMORY_BYTES_MAX: usize = 256 << 20;
@@ -42,7 +48,7 @@ impl Bounds {
             requests: pick(asked.requests, 64, 512),
             parallel: pick(asked.parallel, 4, 16),
             request_bytes: bytes(pick(asked.request_bytes, 1 << 20, 8 << 20)),
-            response_bytes: 8 << 20,
+            response_bytes: ANSWER_BYTES_MAX,
         }
     }
 }

@@ -6,14 +6,13 @@ use std::time::Instant;
 
 use heddle_marketplace::manifest::Manifest;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::Semaphore;
 use wasmparser::{Validator, WasmFeatures};
 use wasmtime::Engine;
 use wasmtime::component::{self, InstancePre};
 
 use crate::adapter::Adapter;
-use crate::admission::COMPONENT_CALLS;
-use crate::api::CallError;
+use crate::admission::OfComponent;
+use crate::api::{CallError, Urgency};
 use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
 use crate::breaker::Breaker;
 use crate::cache::{Found, KeepError};
@@ -22,6 +21,7 @@ use crate::compile::{self, CompileError};
 use crate::egress::Facts;
 use crate::limits::{Bounds, DESCRIBE_CPU};
 use crate::runtime::Runtime;
+use crate::schemas::Schemas;
 use crate::state::{Phase, State, Surroundings};
 use crate::{convert, describe, linker};
 
@@ -49,6 +49,8 @@ pub enum LoadError {
     Describe(#[source] CallError),
     #[error("the component's description does not fit: {0}")]
     Description(String),
+    #[error("a schema is not accepted: {0}")]
+    Schema(String),
 }
 
 impl Runtime {
@@ -70,7 +72,7 @@ impl Runtime {
                 manifest: manifest.clone(),
                 sha256,
             }),
-            slots: Arc::new(Semaphore::new(COMPONENT_CALLS)),
+            slots: OfComponent::new(),
             breaker: Breaker::new(format!("{} {}", manifest.id, manifest.version), self.shared.clock.clone()),
         });
         let description = self
@@ -81,7 +83,8 @@ impl Runtime {
         if let Some(problem) = describe::problem(&description, &manifest.id) {
             return Err(LoadError::Description(problem));
         }
-        Ok(Adapter::new(Arc::clone(&self.shared), component, description))
+        let schemas = Schemas::compile(manifest, &description).map_err(LoadError::Schema)?;
+        Ok(Adapter::new(Arc::clone(&self.shared), component, description, schemas))
     }
 
     /// The compiled component, from the cache or from the compile child.
@@ -150,5 +153,7 @@ fn describe_call(manifest: &Manifest) -> Prepared<lifecycle::Description, heddle
             Box::pin(async move { exports.lifecycle.call_describe(store).await.map(Ok) })
         }),
         fit: convert::description,
+        weigh: |_| 0,
+        urgency: Urgency::Ordinary,
     }
 }

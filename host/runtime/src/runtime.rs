@@ -7,18 +7,20 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use heddle_core::fault::Fault;
-use heddle_core::{Clock, ControllerId};
+use heddle_core::{Clock, ControllerId, OrgId};
 use heddle_marketplace::Verified;
 use ipnet::IpNet;
 use wasmtime::component::Linker;
 
 use crate::adapter::Adapter;
-use crate::admission::Admission;
-use crate::api::Vault;
+use crate::admission::{Admission, RESERVED_CALLS};
+use crate::apart::Apart;
+use crate::api::{CallError, Vault};
 use crate::cache::CodeCache;
 use crate::call::Shared;
 use crate::compile::Compiler;
 use crate::egress::Egress;
+use crate::egress::address::Rules;
 use crate::egress::own::{self, Dialled, OwnAnswer, OwnRequest};
 use crate::engine::{self, StartError};
 use crate::load::LoadError;
@@ -38,6 +40,8 @@ pub struct Settings {
     /// Networks that controllers may be in although the guard refuses them:
     /// loopback and link-local. Metadata services stay refused.
     pub extra_networks: Vec<IpNet>,
+    /// Networks that nothing is sent to, whatever else is allowed.
+    pub denied_networks: Vec<IpNet>,
     /// Instances that can live at a time.
     pub pooling_instances: u32,
     /// Threads that run guests.
@@ -58,7 +62,8 @@ pub struct Runtime {
 
 impl Runtime {
     pub fn start(settings: Settings, vault: Arc<dyn Vault>, clock: Clock) -> Result<Arc<Self>, StartError> {
-        let engine = engine::running(settings.pooling_instances)?;
+        let reserved = u32::try_from(RESERVED_CALLS).unwrap_or_default();
+        let engine = engine::running(settings.pooling_instances.saturating_add(reserved))?;
         engine::start_ticking(&engine)?;
         let threads = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(settings.guest_workers.max(1))
@@ -70,10 +75,14 @@ impl Runtime {
             .map_err(StartError::Cache)?;
         let linker = crate::linker::linker(&engine).map_err(|error| StartError::Engine(error.to_string()))?;
         let instances = usize::try_from(settings.pooling_instances).unwrap_or(usize::MAX);
+        let rules = Rules::new(settings.extra_networks, settings.denied_networks);
+        let apart = Apart::new(threads.handle().clone(), settings.guest_workers / 2);
+        let apart = Arc::new(apart);
         let shared = Arc::new(Shared {
             engine,
             guests: threads.handle().clone(),
-            egress: Arc::new(Egress::new(vault, clock.clone(), settings.extra_networks)),
+            apart: Arc::clone(&apart),
+            egress: Arc::new(Egress::new(vault, apart, clock.clone(), rules)),
             admission: Admission::new(instances),
             clock,
             tap: settings.tap,
@@ -92,13 +101,23 @@ impl Runtime {
     /// Checks, compiles and links a package, asks it to describe itself, and
     /// puts it in the place of an older version. Running calls end on the old one.
     pub async fn load(&self, package: &Verified) -> Result<Adapter, LoadError> {
-        let adapter = self.prepare(package.manifest(), package.component()).await?;
+        let adapter = self.prepared(package).await?;
+        self.serve(&adapter);
+        Ok(adapter)
+    }
+
+    /// The first half of `load`: the adapter can be called and serves nobody yet.
+    pub async fn prepared(&self, package: &Verified) -> Result<Adapter, LoadError> {
+        self.prepare(package.manifest(), package.component()).await
+    }
+
+    /// The second half of `load`: the adapter is from now on the one of its vendor.
+    pub fn serve(&self, adapter: &Adapter) {
         self.adapters.rcu(|adapters| {
             let mut adapters = BTreeMap::clone(adapters);
             adapters.insert(adapter.id().to_owned(), adapter.clone());
             adapters
         });
-        Ok(adapter)
     }
 
     /// The adapter of a vendor.
@@ -136,6 +155,20 @@ impl Runtime {
     /// Opens a connection to a server that an organization named, for the host itself and not for a guest.
     pub async fn dial(&self, host: &str, port: u16, timeout: Duration) -> Result<Dialled, Fault> {
         own::dial(&self.shared.egress, host, port, timeout).await
+    }
+
+    /// Does work that grows with an answer of this organization's devices, which has about so many bytes. What is more
+    /// than [`LIGHT_BYTES`](crate::LIGHT_BYTES) is done away from the caller's thread.
+    ///
+    /// # Errors
+    /// The work panicked, or the runtime was shut down.
+    pub async fn apart<T: Send + 'static>(
+        &self,
+        org: OrgId,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, CallError> {
+        self.shared.apart.run(org, bytes, work).await
     }
 
     /// Takes no calls any more and cuts those that run.

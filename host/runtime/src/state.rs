@@ -1,12 +1,13 @@
 //! What one instance of a component knows and has used: the data of its store.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use heddle_core::Clock;
 use wasmtime::component::ResourceTable;
 
+use crate::apart::Turn;
 use crate::egress::Outbound;
 use crate::limits::Limiter;
 use crate::runtime::Tap;
@@ -51,9 +52,19 @@ pub(crate) struct State {
     /// Whether it called the host at all for something that waits.
     pub(crate) waited: bool,
     pub(crate) tap: Option<Tap>,
+    /// Held while it computes for long; given back whenever it waits.
+    pub(crate) turn: HeldTurn,
 }
 
+pub(crate) type HeldTurn = Arc<Mutex<Option<Turn>>>;
+
 impl State {
+    /// The component waits for something outside: others may compute meanwhile.
+    pub(crate) fn waits(&mut self) {
+        self.waited = true;
+        drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
     /// Shows the tap what goes into the guest's memory.
     pub(crate) fn lower(&self, what: &str, bytes: impl AsRef<[u8]>) {
         if let Some(tap) = &self.tap {

@@ -23,3 +23,11 @@ impl<T> Drop for Owned<T> {
         self.0.abort();
     }
 }
+
+/// Work that keeps a thread busy, on the threads that a runtime has for it. It runs to its end, whoever lets go.
+pub(crate) fn block<T: Send + 'static>(
+    on: &Handle,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    on.spawn_blocking(work)
+}

@@ -28,12 +28,18 @@ pub(crate) fn classify(error: &wasmtime::Error, denied_growths: u32) -> Ending {
     }
     let class = match error.downcast_ref::<Trap>() {
         Some(trap) => class_of(*trap),
+        None if is_too_large(error) => TrapClass::TooLarge,
         // Whatever is no trap is a broken border: bad pointers, handles, discriminants.
         None => TrapClass::Abi,
     };
     // A guest that gets no memory usually ends in `unreachable`, like any panic.
-    let starved = denied_growths > 0 && class != TrapClass::Cpu;
+    let starved = denied_growths > 0 && !matches!(class, TrapClass::Cpu | TrapClass::TooLarge);
     Ending::Component(if starved { TrapClass::Resource } else { class })
+}
+
+/// Whether a result or an argument had more bytes than `set_hostcall_fuel` allows. The type of the error is private.
+fn is_too_large(error: &wasmtime::Error) -> bool {
+    error.root_cause().to_string().contains("fuel allocated for hostcalls")
 }
 
 fn class_of(trap: Trap) -> TrapClass {

@@ -1,12 +1,15 @@
 //! Adapter packages: verified, loaded, and pointed at controllers.
 
+mod packages;
+mod routes;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use heddle_core::{Clock, ControllerId, CredentialId, OrgId};
-use heddle_marketplace::{TrustedKey, Verified};
-use heddle_runtime::{Adapter, Call, Credential, Runtime, Settings, Target, Vault, VaultError};
+use heddle_marketplace::{Schema, TrustedKey};
+use heddle_runtime::{Adapter, Call, Credential, Runtime, Settings, Target, Urgency, Vault, VaultError};
 use heddle_store::Db;
 use heddle_store::controllers::ControllerTarget;
 
@@ -14,9 +17,13 @@ use serde_json::Value;
 
 use crate::app::{App, Surroundings};
 use crate::config::Config;
-use crate::http::error::{Detail, Error};
+use crate::http::error::Error;
 use crate::keys::Keys;
+use crate::misfit;
 use crate::tenancy::credentials::sealed::Fields;
+pub(crate) use routes::{follow_releases, routes};
+
+pub(crate) use self::packages::{audit_new, load_packages};
 
 /// A package that was not loaded.
 #[derive(Debug, Clone)]
@@ -42,53 +49,13 @@ pub(crate) fn start_runtime(
         code_cache_key: *keys.code_cache_key(),
         compiler: surroundings.compiler,
         extra_networks: config.egress_extra_networks.clone(),
+        denied_networks: config.egress_denied_networks.clone(),
         pooling_instances: config.component_instances,
         guest_workers: guest_workers(),
         tap: surroundings.tap,
     };
     let vault = Arc::new(StoredVault { db: db.clone(), keys: keys.clone() });
     Runtime::start(settings, vault, clock.clone()).context("component runtime cannot be started")
-}
-
-/// Loads every package of the folder. One that is refused does not keep the server from starting.
-pub(crate) async fn load_packages(config: &Config, runtime: &Runtime) -> Vec<RefusedAdapter> {
-    let Some(folder) = &config.adapter_packages else { return Vec::new() };
-    let trusted = match trusted_keys(config) {
-        Ok(trusted) => trusted,
-        Err(error) => {
-            tracing::error!(error = %error, "trusted keys cannot be read, no adapter is loaded");
-            return vec![RefusedAdapter { package: "all".to_owned(), reason: error.to_string() }];
-        }
-    };
-    let mut refused = Vec::new();
-    let folders = package_folders(folder).unwrap_or_else(|error| {
-        tracing::error!(folder = %folder.display(), error = %error, "ADAPTER_PACKAGES cannot be read, no adapter is loaded");
-        let reason = format!("ADAPTER_PACKAGES '{}' cannot be read: {error}", folder.display());
-        refused.push(RefusedAdapter { package: "all".to_owned(), reason });
-        Vec::new()
-    });
-    for path in folders {
-        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        match load(&path, &trusted, runtime).await {
-            Ok(adapter) => {
-                tracing::info!(
-                    component = adapter.id(),
-                    version = adapter.version(),
-                    "loaded adapter {name}"
-                );
-            }
-            Err(reason) => {
-                tracing::error!(component = %name, reason = %reason, "refused adapter {name}");
-                refused.push(RefusedAdapter { package: name, reason });
-            }
-        }
-    }
-    refused
-}
-
-async fn load(path: &Path, trusted: &[TrustedKey], runtime: &Runtime) -> Result<Adapter, String> {
-    let package = Verified::open_dir(path, trusted).map_err(|error| error.to_string())?;
-    runtime.load(&package).await.map_err(|error| error.to_string())
 }
 
 pub(crate) fn trusted_keys(config: &Config) -> anyhow::Result<Vec<TrustedKey>> {
@@ -160,23 +127,15 @@ impl App {
     }
 }
 
-/// Every way in which a value does not fit a schema of an adapter's, by field.
-pub(crate) fn validate(schema: &Value, value: &Value, name: &str) -> Result<(), Error> {
-    let validator = jsonschema::validator_for(schema).map_err(|error| Error::internal(error.to_string()))?;
-    let details: Vec<Detail> = validator
-        .iter_errors(value)
-        .map(|error| {
-            let field = format!("{name}{}", error.instance_path().to_string().replace('/', "."));
-            Detail::new(field, error.masked_with("the value").to_string(), error.kind().keyword())
-        })
-        .collect();
+/// Every way in which a value does not fit a schema of an adapter's, by field. The schema was compiled when it was loaded.
+pub(crate) fn validate(schema: &Schema, value: &Value, name: &str) -> Result<(), Error> {
+    let details = misfit::details(schema.validator(), schema.document(), value, name);
     if details.is_empty() { Ok(()) } else { Err(Error::Validation(details)) }
 }
 
-/// A controller's settings fit what its adapter declares; an adapter that declares nothing takes none.
+/// A controller's settings fit what its adapter declares.
 pub(crate) fn validate_settings(adapter: &Adapter, settings: &Value) -> Result<(), Error> {
-    let none = serde_json::json!({ "type": "object", "additionalProperties": false });
-    validate(adapter.config_schema().unwrap_or(&none), settings, "settings")
+    validate(adapter.settings_schema(), settings, "settings")
 }
 
 /// One call's surroundings for this controller.
@@ -197,5 +156,6 @@ pub(crate) fn call_for(controller: &ControllerTarget, request_id: &str) -> Resul
         request_id: request_id.to_owned(),
         deadline: None,
         progress: None,
+        urgency: Urgency::Ordinary,
     })
 }

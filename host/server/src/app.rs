@@ -1,16 +1,17 @@
 //! What the whole server shares.
 
-use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use heddle_core::Clock;
 use heddle_runtime::{Compiler, Runtime, Tap};
+use heddle_store::audit::AuditKey;
 use heddle_store::{Db, PoolSettings};
 
 use crate::adapters::{self, RefusedAdapter};
-use crate::auth::Callers;
+use crate::audit::kept::Kept;
+use crate::auth::{Callers, Hashing};
 use crate::cache::Cache;
 use crate::config::Config;
 use crate::events::consumer::consume;
@@ -23,6 +24,7 @@ use crate::logs::Logs;
 use crate::mail::Mailer;
 use crate::metrics::Metrics;
 use crate::process::Membership;
+use crate::setup::gate::Gate;
 use crate::sso::Documents;
 use crate::staging::Drivers;
 use crate::task::Tasks;
@@ -48,6 +50,10 @@ pub struct App {
     pub config: Config,
     pub clock: Clock,
     pub keys: Keys,
+    /// Of the hashes of the audit log.
+    pub audit_key: AuditKey,
+    /// Ends of the audit logs, outside of the database.
+    pub(crate) audit_kept: Kept,
     pub db: Db,
     pub cache: Cache,
     pub limiter: Limiter,
@@ -60,6 +66,8 @@ pub struct App {
     pub fabric: Standing,
     pub drivers: Drivers,
     pub callers: Callers,
+    /// Where passwords are hashed.
+    pub hashing: Hashing,
     /// What identity providers publish of themselves.
     pub sso: Documents,
     /// This process's place among those that serve the same database.
@@ -73,6 +81,7 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     pub looks: Looks,
     pub(crate) webhooks: Outbox,
+    pub(crate) setup_gate: Gate,
     /// When this process opened the database.
     pub started: std::time::Instant,
 }
@@ -85,12 +94,8 @@ impl std::fmt::Debug for App {
 
 impl App {
     pub async fn open(config: Config, surroundings: Surroundings) -> anyhow::Result<SharedApp> {
-        // Password hashes and log lines lie in it: nobody else reads it.
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&config.data_dir)
-            .with_context(|| format!("DATA_DIR '{}' cannot be created", config.data_dir.display()))?;
+        // Password hashes and log lines lie in it.
+        crate::files::prepare(&config)?;
         let keys = Keys::open(&config)?;
         let clock = Clock::default();
         for name in &config.without_effect {
@@ -101,6 +106,8 @@ impl App {
             acquire_timeout: Duration::from_secs(30),
         };
         let db = Db::open(&config.database(), &pool).await.context("database cannot be opened")?;
+        let audit_key = crate::audit::key::open(&db, &keys, &clock).await?;
+        let audit_kept = Kept::open(&config, &audit_key);
         let logs = Logs::open(&config).await;
         let metrics = Arc::new(Metrics::new(logs.dropped()));
         let mailer = Mailer::open(&config)?;
@@ -109,12 +116,14 @@ impl App {
         let runtime = adapters::start_runtime(&config, &keys, &db, &clock, surroundings)?;
         let observer = metrics.clone();
         runtime.observe(Arc::new(move |call| observer.adapter_call(call)));
-        let refused_adapters = adapters::load_packages(&config, &runtime).await;
+        let refused_adapters = adapters::load_packages(&config, &runtime, &db, (&clock, &audit_key)).await;
         let operations = Operations::new(&runtime.adapters());
         Ok(Arc::new(Self {
             config,
             clock,
             keys,
+            audit_key,
+            audit_kept,
             db,
             cache,
             limiter,
@@ -125,6 +134,7 @@ impl App {
             fabric: Standing::default(),
             drivers: Drivers::default(),
             callers: Callers::default(),
+            hashing: Hashing::default(),
             sso: Documents::default(),
             membership: Membership::default(),
             sync_wake: Arc::default(),
@@ -134,6 +144,7 @@ impl App {
             metrics,
             looks: Looks::default(),
             webhooks: Outbox::default(),
+            setup_gate: Gate::default(),
             started: std::time::Instant::now(),
         }))
     }
@@ -166,6 +177,10 @@ impl App {
         self.tasks.spawn("automation.schedules", async move { crate::automation::keep_time(app).await });
         let app = self.clone();
         self.tasks.spawn("retention", async move { crate::retention::run(app).await });
+        let app = self.clone();
+        self.tasks.spawn("adapters.releases", async move { crate::adapters::follow_releases(app).await });
+        let app = self.clone();
+        self.tasks.spawn("audit.kept", async move { crate::audit::kept::keep(app).await });
         let app = self.clone();
         self.tasks.spawn("sync", async move { crate::sync::run(app).await });
         let app = self.clone();

@@ -8,7 +8,7 @@ mod mail;
 mod outgoing;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -26,6 +26,27 @@ pub enum ConfigError {
     File { path: String, reason: String },
     #[error("configuration file has unknown setting '{0}'")]
     Unknown(String),
+}
+
+/// Every setting that cannot be used, at once. There is at least one.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ConfigErrors(pub Vec<ConfigError>);
+
+impl std::error::Error for ConfigErrors {}
+
+impl std::fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (at, error) in self.0.iter().enumerate() {
+            write!(f, "{}{error}", if at == 0 { "" } else { "\n" })?;
+        }
+        Ok(())
+    }
+}
+
+impl From<ConfigError> for ConfigErrors {
+    fn from(error: ConfigError) -> Self {
+        Self(vec![error])
+    }
 }
 
 heddle_core::words! {
@@ -105,20 +126,29 @@ impl<T: Item> Parse for Vec<T> {
     const ACCEPTED: &'static str = T::ACCEPTED_ITEMS;
     fn parse(text: &str) -> Result<Self, String> {
         let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-        items.map(|item| T::from_str(item).map_err(|_| T::ACCEPTED_ITEMS.to_owned())).collect()
+        items.map(|item| T::item(item).ok_or_else(|| T::ACCEPTED_ITEMS.to_owned())).collect()
     }
 }
 
-trait Item: FromStr {
+trait Item: Sized {
     const ACCEPTED_ITEMS: &'static str;
+    fn item(text: &str) -> Option<Self>;
 }
 
+/// A plain address is a network of one.
 impl Item for IpNet {
-    const ACCEPTED_ITEMS: &'static str = "networks such as 10.1.0.0/16, separated by commas";
+    const ACCEPTED_ITEMS: &'static str =
+        "networks such as 10.1.0.0/16 or addresses such as 10.1.2.3, separated by commas";
+    fn item(text: &str) -> Option<Self> {
+        text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+    }
 }
 
 impl Item for String {
     const ACCEPTED_ITEMS: &'static str = "texts, separated by commas";
+    fn item(text: &str) -> Option<Self> {
+        Some(text.to_owned())
+    }
 }
 
 macro_rules! settings {
@@ -136,16 +166,18 @@ macro_rules! settings {
                 $(Setting { name: $name, default: $default, about: concat!($($about),+) },)+
             ];
 
-            fn from_lookup(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-                Ok(Self {
+            /// What cannot be read is among the faults, and has its default in place of it.
+            fn from_lookup(lookup: &dyn Fn(&str) -> Option<String>, faults: &mut Vec<ConfigError>) -> Self {
+                Self {
                     without_effect: Vec::new(),
                     $($field: {
                         let text = lookup($name).unwrap_or_else(|| $default.to_owned());
-                        <$type as Parse>::parse(text.trim()).map_err(|accepted| {
-                            ConfigError::Value { name: $name, value: text, accepted }
-                        })?
+                        <$type as Parse>::parse(text.trim()).unwrap_or_else(|accepted| {
+                            faults.push(ConfigError::Value { name: $name, value: text, accepted });
+                            <$type as Parse>::parse($default).expect("a test reads every default")
+                        })
                     },)+
-                })
+                }
             }
         }
     };
@@ -180,14 +212,18 @@ settings! {
     encryption_key_previous: Option<Secret> = "ENCRYPTION_KEY_PREVIOUS", "";
     /// Encrypts the files of `heddle backup`: at least 12 characters.
     backup_passphrase: Option<Secret> = "BACKUP_PASSPHRASE", "";
-    /// While true every write stays staged and nothing is applied.
+    /// While true every write stays staged and nothing is applied. Sessions at devices are still opened and closed, as the packages declare it.
     adapter_read_only: bool = "ADAPTER_READ_ONLY", "true";
     /// Folder with one folder per adapter package.
     adapter_packages: Option<PathBuf> = "ADAPTER_PACKAGES", "";
-    /// File with the publishers' keys that are trusted, as JSON.
+    /// File with the publishers' keys that are trusted and the adapters that each may sign, as JSON.
     adapter_trusted_keys: Option<PathBuf> = "ADAPTER_TRUSTED_KEYS", "";
+    /// Packages that may serve although a newer version did, as `id@version`, separated by commas.
+    adapter_downgrades: Vec<String> = "ADAPTER_DOWNGRADES", "";
     /// Networks that controllers may have although the address guard refuses them, such as 127.0.0.0/8.
     egress_extra_networks: Vec<IpNet> = "EGRESS_EXTRA_NETWORKS", "";
+    /// Networks or addresses that nothing may be sent to, whatever else is allowed: controllers, identity providers and webhooks.
+    egress_denied_networks: Vec<IpNet> = "EGRESS_DENIED_NETWORKS", "";
     /// Hosts that webhooks may go to although they are in a private network, as names or addresses, separated by commas. One on this machine must be in `EGRESS_EXTRA_NETWORKS`, too.
     fabric_webhook_allowed_hosts: Vec<String> = "FABRIC_WEBHOOK_ALLOWED_HOSTS", "";
     /// Signs the requests of `fabric.webhook`; they are not signed when empty.
@@ -226,8 +262,18 @@ settings! {
     metrics_auth_token: Option<Secret> = "METRICS_AUTH_TOKEN", "";
     /// Origins of other sites whose pages may call the API and open the event stream, separated by commas; the own one always may.
     cors_origins: Vec<String> = "CORS_ORIGINS", "";
-    /// Networks of the proxies before the service: only they may name the client's address and the scheme.
+    /// Networks or addresses of the proxies before the service: only they may name the client's address and the scheme.
     trusted_proxies: Vec<IpNet> = "TRUSTED_PROXIES", "";
+    /// Seconds that the head of a request may take, from its first byte; of a connection's first request, from the beginning.
+    http_header_timeout_secs: u32 = "HTTP_HEADER_TIMEOUT_SECS", "10";
+    /// Seconds that a request's body may take.
+    http_body_timeout_secs: u32 = "HTTP_BODY_TIMEOUT_SECS", "60";
+    /// Seconds that a connection stays open without a request.
+    http_idle_timeout_secs: u32 = "HTTP_IDLE_TIMEOUT_SECS", "75";
+    /// Most connections of clients at once; 0 takes as many as the limit of open files leaves, at most 16384.
+    http_connections_max: u32 = "HTTP_CONNECTIONS_MAX", "0";
+    /// Most connections of one address (IPv6: one /64) at once; trusted proxies may have more.
+    http_connections_per_address: u32 = "HTTP_CONNECTIONS_PER_ADDRESS", "256";
     /// Requests per minute of one principal.
     rate_limit_rpm: u32 = "RATE_LIMIT_RPM", "600";
     /// Requests per second of one principal.
@@ -264,7 +310,7 @@ const KNOWN_SECRETS: &[&str] = &["changeme", "change-me", "secret", "insecure", 
 
 impl Config {
     /// Reads the environment and `heddle.toml`.
-    pub fn from_environment() -> Result<Self, ConfigError> {
+    pub fn from_environment() -> Result<Self, ConfigErrors> {
         #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
         let environment: BTreeMap<String, String> = std::env::vars().collect();
         let file = match environment.get("HEDDLE_CONFIG") {
@@ -278,35 +324,34 @@ impl Config {
     pub fn from_maps(
         environment: &BTreeMap<String, String>,
         file: &BTreeMap<String, String>,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self, ConfigErrors> {
         let known = |key: &str| Self::SETTINGS.iter().any(|s| s.name.eq_ignore_ascii_case(key));
         let is_legacy = |key: &str| key.to_ascii_uppercase().ends_with(LEGACY_GATE);
-        if let Some(unknown) = file.keys().find(|key| !known(key) && !is_legacy(key)) {
-            return Err(ConfigError::Unknown(unknown.clone()));
-        }
-        let mut config = Self::from_lookup(&|name| {
-            environment.get(name).or_else(|| file.get(&name.to_ascii_lowercase())).cloned()
-        })?;
+        let unknown = file.keys().filter(|key| !known(key) && !is_legacy(key));
+        let mut faults: Vec<ConfigError> = unknown.cloned().map(ConfigError::Unknown).collect();
+        let lookup =
+            |name: &str| environment.get(name).or_else(|| file.get(&name.to_ascii_lowercase())).cloned();
+        let mut config = Self::from_lookup(&lookup, &mut faults);
         config.without_effect = environment
             .keys()
             .chain(file.keys())
             .filter(|name| is_legacy(name) && !known(name) || name.eq_ignore_ascii_case("RATE_LIMIT_AUTH"))
             .map(|name| name.to_ascii_uppercase())
             .collect();
-        config.check()?;
-        Ok(config)
+        config.check(&mut faults);
+        if faults.is_empty() { Ok(config) } else { Err(ConfigErrors(faults)) }
     }
 
-    fn check(&self) -> Result<(), ConfigError> {
+    fn check(&self, faults: &mut Vec<ConfigError>) {
         if self.log_format != "text" && self.log_format != "json" {
-            return Err(ConfigError::Value {
+            faults.push(ConfigError::Value {
                 name: "LOG_FORMAT",
                 value: self.log_format.clone(),
                 accepted: "text or json".to_owned(),
             });
         }
         if self.apply_settle_ms.saturating_mul(3) >= self.apply_hold_secs.saturating_mul(1000) {
-            return Err(ConfigError::Value {
+            faults.push(ConfigError::Value {
                 name: "APPLY_SETTLE_MS",
                 value: self.apply_settle_ms.to_string(),
                 accepted: "less than a third of APPLY_HOLD_SECS, so that the device can be read in time"
@@ -314,7 +359,7 @@ impl Config {
             });
         }
         if let Some(origin) = self.cors_origins.iter().find(|origin| !is_origin(origin)) {
-            return Err(ConfigError::Value {
+            faults.push(ConfigError::Value {
                 name: "CORS_ORIGINS",
                 value: origin.clone(),
                 accepted:
@@ -323,18 +368,18 @@ impl Config {
                         .to_owned(),
             });
         }
-        self.check_mail()?;
-        self.check_outgoing()?;
+        self.check_mail(faults);
+        self.check_outgoing(faults);
         for (name, key) in [("SECRET_KEY", &self.secret_key), ("ENCRYPTION_KEY", &self.encryption_key)] {
-            self.check_key(name, key.as_ref().map(Secret::expose))?;
+            faults.extend(self.check_key(name, key.as_ref().map(Secret::expose)).err());
         }
-        self.check_ranges()?;
-        self.check_addresses()?;
+        self.check_ranges(faults);
+        self.check_addresses(faults);
         if let Some(token) = &self.metrics_auth_token
             && self.environment != Environment::Development
             && is_weak(token.expose(), 16)
         {
-            return Err(ConfigError::Value {
+            faults.push(ConfigError::Value {
                 name: "METRICS_AUTH_TOKEN",
                 value: "(hidden)".to_owned(),
                 accepted: "at least 16 random bytes, for example from 'openssl rand -hex 24'".to_owned(),
@@ -343,16 +388,15 @@ impl Config {
         if self.environment == Environment::Production
             && self.egress_extra_networks.iter().any(|n| n.addr().is_loopback() || n.prefix_len() == 0)
         {
-            return Err(ConfigError::Value {
+            faults.push(ConfigError::Value {
                 name: "EGRESS_EXTRA_NETWORKS",
                 value: "a loopback network or everything".to_owned(),
                 accepted: "in production only networks that are neither".to_owned(),
             });
         }
-        Ok(())
     }
 
-    fn check_ranges(&self) -> Result<(), ConfigError> {
+    fn check_ranges(&self, faults: &mut Vec<ConfigError>) {
         let ranges = [
             ("DB_POOL_SIZE", self.db_pool_size, 1, 1_000),
             ("DB_MAX_OVERFLOW", self.db_max_overflow, 0, 1_000),
@@ -366,17 +410,21 @@ impl Config {
             ("APPLY_HOLD_SECS", self.apply_hold_secs, 1, 600),
             ("CHANGE_TTL_HOURS", self.change_ttl_hours, 1, 8_760),
             ("PASSWORD_MIN_LENGTH", self.password_min_length, 8, 128),
+            ("HTTP_HEADER_TIMEOUT_SECS", self.http_header_timeout_secs, 1, 300),
+            ("HTTP_BODY_TIMEOUT_SECS", self.http_body_timeout_secs, 1, 3_600),
+            ("HTTP_IDLE_TIMEOUT_SECS", self.http_idle_timeout_secs, 1, 3_600),
+            ("HTTP_CONNECTIONS_PER_ADDRESS", self.http_connections_per_address, 1, 1_000_000),
             ("COMPONENT_INSTANCES", self.component_instances, 1, 10_000),
         ];
-        let outside = ranges.into_iter().find(|(_, value, min, max)| !(min..=max).contains(&value));
-        outside.map_or(Ok(()), |(name, value, min, max)| {
+        let outside = ranges.into_iter().filter(|(_, value, min, max)| !(min..=max).contains(&value));
+        faults.extend(outside.map(|(name, value, min, max)| {
             let accepted = format!("a whole number from {min} to {max}");
-            Err(ConfigError::Value { name, value: value.to_string(), accepted })
-        })
+            ConfigError::Value { name, value: value.to_string(), accepted }
+        }));
     }
 
     /// They may hold passwords, and so are not quoted.
-    fn check_addresses(&self) -> Result<(), ConfigError> {
+    fn check_addresses(&self, faults: &mut Vec<ConfigError>) {
         const DATABASE: &str = "sqlite://FILE or postgres://USER:PASSWORD@HOST:PORT/NAME";
         const CACHE: &str = "redis://USER:PASSWORD@HOST:PORT/NUMBER";
         let addresses = [
@@ -393,10 +441,9 @@ impl Config {
         for (name, url, schemes, accepted) in addresses {
             if url.as_ref().is_some_and(|url| !fits(url, schemes)) {
                 let (value, accepted) = ("(hidden)".to_owned(), accepted.to_owned());
-                return Err(ConfigError::Value { name, value, accepted });
+                faults.push(ConfigError::Value { name, value, accepted });
             }
         }
-        Ok(())
     }
 
     fn check_key(&self, name: &'static str, key: Option<&str>) -> Result<(), ConfigError> {

@@ -162,6 +162,8 @@ pub(crate) struct Report {
     pub(crate) last_look_age_secs: f64,
     is_draining: bool,
     is_strict: bool,
+    /// No adapter is loaded: no controller can be managed.
+    lacks_adapters: bool,
     refused: Vec<String>,
 }
 
@@ -182,6 +184,7 @@ pub(crate) async fn report(app: &SharedApp) -> Report {
         last_look_age_secs: app.hub.bus.last_look_age(now).as_seconds_f64(),
         is_draining,
         is_strict: app.config.readiness_strict_deps,
+        lacks_adapters: app.refused_adapters.is_empty() && app.runtime.adapters().is_empty(),
         refused: app.refused_adapters.iter().map(|refused| format!("adapter:{}", refused.package)).collect(),
     }
 }
@@ -212,7 +215,8 @@ impl Report {
     /// What does not work as it should, though the rest may.
     pub(crate) fn degraded(&self) -> Vec<String> {
         let down = self.subsystems().into_iter().filter(|(_, is_up)| !is_up).map(|(name, _)| name.to_owned());
-        down.chain(self.refused.iter().cloned()).collect()
+        let lacking = self.lacks_adapters.then(|| "adapters".to_owned());
+        down.chain(lacking).chain(self.refused.iter().cloned()).collect()
     }
 
     /// Why no traffic should come here; empty when it may.
@@ -251,6 +255,7 @@ mod tests {
             last_look_age_secs: 0.0,
             is_draining,
             is_strict,
+            lacks_adapters: false,
             refused: vec!["adapter:acme".to_owned()],
         }
     }
@@ -274,6 +279,12 @@ mod tests {
         check_failed(&["event_wakeups"], true, false, &[]);
         check_failed(&["fabric"], false, false, &[]);
         check_failed(&["logdb"], false, true, &["draining"]);
+    }
+
+    #[test]
+    fn without_any_adapter_it_is_ready_and_degraded() {
+        let report = Report { lacks_adapters: true, refused: Vec::new(), ..report(&[], true, false) };
+        assert_eq!((report.degraded(), report.failed().len()), (vec!["adapters".to_owned()], 0));
     }
 
     #[tokio::test]

@@ -14,12 +14,15 @@ pub mod config;
 pub mod devices;
 pub mod events;
 pub mod fabric;
+mod files;
 mod health;
 pub mod http;
 pub mod keys;
+mod listener;
 pub mod logs;
 pub mod mail;
 pub mod metrics;
+mod misfit;
 mod notifications;
 mod oauth2;
 pub mod operate;
@@ -32,12 +35,14 @@ pub mod staging;
 pub mod sync;
 pub mod task;
 pub mod tenancy;
+mod unreached;
 mod webhooks;
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio_util::sync::CancellationToken;
 
 pub use app::{App, SharedApp, Surroundings};
 pub use config::Config;
@@ -46,6 +51,8 @@ pub use config::Config;
 pub const API_VERSION: &str = "26.06.1";
 /// Version of this server.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The same with the commit that a release was built from.
+pub const BUILD: &str = env!("HEDDLE_BUILD");
 
 /// How long a drain waits for running work.
 const DRAIN_SECS: u64 = 30;
@@ -60,7 +67,8 @@ pub struct Running {
     pub app: SharedApp,
     /// Apart from the other tasks: probes are answered until the last of those has ended.
     front: task::Tasks,
-    serving: tokio::task::JoinHandle<std::io::Result<()>>,
+    /// Ends connections that do not end by themselves.
+    abandon: CancellationToken,
 }
 
 impl Running {
@@ -72,18 +80,16 @@ impl Running {
         let follower = events::Follower::start(&app).await.context("events cannot be read")?;
         staging::recover(&app).await.context("changes under way cannot be read")?;
         app.start_workers(follower);
-        let listener = tokio::net::TcpListener::bind(app.config.bind_addr)
+        let (front, abandon) = (task::Tasks::default(), CancellationToken::new());
+        let router = http::service(&app);
+        let listener = listener::Listener::bind(&app.config, router, &app.metrics, &front, &abandon)
             .await
             .with_context(|| format!("cannot listen on {}", app.config.bind_addr))?;
         let addr = listener.local_addr()?;
-        let service = http::service(&app).into_make_service_with_connect_info::<SocketAddr>();
-        let front = task::Tasks::default();
-        let stop = front.stopping();
-        let server =
-            axum::serve(listener, service).with_graceful_shutdown(async move { stop.cancelled().await });
-        let serving = front.spawn("http", async move { server.await });
+        setup::gate::shut(&app, addr).await?;
+        front.spawn("http", listener.accept());
         tracing::info!(addr = %addr, "listening on http://{addr}");
-        Ok(Self { addr, app, front, serving })
+        Ok(Self { addr, app, front, abandon })
     }
 
     /// No new work; running work ends, or is recorded as it stands. Readiness says so meanwhile.
@@ -94,9 +100,10 @@ impl Running {
                 "some work did not end in time and is taken up by another process or the next start"
             );
         }
+        audit::kept::keep_last(&self.app).await;
         process::leave(&self.app, is_idle).await;
         self.front.drain(Duration::from_secs(CLOSE_SECS)).await;
-        self.serving.abort();
+        self.abandon.cancel();
         self.app.runtime.shutdown();
         Ok(())
     }
@@ -113,4 +120,39 @@ fn check_subsystems(app: &SharedApp) -> anyhow::Result<()> {
     );
     tracing::warn!(subsystem = "modules", reason, "modules are degraded");
     Ok(())
+}
+
+#[cfg(test)]
+#[path = "../commit.rs"]
+mod commit;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::commit::of_checkout;
+
+    #[test]
+    fn the_commit_is_found_however_git_keeps_it() {
+        let base = tempfile::tempdir().unwrap();
+        let (git, id) = (base.path().join("main/.git"), "0123456789abcdef0123456789abcdef01234567");
+        let found = |folder: &str| of_checkout(&base.path().join(folder)).map(|commit| commit.id);
+        assert_eq!(found("main"), None);
+        fs::create_dir_all(git.join("refs/heads")).unwrap();
+        fs::write(git.join("HEAD"), format!("{id}\n")).unwrap();
+        assert_eq!(found("main").as_deref(), Some("0123456789ab"));
+        fs::write(git.join("HEAD"), "ref: refs/heads/work\n").unwrap();
+        assert_eq!(found("main"), None);
+        fs::write(git.join("packed-refs"), format!("# pack-refs\n{id} refs/heads/work\n")).unwrap();
+        assert_eq!(found("main").as_deref(), Some("0123456789ab"));
+        fs::write(git.join("refs/heads/work"), id.replace('0', "f")).unwrap();
+        assert_eq!(found("main").as_deref(), Some("f123456789ab"));
+        let linked = git.join("worktrees/side");
+        fs::create_dir_all(&linked).unwrap();
+        fs::create_dir_all(base.path().join("side")).unwrap();
+        fs::write(base.path().join("side/.git"), format!("gitdir: {}\n", linked.display())).unwrap();
+        fs::write(linked.join("HEAD"), "ref: refs/heads/work\n").unwrap();
+        fs::write(linked.join("commondir"), "../..\n").unwrap();
+        assert_eq!(found("side").as_deref(), Some("f123456789ab"));
+    }
 }

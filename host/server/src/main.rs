@@ -1,6 +1,6 @@
 //! The `heddle` command: wiring only.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -23,7 +23,7 @@ Settings come from the environment and heddle.toml: 'heddle settings' lists them
 #[derive(Parser)]
 #[command(
     name = "heddle",
-    version,
+    version = heddle_server::BUILD,
     about = "Manages the network infrastructure of many organizations",
     after_help = EXIT_CODES
 )]
@@ -53,7 +53,13 @@ enum Command {
     /// The keys that the service seals with.
     #[command(subcommand)]
     Keys(Keys),
-    /// Prints the `OpenAPI` document.
+    /// The audit log.
+    #[command(subcommand)]
+    Audit(Audit),
+    /// Ways back into an account, also while the server runs. What they do is in the audit log.
+    #[command(subcommand)]
+    User(User),
+    /// Prints the `OpenAPI` document. It touches no database and leaves no file.
     Openapi,
     /// Prints the table of all settings.
     Settings,
@@ -72,6 +78,33 @@ enum Keys {
     Rotate,
 }
 
+#[derive(Subcommand)]
+enum Audit {
+    /// Prints the end of each organization's log: its id, the number of entries, the hash of the last one.
+    ///
+    /// Keep them where those who can write the database cannot: they show whether entries were cut or replaced.
+    Heads,
+}
+
+#[derive(Subcommand)]
+enum User {
+    /// Takes the second factor of a user away and ends the user's sessions.
+    ResetMfa {
+        /// User name or email.
+        login: String,
+    },
+    /// Prints a link by which a user can set a new password once.
+    ResetPassword {
+        /// User name or email.
+        login: String,
+    },
+    /// Lifts the lock that failed logins put on a user.
+    Unlock {
+        /// User name or email.
+        login: String,
+    },
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if matches!(arguments.command, Some(Command::PluginCompile)) {
@@ -80,9 +113,12 @@ fn main() -> ExitCode {
             Err(error) => fail(&format!("{error:#}")),
         };
     }
+    // What is written is for this user alone, whatever the caller's mask.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     rustls::crypto::ring::default_provider().install_default().ok();
     let done = match arguments.command {
         Some(Command::Doctor) => doctor(),
+        Some(Command::Settings) => settings().map(|()| true),
         command => run(command.unwrap_or(Command::Serve)).map(|()| true),
     };
     match done {
@@ -114,9 +150,10 @@ fn run(command: Command) -> anyhow::Result<()> {
             Command::Keys(Keys::Rotate) => {
                 interruptible(operate::rotate(&config, &mut std::io::stdout())).await
             }
+            Command::Audit(Audit::Heads) => operate::audit_heads(&config, &mut std::io::stdout()).await,
+            Command::User(command) => user(&config, command).await,
             Command::Openapi => openapi(config).await,
-            Command::Settings => settings(),
-            Command::PluginCompile | Command::Doctor => {
+            Command::PluginCompile | Command::Doctor | Command::Settings => {
                 unreachable!("they were taken before the configuration was read")
             }
         }
@@ -127,7 +164,10 @@ fn init_log(config: &Config) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&config.log_filter).with_context(|| {
         format!("LOG_FILTER='{}' is not accepted: levels such as info,heddle_server=debug", config.log_filter)
     })?;
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    // A file of log lines holds no colours.
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     let lines = if config.log_format == "json" { lines.json().boxed() } else { lines.boxed() };
     // The log database keeps what is worth it whatever is shown here.
     let kept = heddle_server::logs::layer().with_filter(LevelFilter::INFO);
@@ -140,6 +180,7 @@ fn compiler() -> anyhow::Result<Compiler> {
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {
+    heddle_server::process::limits::forbid_core_dumps();
     let running = Running::start(config, compiler()?).await?;
     stop_signal().await?;
     tracing::info!("stopping");
@@ -151,6 +192,15 @@ async fn stop_signal() -> std::io::Result<()> {
     tokio::select! {
         result = tokio::signal::ctrl_c() => result,
         _ = terminate.recv() => Ok(()),
+    }
+}
+
+async fn user(config: &Config, command: User) -> anyhow::Result<()> {
+    let out = &mut std::io::stdout();
+    match command {
+        User::ResetMfa { login } => operate::reset_mfa(config, &login, out).await,
+        User::ResetPassword { login } => operate::reset_password(config, &login, out).await,
+        User::Unlock { login } => operate::unlock(config, &login, out).await,
     }
 }
 
@@ -173,9 +223,12 @@ fn doctor() -> anyhow::Result<bool> {
 }
 
 async fn openapi(config: Config) -> anyhow::Result<()> {
+    let (config, folder) = operate::without_traces(config);
     let app = heddle_server::App::open(config, compiler()?.into()).await?;
     let document = heddle_server::http::openapi::document(&heddle_server::http::routes(&app));
     writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&document)?)?;
+    app.db.close().await;
+    drop(folder);
     Ok(())
 }
 

@@ -77,6 +77,30 @@ heddle_core::words! {
     }
 }
 
+heddle_core::words! {
+    /// Why a connection was not accepted.
+    pub enum ConnectionRefusal {
+        /// As many are open as there may be.
+        Total = "total",
+        /// The address has as many as one may have.
+        Address = "address",
+        /// The machine refused, for want of files say.
+        Machine = "machine",
+    }
+}
+
+heddle_core::words! {
+    /// The limit of time that ended a connection.
+    pub enum ConnectionEnd {
+        /// The head of a request did not come.
+        Head = "head",
+        /// There was no request.
+        Idle = "idle",
+        /// The peer did not take the answer.
+        Stalled = "stalled",
+    }
+}
+
 /// What is measured only when somebody reads.
 #[derive(Debug)]
 pub(crate) struct Moment<'a> {
@@ -96,6 +120,9 @@ pub struct Metrics {
     pub(crate) requests: IntCounterVec,
     pub(crate) request_duration: HistogramVec,
     pub(crate) requests_in_flight: IntGauge,
+    pub(crate) connections_open: IntGauge,
+    connections_refused: IntCounterVec,
+    connections_timed_out: IntCounterVec,
     adapter_calls: IntCounterVec,
     adapter_call_duration: HistogramVec,
     applies: IntCounterVec,
@@ -136,6 +163,18 @@ impl Metrics {
             requests,
             request_duration,
             requests_in_flight,
+            connections_open: families
+                .gauge("http_connections_open", "Connections that clients have to this process."),
+            connections_refused: families.counters(
+                "http_connections_refused_total",
+                "Connections that were not accepted, by the bound that was reached.",
+                &["reason"],
+            ),
+            connections_timed_out: families.counters(
+                "http_connections_timed_out_total",
+                "Connections that a limit of time ended.",
+                &["reason"],
+            ),
             adapter_calls: families.counters(
                 "heddle_adapter_calls_total",
                 "Calls into adapters, by how they ended.",
@@ -224,6 +263,12 @@ impl Metrics {
             .iter()
             .filter(|state| !matches!(state, RunState::Queued | RunState::Running | RunState::Waiting));
         ends.for_each(|word| drop(self.runs.with_label_values(&[word.as_str()])));
+        ConnectionRefusal::ALL
+            .iter()
+            .for_each(|word| drop(self.connections_refused.with_label_values(&[word.as_str()])));
+        ConnectionEnd::ALL
+            .iter()
+            .for_each(|word| drop(self.connections_timed_out.with_label_values(&[word.as_str()])));
         LoginOutcome::ALL.iter().for_each(|word| drop(self.logins.with_label_values(&[word.as_str()])));
     }
 
@@ -244,6 +289,14 @@ impl Metrics {
     /// A rate limit refused a request.
     pub fn rate_limited(&self, window: RateWindow) {
         self.rate_limited.with_label_values(&[window.as_str()]).inc();
+    }
+
+    pub(crate) fn connection_refused(&self, reason: ConnectionRefusal) {
+        self.connections_refused.with_label_values(&[reason.as_str()]).inc();
+    }
+
+    pub(crate) fn connection_ended(&self, reason: ConnectionEnd) {
+        self.connections_timed_out.with_label_values(&[reason.as_str()]).inc();
     }
 
     pub(crate) fn login<T>(&self, result: &Result<T, Error>) {

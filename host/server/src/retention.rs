@@ -77,6 +77,7 @@ enum Kind {
     Events(OrgId),
     Sessions,
     SpentTokens,
+    SpentChallenges,
     Processes,
     KeyedAnswers,
     AppTokens,
@@ -98,6 +99,7 @@ impl Kind {
             Kind::Events(org) => events::trim(tx, org, before, BATCH).await,
             Kind::Sessions => sessions::trim(tx, before, BATCH).await,
             Kind::SpentTokens => sessions::trim_spent(tx, before, BATCH).await,
+            Kind::SpentChallenges => sessions::trim_challenges(tx, before, BATCH).await,
             Kind::Processes => processes::trim(tx, before, BATCH).await,
             Kind::AppTokens => oauth2::trim(tx, before, BATCH).await,
             Kind::AppGrants => oauth2::trim_grants(tx, before, BATCH).await,
@@ -133,6 +135,7 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
         (Kind::Runs, RUN_DAYS),
         // They say themselves when they end.
         (Kind::SsoAttempts, 0),
+        (Kind::SpentChallenges, 0),
         (Kind::Deliveries(DeliveryState::Delivered), DELIVERED_DAYS),
         (Kind::Deliveries(DeliveryState::Dead), DEAD_DELIVERY_DAYS),
         (Kind::AbandonedDeliveries, DEAD_DELIVERY_DAYS),

@@ -33,6 +33,15 @@ impl Tasks {
         self.tracker.spawn(work.instrument(tracing::info_span!("task", task.name = name)))
     }
 
+    /// The same without a span: for connections, whose requests have spans of their own.
+    pub fn spawn_bare<F>(&self, work: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.tracker.spawn(work)
+    }
+
     /// Runs work that outlives the drain; who spawns it ends it.
     pub fn spawn_apart<F>(&self, name: &'static str, work: F) -> JoinHandle<F::Output>
     where

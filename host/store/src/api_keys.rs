@@ -1,11 +1,12 @@
 //! API keys: found by their public half, proved by a hash that the server compares.
 
+use heddle_core::page::PageRequest;
 use heddle_core::{ApiKeyId, OrgId, Role, SiteId, SiteLevel, Timestamp, UserId};
 use sqlx::FromRow;
 use sqlx::types::Json;
 
 use crate::grants::SiteGrant;
-use crate::select::affected;
+use crate::select::{Bind, Select, affected};
 use crate::{Result, SiteScope, Tx};
 
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
@@ -89,22 +90,34 @@ pub async fn insert(tx: &mut Tx, new: &NewApiKey) -> Result<ApiKey> {
         .await)?)
 }
 
-/// The user's keys that are neither revoked nor expired, newest first; at most 200.
-pub async fn list_active(tx: &mut Tx, user: UserId, now: Timestamp) -> Result<Vec<ApiKey>> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        SELECT id, user_id, prefix, name, description, scopes, created_at, expires_at, last_used_at
-        FROM api_key
-        WHERE user_id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)
-        ORDER BY created_at DESC, id DESC
-        LIMIT 200")
-        .bind(user).bind(now)
-        .fetch_all(conn)
-        .await)?)
+fn active(user: UserId, now: Timestamp) -> Select {
+    Select::new(
+        "SELECT k.id, k.user_id, k.prefix, k.name, k.description, k.scopes, k.created_at, k.expires_at, k.last_used_at",
+        "FROM api_key k",
+    )
+    .and_bind("k.user_id = ?", Bind::Id(user.0))
+    .and("k.revoked_at IS NULL")
+    .and_bind("(k.expires_at IS NULL OR k.expires_at > ?)", Bind::Time(now))
 }
 
-/// The active key of this user as it is until the transaction ends.
+/// The user's keys that are neither revoked nor expired, newest first.
+pub async fn list_active(
+    tx: &mut Tx,
+    user: UserId,
+    now: Timestamp,
+    page: PageRequest,
+) -> Result<(Vec<ApiKey>, i64)> {
+    active(user, now).page(tx, "k.created_at DESC, k.id DESC", page).await
+}
+
+/// How many keys of the user are neither revoked nor expired.
+pub async fn count_active(tx: &mut Tx, user: UserId, now: Timestamp) -> Result<i64> {
+    active(user, now).count(tx).await
+}
+
+/// One key of this user that is neither revoked nor expired.
 pub async fn find_active(tx: &mut Tx, user: UserId, id: ApiKeyId, now: Timestamp) -> Result<Option<ApiKey>> {
-    Ok(list_active(tx, user, now).await?.into_iter().find(|key| key.id == id))
+    active(user, now).and_bind("k.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
 /// Ends one key of the user; false when it is not theirs or has ended.

@@ -29,6 +29,7 @@ pub struct SilentController {
 pub async fn unsettled_changes(tx: &mut Tx) -> Result<(Vec<UnsettledChange>, i64)> {
     let states = [OutcomeState::Partial, OutcomeState::Unknown];
     Select::new("SELECT c.id, c.outcome_state", "FROM change c")
+        .and("NOT c.is_set")
         .and_bind("c.status = ?", Bind::Text(ChangeStatus::Pending.to_string()))
         .and_bind("c.apply_step = ?", Bind::Text(ApplyStep::Idle.to_string()))
         .and_in("c.outcome_state", states.map(|state| Bind::Text(state.to_string())))

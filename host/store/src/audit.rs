@@ -1,24 +1,37 @@
 //! The audit log: a chain of hashes per organization, so that a change of the past shows.
 //!
-//! An entry's hash is the SHA-256, in hex, of its predecessor's hash (empty
-//! for the first) followed by the canonical JSON of an object with the fields
-//! `id`, `org_id`, `seq`, `actor_id`, `actor_name`, `action`, `target_type`,
+//! An entry's hash is the HMAC-SHA256, in hex, with a key of the service, of its predecessor's hash (empty for the
+//! first) followed by the canonical JSON of an object with the fields `id`, `org_id`, `seq`, `actor_id`, `actor_name`, `action`, `target_type`,
 //! `target_id`, `detail`, `request_id`, `ip` and `occurred_at` (RFC 3339, UTC,
 //! six digits of a second). Canonical means: keys sorted by their bytes, no
-//! white space, and a number without fraction as an integer where 53 bits hold it.
+//! white space, and a number without fraction as an integer where 53 bits hold it. Entries of `hash_version` 1, from
+//! before there was a key, have the SHA-256 of the same text; none follows a keyed one.
+//!
+//! Whoever can write the database but has no key can remove entries and put an old head in place of the new one, which
+//! only a head that is kept outside of the database shows ([`Known`]).
 
 use heddle_core::event::format_time;
 use heddle_core::page::{WalkRequest, Walked};
 use heddle_core::{AuditId, Clock, OrgId, Timestamp, UserId};
+use hmac::{Hmac, Mac as _};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
 use sqlx::FromRow;
 use uuid::Uuid;
 
 use crate::select::{Bind, Select, affected};
 use crate::{Result, Scope, Tx};
+
+mod heads;
+
+pub use heads::{Head, head, heads_behind};
+
+/// `hash_version` of entries whose hash anybody can compute.
+const PLAIN: i64 = 1;
+/// `hash_version` of entries whose hash only the service can compute.
+const KEYED: i64 = 2;
 
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct AuditEntry {
@@ -37,6 +50,45 @@ pub struct AuditEntry {
     pub ip: Option<String>,
     pub occurred_at: Timestamp,
     pub previous_hash: String,
+    pub hash: String,
+    /// How the hash was made: 1 is SHA-256, which anybody can compute, 2 is keyed.
+    pub hash_version: i64,
+}
+
+/// What makes hashes and codes that nobody else can make.
+#[derive(Clone)]
+pub struct AuditKey([u8; 32]);
+
+impl AuditKey {
+    pub fn new(key: [u8; 32]) -> Self {
+        Self(key)
+    }
+
+    /// HMAC-SHA256 in hex; `label` keeps what is made for one purpose from serving another.
+    pub fn mac(&self, label: &str, text: &str) -> String {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("any key length is accepted");
+        mac.update(label.as_bytes());
+        mac.update(&[0]);
+        mac.update(text.as_bytes());
+        hex::encode(mac.finalize().into_bytes())
+    }
+
+    fn code(&self, head: &Head) -> String {
+        let from = head.keyed_from_seq.unwrap_or_default();
+        self.mac("audit-head-v1", &format!("{}.{}.{}.{from}", head.org_id, head.seq, head.hash))
+    }
+}
+
+impl std::fmt::Debug for AuditKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AuditKey(…)")
+    }
+}
+
+/// A head as it is known from outside of the database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Known {
+    pub seq: i64,
     pub hash: String,
 }
 
@@ -85,8 +137,12 @@ pub struct Validation {
     pub entries: i64,
     /// The first entry that is not what was written, or the first missing one.
     pub first_invalid_seq: Option<i64>,
-    /// False when entries are missing at the end; null when the end was not reached.
+    /// False when entries are missing at the end, or the end was not written by the service; null when the end was not
+    /// reached.
     pub head_matches: Option<bool>,
+    /// False when the log does not continue the last end that the service keeps outside of the database: entries behind
+    /// it were removed or replaced. Null when the end was not reached.
+    pub kept_head_matches: Option<bool>,
     /// The number of the last entry that was read; send it as `after_seq` to go on behind it.
     pub checked_to_seq: i64,
     /// Whether the end of the chain was reached.
@@ -97,21 +153,29 @@ pub struct Validation {
 #[derive(Debug)]
 pub struct ChainWalk {
     org: OrgId,
-    last: Head,
+    key: AuditKey,
+    /// What is known of the chain from outside.
+    known: Option<Known>,
+    last: Last,
+    /// The first keyed entry that was read.
+    keyed_from_seq: Option<i64>,
     entries: i64,
     first_invalid_seq: Option<i64>,
     head_matches: Option<bool>,
+    known_matches: Option<bool>,
 }
 
+/// The entry that the next one follows.
 #[derive(Debug, FromRow)]
-struct Head {
+struct Last {
     seq: i64,
     hash: String,
+    hash_version: i64,
 }
 
 const SELECT: &str =
     "SELECT a.id, a.org_id, a.seq, a.actor_id, a.actor_name, a.action, a.target_type, a.target_id,
-    a.detail, a.request_id, a.ip, a.occurred_at, a.previous_hash, a.hash";
+    a.detail, a.request_id, a.ip, a.occurred_at, a.previous_hash, a.hash, a.hash_version";
 const FROM: &str = "FROM audit a";
 
 /// Organizations of one statement.
@@ -128,18 +192,12 @@ pub async fn latest(tx: &mut Tx, org: OrgId, limit: u32) -> Result<Vec<AuditEntr
 }
 
 /// Writes the organization's next entry. Writers of one organization wait for each other here.
-pub async fn append(tx: &mut Tx, new: &NewAudit, clock: &Clock) -> Result<AuditEntry> {
-    let previous: Head = on!(tx, conn => sqlx::query_as("
-        INSERT INTO audit_head (org_id, seq, hash) VALUES ($1, 1, '')
-        ON CONFLICT (org_id) DO UPDATE SET seq = audit_head.seq + 1
-        RETURNING seq, hash")
-        .bind(new.org_id)
-        .fetch_one(conn)
-        .await)?;
+pub async fn append(tx: &mut Tx, new: &NewAudit, clock: &Clock, key: &AuditKey) -> Result<AuditEntry> {
+    let previous = heads::advance(tx, new.org_id).await?;
     let mut entry = AuditEntry {
         id: clock.new_id(),
         org_id: new.org_id,
-        seq: previous.seq,
+        seq: previous.seq + 1,
         actor_id: new.actor_id,
         actor_name: new.actor_name.clone(),
         action: new.action.clone(),
@@ -149,17 +207,18 @@ pub async fn append(tx: &mut Tx, new: &NewAudit, clock: &Clock) -> Result<AuditE
         request_id: new.request_id.clone(),
         ip: new.ip.clone(),
         occurred_at: clock.now(),
-        previous_hash: previous.hash,
+        previous_hash: previous.hash.clone(),
         hash: String::new(),
+        hash_version: KEYED,
     };
-    entry.hash = hash_of(&entry);
+    entry.hash = hash_of(&entry, key);
     affected!(
         tx,
         sqlx::query(
             "
         INSERT INTO audit (id, org_id, seq, actor_id, actor_name, action, target_type, target_id, detail,
-            request_id, ip, occurred_at, previous_hash, hash)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
+            request_id, ip, occurred_at, previous_hash, hash, hash_version)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
         )
         .bind(entry.id)
         .bind(entry.org_id)
@@ -175,11 +234,9 @@ pub async fn append(tx: &mut Tx, new: &NewAudit, clock: &Clock) -> Result<AuditE
         .bind(entry.occurred_at)
         .bind(&entry.previous_hash)
         .bind(&entry.hash)
+        .bind(entry.hash_version)
     );
-    affected!(
-        tx,
-        sqlx::query("UPDATE audit_head SET hash = $2 WHERE org_id = $1").bind(entry.org_id).bind(&entry.hash)
-    );
+    heads::set(tx, key, &previous, &entry.hash).await?;
     Ok(entry)
 }
 
@@ -227,16 +284,34 @@ pub async fn walk(
 
 impl ChainWalk {
     /// Begins behind an entry, which is believed; `None` when there is no such entry. 0 is the beginning.
-    pub async fn begin(tx: &mut Tx, org: OrgId, after_seq: i64) -> Result<Option<Self>> {
+    ///
+    /// `known` is the head that is known from outside of the database.
+    pub async fn begin(
+        tx: &mut Tx,
+        org: OrgId,
+        after_seq: i64,
+        key: &AuditKey,
+        known: Option<Known>,
+    ) -> Result<Option<Self>> {
         let last = if after_seq == 0 {
-            Some(Head { seq: 0, hash: String::new() })
+            Some(Last { seq: 0, hash: String::new(), hash_version: PLAIN })
         } else {
-            on!(tx, conn => sqlx::query_as("SELECT seq, hash FROM audit WHERE org_id = $1 AND seq = $2")
+            on!(tx, conn => sqlx::query_as("SELECT seq, hash, hash_version FROM audit WHERE org_id = $1 AND seq = $2")
                 .bind(org).bind(after_seq)
                 .fetch_optional(conn)
                 .await)?
         };
-        Ok(last.map(|last| Self { org, last, entries: 0, first_invalid_seq: None, head_matches: None }))
+        Ok(last.map(|last| Self {
+            org,
+            key: key.clone(),
+            known,
+            last,
+            keyed_from_seq: None,
+            entries: 0,
+            first_invalid_seq: None,
+            head_matches: None,
+            known_matches: None,
+        }))
     }
 
     /// Checks the next thousand entries; false when the end was reached.
@@ -255,41 +330,70 @@ impl ChainWalk {
         if is_full {
             return Ok(true);
         }
-        let head: Option<Head> = on!(tx, conn => sqlx::query_as("SELECT seq, hash FROM audit_head WHERE org_id = $1")
-                .bind(self.org)
-                .fetch_optional(conn)
-                .await)?;
+        let head = heads::head(tx, self.org).await?;
         self.head_matches = Some(match head {
-            Some(head) => head.seq == self.last.seq && head.hash == self.last.hash,
+            Some(head) => self.ends_at(&head),
             None => self.last.seq == 0,
         });
+        self.known_matches = Some(match &self.known {
+            None => true,
+            Some(known) => {
+                let hash: Option<String> = on!(tx, conn => sqlx::query_scalar(
+                    "SELECT hash FROM audit WHERE org_id = $1 AND seq = $2")
+                    .bind(self.org).bind(known.seq)
+                    .fetch_optional(conn)
+                    .await)?;
+                hash.as_ref() == Some(&known.hash)
+            }
+        });
         Ok(false)
+    }
+
+    /// Whether the service wrote this head, and behind the last entry.
+    fn ends_at(&self, head: &Head) -> bool {
+        let is_keyed = self.last.hash_version == KEYED;
+        let same_start =
+            self.keyed_from_seq.is_none_or(|first| head.keyed_from_seq.is_some_and(|from| from <= first));
+        head.seq == self.last.seq
+            && head.hash == self.last.hash
+            && head.is_authentic(&self.key)
+            && head.keyed_from_seq.is_some() == is_keyed
+            && same_start
     }
 
     fn check(&mut self, entry: AuditEntry) {
         self.entries += 1;
         let expected = self.last.seq + 1;
-        let is_next = entry.seq == expected && entry.previous_hash == self.last.hash;
-        if self.first_invalid_seq.is_none() && !(is_next && hash_of(&entry) == entry.hash) {
+        let is_next = entry.seq == expected
+            && entry.previous_hash == self.last.hash
+            && (PLAIN..=KEYED).contains(&entry.hash_version)
+            && entry.hash_version >= self.last.hash_version;
+        if entry.hash_version == KEYED && self.keyed_from_seq.is_none() {
+            self.keyed_from_seq = Some(entry.seq);
+        }
+        if self.first_invalid_seq.is_none() && !(is_next && hash_of(&entry, &self.key) == entry.hash) {
             self.first_invalid_seq = Some(if entry.seq == expected { entry.seq } else { expected });
         }
-        self.last = Head { seq: entry.seq, hash: entry.hash };
+        self.last = Last { seq: entry.seq, hash: entry.hash, hash_version: entry.hash_version };
     }
 
     /// What was found so far.
     pub fn result(&self) -> Validation {
         Validation {
-            valid: self.first_invalid_seq.is_none() && self.head_matches != Some(false),
+            valid: self.first_invalid_seq.is_none()
+                && self.head_matches != Some(false)
+                && self.known_matches != Some(false),
             entries: self.entries,
             first_invalid_seq: self.first_invalid_seq,
             head_matches: self.head_matches,
+            kept_head_matches: self.known_matches,
             checked_to_seq: self.last.seq,
             is_complete: self.head_matches.is_some(),
         }
     }
 }
 
-fn hash_of(entry: &AuditEntry) -> String {
+fn hash_of(entry: &AuditEntry, key: &AuditKey) -> String {
     let fields = json!({
         "id": entry.id,
         "org_id": entry.org_id,
@@ -304,10 +408,12 @@ fn hash_of(entry: &AuditEntry) -> String {
         "ip": entry.ip,
         "occurred_at": format_time(entry.occurred_at),
     });
-    let mut hash = Sha256::new();
-    hash.update(&entry.previous_hash);
-    hash.update(canonical(&fields).to_string());
-    hex::encode(hash.finalize())
+    let text = format!("{}{}", entry.previous_hash, canonical(&fields));
+    if entry.hash_version == PLAIN {
+        hex::encode(Sha256::digest(text.as_bytes()))
+    } else {
+        key.mac("audit-entry-v2", &text)
+    }
 }
 
 /// The same value in the one form that does not depend on the database it went

@@ -321,6 +321,24 @@ pub async fn matching(tx: &mut Tx, org: OrgId, patterns: &[String]) -> Result<Ve
     Ok(found)
 }
 
+/// Live Connections of all kinds that have a step of this operation, by id, behind one.
+pub async fn with_operation(
+    tx: &mut Tx,
+    org: OrgId,
+    operation: &str,
+    after: Option<ConnectionId>,
+    limit: u32,
+) -> Result<Vec<ConnectionRow>> {
+    Select::new(SELECT, FROM)
+        .and_bind("c.org_id = ?", Bind::Id(org.0))
+        .and("c.deleted_at IS NULL")
+        // Ids of operations have no character that a pattern knows but the underscore, which finds too much at worst.
+        .and_bind("CAST(c.steps AS TEXT) LIKE ?", Bind::Text(format!("%\"{operation}\"%")))
+        .and_some("c.id > ?", after.map(|id| Bind::Id(id.0)))
+        .all(tx, "c.id", i64::from(limit))
+        .await
+}
+
 /// How many enabled Connections have this pattern.
 pub async fn count_enabled(tx: &mut Tx, org: OrgId, pattern: &str) -> Result<i64> {
     Select::new(SELECT, FROM)

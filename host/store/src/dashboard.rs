@@ -122,7 +122,7 @@ pub async fn changes_by_outcome(tx: &mut Tx, org: OrgId, horizon: &Horizon) -> R
             COUNT(*) FILTER (WHERE status = $3 AND applied_at >= $5) AS applied_day,
             COUNT(*) FILTER (WHERE status = $3 AND applied_at >= $6) AS applied_week
         FROM change
-        WHERE org_id = $1 AND (status = 'pending' OR applied_at >= $6)
+        WHERE org_id = $1 AND NOT is_set AND (status = 'pending' OR applied_at >= $6)
         GROUP BY outcome_state
         ORDER BY outcome_state")
         .bind(org).bind(ChangeStatus::Pending).bind(ChangeStatus::Applied)

@@ -25,6 +25,11 @@ static LOG_MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     migrations
 });
 
+/// How often a server is asked before it counts as down, for how long each time, and the first pause; each is twice as
+/// long as the one before.
+const REACH_ATTEMPTS: u32 = 4;
+const REACH_LIMIT: Duration = Duration::from_secs(5);
+const REACH_PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// Between two tries to open a file that others open.
 const OPEN_PAUSE: Duration = Duration::from_millis(50);
 /// How long a statement waits for a lock that another process holds.
@@ -113,7 +118,9 @@ impl Db {
     /// [`Error::Url`] for any other address, [`Error::TooNew`] when a newer
     /// version was here, [`Error::Unavailable`] when nothing answers.
     pub async fn open(url: &str, settings: &PoolSettings) -> Result<Self> {
-        Self::open_with(url, settings, &MIGRATIONS).await
+        let db = Self::open_with(url, settings, &MIGRATIONS).await?;
+        crate::folding::fill_in(&db).await?;
+        Ok(db)
     }
 
     /// The same for the database of the log lines, which holds nothing else of ours.
@@ -157,6 +164,7 @@ impl Db {
             .after_release(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
             .connect_with(options.clone())
             .await?;
+        schema::prepare(&mut Tx::Sqlite(writer.begin().await?), migrations).await?;
         schema::migrate_file(migrations, &writer)
             .await
             .map_err(|error| migration_error(error, migrations))?;
@@ -171,6 +179,7 @@ impl Db {
     async fn open_postgres(url: &str, settings: &PoolSettings, migrations: &Migrator) -> Result<Self> {
         let options = PgConnectOptions::from_str(url)
             .map_err(|_| Error::Url("after 'postgres://' comes 'user:password@host:port/database'"))?;
+        reach_postgres(&options).await?;
         let pool = PgPoolOptions::new()
             .max_connections(settings.connections_max.max(1))
             .acquire_timeout(settings.acquire_timeout)
@@ -181,8 +190,26 @@ impl Db {
                 sqlx::Error::PoolTimedOut => Error::Unavailable(Box::new(error)),
                 other => other.into(),
             })?;
+        schema::prepare(&mut Tx::Postgres(pool.begin().await?), migrations).await?;
         migrations.run(&pool).await.map_err(|error| migration_error(error, migrations))?;
         Ok(Self(Pools::Postgres(pool)))
+    }
+
+    /// What [`Db::open`] does with the tables, on a database that is open.
+    #[cfg(test)]
+    pub(crate) async fn migrate_again(&self) -> Result<()> {
+        match &self.0 {
+            Pools::Sqlite { writer, .. } => {
+                schema::prepare(&mut Tx::Sqlite(writer.begin().await?), &MIGRATIONS).await?;
+                schema::migrate_file(&MIGRATIONS, writer).await
+            }
+            Pools::Postgres(pool) => {
+                schema::prepare(&mut Tx::Postgres(pool.begin().await?), &MIGRATIONS).await?;
+                MIGRATIONS.run(pool).await
+            }
+        }
+        .map_err(|error| migration_error(error, &MIGRATIONS))?;
+        crate::folding::fill_in(self).await
     }
 
     /// Begins a transaction that sees one state of the database and cannot change it.
@@ -325,6 +352,51 @@ async fn begin_postgres(pool: &PgPool, begin: &'static str) -> Result<Tx> {
             Err(Error::Unavailable(Box::new(error)))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits a few seconds for a server that does not answer yet, and says at once why it waits.
+///
+/// A pool would try in silence until its time is over, and then not know the cause.
+async fn reach_postgres(options: &PgConnectOptions) -> Result<()> {
+    let mut pause = REACH_PAUSE_FIRST;
+    for attempt in 1..=REACH_ATTEMPTS {
+        let connecting = tokio::time::timeout(REACH_LIMIT, PgConnection::connect_with(options)).await;
+        let error = match connecting {
+            Ok(Ok(connection)) => {
+                // It is of no use any more; that it was closed well is not.
+                connection.close().await.ok();
+                return Ok(());
+            }
+            Ok(Err(error)) if is_passing(&error) => Error::Unavailable(Box::new(error)),
+            Ok(Err(error)) => return Err(error.into()),
+            Err(elapsed) => Error::Unavailable(Box::new(elapsed)),
+        };
+        if attempt == REACH_ATTEMPTS {
+            return Err(error);
+        }
+        let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        tracing::warn!(
+            database.host = options.get_host(),
+            "database at {}:{} does not answer ({cause}): attempt {attempt} of {REACH_ATTEMPTS}, the next in {} s",
+            options.get_host(),
+            options.get_port(),
+            pause.as_secs()
+        );
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+    Ok(())
+}
+
+/// Whether the server may accept a moment later what it does not accept now.
+fn is_passing(error: &sqlx::Error) -> bool {
+    // It starts, it stops, or all of its connections are in use.
+    const PASSING: [&str; 4] = ["57P03", "57P01", "57P02", "53300"];
+    match error {
+        sqlx::Error::Io(_) => true,
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| PASSING.contains(&code.as_ref())),
+        _ => false,
     }
 }
 

@@ -300,21 +300,93 @@ async fn mark_offline(tx: &mut Tx, missing: &[&Device], now: Timestamp) -> Resul
     Ok(gone.collect())
 }
 
-/// The controller's devices cannot be seen any more: those that were online are unknown.
-pub(crate) async fn lose_sight(tx: &mut Tx, controller: ControllerId, now: Timestamp) -> Result<()> {
-    affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE device SET status = $2, updated_at = $3
-        WHERE controller_id = $1 AND status = $4 AND deleted_at IS NULL"
-        )
+/// Records that a controller gives no answer any more: its own device is offline, and every other device that was
+/// online is unknown. Gives one sighting per device whose status changed, in the order of the devices' lists.
+///
+/// Two statements, however many devices there are.
+///
+/// `host` is the host part of the controller's URL, by which its own device is recognised.
+pub async fn lose_sight(
+    tx: &mut Tx,
+    controller: ControllerId,
+    host: Option<&str>,
+    now: Timestamp,
+) -> Result<Vec<Sighting>> {
+    let own = own_device(tx, controller, host).await?;
+    let mut lost: Vec<Lost> = on!(tx, conn => sqlx::query_as("
+        UPDATE device SET status = CASE WHEN id = $2 THEN $3 ELSE $4 END, updated_at = $5
+        WHERE controller_id = $1 AND deleted_at IS NULL AND (status = $6 OR (id = $2 AND status <> $3))
+        RETURNING id, site_id, name, state, status, first_seen_at")
         .bind(controller)
+        .bind(own)
+        .bind(DeviceStatus::Offline)
         .bind(DeviceStatus::Unknown)
         .bind(now)
         .bind(DeviceStatus::Online)
-    );
-    Ok(())
+        .fetch_all(conn)
+        .await)?;
+    // The controller's own device first: the others are lost because of it.
+    lost.sort_by_key(|device| (Some(device.id) != own, device.first_seen_at, device.id));
+    Ok(lost.into_iter().map(Sighting::from).collect())
+}
+
+/// A device whose status a silent controller changed.
+#[derive(FromRow)]
+struct Lost {
+    id: DeviceId,
+    site_id: SiteId,
+    name: String,
+    state: DeviceState,
+    status: DeviceStatus,
+    first_seen_at: Timestamp,
+}
+
+impl From<Lost> for Sighting {
+    fn from(lost: Lost) -> Self {
+        Self {
+            device_id: lost.id,
+            site_id: lost.site_id,
+            name: lost.name,
+            state: lost.state,
+            novelty: Novelty::Known,
+            changed: Vec::new(),
+            status: Some(lost.status),
+        }
+    }
+}
+
+/// Kinds of devices that carry others. A controller can itself be one of the first [`SELF_KINDS`] of them.
+const CARRIER_KINDS: [&str; 7] =
+    ["router", "gateway", "firewall", "hypervisor", "switch", "access-point", "access_point"];
+/// How many of them can be their own controller.
+const SELF_KINDS: usize = 4;
+/// Carriers of one controller that are looked at.
+const CARRIERS_MAX: i64 = 1_000;
+
+/// The device that is the controller itself, such as a router that is managed directly: the one that has the
+/// controller's address, or else the only device that carries others.
+///
+/// A controller that manages several such devices is a machine of its own, and the answer is `None`.
+async fn own_device(tx: &mut Tx, controller: ControllerId, host: Option<&str>) -> Result<Option<DeviceId>> {
+    #[derive(FromRow)]
+    struct Carrier {
+        id: DeviceId,
+        kind: String,
+        #[sqlx(json)]
+        addresses: Vec<String>,
+    }
+    let carriers: Vec<Carrier> = Select::new("SELECT d.id, d.kind, d.addresses", FROM)
+        .and_bind("d.controller_id = ?", Bind::Id(controller.0))
+        .and("d.deleted_at IS NULL")
+        .and_in("d.kind", CARRIER_KINDS.map(|kind| Bind::Text(kind.to_owned())))
+        .all(tx, "d.first_seen_at, d.id", CARRIERS_MAX)
+        .await?;
+    let can_be = |carrier: &&Carrier| CARRIER_KINDS[..SELF_KINDS].contains(&carrier.kind.as_str());
+    // Addresses can have the length of their network behind them.
+    let has_host = |address: &String| address.split('/').next() == host;
+    let addressed = carriers.iter().find(|carrier| host.is_some() && carrier.addresses.iter().any(has_host));
+    let only = if let [carrier] = carriers.as_slice() { Some(carrier) } else { None };
+    Ok(addressed.or(only.filter(can_be)).map(|carrier| carrier.id))
 }
 
 /// Runs an update that ends in `id IN (`.

@@ -40,6 +40,13 @@ pub enum Error {
          or use PostgreSQL, which several processes may serve together"
     )]
     Served(String),
+    /// Users whose names are the same in the form in which names are compared; names them. Nothing was changed.
+    #[error(
+        "users cannot be told apart when upper and lower case and other spellings of a letter are the same: {0}; \
+         change the email of one of each two, or remove one, with the version that served this database, \
+         and start this version again"
+    )]
+    SameNames(String),
     /// The tables could not be brought up to date.
     #[error("database cannot be migrated")]
     Migration(#[source] Source),
@@ -122,6 +129,8 @@ fn unique_index(error: &dyn DatabaseError) -> String {
     let columns = message.rsplit(": ").next().unwrap_or(message);
     match columns {
         "organization.slug" => "organization_slug",
+        "app_user.username_folded" => "app_user_username",
+        "app_user.email_folded" => "app_user_email",
         "user_session.refresh_hash" => "user_session_refresh",
         "site.org_id, site.slug" => "site_slug",
         "site_grant.user_id, site_grant.site_id" => "site_grant_pkey",

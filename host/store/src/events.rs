@@ -152,17 +152,17 @@ const FROM: &str = "FROM event e";
 ///
 /// Writers of one organization wait for each other here until they commit, so numbers have no gaps
 /// and become visible in order. Append as late in a transaction as possible.
+///
+/// An event of a run names the event that started the run as its cause, unless another cause is given.
 pub async fn append(tx: &mut Tx, new: &NewEvent, clock: &Clock) -> Result<Event> {
     let (seq, occurred_at) = advance_head(tx, new.org_id, 1, clock.now()).await?;
     let id = clock.new_id();
-    affected!(
-        tx,
-        sqlx::query(
-            "
+    let causation_id: Option<EventId> = on!(tx, conn => sqlx::query_scalar("
         INSERT INTO event (id, org_id, seq, event_type, site_id, controller_id, device_id, causation_id,
             schema_version, payload, occurred_at, run_id)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
-        )
+        VALUES ($1, $2, $3, $4, $5, $6, $7,
+            COALESCE($8, (SELECT r.event_id FROM connection_run r WHERE r.id = $12)), $9, $10, $11, $12)
+        RETURNING causation_id")
         .bind::<EventId>(id)
         .bind(new.org_id)
         .bind(seq)
@@ -175,7 +175,8 @@ pub async fn append(tx: &mut Tx, new: &NewEvent, clock: &Clock) -> Result<Event>
         .bind(&new.payload)
         .bind(occurred_at)
         .bind(new.run_id)
-    );
+        .fetch_one(conn)
+        .await)?;
     Ok(Event {
         id,
         seq,
@@ -184,7 +185,7 @@ pub async fn append(tx: &mut Tx, new: &NewEvent, clock: &Clock) -> Result<Event>
         priority: new.event_type.priority(),
         organization_id: new.org_id,
         occurred_at,
-        causation_id: new.causation_id,
+        causation_id,
         schema_version: u32::try_from(SCHEMA_VERSION).unwrap_or_default(),
         payload: new.payload.clone(),
     })
@@ -192,7 +193,8 @@ pub async fn append(tx: &mut Tx, new: &NewEvent, clock: &Clock) -> Result<Event>
 
 /// Writes many events of one organization, in order, with its next numbers.
 ///
-/// The number of statements grows with the hundreds of events, not with the events.
+/// The number of statements grows with the hundreds of events, not with the events. An event's cause is written as it
+/// is given.
 pub async fn append_all(tx: &mut Tx, org: OrgId, new: &[NewEvent], clock: &Clock) -> Result<()> {
     let Ok(count) = i64::try_from(new.len()) else { return Ok(()) };
     if count == 0 {

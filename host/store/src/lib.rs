@@ -7,6 +7,7 @@
 #[macro_use]
 mod db;
 
+pub mod adapter_releases;
 pub mod api_keys;
 pub mod attention;
 pub mod audit;
@@ -21,12 +22,16 @@ pub mod dump;
 mod error;
 pub mod event_consumers;
 pub mod events;
+mod folding;
 pub mod grants;
 pub mod idempotency;
+pub mod known;
 pub mod logs;
 pub mod notices;
 pub mod oauth2;
+pub mod organization_signing;
 pub mod organizations;
+pub mod packages;
 pub mod password_resets;
 pub mod processes;
 pub mod roles;
@@ -35,6 +40,7 @@ pub mod schedules;
 pub mod sealed;
 pub mod second_factors;
 mod select;
+pub mod service_secrets;
 pub mod sessions;
 pub mod setup;
 pub mod sites;

@@ -1,11 +1,11 @@
 //! The service's own log lines, in a database that holds nothing else.
 //!
-//! Whose lines they are is not known here: they belong to the service, not to
-//! an organization. Take the transaction from a database opened with
+//! Lines belong to the service, but for those that an organization wrote by
+//! `fabric.log`. Take the transaction from a database opened with
 //! [`crate::Db::open_logs`].
 
 use heddle_core::page::{WalkRequest, Walked};
-use heddle_core::{LogLevel, Timestamp};
+use heddle_core::{LogLevel, OrgId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::select::{Bind, Select, affected};
 use crate::{Result, Tx};
 
-/// Rows of one INSERT: eight values each, far below both databases' limit of parameters.
+/// Rows of one INSERT: nine values each, far below both databases' limit of parameters.
 const ROWS_PER_STATEMENT: usize = 500;
 
 /// One line, as it is written and as it is read.
@@ -33,10 +33,15 @@ pub struct LogLine {
     pub request_id: Option<String>,
     /// What was going on, outermost first: `request`, `task:sync`.
     pub span: Option<String>,
+    /// The organization that wrote it by `fabric.log`; null for the service's own lines.
+    #[serde(rename = "organization_id")]
+    pub org_id: Option<OrgId>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct LogFilter {
+    /// Lines that this organization wrote; `None` means all lines.
+    pub org: Option<OrgId>,
     /// Lines of this gravity and graver ones.
     pub level: Option<LogLevel>,
     /// How the target begins.
@@ -60,7 +65,8 @@ pub struct Retention {
     pub lines_max: i64,
 }
 
-const SELECT: &str = "SELECT l.id, l.at, l.level, l.target, l.message, l.fields, l.request_id, l.span";
+const SELECT: &str =
+    "SELECT l.id, l.at, l.level, l.target, l.message, l.fields, l.request_id, l.span, l.org_id";
 const FROM: &str = "FROM log_line l";
 
 /// Writes lines; the number of statements grows with their hundreds.
@@ -70,7 +76,7 @@ pub async fn insert(tx: &mut Tx, lines: &[LogLine]) -> Result<()> {
     for rows in lines.chunks(ROWS_PER_STATEMENT) {
         on!(tx, conn => {
             let mut insert = QueryBuilder::new(
-                "INSERT INTO log_line (id, at, level, target, message, fields, request_id, span) ",
+                "INSERT INTO log_line (id, at, level, target, message, fields, request_id, span, org_id) ",
             );
             insert.push_values(rows, |mut row, line| {
                 row.push_bind(line.id)
@@ -80,7 +86,8 @@ pub async fn insert(tx: &mut Tx, lines: &[LogLine]) -> Result<()> {
                     .push_bind(&line.message)
                     .push_bind(&line.fields)
                     .push_bind(line.request_id.as_ref())
-                    .push_bind(line.span.as_ref());
+                    .push_bind(line.span.as_ref())
+                    .push_bind(line.org_id);
             });
             insert.push(" ON CONFLICT (id) DO NOTHING");
             insert.build().execute(conn).await.map(|_| ())
@@ -92,6 +99,7 @@ pub async fn insert(tx: &mut Tx, lines: &[LogLine]) -> Result<()> {
 /// Lines that fit, newest first. A line has no number: that of a cursor is 0.
 pub async fn walk(tx: &mut Tx, filter: &LogFilter, request: WalkRequest) -> Result<Walked<LogLine>> {
     let mut select = Select::new(SELECT, FROM)
+        .and_some("l.org_id = ?", filter.org.map(|id| Bind::Id(id.0)))
         .and_some("LOWER(l.target) LIKE LOWER(?) ESCAPE '\\'", filter.target.as_deref().map(beginning))
         .and_some("l.at >= ?", filter.since.map(Bind::Time))
         .and_some("l.at < ?", filter.until.map(Bind::Time))

@@ -31,8 +31,11 @@ pub const WEBHOOK_SUBSCRIPTION: Place =
 pub const CHANNEL: Place = Place { table: "channel", column: "secret", key_id: None };
 pub const CONNECTION: Place = Place { table: "connection", column: "secret", key_id: None };
 pub const CONNECTION_RUN: Place = Place { table: "connection_run", column: "secret", key_id: None };
+pub const SERVICE_SECRET: Place = Place { table: "service_secret", column: "secret", key_id: None };
 /// Every column with sealed bytes.
 pub const PLACES: &[Place] = &[
+    // First: with it opens or fails everything that the service starts with.
+    SERVICE_SECRET,
     CREDENTIAL,
     CHANGE,
     SECOND_FACTOR,

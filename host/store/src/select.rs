@@ -334,6 +334,12 @@ impl Select {
         )
     }
 
+    /// The rows of each group, ordered by what they are grouped by: few, whatever is counted.
+    pub(crate) async fn grouped<T: Row>(self, tx: &mut Tx, by: &'static str) -> Result<Vec<T>> {
+        let sql = format!("{} {}{} GROUP BY {by} ORDER BY {by}", self.head, self.from, self.conditions);
+        Ok(on!(tx, conn => bind_all!(sqlx::query_as(AssertSqlSafe(sql)), &self.binds).fetch_all(conn).await)?)
+    }
+
     pub(crate) async fn all<T: Row>(self, tx: &mut Tx, order: &'static str, limit: i64) -> Result<Vec<T>> {
         self.rows(tx, order, limit, 0).await
     }

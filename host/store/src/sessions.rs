@@ -2,13 +2,15 @@
 //!
 //! Knows no token, only hashes; what a spent or foreign hash means is the caller's rule.
 
+use heddle_core::page::PageRequest;
 use heddle_core::{OrgId, Role, SessionId, SiteId, SiteLevel, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::FromRow;
+use uuid::Uuid;
 
 use crate::grants::SiteGrant;
-use crate::select::affected;
+use crate::select::{Bind, Select, affected};
 use crate::{Result, SiteScope, Tx};
 
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
@@ -247,17 +249,63 @@ pub async fn revoke_all(tx: &mut Tx, user: UserId, now: Timestamp) -> Result<u64
     ))
 }
 
-/// The user's sessions that are neither revoked nor expired, the one used last first; at most 200.
-pub async fn list_active(tx: &mut Tx, user: UserId, now: Timestamp) -> Result<Vec<Session>> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        SELECT id, user_id, ip, user_agent, created_at, last_used_at, expires_at
-        FROM user_session
-        WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > $2
-        ORDER BY last_used_at DESC, id DESC
-        LIMIT 200")
-        .bind(user).bind(now)
-        .fetch_all(conn)
-        .await)?)
+/// Ends all sessions of an organization's users; tells how many.
+pub async fn revoke_all_of(tx: &mut Tx, org: OrgId, now: Timestamp) -> Result<u64> {
+    Ok(affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE user_session SET revoked_at = $2
+        WHERE revoked_at IS NULL AND user_id IN (SELECT id FROM app_user WHERE org_id = $1)"
+        )
+        .bind(org)
+        .bind(now)
+    ))
+}
+
+/// The user's sessions that are neither revoked nor expired, the one used last first.
+pub async fn list_active(
+    tx: &mut Tx,
+    user: UserId,
+    now: Timestamp,
+    page: PageRequest,
+) -> Result<(Vec<Session>, i64)> {
+    Select::new(
+        "SELECT s.id, s.user_id, s.ip, s.user_agent, s.created_at, s.last_used_at, s.expires_at",
+        "FROM user_session s",
+    )
+    .and_bind("s.user_id = ?", Bind::Id(user.0))
+    .and("s.revoked_at IS NULL")
+    .and_bind("s.expires_at > ?", Bind::Time(now))
+    .page(tx, "s.last_used_at DESC, s.id DESC", page)
+    .await
+}
+
+/// Spends the proof of a first factor; false when it was spent before.
+pub async fn spend_challenge(tx: &mut Tx, id: Uuid, expires_at: Timestamp) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "INSERT INTO spent_challenge (id, expires_at) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING"
+        )
+        .bind(id)
+        .bind(expires_at)
+    );
+    Ok(rows == 1)
+}
+
+/// Forgets spent proofs that expired before this time, up to a number; tells how many.
+pub async fn trim_challenges(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
+    Ok(affected!(
+        tx,
+        sqlx::query(
+            "
+        DELETE FROM spent_challenge WHERE id IN (
+            SELECT id FROM spent_challenge WHERE expires_at < $1 ORDER BY expires_at, id LIMIT $2)"
+        )
+        .bind(before)
+        .bind(i64::from(limit))
+    ))
 }
 
 /// What the check of a request needs, in one statement.

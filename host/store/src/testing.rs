@@ -228,6 +228,7 @@ impl World {
             reverts: None,
             planned: self.planned(),
             run: None,
+            is_set: false,
             now,
         }
     }

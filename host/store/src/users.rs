@@ -1,5 +1,6 @@
 //! Users, and what a login needs of them. A password's hash never serializes.
 
+use heddle_core::name::fold;
 use heddle_core::page::PageRequest;
 use heddle_core::{OrgId, Role, Timestamp, UserId};
 use schemars::JsonSchema;
@@ -94,12 +95,13 @@ const FROM: &str = "FROM app_user u";
 pub async fn insert(tx: &mut Tx, new: &NewUser) -> Result<User> {
     Ok(on!(tx, conn => sqlx::query_as("
         INSERT INTO app_user (id, org_id, username, email, full_name, password_hash, role,
-            is_active, token_version, failed_logins, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, $9, $9)
+            is_active, token_version, failed_logins, created_at, updated_at, username_folded, email_folded)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, $9, $9, $10, $11)
         RETURNING id, org_id, username, email, full_name, role, is_active,
             token_version, locked_until, mfa_enabled, created_at, updated_at, deleted_at")
         .bind(new.id).bind(new.org_id).bind(&new.username).bind(&new.email).bind(new.full_name.as_ref())
         .bind(&new.password_hash).bind(new.role).bind(true).bind(new.now)
+        .bind(fold(&new.username)).bind(fold(&new.email))
         .fetch_one(conn)
         .await)?)
 }
@@ -123,13 +125,14 @@ pub async fn lock_login(tx: &mut Tx, id: UserId) -> Result<Option<Login>> {
     live(SELECT_LOGIN, &Scope::everything()).and_bind("u.id = ?", Bind::Id(id.0)).one_locked(tx, "u").await
 }
 
-/// The user with this user name or, when there is none, with this email; the case of letters does not matter.
+/// The user with this user name or, when there is none, with this email, as [`fold`] compares them.
 pub async fn find_by_login(tx: &mut Tx, text: &str) -> Result<Option<Login>> {
+    let folded = fold(text);
     let by =
-        |condition| live(SELECT_LOGIN, &Scope::everything()).and_bind(condition, Bind::Text(text.to_owned()));
-    match by("LOWER(u.username) = LOWER(?)").one(tx).await? {
+        |condition| live(SELECT_LOGIN, &Scope::everything()).and_bind(condition, Bind::Text(folded.clone()));
+    match by("u.username_folded = ?").one(tx).await? {
         Some(login) => Ok(Some(login)),
-        None => by("LOWER(u.email) = LOWER(?)").one(tx).await,
+        None => by("u.email_folded = ?").one(tx).await,
     }
 }
 
@@ -183,7 +186,7 @@ pub async fn update(
 ) -> Result<Option<User>> {
     Ok(on!(tx, conn => sqlx::query_as("
         UPDATE app_user
-        SET email = COALESCE($3, email), role = COALESCE($4, role), is_active = COALESCE($5, is_active),
+        SET email = COALESCE($3, email), email_folded = COALESCE($11, email_folded), role = COALESCE($4, role), is_active = COALESCE($5, is_active),
             password_hash = COALESCE($6, password_hash),
             failed_logins = CASE WHEN $6 IS NULL THEN failed_logins ELSE 0 END,
             locked_until = CASE WHEN $6 IS NULL THEN locked_until ELSE NULL END,
@@ -193,7 +196,7 @@ pub async fn update(
             token_version, locked_until, mfa_enabled, created_at, updated_at, deleted_at")
         .bind(id).bind(scope.org).bind(update.email.as_ref()).bind(update.role).bind(update.is_active)
         .bind(update.password_hash.as_ref()).bind(update.full_name.is_set()).bind(update.full_name.value())
-        .bind(now).bind(scope.org.is_none())
+        .bind(now).bind(scope.org.is_none()).bind(update.email.as_deref().map(fold))
         .fetch_optional(conn)
         .await)?)
 }
@@ -297,6 +300,62 @@ pub async fn bump_token_version(tx: &mut Tx, id: UserId, now: Timestamp) -> Resu
         .bind(id).bind(now)
         .fetch_optional(conn)
         .await)?)
+}
+
+/// Makes every token of an organization's users worthless; tells how many users there are.
+pub async fn bump_token_versions(tx: &mut Tx, org: OrgId, now: Timestamp) -> Result<u64> {
+    Ok(affected!(
+        tx,
+        sqlx::query(
+            "UPDATE app_user SET token_version = token_version + 1, updated_at = $2 WHERE org_id = $1"
+        )
+        .bind(org)
+        .bind(now)
+    ))
+}
+
+/// A user as far as their names go.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+pub(crate) struct Names {
+    pub(crate) id: UserId,
+    pub(crate) username: String,
+    pub(crate) email: String,
+}
+
+/// The names of users that are not removed, behind this id in the order of the ids.
+pub(crate) async fn names(tx: &mut Tx, after: Option<UserId>, limit: i64) -> Result<Vec<Names>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT id, username, email FROM app_user
+        WHERE deleted_at IS NULL AND ($1 IS NULL OR id > $1)
+        ORDER BY id LIMIT $2")
+        .bind(after).bind(limit)
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// The names of users whose folded form is still to be made, removed ones included.
+pub(crate) async fn unfolded(tx: &mut Tx, limit: i64) -> Result<Vec<Names>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT id, username, email FROM app_user WHERE username_folded IS NULL ORDER BY id LIMIT $1")
+        .bind(limit)
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// Keeps the folded form of a user's names.
+pub(crate) async fn keep_folded(tx: &mut Tx, names: &Names) -> Result<()> {
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE app_user SET username_folded = $2, email_folded = $3
+        WHERE id = $1 AND username_folded IS NULL"
+        )
+        .bind(names.id)
+        .bind(fold(&names.username))
+        .bind(fold(&names.email))
+    );
+    Ok(())
 }
 
 pub async fn count(tx: &mut Tx, scope: &Scope) -> Result<i64> {

@@ -35,7 +35,10 @@ pub(crate) fn components(workspace: &Workspace, stop: &Stop) -> anyhow::Result<(
     let crates: Vec<String> = adapters.iter().chain(&guests).map(|guest| guest.package.clone()).collect();
     let key = publisher_key(workspace)?;
     std::fs::create_dir_all(workspace.packages())?;
-    std::fs::write(workspace.trusted_keys(), write_trusted_keys(&[key.trusted()]))?;
+    // Each adapter by its name: the key of a checkout may be made anew, and takes over exactly these ids then.
+    let ids: Vec<String> = adapters.iter().map(|adapter| adapter.name.clone()).collect();
+    let trusted = if ids.is_empty() { Vec::new() } else { vec![key.trusted_for(ids)] };
+    std::fs::write(workspace.trusted_keys(), write_trusted_keys(&trusted))?;
     if crates.is_empty() {
         say("no adapters and no test guests to build");
         return Ok(());

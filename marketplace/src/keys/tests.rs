@@ -43,3 +43,22 @@ fn unsound_trusted_keys_are_refused() {
         assert!(parse_trusted_keys(text.as_bytes()).is_err(), "{text}");
     }
 }
+
+#[test]
+fn a_key_without_ids_signs_in_its_publishers_name_only() {
+    let sound = hex::encode(PublisherKey::generate("acme").unwrap().trusted().key);
+    let keys = parse_trusted_keys(format!(r#"[{{"publisher":"acme","key":"{sound}"}}]"#).as_bytes()).unwrap();
+    for (id, may) in [("acme", true), ("acme-switch", true), ("acmes", false), ("openwrt", false)] {
+        assert_eq!(keys[0].may_sign(id), may, "{id}");
+    }
+    let text = format!(r#"[{{"publisher":"acme","public_key":"{sound}","ids":["openwrt","zyxel-*"]}}]"#);
+    let keys = parse_trusted_keys(text.as_bytes()).unwrap();
+    for (id, may) in [("openwrt", true), ("openwrt-x", false), ("zyxel-gs", true), ("acme", false)] {
+        assert_eq!(keys[0].may_sign(id), may, "{id}");
+    }
+    assert!(keys[0].names("openwrt") && !keys[0].names("zyxel-gs"));
+    for ids in [r#"[]"#, r#"[""]"#, r#"["a*b"]"#, r#"["Acme"]"#, r#"["acme.*"]"#] {
+        let text = format!(r#"[{{"publisher":"acme","public_key":"{sound}","ids":{ids}}}]"#);
+        assert!(parse_trusted_keys(text.as_bytes()).is_err(), "{ids}");
+    }
+}

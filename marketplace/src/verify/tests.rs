@@ -18,16 +18,18 @@ fn template() -> Value {
         "schema": 1, "id": "acme-switch", "version": "1.0.0", "kind": "adapter", "api": "1.0",
         "name": "ACME switches", "publisher": "acme", "license": "Apache-2.0", "component": "component.wasm",
         "limits": { "cpu-ms": 200 },
-        "config-schema": { "type": "object", "properties": { "port": { "$ref": "#/$defs/port" } } },
+        "config-schema": {
+            "type": "object", "properties": { "port": { "$ref": "#/$defs/port" } }, "$defs": { "port": { "type": "integer" } }
+        },
         "auth": { "main": {
             "login": [{
-                "request": { "method": "POST", "path": "/login", "json": { "user": "{{secret.username}}" } },
+                "request": { "method": "POST", "path": "/login", "effect": "session", "json": { "user": "{{secret.username}}" } },
                 "expect": { "status": [200] },
                 "capture": [{ "as": "token", "from": { "json": "/token" } }]
             }],
             "apply": [{ "to": { "header": "X-Token" }, "value": "{{session.token}}" }],
             "ttl-s": 300,
-            "logout": { "method": "POST", "path": "/logout", "form": { "t": "{{session.token}}" } }
+            "logout": { "method": "POST", "path": "/logout", "effect": "session", "form": { "t": "{{session.token}}" } }
         } },
         "reads": [{ "method": "POST", "path": "/api/*/query", "json": { "/op": ["get"] } }]
     })
@@ -166,6 +168,24 @@ fn a_signature_without_the_context_is_refused() {
 #[test]
 fn a_publisher_cannot_sign_for_another() {
     rule("/publisher", json!("globex"), "Publisher");
+}
+
+#[test]
+fn a_key_signs_only_the_ids_that_it_was_listed_for() {
+    let open = |ids: &[&str]| {
+        let ids = ids.iter().map(|id| (*id).to_owned()).collect();
+        Verified::from_files(package(), &[key(1).trusted_for(ids)])
+    };
+    for granted in ["acme-switch", "acme-*", "*"] {
+        open(&["other", granted]).unwrap();
+    }
+    for denied in ["acme", "acme-switch-*", "acme-switc", "openwrt"] {
+        let error = open(&[denied]).unwrap_err();
+        assert!(matches!(&error, PackageError::IdNotGranted { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(denied) && text.contains("'acme-switch'") && text.contains("'acme'"), "{text}");
+    }
+    Verified::from_files(package(), &[key(1).trusted_for_own()]).unwrap();
 }
 
 #[test]
@@ -312,6 +332,9 @@ fn identity_and_limits_follow_the_rules() {
 fn config_schema_is_small_flat_and_local() {
     rule("/config-schema", json!([]), "ConfigSchema");
     rule("/config-schema/properties/port/$ref", json!("https://acme.example/s.json"), "ConfigSchema");
+    rule("/config-schema/properties/port/$ref", json!("#/$defs/other"), "ConfigSchema");
+    rule("/config-schema/properties/port", json!({ "$dynamicRef": "#x" }), "ConfigSchema");
+    rule("/config-schema/properties/port", json!({ "pattern": "a{0,100000}" }), "ConfigSchema");
     rule("/config-schema/title", json!("x".repeat(65 * 1024)), "ConfigSchema");
     let deep = (0..16).fold(json!({}), |inner, _| json!({ "not": inner }));
     rule("/config-schema", deep, "ConfigSchema");
@@ -345,6 +368,82 @@ fn session_declarations_can_be_carried_out() {
     ] {
         rule(&format!("/auth/main/{pointer}"), value, "Session");
     }
+}
+
+/// What reached a device: the second and third step of this login changed it.
+#[test]
+fn a_login_has_no_undeclared_steps_that_may_write() {
+    let write = json!({
+        "request": { "method": "POST", "path": "/api/system", "json": { "op": "set", "token": "{{session.token}}" } },
+        "expect": { "status": [200] }
+    });
+    let login = complete()["auth"]["main"]["login"][0].clone();
+    rule("/auth/main/login", json!([login, write, write]), "Session");
+    let undeclared = json!({ "method": "POST", "path": "/login", "json": { "user": "u" } });
+    rule("/auth/main/login/0/request", undeclared.clone(), "Session");
+    rule("/auth/main/logout", undeclared, "Session");
+    rule("/auth/main/login/0/request/effect", json!("write"), "ManifestFormat");
+    for harmless in [
+        json!({ "method": "GET", "path": "/{{secret.username}}?a=b" }),
+        json!({ "method": "POST", "path": "/api/x/query", "json": { "op": "get", "user": "{{secret.username}}" } }),
+    ] {
+        let mut manifest = complete();
+        manifest["auth"]["main"]["login"][0]["request"] = harmless;
+        open(resigned(manifest.to_string().as_bytes())).unwrap();
+    }
+    for hidden in [
+        json!({ "method": "GET", "path": "/nonce", "json": { "op": "set" } }),
+        json!({ "method": "POST", "path": "/api/x/query?op=set", "json": { "op": "get" } }),
+        json!({ "method": "POST", "path": "/api/{{settings.path}}/save", "json": { "op": "get" } }),
+        json!({ "method": "POST", "path": "/api/x/query", "json": { "op": "{{settings.op}}" } }),
+        json!({ "method": "POST", "path": "/api/x/query", "json": "{{settings.body}}" }),
+        json!({ "method": "POST", "path": "/api/x/query", "json": [{ "op": "get" }, { "op": "set" }] }),
+        json!({ "method": "POST", "path": "/api/x/query", "form": { "op": "get" } }),
+    ] {
+        rule("/auth/main/login/0/request", hidden, "Session");
+    }
+}
+
+#[test]
+fn a_rule_for_a_path_that_does_more_needs_a_condition() {
+    let post = |path: &str, json: Value| json!({ "method": "POST", "path": path, "json": json });
+    rule("/reads/0", json!({ "method": "POST", "path": "/ubus" }), "ReadRule");
+    rule("/reads/0/only-reads", json!(true), "ReadRule");
+    // The login says that the path does more than reading.
+    for path in ["/login", "/logout", "/*"] {
+        rule("/reads/0", json!({ "method": "POST", "path": path, "only-reads": true }), "ReadRule");
+    }
+    // The login fits the condition, whatever its template is filled with.
+    rule("/reads/0", post("/login", json!({ "/user": ["root"] })), "ReadRule");
+    let two = |first: &str, second: &str| json!([{ "method": "POST", "path": first, "only-reads": true }, post(second, json!({ "/op": ["get"] }))]);
+    rule("/reads", two("/search", "/search"), "ReadRule");
+    rule("/reads", two("/*/x", "/search/*"), "ReadRule");
+    for sound in [two("/search", "/rpc"), json!([post("/login", json!({ "/op": ["get"] }))])] {
+        let mut manifest = complete();
+        manifest["reads"] = sound;
+        open(resigned(manifest.to_string().as_bytes())).unwrap();
+    }
+}
+
+#[test]
+fn what_carries_the_session_is_not_exposed() {
+    for capture in [
+        json!({ "as": "token", "from": { "json": "/token" }, "expose": true }),
+        json!({ "as": "token", "from": { "cookie": "sid" }, "expose": true }),
+        json!({ "as": "token", "from": { "header": "Set-Cookie" }, "expose": true }),
+    ] {
+        rule("/auth/main/login/0/capture/0", capture, "Session");
+    }
+    let token = json!({ "as": "token", "from": { "json": "/token" } });
+    let copy = json!({ "as": "id", "from": { "json": "/token" }, "expose": true });
+    rule("/auth/main/login/0/capture", json!([token, copy]), "Session");
+    let id = |n: usize| json!({ "as": format!("id{n}"), "from": { "json": "/id" }, "expose": true });
+    let captures =
+        |count: usize| std::iter::once(token.clone()).chain((0..count).map(id)).collect::<Vec<_>>();
+    rule("/auth/main/login/0/capture", json!(captures(9)), "Session");
+    let mut manifest = complete();
+    manifest["auth"]["main"]["login"][0]["capture"] = json!(captures(8));
+    open(resigned(manifest.to_string().as_bytes())).unwrap();
 }
 
 #[test]

@@ -66,8 +66,7 @@ async fn killed_processes_leave_runs_interrupted_and_none_runs_twice() {
     })
     .await;
     assert!(certain.len() >= ROUNDS / 2, "{certain:?}");
-    let (sent, staged) =
-        (ends(&ground, "device.offline").await, ends(&ground, "device.status.changed").await);
+    let (sent, staged) = (ends(&ground, "device.offline").await, ends(&ground, "ingest.external").await);
     assert_eq!(sent.len() + staged.len(), told, "seed {seed}: one run of each event");
     let lost: Vec<_> =
         [&sent, &staged].into_iter().flatten().filter(|(_, state)| *state == "interrupted").collect();
@@ -87,7 +86,7 @@ fn staging(controller: &str) -> Value {
     let params = json!({ "controller_id": controller, "payload": payload });
     json!({
         "name": "Stage",
-        "source_event": "device.status.changed",
+        "source_event": "ingest.external",
         "steps": [{ "operation_id": "openwrt.firewall.rule.create", "params": params }],
     })
 }
@@ -110,7 +109,7 @@ impl Load {
                 }
                 let sent: Vec<String> = (0..SENT_PER_TICK).map(|n| format!("sent-{tick}-{n}")).collect();
                 tell(&ground, org, EventType::DeviceOffline, &sent).await;
-                tell(&ground, org, EventType::DeviceStatusChanged, &[format!("staged-{tick}")]).await;
+                tell(&ground, org, EventType::IngestExternal, &[format!("staged-{tick}")]).await;
                 count.fetch_add(SENT_PER_TICK + 1, Ordering::Relaxed);
                 tokio::time::sleep(TICK).await;
             }

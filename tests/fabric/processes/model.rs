@@ -169,7 +169,7 @@ impl Wire {
         let steps = match self.work {
             Work::Log => json!([{
                 "operation_id": "fabric.log",
-                "params": { "message": format!("did {} {{{{trigger.name}}}}", self.name) },
+                "params": { "message": format!("did {} {{{{event.seq}}}}", self.name) },
             }]),
             Work::Stage => json!([{
                 "operation_id": "openwrt.firewall.rule.create",

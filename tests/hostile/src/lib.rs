@@ -6,6 +6,7 @@
 
 mod burn;
 mod reach;
+mod script;
 mod write;
 
 use heddle_sdk::{
@@ -49,6 +50,7 @@ const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("duplicate-keys", reach::duplicate_keys),
     ("secret", reach::secret),
     ("secret-places", reach::secret_places),
+    ("session", reach::session),
     ("gzip-bomb", reach::gzip_bomb),
     ("endless-body", reach::endless_body),
     ("slow-body", reach::slow_body),
@@ -115,12 +117,18 @@ impl Adapter for Hostile {
     }
 
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
-        write::plan(host, changes)
+        if write::is_scripted(changes) { script::plan(host) } else { write::plan(host, changes) }
     }
     fn run(host: &dyn Host, stage: Stage, changes: &[Change], _: &[u8]) -> Result<Outcome, Fault> {
-        write::run(host, stage, changes)
+        if write::is_scripted(changes) { script::run(host, stage) } else { write::run(host, stage, changes) }
+    }
+    fn poll(host: &dyn Host, _: &[u8]) -> Result<Outcome, Fault> {
+        script::poll(host)
     }
     fn compare(host: &dyn Host, changes: &[Change], _: &[u8]) -> Result<Comparison, Fault> {
+        if write::is_scripted(changes) {
+            return script::compare(host);
+        }
         write::compare(host, changes).map(Comparison::from)
     }
 }

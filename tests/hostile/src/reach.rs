@@ -250,6 +250,20 @@ pub(crate) fn secret_places(host: &dyn Host) -> Value {
     Value::Object(tried.collect())
 }
 
+/// What it gets to know of its session, with the device's help.
+pub(crate) fn session(host: &dyn Host) -> Value {
+    let read = match host.send(Request::get("/login-body"), Auth::Session("main")) {
+        Ok(response) => shown(&response),
+        Err(fault) => outcome(Err(fault)),
+    };
+    let facts = match host.session_facts("main") {
+        Ok(facts) => facts.into_iter().map(|(name, value)| (name, json!(value))).collect(),
+        Err(fault) => outcome(Err(fault)),
+    };
+    host.reset_session("main");
+    json!({ "facts": facts, "read": read })
+}
+
 pub(crate) fn gzip_bomb(host: &dyn Host) -> Value {
     outcome(host.send(Request::get("/bomb"), Auth::None))
 }

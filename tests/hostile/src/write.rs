@@ -14,6 +14,11 @@ fn trick(changes: &[Change]) -> String {
     payload.as_ref().and_then(|payload| payload["trick"].as_str()).unwrap_or("honest").to_owned()
 }
 
+/// Whether the device says what is to be done.
+pub(crate) fn is_scripted(changes: &[Change]) -> bool {
+    trick(changes).starts_with("scripted")
+}
+
 fn write(n: u32) -> Request {
     Request::new(Method::Post, "/write").with_json(&json!({ "n": n }))
 }

@@ -87,12 +87,12 @@ on_both! {
             let mut wrong = reader();
             wrong[name] = value;
             let refused = admin.post("/oauth2/apps", &wrong).await.expect_status(422);
-            assert_eq!(refused.body["error"]["details"][0]["field"], field, "{wrong}: {}", refused.text);
+            assert_eq!(refused.body["error"]["details"][0]["field"], crate::support::at(field), "{wrong}: {}", refused.text);
         }
         let app = register(&admin, &["device:read"]).await;
         let path = format!("/oauth2/apps/{}", app.id);
         let refused = admin.patch(&path, &json!({ "redirect_uris": ["org.example.app:/cb"] })).await.expect_status(422);
-        assert_eq!(refused.body["error"]["details"][0]["field"], "redirect_uris[0]");
+        assert_eq!(refused.body["error"]["details"][0]["field"], "/redirect_uris/0");
         admin.patch(&path, &json!({ "client_type": "public" })).await.expect_status(422);
     }
 }

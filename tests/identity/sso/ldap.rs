@@ -176,7 +176,7 @@ on_both! {
         }
         let plain = directory(&slapd, json!({ "url": slapd.ldap_url() }));
         let refused = admin.post("/auth/sso/providers", &plain).await.expect_status(422);
-        assert_eq!(refused.body["error"]["details"][0]["field"], "ldap.url");
+        assert_eq!(refused.body["error"]["details"][0]["field"], "/ldap/url");
         let insecure = add(&admin, &directory(&slapd, json!({ "url": slapd.ldap_url(), "insecure": true }))).await;
         sign_in(&server, &insecure, "alice", "alice-secret").await.expect_status(200);
         // TLS where none is spoken.

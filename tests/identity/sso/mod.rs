@@ -3,6 +3,7 @@
 mod browser;
 mod hostile;
 mod ldap;
+mod neutral;
 mod oidc;
 mod providers;
 mod saml;

@@ -2,6 +2,8 @@
 //!
 //! It is open to whoever reaches it; it binds to the loopback address unless told otherwise.
 
+use std::collections::BTreeSet;
+
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
@@ -35,6 +37,10 @@ pub(crate) fn routes(shared: Shared) -> Router {
         .route("/rpcd/restart", post(restart_rpcd))
         .route("/sessions/expire", post(expire_sessions))
         .route("/edit", post(edit))
+        .route("/objects/missing", post(missing))
+        .route("/clients/{mac}/leave", post(leave))
+        .route("/clients/{mac}/return", post(come_back))
+        .route("/firewall/skipped", get(skipped))
         .with_state(shared)
 }
 
@@ -89,6 +95,26 @@ async fn restart_rpcd(State(shared): State<Shared>) -> StatusCode {
 async fn expire_sessions(State(shared): State<Shared>) -> StatusCode {
     shared.device().end_sessions();
     StatusCode::NO_CONTENT
+}
+
+/// Names of ubus objects of packages that are not installed.
+async fn missing(State(shared): State<Shared>, Json(names): Json<BTreeSet<String>>) -> StatusCode {
+    shared.device().missing = names;
+    StatusCode::NO_CONTENT
+}
+
+async fn leave(State(shared): State<Shared>, Path(mac): Path<String>) -> StatusCode {
+    shared.device().away.insert(mac.to_ascii_lowercase());
+    StatusCode::NO_CONTENT
+}
+
+async fn come_back(State(shared): State<Shared>, Path(mac): Path<String>) -> StatusCode {
+    shared.device().away.remove(&mac.to_ascii_lowercase());
+    StatusCode::NO_CONTENT
+}
+
+async fn skipped(State(shared): State<Shared>) -> Json<Vec<String>> {
+    Json(crate::fw4::skipped(shared.device().config("firewall")))
 }
 
 async fn edit(

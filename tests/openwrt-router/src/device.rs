@@ -69,6 +69,12 @@ pub(crate) struct Device {
     pub(crate) files: BTreeMap<String, Vec<u8>>,
     pub(crate) downloads: BTreeMap<String, Vec<u8>>,
     pub(crate) log: Vec<LogLine>,
+    /// Objects of packages that are not installed.
+    pub(crate) missing: BTreeSet<String>,
+    /// What a person wrote into files beside the settings: lost when the file is written.
+    pub(crate) comments: BTreeMap<String, String>,
+    /// Files that libuci cannot parse.
+    pub(crate) broken: BTreeSet<String>,
     /// MACs, in lower case, of hosts that are not in the house.
     pub(crate) away: BTreeSet<String>,
     pub(crate) release: String,
@@ -99,6 +105,9 @@ impl Device {
             files: crate::files::factory_files(),
             downloads: BTreeMap::new(),
             log: Vec::new(),
+            missing: BTreeSet::new(),
+            comments: BTreeMap::new(),
+            broken: BTreeSet::new(),
             away: BTreeSet::new(),
             now,
             started_at: now,
@@ -153,6 +162,19 @@ impl Device {
     /// The daemons take the committed files a moment after they were written.
     pub(crate) fn reload_network(&mut self) {
         self.schedule(self.now + self.settings.reload_delay, Due::ReloadNetwork);
+    }
+
+    /// The firewall reads its file again, and says in the log what it skips.
+    pub(crate) fn reload_firewall(&mut self) {
+        for line in crate::fw4::skipped(self.config("firewall")) {
+            self.note("notice", "fw4", &line);
+        }
+    }
+
+    /// The file of a configuration as it lies on flash.
+    pub(crate) fn file_text(&self, name: &str) -> Option<String> {
+        let config = self.configs.get(name)?;
+        Some(format!("{}{}\n", self.comments.get(name).map_or("", String::as_str), config.to_text()))
     }
 
     /// Whether requests reach the router, and get through.
@@ -216,7 +238,9 @@ impl Device {
         let Some(config) = self.configs.get_mut(name) else { return false };
         changes.iter().for_each(|change| change.replay(config));
         config.reread();
+        self.comments.remove(name);
         self.reload_network();
+        self.reload_firewall();
         true
     }
 
@@ -265,6 +289,7 @@ impl Device {
             "apply_pending": self.pending.is_some(),
             "sessions": self.sessions.len(),
             "staged_changes": staged,
+            "skipped_sections": crate::fw4::skipped(self.config("firewall")),
             "counters": self.recorder.counters,
             "fingerprint": self.fingerprint(),
             "configs": configs,

@@ -46,7 +46,7 @@ fn one(device: &mut Device, request: &Value) -> Option<Value> {
         Err(error) => return Some(failure(id, error)),
     };
     if method == "list" {
-        return Some(json!({ "jsonrpc": "2.0", "id": id, "result": list(params) }));
+        return Some(json!({ "jsonrpc": "2.0", "id": id, "result": list(device, params) }));
     }
     let call = match Invocation::parse(params) {
         Ok(call) => call,
@@ -78,9 +78,10 @@ fn envelope(request: &Value) -> Result<(&Value, &str), RpcError> {
 }
 
 /// Needs no login: without `params` the names of all objects, with them the signatures of those named.
-fn list(params: &Value) -> Value {
-    let Some(wanted) = params.as_array() else { return json!(objects::names()) };
-    let known = wanted.iter().filter_map(Value::as_str).filter(|name| objects::names().contains(name));
+fn list(device: &Device, params: &Value) -> Value {
+    let present = objects::present(&device.missing);
+    let Some(wanted) = params.as_array() else { return json!(present) };
+    let known = wanted.iter().filter_map(Value::as_str).filter(|name| present.contains(name));
     Value::Object(known.map(|name| (name.to_owned(), objects::signatures(name))).collect())
 }
 
@@ -107,7 +108,7 @@ impl<'a> Invocation<'a> {
 
     /// The object is looked for before access is asked.
     fn check(&self, device: &Device) -> Result<(), RpcError> {
-        if !objects::names().contains(&self.object) {
+        if !objects::present(&device.missing).contains(&self.object) {
             return Err(RpcError::ObjectNotFound);
         }
         if !device.sessions.may(self.sid, "ubus", self.object, self.method) {

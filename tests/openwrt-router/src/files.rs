@@ -44,17 +44,25 @@ impl Device {
         }
     }
 
+    /// A file's bytes; a configuration's text is made of its model.
+    fn bytes(&self, path: &str) -> Option<Vec<u8>> {
+        match path.strip_prefix("/etc/config/") {
+            Some(name) => self.file_text(name).map(String::into_bytes),
+            None => self.files.get(path).cloned(),
+        }
+    }
+
     fn read(&self, path: &str) -> Reply {
-        match self.files.get(path) {
+        match self.bytes(path) {
             None => Err(Status::NotFound),
             Some(bytes) if bytes.is_empty() => Err(Status::NoData),
             Some(bytes) if bytes.len() > READ_BYTES_MAX => Err(Status::NotSupported),
-            Some(bytes) => Ok(Some(json!({ "data": String::from_utf8_lossy(bytes) }))),
+            Some(bytes) => Ok(Some(json!({ "data": String::from_utf8_lossy(&bytes) }))),
         }
     }
 
     fn stat(&self, path: &str) -> Reply {
-        let bytes = self.files.get(path).ok_or(Status::NotFound)?;
+        let bytes = self.bytes(path).ok_or(Status::NotFound)?;
         let time = self.settings.epoch_secs;
         Ok(Some(json!({
             "path": path, "type": "file", "size": bytes.len(), "mode": 33188, "atime": time, "mtime": time,

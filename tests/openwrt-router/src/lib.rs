@@ -12,6 +12,7 @@ mod device;
 mod dispatch;
 mod fault;
 mod files;
+mod fw4;
 mod inventory;
 mod objects;
 mod recorder;

@@ -1,5 +1,7 @@
 //! The ubus objects and methods that this router has: their arguments, and whether they change anything.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 /// One method of an object.
@@ -97,6 +99,11 @@ pub(crate) fn names() -> Vec<&'static str> {
     let mut names: Vec<&str> = METHODS.iter().map(|method| method.object).collect();
     names.dedup();
     names
+}
+
+/// The objects that a router without some packages has.
+pub(crate) fn present(missing: &BTreeSet<String>) -> Vec<&'static str> {
+    names().into_iter().filter(|name| !missing.contains(*name)).collect()
 }
 
 /// The signatures of one object, as `list` prints them.

@@ -81,6 +81,64 @@ impl Router {
         self.shared.device().edit(config, changes)
     }
 
+    /// These ubus objects are of packages that are not installed; every other one is there.
+    pub fn without_objects(&self, names: &[&str]) {
+        self.shared.device().missing = names.iter().map(|name| (*name).to_owned()).collect();
+    }
+
+    /// A person writes a comment into a configuration file.
+    pub fn comment(&self, config: &str, text: &str) {
+        self.shared.device().comments.insert(config.to_owned(), format!("# {text}\n"));
+    }
+
+    /// A configuration file as it lies on flash, comments and all.
+    pub fn file_text(&self, config: &str) -> Option<String> {
+        self.shared.device().file_text(config)
+    }
+
+    /// A person breaks the syntax of a configuration file, or mends it.
+    pub fn break_file(&self, config: &str, is_broken: bool) {
+        let mut device = self.shared.device();
+        if is_broken {
+            device.broken.insert(config.to_owned());
+        } else {
+            device.broken.remove(config);
+        }
+    }
+
+    /// Somebody at the web interface stages changes and applies them with a rollback timer. Gives the session.
+    ///
+    /// # Panics
+    /// When the router refuses it: while another apply is pending.
+    pub fn luci_applies(&self, config: &str, changes: &[Change], timeout_secs: u64) -> String {
+        self.shared.device().luci_applies(config, changes, timeout_secs)
+    }
+
+    /// The person at the web interface stages one more change in an open session, without applying it.
+    pub fn luci_stages(&self, sid: &str, config: &str, changes: &[Change]) {
+        self.shared.device().luci_stages(sid, config, changes);
+    }
+
+    /// The person at the web interface confirms. False when there is nothing of that session to confirm.
+    pub fn luci_confirms(&self, sid: &str) -> bool {
+        self.shared.device().uci_confirm(sid).is_ok()
+    }
+
+    /// Whether a session is still logged in.
+    pub fn is_logged_in(&self, sid: &str) -> bool {
+        self.shared.device().sessions.is_alive(sid)
+    }
+
+    /// What a session has staged in all configurations.
+    pub fn staged_in(&self, sid: &str) -> usize {
+        self.shared.device().staged.get(sid).map_or(0, |staged| staged.values().map(Vec::len).sum())
+    }
+
+    /// Sections of the firewall's file that fw4 skips, as its log says it.
+    pub fn skipped_sections(&self) -> Vec<String> {
+        crate::fw4::skipped(self.shared.device().config("firewall"))
+    }
+
     /// The host with this MAC leaves the house: no lease, no hint, no station.
     pub fn client_leaves(&self, mac: &str) {
         self.shared.device().away.insert(mac.to_ascii_lowercase());
@@ -194,6 +252,12 @@ impl RouterBuilder {
     /// The password of root.
     pub fn password(mut self, password: &str) -> Self {
         self.settings.users[0].password = Some(password.to_owned());
+        self
+    }
+
+    /// What root may do.
+    pub fn root_access(mut self, access: Access) -> Self {
+        self.settings.users[0].access = access;
         self
     }
 

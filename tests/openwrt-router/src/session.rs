@@ -24,6 +24,8 @@ pub enum Access {
     ReadOnly,
     /// Every method, every configuration to read, but only the named ones to write.
     Writes(Vec<String>),
+    /// Everything but the named ubus objects.
+    Without(Vec<String>),
 }
 
 impl Access {
@@ -37,7 +39,8 @@ impl Access {
             (Self::Writes(configs), "uci") => {
                 function == "read" || configs.iter().any(|config| config == object)
             }
-            (Self::Writes(_), _) => true,
+            (Self::Without(objects), "ubus") => !objects.iter().any(|denied| denied == object),
+            (Self::Writes(_) | Self::Without(_), _) => true,
         }
     }
 
@@ -46,7 +49,7 @@ impl Access {
         let everything = json!({ "*": ["*"] });
         let reading = json!({ "*": ["read"] });
         match self {
-            Self::Full => json!({
+            Self::Full | Self::Without(_) => json!({
                 "access-group": { "unauthenticated": ["read"], "superuser": ["read", "write"] },
                 "ubus": everything,
                 "uci": { "*": ["read", "write"] },

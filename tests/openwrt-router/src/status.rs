@@ -12,6 +12,8 @@ pub(crate) enum Status {
     NoData = 5,
     PermissionDenied = 6,
     NotSupported = 8,
+    /// What rpcd answers for a file that libuci cannot parse.
+    Unknown = 9,
 }
 
 impl Status {

@@ -2,15 +2,16 @@
 
 use heddle_sdk::Danger;
 
-use super::{Edited, Field, Naming, Notes, SectionFeature, Type, field, pattern};
-use crate::uci::{Config, Section};
+use super::{Edited, Field, Naming, Notes, SectionFeature, Type, check::Check, field};
+use crate::features::check;
+use crate::uci::{Config, Entry, Section};
 
 const VERDICT: Type = Type::Word(&["ACCEPT", "REJECT", "DROP"]);
 const FAMILY: Field =
     field("family", Type::Word(&["any", "ipv4", "ipv6"]), "address family; both when absent");
 const ENABLED: Field = field("enabled", Type::Flag, "false keeps it without effect");
 const PROTO: Field =
-    field("proto", Type::List(pattern::PROTOCOL), "protocols; tcp and udp when absent, 'all' for any");
+    field("proto", Type::List(Check::Protocol), "protocols; tcp and udp when absent, 'all' for any");
 
 pub(crate) static RULE: SectionFeature = SectionFeature {
     id: "openwrt.firewall.rule",
@@ -19,26 +20,22 @@ pub(crate) static RULE: SectionFeature = SectionFeature {
     kind: "firewall.rule",
     config: "firewall",
     section: "rule",
-    key: &[field("name", Type::Text(pattern::TITLE), "what people call the rule; unique")],
+    key: &[field("name", Type::Text(Check::Title), "what people call the rule; unique")],
     naming: Naming::Derived("hdl_rule_"),
     fields: &[
-        field(
-            "src",
-            Type::Text(pattern::ZONE_OR_ANY),
-            "source zone; traffic from the router itself when absent",
-        ),
+        field("src", Type::Text(Check::ZoneOrAny), "source zone; traffic from the router itself when absent"),
         field(
             "dest",
-            Type::Text(pattern::ZONE_OR_ANY),
+            Type::Text(Check::ZoneOrAny),
             "destination zone; traffic to the router itself when absent",
         ),
         PROTO,
-        field("src_ip", Type::List(pattern::NETWORK), "source addresses or networks"),
-        field("src_mac", Type::List(pattern::MAC), "source MAC addresses"),
-        field("src_port", Type::Text(pattern::PORT), "source ports, '80' or '80-90'"),
-        field("dest_ip", Type::List(pattern::NETWORK), "destination addresses or networks"),
-        field("dest_port", Type::Text(pattern::PORT), "destination ports, '80' or '80-90'"),
-        field("icmp_type", Type::List(pattern::TOKEN), "ICMP types, for proto icmp"),
+        field("src_ip", Type::List(Check::Network), "source addresses or networks"),
+        field("src_mac", Type::List(Check::Mac), "source MAC addresses"),
+        field("src_port", Type::Text(Check::Ports), "source ports, '80' or '80-90'"),
+        field("dest_ip", Type::List(Check::Network), "destination addresses or networks"),
+        field("dest_port", Type::Text(Check::Ports), "destination ports, '80' or '80-90'"),
+        field("icmp_type", Type::List(Check::IcmpType), "ICMP types, for proto icmp"),
         field(
             "target",
             Type::Word(&["ACCEPT", "REJECT", "DROP", "NOTRACK", "MARK"]),
@@ -46,13 +43,13 @@ pub(crate) static RULE: SectionFeature = SectionFeature {
         ),
         FAMILY,
         ENABLED,
-        field("limit", Type::Text(pattern::TOKEN), "rate, '10/second'"),
+        field("limit", Type::Text(Check::Limit), "rate, '10/second'"),
         field("limit_burst", Type::Number(1, 65_535), "packets above the rate"),
         field("log", Type::Flag, "writes matches to the log"),
-        field("set_mark", Type::Text(pattern::TOKEN), "mark for target MARK"),
-        field("weekdays", Type::Text("^[A-Za-z ]{3,40}$"), "days on which it holds, 'Mon Tue'"),
-        field("start_time", Type::Text("^[0-9:]{4,8}$"), "from, hh:mm:ss"),
-        field("stop_time", Type::Text("^[0-9:]{4,8}$"), "until, hh:mm:ss"),
+        field("set_mark", Type::Text(Check::Mark), "mark for target MARK"),
+        field("weekdays", Type::Text(Check::Weekdays), "days on which it holds, 'Mon Tue'"),
+        field("start_time", Type::Text(Check::Time), "from, hh:mm:ss"),
+        field("stop_time", Type::Text(Check::Time), "until, hh:mm:ss"),
     ],
     required: &["target"],
     delete_danger: Danger::Normal,
@@ -67,18 +64,18 @@ pub(crate) static REDIRECT: SectionFeature = SectionFeature {
     kind: "firewall.redirect",
     config: "firewall",
     section: "redirect",
-    key: &[field("name", Type::Text(pattern::TITLE), "what people call the port forward; unique")],
+    key: &[field("name", Type::Text(Check::Title), "what people call the port forward; unique")],
     naming: Naming::Derived("hdl_redir_"),
     fields: &[
         field("target", Type::Word(&["DNAT", "SNAT"]), "DNAT when absent"),
-        field("src", Type::Text(pattern::ZONE), "zone that the traffic comes from"),
-        field("src_ip", Type::Text(pattern::NETWORK), "only from this address or network"),
-        field("src_dip", Type::Text(pattern::NETWORK), "only to this address of the router"),
-        field("src_dport", Type::Text(pattern::PORT), "ports that the router listens on"),
+        field("src", Type::Text(Check::Zone), "zone that the traffic comes from"),
+        field("src_ip", Type::Text(Check::Network), "only from this address or network"),
+        field("src_dip", Type::Text(Check::Network), "only to this address of the router"),
+        field("src_dport", Type::Text(Check::Ports), "ports that the router listens on"),
         PROTO,
-        field("dest", Type::Text(pattern::ZONE), "zone of the inner host"),
-        field("dest_ip", Type::Text(pattern::ADDRESS), "inner host"),
-        field("dest_port", Type::Text(pattern::PORT), "ports of the inner host; as outside when absent"),
+        field("dest", Type::Text(Check::Zone), "zone of the inner host"),
+        field("dest_ip", Type::Text(Check::Address), "inner host"),
+        field("dest_port", Type::Text(Check::Ports), "ports of the inner host; as outside when absent"),
         field("reflection", Type::Flag, "also works from inside; true when absent"),
         FAMILY,
         ENABLED,
@@ -96,10 +93,10 @@ pub(crate) static ZONE: SectionFeature = SectionFeature {
     kind: "firewall.zone",
     config: "firewall",
     section: "zone",
-    key: &[field("name", Type::Text(pattern::ZONE), "the zone's name; at most 11 characters")],
+    key: &[field("name", Type::Text(Check::Zone), "the zone's name; at most 11 characters")],
     naming: Naming::Derived("hdl_zone_"),
     fields: &[
-        field("network", Type::List(pattern::INTERFACE), "interfaces in the zone"),
+        field("network", Type::List(Check::Interface), "interfaces in the zone"),
         field("input", VERDICT, "traffic to the router"),
         field("output", VERDICT, "traffic from the router"),
         field("forward", VERDICT, "traffic within the zone"),
@@ -122,8 +119,8 @@ pub(crate) static FORWARDING: SectionFeature = SectionFeature {
     config: "firewall",
     section: "forwarding",
     key: &[
-        field("src", Type::Text(pattern::ZONE_OR_ANY), "zone that connections start in"),
-        field("dest", Type::Text(pattern::ZONE_OR_ANY), "zone that they go to"),
+        field("src", Type::Text(Check::ZoneOrAny), "zone that connections start in"),
+        field("dest", Type::Text(Check::ZoneOrAny), "zone that they go to"),
     ],
     naming: Naming::Derived("hdl_fwd_"),
     fields: &[FAMILY, ENABLED],
@@ -187,11 +184,83 @@ fn check_ports(section: &Section, options: &[&str], notes: &mut Notes) {
             if let Some(option) =
                 options.iter().find(|option| section.options.contains_key(**option)).filter(|_| !has_ports)
             {
-                notes.warn(format!(
-                    "'{option}' needs protocols with ports; the firewall may ignore this section"
-                ));
+                notes.error(
+                    &format!("/{option}"),
+                    format!("'{option}' needs protocols with ports such as tcp and udp; the firewall skips this section"),
+                );
             }
         }
+    }
+}
+
+/// Addresses of one family only, and of the family that the section names.
+fn check_families(edited: &Edited<'_>, section: &Section, options: &[&str], notes: &mut Notes) {
+    if !options.iter().chain(&["family"]).any(|option| edited.changes(option)) {
+        return;
+    }
+    let family = match section.text("family").map(str::to_ascii_lowercase).as_deref() {
+        Some("ipv4") => Some(false),
+        Some("ipv6") => Some(true),
+        _ => None,
+    };
+    let mut seen: Option<(&str, bool)> = None;
+    for option in options {
+        for word in section.options.get(*option).map(Entry::words).unwrap_or_default() {
+            let Some(is_v6) = check::network_family(word) else { continue };
+            let name = |is_v6| if is_v6 { "IPv6" } else { "IPv4" };
+            if family.is_some_and(|family| family != is_v6) {
+                notes.error(
+                    &format!("/{option}"),
+                    format!("'{word}' is {} and the section is for {} only", name(is_v6), name(!is_v6)),
+                );
+            } else if let Some((other, _)) =
+                seen.filter(|(other, theirs)| *theirs != is_v6 && other != option)
+            {
+                notes.error(&format!("/{option}"), format!("'{word}' is not of the family of '{other}'"));
+            }
+            seen.get_or_insert((option, is_v6));
+        }
+    }
+}
+
+/// Whether a rule refuses traffic to the router itself.
+fn refuses_router(rule: &Section) -> bool {
+    let refuses = rule
+        .text("target")
+        .is_some_and(|target| target.eq_ignore_ascii_case("drop") || target.eq_ignore_ascii_case("reject"));
+    refuses && rule.text("src").is_some() && rule.text("dest").is_none() && rule.text("enabled") != Some("0")
+}
+
+/// Warns when a rule that refuses traffic to the router comes before what it came after.
+pub(crate) fn review_order(before: &Config, after: &Config, notes: &mut Notes) {
+    let place = |config: &Config, uid: usize| config.sections.iter().position(|section| section.uid == uid);
+    for rule in after.of_kind("rule").filter(|rule| refuses_router(rule)) {
+        let (Some(old), Some(new)) = (place(before, rule.uid), place(after, rule.uid)) else { continue };
+        let overtaken = before.sections[..old]
+            .iter()
+            .filter(|other| other.kind == "rule")
+            .any(|other| place(after, other.uid).is_some_and(|place| place > new) && !refuses_router(other));
+        if overtaken {
+            notes.lockout(format!(
+                "rule '{}' refuses traffic from '{}' to the router and comes before rules that it came after, perhaps before what lets this connection in",
+                rule.text("name").unwrap_or("without a name"),
+                rule.text("src").unwrap_or("*"),
+            ));
+        }
+    }
+}
+
+fn check_target(edited: &Edited<'_>, rule: &Section, notes: &mut Notes) {
+    let target = rule.text("target").map(str::to_ascii_uppercase).unwrap_or_default();
+    let marks = ["set_mark", "set_xmark"].iter().any(|option| rule.options.contains_key(*option));
+    if target == "MARK" && !marks && (edited.changes("target") || edited.changes("set_mark")) {
+        notes.error("/set_mark", "target MARK needs the mark to set");
+    }
+    if target != "MARK" && rule.options.contains_key("set_mark") && edited.changes("set_mark") {
+        notes.error("/set_mark", "'set_mark' is for target MARK only");
+    }
+    if target == "NOTRACK" && rule.text("src").is_none() && edited.changes("target") {
+        notes.error("/src", "target NOTRACK needs a source zone");
     }
 }
 
@@ -207,42 +276,100 @@ fn review_rule(edited: &Edited<'_>, notes: &mut Notes) {
         }
         return;
     };
+    if edited.before == edited.after {
+        return;
+    }
     check_zones(edited, rule, notes);
+    check_target(edited, rule, notes);
+    check_families(edited, rule, &["src_ip", "dest_ip"], notes);
     check_ports(rule, &["src_port", "dest_port"], notes);
-    let refuses = rule
-        .text("target")
-        .is_some_and(|target| target.eq_ignore_ascii_case("drop") || target.eq_ignore_ascii_case("reject"));
-    if refuses
-        && rule.text("src").is_some()
-        && rule.text("dest").is_none()
-        && rule.text("enabled") != Some("0")
-    {
+    if refuses_router(rule) {
         notes.lockout("the rule refuses traffic to the router itself, perhaps this connection too");
     }
-    if rule.options.contains_key("icmp_type")
-        && !rule
-            .options
-            .get("proto")
-            .is_some_and(|proto| proto.words().iter().any(|word| word.contains("icmp")))
-    {
+    let is_icmp =
+        rule.options.get("proto").is_some_and(|proto| proto.words().iter().any(|word| word.contains("icmp")));
+    if rule.options.contains_key("icmp_type") && !is_icmp {
         notes.warn("'icmp_type' has no effect without proto icmp");
     }
 }
 
 fn review_redirect(edited: &Edited<'_>, notes: &mut Notes) {
-    let Some(redirect) = edited.after else { return };
+    let Some(redirect) = edited.after.filter(|_| edited.before != edited.after) else { return };
     check_zones(edited, redirect, notes);
+    check_families(edited, redirect, &["src_ip", "src_dip", "dest_ip"], notes);
     check_ports(redirect, &["src_dport", "dest_port"], notes);
     let is_snat = redirect.text("target").is_some_and(|target| target.eq_ignore_ascii_case("snat"));
     if !is_snat && redirect.text("dest_ip").is_none() {
         notes.warn("without 'dest_ip' the traffic goes to the router itself");
     }
     if is_snat && redirect.text("src_dip").is_none() {
-        notes.warn("SNAT without 'src_dip' is ignored by the firewall");
+        notes.error(
+            "/src_dip",
+            "SNAT needs 'src_dip', the address to show; the firewall skips this section without it",
+        );
+    }
+    if !is_snat
+        && ["src_dport", "proto", "src", "src_dip", "enabled"].iter().any(|option| edited.changes(option))
+    {
+        warn_of_taken_ports(edited, redirect, notes);
+    }
+}
+
+/// Ports on which the router itself usually listens.
+const OWN_PORTS: &[(u16, &str)] =
+    &[(22, "SSH"), (53, "DNS"), (80, "the web interface"), (443, "the web interface")];
+
+fn protocols(section: &Section) -> Vec<&str> {
+    match section.options.get("proto").map(Entry::words) {
+        None => vec!["tcp", "udp"],
+        Some(words) if words.iter().any(|word| matches!(*word, "tcpudp" | "all" | "any")) => {
+            vec!["tcp", "udp"]
+        }
+        Some(words) => words,
+    }
+}
+
+fn warn_of_taken_ports(edited: &Edited<'_>, redirect: &Section, notes: &mut Notes) {
+    let outside = |section: &Section| {
+        section
+            .options
+            .get("src_dport")
+            .and_then(|ports| check::ports(&ports.words().join(" ")))
+            .unwrap_or_default()
+    };
+    let own = outside(redirect);
+    let meets = |ports: &[(u16, u16)]| {
+        own.iter().any(|(first, last)| ports.iter().any(|(from, to)| first <= to && from <= last))
+    };
+    let counts = |section: &Section| section.text("enabled") != Some("0");
+    let others = edited.config.of_kind("redirect").filter(|other| {
+        other.uid != redirect.uid
+            && counts(other)
+            && other.text("src") == redirect.text("src")
+            && !other.text("target").is_some_and(|target| target.eq_ignore_ascii_case("snat"))
+            && (other.text("src_dip") == redirect.text("src_dip") || other.text("src_dip").is_none())
+            && protocols(other).iter().any(|protocol| protocols(redirect).contains(protocol))
+    });
+    if !counts(redirect) {
+        return;
+    }
+    for other in others.filter(|other| meets(&outside(other))) {
+        notes.warn(format!(
+            "port forward '{}' takes '{}' from zone '{}' too; the first in the file wins",
+            other.text("name").unwrap_or("without a name"),
+            other.options.get("src_dport").map(|ports| ports.words().join(" ")).unwrap_or_default(),
+            redirect.text("src").unwrap_or_default(),
+        ));
+    }
+    if let Some((port, service)) = OWN_PORTS.iter().find(|(port, _)| meets(&[(*port, *port)])) {
+        notes.warn(format!("the router itself usually serves {service} on port {port}; from this zone it is not reached there any more"));
     }
 }
 
 fn review_zone(edited: &Edited<'_>, notes: &mut Notes) {
+    if edited.before == edited.after {
+        return;
+    }
     let Some(zone) = edited.after else {
         let name = edited.before.and_then(|zone| zone.text("name")).unwrap_or_default();
         let uses = edited

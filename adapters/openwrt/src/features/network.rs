@@ -3,8 +3,8 @@
 
 use heddle_sdk::Danger;
 
-use super::{Edited, Naming, Notes, SectionFeature, Type, field, pattern};
-use crate::uci::Entry;
+use super::{Edited, Naming, Notes, SectionFeature, Type, check::Check, field};
+use crate::uci::{Entry, Section};
 
 pub(crate) static INTERFACE: SectionFeature = SectionFeature {
     id: "openwrt.network.interface",
@@ -13,35 +13,35 @@ pub(crate) static INTERFACE: SectionFeature = SectionFeature {
     kind: "network.interface",
     config: "network",
     section: "interface",
-    key: &[field("name", Type::Text(pattern::INTERFACE), "the interface's name; at most 15 characters")],
+    key: &[field("name", Type::Text(Check::Interface), "the interface's name; at most 15 characters")],
     naming: Naming::Key,
     fields: &[
-        field("proto", Type::Text(pattern::WORD), "'static', 'dhcp', 'dhcpv6', 'pppoe', 'wireguard', 'none'"),
-        field("device", Type::Text(pattern::DEVICE), "device or bridge below, 'br-lan.20'"),
+        field("proto", Type::Text(Check::Word), "'static', 'dhcp', 'dhcpv6', 'pppoe', 'wireguard', 'none'"),
+        field("device", Type::Text(Check::Device), "device or bridge below, 'br-lan.20'"),
         field("auto", Type::Flag, "brought up at start; true when absent"),
         field("disabled", Type::Flag, "true keeps it without effect"),
-        field("ipaddr", Type::List("^[0-9.]{7,15}(/[0-9]{1,2})?$"), "IPv4 addresses, for proto static"),
-        field("netmask", Type::Text(pattern::IPV4), "IPv4 netmask"),
-        field("gateway", Type::Text(pattern::IPV4), "IPv4 default gateway"),
-        field("broadcast", Type::Text(pattern::IPV4), "IPv4 broadcast address"),
-        field("ip6addr", Type::List(pattern::NETWORK), "IPv6 addresses, for proto static"),
-        field("ip6gw", Type::Text(pattern::ADDRESS), "IPv6 default gateway"),
-        field("ip6prefix", Type::List(pattern::NETWORK), "IPv6 prefixes to hand on"),
+        field("ipaddr", Type::List(Check::Ipv4Prefix), "IPv4 addresses, for proto static"),
+        field("netmask", Type::Text(Check::Netmask), "IPv4 netmask"),
+        field("gateway", Type::Text(Check::Ipv4), "IPv4 default gateway"),
+        field("broadcast", Type::Text(Check::Ipv4), "IPv4 broadcast address"),
+        field("ip6addr", Type::List(Check::Ipv6Prefix), "IPv6 addresses, for proto static"),
+        field("ip6gw", Type::Text(Check::Address), "IPv6 default gateway"),
+        field("ip6prefix", Type::List(Check::Ipv6Prefix), "IPv6 prefixes to hand on"),
         field("ip6assign", Type::Number(0, 64), "length of the prefix to take for this interface"),
-        field("ip6hint", Type::Text("^[0-9A-Fa-f]{1,16}$"), "which part of the prefix, hex"),
-        field("dns", Type::List(pattern::ADDRESS), "DNS servers"),
-        field("dns_search", Type::List(pattern::TOKEN), "search domains"),
+        field("ip6hint", Type::Text(Check::Hex(16)), "which part of the prefix, hex"),
+        field("dns", Type::List(Check::Address), "DNS servers"),
+        field("dns_search", Type::List(Check::Token), "search domains"),
         field("peerdns", Type::Flag, "takes DNS servers from the peer"),
         field("defaultroute", Type::Flag, "adds a default route"),
         field("metric", Type::Number(0, 4_294_967_295), "metric of its routes"),
         field("mtu", Type::Number(68, 65_535), "bytes per packet"),
         field("force_link", Type::Flag, "configured without carrier too"),
         field("delegate", Type::Flag, "hands prefixes on"),
-        field("hostname", Type::Text(pattern::TOKEN), "name sent to the DHCP server"),
-        field("username", Type::Text(pattern::TOKEN), "user name, for proto pppoe"),
+        field("hostname", Type::Text(Check::Token), "name sent to the DHCP server"),
+        field("username", Type::Text(Check::Token), "user name, for proto pppoe"),
         field("password", Type::Secret, "password, for proto pppoe"),
         field("listen_port", Type::Number(1, 65_535), "UDP port, for proto wireguard"),
-        field("addresses", Type::List(pattern::NETWORK), "addresses, for proto wireguard"),
+        field("addresses", Type::List(Check::Prefix), "addresses, for proto wireguard"),
         field("private_key", Type::Secret, "private key, for proto wireguard"),
     ],
     required: &["proto"],
@@ -58,18 +58,14 @@ pub(crate) static VLAN: SectionFeature = SectionFeature {
     config: "network",
     section: "bridge-vlan",
     key: &[
-        field("device", Type::Text(pattern::DEVICE_NAME), "the bridge"),
+        field("device", Type::Text(Check::DeviceName), "the bridge"),
         field("vlan", Type::Number(1, 4094), "VLAN id"),
     ],
     naming: Naming::Derived("hdl_vlan_"),
     fields: &[
-        field(
-            "ports",
-            Type::List(pattern::VLAN_PORT),
-            "members: 'lan1' or 'lan1:u*' untagged, 'lan2:t' tagged",
-        ),
+        field("ports", Type::List(Check::VlanPort), "members: 'lan1' or 'lan1:u*' untagged, 'lan2:t' tagged"),
         field("local", Type::Flag, "the router itself is a member; true when absent"),
-        field("alias", Type::List(pattern::WORD), "other names"),
+        field("alias", Type::List(Check::Word), "other names"),
     ],
     required: &[],
     delete_danger: Danger::Destructive,
@@ -84,7 +80,7 @@ pub(crate) static DEVICE: SectionFeature = SectionFeature {
     kind: "network.device",
     config: "network",
     section: "device",
-    key: &[field("name", Type::Text(pattern::DEVICE_NAME), "the device's name; at most 15 characters")],
+    key: &[field("name", Type::Text(Check::DeviceName), "the device's name; at most 15 characters")],
     naming: Naming::Derived("hdl_dev_"),
     fields: &[
         field(
@@ -92,10 +88,10 @@ pub(crate) static DEVICE: SectionFeature = SectionFeature {
             Type::Word(&["bridge", "8021q", "8021ad", "macvlan", "veth", "dummy", "bonding"]),
             "absent for a port",
         ),
-        field("ports", Type::List(pattern::DEVICE_NAME), "members, for type bridge"),
-        field("ifname", Type::Text(pattern::DEVICE), "device below, for a VLAN"),
+        field("ports", Type::List(Check::DeviceName), "members, for type bridge"),
+        field("ifname", Type::Text(Check::Device), "device below, for a VLAN"),
         field("vid", Type::Number(1, 4094), "VLAN id, for a VLAN"),
-        field("macaddr", Type::Text(pattern::MAC), "MAC address"),
+        field("macaddr", Type::Text(Check::Mac), "MAC address"),
         field("mtu", Type::Number(68, 65_535), "bytes per packet"),
         field("enabled", Type::Flag, "false keeps it down"),
         field("ipv6", Type::Flag, "false switches IPv6 off"),
@@ -111,7 +107,90 @@ pub(crate) static DEVICE: SectionFeature = SectionFeature {
     order: None,
 };
 
+/// Protocols that netifd and the packages of the project know.
+const PROTOCOLS: &[&str] = &[
+    "3g",
+    "464xlat",
+    "6in4",
+    "6rd",
+    "6to4",
+    "autoip",
+    "batadv",
+    "batadv_hardif",
+    "batadv_vlan",
+    "bonding",
+    "dhcp",
+    "dhcpv6",
+    "directip",
+    "dslite",
+    "external",
+    "fou",
+    "gre",
+    "gretap",
+    "grev6",
+    "grev6tap",
+    "hnet",
+    "ipip",
+    "ipip6h",
+    "l2tp",
+    "lw4o6",
+    "map",
+    "mbim",
+    "modemmanager",
+    "ncm",
+    "none",
+    "openconnect",
+    "openfortivpn",
+    "openvpn",
+    "ppp",
+    "pppoa",
+    "pppoe",
+    "pptp",
+    "qmi",
+    "relay",
+    "sstp",
+    "static",
+    "unet",
+    "unmanaged",
+    "vpnc",
+    "vrf",
+    "vti",
+    "vtiv6",
+    "vxlan",
+    "vxlan6",
+    "wireguard",
+    "wwan",
+    "xfrm",
+    "yggdrasil",
+    "zerotier",
+];
+
+/// What keeps an interface from coming up.
+fn warn_of_dead_ends(edited: &Edited<'_>, interface: &Section, notes: &mut Notes) {
+    if let Some(proto) =
+        interface.text("proto").filter(|proto| edited.changes("proto") && !PROTOCOLS.contains(proto))
+    {
+        notes.warn(format!("protocol '{proto}' is not known; the interface stays down unless a package of the router provides it"));
+    }
+    let (Some(device), Some(running)) = (interface.text("device"), &edited.world.devices) else { return };
+    if !edited.changes("device") || device.starts_with('@') {
+        return;
+    }
+    let declared = |name: &str| edited.config.of_kind("device").any(|other| other.text("name") == Some(name));
+    // "br-lan.20" is made on "br-lan" when it is asked for.
+    let below = device.rsplit_once('.').map_or(device, |(below, _)| below);
+    if ![device, below].iter().any(|name| running.contains(*name) || declared(name)) {
+        notes.warn(format!("there is no device '{device}' on the router; the interface stays down"));
+    }
+}
+
 fn review_interface(edited: &Edited<'_>, notes: &mut Notes) {
+    if edited.before == edited.after {
+        return;
+    }
+    if let Some(after) = edited.after {
+        warn_of_dead_ends(edited, after, notes);
+    }
     let Some(before) = edited.before else {
         let Some(after) = edited.after else { return };
         let shared = after.text("device").and_then(|device| {
@@ -145,6 +224,9 @@ fn review_interface(edited: &Edited<'_>, notes: &mut Notes) {
 }
 
 fn review_vlan(edited: &Edited<'_>, notes: &mut Notes) {
+    if edited.before == edited.after {
+        return;
+    }
     let Some(vlan) = edited.after.or(edited.before) else { return };
     let bridge = vlan.text("device").unwrap_or_default();
     notes.lockout(format!("VLANs of '{bridge}' change for all of its ports"));
@@ -185,6 +267,9 @@ fn review_vlan(edited: &Edited<'_>, notes: &mut Notes) {
 }
 
 fn review_device(edited: &Edited<'_>, notes: &mut Notes) {
+    if edited.before == edited.after {
+        return;
+    }
     if let Some(before) = edited.before {
         notes.lockout(format!(
             "device '{}' restarts with everything on it",

@@ -20,12 +20,12 @@ pub(crate) fn object(properties: Map<String, Value>, required: &[&str]) -> Value
 
 fn of_type(takes: Type) -> Value {
     match takes {
-        Type::Text(pattern) => json!({"type": "string", "pattern": pattern}),
+        Type::Text(check) => json!({"type": "string", "pattern": check.pattern()}),
         Type::Word(words) => json!({"type": "string", "enum": words}),
         Type::Flag => json!({"type": "boolean"}),
         Type::Number(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
-        Type::List(pattern) => {
-            json!({"type": "array", "maxItems": 128, "items": {"type": "string", "pattern": pattern}})
+        Type::List(check) => {
+            json!({"type": "array", "maxItems": 128, "items": {"type": "string", "pattern": check.pattern(), "description": check.wanted()}})
         }
         Type::Secret => json!({"type": "string", "minLength": 1, "maxLength": 255, "writeOnly": true}),
     }
@@ -36,13 +36,35 @@ fn described(mut schema: Value, doc: &str) -> Value {
     schema
 }
 
-/// The key is one value, also where the option is a list.
-fn key_property(field: &Field) -> Value {
-    let takes = match field.takes {
-        Type::List(pattern) => Type::Text(pattern),
-        other => other,
+/// The key is one value, also where the option is a list. What is there may have any name: only a new one is checked.
+fn key_property(field: &Field, operation: Operation) -> Value {
+    let schema = match (field.takes, operation) {
+        (Type::Number(..), _) => of_type(field.takes),
+        (_, Operation::Update | Operation::Delete) => {
+            json!({"type": "string", "minLength": 1, "maxLength": 260})
+        }
+        (Type::List(check), Operation::Create) => of_type(Type::Text(check)),
+        (_, Operation::Create) => of_type(field.takes),
     };
-    described(of_type(takes), field.doc)
+    described(schema, field.doc)
+}
+
+/// Fields that a body has when it is read, so that it can be sent back as it is.
+fn read_only(properties: &mut Map<String, Value>) {
+    let docs = [
+        (
+            "position",
+            json!({"type": "integer", "minimum": 0}),
+            "its place among its like, from 0; changed by the ordering, not here",
+        ),
+        ("options", json!({"type": "object"}), "options that have no field here, as they are in the file"),
+        ("live", json!({"type": "object"}), "what the running system says of it"),
+    ];
+    for (name, schema, doc) in docs {
+        let mut schema = described(schema, doc);
+        schema["readOnly"] = json!(true);
+        properties.insert(name.to_owned(), schema);
+    }
 }
 
 /// In an update, `null` removes the option.
@@ -59,8 +81,11 @@ fn payload(feature: &SectionFeature, operation: Operation) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for key in feature.key {
-        properties.insert(key.name.to_owned(), key_property(key));
-        required.push(key.name);
+        properties.insert(key.name.to_owned(), key_property(key, operation));
+        // A section without a key is named by the first field alone.
+        if operation == Operation::Create || required.is_empty() {
+            required.push(key.name);
+        }
     }
     match operation {
         Operation::Create => {
@@ -73,12 +98,17 @@ fn payload(feature: &SectionFeature, operation: Operation) -> Value {
             for field in feature.fields {
                 properties.insert(field.name.to_owned(), clearable(field));
             }
+            if feature.is_renamed_freely() {
+                let new = key_property(&feature.key[0], Operation::Create);
+                properties.insert("new_name".to_owned(), described(new, "what it is called from now on"));
+            }
+            read_only(&mut properties);
         }
         Operation::Delete => {}
     }
     let mut schema = object(properties, &required);
     if operation == Operation::Update {
-        schema["minProperties"] = json!(feature.key.len() + 1);
+        schema["minProperties"] = json!(feature.key.len().min(1) + 1);
     }
     schema
 }
@@ -119,6 +149,11 @@ pub(crate) fn section_feature(feature: &SectionFeature) -> Feature {
     }
 }
 
+fn at_least_one(mut schema: Value) -> Value {
+    schema["minProperties"] = json!(1);
+    schema
+}
+
 /// The description of an ordering.
 pub(crate) fn order_feature(feature: &order::OrderFeature) -> Feature {
     let mut properties = Map::new();
@@ -127,17 +162,29 @@ pub(crate) fn order_feature(feature: &order::OrderFeature) -> Feature {
         "minItems": 2,
         "maxItems": 512,
         "uniqueItems": true,
-        "items": {"type": "string", "minLength": 1, "maxLength": 128},
+        "items": {"type": "string", "minLength": 1, "maxLength": 260},
         "description": "names in their new order. Those that are left out keep their places; the named ones share out the places that they have now",
     });
+    let name = |doc: &str| json!({"type": "string", "minLength": 1, "maxLength": 260, "description": doc});
     properties.insert("order".to_owned(), list);
+    properties.insert("name".to_owned(), name("one to move; with 'after' or 'before', instead of 'order'"));
+    properties.insert("after".to_owned(), name("it goes right behind this one"));
+    properties.insert(
+        "before".to_owned(),
+        name("it goes right before this one, where the one of 'after' is not there"),
+    );
     Feature {
         id: feature.id.to_owned(),
         area: feature.area.to_owned(),
         title: feature.title.to_owned(),
         kind: None,
         natural_key: Vec::new(),
-        operations: vec![operation(Operation::Update, Danger::Normal, &object(properties, &["order"]), true)],
+        operations: vec![operation(
+            Operation::Update,
+            Danger::Normal,
+            &at_least_one(object(properties, &[])),
+            true,
+        )],
     }
 }
 

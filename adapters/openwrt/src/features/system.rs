@@ -2,7 +2,7 @@
 
 use heddle_sdk::Danger;
 
-use super::{Edited, Naming, Notes, SectionFeature, Type, field, pattern};
+use super::{Edited, Naming, Notes, SectionFeature, Type, check::Check, field};
 
 pub(crate) static SETTINGS: SectionFeature = SectionFeature {
     id: "openwrt.system.settings",
@@ -14,17 +14,13 @@ pub(crate) static SETTINGS: SectionFeature = SectionFeature {
     key: &[],
     naming: Naming::Single,
     fields: &[
-        field("hostname", Type::Text(pattern::HOST_NAME), "name of the router"),
-        field("description", Type::Text(pattern::TITLE), "one line about it"),
-        field("notes", Type::Text("^[^\\x00-\\x1f'\"\\\\]{1,1024}$"), "remarks"),
-        field("zonename", Type::Text("^[A-Za-z0-9_+/ -]{1,64}$"), "time zone, 'Europe/Berlin'"),
-        field(
-            "timezone",
-            Type::Text("^[A-Za-z0-9<>+,./:-]{1,64}$"),
-            "time zone in POSIX form, 'CET-1CEST,M3.5.0,M10.5.0/3'",
-        ),
+        field("hostname", Type::Text(Check::HostName), "name of the router"),
+        field("description", Type::Text(Check::Title), "one line about it"),
+        field("notes", Type::Text(Check::Line(1024)), "remarks"),
+        field("zonename", Type::Text(Check::Line(64)), "time zone, 'Europe/Berlin'"),
+        field("timezone", Type::Text(Check::Token), "time zone in POSIX form, 'CET-1CEST,M3.5.0,M10.5.0/3'"),
         field("log_size", Type::Number(16, 65_536), "log buffer in KiB"),
-        field("log_ip", Type::Text(pattern::ADDRESS), "log server"),
+        field("log_ip", Type::Text(Check::Address), "log server"),
         field("log_port", Type::Number(1, 65_535), "port of the log server"),
         field("log_proto", Type::Word(&["udp", "tcp"]), "protocol of the log server"),
         field("conloglevel", Type::Number(1, 8), "least weight of console messages"),

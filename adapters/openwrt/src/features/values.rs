@@ -5,44 +5,68 @@ use heddle_sdk::FaultExt as _;
 use heddle_sdk::fault;
 use serde_json::{Value, json};
 
+use super::check::Check;
 use super::{Field, Type};
 use crate::uci::Entry;
 
-/// An option's new value; `None` removes it.
-pub(crate) fn to_entry(field: &Field, value: &Value) -> Result<Option<Entry>, Fault> {
-    let bad = |what: &str| {
-        fault::invalid(format!("'{}' must be {what}", field.name))
-            .with_field(format!("/{}", field.name), format!("must be {what}"))
+fn bad(pointer: &str, name: &str, value: &Value, wanted: &str) -> Fault {
+    let given: String = match value {
+        Value::String(text) => text.chars().take(80).collect(),
+        other => other.to_string().chars().take(80).collect(),
     };
+    fault::invalid(format!("'{name}' is '{given}' and must be {wanted}"))
+        .with_field(pointer, format!("'{given}' is not {wanted}"))
+}
+
+/// An option's new value; `None` removes it. What says the same as `old` is `old`, whatever it is.
+pub(crate) fn to_entry(field: &Field, value: &Value, old: Option<&Entry>) -> Result<Option<Entry>, Fault> {
+    let pointer = format!("/{}", field.name);
+    if let Some(old) = old.filter(|old| to_payload(field, old).as_ref() == Some(value)) {
+        return Ok(Some(old.clone()));
+    }
     let text = |text: &str| if text.is_empty() { None } else { Some(Entry::Text(text.to_owned())) };
-    Ok(match (field.takes, value) {
+    let new = match (field.takes, value) {
         (_, Value::Null) => None,
         (Type::Flag, Value::Bool(flag)) => Some(Entry::Text(if *flag { "1" } else { "0" }.to_owned())),
-        (Type::Flag, _) => return Err(bad("true or false")),
+        (Type::Flag, _) => return Err(bad(&pointer, field.name, value, "true or false")),
         (Type::Number(least, most), value) => {
             let number =
                 value.as_u64().filter(|number| (u64::from(least)..=u64::from(most)).contains(number));
-            let number = number.ok_or_else(|| bad(&format!("a whole number from {least} to {most}")))?;
+            let number = number.ok_or_else(|| {
+                bad(&pointer, field.name, value, &format!("a whole number from {least} to {most}"))
+            })?;
             Some(Entry::Text(number.to_string()))
         }
         (Type::Word(words), Value::String(word)) => {
             if !words.contains(&word.as_str()) {
-                return Err(bad(&format!("one of {}", words.join(", "))));
+                return Err(bad(&pointer, field.name, value, &format!("one of {}", words.join(", "))));
             }
             text(word)
         }
-        (Type::List(_), Value::Array(items)) => {
-            let items: Option<Vec<String>> = items
-                .iter()
-                .map(|item| item.as_str().filter(|text| !text.is_empty()).map(str::to_owned))
-                .collect();
-            let items = items.ok_or_else(|| bad("a list of texts"))?;
-            if items.is_empty() { None } else { Some(Entry::List(items)) }
+        (Type::List(check), Value::Array(items)) => list(field, check, items)?,
+        (Type::List(_), _) => return Err(bad(&pointer, field.name, value, "a list of texts")),
+        (Type::Text(check), Value::String(given)) => {
+            if !given.is_empty() && !check.accepts(given) {
+                return Err(bad(&pointer, field.name, value, check.wanted()));
+            }
+            text(given)
         }
-        (Type::List(_), _) => return Err(bad("a list of texts")),
-        (Type::Text(_) | Type::Secret, Value::String(value)) => text(value),
-        (Type::Text(_) | Type::Word(_) | Type::Secret, _) => return Err(bad("a text")),
-    })
+        (Type::Secret, Value::String(value)) => text(value),
+        (Type::Text(_) | Type::Word(_) | Type::Secret, _) => {
+            return Err(bad(&pointer, field.name, value, "a text"));
+        }
+    };
+    Ok(new.map(|new| in_shape_of(field, old, new)))
+}
+
+fn list(field: &Field, check: Check, items: &[Value]) -> Result<Option<Entry>, Fault> {
+    let mut texts = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let pointer = format!("/{}/{index}", field.name);
+        let text = item.as_str().filter(|text| check.accepts(text));
+        texts.push(text.ok_or_else(|| bad(&pointer, field.name, item, check.wanted()))?.to_owned());
+    }
+    Ok(if texts.is_empty() { None } else { Some(Entry::List(texts)) })
 }
 
 /// A key value as text.
@@ -58,20 +82,46 @@ pub(crate) fn key_text(field: &Field, payload: &Value) -> Result<String, Fault> 
     })
 }
 
-/// The same option in a new list or text, in the shape that the file has: a
-/// value that says the same is not a change.
-pub(crate) fn keep_shape(old: Option<&Entry>, new: Entry) -> Entry {
-    match old {
-        Some(old)
-            if old.words() == new.words()
-                && matches!(
-                    (old, &new),
-                    (Entry::Text(_), Entry::List(_)) | (Entry::List(_), Entry::Text(_))
-                ) =>
+/// Refuses a key value that a new section cannot have.
+pub(crate) fn check_key(field: &Field, text: &str) -> Result<(), Fault> {
+    let wanted = match field.takes {
+        Type::Text(check) | Type::List(check) if !check.accepts(text) => check.wanted().to_owned(),
+        Type::Number(least, most)
+            if !text.parse().is_ok_and(|number: u32| (least..=most).contains(&number)) =>
         {
-            old.clone()
+            format!("a whole number from {least} to {most}")
         }
-        Some(old) if is_true(old) == is_true(&new) && is_flag(old) && is_flag(&new) => old.clone(),
+        _ => return Ok(()),
+    };
+    Err(bad(&format!("/{}", field.name), field.name, &json!(text), &wanted))
+}
+
+/// The new value in the shape that the option has in the file: what says the same is not a change, an option does
+/// not become a list of one, and a list does not become an option.
+fn in_shape_of(field: &Field, old: Option<&Entry>, new: Entry) -> Entry {
+    let Some(old) = old else { return new };
+    let folds_case = matches!(field.takes, Type::Word(_) | Type::List(Check::Mac) | Type::Text(Check::Mac));
+    let (before, after) = (old.words(), new.words());
+    let is_same = before.len() == after.len()
+        && before
+            .iter()
+            .zip(&after)
+            .all(|(a, b)| if folds_case { a.eq_ignore_ascii_case(b) } else { a == b });
+    if is_same || (is_flag(old) && is_flag(&new) && is_true(old) == is_true(&new)) {
+        return old.clone();
+    }
+    match (old, &new) {
+        (Entry::Text(_), Entry::List(items)) if items.len() == 1 => Entry::Text(items[0].clone()),
+        (Entry::Text(_), Entry::List(items))
+            if before.len() > 1 && items.iter().all(|item| !item.contains(' ')) =>
+        {
+            Entry::Text(items.join(" "))
+        }
+        (Entry::List(_), Entry::Text(_))
+            if matches!(field.takes, Type::Text(Check::Ports | Check::Weekdays)) =>
+        {
+            Entry::List(after.iter().map(|word| (*word).to_owned()).collect())
+        }
         _ => new,
     }
 }
@@ -95,10 +145,18 @@ pub(crate) fn to_payload(field: &Field, entry: &Entry) -> Option<Value> {
             let number: u32 = entry.as_text()?.parse().ok()?;
             (least..=most).contains(&number).then(|| json!(number))
         }
-        Type::Word(words) => entry.as_text().filter(|text| words.contains(text)).map(|text| json!(text)),
-        Type::List(_) => Some(json!(entry.words())),
-        Type::Text(_) | Type::Secret => {
-            Some(json!(entry.as_text().map_or_else(|| entry.words().join(" "), str::to_owned)))
+        Type::Word(words) => {
+            let text = entry.as_text()?;
+            words.iter().find(|word| word.eq_ignore_ascii_case(text)).map(|word| json!(word))
         }
+        Type::List(check) => {
+            let words = entry.words();
+            (words.len() <= 128 && words.iter().all(|word| check.accepts(word))).then(|| json!(words))
+        }
+        Type::Text(check) => {
+            let text = entry.as_text().map_or_else(|| entry.words().join(" "), str::to_owned);
+            check.accepts(&text).then(|| json!(text))
+        }
+        Type::Secret => entry.as_text().map(|text| json!(text)),
     }
 }

@@ -33,15 +33,15 @@ impl Client {
 
 pub(crate) type Clients = BTreeMap<String, Client>;
 
-/// Merges the answers of `client_reads`.
-pub(crate) fn gather(leases: &Value, odhcpd: &Value, hints: &Value) -> Clients {
+/// Puts leases and host hints together.
+pub(crate) fn gather(leases: &[Value], hints: &Value) -> Clients {
     let mut clients = Clients::new();
-    for lease in all_leases(leases, odhcpd) {
+    for lease in leases {
         let Some(mac) = lease.get("mac").and_then(Value::as_str) else { continue };
         let client = clients.entry(mac.to_owned()).or_default();
         client.add_address(lease.get("ip").and_then(Value::as_str));
         client.add_name(lease.get("hostname").and_then(Value::as_str));
-        client.lease = Some(lease);
+        client.lease = Some(lease.clone());
     }
     for (mac, hint) in hints.as_object().into_iter().flatten() {
         let client = clients.entry(lower_mac(mac)).or_default();
@@ -57,42 +57,21 @@ pub(crate) fn gather(leases: &Value, odhcpd: &Value, hints: &Value) -> Clients {
     clients
 }
 
-/// Leases of both daemons in one form; `expires_secs` is `null` when infinite.
-pub(crate) fn all_leases(leases: &Value, odhcpd: &Value) -> Vec<Value> {
-    let mut all = Vec::new();
-    for lease in leases.get("dhcp_leases").and_then(Value::as_array).into_iter().flatten() {
-        let Some(mac) = lease.get("macaddr").and_then(Value::as_str) else { continue };
-        all.push(json!({"mac": lower_mac(mac), "ip": lease.get("ipaddr"), "hostname": lease.get("hostname"), "expires_secs": lease.get("expires").and_then(Value::as_i64)}));
-    }
-    for (interface, device) in odhcpd.get("device").and_then(Value::as_object).into_iter().flatten() {
-        for lease in device.get("leases").and_then(Value::as_array).into_iter().flatten() {
-            let Some(mac) = lease.get("mac").and_then(Value::as_str) else { continue };
-            let mac = with_colons(mac);
-            let valid = lease.get("valid").and_then(Value::as_i64).filter(|valid| *valid >= 0);
-            if !all.iter().any(|known| known["mac"] == json!(mac)) {
-                all.push(json!({"mac": mac, "ip": lease.get("address"), "hostname": lease.get("hostname"), "expires_secs": valid, "device": interface}));
-            }
-        }
-    }
-    all
+/// Stations of the wireless interfaces, and what did not answer.
+#[derive(Debug, Default)]
+pub(crate) struct Stations {
+    /// MAC and facts.
+    pub(crate) all: Vec<(String, Value)>,
+    pub(crate) absent: Vec<String>,
+    pub(crate) denied: Vec<String>,
+    /// Nothing told of any interface.
+    pub(crate) is_blind: bool,
 }
 
-/// odhcpd writes a MAC as twelve digits.
-fn with_colons(mac: &str) -> String {
-    let mac = lower_mac(mac);
-    if mac.len() != 12 || !mac.is_ascii() {
-        return mac;
-    }
-    (0..6).map(|i| &mac[i * 2..i * 2 + 2]).collect::<Vec<_>>().join(":")
-}
-
-/// Stations of the wireless interfaces, as (MAC, facts).
-pub(crate) fn stations(
-    host: &dyn Host,
-    names: &[String],
-) -> Result<(Vec<(String, Value)>, Vec<String>), Fault> {
+/// Asks both sources of each wireless interface.
+pub(crate) fn stations(host: &dyn Host, names: &[String]) -> Result<Stations, Fault> {
     if names.is_empty() {
-        return Ok((Vec::new(), Vec::new()));
+        return Ok(Stations::default());
     }
     let objects: Vec<String> = names.iter().map(|name| format!("hostapd.{name}")).collect();
     // The first read of a survey must work; nothing here must.
@@ -132,8 +111,9 @@ pub(crate) fn stations(
             }
         }
     }
-    let missing = survey.absent.into_iter().chain(survey.denied).collect();
-    Ok((found.into_iter().map(|(mac, facts)| (mac, Value::Object(facts))).collect(), missing))
+    let is_blind = (1..reads.len()).all(|index| survey.result(index).is_err());
+    let all = found.into_iter().map(|(mac, facts)| (mac, Value::Object(facts))).collect();
+    Ok(Stations { all, absent: survey.absent, denied: survey.denied, is_blind })
 }
 
 /// What a client is, and what is only measured of it.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use heddle_sdk::{Completeness, Device, DevicePage, Fault, Host, Status, json as sdk_json};
 use serde_json::{Map, Value, json};
 
-use super::{Survey, client_reads, clients, lower_mac, plain, wireless_names};
+use super::{Survey, clients, leases, lower_mac, plain, wireless_names};
 
 /// Everything in two requests; one page.
 pub(crate) fn list(host: &dyn Host) -> Result<DevicePage, Fault> {
@@ -16,24 +16,31 @@ pub(crate) fn list(host: &dyn Host) -> Result<DevicePage, Fault> {
         plain("network.device", "status"),
         plain("network.wireless", "status"),
     ];
-    reads.extend(client_reads());
+    reads.push(plain("luci-rpc", "getHostHints"));
+    reads.extend(leases::reads());
     let survey = Survey::take(host, &reads)?;
-    let wireless = survey.answer(4);
-    let (stations, missing) = clients::stations(host, &wireless_names(wireless))?;
-    let mut clients = clients::gather(survey.answer(5), survey.answer(6), survey.answer(7));
-    for (mac, facts) in stations {
-        clients.entry(mac).or_default().wireless = Some(facts);
+    let stations = clients::stations(host, &wireless_names(survey.answer(4)))?;
+    let leases = leases::gather(host, survey.result(6), survey.result(7))?;
+    let mut clients = clients::gather(&leases.all, survey.answer(5));
+    for (mac, facts) in &stations.all {
+        clients.entry(mac.clone()).or_default().wireless = Some(facts.clone());
     }
     let own = own_macs(survey.answer(3));
-    let mut items = vec![router(&survey, &missing)];
+    let mut items = vec![router(&survey, &stations, &leases)];
     items.extend(
         clients
             .into_iter()
             .filter(|(mac, _)| !own.contains(mac))
             .map(|(mac, client)| clients::device(&mac, client)),
     );
-    let complete =
-        if survey.denied.is_empty() { Completeness::Complete } else { Completeness::RightsLimited };
+    let is_denied = leases.is_denied || !survey.denied.is_empty() || !stations.denied.is_empty();
+    let complete = if is_denied {
+        Completeness::RightsLimited
+    } else if stations.is_blind || !leases.failures.is_empty() {
+        Completeness::Partial
+    } else {
+        Completeness::Complete
+    };
     Ok(DevicePage { items, next: None, complete })
 }
 
@@ -75,7 +82,7 @@ fn identity_mac(devices: &Value, interfaces: &Value) -> Option<String> {
         .map(lower_mac)
 }
 
-fn router(survey: &Survey, missing: &[String]) -> Device {
+fn router(survey: &Survey, stations: &clients::Stations, leases: &leases::Leases) -> Device {
     let (board, info, dump, devices, wireless) =
         (survey.answer(0), survey.answer(1), survey.answer(2), survey.answer(3), survey.answer(4));
     let say = |pointer: &str| sdk_json::text(board, pointer).map(str::to_owned);
@@ -85,8 +92,10 @@ fn router(survey: &Survey, missing: &[String]) -> Device {
         .clone()
         .or_else(|| say("/board_name").map(|board| format!("{board}/{hostname}")))
         .unwrap_or_else(|| hostname.clone());
-    let mut absent: Vec<&String> = survey.absent.iter().chain(missing).collect();
+    let mut absent: Vec<&String> =
+        survey.absent.iter().chain(&stations.absent).chain(&leases.failures).collect();
     absent.dedup();
+    let denied: Vec<&String> = survey.denied.iter().chain(&stations.denied).collect();
     let attributes = json!({
         "interfaces": without(interfaces(dump), "uptime"),
         "ports": without_each(ports(devices), "statistics"),
@@ -94,7 +103,7 @@ fn router(survey: &Survey, missing: &[String]) -> Device {
         "kernel": board.get("kernel"),
         "target": board.pointer("/release/target"),
         "unavailable": absent,
-        "denied": survey.denied,
+        "denied": denied,
     });
     let measurements = json!({
         "uptime_secs": info.get("uptime"),

@@ -6,9 +6,9 @@ use heddle_sdk::{
 };
 use serde_json::{Value, json};
 
-use super::{Survey, client_reads, clients, devices, plain, wireless_names};
-use crate::features::{SECTIONS, SectionFeature, section};
-use crate::plan::read_configs;
+use super::{Survey, clients, devices, leases, plain, wireless_names};
+use crate::features::{Naming, SECTIONS, SectionFeature, naming};
+use crate::read;
 use crate::rpc;
 
 /// A kind of object that can be read.
@@ -76,8 +76,12 @@ pub(crate) fn list(
 }
 
 pub(crate) fn get(host: &dyn Host, kind: &str, key: &str) -> Result<Object, Fault> {
-    let found = read(host, kind)?.into_iter().find(|object| object.reference.key.eq_ignore_ascii_case(key));
-    found.ok_or_else(|| fault::not_found(format!("there is no '{key}' of kind '{kind}'")))
+    let all = read(host, kind)?;
+    let exact = all.iter().position(|object| object.reference.key == key);
+    // MAC addresses are written in both cases.
+    let at = exact.or_else(|| all.iter().position(|object| object.reference.key.eq_ignore_ascii_case(key)));
+    at.and_then(|at| all.into_iter().nth(at))
+        .ok_or_else(|| fault::not_found(format!("there is no '{key}' of kind '{kind}'")))
 }
 
 fn read(host: &dyn Host, kind: &str) -> Result<Vec<Object>, Fault> {
@@ -95,15 +99,15 @@ fn read(host: &dyn Host, kind: &str) -> Result<Vec<Object>, Fault> {
             };
             sections(host, feature, of)
         }
-        ("network.device", _) => {
-            let live = live(host, "network.device", "status")?;
-            Ok(devices::ports(&live).iter().map(|(name, body)| object(kind, name, body)).collect())
-        }
+        ("network.device", Some(feature)) => network_devices(host, feature),
         (_, Some(feature)) => sections(host, feature, |_| None),
         ("wireless.client", None) => {
             let status = live(host, "network.wireless", "status")?;
-            let (stations, _) = clients::stations(host, &wireless_names(&status))?;
-            Ok(stations.iter().map(|(mac, facts)| object(kind, mac, facts)).collect())
+            let stations = clients::stations(host, &wireless_names(&status))?;
+            if stations.is_blind {
+                return Err(blind(&stations));
+            }
+            Ok(stations.all.iter().map(|(mac, facts)| object(kind, mac, facts)).collect())
         }
         _ => neighbours_or_leases(host, kind),
     }
@@ -116,24 +120,44 @@ fn live(host: &dyn Host, name: &str, method: &str) -> Result<Value, Fault> {
     }
 }
 
+fn blind(stations: &clients::Stations) -> Fault {
+    let missing: Vec<&str> = stations.denied.iter().chain(&stations.absent).map(String::as_str).collect();
+    let missing = missing.join("', '");
+    if stations.denied.is_empty() {
+        fault::unsupported(format!("the device does not have '{missing}'; install 'rpcd-mod-iwinfo'"))
+    } else {
+        fault::denied(format!("the user may not call '{missing}'; add them to an access group of the user"))
+    }
+}
+
 /// Sections of a table; `live` adds what the running system says of a key.
 fn sections(
     host: &dyn Host,
     feature: &SectionFeature,
     live: impl Fn(&str) -> Option<Value>,
 ) -> Result<Vec<Object>, Fault> {
-    let configs = read_configs(host, std::iter::once(feature.config))?;
+    let configs = read::configs(host, &[feature.config])?;
     let config = &configs[feature.config];
     let mut objects = Vec::new();
-    for (index, found) in config.of_kind(feature.section).enumerate() {
-        let key = section::key_of(feature, found);
-        let mut body = found.options_json();
-        body["position"] = json!(index);
-        if let Some(live) = live(&key) {
-            body["live"] = live;
+    for (index, (uid, name)) in naming::names(feature, config).into_iter().enumerate() {
+        // Of sections that are there once only the first counts at the device.
+        if feature.naming == Naming::Single && index > 0 {
+            break;
         }
-        let stability = if found.is_anonymous { Stability::UntilWrite } else { Stability::Durable };
-        let mut object = object(feature.kind, if key.is_empty() { &found.id } else { &key }, &body);
+        let found = config.section(uid).expect("a name is of a section");
+        let key = if feature.naming == Naming::Single { feature.section.to_owned() } else { name.join(":") };
+        let mut body = naming::body(feature, found, &name);
+        if feature.naming != Naming::Single {
+            body.insert("position".to_owned(), json!(index));
+        }
+        if let Some(live) = live(&key) {
+            body.insert("live".to_owned(), live);
+        }
+        // An unnamed section's number, and a name made of its place or content, change with the next write.
+        let is_lasting =
+            !found.is_anonymous && naming::natural(feature, found).is_some_and(|own| own == name);
+        let stability = if is_lasting { Stability::Durable } else { Stability::UntilWrite };
+        let mut object = object(feature.kind, &key, &Value::Object(body));
         object.revision = Some(hex::encode(sdk_json::digest(&found.options_json())));
         object.reference.locators.push(Locator {
             surface: "uci".to_owned(),
@@ -145,6 +169,18 @@ fn sections(
     Ok(objects)
 }
 
+/// Devices that have a section, and those that only run: an update gives one of these its section.
+fn network_devices(host: &dyn Host, feature: &SectionFeature) -> Result<Vec<Object>, Fault> {
+    let live = devices::ports(&live(host, "network.device", "status")?);
+    let mut objects = sections(host, feature, |key| live.get(key).cloned())?;
+    for (name, body) in &live {
+        if !objects.iter().any(|object| object.reference.key == *name) {
+            objects.push(object(feature.kind, name, &json!({"name": name, "live": body})));
+        }
+    }
+    Ok(objects)
+}
+
 fn system(host: &dyn Host, feature: &SectionFeature) -> Result<Vec<Object>, Fault> {
     let survey = Survey::take(host, &[plain("system", "board"), plain("system", "info")])?;
     let live = json!({"board": survey.answer(0), "info": survey.answer(1)});
@@ -152,18 +188,18 @@ fn system(host: &dyn Host, feature: &SectionFeature) -> Result<Vec<Object>, Faul
 }
 
 fn neighbours_or_leases(host: &dyn Host, kind: &str) -> Result<Vec<Object>, Fault> {
-    let mut reads = vec![plain("system", "board")];
-    reads.extend(client_reads());
-    let survey = Survey::take(host, &reads)?;
     if kind == "dhcp.lease" {
-        let leases = clients::all_leases(survey.answer(1), survey.answer(2));
+        let answers: [_; 2] =
+            rpc::batch(host, &leases::reads())?.try_into().expect("as many answers as reads");
+        let leases = leases::gather(host, &answers[0], &answers[1])?.or_fault()?;
         return Ok(leases
             .iter()
             .map(|lease| object(kind, sdk_json::text(lease, "/mac").unwrap_or_default(), lease))
             .collect());
     }
-    let found = clients::gather(&Value::Null, &Value::Null, survey.answer(3));
-    Ok(found
+    let hints = rpc::call(host, "luci-rpc", "getHostHints", &json!({}))
+        .map_err(|error| error.into_fault("luci-rpc.getHostHints"))?;
+    Ok(clients::gather(&[], &hints)
         .iter()
         .map(|(mac, client)| {
             object(kind, mac, &json!({"mac": mac, "name": client.name, "addresses": client.addresses}))

@@ -48,6 +48,17 @@ impl Device {
         self
     }
 
+    /// Somebody else writes: edits of the rows, after which the device numbers them anew.
+    pub(super) fn edit(&self, config: &str, edit: impl FnOnce(&mut Vec<Row>)) {
+        let mut files = self.files.borrow_mut();
+        let rows = files.get_mut(config).unwrap();
+        edit(rows);
+        for (i, row) in rows.iter_mut().enumerate().filter(|(_, row)| row.2) {
+            row.0 = id(i + 1, &row.1);
+        }
+        self.staged.borrow_mut().insert(config.to_owned(), rows.clone());
+    }
+
     pub(super) fn host(&self) -> FakeHost<'_> {
         FakeHost::new(|request, _| self.http(request))
     }
@@ -84,7 +95,7 @@ impl Device {
 
     fn rpc(&self, call: &Value) -> Result<Value, Fault> {
         if call["method"] == "list" {
-            return Ok(json!({"result": {"uci": {}, "system": {}}}));
+            return Ok(json!({"result": {"uci": {}, "system": {}, "file": {}, "rpc-sys": {}}}));
         }
         let (object, method) = (call["params"][1].as_str().unwrap(), call["params"][2].as_str().unwrap());
         let name = format!("{object}.{method}");

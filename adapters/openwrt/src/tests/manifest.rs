@@ -30,6 +30,9 @@ fn every_read_fits_the_manifest() {
     device.answers.borrow_mut().extend([
         ("system.board".to_owned(), board),
         ("system.info".to_owned(), json!([0, {"uptime": 1}])),
+        ("file.read".to_owned(), json!([4])),
+        ("luci-rpc.getHostHints".to_owned(), json!([0, {}])),
+        ("iwinfo.assoclist".to_owned(), json!([0, {"results": []}])),
         ("network.wireless.status".to_owned(), wireless),
     ]);
     let host = device.host();

@@ -102,3 +102,18 @@ fn a_scope_is_held_by_who_holds_all_of_it() {
     assert!(held("device:read", Role::Guest) && !held("user:read", Role::SiteAdmin));
     assert!(held("*", Role::SuperAdmin) && !held("*", Role::OrgAdmin));
 }
+
+#[test]
+fn administrators_read_all_events_but_those_of_the_service() {
+    for (pattern, needed) in [
+        ("device.offline", ReadingAccess::Permission(Permission::DeviceRead)),
+        ("user.*", ReadingAccess::Permission(Permission::UserRead)),
+        ("ingest.external", ReadingAccess::Role(Role::OrgAdmin)),
+        ("automation.*", ReadingAccess::Role(Role::OrgAdmin)),
+        ("*", ReadingAccess::Role(Role::OrgAdmin)),
+        ("system.started", ReadingAccess::Role(Role::SuperAdmin)),
+        ("admin.*", ReadingAccess::Role(Role::SuperAdmin)),
+    ] {
+        assert_eq!(for_reading(pattern), needed, "{pattern}");
+    }
+}

@@ -12,7 +12,8 @@ fn world() -> (Value, Vec<Option<Value>>) {
 
 fn filled(params: &Value) -> Result<Value, TemplateError> {
     let (trigger, outputs) = world();
-    fill(params, &Values { trigger: &trigger, outputs: &outputs })
+    let event = json!({ "seq": 4, "priority": "high", "payload": trigger });
+    fill(params, &Values { trigger: &trigger, event: Some(&event), outputs: &outputs })
 }
 
 #[track_caller]
@@ -34,6 +35,7 @@ fn a_whole_reference_keeps_its_type_and_others_are_written() {
     check("{{trigger.data}}", json!({ "list": [10, { "deep": "x" }] }));
     check("{{trigger.data.list.0}}", json!(10));
     check("{{trigger.data.list.1.deep}}", json!("x"));
+    check("{{event.seq}} {{event.payload.name}}", json!("4 wan"));
     check("{{steps.0.output.body.id}}", json!(7));
     check("{{steps.0.output}}", json!({ "status": 200, "body": { "id": 7 } }));
     check(
@@ -43,6 +45,14 @@ fn a_whole_reference_keeps_its_type_and_others_are_written() {
     check(" {{trigger.count}}", json!(" 3"));
     check("nothing", json!("nothing"));
     check("} } {", json!("} } {"));
+}
+
+#[test]
+fn without_an_event_its_fields_are_missing() {
+    let values = Values { trigger: &json!({ "seq": 1 }), event: None, outputs: &[] };
+    let error = fill(&json!("{{event.seq}}"), &values).unwrap_err().to_string();
+    assert!(error.contains("'event.seq' has no value: there is no 'event'"), "{error}");
+    check_refused("{{event.nope}}", "'nope'");
 }
 
 #[test]
@@ -98,9 +108,15 @@ fn depth_and_size_are_bounded() {
     assert_eq!(references(&deep), Err(TemplateError::TooDeep));
     let trigger = json!({ "long": "x".repeat(1024) });
     let many = Value::Array(vec![json!("{{trigger.long}}"); 300]);
-    assert_eq!(fill(&many, &Values { trigger: &trigger, outputs: &[] }), Err(TemplateError::TooLarge));
+    assert_eq!(
+        fill(&many, &Values { trigger: &trigger, event: None, outputs: &[] }),
+        Err(TemplateError::TooLarge)
+    );
     let text = json!("{{trigger.long}}".repeat(300));
-    assert_eq!(fill(&text, &Values { trigger: &trigger, outputs: &[] }), Err(TemplateError::TooLarge));
+    assert_eq!(
+        fill(&text, &Values { trigger: &trigger, event: None, outputs: &[] }),
+        Err(TemplateError::TooLarge)
+    );
 }
 
 /// A generator whose seed is printed, so that a failure can be had again.
@@ -165,7 +181,7 @@ fn no_value_from_outside_is_ever_read_as_a_template() {
         let value = random.value(3);
         let trigger = json!({ "a": value, "canary": "CANARY" });
         let outputs = [Some(json!({ "b": random.value(3), "canary": "CANARY" }))];
-        let values = Values { trigger: &trigger, outputs: &outputs };
+        let values = Values { trigger: &trigger, event: None, outputs: &outputs };
         // A whole reference is the value, whatever is in it.
         assert_eq!(fill(&json!("{{trigger.a}}"), &values), Ok(value), "seed {seed}, round {round}");
         assert_eq!(
@@ -188,6 +204,17 @@ fn no_value_from_outside_is_ever_read_as_a_template() {
         // What is well formed says so beforehand.
         if filled.is_ok() {
             assert!(references(&template).is_ok(), "seed {seed}, round {round}: {template}");
+        }
+    }
+}
+
+#[test]
+fn taking_a_text_apart_takes_work_in_proportion_to_it() {
+    for piece in ["{{", "}}", "{{trigger.a}}", "{{trigger.a}} }}", "{", "a"] {
+        for length in [10_000, 80_000] {
+            let text = piece.repeat(length / piece.len());
+            let worked = work::counted(|| drop(pieces(&text)));
+            assert!(worked <= text.len(), "'{piece}': {worked} bytes of work for {}", text.len());
         }
     }
 }

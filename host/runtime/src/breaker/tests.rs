@@ -1,6 +1,8 @@
 use super::*;
 
-const FAILED: Verdict = Verdict::Failed { points: 1, abi: false };
+const FAILED: Verdict = Verdict::Failed { points: 1, blame: Blame::Component };
+const BROKEN: Verdict = Verdict::Failed { points: 3, blame: Blame::Border };
+const TOO_LARGE: Verdict = Verdict::Failed { points: 1, blame: Blame::Target };
 
 struct Site {
     clock: Clock,
@@ -97,19 +99,83 @@ fn one_organisation_with_a_bad_device_keeps_the_version_for_its_other_devices() 
 }
 
 #[test]
-fn three_suspensions_of_the_version_in_an_hour_quarantine_it() {
+fn one_organization_alone_never_suspends_the_version() {
     let site = site();
-    let abi = Verdict::Failed { points: 3, abi: true };
+    for _ in 0..100 {
+        // Many controllers, and nobody else has called it.
+        site.breaker.admit(site.org, site.clock.new_id()).unwrap().settle(BROKEN);
+        let controller = site.clock.new_id();
+        while let Ok(pass) = site.breaker.admit(site.org, controller) {
+            pass.settle(FAILED);
+        }
+    }
+    assert!(site.breaker.admit(site.clock.new_id(), site.clock.new_id()).is_ok());
+}
+
+#[test]
+fn what_devices_decide_suspends_their_controllers_and_nothing_else() {
+    let site = site();
+    for _ in 0..10 {
+        let (org, controller) = (site.clock.new_id(), site.clock.new_id());
+        for _ in 0..5 {
+            site.breaker.admit(org, controller).unwrap().settle(TOO_LARGE);
+        }
+        assert!(site.breaker.admit(org, controller).is_err());
+    }
+    assert!(site.call(Verdict::Sound).is_ok());
+}
+
+#[test]
+fn what_is_under_way_passes_a_suspension_and_a_quarantine() {
+    let site = site();
+    site.break_it();
+    let pass = site.breaker.admit_under_way(site.org, site.controller);
+    pass.settle(FAILED);
+    assert!(site.call(FAILED).is_err());
+    quarantine(&site);
+    site.breaker.admit_under_way(site.org, site.controller).settle(Verdict::Sound);
+    assert!(site.breaker.standing().is_quarantined);
+}
+
+#[test]
+fn a_call_under_way_is_not_the_probe() {
+    let site = site();
+    site.break_it();
+    site.advance(31);
+    let probe = site.breaker.admit(site.org, site.controller).unwrap();
+    drop(site.breaker.admit_under_way(site.org, site.controller));
+    assert_eq!(site.breaker.admit(site.org, site.controller).err(), Some(1));
+    probe.settle(Verdict::Sound);
+}
+
+/// Breaks its border at three organizations, three times.
+fn quarantine(site: &Site) {
     for _ in 0..3 {
-        // Many controllers, so that the version is what opens.
-        for _ in 0..7 {
-            site.breaker.admit(site.org, site.clock.new_id()).unwrap().settle(abi);
+        for _ in 0..3 {
+            let org = site.clock.new_id();
+            for _ in 0..3 {
+                // The last one opens it.
+                let Ok(pass) = site.breaker.admit(org, site.clock.new_id()) else { continue };
+                pass.settle(BROKEN);
+            }
         }
         site.advance(300);
     }
-    assert!(site.breaker.is_quarantined());
+}
+
+#[test]
+fn three_suspensions_of_the_version_in_an_hour_quarantine_it() {
+    let site = site();
+    quarantine(&site);
+    assert!(site.breaker.standing().is_quarantined);
     site.advance(24 * 3_600);
     assert!(site.call(Verdict::Sound).is_err());
+    assert!(!site.breaker.release_as_of(site.clock.now() - TimeDelta::days(2)), "it was suspended since");
+    assert!(site.breaker.release_as_of(site.clock.now()));
+    assert!(!site.breaker.release_as_of(site.clock.now()), "it is released already");
+    assert!(site.call(Verdict::Sound).is_ok());
+    quarantine(&site);
     site.breaker.release();
     assert!(site.call(Verdict::Sound).is_ok());
+    assert_eq!(site.breaker.standing(), Standing { is_quarantined: false, suspended_until: None });
 }

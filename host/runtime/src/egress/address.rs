@@ -10,12 +10,20 @@ use ipnet::IpNet;
 use url::{Host, Url};
 
 use super::denied;
+use super::interfaces::Interfaces;
 use super::outward::{METADATA, is_metadata};
 
-/// The rules, with the networks that the operator opened.
+/// Why an address in a denied network is refused.
+pub(super) const DENIED: &str = "the operator has denied its network";
+/// Why an address of an interface is refused.
+pub(super) const OWN: &str = "it is this machine";
+
+/// The rules, with the networks that the operator opened and denied.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     extra: Vec<IpNet>,
+    denied: Vec<IpNet>,
+    interfaces: Interfaces,
 }
 
 /// Why an address is refused.
@@ -29,8 +37,20 @@ enum Class {
 
 impl Rules {
     /// `extra` lifts the refusal of loopback and link-local networks, never of metadata services.
-    pub(crate) fn new(extra: Vec<IpNet>) -> Self {
-        Self { extra }
+    ///
+    /// Nothing lifts what is in `denied`.
+    pub(crate) fn new(extra: Vec<IpNet>, denied: Vec<IpNet>) -> Self {
+        Self { extra, denied, interfaces: Interfaces::default() }
+    }
+
+    /// Whether the operator has denied the network of an address in its canonical form.
+    pub(super) fn denies(&self, address: IpAddr) -> bool {
+        self.denied.iter().any(|network| network.contains(&address))
+    }
+
+    /// Whether this machine has the address, which is in its canonical form.
+    pub(super) fn is_own(&self, address: IpAddr) -> bool {
+        self.interfaces.have(address)
     }
 
     /// Networks that the operator opened.
@@ -44,7 +64,12 @@ impl Rules {
         if is_metadata(address) {
             return Err(METADATA);
         }
-        match class(address) {
+        if self.denies(address) {
+            return Err(DENIED);
+        }
+        // What listens on this machine alone may listen on any of its addresses.
+        let own = || self.is_own(address).then_some(Class::Local(OWN));
+        match class(address).or_else(own) {
             None => Ok(()),
             Some(Class::Local(_)) if self.extra.iter().any(|network| network.contains(&address)) => Ok(()),
             Some(Class::Local(what) | Class::Never(what)) => Err(what),
@@ -128,7 +153,7 @@ fn class_v4(v4: Ipv4Addr) -> Option<Class> {
     let [a, b, c, _] = v4.octets();
     match (a, b, c) {
         (0, ..) => Some(Class::Never("it is unspecified")),
-        (127, ..) => Some(Class::Local("it is this machine")),
+        (127, ..) => Some(Class::Local(OWN)),
         (169, 254, _) => Some(Class::Local("it is link-local")),
         (192, 0, 0) => Some(Class::Never("it is reserved for protocols")),
         (224..=239, ..) => Some(Class::Never("it is multicast")),
@@ -141,7 +166,7 @@ fn class_v6(v6: Ipv6Addr) -> Option<Class> {
     let s = v6.segments();
     match s {
         [0, 0, 0, 0, 0, 0, 0, 0] => Some(Class::Never("it is unspecified")),
-        [0, 0, 0, 0, 0, 0, 0, 1] => Some(Class::Local("it is this machine")),
+        [0, 0, 0, 0, 0, 0, 0, 1] => Some(Class::Local(OWN)),
         [0xfe80..=0xfebf, ..] => Some(Class::Local("it is link-local")),
         [0xfec0..=0xfeff, ..] => Some(Class::Never("it is site-local, which is not used any more")),
         [0xff00..=0xffff, ..] => Some(Class::Never("it is multicast")),
@@ -231,19 +256,64 @@ mod tests {
 
     #[test]
     fn an_opened_network_lifts_loopback_but_never_metadata() {
-        let rules = Rules::new(vec![
-            "127.0.0.0/8".parse().unwrap(),
-            "169.254.0.0/16".parse().unwrap(),
-            "::/0".parse().unwrap(),
-            "0.0.0.0/0".parse().unwrap(),
-        ]);
+        let rules = Rules::new(
+            vec![
+                "127.0.0.0/8".parse().unwrap(),
+                "169.254.0.0/16".parse().unwrap(),
+                "::/0".parse().unwrap(),
+                "0.0.0.0/0".parse().unwrap(),
+            ],
+            Vec::new(),
+        );
         for address in ["127.0.0.1", "::1", "169.254.1.1", "::ffff:127.0.0.1"] {
             check(&rules, address, true);
         }
         for address in ["169.254.169.254", "fd00:ec2::254", "224.0.0.1", "0.0.0.0", "255.255.255.255"] {
             check(&rules, address, false);
         }
-        check(&Rules::new(vec!["127.0.0.1/32".parse().unwrap()]), "127.0.0.2", false);
+        check(&Rules::new(vec!["127.0.0.1/32".parse().unwrap()], Vec::new()), "127.0.0.2", false);
+    }
+
+    /// Of a machine with a private address, a public one, and one of IPv6.
+    fn machine(extra: &[&str], denied: &[&str]) -> Rules {
+        let networks = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+        let look =
+            || Ok(["10.0.0.5", "203.0.113.9", "2a00:1450::9"].map(|text| text.parse().unwrap()).into());
+        Rules { interfaces: Interfaces::fixed(look), ..Rules::new(networks(extra), networks(denied)) }
+    }
+
+    #[test]
+    fn the_addresses_of_this_machine_are_local_in_every_dress() {
+        let rules = machine(&[], &[]);
+        for address in ["10.0.0.5", "203.0.113.9", "2a00:1450::9", "::ffff:10.0.0.5", "64:ff9b::a00:5"] {
+            check(&rules, address, false);
+        }
+        for address in ["10.0.0.6", "203.0.113.8", "2a00:1450::8"] {
+            check(&rules, address, true);
+        }
+        let outward = |rules: &Rules, address: &str, is_listed| {
+            rules.judge_outward(address.parse().unwrap(), is_listed).is_ok()
+        };
+        assert!(!outward(&rules, "2a00:1450::9", false) && !outward(&rules, "10.0.0.5", true));
+        assert!(outward(&rules, "2a00:1450::8", false) && outward(&rules, "10.0.0.6", true));
+        // An operator may open them, as loopback.
+        let opened = machine(&["10.0.0.5/32"], &[]);
+        check(&opened, "10.0.0.5", true);
+        assert!(outward(&opened, "10.0.0.5", true) && !outward(&opened, "10.0.0.5", false));
+    }
+
+    #[test]
+    fn a_denied_network_is_denied_whatever_else_is_opened_or_listed() {
+        let rules = machine(&["10.9.0.0/16", "127.0.0.0/8"], &["10.9.0.0/16", "127.0.0.2/32", "2a00::/16"]);
+        for address in ["10.9.1.1", "::ffff:10.9.1.1", "127.0.0.2", "2a00:1450::1", "64:ff9b::a09:101"] {
+            check(&rules, address, false);
+        }
+        for address in ["10.8.1.1", "127.0.0.1"] {
+            check(&rules, address, true);
+        }
+        for address in ["10.9.1.1", "2a00:1450::1"] {
+            assert!(rules.judge_outward(address.parse().unwrap(), true).is_err(), "{address}");
+        }
     }
 
     #[test]

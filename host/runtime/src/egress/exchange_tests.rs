@@ -80,12 +80,18 @@ async fn device(
         }
         "/away" => (StatusCode::FOUND, [("location", "http://169.254.169.254/")]).into_response(),
         "/large" => vec![b'a'; 9 << 20].into_response(),
-        "/echo" => format!("{method} {PASSWORD} {}", uri.query().unwrap_or_default()).into_response(),
+        "/fat" => format!("[{}0]", "{\"a\":0},".repeat(900_000)).into_response(),
+        "/plain" => "psk=geheim".into_response(),
+        "/page" => axum::response::Html("<p>psk: geheim").into_response(),
+        "/list" => json!(vec![7; 20_000]).to_string().into_response(),
+        "/echo" => {
+            axum::Json(format!("{method} {PASSWORD} {}", uri.query().unwrap_or_default())).into_response()
+        }
         "/slow" => {
             tokio::time::sleep(Duration::from_secs(5)).await;
             "late".into_response()
         }
-        _ => "ok".into_response(),
+        _ => axum::Json("ok").into_response(),
     }
 }
 
@@ -96,6 +102,10 @@ struct Lab {
     target: Target,
 }
 
+fn apart() -> Arc<Apart> {
+    Arc::new(Apart::new(tokio::runtime::Handle::current(), 1))
+}
+
 async fn lab() -> Lab {
     let state = Arc::new(Device::default());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -104,7 +114,13 @@ async fn lab() -> Lab {
     #[expect(clippy::disallowed_methods, reason = "the device lives as long as the test")]
     tokio::spawn(async move { axum::serve(listener, app).await });
     let clock = Clock::default();
-    let egress = Egress::new(Arc::new(TestVault), clock.clone(), vec!["127.0.0.0/8".parse().unwrap()]);
+    let networks = vec!["127.0.0.0/8".parse().unwrap()];
+    let egress = Egress::new(
+        Arc::new(TestVault),
+        apart(),
+        clock.clone(),
+        super::address::Rules::new(networks, Vec::new()),
+    );
     let target = Target {
         org_id: clock.new_id(),
         controller_id: clock.new_id(),
@@ -120,7 +136,10 @@ async fn lab() -> Lab {
 
 impl Lab {
     fn call(&self, phase: Phase, approved: Option<Approved>) -> Outbound {
-        let manifest = manifest();
+        self.call_of(manifest(), phase, approved)
+    }
+
+    fn call_of(&self, manifest: Manifest, phase: Phase, approved: Option<Approved>) -> Outbound {
         let facts = Facts { bounds: Bounds::of(&manifest.limits), manifest, sha256: "ab".to_owned() };
         let deadline = Instant::now() + Duration::from_secs(10);
         Outbound::new(
@@ -130,6 +149,7 @@ impl Lab {
             phase,
             deadline,
             approved,
+            Urgency::Ordinary,
         )
     }
 }
@@ -170,7 +190,12 @@ fn code(answer: Result<Response, Fault>) -> String {
 async fn loopback_is_refused_unless_it_was_opened() {
     let mut lab = lab().await;
     assert_eq!(lab.call(Phase::Read, None).send(get("/"), &Auth::None).await.unwrap().status, 200);
-    lab.egress = Arc::new(Egress::new(Arc::new(TestVault), lab.clock.clone(), Vec::new()));
+    lab.egress = Arc::new(Egress::new(
+        Arc::new(TestVault),
+        apart(),
+        lab.clock.clone(),
+        super::address::Rules::new(Vec::new(), Vec::new()),
+    ));
     let call = lab.call(Phase::Read, None);
     assert_eq!(code(call.send(get("/"), &Auth::None).await), "address");
     assert_eq!(call.ledger().denied, 0);
@@ -205,7 +230,7 @@ async fn a_credential_that_comes_back_is_masked() {
     let lab = lab().await;
     let auth = Auth::Inject(vec![(Place::Query("key".to_owned()), "password".to_owned())]);
     let answer = lab.call(Phase::Read, None).send(get("/echo"), &auth).await.unwrap();
-    assert_eq!(String::from_utf8(answer.body).unwrap(), "GET *** key=***");
+    assert_eq!(String::from_utf8(answer.body).unwrap(), "\"GET *** key=***\"");
 }
 
 #[tokio::test]
@@ -288,4 +313,89 @@ async fn a_write_to_nobody_is_known_not_to_have_left() {
     let fault = call.send(post(rpc("set")), &Auth::None).await.unwrap_err();
     assert_eq!((fault.kind, fault.effect), (FaultKind::Connection, Effect::None));
     assert!(!call.ledger().wrote);
+}
+
+/// As it was done: the login of a signed package has two more steps, which change the device.
+#[tokio::test]
+async fn steps_of_a_login_that_may_write_do_not_reach_the_device() {
+    let lab = lab().await;
+    let mut manifest = manifest();
+    let login = &mut manifest.auth.get_mut("main").unwrap().login;
+    let mut write = login[0].clone();
+    write.request = serde_json::from_value(
+        json!({"method": "POST", "path": "/rpc", "json": {"params": ["{{session.sid}}", "config", "set"]}}),
+    )
+    .unwrap();
+    write.expect = serde_json::from_value(json!({"status": [200]})).unwrap();
+    write.capture.clear();
+    login.extend([write.clone(), write]);
+    for phase in [Phase::Probe, Phase::Write] {
+        let call = lab.call_of(manifest.clone(), phase, approved(&[rpc("set")]));
+        assert_eq!(code(call.send(get("/x"), &session()).await), "login-step");
+        assert_eq!(call.ledger().denied, 1);
+    }
+    assert!(lab.device.writes.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_logout_that_may_write_does_not_reach_the_device() {
+    let lab = lab().await;
+    let mut manifest = manifest();
+    let request = json!({"method": "POST", "path": "/rpc", "json": {"params": ["", "config", "set"]}});
+    manifest.auth.get_mut("main").unwrap().logout = Some(serde_json::from_value(request).unwrap());
+    let call = lab.call_of(manifest.clone(), Phase::Read, None);
+    call.send(post(rpc("get")), &session()).await.unwrap();
+    call.reset_session("main").await;
+    assert!(lab.device.writes.lock().unwrap().is_empty());
+    // Declared, it is sent: the session's token is in it.
+    manifest.auth.get_mut("main").unwrap().logout.as_mut().unwrap().effect =
+        Some(heddle_marketplace::manifest::Effect::Session);
+    let call = lab.call_of(manifest, Phase::Read, None);
+    call.send(post(rpc("get")), &session()).await.unwrap();
+    call.reset_session("main").await;
+    assert_eq!(lab.device.writes.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_searched_for_secrets_does_not_reach_the_guest() {
+    let lab = lab().await;
+    let call = lab.call(Phase::Read, None);
+    assert_eq!(code(call.send(get("/plain"), &Auth::None).await), "answer-not-json");
+    let page = call.send(get("/page"), &Auth::None).await.unwrap();
+    assert_eq!((page.status, page.body.as_slice()), (200, b"".as_slice()));
+    assert!(
+        page.headers.iter().any(|(name, value)| name == "content-type" && value.starts_with(b"text/html"))
+    );
+}
+
+#[tokio::test]
+async fn an_answer_of_very_many_values_is_refused_before_it_is_parsed() {
+    let lab = lab().await;
+    assert_eq!(code(lab.call(Phase::Read, None).send(get("/fat"), &Auth::None).await), "answer-too-complex");
+}
+
+#[tokio::test]
+async fn a_large_answer_is_worked_on_when_it_is_its_turn() {
+    let lab = lab().await;
+    let turn = lab.egress.apart.turn(lab.target.org_id).await;
+    let call = lab.call(Phase::Read, None);
+    assert_eq!(call.send(get("/"), &Auth::None).await.unwrap().status, 200);
+    let large = call.send(get("/list"), &Auth::None);
+    let mut large = std::pin::pin!(large);
+    assert!(tokio::time::timeout(Duration::from_millis(300), &mut large).await.is_err());
+    drop(turn);
+    assert!(large.await.unwrap().body.len() > crate::LIGHT_BYTES);
+}
+
+#[tokio::test]
+async fn answers_that_are_held_take_the_room_of_their_organization() {
+    let lab = lab().await;
+    let mut held = Held::default();
+    let other = lab.call(Phase::Read, None);
+    other.room.take(&mut held, crate::limits::ORG_HELD_BYTES_MAX - 1_024).await.unwrap();
+    let call = lab.call(Phase::Read, None);
+    assert_eq!(code(call.send(get("/list"), &Auth::None).await), "overload");
+    assert!(call.ledger().overloaded);
+    drop(held);
+    assert!(call.send(get("/list"), &Auth::None).await.is_ok());
 }

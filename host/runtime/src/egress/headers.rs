@@ -11,7 +11,7 @@ const COUNT_MAX: usize = 64;
 const BYTES_MAX: usize = 32 << 10;
 
 /// Headers that belong to the host, because they decide what is checked and what is seen:
-/// who asks, how the body is read, which part of it comes back, and the true method.
+/// how the body is read, and which part of it comes back.
 const HOST: &[&str] = &[
     "authorization",
     "cookie",
@@ -21,10 +21,47 @@ const HOST: &[&str] = &[
     "accept-charset",
     "range",
     "if-range",
+];
+/// Headers that make a server take a request for another one: of another method, path, host or client.
+const MISLEADING: &[&str] = &[
+    "forwarded",
+    "via",
     "x-http-method-override",
     "x-http-method",
     "x-method-override",
+    "x-original-url",
+    "x-original-uri",
+    "x-original-host",
+    "x-original-method",
+    "x-rewrite-url",
+    "x-rewrite-uri",
+    "x-override-url",
+    "x-request-uri",
+    "x-host",
+    "x-http-host-override",
+    "x-real-ip",
+    "x-client-ip",
+    "x-remote-ip",
+    "x-remote-addr",
+    "x-remote-user",
+    "x-cluster-client-ip",
+    "x-originating-ip",
+    "x-proxyuser-ip",
+    "x-azure-clientip",
+    "true-client-ip",
+    "client-ip",
+    "cf-connecting-ip",
+    "fastly-client-ip",
 ];
+
+/// Whether a header makes a server take a request for another one than was checked. No component and no user sets it.
+#[must_use]
+pub fn misleads(name: &str) -> bool {
+    // Many servers read '_' as '-'.
+    let name = name.to_ascii_lowercase().replace('_', "-");
+    MISLEADING.contains(&name.as_str()) || name.starts_with("x-forwarded") || name.starts_with("x-accel-")
+}
+
 const HOP_BY_HOP: &[&str] = &[
     "connection",
     "keep-alive",
@@ -60,7 +97,11 @@ pub(super) fn check(headers: &[(String, Vec<u8>)], manifest: &Manifest, auth: &A
             return Err(denied("header", format!("'{shown}' is not a header name")));
         };
         let lower = parsed.as_str();
-        if is_connection(lower) || HOST.contains(&lower) || reserved.iter().any(|r| r == lower) {
+        if is_connection(lower)
+            || HOST.contains(&lower)
+            || misleads(lower)
+            || reserved.iter().any(|r| r == lower)
+        {
             return Err(denied("header", format!("header '{shown}' is set by the host only")));
         }
         if !is_value(value) {
@@ -73,7 +114,8 @@ pub(super) fn check(headers: &[(String, Vec<u8>)], manifest: &Manifest, auth: &A
 /// Whether a credential may go into this header: into none that changes what
 /// is asked for or how it is sent.
 pub(super) fn carries_credentials(lower: &str) -> bool {
-    matches!(lower, "authorization" | "cookie") || !(is_connection(lower) || HOST.contains(&lower))
+    matches!(lower, "authorization" | "cookie")
+        || !(is_connection(lower) || HOST.contains(&lower) || misleads(lower))
 }
 
 fn is_connection(lower: &str) -> bool {
@@ -144,6 +186,18 @@ mod tests {
             "Range",
             "Accept-Encoding",
             "X-HTTP-Method-Override",
+            "X_HTTP_Method_Override",
+            "X-Original-URL",
+            "x_rewrite_url",
+            "X-Forwarded-For",
+            "X-Forwarded-Host",
+            "X-Forwarded-Prefix",
+            "X_Forwarded_Proto",
+            "Forwarded",
+            "Via",
+            "X-Real-IP",
+            "X-Accel-Redirect",
+            "True-Client-IP",
             "",
             "a b",
             "a:b",

@@ -11,7 +11,7 @@ use heddle_marketplace::manifest::Pace;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use crate::api::Target;
+use crate::api::{Target, Urgency};
 
 const LANES_KEPT: usize = 4_096;
 
@@ -20,6 +20,8 @@ pub(super) struct Lanes(Mutex<HashMap<(OrgId, ControllerId), Arc<Lane>>>);
 
 pub(super) struct Lane {
     slots: Arc<Semaphore>,
+    /// One more, for a change that is under way.
+    reserved: Arc<Semaphore>,
     /// When the next request may leave.
     free_at: Mutex<Option<Instant>>,
 }
@@ -31,15 +33,28 @@ impl Lanes {
             lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
         }
         let width = usize::try_from(parallel).unwrap_or(1);
-        let new = || Arc::new(Lane { slots: Arc::new(Semaphore::new(width)), free_at: Mutex::default() });
+        let new = || Arc::new(Lane::of(width));
         Arc::clone(lanes.entry((target.org_id, target.controller_id)).or_insert_with(new))
     }
 }
 
 impl Lane {
+    fn of(width: usize) -> Self {
+        let reserved = Arc::new(Semaphore::new(1));
+        Self { slots: Arc::new(Semaphore::new(width)), reserved, free_at: Mutex::default() }
+    }
+
     /// Waits for a slot, which is given back when dropped.
-    pub(super) async fn enter(&self, most: Duration) -> Result<OwnedSemaphorePermit, Fault> {
-        let slot = Arc::clone(&self.slots).acquire_owned();
+    pub(super) async fn enter(
+        &self,
+        most: Duration,
+        urgency: Urgency,
+    ) -> Result<OwnedSemaphorePermit, Fault> {
+        let slot = match urgency {
+            Urgency::UnderWay if self.slots.available_permits() == 0 => Arc::clone(&self.reserved),
+            _ => Arc::clone(&self.slots),
+        };
+        let slot = slot.acquire_owned();
         match tokio::time::timeout(most, slot).await {
             Ok(Ok(slot)) => Ok(slot),
             _ => Err(Fault::new(FaultKind::Timeout, "other requests keep the controller busy")
@@ -75,16 +90,20 @@ mod tests {
     use super::*;
 
     fn lane(width: usize) -> Lane {
-        Lane { slots: Arc::new(Semaphore::new(width)), free_at: Mutex::default() }
+        Lane::of(width)
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_full_lane_waits_and_then_gives_up() {
         let lane = lane(1);
-        let held = lane.enter(Duration::from_secs(1)).await.unwrap();
-        assert_eq!(lane.enter(Duration::from_secs(1)).await.unwrap_err().kind, FaultKind::Timeout);
+        let held = lane.enter(Duration::from_secs(1), Urgency::Ordinary).await.unwrap();
+        assert_eq!(
+            lane.enter(Duration::from_secs(1), Urgency::Ordinary).await.unwrap_err().kind,
+            FaultKind::Timeout
+        );
+        assert!(lane.enter(Duration::from_secs(1), Urgency::UnderWay).await.is_ok());
         drop(held);
-        assert!(lane.enter(Duration::from_secs(1)).await.is_ok());
+        assert!(lane.enter(Duration::from_secs(1), Urgency::Ordinary).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]

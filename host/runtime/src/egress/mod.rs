@@ -8,16 +8,19 @@ mod body;
 mod budget;
 mod connect;
 mod credentials;
+mod decoded;
 #[cfg(test)]
 mod exchange_tests;
-mod headers;
+pub(crate) mod headers;
+pub(crate) mod held;
+mod interfaces;
 mod lanes;
 mod outward;
 pub(crate) mod own;
 mod path;
 mod phase;
 pub(crate) mod references;
-mod scrub;
+pub(crate) mod scrub;
 mod session;
 mod substitute;
 #[cfg(test)]
@@ -35,13 +38,16 @@ use heddle_core::change::NativeCall;
 use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_core::secret::Secret;
 use heddle_core::{Clock, ControllerId};
-use heddle_marketplace::manifest::Manifest;
+use heddle_marketplace::manifest::{Manifest, Session};
 use serde_json::Value;
 
-use crate::api::{Credential, SecretBook, Target, Vault};
+use crate::apart::Apart;
+use crate::api::{Credential, SecretBook, Target, Urgency, Vault, is_secret_field};
 use crate::limits::Bounds;
 use crate::state::Phase;
+pub(crate) use held::Held;
 use phase::Passage;
+use references::Content;
 use session::Live;
 use wire::Outgoing;
 
@@ -92,13 +98,15 @@ pub(crate) enum Place {
 }
 
 /// An answer as a guest sees it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) reason: Option<String>,
     pub(crate) headers: Vec<(String, Vec<u8>)>,
     pub(crate) body: Vec<u8>,
     pub(crate) elapsed: Duration,
+    /// Room that the body takes, until the guest has it.
+    pub(crate) held: Held,
 }
 
 /// What a component is, as far as its requests are concerned.
@@ -118,6 +126,8 @@ pub(crate) struct Egress {
     connections: connect::Connections,
     sessions: session::Sessions,
     lanes: lanes::Lanes,
+    rooms: held::Rooms,
+    apart: Arc<Apart>,
 }
 
 impl Egress {
@@ -129,14 +139,16 @@ impl Egress {
         self.sessions.forget_writes(controller);
     }
 
-    pub(crate) fn new(vault: Arc<dyn Vault>, clock: Clock, extra_networks: Vec<ipnet::IpNet>) -> Self {
+    pub(crate) fn new(vault: Arc<dyn Vault>, apart: Arc<Apart>, clock: Clock, rules: address::Rules) -> Self {
         Self {
             vault,
             clock,
-            rules: address::Rules::new(extra_networks),
+            rules,
             connections: connect::Connections::default(),
             sessions: session::Sessions::default(),
             lanes: lanes::Lanes::default(),
+            rooms: held::Rooms::default(),
+            apart,
         }
     }
 }
@@ -162,6 +174,8 @@ pub(crate) struct Ledger {
     pub(crate) unanswered: bool,
     /// Requests that were refused as not allowed.
     pub(crate) denied: u32,
+    /// An answer found no room beside others of its organization.
+    pub(crate) overloaded: bool,
     /// Secrets that answers held, by reference.
     pub(crate) seen: SecretBook,
     /// Sessions that were renewed in this call; once is enough.
@@ -176,12 +190,21 @@ pub(crate) struct Outbound {
     pub(crate) phase: Phase,
     pub(crate) deadline: Instant,
     pub(crate) approved: Option<Approved>,
+    urgency: Urgency,
+    room: held::Room,
     ledger: Mutex<Ledger>,
 }
 
 /// A request that was refused because the guest may not send it.
 fn denied(code: &str, message: impl Into<String>) -> Fault {
     Fault::new(FaultKind::Denied, message).with_code(code)
+}
+
+/// An answer, and what was learned from its body.
+struct Read {
+    answer: wire::Answer,
+    content: Result<Content, Fault>,
+    verdict: session::Expiry,
 }
 
 /// A request that passed every check, and what is needed to send it.
@@ -201,8 +224,10 @@ impl Outbound {
         phase: Phase,
         deadline: Instant,
         approved: Option<Approved>,
+        urgency: Urgency,
     ) -> Self {
-        Self { egress, facts, target, phase, deadline, approved, ledger: Mutex::default() }
+        let room = egress.rooms.room(target.org_id, urgency == Urgency::UnderWay);
+        Self { egress, facts, target, phase, deadline, approved, urgency, room, ledger: Mutex::default() }
     }
 
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -212,6 +237,9 @@ impl Outbound {
     /// Sends one request through every check, in the order that matters.
     pub(crate) async fn send(&self, request: Request, auth: &Auth) -> Result<Response, Fault> {
         let answer = self.steps(request, auth).await;
+        if answer.as_ref().is_err_and(|fault| fault.code.as_deref() == Some(held::OVERLOAD)) {
+            self.ledger().overloaded = true;
+        }
         if let Err(fault) = &answer
             && fault.kind == FaultKind::Denied
         {
@@ -235,7 +263,7 @@ impl Outbound {
         budget::take(&mut self.ledger(), bounds.requests)?;
         let timeout = budget::time_left(self.deadline, request.timeout)?;
         let lane = self.egress.lanes.lane(&self.target, bounds.parallel);
-        let _turn = lane.enter(timeout).await?;
+        let _turn = lane.enter(timeout, self.urgency).await?;
         // 2. What this phase may send.
         let passage = self.gate(&request)?;
         // 3. and 4. Path and headers.
@@ -299,9 +327,11 @@ impl Outbound {
             };
             let mut outgoing = Outgoing::of(&cleared.request);
             credentials::place(&mut outgoing, auth, &credential)?;
-            let secrets: Vec<Secret> = credential.fields.iter().map(|(_, secret)| secret.clone()).collect();
+            let hidden = credential.fields.iter().filter(|(name, _)| is_secret_field(name));
+            let secrets: Vec<Secret> = hidden.map(|(_, secret)| secret.clone()).collect();
             let answer = self.hand_over(&cleared, outgoing).await?;
-            self.present(answer, &secrets, false)
+            let read = self.read(answer, None, cleared.passage.is_write()).await?;
+            self.present(read, secrets, false).await
         }
     }
 
@@ -311,9 +341,10 @@ impl Outbound {
         let wrote_before = self.ledger().wrote;
         let answer = self.hand_over(&cleared, session.apply(&cleared.request, declared)?).await?;
         session.keep_cookies(declared, &answer);
-        let verdict = session::expired(declared, &answer, cleared.passage.is_write());
+        let read = self.read(answer, Some(name), cleared.passage.is_write()).await?;
+        let verdict = read.verdict;
         if verdict == session::Expiry::Alive {
-            return self.present(answer, &session.secrets(), declared.cookie_jar);
+            return self.present(read, session.secrets(), declared.cookie_jar).await;
         }
         if wrote_before {
             return Err(Fault::new(
@@ -327,8 +358,9 @@ impl Outbound {
             || (declared.expired_before_effect && verdict == session::Expiry::Expired);
         if !repeatable || !self.ledger().renewed.insert(name.to_owned()) {
             // A right that is missing looks the same; the component must tell.
-            return self.present(answer, &session.secrets(), declared.cookie_jar);
+            return self.present(read, session.secrets(), declared.cookie_jar).await;
         }
+        drop(read);
         if cleared.passage.is_write() {
             // The refused write was not carried out: the manifest says so.
             let mut ledger = self.ledger();
@@ -338,7 +370,8 @@ impl Outbound {
         let fresh = self.renew(name, &session).await?;
         let answer = self.hand_over(&cleared, fresh.apply(&cleared.request, declared)?).await?;
         fresh.keep_cookies(declared, &answer);
-        self.present(answer, &fresh.secrets(), declared.cookie_jar)
+        let read = self.read(answer, None, cleared.passage.is_write()).await?;
+        self.present(read, fresh.secrets(), declared.cookie_jar).await
     }
 
     /// Sends, and keeps the books of what left.
@@ -353,7 +386,8 @@ impl Outbound {
             // Until the answer is there: the call may be cancelled meanwhile.
             ledger.unanswered = true;
         }
-        let answer = wire::exchange(&cleared.client, outgoing, timeout, cleared.limit, write).await;
+        let answer =
+            wire::exchange(&cleared.client, outgoing, timeout, (cleared.limit, &self.room), write).await;
         if write {
             let mut ledger = self.ledger();
             match &answer {
@@ -369,30 +403,74 @@ impl Outbound {
         answer
     }
 
-    /// Takes out of an answer what the guest must not see.
-    fn present(
-        &self,
-        answer: wire::Answer,
-        secrets: &[Secret],
-        owns_cookies: bool,
-    ) -> Result<Response, Fault> {
-        let key = self.egress.vault.reference_key(self.target.controller_id);
-        let mut ledger = self.ledger();
-        let body =
-            references::replace(answer.body, &self.facts.manifest.secret_fields, &key, &mut ledger.seen)?;
-        let mut response = Response {
-            status: answer.status,
-            reason: answer.reason,
-            headers: answer.headers,
-            body,
-            elapsed: answer.elapsed,
+    /// Parses an answer, where anything asks what is in it, and sees whether it says that the session is gone.
+    async fn read(&self, answer: wire::Answer, session: Option<&str>, write: bool) -> Result<Read, Fault> {
+        let (bytes, facts, session) =
+            (answer.body.len(), Arc::clone(&self.facts), session.map(str::to_owned));
+        let read = move || {
+            let session = session.and_then(|name| facts.manifest.auth.get(&name));
+            let asks = |session: &Session| session.expired.iter().any(|matcher| !matcher.json.is_empty());
+            let content = if session.is_some_and(asks) || !facts.manifest.secret_fields.is_empty() {
+                Content::of(&answer.body)
+            } else {
+                Ok(Content::Unread)
+            };
+            let verdict = session.map_or(session::Expiry::Alive, |session| {
+                let body = content.as_ref().ok().and_then(Content::json);
+                session::expired(session, &answer, body, write)
+            });
+            Ok(Read { answer, content, verdict })
         };
-        response.headers.retain(|(name, _)| headers::reaches_guest(name, owns_cookies));
-        let echoes = scrub::response(&mut response, secrets);
-        if echoes > 0 {
-            tracing::warn!(controller.id = %self.target.controller_id, echoes, "the device sent a secret back; it was taken out");
-        }
+        self.apart(bytes, read).await
+    }
+
+    /// Takes out of an answer what the guest must not see.
+    async fn present(&self, read: Read, secrets: Vec<Secret>, owns_cookies: bool) -> Result<Response, Fault> {
+        let key = self.egress.vault.reference_key(self.target.controller_id);
+        let (bytes, facts) = (read.answer.body.len(), Arc::clone(&self.facts));
+        let controller = self.target.controller_id;
+        let present = move || {
+            let Read { answer, content, .. } = read;
+            let kind = answer.header("content-type").map(str::to_owned);
+            let (fields, mut seen) = (&facts.manifest.secret_fields, SecretBook::default());
+            let body = references::replace(
+                answer.body,
+                content?,
+                (answer.status, kind.as_deref()),
+                fields,
+                &key,
+                &mut seen,
+            )?;
+            let mut response = Response {
+                status: answer.status,
+                reason: answer.reason,
+                headers: answer.headers,
+                body,
+                elapsed: answer.elapsed,
+                held: answer.held,
+            };
+            response.headers.retain(|(name, _)| headers::reaches_guest(name, owns_cookies));
+            let echoes = scrub::response(&mut response, &secrets);
+            if echoes > 0 {
+                tracing::warn!(controller.id = %controller, echoes, "the device sent a secret back; it was taken out");
+            }
+            Ok((response, seen))
+        };
+        let (response, seen) = self.apart(bytes, present).await?;
+        self.ledger().seen.entries.extend(seen.entries);
         Ok(response)
+    }
+
+    /// Does work on an answer of so many bytes, away from the guests' threads where they are many.
+    async fn apart<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        self.egress.apart.run(self.target.org_id, bytes, work).await.unwrap_or_else(|error| {
+            tracing::error!(controller.id = %self.target.controller_id, error = %error, "an answer could not be worked on");
+            Err(Fault::new(FaultKind::Generic, "the answer could not be worked on").with_effect(Effect::Possible))
+        })
     }
 
     /// The credential, decrypted just before it is used.

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use super::address::{Rules, canonical};
+use super::address::{DENIED, OWN, Rules, canonical};
 
 pub(super) const METADATA: &str = "it is a metadata service";
 
@@ -63,9 +63,14 @@ impl Rules {
         if is_metadata(canonical(address)) {
             return Err(METADATA);
         }
+        if self.denies(canonical(address)) {
+            return Err(DENIED);
+        }
         let address = address.to_canonical();
+        // First: a private address of this machine is not opened by listing its host.
+        let own = self.is_own(address).then_some(Class::Machine(OWN));
         let is_opened = |network: &IpNet| network.contains(&address);
-        match class(address) {
+        match own.or_else(|| class(address)) {
             None => Ok(()),
             Some(Class::Private(_)) if is_listed => Ok(()),
             Some(Class::Machine(_)) if is_listed && self.extra().iter().any(is_opened) => Ok(()),
@@ -101,7 +106,7 @@ fn class_v4(v4: Ipv4Addr) -> Option<Class> {
         (0, ..) => Class::Never("it is unspecified"),
         (10, ..) | (172, 16..=31, _) | (192, 168, _) => Class::Private("it is in a private network"),
         (100, 64..=127, _) => Class::Private("it is in a provider's shared network"),
-        (127, ..) => Class::Machine("it is this machine"),
+        (127, ..) => Class::Machine(OWN),
         (169, 254, _) => Class::Never("it is link-local"),
         (192, 0, 0) => Class::Never("it is reserved for protocols"),
         (192, 0, 2) | (198, 51, 100) | (203, 0, 113) => Class::Never("it is for documentation"),
@@ -116,7 +121,7 @@ fn class_v4(v4: Ipv4Addr) -> Option<Class> {
 fn class_v6(v6: Ipv6Addr) -> Option<Class> {
     Some(match v6.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] => Class::Never("it is unspecified"),
-        [0, 0, 0, 0, 0, 0, 0, 1] => Class::Machine("it is this machine"),
+        [0, 0, 0, 0, 0, 0, 0, 1] => Class::Machine(OWN),
         [0xfc00..=0xfdff, ..] => Class::Private("it is in a private network"),
         [0xfe80..=0xfebf, ..] => Class::Never("it is link-local"),
         [0xfec0..=0xfeff, ..] => Class::Never("it is site-local, which is not used any more"),

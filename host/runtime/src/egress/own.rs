@@ -273,7 +273,7 @@ mod tests {
             let fault = resolve(host, &rules).await.unwrap_err();
             assert_eq!(fault.code.as_deref(), Some("address"), "{host}: {fault}");
         }
-        let opened = Rules::new(vec!["127.0.0.0/8".parse().unwrap()]);
+        let opened = Rules::new(vec!["127.0.0.0/8".parse().unwrap()], Vec::new());
         assert!(resolve("127.0.0.1", &opened).await.is_ok());
         assert_eq!(resolve("169.254.169.254", &opened).await.unwrap_err().code.as_deref(), Some("address"));
         assert_eq!(resolve("", &opened).await.unwrap_err().code.as_deref(), Some("unresolved"));

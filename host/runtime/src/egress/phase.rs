@@ -31,6 +31,13 @@ pub(super) fn judge(
     used: usize,
     request: &Request,
 ) -> Result<Passage, Fault> {
+    let next = approved.filter(|_| phase == Phase::Write).and_then(|approved| approved.calls.get(used));
+    // A reviewed call counts as sent, also where it looks like a read.
+    if let Some(call) = next
+        && equals(call, request)
+    {
+        return Ok(Passage::Write(Box::new(call.clone())));
+    }
     if is_read(reads, request) {
         return Ok(Passage::Read);
     }
@@ -43,9 +50,7 @@ pub(super) fn judge(
             ),
         ));
     }
-    let next = approved.and_then(|approved| approved.calls.get(used));
     match next {
-        Some(call) if equals(call, request) => Ok(Passage::Write(Box::new(call.clone()))),
         Some(_) => Err(denied("not-approved", format!("{shown} is not the next call of the approved plan"))),
         None => Err(denied(
             "not-approved",
@@ -138,6 +143,26 @@ mod tests {
             assert_eq!(judged(phase, 0, Method::GET, "/x", Body::None), Ok(false));
             assert_eq!(judged(phase, 0, Method::POST, "/rpc", Body::Json(read_call("get"))), Ok(false));
         }
+    }
+
+    #[test]
+    fn a_reviewed_call_that_looks_like_a_read_counts_as_sent() {
+        let mut approved = approval();
+        let savepoint = NativeCall {
+            stage: Stage::Apply,
+            method: "POST".to_owned(),
+            path: "/rpc".to_owned(),
+            body: Some(read_call("get")),
+        };
+        approved.calls.insert(0, savepoint);
+        let reads = manifest().reads;
+        let judge = |phase, used| {
+            let asked = request(Method::POST, "/rpc", Body::Json(read_call("get")));
+            super::judge(phase, &reads, Some(&approved), used, &asked).map(|passage| passage.is_write())
+        };
+        assert!(judge(Phase::Write, 0).unwrap());
+        assert!(!judge(Phase::Write, 1).unwrap(), "it is not the next call any more");
+        assert!(!judge(Phase::Verify, 0).unwrap());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! References that stand for secrets: equal for equal secrets of a controller,
 //! and of no use to whoever holds only them.
 
+use heddle_core::bounds::{JsonRoom, TooMuch};
 use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_core::redact::{REFERENCE, REFERENCE_DIGITS};
 use heddle_core::secret::Secret;
@@ -32,33 +33,90 @@ pub(crate) fn find(text: &str) -> Vec<&str> {
     found
 }
 
+/// An answer's body, parsed at most once.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Content {
+    Json(Value),
+    /// It is no JSON.
+    Other,
+    /// It was not looked at: nothing asks what is in it.
+    Unread,
+}
+
+impl Content {
+    pub(super) fn json(&self) -> Option<&Value> {
+        match self {
+            Content::Json(value) => Some(value),
+            Content::Other | Content::Unread => None,
+        }
+    }
+
+    /// Parses a body that has no more values than are accepted.
+    pub(crate) fn of(body: &[u8]) -> Result<Self, Fault> {
+        let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+        // The request was carried out, whatever became of its answer.
+        let withheld = |message: String, code: &str| {
+            Fault::new(FaultKind::Generic, message).with_code(code).with_effect(Effect::Possible)
+        };
+        let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+        let starts_like_json = first.is_some_and(|byte| matches!(byte, b'{' | b'['));
+        if starts_like_json {
+            JsonRoom::default().take(text).map_err(|too_much| match too_much {
+                TooMuch::Depth => withheld(
+                    "the answer is nested too deep to be checked for secrets".to_owned(),
+                    "answer-too-deep",
+                ),
+                TooMuch::Nodes => withheld(format!("the answer {too_much}"), "answer-too-complex"),
+            })?;
+        }
+        // A device may put any bytes into a name; what is not UTF-8 is replaced, so that it can be searched.
+        match serde_json::from_str(&String::from_utf8_lossy(text)) {
+            Ok(value) => Ok(Content::Json(value)),
+            Err(_) if starts_like_json => Err(withheld(
+                "the answer begins like JSON and is not; it cannot be checked for secrets".to_owned(),
+                "answer-not-json",
+            )),
+            Err(_) => Ok(Content::Other),
+        }
+    }
+}
+
+/// Types of answers that have no fields a component could read: it only needs to know that one came.
+fn has_no_fields(content_type: Option<&str>) -> bool {
+    let kind = content_type.unwrap_or_default().trim_start().to_ascii_lowercase();
+    ["text/html", "text/css", "image/", "audio/", "video/", "font/"]
+        .iter()
+        .any(|begin| kind.starts_with(begin))
+}
+
 /// Replaces secrets in a JSON answer by references, and remembers them.
 ///
-/// What is no JSON passes as it is. An answer that is JSON but nested too deep
-/// to look at is withheld.
-pub(super) fn replace(
+/// What is no JSON cannot be searched for the manifest's secret fields: of a page, a picture or a refusal only the
+/// status and the headers are handed on, anything else is a fault.
+pub(crate) fn replace(
     body: Vec<u8>,
+    content: Content,
+    (status, content_type): (u16, Option<&str>),
     fields: &[String],
     key: &[u8; 32],
     book: &mut SecretBook,
 ) -> Result<Vec<u8>, Fault> {
-    let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&body);
-    let starts_like_json =
-        text.iter().find(|b| !b.is_ascii_whitespace()).is_some_and(|b| matches!(b, b'{' | b'['));
-    if fields.is_empty() || !starts_like_json {
+    if fields.is_empty() || body.iter().all(u8::is_ascii_whitespace) {
         return Ok(body);
     }
-    // A device may put any bytes into a name; what is not UTF-8 is replaced, so that it can be searched.
-    let mut value: Value = serde_json::from_str(&String::from_utf8_lossy(text)).map_err(|error| {
-        let is_deep = error.to_string().starts_with("recursion limit");
-        let (message, code) = if is_deep {
-            ("the answer is nested too deep to be checked for secrets", "answer-too-deep")
-        } else {
-            ("the answer begins like JSON and is not; it cannot be checked for secrets", "answer-not-json")
-        };
-        // The request was carried out, whatever became of its answer.
-        Fault::new(FaultKind::Generic, message).with_code(code).with_effect(Effect::Possible)
-    })?;
+    let Content::Json(mut value) = content else {
+        if has_no_fields(content_type) || !(200..300).contains(&status) {
+            return Ok(Vec::new());
+        }
+        let mut fault = Fault::new(
+            FaultKind::Generic,
+            format!("the device answered status {status} without JSON; it cannot be checked for secrets"),
+        )
+        .with_code("answer-not-json")
+        .with_effect(Effect::Possible);
+        fault.upstream_status = Some(status);
+        return Err(fault);
+    };
     if !walk(&mut value, fields, key, book) {
         return Ok(body);
     }
@@ -115,8 +173,39 @@ mod tests {
     fn replaced(body: &str) -> (String, SecretBook) {
         let mut book = SecretBook::default();
         let fields = ["key".to_owned(), "password".to_owned()];
-        let body = replace(body.as_bytes().to_vec(), &fields, &KEY, &mut book).unwrap();
+        let content = Content::of(body.as_bytes()).unwrap();
+        let body = replace(body.as_bytes().to_vec(), content, (200, None), &fields, &KEY, &mut book).unwrap();
         (String::from_utf8(body).unwrap(), book)
+    }
+
+    #[track_caller]
+    fn without_json(body: &str, status: u16, kind: Option<&str>, expected: Result<&str, &str>) {
+        let (fields, book) = (["key".to_owned()], &mut SecretBook::default());
+        let content = Content::of(body.as_bytes()).unwrap();
+        let found = replace(body.as_bytes().to_vec(), content, (status, kind), &fields, &KEY, book);
+        let found = found.map(|body| String::from_utf8(body).unwrap());
+        assert_eq!(
+            found.map_err(|fault| fault.code.unwrap()),
+            expected.map(str::to_owned).map_err(str::to_owned)
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_searched_for_secrets_is_withheld() {
+        without_json("key=geheim", 200, Some("text/plain"), Err("answer-not-json"));
+        without_json("key=geheim", 200, None, Err("answer-not-json"));
+        without_json("<config><key>geheim</key></config>", 200, Some("text/xml"), Err("answer-not-json"));
+        without_json("<html>geheim</html>", 200, Some("Text/HTML; charset=utf-8"), Ok(""));
+        without_json("no such path: geheim", 404, Some("text/plain"), Ok(""));
+        without_json("\n", 200, None, Ok("\n"));
+        without_json("\"seen\"", 200, None, Ok("\"seen\""));
+    }
+
+    #[test]
+    fn an_answer_of_very_many_values_is_not_parsed() {
+        let body = format!("[{}0]", "{\"a\":0},".repeat(400_000));
+        assert_eq!(Content::of(body.as_bytes()).unwrap_err().code.as_deref(), Some("answer-too-complex"));
+        assert_eq!(Content::of(b"{\"a\":").unwrap_err().code.as_deref(), Some("answer-not-json"));
     }
 
     #[test]
@@ -150,14 +239,12 @@ mod tests {
     fn an_answer_without_secret_fields_keeps_its_text() {
         let text = r#"{ "n": 1.50, "id": 12345678901234567890123 }"#;
         assert_eq!(replaced(text).0, text);
-        assert_eq!(replaced("key: geheim").0, "key: geheim");
     }
 
     #[test]
     fn an_answer_too_deep_to_check_is_withheld() {
         let body = format!("{}{}", "[".repeat(500), "]".repeat(500));
-        let fields = ["key".to_owned()];
-        assert!(replace(body.into_bytes(), &fields, &KEY, &mut SecretBook::default()).is_err());
+        assert_eq!(Content::of(body.as_bytes()).unwrap_err().code.as_deref(), Some("answer-too-deep"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(crate) fn manifest() -> Manifest {
         "capabilities": {"controller-http": true, "secrets": true},
         "auth": {"main": {
             "login": [{
-                "request": {"method": "POST", "path": "/login", "json": {"u": "{{secret.username}}", "p": "{{secret.password}}"}},
+                "request": {"method": "POST", "path": "/login", "effect": "session", "json": {"u": "{{secret.username}}", "p": "{{secret.password}}"}},
                 "expect": {"status": [200], "json": {"/ok": [true]}},
                 "denied": {"status": [403]},
                 "capture": [{"as": "sid", "from": {"json": "/sid"}}, {"as": "device", "from": {"json": "/device"}, "expose": true}]
@@ -26,7 +26,7 @@ pub(crate) fn manifest() -> Manifest {
             "expired-before-effect": true,
             "cookie-jar": true,
             "ttl-s": 300,
-            "logout": {"method": "POST", "path": "/logout", "json": {"params": ["sid"]}}
+            "logout": {"method": "POST", "path": "/logout", "effect": "session", "json": {"params": ["sid"]}}
         }},
         "reads": [{"method": "POST", "path": "/rpc", "json": {"/params/1": ["config"], "/params/2": ["get", "list"]}}],
         "secret-fields": ["psk"]

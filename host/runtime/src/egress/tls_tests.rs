@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::connect::Connections;
+use super::held::Rooms;
 use super::tests::request;
 use super::wire::{self, Outgoing};
 use super::{Body, Fault};
@@ -61,7 +62,8 @@ async fn ask(address: std::net::SocketAddr, tls: TlsPolicy) -> Result<wire::Answ
     };
     let route = Connections::default().route(&target, vec![address])?;
     let outgoing = Outgoing::of(&request(Method::GET, "/", Body::None));
-    wire::exchange(&route, outgoing, Duration::from_secs(5), 1_000, false).await
+    let room = Rooms::default().room(clock.new_id(), false);
+    wire::exchange(&route, outgoing, Duration::from_secs(5), (1_000, &room), false).await
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use heddle_core::fault::{Effect, Fault, FaultKind};
 use http::{HeaderName, HeaderValue, Method};
 
 use super::connect::Route;
+use super::held::{Held, Room};
 use super::{Body, Request, path, tls};
 
 /// A request with everything in it, credentials too. It must not be logged.
@@ -26,6 +27,8 @@ pub(super) struct Answer {
     pub(super) headers: Vec<(String, Vec<u8>)>,
     pub(super) body: Vec<u8>,
     pub(super) elapsed: Duration,
+    /// Room that the body takes.
+    pub(super) held: Held,
 }
 
 impl Answer {
@@ -59,14 +62,14 @@ pub(super) async fn exchange(
     route: &Route,
     outgoing: Outgoing,
     timeout: Duration,
-    limit: usize,
+    (limit, room): (usize, &Room),
     write: bool,
 ) -> Result<Answer, Fault> {
     let request = build(route, outgoing)?;
     let started = Instant::now();
     let work = async {
         let response = request.send().await.map_err(|error| fault_of(&error, write))?;
-        read(response, started, limit, write).await
+        read(response, started, (limit, room), write).await
     };
     match tokio::time::timeout(timeout, work).await {
         Ok(answer) => answer,
@@ -135,7 +138,7 @@ fn unfit(what: &str) -> Fault {
 async fn read(
     mut response: reqwest::Response,
     started: Instant,
-    limit: usize,
+    (limit, room): (usize, &Room),
     write: bool,
 ) -> Result<Answer, Fault> {
     let reason = response.extensions().get::<hyper::ext::ReasonPhrase>().map(|reason| {
@@ -151,7 +154,7 @@ async fn read(
         .with_code("answer-encoding")
         .with_effect(effect(write)));
     }
-    let mut body = Vec::new();
+    let (mut body, mut held) = (Vec::new(), Held::default());
     // What counts is the decoded body: a small one can unpack to anything.
     while let Some(chunk) = response.chunk().await.map_err(|error| fault_of(&error, write))? {
         if body.len() + chunk.len() > limit {
@@ -159,6 +162,7 @@ async fn read(
                 .with_code("response-too-large")
                 .with_effect(effect(write)));
         }
+        room.take(&mut held, chunk.len()).await.map_err(|fault| fault.with_effect(effect(write)))?;
         body.extend_from_slice(&chunk);
     }
     let headers = response
@@ -166,7 +170,8 @@ async fn read(
         .iter()
         .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
         .collect();
-    Ok(Answer { status: response.status().as_u16(), reason, headers, body, elapsed: started.elapsed() })
+    let (status, elapsed) = (response.status().as_u16(), started.elapsed());
+    Ok(Answer { status, reason, headers, body, elapsed, held })
 }
 
 /// Says what went wrong in own words: the library's text can hold the address with its query.

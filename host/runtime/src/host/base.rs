@@ -112,7 +112,7 @@ impl random::Host for State {
 
 impl secrets::Host for State {
     async fn get(&mut self, name: String) -> wasmtime::Result<Option<Resource<SecretHandle>>> {
-        self.waited = true;
+        self.waits();
         let Some(outbound) = &self.outbound else { return Ok(None) };
         // A credential that cannot be read has no secrets to name; using one says why.
         let known = outbound.secret_names().await.unwrap_or_default().contains(&name);
@@ -134,7 +134,7 @@ impl secrets::HostSecret for State {
 }
 
 fn is_sensitive(key: &str) -> bool {
-    heddle_core::redact::FIELD_NAMES.contains(&key.to_ascii_lowercase().as_str())
+    heddle_core::redact::is_secret_name(key)
 }
 
 /// One line without control characters, bounded, references masked.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use heddle_core::bounds::JsonRoom;
 use heddle_core::fault::{Fault, FaultKind};
 use wasmtime::component::Resource;
 
@@ -113,7 +114,7 @@ impl http::HostTarget for State {
 
 impl State {
     fn outgoing(&mut self) -> Result<Arc<Outbound>, Fault> {
-        self.waited = true;
+        self.waits();
         self.outbound
             .clone()
             .ok_or_else(|| Fault::new(FaultKind::Denied, "this call has no target").with_code("no-target"))
@@ -137,6 +138,8 @@ impl State {
                 if let Some(reason) = &response.reason {
                     self.lower("http.reason", reason);
                 }
+                // From here on the bytes are the component's own memory, which has a bound of its own.
+                drop(response.held);
                 Ok(http::Response {
                     status: response.status,
                     reason: response.reason,
@@ -179,12 +182,18 @@ fn place_of(place: &http::Place) -> Place {
     }
 }
 
+fn json_of(text: &str) -> Result<serde_json::Value, Fault> {
+    JsonRoom::default().take(text.as_bytes()).map_err(|too_much| {
+        Fault::new(FaultKind::Generic, format!("the request body {too_much}")).with_code("request-too-large")
+    })?;
+    serde_json::from_str(text)
+        .map_err(|_| Fault::new(FaultKind::Invalid, "the request body is not JSON").with_code("not-json"))
+}
+
 fn request_of(request: http::Request) -> Result<Request, Fault> {
     let body = match request.body {
         http::Body::None => Body::None,
-        http::Body::Json(text) => Body::Json(serde_json::from_str(&text).map_err(|_| {
-            Fault::new(FaultKind::Invalid, "the request body is not JSON").with_code("not-json")
-        })?),
+        http::Body::Json(text) => Body::Json(json_of(&text)?),
         http::Body::Form(fields) => Body::Form(fields),
         http::Body::Multipart(parts) => Body::Multipart(
             parts

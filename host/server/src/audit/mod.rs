@@ -2,13 +2,16 @@
 //!
 //! Entries belong to no site, so only who has access to all sites reads them.
 
+pub(crate) mod kept;
+pub(crate) mod key;
+
 use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::State;
 use heddle_core::page::{Cursor, CursorPage};
 use heddle_core::{OrgId, Permission, Role, Timestamp, UserId};
-use heddle_store::audit::{self, AuditEntry, AuditFilter, ChainWalk, Validation};
+use heddle_store::audit::{self, AuditEntry, AuditFilter, ChainWalk, Head, Validation};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
@@ -50,6 +53,13 @@ struct ValidateQuery {
     after_seq: Option<i64>,
 }
 
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct HeadQuery {
+    /// Another organization than the own one; for `super_admin`.
+    organization_id: Option<OrgId>,
+}
+
 pub(crate) fn routes() -> Routes {
     let read = Access::Permission(Permission::AuditRead);
     Routes::default()
@@ -60,8 +70,16 @@ pub(crate) fn routes() -> Routes {
             doc("Audit entries, newest first").query::<ListQuery>().answers::<CursorPage<AuditEntry>>(200),
         )
         .get(
-            "/audit/validate",
+            "/audit/head",
             Access::Role(Role::OrgAdmin),
+            head,
+            doc("The end of the log: keep it elsewhere, and a cut or replaced log shows")
+                .query::<HeadQuery>()
+                .answers::<Head>(200),
+        )
+        .get(
+            "/audit/validate",
+            Access::RoleWith(Role::OrgAdmin, Permission::AuditRead),
             validate,
             doc("Recompute the hash chain, for up to 20 seconds")
                 .query::<ValidateQuery>()
@@ -91,23 +109,40 @@ async fn list(
     Ok(Json(request.of(walked, cursor)))
 }
 
+/// The own organization, or another one for who may look into all.
+fn organization(caller: &Caller, asked: Option<OrgId>) -> Result<OrgId, Error> {
+    let org = asked.unwrap_or(caller.org_id);
+    if org != caller.org_id && caller.role != Role::SuperAdmin {
+        return Err(Error::NotFound("organization"));
+    }
+    Ok(org)
+}
+
+async fn head(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<HeadQuery>,
+) -> Result<Json<Head>, Error> {
+    caller.require_all_sites()?;
+    let org = organization(&caller, query.organization_id)?;
+    let head = audit::head(&mut app.db.read().await?, org).await?;
+    head.map(Json).ok_or(Error::NotFound("audit log"))
+}
+
 async fn validate(
     State(app): State<SharedApp>,
     caller: Caller,
     Params(query): Params<ValidateQuery>,
 ) -> Result<Json<Validation>, Error> {
     caller.require_all_sites()?;
-    let org = query.organization_id.unwrap_or(caller.org_id);
-    if org != caller.org_id && caller.role != Role::SuperAdmin {
-        return Err(Error::NotFound("organization"));
-    }
+    let org = organization(&caller, query.organization_id)?;
     let after_seq = query.after_seq.unwrap_or_default();
     if after_seq < 0 {
         return Err(Error::field("after_seq", "after_seq is 0 or the number of an entry"));
     }
     let (started, stop) = (Instant::now(), app.tasks.stopping());
     let mut tx = app.db.read().await?;
-    let begun = ChainWalk::begin(&mut tx, org, after_seq).await?;
+    let begun = ChainWalk::begin(&mut tx, org, after_seq, &app.audit_key, app.audit_kept.of(org)).await?;
     drop(tx);
     let mut walk = begun
         .ok_or_else(|| Error::field("after_seq", "after_seq is not the number of an entry; begin with 0"))?;

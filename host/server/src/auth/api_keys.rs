@@ -10,7 +10,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::TimeDelta;
-use heddle_core::page::{Page, PageRequest};
+use heddle_core::event::{EventType, format_time};
+use heddle_core::page::Page;
 use heddle_core::permission::Scope as KeyScope;
 use heddle_core::secret::{Secret, random_bytes, random_secret};
 use heddle_core::{ApiKeyId, Timestamp};
@@ -21,6 +22,7 @@ use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
 use super::callers::{Known, Proof};
+use super::security;
 use super::trail::{self, Deed};
 use super::{Caller, Credential, hold_caller, inactive};
 use crate::app::{App, SharedApp};
@@ -28,7 +30,7 @@ use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::{Detail, Error};
-use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX};
+use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
 use crate::tenancy::checks::Checks;
@@ -46,7 +48,7 @@ pub(crate) fn is_one(text: &str) -> bool {
 /// Of the public half: nothing that looks like something else.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// Active keys of one user.
-const KEYS_MAX: usize = 50;
+const KEYS_MAX: i64 = 50;
 const SCOPES_MAX: usize = 32;
 const SCOPE_CHARS_MAX: usize = 100;
 const DESCRIPTION_CHARS_MAX: usize = 2000;
@@ -60,11 +62,21 @@ struct NewBody {
     name: String,
     /// Up to 2000 characters.
     description: Option<String>,
-    /// Up to 32 permissions such as `device:read`, or `device:*`. Empty: everything that the user may do.
-    #[serde(default)]
-    scopes: Vec<String>,
+    /// 1 to 32 permissions such as `device:read`, or `device:*`: what the key may do at most. Absent or null: everything
+    /// that the user may do.
+    scopes: Option<Vec<String>>,
     /// From 1 to 365; without it the key does not expire.
     expires_in_days: Option<u32>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    #[schemars(range(min = 1))]
+    page: Option<u32>,
+    /// From 1 to 200; 50 when absent.
+    #[schemars(range(min = 1, max = 200))]
+    per_page: Option<u32>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -75,7 +87,8 @@ struct View {
     description: Option<String>,
     /// Begins the key: `hdl_` and 8 characters.
     prefix: String,
-    scopes: Vec<String>,
+    /// Null: everything that the user may do.
+    scopes: Option<Vec<String>>,
     created_at: Timestamp,
     expires_at: Option<Timestamp>,
     /// Exact to a minute.
@@ -87,8 +100,9 @@ struct View {
 struct Created {
     #[serde(flatten)]
     key: View,
-    /// The whole key. It is shown this once.
-    api_key: String,
+    /// The whole key. It is shown this once: a replay under the same `Idempotency-Key` answers without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_key: Option<String>,
 }
 
 impl From<ApiKey> for View {
@@ -98,7 +112,7 @@ impl From<ApiKey> for View {
             name: key.name,
             description: key.description,
             prefix: format!("{MARK}_{}", key.prefix),
-            scopes: key.scopes,
+            scopes: (!key.scopes.is_empty()).then_some(key.scopes),
             created_at: key.created_at,
             expires_at: key.expires_at,
             last_used_at: key.last_used_at,
@@ -112,7 +126,7 @@ pub(super) fn routes() -> Routes {
             "/api-keys",
             Access::Authenticated,
             list,
-            doc("The caller's active API keys, newest first").answers::<Page<View>>(200),
+            doc("The caller's active API keys, newest first").query::<ListQuery>().answers::<Page<View>>(200),
         )
         .post(
             "/api-keys",
@@ -136,12 +150,15 @@ pub(super) fn routes() -> Routes {
         )
 }
 
-async fn list(State(app): State<SharedApp>, caller: Caller) -> Result<Answer<Page<View>>, Error> {
+async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<ListQuery>,
+) -> Result<Answer<Page<View>>, Error> {
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let mut tx = app.db.read().await?;
-    let active = api_keys::list_active(&mut tx, caller.user_id, app.clock.now()).await?;
-    let items: Vec<View> = active.into_iter().map(View::from).collect();
-    let total = i64::try_from(items.len()).map_err(Error::internal)?;
-    Ok(Answer(PageRequest { page: 1, per_page: PER_PAGE_MAX }.of(items, total)))
+    let (active, total) = api_keys::list_active(&mut tx, caller.user_id, app.clock.now(), page).await?;
+    Ok(Answer(page.of(active.into_iter().map(View::from).collect(), total)))
 }
 
 async fn get(State(app): State<SharedApp>, caller: Caller, At(id): At<ApiKeyId>) -> Result<One<View>, Error> {
@@ -159,7 +176,7 @@ async fn create(
 ) -> Result<Response, Error> {
     caller.session()?;
     let name = check(&body)?;
-    for (at, scope) in body.scopes.iter().enumerate() {
+    for (at, scope) in body.scopes.iter().flatten().enumerate() {
         may_grant(&caller, at, scope)?;
     }
     let now = app.clock.now();
@@ -169,7 +186,7 @@ async fn create(
     let mut tx = app.db.write().await?;
     // Two that create at once wait for each other here, and count one after the other.
     hold_caller(&mut tx, &app, &caller).await?;
-    if api_keys::list_active(&mut tx, caller.user_id, now).await?.len() >= KEYS_MAX {
+    if api_keys::count_active(&mut tx, caller.user_id, now).await? >= KEYS_MAX {
         return Err(Error::Conflict {
             kind: "limit_reached",
             message: format!("there are {KEYS_MAX} active API keys already: revoke one first"),
@@ -182,7 +199,7 @@ async fn create(
         secret_hash: keyed_hash(&app.keys.api_key_key(), &whole),
         name,
         description: body.description,
-        scopes: body.scopes,
+        scopes: body.scopes.unwrap_or_default(),
         expires_at: body.expires_in_days.map(|days| now + TimeDelta::days(i64::from(days))),
         now,
     };
@@ -190,8 +207,18 @@ async fn create(
     let detail = json!({ "name": key.name, "scopes": key.scopes, "expires_at": key.expires_at });
     trail::record(&mut tx, &app, &origin, deed(&caller, key.id, "api_key.created", detail)).await?;
     let path = format!("/api-keys/{}", key.id);
-    let created = Created { key: key.into(), api_key: whole.expose().to_owned() };
-    creation.finish(tx, &app, &path, &created).await
+    let key = View::from(key);
+    let fields = json!({
+        "api_key_id": key.id,
+        "name": key.name,
+        "scopes": key.scopes,
+        "expires_at": key.expires_at.map(format_time),
+    });
+    security::record(&mut tx, &app.clock, EventType::ApiKeyCreated, &caller, fields).await?;
+    let created = Created { key, api_key: Some(whole.expose().to_owned()) };
+    let response = creation.finish(tx, &app, &path, &created).await?;
+    app.hub.wake();
+    Ok(response)
 }
 
 fn check(body: &NewBody) -> Result<String, Error> {
@@ -199,13 +226,18 @@ fn check(body: &NewBody) -> Result<String, Error> {
     let name = checks.name("name", &body.name);
     let fits = body.description.as_ref().is_none_or(|text| text.chars().count() <= DESCRIPTION_CHARS_MAX);
     checks.require(fits, "description", "must not have more than 2000 characters");
-    checks.require(body.scopes.len() <= SCOPES_MAX, "scopes", "must not have more than 32 entries");
+    let count = body.scopes.as_ref().map(Vec::len);
+    checks.require(
+        count.is_none_or(|count| (1..=SCOPES_MAX).contains(&count)),
+        "scopes",
+        "must have 1 to 32 entries; leave it away for a key with all rights of its owner",
+    );
     checks.require(
         body.expires_in_days.is_none_or(|days| (1..=365).contains(&days)),
         "expires_in_days",
         "must be from 1 to 365",
     );
-    for (at, scope) in body.scopes.iter().enumerate().take(SCOPES_MAX) {
+    for (at, scope) in body.scopes.iter().flatten().enumerate().take(SCOPES_MAX) {
         let field = format!("scopes[{at}]");
         if scope.chars().count() > SCOPE_CHARS_MAX {
             checks.require(false, &field, "must not have more than 100 characters");
@@ -249,7 +281,10 @@ async fn revoke(
     }
     let detail = json!({ "name": name });
     trail::record(&mut tx, &app, &origin, deed(&caller, id, "api_key.revoked", detail)).await?;
+    let fields = json!({ "api_key_id": id, "name": name });
+    security::record(&mut tx, &app.clock, EventType::ApiKeyRevoked, &caller, fields).await?;
     tx.commit().await?;
+    app.hub.wake();
     Ok(StatusCode::NO_CONTENT)
 }
 

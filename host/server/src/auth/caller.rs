@@ -91,11 +91,14 @@ impl Caller {
         })
     }
 
-    /// At least this role, and a credential without a ceiling: scopes name permissions, never roles.
+    /// At least this role. Says nothing of scopes: what they open is asked with [`Caller::require`].
     pub fn require_role(&self, role: Role) -> Result<(), Error> {
-        if !self.role.is_at_least(role) {
-            return Err(Error::ForbiddenRole(role));
-        }
+        if self.role.is_at_least(role) { Ok(()) } else { Err(Error::ForbiddenRole(role)) }
+    }
+
+    /// At least this role, and a credential without a ceiling: for what no scope opens.
+    pub fn require_unscoped_role(&self, role: Role) -> Result<(), Error> {
+        self.require_role(role)?;
         self.require_unscoped()
     }
 
@@ -261,7 +264,8 @@ mod tests {
         let scoped = caller(Role::SuperAdmin, Some(&["device:*"]), SiteScope::All);
         assert!(scoped.holds(Permission::DeviceWrite) && !scoped.holds(Permission::SettingsRead));
         assert_eq!(scoped.require(Permission::SettingsRead).unwrap_err().kind(), "scope_ceiling");
-        assert_eq!(scoped.require_role(Role::Viewer).unwrap_err().kind(), "scope_ceiling");
+        assert!(scoped.require_role(Role::Viewer).is_ok());
+        assert_eq!(scoped.require_unscoped_role(Role::Viewer).unwrap_err().kind(), "scope_ceiling");
         assert_eq!(scoped.scope().org, Some(scoped.org_id));
         let everything = caller(Role::SuperAdmin, Some(&["*"]), SiteScope::All);
         assert!(Permission::ALL.iter().all(|permission| !everything.holds(*permission)));

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use heddle_core::Timestamp;
+use heddle_core::event::{EventType, format_time};
+use heddle_core::name::fold;
 use heddle_core::secret::Secret;
 use heddle_store::users::{self, Login, LoginState, User};
 use heddle_store::{Tx, unknown_logins};
@@ -17,6 +19,7 @@ use tokio::time::Instant;
 
 use super::admission::{self, Admission, Way};
 use super::password;
+use super::security;
 use super::trail::{self, Deed};
 use crate::app::App;
 use crate::http::error::{Error, RateExceeded};
@@ -68,7 +71,7 @@ async fn prove(app: &App, origin: &Origin, name: &str, password: Secret) -> Resu
     let (known, locked_until) = name.find(app).await?;
     refuse_locked(locked_until, app.clock.now())?;
     let hash = known.as_ref().map_or_else(password::nobody, |known| known.password_hash.clone());
-    let fits = password::verify(password.clone(), hash).await?;
+    let fits = app.hashing.verify(password.clone(), hash).await?;
     if !fits || known.is_none() {
         name.count_failure(app).await?;
     }
@@ -87,7 +90,7 @@ async fn prove(app: &App, origin: &Origin, name: &str, password: Secret) -> Resu
     if fits && current.password_hash != known.password_hash {
         // Somebody made the hash anew, or changed the password: that one counts.
         drop(tx);
-        fits = password::verify(password, current.password_hash.clone()).await?;
+        fits = app.hashing.verify(password, current.password_hash.clone()).await?;
         tx = app.db.write().await?;
         let judged = current.password_hash;
         current = users::lock_login(&mut tx, known.user.id).await?.ok_or(WRONG)?;
@@ -125,7 +128,7 @@ pub(super) struct Name {
 impl Name {
     pub(super) fn of(app: &App, text: &str) -> Self {
         let text = text.trim().to_owned();
-        let hash = keyed_hash(&app.keys.login_name_key(), &Secret::new(text.to_lowercase()));
+        let hash = keyed_hash(&app.keys.login_name_key(), &Secret::new(fold(&text)));
         Self { text, hash }
     }
 
@@ -155,15 +158,19 @@ impl Name {
         }
     }
 
+    /// 429 where others failed so often meanwhile: of many tries at once no more are answered than one after the other.
     pub(super) async fn count_failure(&self, app: &App) -> Result<(), Error> {
-        let counted = app.limiter.take(&self.limit(), app.clock.now()).await;
-        counted.map(drop).map_err(|_| Error::Unavailable(CLOSED.to_owned()))
+        match app.limiter.take(&self.limit(), app.clock.now()).await {
+            Ok(Verdict::Granted(_)) => Ok(()),
+            Ok(Verdict::Exceeded(_)) => Err(Error::RateLimited(RateExceeded::Minute)),
+            Err(_) => Err(Error::Unavailable(CLOSED.to_owned())),
+        }
     }
 }
 
 /// Puts a hash of today's cost in the place of one of another cost.
 async fn rehash(app: &App, login: &Login, password: Secret) -> Result<(), Error> {
-    let new_hash = password::hash(password).await?;
+    let new_hash = app.hashing.hash(password).await?;
     let mut tx = app.db.write().await?;
     users::rehash(&mut tx, login.user.id, &login.password_hash, &new_hash).await?;
     tx.commit().await?;
@@ -201,7 +208,21 @@ pub(super) async fn fail(
         detail: json!({ "step": step.as_str(), "failures": state.failed_logins, "locked": is_locked }),
     };
     trail::record(&mut tx, app, origin, deed).await?;
+    if step == Step::SecondFactor {
+        let fields = json!({ "failures": state.failed_logins, "ip": origin.ip });
+        security::record(&mut tx, &app.clock, EventType::MfaFailed, user, fields).await?;
+    }
+    if let Some(locked_until) = state.locked_until {
+        let fields = json!({
+            "step": step.as_str(),
+            "failures": state.failed_logins,
+            "locked_until": format_time(locked_until),
+            "ip": origin.ip,
+        });
+        security::record(&mut tx, &app.clock, EventType::AccountLocked, user, fields).await?;
+    }
     tx.commit().await?;
+    app.hub.wake();
     if is_locked {
         tracing::warn!(user.id = %user.id, "locked account of user {} after repeated failures", user.id);
     }

@@ -15,6 +15,7 @@ pub(crate) mod password;
 pub(crate) mod recovery;
 mod register;
 mod routes;
+pub(crate) mod security;
 pub(crate) mod session;
 mod token;
 pub(crate) mod trail;
@@ -30,6 +31,7 @@ use heddle_store::{Authenticated, Tx};
 
 pub use caller::{Caller, Credential};
 pub use callers::Callers;
+pub use password::Hashing;
 
 use self::callers::{Known, Proof};
 

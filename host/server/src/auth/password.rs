@@ -1,18 +1,19 @@
 //! Passwords: what a good one is, and argon2id in a bounded number of places.
 //!
-//! Every hash costs memory and time on purpose; the places keep a burst of
-//! logins from taking the machine, and no thread that serves requests waits.
+//! Every hash costs memory and time on purpose. The places bound both, and leave a core to everything else; the queue
+//! for them is bounded, too. No thread that serves requests waits.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
 use argon2::{Algorithm, Argon2, Params, Version};
+use heddle_core::name::fold;
 use heddle_core::secret::{Secret, random_bytes};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::Config;
-use crate::http::error::{Detail, Error};
+use crate::http::error::{Detail, Error, RateExceeded};
 
 /// What a hash costs.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,12 +33,32 @@ const BYTES_MAX: usize = 1024;
 /// Shorter names may be part of a password: too many words hold them.
 const NAME_CHARS_MIN: usize = 3;
 
-/// How long somebody waits for others' passwords.
+/// How long a request waits for a place.
 const WAIT_LIMIT: Duration = Duration::from_secs(10);
+/// Most hashes at once, on whatever machine: together they take 368 MiB.
+const PLACES_MAX: usize = 8;
+/// Requests that wait for a place; one more is refused.
+const QUEUE_MAX: usize = 64;
 
-/// As many hashes at once as there are cores.
-static PLACES: LazyLock<Semaphore> =
-    LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get)));
+/// Where passwords are hashed. Each server has one.
+#[derive(Debug)]
+pub struct Hashing {
+    /// Hashes at once: all cores but one, which everything else has for itself.
+    places: Arc<Semaphore>,
+    /// Requests that have a place or wait for one.
+    admitted: Arc<Semaphore>,
+}
+
+impl Default for Hashing {
+    fn default() -> Self {
+        Self::with(places(), QUEUE_MAX)
+    }
+}
+
+fn places() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    cores.saturating_sub(1).clamp(1, PLACES_MAX)
+}
 
 /// Made of the same constant as real ones: it costs the same.
 static NOBODY: LazyLock<String> = LazyLock::new(|| {
@@ -85,8 +106,8 @@ pub(crate) fn faults(config: &Config, field: &str, password: &Secret, names: &[&
 }
 
 fn holds_name(password: &str, names: &[&str]) -> bool {
-    let password = password.to_lowercase();
-    let locals = names.iter().map(|name| name.split('@').next().unwrap_or(name).trim().to_lowercase());
+    let password = fold(password);
+    let locals = names.iter().map(|name| fold(name.split('@').next().unwrap_or(name).trim()));
     locals.filter(|name| name.chars().count() >= NAME_CHARS_MIN).any(|name| password.contains(&name))
 }
 
@@ -106,25 +127,49 @@ pub(super) fn needs_rehash(hash: &str) -> bool {
     !is_current
 }
 
-/// The argon2id hash of a password, with its parameters and a new salt.
-pub(crate) async fn hash(password: Secret) -> Result<String, Error> {
-    place().await?.hash(password).await
-}
+impl Hashing {
+    fn with(places: usize, queue: usize) -> Self {
+        Self { places: Arc::new(Semaphore::new(places)), admitted: Arc::new(Semaphore::new(places + queue)) }
+    }
 
-/// Whether `hash` is the password's. It takes as long where there is no password.
-pub(super) async fn verify(password: Secret, hash: String) -> Result<bool, Error> {
-    let is_set = is_set(&hash);
-    let hash = if is_set { hash } else { nobody() };
-    let fits = place().await?.run(move || {
-        let hash = PasswordHash::new(&hash)?;
-        // At the cost that the hash names, not at today's.
-        match argon2()?.verify_password(password.expose().as_bytes(), &hash) {
-            Ok(()) => Ok(true),
-            Err(argon2::password_hash::Error::Password) => Ok(false),
-            Err(error) => Err(error),
-        }
-    });
-    Ok(fits.await? && is_set)
+    /// The argon2id hash of a password, with its parameters and a new salt.
+    ///
+    /// # Errors
+    /// As [`Hashing::place`].
+    pub(crate) async fn hash(&self, password: Secret) -> Result<String, Error> {
+        self.place().await?.hash(password).await
+    }
+
+    /// Whether `hash` is the password's. It takes as long where there is no password.
+    ///
+    /// # Errors
+    /// As [`Hashing::place`].
+    pub(super) async fn verify(&self, password: Secret, hash: String) -> Result<bool, Error> {
+        let is_set = is_set(&hash);
+        let hash = if is_set { hash } else { nobody() };
+        let fits = self.place().await?.run(move || {
+            let hash = PasswordHash::new(&hash)?;
+            // At the cost that the hash names, not at today's.
+            match argon2()?.verify_password(password.expose().as_bytes(), &hash) {
+                Ok(()) => Ok(true),
+                Err(argon2::password_hash::Error::Password) => Ok(false),
+                Err(error) => Err(error),
+            }
+        });
+        Ok(fits.await? && is_set)
+    }
+
+    /// Waits for a place, but neither in a long queue nor for long.
+    ///
+    /// # Errors
+    /// 429 when too many wait already, and after [`WAIT_LIMIT`].
+    pub(super) async fn place(&self) -> Result<Place, Error> {
+        let overloaded = || Error::RateLimited(RateExceeded::AtOnce);
+        let admitted = self.admitted.clone().try_acquire_owned().map_err(|_| overloaded())?;
+        let held = tokio::time::timeout(WAIT_LIMIT, self.places.clone().acquire_owned()).await;
+        let held = held.map_err(|_| overloaded())?.expect("the places are never closed");
+        Ok(Place { _held: held, _admitted: admitted })
+    }
 }
 
 fn argon2() -> Result<Argon2<'static>, argon2::password_hash::Error> {
@@ -133,19 +178,10 @@ fn argon2() -> Result<Argon2<'static>, argon2::password_hash::Error> {
 }
 
 /// A place to hash in. Who had to wait for one may look again whether the work is still needed.
+#[derive(Debug)]
 pub(super) struct Place {
-    _held: SemaphorePermit<'static>,
-}
-
-/// Waits for a place, but not for ever: of a flood of passwords, those that nobody waits for any more are refused.
-///
-/// # Errors
-/// 503 after [`WAIT_LIMIT`].
-pub(super) async fn place() -> Result<Place, Error> {
-    let held = tokio::time::timeout(WAIT_LIMIT, PLACES.acquire()).await;
-    let held =
-        held.map_err(|_| Error::Unavailable("too many passwords are being checked; try again".to_owned()))?;
-    Ok(Place { _held: held.expect("the places are never closed") })
+    _held: OwnedSemaphorePermit,
+    _admitted: OwnedSemaphorePermit,
 }
 
 impl Place {

@@ -117,7 +117,7 @@ async fn register(
     let founding = Founding::check(&app, &mut checks, organization, ("", &person), Role::OrgAdmin);
     checks.done()?;
     count(&app, &client).await?;
-    let founding = founding.with_password(body.password).await?;
+    let founding = founding.with_password(&app, body.password).await?;
 
     let mut tx = app.db.write().await?;
     let (organization, user) = founding.insert(&mut tx).await?;

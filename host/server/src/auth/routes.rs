@@ -4,7 +4,7 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use heddle_core::page::{Page, PageRequest};
+use heddle_core::page::Page;
 use heddle_core::secret::Secret;
 use heddle_core::{OrgId, Role, SessionId, Timestamp, UserId};
 use heddle_store::grants::{self, SiteGrant};
@@ -20,7 +20,7 @@ use crate::app::SharedApp;
 use crate::http::access::Access;
 use crate::http::conditional::One;
 use crate::http::error::{Detail, Error};
-use crate::http::extract::{At, Form, Json, Origin, PER_PAGE_MAX};
+use crate::http::extract::{At, Form, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
 
 #[derive(Deserialize, JsonSchema)]
@@ -90,6 +90,17 @@ struct SessionView {
     current: bool,
 }
 
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "SessionListQuery")]
+struct SessionQuery {
+    #[schemars(range(min = 1))]
+    page: Option<u32>,
+    /// From 1 to 200; 50 when absent.
+    #[schemars(range(min = 1, max = 200))]
+    per_page: Option<u32>,
+}
+
 pub(crate) fn routes() -> Routes {
     Routes::default()
         .post(
@@ -112,17 +123,14 @@ pub(crate) fn routes() -> Routes {
         )
         .post("/auth/logout", Access::Authenticated, log_out, doc("End this session").empty(204))
         .post("/auth/logout-all", Access::Authenticated, log_out_all, doc("End all own sessions").empty(204))
-        .get(
-            "/auth/me",
-            Access::Authenticated,
-            me,
-            doc("The caller's profile").answers::<Profile>(200).tagged(),
-        )
+        .get("/auth/me", Access::Member, me, doc("The caller's profile").answers::<Profile>(200).tagged())
         .get(
             "/auth/sessions",
             Access::Authenticated,
             list_sessions,
-            doc("The caller's active sessions, last used first").answers::<Page<SessionView>>(200),
+            doc("The caller's active sessions, last used first")
+                .query::<SessionQuery>()
+                .answers::<Page<SessionView>>(200),
         )
         .delete(
             "/auth/sessions/{session_id}",
@@ -221,9 +229,11 @@ async fn me(State(app): State<SharedApp>, caller: Caller) -> Result<One<Profile>
 async fn list_sessions(
     State(app): State<SharedApp>,
     caller: Caller,
+    Params(query): Params<SessionQuery>,
 ) -> Result<Answer<Page<SessionView>>, Error> {
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let mut tx = app.db.read().await?;
-    let active = sessions::list_active(&mut tx, caller.user_id, app.clock.now()).await?;
+    let (active, total) = sessions::list_active(&mut tx, caller.user_id, app.clock.now(), page).await?;
     let view = |session: sessions::Session| SessionView {
         id: session.id,
         created_at: session.created_at,
@@ -233,9 +243,7 @@ async fn list_sessions(
         user_agent: session.user_agent,
         current: caller.credential == Credential::Session(session.id),
     };
-    let items: Vec<SessionView> = active.into_iter().map(view).collect();
-    let total = i64::try_from(items.len()).map_err(Error::internal)?;
-    Ok(Answer(PageRequest { page: 1, per_page: PER_PAGE_MAX }.of(items, total)))
+    Ok(Answer(page.of(active.into_iter().map(view).collect(), total)))
 }
 
 async fn revoke_session(

@@ -4,6 +4,7 @@
 //! tabs or stolen; the time since it was spent tells which.
 
 use chrono::TimeDelta;
+use heddle_core::event::{EventType, format_time};
 use heddle_core::secret::{Secret, random_secret};
 use heddle_core::{SessionId, Timestamp};
 use heddle_store::Tx;
@@ -13,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
+use super::security;
 use super::token::{self, Claims, Subject};
 use super::trail::{self, Deed};
 use super::{Caller, REVOKED, admission};
@@ -170,13 +172,16 @@ async fn stolen(
         let deed = Deed {
             org: login.user.org_id,
             actor: None,
-            action: "security.refresh_reuse",
+            action: EventType::RefreshReuse.as_str(),
             target: ("session", session.id.0),
             detail: json!({ "user_id": session.user_id, "spent_at": at }),
         };
         trail::record(&mut tx, app, origin, deed).await?;
+        let fields = json!({ "session_id": session.id, "spent_at": format_time(at), "ip": origin.ip });
+        security::record(&mut tx, &app.clock, EventType::RefreshReuse, &login.user, fields).await?;
     }
     tx.commit().await?;
+    app.hub.wake();
     app.callers.forget();
     tracing::warn!(session.id = %session.id, "revoked session {}: its spent refresh token was used again", session.id);
     Ok(REVOKED)

@@ -83,6 +83,9 @@ pub(super) struct Challenged {
     pub(super) user: UserId,
     pub(super) token_version: i64,
     pub(super) way: Way,
+    /// Names the proof, which is spent by the session that it opens.
+    pub(super) id: Uuid,
+    pub(super) expires_at: Timestamp,
 }
 
 pub(super) fn sign_challenge(
@@ -109,7 +112,9 @@ pub(super) fn sign_challenge(
 pub(super) fn verify_challenge(app: &App, token: &str) -> Result<Challenged, Error> {
     let claims: ChallengeClaims = decode(&app.keys.token_key(), token, CHALLENGE_AUDIENCE)?;
     refuse_expired(claims.exp, app.clock.now())?;
-    Ok(Challenged { user: claims.sub, token_version: claims.tv, way: claims.way })
+    let expires_at =
+        Timestamp::from_timestamp(claims.exp, 0).ok_or(Error::Unauthenticated("token is not valid"))?;
+    Ok(Challenged { user: claims.sub, token_version: claims.tv, way: claims.way, id: claims.jti, expires_at })
 }
 
 pub(super) fn sign<T: Serialize>(key: &[u8; 32], claims: &T) -> Result<String, Error> {

@@ -68,6 +68,6 @@ pub(crate) async fn record(tx: &mut Tx, app: &App, origin: &Origin, deed: Deed<'
         request_id: Some(origin.request_id.clone()),
         ip: Some(origin.ip.clone()),
     };
-    audit::append(tx, &entry, &app.clock).await?;
+    audit::append(tx, &entry, &app.clock, &app.audit_key).await?;
     Ok(())
 }

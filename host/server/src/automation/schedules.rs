@@ -9,6 +9,7 @@ use axum::response::Response;
 use chrono::TimeDelta;
 use heddle_core::operation::{ConnectionKind, ConnectionState, MissedPolicy, RunKind, RunState};
 use heddle_core::page::Page;
+use heddle_core::shape::Shape;
 use heddle_core::{ConnectionId, OrgId, Role, Timestamp, UserId};
 use heddle_store::connections::{self, ConnectionFilter, ConnectionRow};
 use heddle_store::runs::{self, RunRow};
@@ -28,7 +29,7 @@ use crate::fabric::connections::{
 use crate::fabric::run::break_off;
 use crate::fabric::runs::{ListQuery as RunsQuery, RunView, list_of};
 use crate::fabric::steps::{self, Step, StepView};
-use crate::fabric::{WAITING_MAX, restoring};
+use crate::fabric::{WAITING_MAX, declared, restoring};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
@@ -249,11 +250,13 @@ async fn create(
     check_description(&mut checks, body.description.as_deref());
     let next = check_times(&mut checks, &body.cron, &body.time_zone, app.clock.now());
     checks.add(steps::faults(&app, &body.steps));
+    checks.add(declared::faults(&app, &Shape::of_schedule(), None, &body.steps));
     checks.done()?;
     let outlines = steps::outlines(&body.steps);
     steps::require(&app, &caller, &outlines)?;
     let mut tx = app.db.write().await?;
     let org = owner(&mut tx, &caller, body.organization_id).await?;
+    declared::require_known_ids(&mut tx, org, &body.steps).await?;
     refuse_more(&mut tx, org).await?;
     let mut row = draft(&app, &caller, KIND, org);
     row.name = name;
@@ -285,6 +288,7 @@ async fn update(
     check_description(&mut checks, body.description.as_ref().and_then(Option::as_deref));
     if let Some(steps) = &body.steps {
         checks.add(steps::faults(&app, steps));
+        checks.add(declared::faults(&app, &Shape::of_schedule(), None, steps));
     }
     let mut tx = app.db.write().await?;
     let current = connections::lock(&mut tx, &organization_scope(&caller), KIND, id).await?;
@@ -301,6 +305,7 @@ async fn update(
     row.description = body.description.unwrap_or(row.description);
     row.missed = body.missed.or(row.missed);
     if let Some(steps) = &body.steps {
+        declared::require_known_ids(&mut tx, row.org_id, steps).await?;
         (row.steps, row.secret) = (steps::outlines(steps), steps::seal(&app.keys, id, steps));
         row.author_id = caller.user_id;
     }

@@ -16,7 +16,7 @@ const PUBLIC_REQUIRED: &str =
 const PUBLIC_URL_BYTES_MAX: usize = 500;
 
 impl Config {
-    pub(super) fn check_mail(&self) -> Result<(), ConfigError> {
+    pub(super) fn check_mail(&self, faults: &mut Vec<ConfigError>) {
         if let Some(text) = &self.public_url
             && !self.is_public_url(text)
         {
@@ -24,39 +24,36 @@ impl Config {
                 Environment::Development => PUBLIC_ACCEPTED.to_owned(),
                 Environment::Staging | Environment::Production => format!("{PUBLIC_ACCEPTED}, with https"),
             };
-            return Err(ConfigError::Value { name: "PUBLIC_URL", value: text.clone(), accepted });
+            faults.push(ConfigError::Value { name: "PUBLIC_URL", value: text.clone(), accepted });
         }
         if let Some(text) = &self.smtp_from
             && text.parse::<Mailbox>().is_err()
         {
-            return Err(ConfigError::Value {
+            faults.push(ConfigError::Value {
                 name: "SMTP_FROM",
                 value: text.clone(),
                 accepted: FROM_ACCEPTED.to_owned(),
             });
         }
-        let Some(url) = &self.smtp_url else { return Ok(()) };
-        // It may hold a password: it is not shown.
-        Server::parse(url.expose()).map_err(|accepted| ConfigError::Value {
-            name: "SMTP_URL",
-            value: "(hidden)".to_owned(),
-            accepted,
-        })?;
+        let Some(url) = &self.smtp_url else { return };
+        if let Err(accepted) = Server::parse(url.expose()) {
+            // It may hold a password: it is not shown.
+            faults.push(ConfigError::Value { name: "SMTP_URL", value: "(hidden)".to_owned(), accepted });
+        }
         if self.smtp_from.is_none() {
-            return Err(ConfigError::Value {
+            faults.push(ConfigError::Value {
                 name: "SMTP_FROM",
                 value: String::new(),
                 accepted: format!("with SMTP_URL {FROM_ACCEPTED}"),
             });
         }
         if self.public_url.is_none() && self.environment != Environment::Development {
-            return Err(ConfigError::Required {
+            faults.push(ConfigError::Required {
                 name: "PUBLIC_URL",
                 environment: self.environment,
                 accepted: PUBLIC_REQUIRED,
             });
         }
-        Ok(())
     }
 
     /// Links carry secrets: outside development they go nowhere but over HTTPS.
@@ -96,22 +93,23 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::config::ConfigErrors;
 
     const KEY: &str = "kD93nfQ0sLq81mZx7vTbW2yRc5uHa6Je4PgX";
     const FROM: (&str, &str) = ("SMTP_FROM", "Heddle <heddle@example.org>");
 
-    fn read(pairs: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    fn read(pairs: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
         let map = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         Config::from_maps(&map, &BTreeMap::new())
     }
 
-    fn production(pairs: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    fn production(pairs: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
         let base = [("ENVIRONMENT", "production"), ("SECRET_KEY", KEY), ("ENCRYPTION_KEY", KEY)];
         read(&[base.as_slice(), pairs].concat())
     }
 
     #[track_caller]
-    fn refused(result: Result<Config, ConfigError>, words: &[&str]) {
+    fn refused(result: Result<Config, ConfigErrors>, words: &[&str]) {
         let message = result.expect_err("is refused").to_string();
         for word in words {
             assert!(message.contains(word), "'{message}' names '{word}'");

@@ -6,9 +6,9 @@ use super::{Config, ConfigError, Environment, is_weak};
 use heddle_core::secret::Secret;
 
 impl Config {
-    pub(super) fn check_outgoing(&self) -> Result<(), ConfigError> {
+    pub(super) fn check_outgoing(&self, faults: &mut Vec<ConfigError>) {
         if let Some(host) = self.fabric_webhook_allowed_hosts.iter().find(|host| !is_host(host)) {
-            return Err(ConfigError::Value {
+            faults.push(ConfigError::Value {
                 name: "FABRIC_WEBHOOK_ALLOWED_HOSTS",
                 value: host.clone(),
                 accepted:
@@ -21,13 +21,12 @@ impl Config {
             && let Some(secret) = &self.fabric_webhook_signing_secret
             && is_weak(Secret::expose(secret), 16)
         {
-            return Err(ConfigError::Value {
+            faults.push(ConfigError::Value {
                 name: "FABRIC_WEBHOOK_SIGNING_SECRET",
                 value: "(hidden)".to_owned(),
                 accepted: "at least 16 random bytes, for example from 'openssl rand -hex 24'".to_owned(),
             });
         }
-        Ok(())
     }
 }
 

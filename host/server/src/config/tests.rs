@@ -1,6 +1,6 @@
 use super::*;
 
-fn read(pairs: &[(&str, &str)]) -> Result<Config, ConfigError> {
+fn read(pairs: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
     let map = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     Config::from_maps(&map, &BTreeMap::new())
 }
@@ -25,8 +25,39 @@ fn a_wrong_value_names_the_variable_the_value_and_what_is_accepted() {
     refused(&[("ENVIRONMENT", "prod")], &["ENVIRONMENT", "prod", "production"]);
     refused(&[("BIND_ADDR", "8080")], &["BIND_ADDR", "8080", "127.0.0.1:8080"]);
     refused(&[("ADAPTER_READ_ONLY", "maybe")], &["ADAPTER_READ_ONLY", "maybe", "true or false"]);
-    refused(&[("EGRESS_EXTRA_NETWORKS", "10.0.0.0")], &["EGRESS_EXTRA_NETWORKS", "10.1.0.0/16"]);
+    refused(&[("EGRESS_EXTRA_NETWORKS", "10.0.0")], &["EGRESS_EXTRA_NETWORKS", "10.1.0.0/16", "10.1.2.3"]);
     refused(&[("LOG_FORMAT", "xml")], &["LOG_FORMAT", "xml", "json"]);
+}
+
+#[test]
+fn every_setting_that_is_wrong_is_named_at_once() {
+    let file: BTreeMap<String, String> =
+        [("bind_adr", "x"), ("log_formt", "json")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+    let wrong = [
+        ("ENVIRONMENT", "production"),
+        ("BIND_ADDR", "8080"),
+        ("RATE_LIMIT_RPM", "0"),
+        ("RATE_LIMIT_BURST", "0"),
+        ("DATABASE_URL", "mysql://h"),
+        ("CACHE_URL", "memcached://h"),
+        ("SMTP_URL", "smtps://mail.example.org"),
+        ("CORS_ORIGINS", "*"),
+    ];
+    let environment = wrong.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+    let errors = Config::from_maps(&environment, &file).unwrap_err();
+    let text = errors.to_string();
+    assert_eq!(text.lines().count(), errors.0.len());
+    let missing = ["bind_adr", "log_formt", "SMTP_FROM", "PUBLIC_URL", "SECRET_KEY", "ENCRYPTION_KEY"];
+    for name in wrong[1..].iter().map(|(name, _)| *name).filter(|name| *name != "SMTP_URL").chain(missing) {
+        assert!(text.lines().any(|line| line.contains(name)), "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_plain_address_is_a_network_of_one() {
+    let config = read(&[("TRUSTED_PROXIES", "127.0.0.1, 10.0.0.0/8,::1")]).unwrap();
+    let networks: Vec<String> = config.trusted_proxies.iter().map(ToString::to_string).collect();
+    assert_eq!(networks, ["127.0.0.1/32", "10.0.0.0/8", "::1/128"]);
 }
 
 #[test]
@@ -76,7 +107,7 @@ fn the_file_is_below_the_environment_and_its_typos_are_refused() {
     let typo = [("bind_adr".to_owned(), "x".to_owned())].into();
     assert_eq!(
         Config::from_maps(&BTreeMap::new(), &typo).unwrap_err(),
-        ConfigError::Unknown("bind_adr".to_owned())
+        ConfigError::Unknown("bind_adr".to_owned()).into()
     );
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use heddle_core::name::has_hidden;
 use heddle_store::devices::Labels;
 
 use crate::http::error::Error;
@@ -22,11 +23,11 @@ pub(super) fn check_tags(checks: &mut Checks, field: &str, tags: &[String]) -> V
     let tags: Vec<String> = tags.iter().map(|tag| tag.trim().to_owned()).collect();
     checks.require(tags.len() <= TAGS_MAX, field, "must not hold more than 32 tags");
     for (at, tag) in tags.iter().enumerate() {
-        let fits = (1..=TAG_CHARS_MAX).contains(&tag.chars().count()) && !tag.chars().any(char::is_control);
+        let fits = (1..=TAG_CHARS_MAX).contains(&tag.chars().count()) && !has_hidden(tag);
         checks.require(
             fits,
             &format!("{field}[{at}]"),
-            "must have 1 to 64 characters and no control characters",
+            "must have 1 to 64 characters, none of them a control character, a direction mark or without width",
         );
     }
     let unique: HashSet<&String> = tags.iter().collect();

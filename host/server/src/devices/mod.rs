@@ -74,7 +74,7 @@ pub(crate) fn routes() -> Routes {
         )
         .post(
             &format!("{one}/restore"),
-            Access::Role(Role::OrgAdmin),
+            Access::RoleWith(Role::OrgAdmin, Permission::DeviceWrite),
             edit::restore,
             doc("Bring a removed device back").answers::<Device>(200),
         )

@@ -19,7 +19,7 @@ use tungstenite::protocol::CloseFrame;
 use tungstenite::{Bytes, Message, Utf8Bytes};
 
 use super::Published;
-use super::frames::{ClientFrame, ServerFrame};
+use super::frames::{ClientFrame, ServerFrame, parse};
 use super::lines::{Cut, Line};
 use super::socket::{Denied, Listener};
 use super::wire::{
@@ -182,7 +182,10 @@ impl Connection<'_> {
         let mut revalidation = every(REVALIDATION_INTERVAL);
         let mut ping = every(PING_INTERVAL);
         let stop = self.app.tasks.stopping();
-        let connected = ServerFrame::Connected { available_events: self.listener.available() };
+        let connected = ServerFrame::Connected {
+            seq: newest(self.app, self.listener.caller.org_id).await,
+            available_events: self.listener.available(),
+        };
         if let Err(end) = self.send(&connected).await {
             return end;
         }
@@ -278,9 +281,9 @@ impl Connection<'_> {
     }
 
     async fn answer(&mut self, text: &str) -> Result<(), End> {
-        let Ok(frame) = serde_json::from_str(text) else {
-            let known = "frame is not one of subscribe, unsubscribe, set_filters, resume, ping";
-            return self.send_error(known).await;
+        let frame = match parse(text) {
+            Ok(frame) => frame,
+            Err(message) => return self.send_error(&message).await,
         };
         match frame {
             ClientFrame::Subscribe { subscriptions } => self.subscribe(subscriptions).await,
@@ -396,6 +399,12 @@ impl Connection<'_> {
         })
         .await
     }
+}
+
+/// Number of the organization's newest event; `None` when the database does not say.
+async fn newest(app: &SharedApp, org: OrgId) -> Option<i64> {
+    let mut tx = app.db.read().await.ok()?;
+    heddle_store::events::last_seq(&mut tx, org).await.ok()
 }
 
 /// Only of types that are subscribed to: others are neither read nor sent, and the last number is the newest then.

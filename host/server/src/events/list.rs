@@ -1,26 +1,25 @@
 //! Events that were: a list with filters, walked by page or by cursor; a stretch of one organization's numbers; one.
 //!
-//! A caller reads what it could have subscribed to, and of its own sites.
+//! A caller reads what its role and scopes let it read ([`for_reading`]; the stream's table is narrower), and of its own
+//! sites.
 
 use axum::Json;
 use axum::extract::State;
-use heddle_core::event::{Event, EventType, matches};
+use heddle_core::event::{Event, EventType};
 use heddle_core::page::{Cursor, CursorPage, Walked};
-use heddle_core::permission::{SubscriptionAccess, for_subscription};
-use heddle_core::{ControllerId, DeviceId, EventId, OrgId, Role, SiteId, Timestamp};
+use heddle_core::permission::{ReadingAccess, for_reading};
+use heddle_core::{ControllerId, DeviceId, EventId, OrgId, SiteId, Timestamp};
 use heddle_store::events::{self, EventFilter, Numbers};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Published;
 use super::socket::may_read_without_site;
+use super::{Published, patterns};
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::http::conditional::One;
 use crate::http::error::Error;
 use crate::http::extract::{At, PER_PAGE_MAX, Params, walk_request};
-
-const PATTERN_CHARS_MAX: usize = 200;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -31,7 +30,7 @@ pub(super) struct ListQuery {
     per_page: Option<u32>,
     /// The `next_cursor` of the rows before; not together with `page`.
     cursor: Option<String>,
-    /// A type, or a pattern as in a subscription: `device.*`.
+    /// A type, or a pattern such as `device.*`. One that covers no declared type is refused.
     event_type: Option<String>,
     site_id: Option<SiteId>,
     controller_id: Option<ControllerId>,
@@ -58,8 +57,7 @@ pub(super) async fn list(
     let request = walk_request(query.page, query.per_page, query.cursor.as_deref(), PER_PAGE_MAX)?;
     let stretch = stretch(&query)?;
     let pattern = query.event_type.as_deref().unwrap_or("*");
-    if pattern.is_empty() || pattern.chars().count() > PATTERN_CHARS_MAX {
-        let message = format!("event_type has 1 to {PATTERN_CHARS_MAX} characters, such as 'device.*'");
+    if let Some(message) = patterns::fault(pattern) {
         return Err(Error::field("event_type", message));
     }
     let scope = caller.scope();
@@ -127,21 +125,18 @@ pub(super) async fn get(
     found.map(|stored| One(Published::from(stored).event)).ok_or(Error::NotFound("event"))
 }
 
-/// The declared types that the pattern covers and the caller could subscribe to.
+/// The declared types that the pattern covers and the caller may read.
 fn readable(caller: &Caller, pattern: &str) -> Vec<EventType> {
-    let may_read = |event_type: &EventType| match for_subscription(event_type.as_str()) {
-        // As who subscribes to everything.
-        _ if caller.role == Role::SuperAdmin && caller.scopes.is_none() => true,
-        SubscriptionAccess::Permission(permission) => caller.holds(permission),
-        SubscriptionAccess::SuperAdmin | SubscriptionAccess::Denied => false,
+    let may_read = |event_type: &EventType| match for_reading(event_type.as_str()) {
+        ReadingAccess::Permission(permission) => caller.holds(permission),
+        ReadingAccess::Role(role) => caller.require_role(role).is_ok(),
     };
-    let covered = EventType::ALL.iter().copied().filter(|t| matches(pattern, t.as_str()));
-    covered.filter(may_read).filter(|t| may_read_without_site(caller, *t)).collect()
+    patterns::covered(pattern).filter(may_read).filter(|t| may_read_without_site(caller, *t)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use heddle_core::Clock;
+    use heddle_core::{Clock, Role};
     use heddle_store::SiteScope;
 
     use super::*;
@@ -163,8 +158,11 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_reads_what_it_could_subscribe_to() {
+    fn a_caller_reads_what_its_role_lets_it() {
         check(Role::SuperAdmin, "*", EventType::ALL);
+        check(Role::OrgAdmin, "ingest.*", &[EventType::IngestExternal]);
+        check(Role::OrgAdmin, "user.created", &[EventType::UserCreated]);
+        check(Role::SiteAdmin, "ingest.*", &[]);
         check(Role::Guest, "controller.*", &[]);
         check(Role::Guest, "device.offline", &[EventType::DeviceOffline]);
         check(Role::Viewer, "controller.sync.*", &[EventType::ControllerSynced]);

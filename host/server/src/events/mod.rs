@@ -14,6 +14,7 @@ mod lines;
 mod list;
 mod meter;
 mod pace;
+pub(crate) mod patterns;
 mod places;
 mod routes;
 mod socket;

@@ -111,7 +111,9 @@ impl Listener {
             SubscriptionAccess::Permission(permission) => {
                 Some(format!("permission '{permission}' is required"))
             }
-            SubscriptionAccess::SuperAdmin if self.caller.require_role(Role::SuperAdmin).is_ok() => None,
+            SubscriptionAccess::SuperAdmin if self.caller.require_unscoped_role(Role::SuperAdmin).is_ok() => {
+                None
+            }
             SubscriptionAccess::SuperAdmin => {
                 Some("role 'super_admin' is required, without a ceiling of scopes".to_owned())
             }

@@ -4,24 +4,28 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_core::adapter::{Feature, FeatureOperation, ObjectKind};
-use heddle_core::change::Operation as ChangeOperation;
-use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
+use heddle_core::adapter::{Feature, FeatureOperation, Object, ObjectKind, ObjectPage};
+use heddle_core::bounds::is_small;
+use heddle_core::change::{ChangeStatus, Danger, Operation as ChangeOperation, StagedByKind, StagedVia};
+use heddle_core::operation::{ConnectionKind, OperationKind, OperationTier, StepErrorCode};
 use heddle_core::permission::for_feature;
 use heddle_core::redact::mask;
-use heddle_core::{ControllerId, Permission};
-use heddle_runtime::Adapter;
+use heddle_core::{ControllerId, OrgId, Permission};
+use heddle_runtime::{Adapter, LIGHT_BYTES};
 use heddle_store::changes::{ChangeRow, RunStep};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::operation::{Declaration, Operation, StepCall, StepError, params_of};
+use super::operation::{Declaration, Operation, StepCall, StepError, params_of, schema_of};
 use crate::adapters::call_for;
+use crate::app::App;
 use crate::http::error::Error;
 use crate::staging;
 
 const LIMIT_DEFAULT: u32 = 200;
 const LIMIT_MAX: u32 = 1000;
+/// Bytes of what a step reads from a controller, as JSON. Templates can use a quarter of it.
+const OUTPUT_BYTES_MAX: usize = 1 << 20;
 
 /// Everything that this adapter lets steps do.
 pub(super) fn of(adapter: &Adapter) -> Vec<Arc<dyn Operation>> {
@@ -68,18 +72,11 @@ impl Write {
             ),
             tier: OperationTier::Native,
             kind: OperationKind::Write,
+            danger: operation.danger,
             owner: vendor.to_owned(),
             permission: Some(for_feature(&feature.id, operation.danger)),
             params_schema: write_schema(&operation.payload_schema),
-            output_schema: json!({
-                "type": "object",
-                "properties": {
-                    "change_id": { "type": "string", "format": "uuid" },
-                    "status": { "type": "string" },
-                    "plan_hash": { "type": ["string", "null"] },
-                    "plan_error": { "type": ["object", "null"] },
-                },
-            }),
+            output_schema: staged_schema(),
         };
         Self {
             declaration,
@@ -103,8 +100,22 @@ impl Write {
             also: Vec::new(),
             notes: params.notes,
         };
-        let step = RunStep { run_id: call.run_id, key: call.key.to_owned() };
+        let step = RunStep { run_id: call.run_id, key: call.key.to_owned(), via: via(call) };
         Ok(staged(&staging::stage_for_run(call.app, call.author, step, request).await?))
+    }
+}
+
+/// What the change says of the step that staged it.
+fn via(call: &StepCall<'_>) -> StagedVia {
+    let kind = match call.connection.map(|connection| connection.kind) {
+        Some(ConnectionKind::Connection) => StagedByKind::Connection,
+        Some(ConnectionKind::Rule | ConnectionKind::Schedule) | None => StagedByKind::Automation,
+    };
+    StagedVia {
+        kind,
+        connection_id: call.connection.map(|connection| connection.id),
+        run_id: Some(call.run_id),
+        step: u32::try_from(call.step).ok(),
     }
 }
 
@@ -120,6 +131,35 @@ fn staged(row: &ChangeRow) -> Value {
         "danger": row.danger,
         "plan_hash": row.plan.as_ref().map(|plan| &plan.hash),
         "plan_error": row.plan_error,
+    })
+}
+
+/// JSON Schema of [`staged`].
+fn staged_schema() -> Value {
+    let id = || json!({ "type": "string", "format": "uuid" });
+    json!({
+        "type": "object",
+        "properties": {
+            "change_id": id(),
+            "controller_id": id(),
+            "site_id": id(),
+            "feature": { "type": "string", "examples": ["openwrt.firewall.rule"] },
+            "operation": { "type": "string", "enum": ChangeOperation::ALL },
+            "status": { "type": "string", "enum": ChangeStatus::ALL },
+            "danger": { "type": "string", "enum": Danger::ALL },
+            "plan_hash": {
+                "type": ["string", "null"], "description": "What is reviewed; null where there is no plan",
+            },
+            "plan_error": {
+                "type": ["object", "null"], "description": "Why there is no plan",
+                "properties": { "type": { "type": "string" }, "message": { "type": "string" } },
+            },
+        },
+        "required": [
+            "change_id", "controller_id", "site_id", "feature", "operation", "status", "danger", "plan_hash",
+            "plan_error",
+        ],
+        "additionalProperties": false,
     })
 }
 
@@ -195,13 +235,7 @@ impl Read {
             "required": ["controller_id"],
             "additionalProperties": false,
         });
-        let output = json!({
-            "type": "object",
-            "properties": {
-                "items": { "type": "array", "items": { "type": "object" } },
-                "next": { "type": ["string", "null"] },
-            },
-        });
+        let output = schema_of::<ObjectPage>();
         let description = format!("Reads objects of kind '{}' live from the controller.", kind.id);
         Self::new(kind, true, description, (params, output))
     }
@@ -216,7 +250,7 @@ impl Read {
             "required": ["controller_id", "key"],
             "additionalProperties": false,
         });
-        let output = json!({ "type": "object", "properties": { "body": { "type": "object" } } });
+        let output = schema_of::<Object>();
         let description = format!("Reads one object of kind '{}' live from the controller.", kind.id);
         Self::new(kind, false, description, (params, output))
     }
@@ -234,6 +268,7 @@ impl Read {
             description,
             tier: OperationTier::Native,
             kind: OperationKind::Read,
+            danger: Danger::Normal,
             owner: "heddle".to_owned(),
             permission: Some(Permission::ControllerRead),
             params_schema,
@@ -251,21 +286,36 @@ impl Read {
             return Err(StepError::new(StepErrorCode::NotFound, message));
         }
         let target = call_for(&controller, &format!("run-{}", call.run_id))?;
-        let read = if self.is_list {
+        if self.is_list {
             let params: ListParams = params_of(params)?;
             let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
             let cursor = params.cursor.as_deref();
             let page = adapter.list_objects(&target, &self.kind, None, cursor, limit).await;
-            serde_json::to_value(page.map_err(Error::from)?)
+            output(call.app, controller.org_id, page.map_err(Error::from)?).await
         } else {
             let params: GetParams = params_of(params)?;
             let object = adapter.get_object(&target, &self.kind, None, &params.key).await;
-            serde_json::to_value(object.map_err(Error::from)?)
-        };
-        let mut read = read.map_err(Error::internal)?;
-        mask(&mut read);
-        Ok(read)
+            output(call.app, controller.org_id, object.map_err(Error::from)?).await
+        }
     }
+}
+
+/// What was read as a step's output, secrets masked: made away from the threads of the API where it is much.
+async fn output<T: Serialize + Send + 'static>(app: &App, org: OrgId, read: T) -> Result<Value, StepError> {
+    let bytes = if is_small(&read, LIGHT_BYTES) { 0 } else { usize::MAX };
+    let work = move || {
+        if !is_small(&read, OUTPUT_BYTES_MAX) {
+            return Ok(None);
+        }
+        let mut read = serde_json::to_value(read)?;
+        mask(&mut read);
+        Ok::<_, serde_json::Error>(Some(read))
+    };
+    let made = app.runtime.apart(org, bytes, work).await.map_err(Error::from)?;
+    made.map_err(Error::internal)?.ok_or_else(|| {
+        let message = format!("the answer has more than {OUTPUT_BYTES_MAX} bytes; give a lower 'limit'");
+        StepError::new(StepErrorCode::AdapterError, message)
+    })
 }
 
 impl Operation for Read {
@@ -288,7 +338,8 @@ mod tests {
             "$schema": "x", "type": "object", "properties": { "a": { "$ref": "#/$defs/a" } }, "$defs": { "a": { "type": "integer" } },
         });
         let schema = write_schema(&payload);
-        let validator = jsonschema::validator_for(&schema).unwrap();
+        let schema = heddle_marketplace::Schema::compile(&schema).unwrap();
+        let validator = schema.validator();
         let params = |a: Value| json!({ "controller_id": "x", "payload": { "a": a } });
         assert!(validator.is_valid(&params(json!(1))) && !validator.is_valid(&params(json!("1"))));
         assert!(!validator.is_valid(&json!({ "controller_id": "x" })));

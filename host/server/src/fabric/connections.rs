@@ -7,6 +7,7 @@ use axum::response::Response;
 use heddle_core::condition::Conditions;
 use heddle_core::operation::{ConnectionKind, ConnectionState};
 use heddle_core::page::Page;
+use heddle_core::shape::Shape;
 use heddle_core::{ConnectionId, OrgId, Role, Timestamp, UserId};
 use heddle_store::connections::{self, CONNECTIONS_MAX, ConnectionFilter, ConnectionRow, OF_PATTERN_MAX};
 use heddle_store::{Tx, events};
@@ -14,8 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::restoring;
 use super::steps::{self, Step, StepView};
+use super::{declared, restoring};
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
@@ -285,12 +286,15 @@ async fn create(
     check_fields(&mut checks, Some(&body.source_event), Some(&body.conditions), Some(body.cooldown));
     check_description(&mut checks, body.description.as_deref());
     checks.add(steps::faults(&app, &body.steps));
+    let shape = Shape::of_pattern(&body.source_event);
+    checks.add(declared::faults(&app, &shape, Some(&body.conditions), &body.steps));
     checks.done()?;
     let outlines = steps::outlines(&body.steps);
     steps::require(&app, &caller, &outlines)?;
     steps::require_readable(&caller, &body.source_event)?;
     let mut tx = app.db.write().await?;
     let org = owner(&mut tx, &caller, body.organization_id).await?;
+    declared::require_known_ids(&mut tx, org, &body.steps).await?;
     refuse_more(&mut tx, org).await?;
     let mut row = draft(&app, &caller, kind, org);
     row.name = name;
@@ -398,6 +402,9 @@ async fn update(
         (row.steps, row.secret) = (steps::outlines(steps), steps::seal(&app.keys, id, steps));
         row.author_id = caller.user_id;
     }
+    if aims || body.steps.is_some() {
+        refuse_undeclared(&mut tx, &app, &row, body.steps.as_deref()).await?;
+    }
     edited_state(&mut row, body.state);
     if row.state == ConnectionState::Enabled || body.steps.is_some() {
         refuse_unfit(&mut tx, &app, &caller, &row).await?;
@@ -412,6 +419,26 @@ async fn update(
     trail::record(&mut tx, &app, &origin, deed(&caller, &updated, Verb::Updated)).await?;
     tx.commit().await?;
     View::of(&app, &caller, updated).map(One)
+}
+
+/// What is saved fits what is declared: the events that it is for, and the organization's objects. `written` are its
+/// steps where they are new.
+async fn refuse_undeclared(
+    tx: &mut Tx,
+    app: &App,
+    row: &ConnectionRow,
+    written: Option<&[Step]>,
+) -> Result<(), Error> {
+    // Whoever aims it anew without sending its steps is their author.
+    let kept = match written {
+        Some(_) => Vec::new(),
+        None => steps::open(&app.keys, row.id, &row.steps, &row.secret)?,
+    };
+    let mut checks = Checks::default();
+    let shape = Shape::of_pattern(&row.source_event);
+    checks.add(declared::faults(app, &shape, Some(&row.conditions), written.unwrap_or(&kept)));
+    checks.done()?;
+    declared::require_known_ids(tx, row.org_id, written.unwrap_or_default()).await
 }
 
 /// What an edit makes of its state.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_core::adapter::DeviceStatus;
+use heddle_core::change::Danger;
 use heddle_core::operation::{OperationKind, OperationTier};
 use heddle_core::page::PageRequest;
 use heddle_core::{ControllerId, DeviceId, Permission, SiteId};
@@ -14,7 +15,7 @@ use heddle_store::sites;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::operation::{Declaration, Operation, StepCall, StepError, params_of};
+use super::operation::{Declaration, Operation, StepCall, StepError, params_of, schema_of};
 use crate::http::error::Error;
 
 const LIMIT_DEFAULT: u32 = 50;
@@ -94,19 +95,24 @@ pub(super) fn all() -> Vec<Arc<dyn Operation>> {
     questions
         .into_iter()
         .map(|(what, id, title, permission, (properties, required))| {
-            let declaration = declaration(id, title, permission, properties, required);
+            let declaration = declaration((what, id), title, permission, properties, required);
             Arc::new(Question { declaration, what }) as Arc<dyn Operation>
         })
         .collect()
 }
 
 fn declaration(
-    id: &str,
+    (what, id): (What, &str),
     title: &str,
     permission: Permission,
     mut properties: Value,
     required: Value,
 ) -> Declaration {
+    let one = match what {
+        What::Sites | What::Site => schema_of::<sites::Site>(),
+        What::Controllers | What::Controller => schema_of::<controllers::Controller>(),
+        What::Devices | What::Device => schema_of::<devices::Device>(),
+    };
     let is_list = id.rsplit('.').next() == Some("list");
     if is_list {
         properties["limit"] = json!({ "type": "integer", "minimum": 1, "maximum": LIMIT_MAX });
@@ -115,12 +121,14 @@ fn declaration(
         json!({
             "type": "object",
             "properties": {
-                "items": { "type": "array", "items": { "type": "object" } },
-                "total": { "type": "integer" },
+                "items": { "type": "array", "items": one },
+                "total": { "type": "integer", "minimum": 0, "description": "How many there are in all" },
             },
+            "required": ["items", "total"],
+            "additionalProperties": false,
         })
     } else {
-        json!({ "type": "object" })
+        one
     };
     Declaration {
         id: id.to_owned(),
@@ -128,6 +136,7 @@ fn declaration(
         description: format!("{title}, as the author of the step may see them."),
         tier: OperationTier::Native,
         kind: OperationKind::Read,
+        danger: Danger::Normal,
         owner: "heddle".to_owned(),
         permission: Some(permission),
         params_schema: json!({

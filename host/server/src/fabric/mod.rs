@@ -8,6 +8,8 @@ mod author;
 mod authors;
 mod catalog;
 pub(crate) mod connections;
+pub(crate) mod declared;
+mod example;
 mod executor;
 pub(crate) mod hands;
 mod host_operations;
@@ -17,21 +19,26 @@ pub(crate) mod operation;
 pub(crate) mod restoring;
 pub(crate) mod run;
 pub(crate) mod runs;
+mod signing;
 mod sinks;
 mod standing;
 pub(crate) mod steps;
 mod suggest;
 mod telling;
 pub(crate) mod trial;
+pub(crate) mod uses;
 mod wait;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use heddle_core::operation::ConnectionKind;
+use heddle_marketplace::Schema;
 use heddle_runtime::Adapter;
+use serde_json::Value;
 
-use self::operation::Operation;
+use self::operation::{Declaration, Example, Operation};
+use crate::http::error::Error;
 use crate::http::routes::Routes;
 
 use self::author::author_of;
@@ -55,20 +62,56 @@ fn native() -> Vec<Arc<dyn Operation>> {
 /// Everything that a step can do, by id.
 pub struct Operations {
     by_id: BTreeMap<String, Arc<dyn Operation>>,
+    /// What their parameters are checked against, compiled once.
+    params: BTreeMap<String, Schema>,
+    /// Made once: an adapter's schemas can be large.
+    examples: BTreeMap<String, Example>,
 }
 
 impl Operations {
     pub(crate) fn new(adapters: &[Adapter]) -> Self {
         let of_adapters = adapters.iter().flat_map(adapter_operations::of);
-        let by_id = of_adapters
-            .chain(native())
-            .map(|operation| (operation.declaration().id.clone(), operation))
-            .collect();
-        Self { by_id }
+        let (mut by_id, mut params) = (BTreeMap::new(), BTreeMap::new());
+        for operation in of_adapters.chain(native()) {
+            let declaration = operation.declaration();
+            match Schema::compile(&declaration.params_schema) {
+                Ok(schema) => {
+                    params.insert(declaration.id.clone(), schema);
+                    by_id.insert(declaration.id.clone(), operation);
+                }
+                // Adapters' schemas were judged when they were loaded, and the others are the host's own.
+                Err(error) => {
+                    tracing::error!(operation = %declaration.id, error = %error, "an operation is left out, its parameters cannot be checked");
+                }
+            }
+        }
+        let example = |declaration: &Declaration| Example {
+            params: example::params(&declaration.params_schema),
+            output: example::output(&declaration.output_schema),
+        };
+        let examples =
+            by_id.iter().map(|(id, operation)| (id.clone(), example(operation.declaration()))).collect();
+        Self { by_id, params, examples }
+    }
+
+    /// What the parameters of an operation are checked against; `None` when there is no such operation.
+    pub(crate) fn params_schema(&self, id: &str) -> Option<&Schema> {
+        self.params.get(id)
+    }
+
+    /// Whether these parameters fit an operation. One that does not exist takes any: that is told elsewhere.
+    pub(crate) fn check_params(&self, id: &str, params: &Value) -> Result<(), Error> {
+        self.params_schema(id).map_or(Ok(()), |schema| crate::adapters::validate(schema, params, "params"))
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<&Arc<dyn Operation>> {
         self.by_id.get(id)
+    }
+
+    /// An example of what the operation is given and gives.
+    pub(crate) fn example(&self, id: &str) -> Example {
+        let nothing = || Example { params: serde_json::json!({}), output: serde_json::json!({}) };
+        self.examples.get(id).cloned().unwrap_or_else(nothing)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<dyn Operation>> {
@@ -85,4 +128,5 @@ pub(crate) fn routes() -> Routes {
         .merge(trial::routes("/automation/rules", "rule_id", ConnectionKind::Rule))
         .merge(runs::routes())
         .merge(ingest::routes())
+        .merge(signing::routes())
 }

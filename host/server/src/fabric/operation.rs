@@ -1,9 +1,11 @@
 //! What a step can do, whoever offers it: the host, an adapter or a plugin.
 
 use futures::future::BoxFuture;
+use heddle_core::change::Danger;
 use heddle_core::event::Event;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
 use heddle_core::{Permission, RunId};
+use heddle_store::connections::ConnectionRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,10 +19,14 @@ use crate::http::error::Error;
 pub(crate) struct Declaration {
     /// `fabric.webhook`, `openwrt.firewall.rule.create`.
     pub(crate) id: String,
+    /// For people.
     pub(crate) title: String,
+    /// What it does, in words.
     pub(crate) description: String,
     pub(crate) tier: OperationTier,
     pub(crate) kind: OperationKind,
+    /// How bad it is when what it does goes wrong; of an operation that stages a change, once the change is applied.
+    pub(crate) danger: Danger,
     /// Module, vendor or plugin that offers it.
     pub(crate) owner: String,
     /// What the author of a step must hold, when it is written and when it runs.
@@ -33,6 +39,31 @@ pub(crate) struct Declaration {
     pub(crate) output_schema: Value,
 }
 
+/// What an operation is given and gives, made up from its schemas.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "OperationExample")]
+pub(crate) struct Example {
+    /// Parameters that fit the operation's schema.
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    pub(crate) params: Value,
+    /// An output that fits the operation's schema.
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    pub(crate) output: Value,
+}
+
+/// JSON Schema of a type as it is written out, in one piece: no other fields than its own.
+pub(crate) fn schema_of<T: JsonSchema>() -> Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+    let settings = settings.with(|settings| settings.inline_subschemas = true);
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Some(fields) = schema.as_object_mut() {
+        fields.insert("additionalProperties".to_owned(), Value::Bool(false));
+        // It can lie within another one.
+        fields.remove("$schema");
+    }
+    schema
+}
+
 /// Why a step runs, and for whom.
 pub(crate) struct StepCall<'a> {
     pub(crate) app: &'a SharedApp,
@@ -43,6 +74,10 @@ pub(crate) struct StepCall<'a> {
     pub(crate) run_id: RunId,
     /// Names this step of this run: the same again is the same step.
     pub(crate) key: &'a str,
+    /// Which step of the run it is; steps count from 0.
+    pub(crate) step: usize,
+    /// The Connection, rule or schedule whose run it is; an action has none.
+    pub(crate) connection: Option<&'a ConnectionRow>,
 }
 
 /// Why a step failed, and what it has to show for it.
@@ -103,6 +138,11 @@ impl From<heddle_store::Error> for StepError {
 /// One thing that a step can do.
 pub(crate) trait Operation: Send + Sync {
     fn declaration(&self) -> &Declaration;
+
+    /// Values that it can never take although they fit the schema, by parameter. Texts with references are not judged.
+    fn value_faults(&self, _params: &Value) -> Vec<(String, String)> {
+        Vec::new()
+    }
 
     /// Does it. The parameters fit the declared schema, and the author holds the declared permission.
     fn run<'a>(&'a self, call: &'a StepCall<'a>, params: Value) -> BoxFuture<'a, Result<Value, StepError>>;

@@ -21,7 +21,6 @@ use super::hands::InHand;
 use super::operation::{StepCall, StepError};
 use super::steps::{self, Step};
 use super::{telling, wait};
-use crate::adapters;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::http::error::Error;
@@ -212,7 +211,7 @@ pub(crate) async fn break_off(
         request_id: None,
         ip: None,
     };
-    audit::append(tx, &entry, &app.clock).await?;
+    audit::append(tx, &entry, &app.clock, &app.audit_key).await?;
     let event = NewEvent {
         event_type: EventType::ConnectionBroken,
         org_id: row.org_id,
@@ -401,7 +400,8 @@ impl Course<'_> {
             return Err(StepError::new(StepErrorCode::InvalidParams, message));
         }
         let author = self.author().await?;
-        let values = Values { trigger: &self.run.payload, outputs: &self.outputs };
+        let event = self.work.event.as_ref().map(|event| json!(event));
+        let values = Values { trigger: &self.run.payload, event: event.as_ref(), outputs: &self.outputs };
         let params = fill(written, &values)
             .map_err(|error| StepError::new(StepErrorCode::TemplateError, error.to_string()))?;
         self.params[at] = params.clone();
@@ -474,17 +474,20 @@ impl Course<'_> {
         if let Some(permission) = declaration.permission {
             author.require(permission)?;
         }
-        let values = Values { trigger: &self.run.payload, outputs: &self.outputs };
+        let event = self.work.event.as_ref().map(|event| json!(event));
+        let values = Values { trigger: &self.run.payload, event: event.as_ref(), outputs: &self.outputs };
         let params = fill(&written, &values)
             .map_err(|error| StepError::new(StepErrorCode::TemplateError, error.to_string()))?;
         self.params[at] = params.clone();
-        adapters::validate(&declaration.params_schema, &params, "params")?;
+        self.app.operations.check_params(&step.operation_id, &params)?;
         let call = StepCall {
             app: self.app,
             author,
             event: self.work.event.as_ref(),
             run_id: self.run.id,
             key: &key(self.run, at),
+            step: at,
+            connection: self.work.connection.as_ref(),
         };
         let running = AssertUnwindSafe(operation.run(&call, params)).catch_unwind();
         let limit = STEP_LIMIT.min(self.left());

@@ -70,11 +70,21 @@ struct RunStepView {
     #[schemars(with = "Option<Value>")]
     output: Value,
     success: bool,
-    /// Its own conditions did not hold, and it was passed over; `message` says which.
-    skipped: bool,
+    state: StepState,
     error_code: Option<StepErrorCode>,
     message: Option<String>,
     duration_ms: i64,
+}
+
+heddle_core::words! {
+    /// How a step ended.
+    pub enum StepState {
+        Success = "success",
+        Failed = "failed",
+        /// It was not carried out: its own conditions did not hold (`message` says which), or a dry run only shows what it
+        /// would send.
+        Skipped = "skipped",
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -333,6 +343,8 @@ fn cursor_of(row: &RunRow) -> Cursor {
 pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, Error> {
     let is_author = caller.is_author(row.author_id);
     let is_readable = is_author || may_read(caller, row.event_type.as_deref());
+    // What is tried by hand is skipped as a whole in a dry run only.
+    let is_dry = row.kind == RunKind::Test && row.state == RunState::Skipped;
     let params = match &row.secret {
         Some(sealed) if is_author => open_run(&app.keys, row.id, sealed)?,
         _ => Vec::new(),
@@ -345,8 +357,12 @@ pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, E
             operation_id: step.operation_id,
             params,
             output: if is_shown { step.output.unwrap_or_default() } else { json!(hidden()) },
-            success: step.success,
-            skipped: step.skipped,
+            success: step.success && !is_dry,
+            state: match step.error_code {
+                Some(_) => StepState::Failed,
+                None if is_dry || step.skipped => StepState::Skipped,
+                None => StepState::Success,
+            },
             error_code: step.error_code,
             // It can quote what is hidden.
             message: step.message.filter(|_| is_shown),

@@ -3,24 +3,24 @@
 //! Parameters can hold secrets, such as a header of a webhook. They are sealed, and shown to their author only.
 
 use heddle_core::condition::Conditions;
-use heddle_core::event::{EventType, matches};
+use heddle_core::event::EventType;
 use heddle_core::operation::StepOutline;
-use heddle_core::permission::{SubscriptionAccess, for_subscription};
+use heddle_core::permission::{ReadingAccess, for_reading};
 use heddle_core::template::{self, is_template};
-use heddle_core::{ConnectionId, Role, RunId};
+use heddle_core::{ConnectionId, RunId};
+use heddle_marketplace::Schema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::auth::Caller;
+use crate::events::patterns;
 use crate::http::error::{Detail, Error};
 use crate::keys::Keys;
 
 /// Most steps of one Connection.
 pub(crate) const STEPS_MAX: usize = 20;
-/// Longest pattern, in characters.
-const PATTERN_CHARS_MAX: usize = 200;
 
 /// One thing to do.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
@@ -175,7 +175,7 @@ pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
             }
         }
         faults.extend(when_faults(step.when.as_ref(), at, &field));
-        let Some(operation) = app.operations.find(&step.operation_id) else {
+        let Some(schema) = app.operations.params_schema(&step.operation_id) else {
             let message = format!(
                 "operation '{}' does not exist; GET /fabric/catalog lists those that do",
                 step.operation_id
@@ -183,7 +183,7 @@ pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
             faults.push(fault(&format!("{field}.operation_id"), message));
             continue;
         };
-        faults.extend(misfits(&operation.declaration().params_schema, &params, &format!("{field}.params")));
+        faults.extend(misfits(schema, &params, &format!("{field}.params")));
     }
     faults
 }
@@ -219,10 +219,7 @@ fn fault(field: &str, message: impl Into<String>) -> Detail {
 }
 
 /// Where parameters do not fit their schema, apart from values that are not known before their references are filled.
-fn misfits(schema: &Value, params: &Value, field: &str) -> Vec<Detail> {
-    let Ok(validator) = jsonschema::validator_for(schema) else {
-        return vec![fault(field, "the operation's schema cannot be read; tell who made it")];
-    };
+fn misfits(schema: &Schema, params: &Value, field: &str) -> Vec<Detail> {
     let mut open = Vec::new();
     templates(params, String::new(), &mut open);
     let is_open = |at: &str, keyword: &str| {
@@ -232,7 +229,8 @@ fn misfits(schema: &Value, params: &Value, field: &str) -> Vec<Detail> {
         );
         open.iter().any(|path| path == at || (depends_on_parts && path.starts_with(&format!("{at}/"))))
     };
-    validator
+    schema
+        .validator()
         .iter_errors(params)
         .filter(|error| !is_open(&error.instance_path().to_string(), error.kind().keyword()))
         .map(|error| {
@@ -269,25 +267,15 @@ pub(crate) fn require(app: &App, author: &Caller, steps: &[StepOutline]) -> Resu
 
 /// What is wrong with a pattern of events.
 pub(crate) fn pattern_fault(pattern: &str) -> Option<String> {
-    if pattern.is_empty() || pattern.chars().count() > PATTERN_CHARS_MAX {
-        return Some(format!("must have 1 to {PATTERN_CHARS_MAX} characters, such as 'device.*'"));
-    }
-    if covered(pattern).next().is_some() {
-        return None;
-    }
-    let known: Vec<&str> = EventType::ALL.iter().map(|event| event.as_str()).collect();
-    Some(format!("'{pattern}' covers no event type; there are: {}", known.join(", ")))
+    patterns::fault(pattern)
 }
 
 /// The declared types that a pattern covers.
 pub(crate) fn covered(pattern: &str) -> impl Iterator<Item = EventType> + '_ {
-    EventType::ALL.iter().copied().filter(move |event| matches(pattern, event.as_str()))
+    patterns::covered(pattern)
 }
 
 /// The author may read at least one event that the pattern covers.
-///
-/// Prefixes that nobody may subscribe to on the stream are the organization's own all the same, and its
-/// administrators', who alone write Connections.
 pub(crate) fn require_readable(author: &Caller, pattern: &str) -> Result<(), Error> {
     let mut refusal = None;
     for event in covered(pattern) {
@@ -300,10 +288,9 @@ pub(crate) fn require_readable(author: &Caller, pattern: &str) -> Result<(), Err
 }
 
 pub(crate) fn may_read(author: &Caller, event: EventType) -> Result<(), Error> {
-    match for_subscription(event.as_str()) {
-        SubscriptionAccess::Permission(permission) => author.require(permission),
-        SubscriptionAccess::SuperAdmin => author.require_role(Role::SuperAdmin),
-        SubscriptionAccess::Denied => Ok(()),
+    match for_reading(event.as_str()) {
+        ReadingAccess::Permission(permission) => author.require(permission),
+        ReadingAccess::Role(role) => author.require_unscoped_role(role),
     }
 }
 
@@ -329,6 +316,7 @@ mod tests {
             "required": ["id"],
             "additionalProperties": false,
         });
+        let schema = Schema::compile(&schema).unwrap();
         let found: Vec<String> =
             misfits(&schema, &params, "p").into_iter().map(|detail| detail.field).collect();
         assert_eq!(found, fields, "{params}");
@@ -344,13 +332,5 @@ mod tests {
         check(json!({ "id": "x", "either": { "n": "{{trigger.x}}" } }), &[]);
         check(json!({ "id": "x", "either": 5 }), &["p.either"]);
         check(json!({ "id": "x", "more": "{{trigger.x}}" }), &["p"]);
-    }
-
-    #[test]
-    fn a_pattern_that_covers_nothing_is_told_what_there_is() {
-        assert_eq!(pattern_fault("device.*"), None);
-        assert_eq!(pattern_fault("*"), None);
-        assert!(pattern_fault("devise.*").unwrap().contains("device.offline"));
-        assert!(pattern_fault("").is_some() && pattern_fault(&"x".repeat(201)).is_some());
     }
 }

@@ -73,7 +73,7 @@ struct Query {
 pub(super) fn routes() -> Routes {
     Routes::default().get(
         "/fabric/connections/suggest",
-        Access::Authenticated,
+        Access::Member,
         suggest,
         doc("Operations that could follow an event").query::<Query>().answers::<Answered>(200),
     )

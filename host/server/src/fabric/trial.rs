@@ -32,10 +32,11 @@ use crate::tenancy::organization_scope;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Trial")]
 struct Body {
-    /// What `{{trigger.…}}` reads.
+    /// The payload: what `{{trigger.…}}` reads.
     #[serde(default)]
     payload: Map<String, Value>,
-    /// Shows what would be sent, and does nothing.
+    /// Shows what would be sent, and does nothing: every step is `skipped`, or `failed` where its parameters cannot be
+    /// filled in.
     #[serde(default)]
     dry_run: bool,
 }
@@ -78,7 +79,7 @@ async fn test(
     let term = app.membership.term()?;
     let mut run = begin(&app, &term, RunKind::Test, row.org_id, &author);
     run.connection_id = Some(row.id);
-    run.event_type = Some(event.event_type.to_string());
+    run.event_type = (kind != ConnectionKind::Schedule).then(|| event.event_type.to_string());
     run.chain = vec![row.id];
     run.payload = payload;
     if body.dry_run {
@@ -86,7 +87,7 @@ async fn test(
             Ok(()) => "dry run: nothing was done".to_owned(),
             Err(reason) => format!("dry run: nothing was done; an event like this would not fire: {reason}"),
         });
-        return view(&app, &caller, resolved(&app, run, &steps)).map(Answer);
+        return view(&app, &caller, resolved(&app, run, &steps, &event)).map(Answer);
     }
     let in_hand = take_by_hand(&app, run.org_id, run.id)?;
     let mut tx = app.db.write().await?;
@@ -128,10 +129,13 @@ fn event(app: &App, row: &ConnectionRow, payload: Value) -> Event {
 }
 
 /// The run as it would be, as far as that is known before any step ran.
-fn resolved(app: &App, mut run: RunRow, steps: &[Step]) -> RunRow {
+fn resolved(app: &App, mut run: RunRow, steps: &[Step], event: &Event) -> RunRow {
+    let event = json!(event);
+    // The clock comes without an event.
+    let event = run.event_type.is_some().then_some(&event);
     let mut sent = Vec::new();
     for step in steps {
-        let (params, fault) = resolve(app, step, &run.payload);
+        let (params, fault) = resolve(app, step, &run.payload, event);
         sent.push(params);
         run.steps.push(StepRecord {
             operation_id: step.operation_id.clone(),
@@ -150,12 +154,12 @@ fn resolved(app: &App, mut run: RunRow, steps: &[Step]) -> RunRow {
 }
 
 /// A step's parameters as they would be sent; as they are written where they need the output of another step.
-fn resolve(app: &App, step: &Step, payload: &Value) -> (Value, Option<StepError>) {
+fn resolve(app: &App, step: &Step, payload: &Value, event: Option<&Value>) -> (Value, Option<StepError>) {
     let written = Value::Object(step.params.clone());
     if references(&written).is_ok_and(|found| found.iter().any(|one| one.step().is_some())) {
         return (written, None);
     }
-    match fill(&written, &Values { trigger: payload, outputs: &[] }) {
+    match fill(&written, &Values { trigger: payload, event, outputs: &[] }) {
         Ok(params) => {
             let fault = misfit(app, step, &params);
             (params, fault)
@@ -165,10 +169,9 @@ fn resolve(app: &App, step: &Step, payload: &Value) -> (Value, Option<StepError>
 }
 
 fn misfit(app: &App, step: &Step, params: &Value) -> Option<StepError> {
-    let Some(operation) = app.operations.find(&step.operation_id) else {
+    if app.operations.find(&step.operation_id).is_none() {
         let message = format!("operation '{}' does not exist any more", step.operation_id);
         return Some(StepError::new(StepErrorCode::UnknownOperation, message));
-    };
-    let fits = crate::adapters::validate(&operation.declaration().params_schema, params, "params");
-    fits.err().map(StepError::from)
+    }
+    app.operations.check_params(&step.operation_id, params).err().map(StepError::from)
 }

@@ -6,6 +6,7 @@
 use chrono::TimeDelta;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use heddle_core::change::Danger;
 use heddle_core::condition::Conditions;
 use heddle_core::event::format_time;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
@@ -58,6 +59,7 @@ impl Pause {
                 .to_owned(),
             tier: OperationTier::Native,
             kind: OperationKind::Control,
+            danger: Danger::Normal,
             owner: "fabric".to_owned(),
             permission: None,
             params_schema: json!({
@@ -84,6 +86,7 @@ impl Pause {
                 "oneOf": [{ "required": ["for_secs"] }, { "required": ["until"] }],
                 "dependentRequired": { "conditions": ["event"] },
                 "additionalProperties": false,
+                "examples": [{ "for_secs": 300, "event": "device.status.changed" }],
             }),
             output_schema: json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest as _, Request, State};
-use axum::http::{HeaderMap, Method};
+use axum::http::HeaderMap;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use heddle_core::{Permission, Role};
@@ -23,11 +23,15 @@ const ADMITTED_FOR: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     Public,
-    /// Anyone who is known. An API key with scopes may only read.
+    /// Anyone who is known, but no key with scopes: [`BEYOND_SCOPES`] says why.
     Authenticated,
+    /// Anyone who is known, also by a key with scopes: what is answered is what those allow.
+    Member,
     Permission(Permission),
-    /// At least this role, and no API key with scopes.
+    /// At least this role, and no key with scopes: [`BEYOND_SCOPES`] says why.
     Role(Role),
+    /// At least this role, and the permission that a key with scopes needs for it.
+    RoleWith(Role, Permission),
     /// Authenticated here; the rule asks for the permission of the change's feature.
     ByFeature,
 }
@@ -37,12 +41,33 @@ impl std::fmt::Display for Access {
         match self {
             Access::Public => f.write_str("public"),
             Access::Authenticated => f.write_str("authenticated"),
+            Access::Member => f.write_str("member"),
             Access::Permission(permission) => write!(f, "permission {permission}"),
             Access::Role(role) => write!(f, "role {role}"),
+            Access::RoleWith(role, permission) => write!(f, "role {role} with {permission}"),
             Access::ByFeature => f.write_str("by feature"),
         }
     }
 }
+
+/// Routes that no scope opens, by what their paths begin with, and why. Everything else is open to a key whose scopes
+/// name the permission of the route; a key without scopes has its owner's rights everywhere.
+///
+/// Routes for `super_admin` alone are about the whole service, and a key with scopes stays within its own organization:
+/// those are closed to it as well, and not listed one by one.
+pub const BEYOND_SCOPES: &[(&str, &str)] = &[
+    ("/auth/", "how a user signs in, and who may sign in elsewhere, is not a right that a user can pass on"),
+    ("/api-keys", "a key that makes or reads keys would outlive or outgrow its own scopes"),
+    ("/oauth2/", "an app would get rights beyond the scopes of the key that registered it"),
+    ("/notifications", "notices are written to a person"),
+    (
+        "/fabric/connections",
+        "a Connection acts with all rights of its author, also beyond the scopes of a key",
+    ),
+    ("/fabric/runs", "a run shows what its Connection did with all rights of the author"),
+    ("/automation/", "rules and schedules act with all rights of their author; actions are runs"),
+    ("/actions", "an action is a run, and shows what it did"),
+];
 
 /// What a route declares to its guard.
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +108,7 @@ async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> 
             Err(error) => error.into_response(),
         };
     }
-    let admitted = admit(app, gate, request.method().clone(), request.headers()).await;
+    let admitted = admit(app, gate, request.headers()).await;
     let mut caller = match admitted {
         Ok(caller) => caller,
         Err(error) => return error.into_response(),
@@ -96,7 +121,7 @@ async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> 
         };
         // Who let the body wait may not be who they were.
         if since.elapsed() > ADMITTED_FOR {
-            caller = match admit(app, gate, request.method().clone(), request.headers()).await {
+            caller = match admit(app, gate, request.headers()).await {
                 Ok(caller) => caller,
                 Err(error) => return error.into_response(),
             };
@@ -123,18 +148,20 @@ async fn whole(app: &SharedApp, request: Request) -> Result<Request, Error> {
     Ok(Request::from_parts(parts, Body::from(bytes)))
 }
 
-async fn admit(app: &SharedApp, gate: Gate, method: Method, headers: &HeaderMap) -> Result<Caller, Error> {
+async fn admit(app: &SharedApp, gate: Gate, headers: &HeaderMap) -> Result<Caller, Error> {
     let caller = authenticate(app, headers).await?;
     if gate.is_personal {
         caller.require_no_app()?;
     }
     match gate.access {
         Access::Permission(permission) => caller.require(permission)?,
-        Access::Role(role) => caller.require_role(role)?,
-        Access::Authenticated if !matches!(method, Method::GET | Method::HEAD) => {
-            caller.require_unscoped()?;
+        Access::Role(role) => caller.require_unscoped_role(role)?,
+        Access::RoleWith(role, permission) => {
+            caller.require_role(role)?;
+            caller.require(permission)?;
         }
-        Access::Public | Access::Authenticated | Access::ByFeature => {}
+        Access::Authenticated => caller.require_unscoped()?,
+        Access::Public | Access::Member | Access::ByFeature => {}
     }
     Ok(caller)
 }

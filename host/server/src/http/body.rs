@@ -1,5 +1,6 @@
 //! Bodies that are too large, and what is left of a body that nobody wanted.
 
+use std::future::Future as _;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
 use futures::{Stream, StreamExt as _};
+use tokio::time::Sleep;
 
 use crate::http::error::Error;
 use crate::http::extract::BODY_BYTES_MAX;
@@ -39,7 +41,9 @@ pub(super) fn check_length(headers: &HeaderMap) -> Result<(), Error> {
 ///
 /// Closing a connection with unread input resets it, and the answer is lost on a client that sends everything before it
 /// reads. So the rest is read and thrown away while the answer is under way.
-pub(super) fn read_to_its_end(request: Request, tasks: &Tasks) -> Request {
+///
+/// A body has `limit` from the moment that somebody wants it to its last byte.
+pub(super) fn read_to_its_end(request: Request, tasks: &Tasks, limit: Duration) -> Request {
     if request.body().is_end_stream() {
         return request;
     }
@@ -49,8 +53,20 @@ pub(super) fn read_to_its_end(request: Request, tasks: &Tasks) -> Request {
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
     request.map(|body| {
         let rest = Some(body.into_data_stream());
-        Body::from_stream(Unwanted { rest, is_invited: !waits, tasks: tasks.clone() })
+        Body::from_stream(Unwanted { rest, is_invited: !waits, limit, deadline: None, tasks: tasks.clone() })
     })
+}
+
+/// Why the rest of a body is not waited for.
+#[derive(Debug, thiserror::Error)]
+#[error("request body did not arrive within {} s", .0.as_secs())]
+pub(super) struct TooSlow(Duration);
+
+impl TooSlow {
+    /// Among the causes of a refused body.
+    pub(super) fn find<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Self> {
+        std::iter::successors(Some(error), |error| error.source()).find_map(|cause| cause.downcast_ref())
+    }
 }
 
 struct Unwanted {
@@ -58,6 +74,9 @@ struct Unwanted {
     rest: Option<BodyDataStream>,
     /// The client does not wait to be asked for its body, or was asked.
     is_invited: bool,
+    limit: Duration,
+    /// Set when the first byte is waited for.
+    deadline: Option<Pin<Box<Sleep>>>,
     tasks: Tasks,
 }
 
@@ -66,8 +85,16 @@ impl Stream for Unwanted {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.is_invited = true;
-        let Some(rest) = &mut self.rest else { return Poll::Ready(None) };
-        let item = ready!(rest.poll_next_unpin(context));
+        let this = &mut *self;
+        let Some(rest) = &mut this.rest else { return Poll::Ready(None) };
+        let Poll::Ready(item) = rest.poll_next_unpin(context) else {
+            let limit = this.limit;
+            let deadline = this.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+            ready!(deadline.as_mut().poll(context));
+            // What is left is not read: it would take as long.
+            this.rest = None;
+            return Poll::Ready(Some(Err(axum::Error::new(TooSlow(limit)))));
+        };
         if !matches!(item, Some(Ok(_))) {
             self.rest = None;
         }

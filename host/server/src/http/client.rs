@@ -20,7 +20,7 @@ pub struct Client {
 }
 
 /// What limits count as one: an IPv4 address, or the network that one customer has of IPv6.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Network(IpAddr);
 
 impl Client {
@@ -50,8 +50,15 @@ impl Client {
     }
 
     pub(crate) fn network(&self) -> Network {
-        Network(match self.ip {
-            IpAddr::V4(_) => self.ip,
+        Network::of(self.ip)
+    }
+}
+
+impl Network {
+    /// Of an address in its canonical form.
+    pub(crate) fn of(ip: IpAddr) -> Self {
+        Self(match ip {
+            IpAddr::V4(_) => ip,
             IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
         })
     }

@@ -38,11 +38,9 @@ const MEASURED: &[&str] = &[
     "status",
     "locked_until",
     "updated_at",
-    // Shown once; the object is the same without it.
-    "api_key",
-    "client_secret",
-    "signing_secret",
 ];
+/// Fields that are shown once: in the first answer of the request that made them. The object is the same without them.
+pub const SHOWN_ONCE: &[&str] = &["api_key", "client_secret", "signing_secret"];
 
 /// 200 with one object and its `ETag`.
 #[derive(Debug)]
@@ -76,6 +74,15 @@ impl Tagged {
     }
 }
 
+/// The object without what is shown once.
+pub(crate) fn without_secrets(json: &str) -> Result<String, Error> {
+    let mut value: Value = serde_json::from_str(json).map_err(Error::internal)?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|name, _| !SHOWN_ONCE.contains(&name.as_str()));
+    }
+    Ok(value.to_string())
+}
+
 /// The object with its `ETag`.
 pub(crate) fn tagged(status: StatusCode, object: Tagged) -> Result<Response, Error> {
     let tag = HeaderValue::from_str(&object.tag).map_err(Error::internal)?;
@@ -86,7 +93,8 @@ pub(crate) fn tagged(status: StatusCode, object: Tagged) -> Result<Response, Err
 fn tag(object: &Value) -> String {
     let mut named = object.clone();
     if let Some(fields) = named.as_object_mut() {
-        fields.retain(|name, _| !MEASURED.contains(&name.as_str()));
+        let is_edited = |name: &str| !MEASURED.contains(&name) && !SHOWN_ONCE.contains(&name);
+        fields.retain(|name, _| is_edited(name));
     }
     let digest = Sha256::digest(named.to_string().as_bytes());
     format!("\"{}\"", hex::encode(&digest[..16]))

@@ -3,7 +3,8 @@
 //! What was answered is kept in the transaction of the creation itself. So after
 //! any crash either both are there or neither, and of several that come at once
 //! one creates and the others get its answer. Errors are not kept: a request
-//! that created nothing may be tried again.
+//! that created nothing may be tried again. A secret that is shown once is not
+//! kept either: a replay answers without it.
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest as _, FromRequestParts, Request};
@@ -21,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::app::{App, SharedApp};
 use crate::auth::{Caller, Credential};
-use crate::http::conditional::{Tagged, tagged};
+use crate::http::conditional::{Tagged, tagged, without_secrets};
 use crate::http::error::Error;
 use crate::http::extract::too_large;
 
@@ -84,7 +85,7 @@ impl Creation {
     async fn keep(self, tx: &mut Tx, app: &App, answered: &Tagged, location: &str) -> Result<(), Error> {
         let Some(keyed) = self.0 else { return Ok(()) };
         let kept = Kept {
-            response: app.keys.seal(&context(&keyed), answered.json.as_bytes()),
+            response: app.keys.seal(&context(&keyed), without_secrets(&answered.json)?.as_bytes()),
             user_id: keyed.user,
             idempotency_key: keyed.key,
             route: keyed.route,
@@ -218,7 +219,8 @@ async fn replay(app: &App, keyed: &Keyed) -> Result<Option<Response>, Error> {
             }
         },
     })?;
-    let json = String::from_utf8(opened.to_vec()).map_err(Error::internal)?;
+    // Once more: an earlier version kept them.
+    let json = without_secrets(std::str::from_utf8(&opened).map_err(Error::internal)?)?;
     let mut response = answer(Tagged::from_json(json)?, &kept.location)?;
     response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     Ok(Some(response.into_response()))

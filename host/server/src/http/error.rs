@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use heddle_core::fault::Fault;
+use heddle_core::fault::{Fault, FaultKind};
 use heddle_core::{Permission, Role};
 use heddle_runtime::CallError;
 use serde::Serialize;
@@ -13,9 +13,14 @@ use crate::sso::ProviderFault;
 /// One thing that is wrong with a body or a parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Detail {
-    /// Path of the field: `payload.dest_port`.
+    /// JSON pointer (RFC 6901) of the field in the body: `/payload/dest_port`, `/steps/0/params`; empty for the body as a
+    /// whole. A parameter of the query, of the path or a header is named in the same way: `/per_page`.
+    #[schemars(regex(pattern = r"^(/[^/]*)*$"))]
     pub field: String,
+    /// What is wrong, and what would work.
     pub message: String,
+    /// A stable word: `missing`, `unknown_field`, `type_error`, `value_error`, or the keyword of the schema that is not
+    /// met.
     #[serde(rename = "type")]
     pub kind: String,
 }
@@ -23,6 +28,21 @@ pub struct Detail {
 impl Detail {
     pub fn new(field: impl Into<String>, message: impl Into<String>, kind: &str) -> Self {
         Self { field: field.into(), message: message.into(), kind: kind.to_owned() }
+    }
+
+    /// As it is answered: rules name fields by dots and brackets, clients find them by pointers.
+    fn pointed(&self) -> Self {
+        Self { field: pointer(&self.field), ..self.clone() }
+    }
+}
+
+/// The JSON pointer of a field that is written with dots or brackets: `steps.0.params`, `events[1]`. What is a pointer
+/// already stays as it is.
+fn pointer(field: &str) -> String {
+    match field {
+        "body" => String::new(),
+        pointer if pointer.starts_with('/') => pointer.to_owned(),
+        path => format!("/{}", path.replace(['.', '['], "/").replace(']', "")),
     }
 }
 
@@ -46,6 +66,9 @@ pub enum Error {
     /// 404. Absent, removed, or in another organization: the caller cannot tell which.
     #[error("{0} not found")]
     NotFound(&'static str),
+    /// 404. A word of the path is not known; the message names the nearest that is.
+    #[error("{0}")]
+    Unknown(String),
     /// 409. The type is stable: `conflict`, `state_moved`, `plan_changed`, …
     #[error("{message}")]
     Conflict { kind: &'static str, message: String },
@@ -159,7 +182,7 @@ impl Error {
             Error::BadRequest { .. } => StatusCode::BAD_REQUEST,
             Error::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
             Error::Forbidden(_) | Error::ForbiddenRole(_) | Error::Refused { .. } => StatusCode::FORBIDDEN,
-            Error::NotFound(_) => StatusCode::NOT_FOUND,
+            Error::NotFound(_) | Error::Unknown(_) => StatusCode::NOT_FOUND,
             Error::Conflict { .. } => StatusCode::CONFLICT,
             Error::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Error::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -186,7 +209,7 @@ impl Error {
             }
             Error::Unauthenticated(_) => "unauthenticated",
             Error::Forbidden(_) | Error::ForbiddenRole(_) => "permission_denied",
-            Error::NotFound(_) => "not_found",
+            Error::NotFound(_) | Error::Unknown(_) => "not_found",
             Error::PreconditionFailed => "precondition_failed",
             Error::TooLarge(_) => "payload_too_large",
             Error::Validation(_) => "validation_error",
@@ -204,10 +227,18 @@ impl Error {
 
     fn details(&self) -> Option<Vec<Detail>> {
         match self {
-            Error::Validation(details) => Some(details.clone()),
+            Error::Validation(details) => Some(details.iter().map(Detail::pointed).collect()),
+            // Objects of the device, not fields of the request.
+            Error::Adapter(CallError::Fault(fault))
+                if fault.kind == FaultKind::StateMoved && !fault.fields.is_empty() =>
+            {
+                let detail =
+                    |f: &heddle_core::fault::FieldError| Detail::new(&f.pointer, &f.message, "state_moved");
+                Some(fault.fields.iter().map(detail).collect())
+            }
             Error::Adapter(CallError::Fault(fault)) if !fault.fields.is_empty() => {
                 let detail = |f: &heddle_core::fault::FieldError| {
-                    Detail::new(format!("payload{}", f.pointer.replace('/', ".")), &f.message, "value_error")
+                    Detail::new(format!("/payload{}", f.pointer), &f.message, "value_error")
                 };
                 Some(fault.fields.iter().map(detail).collect())
             }

@@ -43,6 +43,8 @@ impl<T: DeserializeOwned> FromRequest<SharedApp> for Json<T> {
 pub(crate) fn too_large(rejection: &BytesRejection) -> Error {
     if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
         super::body::too_large()
+    } else if let Some(slow) = super::body::TooSlow::find(rejection) {
+        Error::BadRequest { kind: "request_timeout", message: slow.to_string() }
     } else {
         Error::BadRequest { kind: "bad_request", message: "request body cannot be read".to_owned() }
     }

@@ -17,7 +17,7 @@ pub mod rate_limit;
 pub mod routes;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
@@ -84,6 +84,7 @@ pub fn routes(app: &SharedApp) -> routes::Routes {
         .merge(crate::sso::routes())
         .merge(crate::oauth2::routes())
         .merge(crate::tenancy::routes())
+        .merge(crate::adapters::routes())
         .merge(crate::devices::routes())
         .merge(crate::staging::routes(app))
         .merge(crate::events::routes())
@@ -141,7 +142,8 @@ async fn edge(State(app): State<SharedApp>, request: Request, next: Next) -> Res
         request.id = %logged,
         user.id = tracing::field::Empty,
     );
-    let mut request = body::read_to_its_end(request, &app.tasks);
+    let body_limit = Duration::from_secs(app.config.http_body_timeout_secs.into());
+    let mut request = body::read_to_its_end(request, &app.tasks, body_limit);
     request.extensions_mut().insert(RequestId(id.clone()));
     request.extensions_mut().insert(client);
     let response = next.run(request).instrument(span.clone()).await;

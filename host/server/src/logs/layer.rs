@@ -16,12 +16,14 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::TASK;
+use super::{OF_ORGANIZATIONS, TASK};
 
 /// Lines that wait for the writer; some seconds' worth of a busy process.
 const WAITING_MAX: usize = 10_000;
 /// Longest text that is kept of a message or a field, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
+/// Names the organization of a line.
+const ORGANIZATION: &str = "organization.id";
 /// How the crate `log` names what it hands over.
 const FOREIGN: &str = "log.";
 
@@ -147,6 +149,9 @@ impl Said {
             Some(target) => target.to_owned(),
             None => target.to_owned(),
         };
+        // Lines of the service can name an organization, too, and are not the organization's.
+        let named = self.fields.get(ORGANIZATION).and_then(Value::as_str);
+        let org_id = named.filter(|_| target == OF_ORGANIZATIONS).and_then(|id| id.parse().ok());
         self.fields.retain(|name, _| !name.starts_with(FOREIGN));
         let mut fields = Value::Object(self.fields);
         sanitize(&mut fields);
@@ -160,6 +165,7 @@ impl Said {
             fields,
             request_id,
             span: (!path.is_empty()).then(|| path.join(" > ")),
+            org_id,
         }
     }
 
@@ -235,6 +241,18 @@ mod tests {
         assert_eq!(line.request_id.as_deref(), Some("ext-r1"));
         assert_eq!(line.span.as_deref(), Some("request > task:sync"));
         assert!(line.target.ends_with("logs::layer::tests"), "{}", line.target);
+    }
+
+    #[test]
+    fn only_what_an_organization_wrote_is_its_own() {
+        let org = uuid::Uuid::from_u128(7);
+        let lines = lines_of(|| {
+            tracing::info!(target: OF_ORGANIZATIONS, { organization.id = %org }, "written");
+            tracing::info!(organization.id = %org, "of the service");
+            tracing::info!(target: OF_ORGANIZATIONS, "of nobody");
+        });
+        let whose: Vec<_> = lines.iter().map(|line| line.org_id.map(|id| id.0)).collect();
+        assert_eq!(whose, [Some(org), None, None]);
     }
 
     #[test]

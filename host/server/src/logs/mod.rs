@@ -5,6 +5,7 @@
 //! find no place are dropped and counted.
 
 mod layer;
+mod own;
 mod routes;
 mod writer;
 
@@ -21,6 +22,9 @@ pub(crate) use routes::routes;
 pub(crate) use writer::{TASK, write};
 
 use layer::Lines;
+
+/// Target of the lines that organizations write themselves, by `fabric.log`.
+pub(crate) const OF_ORGANIZATIONS: &str = "heddle_server::fabric::log";
 
 /// How long the start of the server waits for the log database.
 const FIRST_LIMIT: Duration = Duration::from_secs(3);

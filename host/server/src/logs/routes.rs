@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use heddle_core::page::{Cursor, CursorPage};
+use heddle_core::page::{Cursor, CursorPage, WalkRequest, Walked};
 use heddle_core::{LogLevel, Role, Timestamp};
 use heddle_store::logs::{self, LogFilter, LogLine};
 use schemars::JsonSchema;
@@ -41,7 +41,7 @@ struct ListQuery {
 }
 
 pub(crate) fn routes() -> Routes {
-    Routes::default().get(
+    super::own::routes().get(
         "/logs",
         Access::Role(Role::SuperAdmin),
         list,
@@ -51,12 +51,36 @@ pub(crate) fn routes() -> Routes {
     )
 }
 
+/// Lines that fit, or why the log database does not say.
+pub(super) async fn walk(
+    app: &SharedApp,
+    filter: &LogFilter,
+    request: WalkRequest,
+) -> Result<Walked<LogLine>, Error> {
+    let away = || Error::Unavailable("log database gives no answer; try again".to_owned());
+    let db = app.logs.db().ok_or_else(away)?;
+    let read = async { logs::walk(&mut db.read().await?, filter, request).await };
+    match tokio::time::timeout(READ_LIMIT, read).await {
+        Ok(Err(heddle_store::Error::Unavailable(_))) => Err(away()),
+        Ok(read) => Ok(read?),
+        Err(_elapsed) => {
+            let message = "log database takes too long; narrow the time with since and until";
+            Err(Error::Unavailable(message.to_owned()))
+        }
+    }
+}
+
+pub(super) fn cursor(line: &LogLine) -> Cursor {
+    Cursor { occurred_at: line.at, seq: 0, id: line.id }
+}
+
 async fn list(
     State(app): State<SharedApp>,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<CursorPage<LogLine>>, Error> {
     let request = walk_request(query.page, query.per_page, query.cursor.as_deref(), PER_PAGE_MAX)?;
     let filter = LogFilter {
+        org: None,
         level: query.level,
         target: query.target,
         search: query.search,
@@ -65,17 +89,6 @@ async fn list(
         since: query.since,
         until: query.until,
     };
-    let away = || Error::Unavailable("log database gives no answer; try again".to_owned());
-    let db = app.logs.db().ok_or_else(away)?;
-    let read = async { logs::walk(&mut db.read().await?, &filter, request).await };
-    let walked = match tokio::time::timeout(READ_LIMIT, read).await {
-        Ok(Err(heddle_store::Error::Unavailable(_))) => return Err(away()),
-        Ok(read) => read?,
-        Err(_elapsed) => {
-            let message = "log database takes too long; narrow the time with since and until";
-            return Err(Error::Unavailable(message.to_owned()));
-        }
-    };
-    let cursor = |line: &LogLine| Cursor { occurred_at: line.at, seq: 0, id: line.id };
+    let walked = walk(&app, &filter, request).await?;
     Ok(Json(request.of(walked, cursor)))
 }

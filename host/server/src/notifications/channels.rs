@@ -23,6 +23,7 @@ use super::sealed::WebhookSecrets;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::fabric::uses::require_channel_unused;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
@@ -73,10 +74,15 @@ pub(super) fn routes() -> Routes {
         .post(all, write, create, doc("Add a channel").body::<NewBody>().answers::<View>(201))
         .get(one, read, get, doc("One channel, without its secret").answers::<View>(200))
         .patch(one, write, update, doc("Change a channel").body::<UpdateBody>().answers::<View>(200))
-        .delete(one, write, remove, doc("Remove a channel").empty(204))
+        .delete(
+            one,
+            write,
+            remove,
+            doc("Remove a channel that no Connection, rule or schedule uses").empty(204),
+        )
         .post(
             &format!("{one}/restore"),
-            Access::Role(Role::OrgAdmin),
+            Access::RoleWith(Role::OrgAdmin, Permission::SettingsWrite),
             restore,
             doc("Bring a removed channel back").answers::<View>(200),
         )
@@ -195,6 +201,7 @@ async fn remove(
     let mut tx = app.db.write().await?;
     let channel = channels::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::of(channel.clone())?)?;
+    require_channel_unused(&mut tx, &app, channel.org_id, id).await?;
     channels::remove(&mut tx, &scope, id, app.clock.now()).await?;
     record(&mut tx, &app, &caller, &origin, &channel, "channel.removed").await?;
     tx.commit().await?;

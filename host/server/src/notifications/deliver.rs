@@ -101,6 +101,7 @@ fn json(url: String, said: &Value) -> Outgoing {
         headers: vec![(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))],
         body: said.to_string().into_bytes(),
         signing_secret: None,
+        organization_secrets: Vec::new(),
         is_path_secret: false,
     }
 }
@@ -130,6 +131,7 @@ fn ntfy(settings: &Ntfy, token: Option<&Secret>, message: &Message) -> Result<Ou
         headers,
         body: message.ntfy_body().into_bytes(),
         signing_secret: None,
+        organization_secrets: Vec::new(),
         is_path_secret: false,
     })
 }
@@ -137,7 +139,7 @@ fn ntfy(settings: &Ntfy, token: Option<&Secret>, message: &Message) -> Result<Ou
 async fn send(app: &SharedApp, request: Outgoing) -> Result<Delivered, Undelivered> {
     let answered = outgoing::send(app, request).await.map_err(|unsent| match unsent {
         Unsent::Blocked(reason) => Undelivered::Blocked(reason),
-        Unsent::Failed(reason) => Undelivered::Failed(reason),
+        Unsent::Unreached(reason) | Unsent::Failed(reason) => Undelivered::Failed(reason),
     })?;
     let status = answered.status;
     if (200..300).contains(&status) {

@@ -92,7 +92,7 @@ struct ListQuery {
 struct WithSecret {
     #[serde(flatten)]
     app: OauthApp,
-    /// It is shown this once. Public apps have none.
+    /// It is shown this once: a replay under the same `Idempotency-Key` answers without it. Public apps have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     client_secret: Option<String>,
 }
@@ -130,7 +130,7 @@ pub(super) fn routes() -> Routes {
 
 /// Whose apps the caller manages: their own, or all of what they administer as a whole.
 fn managed(caller: &Caller) -> (Scope, Option<UserId>) {
-    if caller.require_role(Role::OrgAdmin).is_ok() && caller.require_all_sites().is_ok() {
+    if caller.require_unscoped_role(Role::OrgAdmin).is_ok() && caller.require_all_sites().is_ok() {
         return (Scope { org: caller.scope().org, sites: SiteScope::All }, None);
     }
     (Scope::organization(caller.org_id), Some(caller.user_id))

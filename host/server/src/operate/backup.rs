@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -43,7 +43,8 @@ impl Partial {
         if file.try_lock().is_err() {
             bail!("another backup is writing '{}'", path.display());
         }
-        // One that a crash has left is written anew.
+        // One that a crash has left is written anew, and is not left open to others.
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
         file.set_len(0)?;
         Ok(Self { path, file, is_finished: false })
     }

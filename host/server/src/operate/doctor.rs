@@ -4,7 +4,7 @@ mod checks;
 
 use std::io::Write;
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigErrors};
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,11 +64,14 @@ impl Findings {
 }
 
 /// Prints one line per check; whether nothing fails.
-pub async fn doctor(config: Result<Config, ConfigError>, out: &mut dyn Write) -> std::io::Result<bool> {
+pub async fn doctor(config: Result<Config, ConfigErrors>, out: &mut dyn Write) -> std::io::Result<bool> {
     let mut findings = Findings::default();
     match config {
-        Err(error) => {
-            findings.fail(format!("settings: {error}"), "correct it; 'heddle settings' lists all of them");
+        Err(ConfigErrors(errors)) => {
+            for error in errors {
+                findings
+                    .fail(format!("settings: {error}"), "correct it; 'heddle settings' lists all of them");
+            }
         }
         Ok(config) => {
             findings.ok(format!("settings: accepted, ENVIRONMENT is {}", config.environment));

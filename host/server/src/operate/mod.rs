@@ -9,21 +9,29 @@ mod contents;
 mod doctor;
 mod restore;
 mod rotate;
+mod user;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use heddle_core::secret::Secret;
+use heddle_store::audit::heads_behind;
 use heddle_store::{Db, PoolSettings};
 
 pub use backup::backup;
 pub use doctor::doctor;
 pub use restore::restore;
 pub use rotate::rotate;
+pub use user::{reset_mfa, reset_password, unlock};
 
+use crate::audit::key;
 use crate::config::Config;
+use crate::keys::KeyTexts;
 
+/// Heads of one statement.
+const HEADS_PAGE_ROWS: i64 = 1_000;
 const PASSPHRASE_CHARS_MIN: usize = 12;
 
 /// One connection, for a command that does one thing.
@@ -40,7 +48,7 @@ pub async fn migrate(config: &Config, out: &mut dyn Write) -> anyhow::Result<()>
         Ok(None) => None,
         Err(error) => return Err(error).context("database cannot be opened"),
     };
-    create_data_folder(config)?;
+    crate::files::prepare(config)?;
     let db = Db::open(&config.database(), &POOL).await.context("database cannot be migrated")?;
     let known = Db::known_version();
     db.close().await;
@@ -52,9 +60,46 @@ pub async fn migrate(config: &Config, out: &mut dyn Write) -> anyhow::Result<()>
     Ok(())
 }
 
-fn create_data_folder(config: &Config) -> anyhow::Result<()> {
-    std::fs::create_dir_all(&config.data_dir)
-        .with_context(|| format!("DATA_DIR '{}' cannot be created", config.data_dir.display()))
+/// A folder that is removed when this is dropped.
+pub struct Passing(PathBuf);
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        // The system clears what is left of it.
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// The settings of a command that only prints: what it needs lies in a folder that passes.
+pub fn without_traces(config: Config) -> (Config, Passing) {
+    let name = format!("heddle-{}", heddle_core::secret::random_secret().expose());
+    let folder = std::env::temp_dir().join(name);
+    let data_dir = folder.clone();
+    let (database_url, log_database_url, cache_url) = (None, None, None);
+    let config = Config { data_dir, database_url, log_database_url, cache_url, ..config };
+    (config, Passing(folder))
+}
+
+/// Prints the end of each organization's audit log, one line each: id, number, hash. They are to be kept elsewhere.
+pub async fn audit_heads(config: &Config, out: &mut dyn Write) -> anyhow::Result<()> {
+    let db = open_current(config).await?;
+    let keys = KeyTexts::find(config)?.context("there are no keys yet")?.keys();
+    let mut tx = db.read().await?;
+    let key = key::find(&mut tx, &keys).await?;
+    let mut after = None;
+    loop {
+        let page = heads_behind(&mut tx, after, HEADS_PAGE_ROWS).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.org_id);
+        for head in &page {
+            let is_authentic = key.as_ref().is_some_and(|key| head.is_authentic(key));
+            let mark = if is_authentic { "" } else { " (not written by this service)" };
+            writeln!(out, "{} {} {}{mark}", head.org_id, head.seq, head.hash)?;
+        }
+    }
+    tx.rollback().await?;
+    db.close().await;
+    Ok(())
 }
 
 /// The passphrase of backups.
@@ -86,4 +131,10 @@ async fn open_current(config: &Config) -> anyhow::Result<Db> {
         ),
         Some(_) => Ok(db),
     }
+}
+
+/// The same to write to.
+async fn open_current_writing(config: &Config) -> anyhow::Result<Db> {
+    open_current(config).await?.close().await;
+    Db::open(&config.database(), &POOL).await.context("database cannot be opened")
 }

@@ -8,12 +8,13 @@ use anyhow::{Context as _, bail};
 use heddle_core::Clock;
 use heddle_store::dump::{Cell, Table};
 use heddle_store::sealed::{self, CHANGE};
-use heddle_store::{Db, Tx};
+use heddle_store::{Db, Tx, service_secrets};
 
 use super::container::Opener;
 use super::contents::{Reader, Unfit, tables};
 use super::rotate::{Tally, all_within, reseal};
-use super::{POOL, create_data_folder, passphrase};
+use super::{POOL, passphrase};
+use crate::audit::kept;
 use crate::config::Config;
 use crate::keys::{KeyTexts, Keys, key_file};
 
@@ -39,10 +40,13 @@ pub async fn restore(config: &Config, source: &Path, out: &mut dyn Write) -> any
     refuse_used_target(config, &tables).await.with_context(refused)?;
     let going = going(config, &backup).with_context(refused)?;
 
-    create_data_folder(config)?;
+    crate::files::prepare(config)?;
     let db = Db::open(&config.database(), &POOL).await.context("database cannot be opened")?;
     let mut tx = db.write().await?;
     refuse_used(&mut tx, &tables).await?;
+    // The backup brings its own; what was kept belongs to another database.
+    service_secrets::clear(&mut tx).await?;
+    kept::forget(config).context("'audit-heads.json' cannot be removed")?;
     let mut reader = open(config, source, &tables)?;
     let rows = insert(&mut tx, &mut reader).await?;
     let tally = under_own_key(&mut tx, &going.keys).await.context("secrets cannot be sealed again")?;

@@ -12,7 +12,7 @@ use heddle_store::sealed::{self, CHANGE, PLACES, Place, Sealed};
 use heddle_store::{Db, Tx};
 use uuid::Uuid;
 
-use super::open_current;
+use super::open_current_writing;
 use crate::config::Config;
 use crate::keys::{KeyTexts, Keys, Unsealable};
 use crate::staging::{Rekey, rekey};
@@ -89,11 +89,6 @@ fn begin(config: &Config, found: KeyTexts) -> anyhow::Result<KeyTexts> {
         KeyTexts { previous: Some(kept.encryption), encryption: random_secret(), secret: kept.secret };
     fresh.keep(config)?;
     Ok(fresh)
-}
-
-async fn open_current_writing(config: &Config) -> anyhow::Result<Db> {
-    open_current(config).await?.close().await;
-    Db::open(&config.database(), &super::POOL).await.context("database cannot be opened")
 }
 
 fn report(tally: &Tally, out: &mut dyn Write) -> std::io::Result<()> {

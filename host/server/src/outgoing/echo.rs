@@ -27,7 +27,7 @@ impl Secrets {
                 }
             }
         }
-        if let Some(secret) = &request.signing_secret {
+        for secret in request.signing_secret.iter().chain(&request.organization_secrets) {
             secrets.add(secret.expose());
         }
         if let Some(query) = url.query() {
@@ -81,11 +81,34 @@ fn for_pages(escaped: &str) -> String {
     escaped.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
-/// With how many bytes of a secret the text ends.
+/// With how many bytes of a secret the text ends. Takes work in proportion to the secret: each of its bytes and each of
+/// the text's last ones moves the search on or back by what it moved on before (Knuth, Morris and Pratt).
 fn begun(text: &str, secret: &str) -> Option<usize> {
-    (BYTES_MIN..secret.len())
-        .rev()
-        .find(|length| secret.get(..*length).is_some_and(|beginning| text.ends_with(beginning)))
+    let secret = secret.as_bytes();
+    let back = borders(secret);
+    let tail = &text.as_bytes()[text.len().saturating_sub(secret.len().saturating_sub(1))..];
+    let mut begun = 0;
+    for byte in tail {
+        while begun > 0 && secret[begun] != *byte {
+            begun = back[begun - 1];
+        }
+        begun += usize::from(secret[begun] == *byte);
+    }
+    (begun >= BYTES_MIN).then_some(begun)
+}
+
+/// For each beginning of a text, how long a beginning of it is also its end.
+fn borders(text: &[u8]) -> Vec<usize> {
+    let mut borders = vec![0; text.len()];
+    let mut length = 0;
+    for at in 1..text.len() {
+        while length > 0 && text[at] != text[length] {
+            length = borders[length - 1];
+        }
+        length += usize::from(text[at] == text[length]);
+        borders[at] = length;
+    }
+    borders
 }
 
 #[cfg(test)]
@@ -108,6 +131,7 @@ mod tests {
             ],
             body: Vec::new(),
             signing_secret: Some(Secret::new("whsec-0123456789")),
+            organization_secrets: Vec::new(),
             is_path_secret,
         };
         Secrets::of(&request, &Url::parse(url).unwrap())

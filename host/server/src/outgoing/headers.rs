@@ -53,7 +53,7 @@ pub(super) fn refused(headers: &[(HeaderName, HeaderValue)]) -> Option<&HeaderNa
 }
 
 fn is_reserved(name: &str) -> bool {
-    OF_THE_CONNECTION.contains(&name) || OF_THE_SIGNATURE.contains(&name)
+    OF_THE_CONNECTION.contains(&name) || OF_THE_SIGNATURE.contains(&name) || heddle_runtime::misleads(name)
 }
 
 #[cfg(test)]
@@ -73,6 +73,10 @@ mod tests {
             ("X-Fabric-Signature", "sha256=00"),
             ("x-fabric-timestamp", "1"),
             ("X-Heddle-Delivery", "1"),
+            ("X-Forwarded-For", "127.0.0.1"),
+            ("X_Original_URL", "/admin"),
+            ("Forwarded", "for=127.0.0.1"),
+            ("X-HTTP-Method-Override", "DELETE"),
             ("X_Fabric_Signature", "sha256=00"),
             ("X_Heddle_Delivery", "1"),
             ("x-heddle-anything", "1"),

@@ -18,6 +18,7 @@ use http::{HeaderName, HeaderValue, Method};
 use url::{Host, Url};
 
 use crate::app::App;
+use crate::unreached::is_unreached;
 
 use self::echo::Secrets;
 pub(crate) use self::headers::{HEADERS_MAX, header};
@@ -36,6 +37,8 @@ pub(crate) struct Outgoing {
     pub(crate) body: Vec<u8>,
     /// Signs when given and not empty.
     pub(crate) signing_secret: Option<Secret>,
+    /// Of the organization that sends: each signs, too.
+    pub(crate) organization_secrets: Vec<Secret>,
     /// Whoever knows the path can send, too.
     pub(crate) is_path_secret: bool,
 }
@@ -46,6 +49,8 @@ pub(crate) struct Answered {
     /// At most 16 KiB of it, without secrets of the request that it repeats, and without what a text in the database
     /// cannot hold.
     pub(crate) text: String,
+    /// The receiver says that it is JSON.
+    pub(crate) is_json: bool,
     /// There was more.
     pub(crate) is_truncated: bool,
     pub(crate) duration: Duration,
@@ -54,6 +59,12 @@ pub(crate) struct Answered {
 impl Answered {
     pub(crate) fn duration_ms(&self) -> i64 {
         i64::try_from(self.duration.as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// The whole answer as JSON, where the receiver says that it is and it can be read.
+    pub(crate) fn json(&self) -> Option<serde_json::Value> {
+        let is_whole = self.is_json && !self.is_truncated;
+        is_whole.then(|| serde_json::from_str(&self.text).ok()).flatten()
     }
 
     pub(crate) fn is_success(&self) -> bool {
@@ -66,7 +77,9 @@ impl Answered {
 pub(crate) enum Undelivered {
     /// The destination guard refuses it.
     Blocked(String),
-    /// Transport failed or timed out.
+    /// No connection, or no answer in time.
+    Unreached(String),
+    /// It could not be sent, or the answer could not be used.
     Failed(String),
 }
 
@@ -85,6 +98,13 @@ pub(crate) async fn send(app: &App, request: Outgoing) -> Result<Answered, Undel
     if let Some(secret) = request.signing_secret.filter(|secret| !secret.is_empty()) {
         headers.extend(signature::headers(&secret, app.clock.now(), &request.body));
     }
+    headers.extend(signature::of_organization(
+        &request.organization_secrets,
+        app.clock.now(),
+        &request.method,
+        &url,
+        &request.body,
+    ));
     let reach = reach(&url, &app.config.fabric_webhook_allowed_hosts);
     let own = OwnRequest {
         method: request.method,
@@ -102,6 +122,7 @@ pub(crate) async fn send(app: &App, request: Outgoing) -> Result<Answered, Undel
     Ok(Answered {
         status: answer.status,
         text: secrets.mask(&answer.body, answer.is_cut),
+        is_json: answer.content_type == "application/json" || answer.content_type.ends_with("+json"),
         is_truncated: answer.is_cut,
         duration: started.elapsed(),
     })
@@ -114,6 +135,8 @@ fn is_offered(method: &Method) -> bool {
 fn undelivered(fault: Fault) -> Undelivered {
     if fault.code.as_deref() == Some("address") {
         Undelivered::Blocked(fault.message)
+    } else if is_unreached(&fault) {
+        Undelivered::Unreached(fault.message)
     } else {
         Undelivered::Failed(fault.message)
     }

@@ -65,8 +65,8 @@ impl Founding {
     }
 
     /// Hashes the password: costly, and so done before the transaction.
-    pub(crate) async fn with_password(mut self, password: Secret) -> Result<Self, Error> {
-        self.admin.password_hash = password::hash(password).await?;
+    pub(crate) async fn with_password(mut self, app: &App, password: Secret) -> Result<Self, Error> {
+        self.admin.password_hash = app.hashing.hash(password).await?;
         Ok(self)
     }
 

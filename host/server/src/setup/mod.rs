@@ -1,6 +1,7 @@
 //! The first organization and its administrator. Inert after it was done once.
 
 pub(crate) mod founding;
+pub(crate) mod gate;
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -30,6 +31,8 @@ use crate::tenancy::{sites as site_rules, slug};
 #[schemars(rename = "SetupStatus")]
 struct Status {
     completed: bool,
+    /// Whether `POST /setup/complete` needs `setup_token`: while setup is open and the service listens beyond its machine.
+    token_required: bool,
     version: &'static str,
 }
 
@@ -40,6 +43,9 @@ struct CompleteBody {
     organization: OrganizationBody,
     admin: AdminBody,
     site: Option<SiteBody>,
+    /// Needed where `GET /setup/status` says `token_required`: the log of the server's start shows it, and the file
+    /// `setup-token` in its data folder holds it.
+    setup_token: Option<Secret>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -101,6 +107,7 @@ pub(crate) fn routes() -> Routes {
             complete,
             doc("Create the first organization and its administrator")
                 .body::<CompleteBody>()
+                .fails_with(403)
                 .answers::<Completed>(201),
         )
 }
@@ -108,7 +115,8 @@ pub(crate) fn routes() -> Routes {
 async fn status(State(app): State<SharedApp>) -> Result<Answer<Status>, Error> {
     let mut tx = app.db.read().await?;
     let completed = setup::is_completed(&mut tx).await?;
-    Ok(Answer(Status { completed, version: crate::VERSION }))
+    let token_required = !completed && app.setup_gate.is_shut();
+    Ok(Answer(Status { completed, token_required, version: crate::VERSION }))
 }
 
 async fn complete(
@@ -118,9 +126,14 @@ async fn complete(
 ) -> Result<Response, Error> {
     // Before the costly hash: nobody who comes later can make the service work.
     refuse_completed(&app).await?;
+    app.setup_gate.pass(body.setup_token.as_ref())?;
     let first = check(&app, &body)?;
-    let founding = first.founding.with_password(body.admin.password).await?;
+    let founding = first.founding.with_password(&app, body.admin.password).await?;
     let completed = create(&app, &origin, &First { founding, ..first }).await?;
+    // After a crash before this line the next start removes it.
+    if let Err(error) = gate::remove(&app.config) {
+        tracing::warn!(error = %error, "file 'setup-token' cannot be removed");
+    }
     founding::created(&app, &origin, completed.organization.id, &completed.tokens, &completed)
 }
 
@@ -174,6 +187,7 @@ async fn create(app: &App, origin: &Origin, first: &First) -> Result<Completed, 
         detail: json!({ "organization": organization.name, "user_id": user.id, "site_id": site.as_ref().map(|s| s.id) }),
     };
     trail::record(&mut tx, app, origin, deed).await?;
+    crate::adapters::audit_new(&mut tx, &app.clock, &app.audit_key).await?;
     tx.commit().await?;
     tracing::info!(organization.id = %organization.id, "completed setup with organization {}", organization.id);
     Ok(Completed { organization, user, site, tokens })

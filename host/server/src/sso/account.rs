@@ -5,6 +5,7 @@
 //! organization, and when the email is verified. The provider says the role of the accounts that it created, and of no
 //! other.
 
+use heddle_core::name::{fold, normalize, without_hidden};
 use heddle_core::{Role, UserId};
 use heddle_store::organizations;
 use heddle_store::sso::{self, Identity, NewIdentity, Provider};
@@ -19,7 +20,7 @@ use crate::auth::password;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::tenancy::quotas::{self, Resource};
-use crate::tenancy::users::names::{parse_email, parse_username};
+use crate::tenancy::users::names::{is_name_character, parse_email, parse_username};
 use crate::tenancy::users::rules;
 
 /// How many names are tried for a new user.
@@ -268,8 +269,7 @@ fn maps_roles(provider: &Provider) -> bool {
 fn role_of(provider: &Provider, groups: &[String]) -> Role {
     // Names in a directory have no case.
     let folds = provider.kind == heddle_core::ProviderKind::Ldap;
-    let is_same =
-        |one: &str, two: &str| if folds { one.to_lowercase() == two.to_lowercase() } else { one == two };
+    let is_same = |one: &str, two: &str| if folds { fold(one) == fold(two) } else { one == two };
     let mapping = provider.role_mapping.as_object().into_iter().flatten();
     let given = mapping
         .filter(|(group, _)| groups.iter().any(|own| is_same(own, group)))
@@ -301,15 +301,19 @@ async fn free_name(tx: &mut Tx, person: &Person, email: &str) -> Result<String, 
 
 /// The text with what a user name cannot have replaced.
 fn as_username(text: &str) -> String {
-    let fits = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let name: String = text.chars().map(|c| if fits(c) { c } else { '-' }).take(USERNAME_CHARS_MAX).collect();
+    let kept: String = text.chars().take(USERNAME_CHARS_MAX).collect();
+    let name: String = normalize(&kept)
+        .chars()
+        .map(|c| if is_name_character(c) { c } else { '-' })
+        .take(USERNAME_CHARS_MAX)
+        .collect();
     let name = name.trim_matches('-');
     parse_username(name).unwrap_or_else(|_| "user".to_owned())
 }
 
 /// A full name as it may be kept; `None` when there is nothing of it.
 fn clean_name(text: &str) -> Option<String> {
-    let plain: String = text.chars().filter(|c| !c.is_control()).collect();
+    let plain = without_hidden(text);
     let name: String = plain.trim().chars().take(FULL_NAME_CHARS_MAX).collect();
     (!name.is_empty()).then_some(name)
 }

@@ -60,6 +60,12 @@ impl ProviderFault {
         Self { kind: ProviderFaultKind::Silent, detail: detail.into() }
     }
 
+    /// Whether it says only that nothing was reached. A certificate that is not trusted was, and has to be shown.
+    pub(super) fn is_unreached(&self) -> bool {
+        matches!(self.kind, ProviderFaultKind::Unreachable | ProviderFaultKind::Silent)
+            && !crate::unreached::shows_certificate(&self.detail)
+    }
+
     /// Names what was asked for.
     pub(super) fn at(mut self, what: &str) -> Self {
         self.detail = format!("{what}: {}", self.detail);

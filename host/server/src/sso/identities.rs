@@ -4,7 +4,7 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use heddle_core::page::Page;
-use heddle_core::{IdentityId, Role, UserId};
+use heddle_core::{IdentityId, Permission, Role, UserId};
 use heddle_store::Tx;
 use heddle_store::sso::{self, LinkedIdentity};
 use heddle_store::users::{self, User};
@@ -34,11 +34,12 @@ struct ListQuery {
 
 pub(super) fn routes() -> Routes {
     let all = "/users/{user_id}/identities";
-    let admin = Access::Role(Role::OrgAdmin);
+    let read = Access::RoleWith(Role::OrgAdmin, Permission::UserRead);
+    let admin = Access::RoleWith(Role::OrgAdmin, Permission::UserWrite);
     Routes::default()
         .get(
             all,
-            admin,
+            read,
             list,
             doc("Who a user is at identity providers").query::<ListQuery>().answers::<Page<LinkedIdentity>>(200),
         )

@@ -8,8 +8,8 @@ use heddle_store::{Tx, events};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::auth::{Caller, security};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::http::rate_limit::{Limit, Rate, Verdict};
@@ -128,5 +128,9 @@ pub(super) async fn record(
         payload,
     };
     events::append(tx, &event, &app.clock).await?;
+    if let Step::RoleChanged(old) = step {
+        let fields = json!({ "actor_id": null, "role": user.role, "old_role": old });
+        security::record(tx, &app.clock, EventType::RoleChanged, user, fields).await?;
+    }
     Ok(())
 }

@@ -95,6 +95,18 @@ pub(super) fn change_is_pending(status: ChangeStatus) -> Result<(), Error> {
     Err(Error::Conflict { kind: "not_pending", message: format!("change is already {status}") })
 }
 
+/// A member of a set goes with its set only.
+pub(super) fn change_is_its_own(row: &ChangeRow) -> Result<(), Error> {
+    let Some(set) = row.set_id else { return Ok(()) };
+    Err(Error::Conflict {
+        kind: "in_set",
+        message: format!(
+            "change is a member of set {set}; use /gateway-vpn/changes/sets/{set}, or discard the set with \
+             keep_changes=true first"
+        ),
+    })
+}
+
 /// Whether an outcome must be looked into before anything else is sent.
 pub(super) fn must_be_verified(row: &ChangeRow) -> bool {
     row.status == ChangeStatus::Pending
@@ -109,20 +121,25 @@ pub(super) fn outcome_is_settled(row: &ChangeRow) -> Result<(), Error> {
     Err(Error::Conflict {
         kind: "outcome_unknown",
         message: format!(
-            "the last attempt ended {}; verify the change first, or discard it",
+            "the last attempt ended {}; verify the change, then plan it again, or revert or discard it",
             row.outcome_state
         ),
     })
 }
 
+/// A plan may be made again once the device was looked at: it is made of the device as it is.
+pub(super) fn plan_may_be_made(row: &ChangeRow) -> Result<(), Error> {
+    if row.verified_at.is_some() { Ok(()) } else { outcome_is_settled(row) }
+}
+
 /// Where the organization asks for it, who staged a change may not apply it.
 pub(super) fn second_person_applies(
     caller: &Caller,
-    staged_by: UserId,
+    stagers: &[UserId],
     settings: &Value,
 ) -> Result<(), Error> {
     let required = settings.get("require_second_person").and_then(Value::as_bool).unwrap_or(false);
-    if required && caller.user_id == staged_by {
+    if required && stagers.contains(&caller.user_id) {
         return Err(Error::Refused {
             kind: "second_person_required",
             message: "the organization requires that a second person applies; you staged this change"

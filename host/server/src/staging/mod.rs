@@ -4,14 +4,24 @@
 //! the runtime enforces it.
 
 mod apply;
+mod change_routes;
+mod detail;
 mod drive;
+mod ending;
 mod gates;
+mod live;
+mod nearest;
 mod new_key;
 mod outcome;
 mod payload;
 mod plan;
+mod revert;
 mod routes;
+mod set;
+mod set_routes;
+mod settle;
 mod view;
+mod window;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -24,6 +34,7 @@ use crate::app::SharedApp;
 use crate::http::error::Error;
 
 pub(crate) use drive::recover;
+pub(crate) use nearest::nearest;
 pub(crate) use new_key::{Rekey, rekey};
 pub(crate) use plan::{Request, controller_on_path, stage_for_run};
 pub(crate) use routes::routes;
@@ -128,8 +139,10 @@ pub(crate) async fn expire_loop(app: SharedApp) {
 
 async fn expire(app: &SharedApp) -> Result<(), Error> {
     let mut tx = app.db.write().await?;
-    let expired = heddle_store::changes::expire_due(&mut tx, app.clock.now()).await?;
+    let now = app.clock.now();
+    let expired = heddle_store::changes::expire_due(&mut tx, now).await?;
     for change in &expired {
+        set::follow(&mut tx, change, now).await?;
         outcome::record(&mut tx, app, change, &outcome::Step::expired()).await?;
     }
     tx.commit().await?;

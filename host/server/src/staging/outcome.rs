@@ -4,7 +4,7 @@ use heddle_core::UserId;
 use heddle_core::event::{EventType, NewEvent};
 use heddle_store::audit::NewAudit;
 use heddle_store::changes::ChangeRow;
-use heddle_store::{Tx, audit, events};
+use heddle_store::{Tx, audit, changes, events};
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -92,6 +92,10 @@ pub(super) async fn record(tx: &mut Tx, app: &App, change: &ChangeRow, step: &St
     if let Some(via) = &step.actor.via {
         detail["via"] = via.clone();
     }
+    let members = if change.is_set { changes::members(tx, change.id).await? } else { Vec::new() };
+    if change.is_set {
+        detail["change_ids"] = json!(members.iter().map(|member| member.id).collect::<Vec<_>>());
+    }
     if let Some(run) = change.run_id {
         detail["run_id"] = json!(run);
     }
@@ -104,14 +108,17 @@ pub(super) async fn record(tx: &mut Tx, app: &App, change: &ChangeRow, step: &St
         actor_id: step.actor.user,
         actor_name: step.actor.name.clone(),
         action: step.action.to_owned(),
-        target_type: "change".to_owned(),
+        target_type: if change.is_set { "change_set" } else { "change" }.to_owned(),
         target_id: Some(change.id.0),
         detail,
         request_id: step.actor.request_id.clone(),
         ip: step.actor.ip.clone(),
     };
-    audit::append(tx, &entry, &app.clock).await?;
-    if let Some(event_type) = step.event {
+    audit::append(tx, &entry, &app.clock, &app.audit_key).await?;
+    let Some(event_type) = step.event else { return Ok(()) };
+    // Of a set each member tells its own end.
+    let own = (!change.is_set).then_some(change);
+    for change in members.iter().chain(own) {
         let event = NewEvent {
             event_type,
             org_id: change.org_id,

@@ -121,8 +121,9 @@ mod tests {
 
     #[test]
     fn each_misfit_names_its_field() {
+        let schema = heddle_marketplace::Schema::parse(&schema()).unwrap();
         let Err(Error::Validation(details)) =
-            crate::adapters::validate(&schema(), &json!({"nam": 1, "psk": 2}), "payload")
+            crate::adapters::validate(&schema, &json!({"nam": 1, "psk": 2}), "payload")
         else {
             panic!("is refused")
         };

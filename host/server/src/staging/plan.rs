@@ -13,9 +13,11 @@ use heddle_store::controllers::{self, ControllerTarget};
 use heddle_store::{Scope, Tx, organizations};
 use serde_json::{Value, json};
 
+use super::detail::takes_all_warning;
+use super::nearest::nearest;
 use super::outcome::{Actor, Step, record};
-use super::view::view;
-use super::{gates, new_key, payload};
+use super::view::{Beside, view};
+use super::{gates, new_key, payload, set};
 use crate::adapters::{self, call_for};
 use crate::app::App;
 use crate::auth::Caller;
@@ -66,8 +68,8 @@ pub(super) struct Inverse {
 }
 
 /// The result of asking the adapter: a plan, or why there is none.
-struct Planned {
-    plan: Option<(Plan, AdapterPlan)>,
+pub(super) struct Planned {
+    pub(super) plan: Option<(Plan, AdapterPlan)>,
     error: Option<Value>,
     secrets: SecretBook,
 }
@@ -98,10 +100,11 @@ fn feature_of<'a>(
     let features = &adapter.description().features;
     let Some(found) = features.iter().find(|f| f.id == feature && f.area == area) else {
         let known: Vec<&str> = features.iter().filter(|f| f.area == area).map(|f| f.id.as_str()).collect();
-        return Err(Error::field(
-            "feature",
-            format!("feature '{feature}' is not in area '{area}'; there are: {}", known.join(", ")),
-        ));
+        let hint = match nearest(feature, known.iter().copied()) {
+            Some(meant) => format!("nearest is '{meant}'"),
+            None => format!("there are: {}", known.join(", ")),
+        };
+        return Err(Error::Unknown(format!("feature not found in area '{area}'; {hint}")));
     };
     let of_operation = found.operation(operation).ok_or_else(|| {
         let known: Vec<&str> = found.operations.iter().map(|o| o.operation.as_str()).collect();
@@ -183,7 +186,9 @@ fn check<'a>(
     gates::feature_is_permitted(caller, &request.feature, danger)?;
     let (_, operation) = found?;
     gates::catastrophe_needs_site_admin(caller, operation.danger)?;
-    adapters::validate(&operation.payload_schema, &request.payload, "payload")?;
+    let schema = adapter.payload_schema(&request.feature, request.operation);
+    let schema = schema.ok_or_else(|| Error::internal("a declared operation has no compiled schema"))?;
+    adapters::validate(schema, &request.payload, "payload")?;
     let key = app.keys.reference_key(controller.id);
     let secrets = payload::take_secrets(
         &operation.payload_schema,
@@ -210,7 +215,10 @@ pub(super) async fn stage_inverse(
     gates::feature_is_permitted(caller, &request.feature, operation.danger)?;
     let mut danger = operation.danger;
     for spec in &request.also {
-        let (_, operation) = feature_of(&adapter, &request.area, &spec.feature, spec.operation)?;
+        // The inverse of a set may reach into several areas.
+        let area = adapter.description().features.iter().find(|feature| feature.id == spec.feature);
+        let area = area.map_or(request.area.as_str(), |feature| feature.area.as_str());
+        let (_, operation) = feature_of(&adapter, area, &spec.feature, spec.operation)?;
         gates::feature_is_permitted(caller, &spec.feature, operation.danger)?;
         danger = danger.max(operation.danger);
     }
@@ -278,6 +286,7 @@ async fn stage_checked(
             now,
             reverts: inverse.map(|inverse| inverse.of),
             run: asker.run,
+            is_set: false,
         },
     )
     .await
@@ -302,9 +311,10 @@ fn staged_already(error: heddle_store::Error) -> Error {
 
 /// Commits, and answers the request.
 async fn answer(app: &App, mut tx: Tx, row: ChangeRow, creation: Creation) -> Result<Response, Error> {
-    let conflicts = changes::conflicts(&mut tx, row.controller_id, &row.area, row.id).await?;
+    let conflicts_with = changes::conflicts(&mut tx, &row).await?;
     let path = format!("/gateway-vpn/changes/{}", row.id);
-    let response = creation.finish(tx, app, &path, &view(row.clone(), conflicts)?).await?;
+    let shown = view(row.clone(), Beside { conflicts_with, set: None })?;
+    let response = creation.finish(tx, app, &path, &shown).await?;
     announce(app, &row);
     Ok(response)
 }
@@ -320,7 +330,7 @@ pub(super) async fn settings_of(tx: &mut Tx, org: OrgId) -> Result<Value, Error>
     Ok(found.map_or_else(|| json!({}), |organization| organization.settings))
 }
 
-fn ttl(app: &App, settings: &Value) -> TimeDelta {
+pub(super) fn ttl(app: &App, settings: &Value) -> TimeDelta {
     let hours =
         settings.get("change_ttl_hours").and_then(Value::as_i64).filter(|hours| (1..=8760).contains(hours));
     TimeDelta::hours(hours.unwrap_or_else(|| i64::from(app.config.change_ttl_hours)))
@@ -335,7 +345,8 @@ pub(super) async fn plan_again(
 ) -> Result<ChangeRow, Error> {
     gates::change_is_permitted(caller, &row)?;
     gates::change_is_pending(row.status)?;
-    gates::outcome_is_settled(&row)?;
+    gates::change_is_its_own(&row)?;
+    gates::plan_may_be_made(&row)?;
     let controller = controller_on_path(app, caller, row.controller_id, None, None).await?;
     let adapter = app.adapter(&controller.vendor)?;
     let row = new_key::current(app, row).await?;
@@ -347,9 +358,11 @@ pub(super) async fn plan_again(
 
     let mut tx = app.db.write().await?;
     let record_of_plan = record_of(app, row.id, planned, danger);
-    let row = changes::set_plan(&mut tx, row.id, &record_of_plan, app.clock.now())
+    let now = app.clock.now();
+    let row = changes::set_plan(&mut tx, row.id, &record_of_plan, now)
         .await?
         .ok_or_else(|| Error::conflict("change is being applied, or is not pending any more"))?;
+    set::follow(&mut tx, &row, now).await?;
     let step = Step::new("change.planned", Actor::caller(caller, origin));
     record(&mut tx, app, &row, &step).await?;
     tx.commit().await?;
@@ -357,7 +370,7 @@ pub(super) async fn plan_again(
 }
 
 /// Asks the adapter. A device that cannot be reached is no obstacle; a payload that cannot work is.
-async fn ask(
+pub(super) async fn ask(
     adapter: &Adapter,
     controller: &ControllerTarget,
     request_id: &str,
@@ -370,7 +383,9 @@ async fn ask(
             let mut secrets = secrets.clone();
             secrets.entries.extend(found.entries);
             let made_by = format!("{}@{}", adapter.id(), adapter.version());
-            Ok(Planned { plan: Some((Plan::of(&plan, &made_by, specs), plan)), error: None, secrets })
+            let mut shown = Plan::of(&plan, &made_by, specs);
+            shown.warnings.extend(takes_all_warning(&shown));
+            Ok(Planned { plan: Some((shown, plan)), error: None, secrets })
         }
         Err(CallError::Fault(fault)) if matches!(fault.kind, FaultKind::Invalid | FaultKind::NotFound) => {
             Err(fault.into())
@@ -384,7 +399,7 @@ async fn ask(
     }
 }
 
-fn record_of(app: &App, id: ChangeId, planned: Planned, danger: Danger) -> PlanRecord {
+pub(super) fn record_of(app: &App, id: ChangeId, planned: Planned, danger: Danger) -> PlanRecord {
     let secret = (!planned.secrets.entries.is_empty()).then(|| seal_secrets(&app.keys, id, &planned.secrets));
     let (plan, token, inverse) = match planned.plan {
         Some((plan, adapter)) => (Some(plan), Some(adapter.token), adapter.inverse),

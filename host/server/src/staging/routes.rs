@@ -5,23 +5,22 @@ use std::collections::BTreeMap;
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::Response;
-use heddle_core::adapter::{Area, Description, Feature, ObjectPage};
+use heddle_core::adapter::{Area, Description, Feature};
 use heddle_core::change::{ChangeStatus, Operation};
-use heddle_core::page::PageRequest;
-use heddle_core::{ChangeId, ControllerId, Permission, SiteId};
-use heddle_store::changes::{self, ChangeFilter, ChangeRow};
+use heddle_core::{ControllerId, Permission, SiteId};
+use heddle_store::changes::ChangeFilter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::apply::{self, ApplyRequest};
+use super::change_routes::listed;
+use super::live::{self, LivePage, LiveQuery};
 use super::plan::{self, Request, controller_on_path};
-use super::view::{ChangeView, view};
-use crate::adapters::call_for;
-use crate::app::{App, SharedApp};
+use super::view::ChangeView;
+use super::{change_routes, set_routes};
+use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, Params};
@@ -44,19 +43,12 @@ const SITE_SCOPED: &[&str] = &[
     "insights",
     "openapi",
 ];
-/// The vendors that `by-gateway` accepts.
-const GATEWAY_VENDORS: &[&str] = &["omada", "opnsense", "pfsense", "mikrotik", "openwrt"];
-/// Most changes of one list.
-const LIST_MAX: u32 = 200;
-const LIVE_LIMIT_DEFAULT: u32 = 200;
-const LIVE_LIMIT_MAX: u32 = 1000;
-
 /// One area on one path family.
 #[derive(Debug, Clone)]
-struct Mounted {
+pub(super) struct Mounted {
     /// `None` where the family serves every vendor.
-    vendor: Option<String>,
-    area: String,
+    pub(super) vendor: Option<String>,
+    pub(super) area: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -79,45 +71,8 @@ struct StageBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
+    /// Only changes of this status.
     status: Option<ChangeStatus>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ByGatewayQuery {
-    vendor: String,
-    status: Option<ChangeStatus>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct LiveQuery {
-    cursor: Option<String>,
-    /// From 1 to 1000; 200 when absent.
-    #[schemars(range(min = 1, max = 1000))]
-    limit: Option<u32>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ApplyBody {
-    /// Must be true.
-    force: Option<bool>,
-    /// What was reviewed: applied only while the plan still has this hash.
-    plan_hash: Option<String>,
-    /// From 10 to 600: taken back unless it is confirmed within these seconds.
-    #[schemars(range(min = 10, max = 600))]
-    confirm_within_secs: Option<u32>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct DiscardQuery {
-    #[expect(
-        dead_code,
-        reason = "part of the interface; a discard sends nothing, so there is nothing to force"
-    )]
-    force: Option<bool>,
 }
 
 /// An area's features with their schemas, and the kinds that can be read live.
@@ -130,30 +85,8 @@ struct AreaView {
     resources: Vec<heddle_core::adapter::ObjectKind>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct Verified {
-    change: ChangeView,
-    #[schemars(with = "StandingView")]
-    standing: Value,
-}
-
-/// Where the device stands, seen from the plan.
-#[derive(JsonSchema)]
-#[schemars(rename = "Standing")]
-#[expect(dead_code, reason = "the shape of what is masked as JSON before it is answered")]
-struct StandingView {
-    /// `before`, `after`, `stored` or `other`.
-    state: String,
-    /// What a stored change still needs to be in effect.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    needs: Option<Vec<String>>,
-    /// What differs.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    difference: Option<Value>,
-}
-
 pub(crate) fn routes(app: &SharedApp) -> Routes {
-    let mut routes = shared_routes();
+    let mut routes = set_routes::routes(change_routes::routes(Routes::default()));
     let mut site_areas = BTreeMap::new();
     for adapter in app.runtime.adapters() {
         let description = adapter.description();
@@ -222,18 +155,18 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted, shown: &Shown) -> Routes
             &format!("{base}/{{resource}}"),
             read,
             move |state, caller, origin, path, query| {
-                live_list(read_all, (state, caller, origin), path, query)
+                live::list(read_all, (state, caller, origin), path, query)
             },
             doc("Read objects live through the adapter")
                 .query::<LiveQuery>()
-                .answers::<ObjectPage>(200)
+                .answers::<LivePage>(200)
                 .example("resource", resource)
                 .calls_adapter(),
         )
         .get(
             &format!("{base}/{{resource}}/{{key}}"),
             read,
-            move |state, caller, origin, path| live_get(read_one, (state, caller, origin), path),
+            move |state, caller, origin, path| live::get(read_one, (state, caller, origin), path),
             doc("Read one object live through the adapter")
                 .answers::<heddle_core::adapter::Object>(200)
                 .example("resource", resource)
@@ -241,73 +174,17 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted, shown: &Shown) -> Routes
         )
 }
 
-fn shared_routes() -> Routes {
-    let change = "/gateway-vpn/changes/{change_id}";
-    let read = Access::Permission(Permission::ControllerRead);
-    Routes::default()
-        .get(change, read, get_change, doc("One change").answers::<ChangeView>(200).tagged())
-        .post(
-            &format!("{change}/plan"),
-            Access::ByFeature,
-            plan_again,
-            doc("Plan again").answers::<ChangeView>(200).calls_adapter().as_seen(),
-        )
-        .post(
-            &format!("{change}/apply"),
-            Access::ByFeature,
-            apply_change,
-            doc("Apply to the live device")
-                .body::<ApplyBody>()
-                .answers::<ChangeView>(200)
-                .calls_adapter()
-                .switched()
-                .as_seen(),
-        )
-        .post(
-            &format!("{change}/confirm"),
-            Access::ByFeature,
-            confirm,
-            doc("Confirm in time").answers::<ChangeView>(200).calls_adapter(),
-        )
-        .post(
-            &format!("{change}/verify"),
-            Access::ByFeature,
-            verify,
-            doc("Read the device back").answers::<Verified>(200).calls_adapter(),
-        )
-        .post(
-            &format!("{change}/discard"),
-            Access::ByFeature,
-            discard,
-            doc("Give a pending change up").query::<DiscardQuery>().answers::<ChangeView>(200).as_seen(),
-        )
-        .post(
-            &format!("{change}/revert"),
-            Access::ByFeature,
-            revert,
-            doc("Stage the inverse").answers::<ChangeView>(201).calls_adapter(),
-        )
-        .get(
-            "/gateway-vpn/changes/by-gateway/{gateway_id}",
-            read,
-            by_gateway,
-            doc("Changes of a gateway across areas")
-                .query::<ByGatewayQuery>()
-                .answers::<Vec<ChangeView>>(200),
-        )
-}
-
 /// Path parameters of both families.
 #[derive(Debug, Deserialize)]
-struct OnController {
-    controller_id: ControllerId,
-    site_id: Option<SiteId>,
+pub(super) struct OnController {
+    pub(super) controller_id: ControllerId,
+    pub(super) site_id: Option<SiteId>,
     feature: Option<String>,
-    resource: Option<String>,
-    key: Option<String>,
+    pub(super) resource: Option<String>,
+    pub(super) key: Option<String>,
 }
 
-type Who = (State<SharedApp>, Caller, Origin);
+pub(super) type Who = (State<SharedApp>, Caller, Origin);
 
 async fn features(
     mounted: Mounted,
@@ -353,17 +230,6 @@ async fn stage(
     plan::stage(&app, &caller, &origin, creation, request).await
 }
 
-/// The change as clients see it, with its conflicts.
-async fn shown(app: &App, row: ChangeRow) -> Result<ChangeView, Error> {
-    let conflicts = if row.status == ChangeStatus::Pending {
-        let mut tx = app.db.read().await?;
-        changes::conflicts(&mut tx, row.controller_id, &row.area, row.id).await?
-    } else {
-        Vec::new()
-    };
-    view(row, conflicts)
-}
-
 async fn list(
     mounted: Mounted,
     State(app): State<SharedApp>,
@@ -381,183 +247,4 @@ async fn list(
         ..ChangeFilter::default()
     };
     listed(&app, &caller, &filter).await
-}
-
-async fn listed(app: &App, caller: &Caller, filter: &ChangeFilter) -> Result<Answer<Vec<ChangeView>>, Error> {
-    let mut tx = app.db.read().await?;
-    let page = PageRequest { page: 1, per_page: LIST_MAX };
-    let (rows, _) = changes::list(&mut tx, &caller.scope(), filter, page).await?;
-    let mut conflicts = changes::conflicts_among(&mut tx, &rows).await?;
-    let views = rows.into_iter().map(|row| {
-        let rivals = conflicts.remove(&row.id).unwrap_or_default();
-        view(row, rivals)
-    });
-    Ok(Answer(views.collect::<Result<_, _>>()?))
-}
-
-async fn by_gateway(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(controller): At<ControllerId>,
-    Params(query): Params<ByGatewayQuery>,
-) -> Result<Answer<Vec<ChangeView>>, Error> {
-    if !GATEWAY_VENDORS.contains(&query.vendor.as_str()) {
-        return Err(Error::BadRequest {
-            kind: "unknown_vendor",
-            message: format!("vendor '{}' is not one of {}", query.vendor, GATEWAY_VENDORS.join(", ")),
-        });
-    }
-    let controller = controller_on_path(&app, &caller, controller, None, Some(&query.vendor)).await?;
-    let filter =
-        ChangeFilter { controller_id: Some(controller.id), status: query.status, ..ChangeFilter::default() };
-    listed(&app, &caller, &filter).await
-}
-
-/// The kind that a path's resource names, in this area.
-fn kind_of(
-    description: &heddle_core::adapter::Description,
-    area: &str,
-    resource: &str,
-) -> Result<String, Error> {
-    let mut kinds = description.kinds.iter().filter(|kind| kind.area == area);
-    kinds.find(|kind| kind.id == resource).map(|kind| kind.id.clone()).ok_or(Error::NotFound("resource"))
-}
-
-async fn live_list(
-    mounted: Mounted,
-    (State(app), caller, origin): Who,
-    At(path): At<OnController>,
-    Params(query): Params<LiveQuery>,
-) -> Result<Answer<ObjectPage>, Error> {
-    let limit = query.limit.unwrap_or(LIVE_LIMIT_DEFAULT);
-    if !(1..=LIVE_LIMIT_MAX).contains(&limit) {
-        return Err(Error::field("limit", format!("limit must be from 1 to {LIVE_LIMIT_MAX}")));
-    }
-    let controller =
-        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref())
-            .await?;
-    let adapter = app.adapter(&controller.vendor)?;
-    let kind = kind_of(adapter.description(), &mounted.area, path.resource.as_deref().unwrap_or_default())?;
-    let call = call_for(&controller, &origin.request_id)?;
-    let mut page = adapter.list_objects(&call, &kind, None, query.cursor.as_deref(), limit).await?;
-    page.items.iter_mut().for_each(|object| heddle_core::redact::mask(&mut object.body));
-    Ok(Answer(page))
-}
-
-async fn live_get(
-    mounted: Mounted,
-    (State(app), caller, origin): Who,
-    At(path): At<OnController>,
-) -> Result<Answer<heddle_core::adapter::Object>, Error> {
-    let controller =
-        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref())
-            .await?;
-    let adapter = app.adapter(&controller.vendor)?;
-    let kind = kind_of(adapter.description(), &mounted.area, path.resource.as_deref().unwrap_or_default())?;
-    let call = call_for(&controller, &origin.request_id)?;
-    let mut object = adapter.get_object(&call, &kind, None, path.key.as_deref().unwrap_or_default()).await?;
-    heddle_core::redact::mask(&mut object.body);
-    Ok(Answer(object))
-}
-
-async fn get_change(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<ChangeId>,
-) -> Result<One<ChangeView>, Error> {
-    let row = apply::find(&app, &caller, id).await?;
-    shown(&app, row).await.map(One)
-}
-
-/// The hash of the plan that the client saw, where `If-Match` says what that was; 412 when it saw another state.
-async fn plan_as_seen(
-    app: &SharedApp,
-    caller: &Caller,
-    id: ChangeId,
-    if_match: &IfMatch,
-) -> Result<Option<String>, Error> {
-    if !if_match.is_given() {
-        return Ok(None);
-    }
-    let row = apply::find(app, caller, id).await?;
-    let seen = shown(app, row).await?;
-    if_match.check(&seen)?;
-    // Who saw no plan did not see the one that was made since.
-    Ok(Some(seen.plan.map(|plan| plan.hash).unwrap_or_default()))
-}
-
-async fn plan_again(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ChangeId>,
-    if_match: IfMatch,
-) -> Result<Answer<ChangeView>, Error> {
-    plan_as_seen(&app, &caller, id, &if_match).await?;
-    let row = apply::find(&app, &caller, id).await?;
-    let row = plan::plan_again(&app, &caller, &origin, row).await?;
-    shown(&app, row).await.map(Answer)
-}
-
-async fn apply_change(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ChangeId>,
-    if_match: IfMatch,
-    Json(body): Json<ApplyBody>,
-) -> Result<Answer<ChangeView>, Error> {
-    // The hash holds what the entity tag said until the apply has begun, whoever plans again meanwhile.
-    let seen = plan_as_seen(&app, &caller, id, &if_match).await?;
-    let request = ApplyRequest {
-        force: body.force,
-        plan_hash: body.plan_hash.or(seen),
-        confirm_within_secs: body.confirm_within_secs,
-    };
-    let row = apply::apply(&app, &caller, &origin, id, request).await?;
-    shown(&app, row).await.map(Answer)
-}
-
-async fn confirm(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ChangeId>,
-) -> Result<Answer<ChangeView>, Error> {
-    let row = apply::confirm(&app, &caller, &origin, id).await?;
-    shown(&app, row).await.map(Answer)
-}
-
-async fn verify(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ChangeId>,
-) -> Result<Answer<Verified>, Error> {
-    let (row, mut standing) = apply::verify(&app, &caller, &origin, id).await?;
-    heddle_core::redact::mask(&mut standing);
-    Ok(Answer(Verified { change: shown(&app, row).await?, standing }))
-}
-
-async fn discard(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ChangeId>,
-    Params(_): Params<DiscardQuery>,
-    if_match: IfMatch,
-) -> Result<Answer<ChangeView>, Error> {
-    plan_as_seen(&app, &caller, id, &if_match).await?;
-    let row = apply::discard(&app, &caller, &origin, id).await?;
-    shown(&app, row).await.map(Answer)
-}
-
-async fn revert(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    creation: Creation,
-    At(id): At<ChangeId>,
-) -> Result<Response, Error> {
-    apply::revert(&app, &caller, &origin, creation, id).await
 }

@@ -1,11 +1,11 @@
 //! A change as clients see it: secrets masked, conflicts named.
 
 use heddle_core::change::{
-    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan,
+    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan, StagedVia,
 };
 use heddle_core::redact::mask;
 use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, Timestamp, UserId};
-use heddle_store::changes::ChangeRow;
+use heddle_store::changes::{ChangeRow, SetStanding};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -17,7 +17,8 @@ use crate::http::error::Error;
 pub(super) struct Outcome {
     pub(super) state: OutcomeState,
     pub(super) message: Option<String>,
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    /// Warnings, differences, and what others changed meanwhile.
+    #[schemars(with = "Option<super::detail::Detail>")]
     pub(super) detail: Option<Value>,
     /// Where an apply that is under way stands.
     pub(super) step: ApplyStep,
@@ -28,7 +29,7 @@ pub(super) struct Outcome {
 /// Kept as JSON from when it was planned.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "the shape of what the store keeps as JSON")]
-struct PlanError {
+pub(super) struct PlanError {
     /// Such as `adapter_connection_error`.
     #[schemars(rename = "type")]
     kind: String,
@@ -56,6 +57,9 @@ pub(super) struct ChangeView {
     pub(super) created_at: Timestamp,
     pub(super) staged_by: UserId,
     pub(super) staged_at: Timestamp,
+    /// What staged it on behalf of `staged_by`: a Connection, automation, a template or an agent; null where a person
+    /// did.
+    pub(super) staged_via: Option<StagedVia>,
     pub(super) applied_by: Option<UserId>,
     pub(super) applied_at: Option<Timestamp>,
     pub(super) expires_at: Timestamp,
@@ -65,25 +69,52 @@ pub(super) struct ChangeView {
     pub(super) plan_error: Option<Value>,
     pub(super) outcome: Outcome,
     pub(super) attempts: Vec<Attempt>,
-    /// Other pending changes of the same area on this controller.
+    /// Other pending changes of this controller that write, or depend on, something that this one writes.
     pub(super) conflicts_with: Vec<ChangeId>,
     /// The change that this one takes back.
     pub(super) reverts: Option<ChangeId>,
     /// The change that took this one back.
     pub(super) reverted_by: Option<ChangeId>,
+    /// The set that it is a member of: it is planned, applied and taken back with that only.
+    pub(super) set_id: Option<ChangeId>,
 }
 
-/// Masks what must not be seen and names the conflicts.
-pub(super) fn view(row: ChangeRow, conflicts_with: Vec<ChangeId>) -> Result<ChangeView, Error> {
+/// What is shown of a change and is not in its row.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    pub(super) conflicts_with: Vec<ChangeId>,
+    /// Where the apply of its set stands.
+    pub(super) set: Option<SetStanding>,
+}
+
+/// What is known of the device after the last attempt.
+pub(super) fn outcome_of(row: &mut ChangeRow) -> Outcome {
+    let mut detail = row.outcome_detail.take();
+    if let Some(detail) = &mut detail {
+        mask(detail);
+    }
+    Outcome {
+        state: row.outcome_state,
+        message: row.outcome_message.take().filter(|message| !message.is_empty()),
+        detail,
+        step: row.apply_step,
+        confirm_deadline: row.confirm_deadline.filter(|_| row.apply_step != ApplyStep::Idle),
+    }
+}
+
+/// Masks what must not be seen; a member of a set shows where its set stands.
+pub(super) fn view(mut row: ChangeRow, beside: Beside) -> Result<ChangeView, Error> {
+    let mut outcome = outcome_of(&mut row);
+    if let Some(set) = beside.set {
+        outcome.step = set.apply_step;
+        outcome.confirm_deadline = set.confirm_deadline.filter(|_| set.apply_step != ApplyStep::Idle);
+        row.attempts.extend(set.attempts);
+    }
     let mut payload = row.payload;
     mask(&mut payload);
     let mut also = row.also;
     also.iter_mut().for_each(|spec| mask(&mut spec.payload));
     let plan = row.plan.map(masked_plan).transpose()?;
-    let mut detail = row.outcome_detail;
-    if let Some(detail) = &mut detail {
-        mask(detail);
-    }
     Ok(ChangeView {
         id: row.id,
         organization_id: row.org_id,
@@ -101,26 +132,22 @@ pub(super) fn view(row: ChangeRow, conflicts_with: Vec<ChangeId>) -> Result<Chan
         created_at: row.staged_at,
         staged_by: row.staged_by,
         staged_at: row.staged_at,
+        staged_via: row.staged_via,
         applied_by: row.applied_by,
         applied_at: row.applied_at,
         expires_at: row.expires_at,
         plan,
         plan_error: row.plan_error,
-        outcome: Outcome {
-            state: row.outcome_state,
-            message: row.outcome_message.filter(|message| !message.is_empty()),
-            detail,
-            step: row.apply_step,
-            confirm_deadline: row.confirm_deadline.filter(|_| row.apply_step != ApplyStep::Idle),
-        },
+        outcome,
         attempts: row.attempts,
-        conflicts_with,
+        conflicts_with: beside.conflicts_with,
         reverts: row.reverts,
         reverted_by: row.reverted_by,
+        set_id: row.set_id,
     })
 }
 
-fn masked_plan(plan: Plan) -> Result<Plan, Error> {
+pub(super) fn masked_plan(plan: Plan) -> Result<Plan, Error> {
     let mut value = serde_json::to_value(plan).map_err(Error::internal)?;
     mask(&mut value);
     serde_json::from_value(value).map_err(Error::internal)

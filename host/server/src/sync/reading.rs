@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use heddle_core::adapter::{Completeness, SeenDevice};
+use heddle_core::bounds::is_small;
 use heddle_core::fault::{Fault, FaultKind};
+use heddle_runtime::LIGHT_BYTES;
 use heddle_store::controllers::ControllerTarget;
 use heddle_store::devices::DEVICES_MAX;
 
@@ -32,7 +34,10 @@ pub(super) async fn read(app: &SharedApp, controller: &ControllerTarget) -> Resu
         .await
         .map_err(|_elapsed| took_too_long())??;
     let listed = reading.devices.len();
-    reading.devices = reading.devices.into_iter().filter_map(storable::device).collect();
+    let devices = std::mem::take(&mut reading.devices);
+    let bytes = if is_small(&devices, LIGHT_BYTES) { 0 } else { usize::MAX };
+    let work = move || devices.into_iter().filter_map(storable::device).collect();
+    reading.devices = app.runtime.apart(controller.org_id, bytes, work).await?;
     let left_out = listed - reading.devices.len();
     if left_out > 0 {
         tracing::warn!(

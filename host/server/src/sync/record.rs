@@ -54,13 +54,6 @@ pub(super) async fn record(
         complete: reading.complete,
     };
     let sightings = devices::upsert_seen(&mut tx, &seen, &app.clock).await?;
-    let mut news: Vec<NewEvent> = Vec::new();
-    let mut changed = 0;
-    for sighting in &sightings {
-        let of_device = sighting_events(place, sighting);
-        changed += usize::from(!of_device.is_empty());
-        news.extend(of_device);
-    }
     let result = SyncResult {
         status: DeviceStatus::Online,
         error: None,
@@ -71,8 +64,16 @@ pub(super) async fn record(
         now: app.clock.now(),
     };
     let has_status_changed = controllers::record_sync(&mut tx, place.controller, &result).await?;
+    // First the controller, as when it was lost: what is said of its devices follows from it.
+    let mut news: Vec<NewEvent> = Vec::new();
     if has_status_changed {
         news.push(status_event(place, DeviceStatus::Online, None));
+    }
+    let mut changed = 0;
+    for sighting in &sightings {
+        let of_device = sighting_events(place, sighting);
+        changed += usize::from(!of_device.is_empty());
+        news.extend(of_device);
     }
     let is_first = held.last_sync_at.is_none();
     if changed > 0 || has_status_changed || is_first || held.was_requested(start.at) {
@@ -90,7 +91,8 @@ pub(super) async fn record(
     Ok(())
 }
 
-/// The controller was not read; it keeps what is known of it, and says why.
+/// The controller was not read; it keeps what is known of it, and says why. Where it gives no answer any more, its own
+/// device is offline and the others are unknown, each with its event, in the same transaction.
 pub(super) async fn record_failure(
     app: &SharedApp,
     controller: &ControllerTarget,
@@ -114,11 +116,21 @@ pub(super) async fn record_failure(
         now: app.clock.now(),
     };
     if controllers::record_sync(&mut tx, place.controller, &result).await? {
-        let news = [status_event(place, status, Some(&message))];
+        let mut news = vec![status_event(place, status, Some(&message))];
+        if status == DeviceStatus::Offline {
+            let host = host_of(controller);
+            let lost = devices::lose_sight(&mut tx, place.controller, host.as_deref(), result.now).await?;
+            news.extend(lost.iter().flat_map(|sighting| sighting_events(place, sighting)));
+        }
         events::append_all(&mut tx, place.org, &news, &app.clock).await?;
     }
     tx.commit().await?;
     Ok(())
+}
+
+fn host_of(controller: &ControllerTarget) -> Option<String> {
+    let url = url::Url::parse(&controller.url).ok()?;
+    url.host_str().map(|host| host.trim_matches(['[', ']']).to_owned())
 }
 
 /// The reading says nothing of the controller as it is now: whoever comes next reads it.

@@ -2,12 +2,23 @@
 //! answer anything, and a database does not take all of it.
 
 use heddle_core::adapter::SeenDevice;
+use heddle_core::bounds::{FIELD_NAME_BYTES_MAX, cut, cut_to};
 use serde_json::{Map, Value};
 
 /// Characters of one line.
 const LINE_CHARS_MAX: usize = 200;
 const MESSAGE_CHARS_MAX: usize = 1000;
 const IDENTITY_BYTES_MAX: usize = 300;
+/// Addresses of one device; more are left out.
+const ADDRESSES_MAX: usize = 64;
+/// Bytes of one text among a device's attributes or measurements; a longer one is cut.
+const VALUE_BYTES_MAX: usize = 1 << 10;
+/// Fields or items of one object or list there; more are left out.
+const ENTRIES_MAX: usize = 200;
+/// Bytes of a device's attributes, and of its measurements; what goes beyond is left out.
+const VALUES_BYTES_MAX: usize = 32 << 10;
+/// Stands among attributes of which something was left out.
+const LEFT_OUT: &str = "…";
 
 /// The device without what cannot be stored; `None` when that is its identity,
 /// which would be another device's without it.
@@ -21,12 +32,71 @@ pub(super) fn device(mut seen: SeenDevice) -> Option<SeenDevice> {
     for field in [&mut seen.model, &mut seen.serial, &mut seen.firmware, &mut seen.mac] {
         *field = field.as_deref().map(line);
     }
+    seen.addresses.truncate(ADDRESSES_MAX);
     for address in &mut seen.addresses {
         *address = line(address);
     }
-    drop_nul(&mut seen.attributes);
-    drop_nul(&mut seen.measurements);
+    for values in [&mut seen.attributes, &mut seen.measurements] {
+        let mut room = VALUES_BYTES_MAX;
+        let has_room = bound(values, &mut room);
+        drop_nul(values);
+        if let (false, Value::Object(fields)) = (has_room, values) {
+            fields.insert(LEFT_OUT.to_owned(), Value::Bool(true));
+        }
+    }
     Some(seen)
+}
+
+/// Cuts texts and names, and leaves out what goes beyond; false when something was left out.
+fn bound(value: &mut Value, room: &mut usize) -> bool {
+    let own = match value {
+        Value::String(text) => {
+            cut(text, VALUE_BYTES_MAX);
+            text.len() + 2
+        }
+        _ => 8,
+    };
+    let Some(left) = room.checked_sub(own) else {
+        *room = 0;
+        *value = Value::Null;
+        return false;
+    };
+    *room = left;
+    match value {
+        Value::Array(items) => {
+            let mut is_whole = items.len() <= ENTRIES_MAX;
+            items.truncate(ENTRIES_MAX);
+            let kept = items.iter_mut().position(|item| !keep(item, room, &mut is_whole));
+            items.truncate(kept.unwrap_or(items.len()));
+            is_whole
+        }
+        Value::Object(fields) => {
+            let mut is_whole = fields.len() <= ENTRIES_MAX;
+            let mut kept = Map::new();
+            for (name, mut field) in std::mem::take(fields).into_iter().take(ENTRIES_MAX) {
+                let name = cut_to(name, FIELD_NAME_BYTES_MAX);
+                let Some(left) = room.checked_sub(name.len()) else {
+                    is_whole = false;
+                    break;
+                };
+                *room = left;
+                if !keep(&mut field, room, &mut is_whole) {
+                    break;
+                }
+                kept.insert(name, field);
+            }
+            *fields = kept;
+            is_whole
+        }
+        _ => true,
+    }
+}
+
+/// Whether there was room for anything of a value.
+fn keep(value: &mut Value, room: &mut usize, is_whole: &mut bool) -> bool {
+    let had_room = *room > 0;
+    *is_whole &= had_room && bound(value, room);
+    had_room && !(value.is_null() && *room == 0)
 }
 
 /// The text on one line, without control characters.
@@ -94,6 +164,26 @@ mod tests {
     fn a_long_name_is_cut_between_characters() {
         let long = SeenDevice { name: "ü".repeat(300), ..seen("1") };
         assert_eq!(device(long).unwrap().name, "ü".repeat(200));
+    }
+
+    #[test]
+    fn what_a_device_is_like_is_bounded_by_value_by_object_and_altogether() {
+        let keep = |attributes: Value| device(SeenDevice { attributes, ..seen("1") }).unwrap().attributes;
+        let cut = keep(json!({ "host": "x".repeat(1_200_000), "n".repeat(9_000): 1 }));
+        assert!(
+            cut["host"].as_str().is_some_and(|host| host.len() <= VALUE_BYTES_MAX && host.ends_with('…'))
+        );
+        assert!(cut.to_string().len() < 2_000);
+        let list = keep(json!({ "list": vec![1; 5_000] }));
+        assert_eq!((list["list"].as_array().unwrap().len(), &list[LEFT_OUT]), (ENTRIES_MAX, &json!(true)));
+        let fields: Map<String, Value> = (0..5_000).map(|n| (n.to_string(), json!(n))).collect();
+        assert_eq!(keep(Value::Object(fields)).as_object().unwrap().len(), ENTRIES_MAX + 1);
+        let texts = vec![json!({ "a": "x".repeat(1_000), "b": ["y".repeat(1_000)] }); 150];
+        let kept = keep(json!({ "one": texts, "two": 1 }));
+        assert!(kept.to_string().len() <= VALUES_BYTES_MAX + 2_000, "{}", kept.to_string().len());
+        assert_eq!((&kept[LEFT_OUT], kept.get("two")), (&json!(true), None));
+        let small = json!({ "a": { "b": [null, 1, "c"] } });
+        assert_eq!(keep(small.clone()), small);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What is wrong with a body, all of it at once.
 
+use heddle_core::name::has_hidden;
+
 use crate::http::error::{Detail, Error};
 
 /// Most characters of a name.
@@ -33,10 +35,16 @@ impl Checks {
     /// A name for people, without the space around it.
     pub(crate) fn name(&mut self, field: &str, text: &str) -> String {
         let name = text.trim();
-        let fits =
-            (1..=NAME_CHARS_MAX).contains(&name.chars().count()) && !name.chars().any(char::is_control);
-        self.require(fits, field, "must have 1 to 200 characters and no control characters");
+        let fits = (1..=NAME_CHARS_MAX).contains(&name.chars().count());
+        self.require(fits, field, "must have 1 to 200 characters");
+        self.visible(field, name);
         name.to_owned()
+    }
+
+    /// Refuses characters that nobody sees, or that move what people see.
+    pub(crate) fn visible(&mut self, field: &str, text: &str) {
+        let message = "must have no control characters, direction marks or characters without width";
+        self.require(!has_hidden(text), field, message);
     }
 
     pub(crate) fn done(self) -> Result<(), Error> {
@@ -65,6 +73,16 @@ mod tests {
         let Err(Error::Validation(details)) = checks.done() else { panic!("two things are wrong") };
         let fields: Vec<&str> = details.iter().map(|detail| detail.field.as_str()).collect();
         assert_eq!(fields, ["name", "url"]);
+    }
+
+    #[test]
+    fn a_name_shows_all_that_it_holds() {
+        for hidden in ["a\u{202e}b", "a\u{200b}b", "\u{feff}a", "a\u{2066}b", "a\u{7}b"] {
+            let mut checks = Checks::default();
+            checks.name("name", hidden);
+            let Err(Error::Validation(details)) = checks.done() else { panic!("{hidden:?} is accepted") };
+            assert!(details[0].message.contains("direction marks"), "{details:?}");
+        }
     }
 
     #[test]

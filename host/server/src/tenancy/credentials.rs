@@ -109,7 +109,7 @@ pub(super) fn routes() -> Routes {
         .delete(one, write, remove, doc("Remove a credential that no controller uses").empty(204))
         .post(
             &format!("{one}/restore"),
-            Access::Role(Role::OrgAdmin),
+            Access::RoleWith(Role::OrgAdmin, Permission::SettingsWrite),
             restore,
             doc("Bring a removed credential back").answers::<Credential>(200),
         )

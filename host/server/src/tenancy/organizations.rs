@@ -5,10 +5,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
-use heddle_core::{OrgId, Role, Tier};
+use heddle_core::{OrgId, Permission, Role, Tier};
 use heddle_store::organizations::{
     self, NewOrganization, Organization, OrganizationFilter, OrganizationUpdate,
 };
+use heddle_store::{sessions, users};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -111,12 +112,13 @@ struct ListQuery {
 
 pub(super) fn routes() -> Routes {
     let one = "/organizations/{organization_id}";
-    let admin = Access::Role(Role::OrgAdmin);
+    let read = Access::RoleWith(Role::OrgAdmin, Permission::OrganizationRead);
+    let write = Access::RoleWith(Role::OrgAdmin, Permission::OrganizationWrite);
     let service = Access::Role(Role::SuperAdmin);
     Routes::default()
         .get(
             "/organizations",
-            admin,
+            read,
             list,
             doc("Organizations that the caller may see")
                 .query::<ListQuery>()
@@ -128,10 +130,10 @@ pub(super) fn routes() -> Routes {
             create,
             doc("Create an organization").body::<NewBody>().answers::<Organization>(201),
         )
-        .get(one, admin, get, doc("One organization").answers::<Organization>(200))
+        .get(one, read, get, doc("One organization").answers::<Organization>(200))
         .patch(
             one,
-            admin,
+            write,
             update,
             doc("Change an organization").body::<UpdateBody>().answers::<Organization>(200),
         )
@@ -144,13 +146,13 @@ pub(super) fn routes() -> Routes {
         )
         .get(
             &format!("{one}/dashboard"),
-            admin,
+            read,
             dashboard::show,
             doc("An organization at a glance").answers::<dashboard::Dashboard>(200),
         )
         .get(
             &format!("{one}/quotas"),
-            admin,
+            read,
             quotas::show,
             doc("What an organization may have and has, enforced or not").answers::<quotas::Quotas>(200),
         )
@@ -240,7 +242,7 @@ async fn update(
 ) -> Result<One<Organization>, Error> {
     caller.require_all_sites()?;
     if body.tier.is_some() {
-        caller.require_role(Role::SuperAdmin)?;
+        caller.require_unscoped_role(Role::SuperAdmin)?;
     }
     let mut tx = app.db.write().await?;
     let current =
@@ -294,7 +296,12 @@ async fn remove(
     if !organizations::remove(&mut tx, &caller.scope(), id, app.clock.now()).await? {
         return Err(Error::NotFound("organization"));
     }
-    trail::record(&mut tx, &app, &origin, deed(&caller, id, "organization.removed", json!({}))).await?;
+    // Whoever was signed in signs in again when it comes back.
+    let now = app.clock.now();
+    users::bump_token_versions(&mut tx, id, now).await?;
+    let revoked = sessions::revoke_all_of(&mut tx, id, now).await?;
+    let detail = json!({ "sessions_revoked": revoked });
+    trail::record(&mut tx, &app, &origin, deed(&caller, id, "organization.removed", detail)).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -91,7 +91,7 @@ pub(super) fn routes() -> Routes {
         .delete(one, write, remove, doc("Remove a site without controllers").empty(204))
         .post(
             &format!("{one}/restore"),
-            Access::Role(Role::OrgAdmin),
+            Access::RoleWith(Role::OrgAdmin, Permission::SiteWrite),
             restore,
             doc("Bring a removed site back").answers::<Site>(200),
         )

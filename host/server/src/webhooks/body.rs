@@ -14,7 +14,6 @@ use crate::tenancy::checks::Checks;
 use crate::tenancy::{given, nullable};
 
 const PATTERNS_MAX: usize = 50;
-const PATTERN_CHARS_MAX: usize = 200;
 const SECRET_CHARS_MIN: usize = 16;
 const SECRET_CHARS_MAX: usize = 512;
 
@@ -25,7 +24,8 @@ pub(super) struct NewBody {
     pub(super) name: String,
     /// Full URL of the public network, or of a host that the operator has listed. Its query is not shown again.
     pub(super) url: String,
-    /// 1 to 50 types or patterns such as `device.*`.
+    /// 1 to 50 types or patterns such as `device.*`; each covers a declared type that the caller may read. An
+    /// administrator of the organization may have all of its events but those of `admin.*` and `system.*`.
     pub(super) events: Vec<String>,
     /// Only events of this site.
     pub(super) site_id: Option<SiteId>,
@@ -74,15 +74,14 @@ pub(super) fn check_url(checks: &mut Checks, text: &str) -> String {
     checks.keep("url", outgoing::check_url(text).map(|url| url.to_string()))
 }
 
-/// The patterns, each once, all of them such as the caller could subscribe to.
+/// The patterns, each once, all of them of declared types that the caller may read.
 pub(super) fn check_events(checks: &mut Checks, caller: &Caller, patterns: &[String]) -> Vec<String> {
     let fits = (1..=PATTERNS_MAX).contains(&patterns.len());
     checks.require(fits, "events", "must have 1 to 50 entries such as 'device.*'");
     for (at, pattern) in patterns.iter().enumerate().take(PATTERNS_MAX) {
         let field = format!("events[{at}]");
-        let count = pattern.chars().count();
-        if count == 0 || count > PATTERN_CHARS_MAX || pattern.chars().any(char::is_control) {
-            checks.require(false, &field, "must have 1 to 200 characters, such as 'device.*'");
+        if let Some(why) = crate::events::patterns::fault(pattern) {
+            checks.require(false, &field, &why);
         } else if let Some(why) = why_not(caller, pattern) {
             checks.require(false, &field, &why);
         }

@@ -1,7 +1,7 @@
 //! What a subscription is sent: the event, or its template with the event filled in; and the headers around it.
 
 use heddle_core::redact::sanitize;
-use heddle_core::template::{self, Values};
+use heddle_core::template::{self, TemplateError, Values};
 use heddle_core::{DeliveryId, SubscriptionId};
 use http::{HeaderName, HeaderValue, Method, header};
 use serde_json::Value;
@@ -70,6 +70,8 @@ impl Message<'_> {
             headers,
             body,
             signing_secret: Some(secrets.signing),
+            // A subscription has a secret of its own.
+            organization_secrets: Vec::new(),
             is_path_secret: false,
         })
     }
@@ -77,14 +79,24 @@ impl Message<'_> {
     fn body(&self) -> Result<Vec<u8>, String> {
         let mut sent = match self.template {
             None => self.event.clone(),
-            Some(template) => {
-                template::fill(&template["payload"], &Values { trigger: self.event, outputs: &[] })
-                    .map_err(|error| format!("the template cannot be filled: {error}"))?
-            }
+            Some(template) => filled(&template["payload"], self.event)
+                .map_err(|error| format!("the template cannot be filled: {error}"))?,
         };
         sanitize(&mut sent);
         Ok(sent.to_string().into_bytes())
     }
+}
+
+/// The template with the event in it: `trigger` is its payload, `event` its envelope.
+///
+/// In a template of an older version `trigger` was the whole event. No payload has a field that an envelope has, so
+/// one of both readings has every value; the present one goes first.
+fn filled(template: &Value, event: &Value) -> Result<Value, TemplateError> {
+    let values = Values { trigger: &event["payload"], event: Some(event), outputs: &[] };
+    template::fill(template, &values).or_else(|error| {
+        let before = Values { trigger: event, event: None, outputs: &[] };
+        template::fill(template, &before).map_err(|_| error)
+    })
 }
 
 #[cfg(test)]
@@ -120,20 +132,22 @@ mod tests {
         assert_eq!(serde_json::from_slice::<Value>(&plain.body).unwrap(), event);
         assert_eq!(plain.url, "https://hook.example/?token=x");
         let template = json!({ "payload": {
-            "text": "{{trigger.payload.name}} is gone", "count": "{{trigger.payload.n}}", "token": "x",
+            "text": "{{trigger.name}} is gone", "count": "{{trigger.n}}", "of": "{{event.event_type}}", "token": "x",
         } });
         let filled = message(Some(&template)).request(&keys).unwrap();
         let filled: Value = serde_json::from_slice(&filled.body).unwrap();
-        assert_eq!(filled, json!({ "text": "edge is gone", "count": 7 }));
+        assert_eq!(filled, json!({ "text": "edge is gone", "count": 7, "of": "device.offline" }));
+        // As it was written when `trigger` was the whole event.
+        let older = json!({ "payload": { "text": "{{trigger.payload.name}}: {{trigger.event_type}}" } });
+        let filled = message(Some(&older)).request(&keys).unwrap();
+        let filled: Value = serde_json::from_slice(&filled.body).unwrap();
+        assert_eq!(filled, json!({ "text": "edge: device.offline" }));
         let kinds: Vec<_> =
             plain.headers.iter().filter(|(name, _)| name == "content-type").map(|(_, value)| value).collect();
         assert_eq!(kinds, ["application/vnd.x+json"]);
-        let missing = json!({ "payload": "{{trigger.payload.site}}" });
+        let missing = json!({ "payload": "{{trigger.site}}" });
         let error = message(Some(&missing)).request(&keys).err().unwrap();
-        assert!(
-            matches!(&error, Unsendable::Content(why) if why.contains("trigger.payload.site")),
-            "{error}"
-        );
+        assert!(matches!(&error, Unsendable::Content(why) if why.contains("trigger.site")), "{error}");
         let elsewhere = Message { subscription: clock.new_id(), ..message(None) };
         assert!(matches!(elsewhere.request(&keys), Err(Unsendable::Secrets(_))));
     }

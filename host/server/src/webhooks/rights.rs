@@ -1,9 +1,9 @@
-//! Who may have which events sent: who could subscribe to them otherwise.
+//! Who may have which events sent: who may read them by REST.
 //!
 //! Judged when a subscription is made or aimed anew, when an event is queued, and once more right before it is sent.
 
 use heddle_core::event::matches;
-use heddle_core::permission::{SubscriptionAccess, for_subscription};
+use heddle_core::permission::{ReadingAccess, for_reading};
 use heddle_core::{Permission, Role, SiteId};
 use heddle_store::webhooks::Author;
 
@@ -22,7 +22,12 @@ pub(super) struct Asked<'a> {
 
 /// Why the caller cannot subscribe to a pattern.
 pub(super) fn why_not(caller: &Caller, pattern: &str) -> Option<String> {
-    refusal(pattern, caller.role, |permission| caller.holds(permission))
+    match for_reading(pattern) {
+        // A ceiling of scopes names permissions, so it covers none of these.
+        ReadingAccess::Role(_) => caller.require_unscoped().err().map(|error| error.to_string()),
+        ReadingAccess::Permission(_) => None,
+    }
+    .or_else(|| refusal(pattern, caller.role, |permission| caller.holds(permission)))
 }
 
 /// Why an event is not for a subscription, as it is now and by the rights that its author has now.
@@ -39,7 +44,10 @@ pub(super) fn why_not_now(asked: Asked<'_>, event_type: &str, site: Option<SiteI
     }
     let refused: Option<Vec<String>> =
         covering.map(|pattern| pattern_problem(pattern, asked.author)).collect();
-    refused.and_then(|refused| refused.into_iter().next())
+    // A pattern such as '*' covers types that need more than itself.
+    refused
+        .and_then(|refused| refused.into_iter().next())
+        .or_else(|| pattern_problem(event_type, asked.author))
 }
 
 /// What stands against a subscription as a whole, or against some of what it is for.
@@ -68,12 +76,13 @@ fn pattern_problem(pattern: &str, author: &Author) -> Option<String> {
 }
 
 fn refusal(pattern: &str, role: Role, holds: impl Fn(Permission) -> bool) -> Option<String> {
-    match for_subscription(pattern) {
-        SubscriptionAccess::Permission(permission) if holds(permission) => None,
-        SubscriptionAccess::Permission(permission) => Some(format!("permission '{permission}' is required")),
-        SubscriptionAccess::SuperAdmin if role == Role::SuperAdmin => None,
-        SubscriptionAccess::SuperAdmin => Some("role 'super_admin' is required".to_owned()),
-        SubscriptionAccess::Denied => Some("events with this prefix cannot be subscribed to".to_owned()),
+    match for_reading(pattern) {
+        ReadingAccess::Permission(permission) => {
+            (!holds(permission)).then(|| format!("permission '{permission}' is required"))
+        }
+        ReadingAccess::Role(needed) => {
+            (!role.is_at_least(needed)).then(|| format!("role '{needed}' or higher is required"))
+        }
     }
 }
 
@@ -100,7 +109,11 @@ mod tests {
         check(Role::Viewer, &["user.*"], "user.created", false);
         check(Role::Viewer, &["user.*", "device.*"], "device.offline", true);
         check(Role::SuperAdmin, &["*"], "user.created", true);
-        check(Role::OrgAdmin, &["*"], "user.created", false);
+        check(Role::OrgAdmin, &["*"], "user.created", true);
+        check(Role::OrgAdmin, &["*"], "ingest.external", true);
+        check(Role::OrgAdmin, &["*"], "system.started", false);
+        check(Role::SuperAdmin, &["*"], "system.started", true);
+        check(Role::SiteAdmin, &["*"], "device.offline", false);
         check(Role::OrgAdmin, &["*", "user.*"], "user.created", true);
         check(Role::OrgAdmin, &["device.offline"], "device.status.changed", false);
         check(Role::OrgAdmin, &[], "device.offline", false);

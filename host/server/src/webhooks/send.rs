@@ -235,7 +235,7 @@ async fn attempt(app: &App, due: &Due) -> Attempt {
             Attempt { status, response: Some(response), response_is_truncated: is_truncated, ..ended }
         }
         Err(Undelivered::Blocked(why)) => failed(retry, format!("the destination is refused: {why}"), now),
-        Err(Undelivered::Failed(why)) => failed(retry, why, now),
+        Err(Undelivered::Unreached(why) | Undelivered::Failed(why)) => failed(retry, why, now),
     }
 }
 

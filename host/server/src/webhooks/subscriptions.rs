@@ -8,10 +8,13 @@ use heddle_core::event::format_time;
 use heddle_core::page::Page;
 use heddle_core::redact::{HIDDEN_QUERY, shown_url};
 use heddle_core::secret::Secret;
+use heddle_core::shape::Shape;
+use heddle_core::template::references;
 use heddle_core::{
     DeliveryId, OrgId, Permission, SiteId, SubscriptionId, Timestamp, UserId, WebhookTemplateId,
 };
-use heddle_store::webhooks::{self, NewSubscription, Subscription, SubscriptionUpdate, templates};
+use heddle_store::webhooks::templates::{self, Template};
+use heddle_store::webhooks::{self, NewSubscription, Subscription, SubscriptionUpdate};
 use heddle_store::{Scope, Set, Tx, events, sites};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +25,7 @@ use super::body::{NewBody, UpdateBody, check_events, check_headers, check_secret
 use super::message::Message;
 use super::rights;
 use super::sealed::Secrets;
+use super::templates::reference_fault;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
@@ -34,6 +38,7 @@ use crate::http::routes::{Routes, doc};
 use crate::outgoing::{self, Undelivered};
 use crate::tenancy::checks::{Checks, search};
 use crate::tenancy::{organization_scope, owner};
+use crate::unreached;
 
 pub(super) const NOT_FOUND: Error = Error::NotFound("webhook subscription");
 const TEST_TYPE: &str = "webhook.test";
@@ -82,8 +87,9 @@ struct Unqueued {
 struct Revealed {
     #[serde(flatten)]
     webhook: View,
-    /// It is shown this once.
-    signing_secret: String,
+    /// It is shown this once: a replay under the same `Idempotency-Key` answers without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signing_secret: Option<String>,
 }
 
 /// What became of a test event.
@@ -230,7 +236,7 @@ async fn create(
     let id: SubscriptionId = app.clock.new_id();
     let mut tx = app.db.write().await?;
     let org_id = owner(&mut tx, &caller, body.organization_id).await?;
-    check_related(&mut tx, org_id, body.site_id, body.template_id).await?;
+    check_related(&mut tx, org_id, body.site_id, body.template_id, &events).await?;
     if webhooks::count(&mut tx, org_id).await? >= webhooks::SUBSCRIPTIONS_MAX {
         let most = webhooks::SUBSCRIPTIONS_MAX;
         return Err(Error::conflict(format!(
@@ -255,16 +261,18 @@ async fn create(
     let made = webhooks::insert(&mut tx, &new).await?;
     trail::record(&mut tx, &app, &origin, deed(&caller, &made, "webhook.created", detail(&made))).await?;
     let path = format!("/webhooks/{id}");
-    let revealed = Revealed { webhook: made.into(), signing_secret: secrets.signing.expose().to_owned() };
+    let revealed =
+        Revealed { webhook: made.into(), signing_secret: Some(secrets.signing.expose().to_owned()) };
     creation.finish(tx, &app, &path, &revealed).await
 }
 
-/// What a subscription names is of its own organization.
+/// What a subscription names is of its own organization, and its template fits its events.
 async fn check_related(
     tx: &mut Tx,
     org: OrgId,
     site: Option<SiteId>,
     template: Option<WebhookTemplateId>,
+    events: &[String],
 ) -> Result<(), Error> {
     let scope = Scope::organization(org);
     let mut checks = Checks::default();
@@ -272,10 +280,24 @@ async fn check_related(
         checks.require(sites::find(tx, &scope, site).await?.is_some(), "site_id", "site not found");
     }
     if let Some(template) = template {
-        let is_there = templates::lock(tx, &scope, template).await?.is_some();
-        checks.require(is_there, "template_id", "webhook template not found");
+        let found = templates::lock(tx, &scope, template).await?;
+        checks.require(found.is_some(), "template_id", "webhook template not found");
+        let wrong = found.and_then(|template| unfit(&template, events));
+        checks.require(wrong.is_none(), "template_id", &wrong.unwrap_or_default());
     }
     checks.done()
+}
+
+/// Why a template can be filled for none of the events. One from before `trigger` was the payload is not judged.
+fn unfit(template: &Template, events: &[String]) -> Option<String> {
+    let references = references(template.payload()).ok()?;
+    let any = Shape::of_any_event();
+    if references.iter().any(|one| reference_fault(&any, one).is_some()) {
+        return None;
+    }
+    let shape = Shape::of_patterns(events);
+    let wrong = references.iter().find_map(|one| reference_fault(&shape, one))?;
+    Some(format!("webhook template '{}' does not fit: {wrong}", template.name))
 }
 
 async fn update(
@@ -307,7 +329,9 @@ async fn update(
             "must be given as a whole: the query of the old one is not kept with another",
         ));
     }
-    check_related(&mut tx, current.org_id, body.site_id.flatten(), body.template_id.flatten()).await?;
+    let (site, template) = (body.site_id.flatten(), body.template_id.flatten());
+    let sent = events.as_ref().unwrap_or(&current.events);
+    check_related(&mut tx, current.org_id, site, template, sent).await?;
     // Whoever says where they go, of which sites, or that they go at all, must be allowed to have them.
     let is_switched_on = body.is_enabled == Some(true) && !current.is_enabled;
     let aims = events.is_some() || url.is_some() || body.site_id.is_some() || is_switched_on;
@@ -425,7 +449,7 @@ async fn rotate(
     trail::record(&mut tx, &app, &origin, deed(&caller, &updated, "webhook.rotated", detail(&updated)))
         .await?;
     tx.commit().await?;
-    Ok(One(Revealed { webhook: updated.into(), signing_secret: signing.expose().to_owned() }))
+    Ok(One(Revealed { webhook: updated.into(), signing_secret: Some(signing.expose().to_owned()) }))
 }
 
 async fn test(
@@ -459,6 +483,13 @@ async fn test(
     let sent = match message.request(&app.keys) {
         Ok(request) => outgoing::send(&app, request).await,
         Err(why) => Err(Undelivered::Failed(why.to_string())),
+    };
+    let sent = match sent {
+        Err(Undelivered::Blocked(why) | Undelivered::Unreached(why)) if !unreached::may_know(&caller) => {
+            tracing::info!(webhook.id = %id, "test did not reach its destination: {why}");
+            Err(Undelivered::Failed(unreached::NEUTRAL.to_owned()))
+        }
+        sent => sent,
     };
     Ok(Answer(tested(delivery, sent)))
 }
@@ -500,7 +531,7 @@ fn tested(delivery_id: DeliveryId, sent: Result<outgoing::Answered, Undelivered>
                 .then(|| format!("the receiver answered with status {}", answered.status)),
         },
         Err(Undelivered::Blocked(why)) => failed(format!("the destination is refused: {why}")),
-        Err(Undelivered::Failed(why)) => failed(why),
+        Err(Undelivered::Unreached(why) | Undelivered::Failed(why)) => failed(why),
     }
 }
 

@@ -5,7 +5,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
-use heddle_core::template::references;
+use heddle_core::shape::Shape;
+use heddle_core::template::{Reference, references};
 use heddle_core::{OrgId, Permission, Timestamp, WebhookTemplateId};
 use heddle_store::webhooks::templates::{self, NAME_INDEX, NewTemplate, Template};
 use schemars::JsonSchema;
@@ -45,7 +46,8 @@ struct View {
 struct NewBody {
     /// Unique in the organization.
     name: String,
-    /// What is sent: a JSON object. `{{trigger.payload.name}}` stands for what the event has there.
+    /// What is sent: a JSON object. `{{trigger.name}}` stands for what the event's payload has there, `{{event.seq}}` for
+    /// a field of the event itself.
     payload: Map<String, Value>,
     /// Another organization than the own one; for `super_admin`.
     organization_id: Option<OrgId>,
@@ -136,11 +138,21 @@ fn check_payload(checks: &mut Checks, payload: &Value) {
             checks.require(
                 !names_step,
                 "payload",
-                "a webhook has no steps: give references such as '{{trigger.payload.name}}'",
+                "a webhook has no steps: give references such as '{{trigger.name}}' or '{{event.seq}}'",
             );
+            let wrong = found.iter().find_map(|one| reference_fault(&Shape::of_any_event(), one));
+            checks.require(wrong.is_none(), "payload", &wrong.unwrap_or_default());
         }
         Err(error) => checks.require(false, "payload", &error.to_string()),
     }
+}
+
+/// Why no event of this shape has what a reference names.
+pub(super) fn reference_fault(shape: &Shape, reference: &Reference) -> Option<String> {
+    let of_payload = reference.in_trigger().and_then(|segments| shape.payload_fault(segments));
+    let of_event = || reference.in_event().and_then(|segments| shape.event_fault(segments));
+    let why = of_payload.or_else(of_event)?;
+    Some(format!("'{{{{{}}}}}': {why}", reference.path()))
 }
 
 fn taken(error: heddle_store::Error, name: &str) -> Error {

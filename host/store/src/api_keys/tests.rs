@@ -1,7 +1,7 @@
 use chrono::TimeDelta;
 
 use super::*;
-use crate::testing::{World, on_both};
+use crate::testing::{World, on_both, page};
 
 fn key(world: &World, prefix: &str, expires_at: Option<Timestamp>) -> NewApiKey {
     NewApiKey {
@@ -29,8 +29,12 @@ on_both! {
         assert_eq!((found.id, found.user_id, found.sites()), (short.id, world.user, SiteScope::All));
         assert!(present(&mut tx, "bbbbbbbb", now + TimeDelta::days(2)).await.unwrap().is_none());
         assert!(present(&mut tx, "cccccccc", now).await.unwrap().is_none());
-        assert_eq!(list_active(&mut tx, world.user, now).await.unwrap().len(), 2);
-        assert_eq!(list_active(&mut tx, world.user, now + TimeDelta::days(2)).await.unwrap().len(), 1);
+        assert_eq!(list_active(&mut tx, world.user, now, page()).await.unwrap().1, 2);
+        let one = PageRequest { page: 2, per_page: 1 };
+        let (keys, total) = list_active(&mut tx, world.user, now, one).await.unwrap();
+        assert_eq!((keys[0].id, keys.len(), total), (forever.id, 1, 2));
+        assert_eq!(count_active(&mut tx, other.user, now).await.unwrap(), 0);
+        assert_eq!(count_active(&mut tx, world.user, now + TimeDelta::days(2)).await.unwrap(), 1);
         assert!(find_active(&mut tx, world.user, short.id, now).await.unwrap().is_some());
         assert!(find_active(&mut tx, other.user, short.id, now).await.unwrap().is_none());
         record_use(&mut tx, forever.id, now).await.unwrap();

@@ -3,6 +3,10 @@ use heddle_core::page::{Cursor, Place};
 use super::*;
 use crate::testing::{World, first, on_both, tamper};
 
+fn key() -> AuditKey {
+    AuditKey::new([7; 32])
+}
+
 async fn write(db: &crate::Db, world: &World, count: usize) {
     let mut tx = db.write().await.unwrap();
     for _ in 0..count {
@@ -17,13 +21,17 @@ async fn write(db: &crate::Db, world: &World, count: usize) {
             request_id: None,
             ip: Some("192.0.2.1".into()),
         };
-        append(&mut tx, &new, &world.clock).await.unwrap();
+        append(&mut tx, &new, &world.clock, &key()).await.unwrap();
     }
     tx.commit().await.unwrap();
 }
 
 async fn validate(tx: &mut Tx, org: OrgId) -> Result<Validation> {
-    let mut walk = ChainWalk::begin(tx, org, 0).await?.unwrap();
+    validate_knowing(tx, org, None).await
+}
+
+async fn validate_knowing(tx: &mut Tx, org: OrgId, known: Option<Known>) -> Result<Validation> {
+    let mut walk = ChainWalk::begin(tx, org, 0, &key(), known).await?.unwrap();
     while walk.step(tx).await? {}
     Ok(walk.result())
 }
@@ -33,7 +41,7 @@ on_both! {
         let world = World::new(&db, "a").await;
         write(&db, &world, 5).await;
         let mut tx = db.read().await.unwrap();
-        let valid = Validation { valid: true, entries: 5, first_invalid_seq: None, head_matches: Some(true), checked_to_seq: 5, is_complete: true };
+        let valid = Validation { valid: true, entries: 5, first_invalid_seq: None, head_matches: Some(true), kept_head_matches: Some(true), checked_to_seq: 5, is_complete: true };
         assert_eq!(validate(&mut tx, world.org).await.unwrap(), valid);
         assert_eq!(validate(&mut tx, world.clock.new_id()).await.unwrap().entries, 0);
         let filter = AuditFilter { action: Some("site.update".into()), actor_id: Some(world.user), target_type: Some("site".into()), target_id: Some(world.site.0), since: None, until: Some(world.clock.now()) };
@@ -66,10 +74,82 @@ on_both! {
         assert_eq!((found.valid, found.first_invalid_seq, found.head_matches), (false, None, Some(false)));
     }
 
+    // The head is moved back to what the last remaining entry says.
+    async fn a_cut_end_shows_although_the_head_was_moved_back(db) {
+        let world = World::new(&db, "a").await;
+        write(&db, &world, 4).await;
+        tamper(&db, "DELETE FROM audit WHERE seq = 4").await;
+        tamper(&db, "UPDATE audit_head SET seq = 3, hash = (SELECT hash FROM audit WHERE seq = 3)").await;
+        let found = validate(&mut db.read().await.unwrap(), world.org).await.unwrap();
+        assert_eq!((found.valid, found.first_invalid_seq, found.head_matches), (false, None, Some(false)));
+        // What is written behind it does not make it right.
+        write(&db, &world, 3).await;
+        let found = validate(&mut db.read().await.unwrap(), world.org).await.unwrap();
+        assert_eq!((found.valid, found.first_invalid_seq, found.head_matches), (false, None, Some(false)));
+    }
+
+    // An old head, with the code that it had, is right by itself; only what is known from outside shows it.
+    async fn an_old_head_with_its_code_shows_by_what_is_known_from_outside(db) {
+        let world = World::new(&db, "a").await;
+        write(&db, &world, 3).await;
+        let old = head(&mut db.read().await.unwrap(), world.org).await.unwrap().unwrap();
+        write(&db, &world, 2).await;
+        let new = head(&mut db.read().await.unwrap(), world.org).await.unwrap().unwrap();
+        assert!(old.is_authentic(&key()) && new.is_authentic(&key()) && !new.is_authentic(&AuditKey::new([8; 32])));
+        let known = |head: &Head| Some(Known { seq: head.seq, hash: head.hash.clone() });
+        let mut tx = db.read().await.unwrap();
+        for known in [known(&old), known(&new)] {
+            assert_eq!(validate_knowing(&mut tx, world.org, known).await.unwrap().kept_head_matches, Some(true));
+        }
+        drop(tx);
+        tamper(&db, "DELETE FROM audit WHERE seq > 3").await;
+        let mut tx = db.write().await.unwrap();
+        on!(&mut tx, conn => sqlx::query("UPDATE audit_head SET seq = $1, hash = $2, code = $3").bind(old.seq).bind(&old.hash).bind(&old.code).execute(conn).await.map(|_| ())).unwrap();
+        tx.commit().await.unwrap();
+        let mut tx = db.read().await.unwrap();
+        assert!(validate(&mut tx, world.org).await.unwrap().valid);
+        let found = validate_knowing(&mut tx, world.org, known(&new)).await.unwrap();
+        assert_eq!((found.valid, found.head_matches, found.kept_head_matches), (false, Some(true), Some(false)));
+        drop(tx);
+        // Other entries in place of those that were cut.
+        write(&db, &world, 4).await;
+        let mut tx = db.read().await.unwrap();
+        let found = validate_knowing(&mut tx, world.org, known(&new)).await.unwrap();
+        assert_eq!((found.valid, found.head_matches, found.kept_head_matches), (false, Some(true), Some(false)));
+    }
+
+    // A chain that was written before there was a key goes on with keyed entries, and cannot fall back.
+    async fn entries_from_before_the_key_stay_valid_and_none_follows_a_keyed_one(db) {
+        let world = World::new(&db, "a").await;
+        write(&db, &world, 3).await;
+        let mut tx = db.write().await.unwrap();
+        let mut previous = String::new();
+        let entries: Vec<AuditEntry> = Select::new(SELECT, FROM).all(&mut tx, "a.seq", 10).await.unwrap();
+        for mut entry in entries {
+            (entry.hash_version, entry.previous_hash) = (PLAIN, previous);
+            entry.hash = hash_of(&entry, &key());
+            on!(&mut tx, conn => sqlx::query("UPDATE audit SET hash_version = 1, previous_hash = $2, hash = $3 WHERE id = $1").bind(entry.id).bind(&entry.previous_hash).bind(&entry.hash).execute(conn).await.map(|_| ())).unwrap();
+            previous = entry.hash;
+        }
+        on!(&mut tx, conn => sqlx::query("UPDATE audit_head SET hash = $1, keyed_from_seq = NULL, code = NULL").bind(&previous).execute(conn).await.map(|_| ())).unwrap();
+        tx.commit().await.unwrap();
+        assert!(validate(&mut db.read().await.unwrap(), world.org).await.unwrap().valid);
+        write(&db, &world, 2).await;
+        let mut tx = db.read().await.unwrap();
+        let found = validate(&mut tx, world.org).await.unwrap();
+        assert_eq!((found.valid, found.entries), (true, 5));
+        assert_eq!(head(&mut tx, world.org).await.unwrap().unwrap().keyed_from_seq, Some(4));
+        drop(tx);
+        tamper(&db, "UPDATE audit_head SET keyed_from_seq = NULL, code = NULL").await;
+        assert_eq!(validate(&mut db.read().await.unwrap(), world.org).await.unwrap().head_matches, Some(false));
+        tamper(&db, "UPDATE audit SET hash_version = 1 WHERE seq = 5").await;
+        assert_eq!(validate(&mut db.read().await.unwrap(), world.org).await.unwrap().first_invalid_seq, Some(5));
+    }
+
     async fn a_long_chain_is_checked_step_by_step_while_it_grows(db) {
         let world = World::new(&db, "a").await;
         write(&db, &world, 1_500).await;
-        let mut walk = ChainWalk::begin(&mut db.read().await.unwrap(), world.org, 0).await.unwrap().unwrap();
+        let mut walk = ChainWalk::begin(&mut db.read().await.unwrap(), world.org, 0, &key(), None).await.unwrap().unwrap();
         assert!(walk.step(&mut db.read().await.unwrap()).await.unwrap());
         let so_far = walk.result();
         assert_eq!((so_far.valid, so_far.is_complete, so_far.checked_to_seq, so_far.head_matches), (true, false, 1_000, None));
@@ -78,10 +158,10 @@ on_both! {
         let done = walk.result();
         assert_eq!((done.valid, done.is_complete, done.entries, done.checked_to_seq), (true, true, 1_502, 1_502));
         let mut tx = db.read().await.unwrap();
-        let mut rest = ChainWalk::begin(&mut tx, world.org, 1_000).await.unwrap().unwrap();
+        let mut rest = ChainWalk::begin(&mut tx, world.org, 1_000, &key(), None).await.unwrap().unwrap();
         assert!(!rest.step(&mut tx).await.unwrap());
         assert_eq!((rest.result().valid, rest.result().entries), (true, 502));
-        assert!(ChainWalk::begin(&mut tx, world.org, 9_999).await.unwrap().is_none());
+        assert!(ChainWalk::begin(&mut tx, world.org, 9_999, &key(), None).await.unwrap().is_none());
     }
 
     // Page sizes that divide the rows and that do not; entries of one instant too.

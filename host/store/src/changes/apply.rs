@@ -36,11 +36,22 @@ pub struct Advance {
     pub outcome_message: Set<String>,
     pub outcome_detail: Set<Value>,
     pub task: Set<Task>,
+    /// The step that the task belongs to.
+    pub task_step: Option<ApplyStep>,
+    pub verified_at: Option<Timestamp>,
     pub confirm_deadline: Set<Timestamp>,
     pub attempts: Option<Vec<Attempt>>,
     pub status: Option<ChangeStatus>,
     pub applied_by: Option<UserId>,
     pub applied_at: Option<Timestamp>,
+}
+
+/// The confirm window that an apply is begun with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Window {
+    pub confirm_within_secs: Option<i64>,
+    /// How far it may be extended; `None` when nothing was said of that.
+    pub extendable_to_secs: Option<i64>,
 }
 
 /// An apply that a process brings forward.
@@ -59,7 +70,7 @@ pub async fn claim_apply(
     id: ChangeId,
     owner: ProcessId,
     attempt: &Attempt,
-    confirm_within_secs: Option<i64>,
+    window: Window,
     now: Timestamp,
 ) -> Result<Claim> {
     // Claims of one controller wait for each other at its row, and then see what the others did.
@@ -79,6 +90,9 @@ pub async fn claim_apply(
     if row.apply_step != ApplyStep::Idle {
         return Ok(Claim::UnderWay);
     }
+    if row.set_id.is_some() {
+        return Ok(Claim::Busy);
+    }
     let mut attempts = row.attempts;
     let number = u32::try_from(attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
     attempts.push(Attempt { number, ..attempt.clone() });
@@ -86,15 +100,16 @@ pub async fn claim_apply(
         UPDATE change
         SET apply_step = $2, apply_started_at = $3, updated_at = $3, outcome_state = $4,
             outcome_message = NULL, outcome_detail = NULL, task = NULL, confirm_deadline = NULL,
-            confirm_within_secs = $5, attempts = $6, apply_owner = $9
-        WHERE id = $1 AND status = $7 AND apply_step = $8
+            confirm_within_secs = $5, attempts = $6, apply_owner = $9, extendable_to_secs = $10,
+            task_step = NULL, verified_at = NULL
+        WHERE id = $1 AND status = $7 AND apply_step = $8 AND set_id IS NULL
             AND NOT EXISTS (
                 SELECT 1 FROM change other
                 WHERE other.controller_id = change.controller_id AND other.apply_step <> $8)
         RETURNING *")
         .bind(id).bind(ApplyStep::Sending).bind(now).bind(OutcomeState::Applying)
-        .bind(confirm_within_secs).bind(Json(&attempts)).bind(ChangeStatus::Pending).bind(ApplyStep::Idle)
-        .bind(owner)
+        .bind(window.confirm_within_secs).bind(Json(&attempts)).bind(ChangeStatus::Pending).bind(ApplyStep::Idle)
+        .bind(owner).bind(window.extendable_to_secs)
         .fetch_optional(conn)
         .await);
     match claimed.map_err(Error::from) {
@@ -128,6 +143,8 @@ pub async fn advance(
             status = COALESCE($15, status),
             applied_by = COALESCE($16, applied_by),
             applied_at = COALESCE($17, applied_at),
+            task_step = COALESCE($19, task_step),
+            verified_at = COALESCE($20, verified_at),
             apply_owner = CASE WHEN $3 = 'idle' THEN NULL ELSE apply_owner END
         WHERE id = $1 AND apply_step = $2 AND apply_owner IS NOT DISTINCT FROM $18
         RETURNING *")
@@ -138,6 +155,7 @@ pub async fn advance(
         .bind(advance.confirm_deadline.is_set()).bind(advance.confirm_deadline.value())
         .bind(advance.attempts.as_ref().map(Json)).bind(advance.status)
         .bind(advance.applied_by).bind(advance.applied_at).bind(owner)
+        .bind(advance.task_step).bind(advance.verified_at)
         .fetch_optional(conn)
         .await)?)
 }
@@ -148,13 +166,104 @@ pub async fn take_held(
     tx: &mut Tx,
     id: ChangeId,
     owner: ProcessId,
+    detail: &Set<Value>,
     now: Timestamp,
 ) -> Result<Option<ChangeRow>> {
     Ok(on!(tx, conn => sqlx::query_as("
-        UPDATE change SET apply_step = $3, apply_owner = $2, outcome_message = NULL, updated_at = $4
+        UPDATE change SET apply_step = $3, apply_owner = $2, outcome_message = NULL, updated_at = $4,
+            outcome_detail = CASE WHEN $6 THEN $7 ELSE outcome_detail END
         WHERE id = $1 AND apply_step = $5
         RETURNING *")
         .bind(id).bind(owner).bind(ApplyStep::Confirming).bind(now).bind(ApplyStep::Holding)
+        .bind(detail.is_set()).bind(detail.value())
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Takes a change back that waits for its confirmation, whoever brought it there. `None` when it does not wait
+/// any more.
+pub async fn take_back_held(
+    tx: &mut Tx,
+    id: ChangeId,
+    owner: ProcessId,
+    message: &str,
+    now: Timestamp,
+) -> Result<Option<ChangeRow>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE change SET apply_step = $3, apply_owner = $2, outcome_message = $6, updated_at = $4
+        WHERE id = $1 AND apply_step = $5
+        RETURNING *")
+        .bind(id).bind(owner).bind(ApplyStep::Restoring).bind(now).bind(ApplyStep::Holding).bind(message)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Begins to take back what an attempt with an end in doubt left at the device. `None` when the change is not in
+/// doubt any more, or another one is being applied to its controller.
+pub async fn take_back_unsettled(
+    tx: &mut Tx,
+    id: ChangeId,
+    owner: ProcessId,
+    message: &str,
+    now: Timestamp,
+) -> Result<Option<ChangeRow>> {
+    affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE controller SET updated_at = updated_at
+        WHERE id = (SELECT controller_id FROM change WHERE id = $1)"
+        )
+        .bind(id)
+    );
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE change
+        SET apply_step = $3, apply_owner = $2, outcome_message = $6, updated_at = $4, apply_started_at = $4,
+            task = NULL, task_step = NULL, confirm_deadline = NULL, confirm_within_secs = NULL,
+            extendable_to_secs = NULL
+        WHERE id = $1 AND apply_step = $5 AND status = 'pending' AND outcome_state IN ('partial', 'unknown')
+            AND set_id IS NULL
+            AND NOT EXISTS (
+                SELECT 1 FROM change other
+                WHERE other.controller_id = change.controller_id AND other.apply_step <> $5)
+        RETURNING *")
+        .bind(id).bind(owner).bind(ApplyStep::Restoring).bind(now).bind(ApplyStep::Idle).bind(message)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Moves the end of the confirm window of a change that waits in it; `None` when it waits no more, or not until
+/// `from`.
+pub async fn extend_window(
+    tx: &mut Tx,
+    id: ChangeId,
+    from: Timestamp,
+    to: Timestamp,
+    message: &str,
+    now: Timestamp,
+) -> Result<Option<ChangeRow>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE change SET confirm_deadline = $3, outcome_message = $4, updated_at = $5
+        WHERE id = $1 AND apply_step = $6 AND confirm_deadline = $2
+        RETURNING *")
+        .bind(id).bind(from).bind(to).bind(message).bind(now).bind(ApplyStep::Holding)
+        .fetch_optional(conn)
+        .await)?)
+}
+
+/// Ends an apply that gets no answer, whoever brings it forward: what the device holds stays unknown.
+/// `None` when it is at rest, or has an answer.
+pub async fn give_up_unknown(
+    tx: &mut Tx,
+    id: ChangeId,
+    message: &str,
+    now: Timestamp,
+) -> Result<Option<ChangeRow>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE change SET apply_step = $2, apply_owner = NULL, outcome_message = $3, updated_at = $4
+        WHERE id = $1 AND apply_step <> $2 AND outcome_state = $5
+        RETURNING *")
+        .bind(id).bind(ApplyStep::Idle).bind(message).bind(now).bind(OutcomeState::Unknown)
         .fetch_optional(conn)
         .await)?)
 }
@@ -231,7 +340,7 @@ pub async fn under_way(tx: &mut Tx) -> Result<Vec<ChangeRow>> {
 /// How many changes are pending, by what became of their last attempt.
 pub async fn count_pending(tx: &mut Tx) -> Result<Vec<(OutcomeState, i64)>> {
     Ok(on!(tx, conn => sqlx::query_as("
-        SELECT outcome_state, COUNT(*) FROM change WHERE status = 'pending' GROUP BY outcome_state
+        SELECT outcome_state, COUNT(*) FROM change WHERE status = 'pending' AND NOT is_set GROUP BY outcome_state
         ORDER BY outcome_state")
         .fetch_all(conn)
         .await)?)

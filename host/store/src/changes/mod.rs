@@ -4,24 +4,28 @@
 //! requests at once one wins. Which step may follow which is the caller's rule.
 
 mod apply;
+mod list;
 mod rekey;
 mod row;
+mod sets;
 
 use std::collections::HashMap;
 
-use heddle_core::change::{ApplyStep, ChangeStatus, Danger, Operation, OutcomeState, Plan};
-use heddle_core::page::PageRequest;
+use heddle_core::change::{ApplyStep, ChangeStatus, Danger, Operation, OutcomeState, Plan, StagedVia};
 use heddle_core::{ChangeId, ControllerId, OrgId, RunId, SiteId, Timestamp, UserId};
 use serde_json::Value;
 use sqlx::FromRow;
 use sqlx::types::Json;
 
 pub use apply::{
-    Advance, Claim, UnderWay, advance, claim_apply, count_pending, is_owner, mark_reverted, orphaned, owned,
-    release, take_held, take_over, under_way,
+    Advance, Claim, UnderWay, Window, advance, claim_apply, count_pending, extend_window, give_up_unknown,
+    is_owner, mark_reverted, orphaned, owned, release, take_back_held, take_back_unsettled, take_held,
+    take_over, under_way,
 };
+pub use list::{ChangeCount, ChangeFilter, counts, list};
 pub use rekey::{Rekeyed, rekey};
 pub use row::ChangeRow;
+pub use sets::{Followed, SetStanding, follow, free_members, join, members, standings};
 
 use crate::select::{Bind, Select};
 use crate::{Result, Scope, Tx};
@@ -60,6 +64,8 @@ pub struct NewChange {
     pub planned: Planned,
     /// The step of a run that asks for it.
     pub run: Option<RunStep>,
+    /// It is the row of a set, whose first change gives the feature and the payload.
+    pub is_set: bool,
     pub now: Timestamp,
 }
 
@@ -68,15 +74,8 @@ pub struct NewChange {
 pub struct RunStep {
     pub run_id: RunId,
     pub key: String,
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct ChangeFilter {
-    pub controller_id: Option<ControllerId>,
-    pub site_id: Option<SiteId>,
-    pub area: Option<String>,
-    pub status: Option<ChangeStatus>,
-    pub vendor: Option<String>,
+    /// What the change shows of it.
+    pub via: StagedVia,
 }
 
 const SELECT: &str = "SELECT c.*";
@@ -86,6 +85,7 @@ const FROM: &str = "FROM change c";
 const EXPIRE_MAX: i64 = 100;
 /// Most ids in an answer about other changes.
 const RELATED_MAX: i64 = 1_000;
+const RELATED_SHOWN: usize = 1_000;
 
 /// # Errors
 /// [`crate::Error::Unique`] with `change_run_key` when the step of the run has staged one.
@@ -94,9 +94,10 @@ pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
     Ok(on!(tx, conn => sqlx::query_as("
         INSERT INTO change (id, org_id, site_id, controller_id, vendor, area, feature, operation, payload, notes,
             status, danger, staged_by, staged_at, expires_at, plan, plan_token, plan_inverse, plan_error, secret,
-            outcome_state, apply_step, attempts, reverts, updated_at, also, run_id, run_key)
+            outcome_state, apply_step, attempts, reverts, updated_at, also, run_id, run_key,
+            is_set, staged_via)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-            $21, $22, $23, $24, $14, $25, $26, $27)
+            $21, $22, $23, $24, $14, $25, $26, $27, $28, $29)
         RETURNING *")
         .bind(new.id).bind(new.org_id).bind(new.site_id).bind(new.controller_id)
         .bind(&new.vendor).bind(&new.area).bind(&new.feature).bind(new.operation)
@@ -107,6 +108,8 @@ pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
         .bind(OutcomeState::None).bind(ApplyStep::Idle).bind(Json(Vec::<Value>::new())).bind(new.reverts)
         .bind(Json(&new.also))
         .bind(new.run.as_ref().map(|run| run.run_id)).bind(new.run.as_ref().map(|run| &run.key))
+        .bind(new.is_set)
+        .bind(new.run.as_ref().map(|run| Json(&run.via)))
         .fetch_one(conn)
         .await)?)
 }
@@ -115,29 +118,20 @@ pub async fn find(tx: &mut Tx, scope: &Scope, id: ChangeId) -> Result<Option<Cha
     within(scope).and_bind("c.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
+/// Those of these changes that are in the scope.
+pub async fn find_many(tx: &mut Tx, scope: &Scope, ids: &[ChangeId]) -> Result<Vec<ChangeRow>> {
+    let most = i64::try_from(ids.len()).unwrap_or(i64::MAX);
+    within(scope).and_in("c.id", ids.iter().map(|id| Bind::Id(id.0))).all(tx, "c.staged_at, c.id", most).await
+}
+
 /// The change that this step of a run has staged.
 pub async fn find_by_run_key(tx: &mut Tx, scope: &Scope, key: &str) -> Result<Option<ChangeRow>> {
     within(scope).and_bind("c.run_key = ?", Bind::Text(key.to_owned())).one(tx).await
 }
 
-/// A page of changes, the newest first.
-pub async fn list(
-    tx: &mut Tx,
-    scope: &Scope,
-    filter: &ChangeFilter,
-    page: PageRequest,
-) -> Result<(Vec<ChangeRow>, i64)> {
-    within(scope)
-        .and_some("c.controller_id = ?", filter.controller_id.map(|id| Bind::Id(id.0)))
-        .and_some("c.site_id = ?", filter.site_id.map(|id| Bind::Id(id.0)))
-        .and_some("c.area = ?", filter.area.clone().map(Bind::Text))
-        .and_some("c.status = ?", filter.status.map(|status| Bind::Text(status.to_string())))
-        .and_some("c.vendor = ?", filter.vendor.clone().map(Bind::Text))
-        .page(tx, "c.staged_at DESC, c.id DESC", page)
-        .await
-}
-
 /// Replaces the plan of a change that is pending and not being applied; its outcome is `none` again.
+///
+/// One whose last attempt ended in doubt must have been compared since.
 pub async fn set_plan(
     tx: &mut Tx,
     id: ChangeId,
@@ -147,8 +141,10 @@ pub async fn set_plan(
     Ok(on!(tx, conn => sqlx::query_as("
         UPDATE change
         SET plan = $2, plan_token = $3, plan_inverse = $4, plan_error = $5, secret = COALESCE($6, secret),
-            danger = $7, outcome_state = $8, outcome_message = NULL, outcome_detail = NULL, updated_at = $9
-        WHERE id = $1 AND status = $10 AND apply_step = $11 AND outcome_state NOT IN ('partial', 'unknown')
+            danger = $7, outcome_state = $8, outcome_message = NULL, outcome_detail = NULL, updated_at = $9,
+            verified_at = NULL
+        WHERE id = $1 AND status = $10 AND apply_step = $11 AND set_id IS NULL
+            AND (outcome_state NOT IN ('partial', 'unknown') OR verified_at IS NOT NULL)
         RETURNING *")
         .bind(id).bind(planned.plan.as_ref().map(Json)).bind(planned.token.as_ref())
         .bind(planned.inverse.as_ref().map(Json)).bind(planned.error.as_ref()).bind(planned.secret.as_ref())
@@ -158,16 +154,25 @@ pub async fn set_plan(
         .await)?)
 }
 
-/// Discards a change that is pending and not being applied, and forgets its secrets.
-pub async fn discard(tx: &mut Tx, scope: &Scope, id: ChangeId, now: Timestamp) -> Result<Option<ChangeRow>> {
+/// Discards a change that is pending and not being applied, and forgets its secrets. A message replaces that of
+/// its outcome.
+pub async fn discard(
+    tx: &mut Tx,
+    scope: &Scope,
+    id: ChangeId,
+    message: Option<&str>,
+    now: Timestamp,
+) -> Result<Option<ChangeRow>> {
     if find(tx, scope, id).await?.is_none() {
         return Ok(None);
     }
     Ok(on!(tx, conn => sqlx::query_as("
-        UPDATE change SET status = $2, secret = NULL, plan_token = NULL, updated_at = $3
-        WHERE id = $1 AND status = $4 AND apply_step = $5
+        UPDATE change SET status = $2, secret = NULL, plan_token = NULL, updated_at = $3,
+            outcome_message = COALESCE($6, outcome_message)
+        WHERE id = $1 AND status = $4 AND apply_step = $5 AND set_id IS NULL
         RETURNING *")
         .bind(id).bind(ChangeStatus::Discarded).bind(now).bind(ChangeStatus::Pending).bind(ApplyStep::Idle)
+        .bind(message)
         .fetch_optional(conn)
         .await)?)
 }
@@ -177,47 +182,51 @@ pub async fn discard(tx: &mut Tx, scope: &Scope, id: ChangeId, now: Timestamp) -
 /// One whose device is in a state that nobody knows stays, until a person has looked.
 pub async fn expire_due(tx: &mut Tx, now: Timestamp) -> Result<Vec<ChangeRow>> {
     let mut rows: Vec<ChangeRow> = on!(tx, conn => sqlx::query_as("
-        UPDATE change SET status = $2, secret = NULL, plan_token = NULL, updated_at = $1
+        UPDATE change SET status = $2, secret = NULL, plan_token = NULL, updated_at = $1, outcome_state = $8,
+            outcome_message = 'not applied before it expired'
         WHERE status = $3 AND apply_step = $4 AND id IN (
             SELECT id FROM change
             WHERE status = $3 AND apply_step = $4 AND expires_at <= $1 AND outcome_state NOT IN ($5, $6)
+                AND set_id IS NULL
             ORDER BY expires_at, id
             LIMIT $7)
         RETURNING *")
         .bind(now).bind(ChangeStatus::Discarded).bind(ChangeStatus::Pending).bind(ApplyStep::Idle)
-        .bind(OutcomeState::Partial).bind(OutcomeState::Unknown).bind(EXPIRE_MAX)
+        .bind(OutcomeState::Partial).bind(OutcomeState::Unknown).bind(EXPIRE_MAX).bind(OutcomeState::Expired)
         .fetch_all(conn)
         .await)?;
     rows.sort_by_key(|row| (row.expires_at, row.id));
     Ok(rows)
 }
 
-/// Other pending changes of the same area of the controller, in the order they were staged.
-pub async fn conflicts(
-    tx: &mut Tx,
-    controller: ControllerId,
-    area: &str,
-    except: ChangeId,
-) -> Result<Vec<ChangeId>> {
-    Ok(on!(tx, conn => sqlx::query_scalar("
-        SELECT id FROM change
-        WHERE controller_id = $1 AND area = $2 AND id <> $3 AND status = $4
-        ORDER BY staged_at, id
-        LIMIT $5")
-        .bind(controller).bind(area).bind(except).bind(ChangeStatus::Pending).bind(RELATED_MAX)
-        .fetch_all(conn)
-        .await)?)
+/// Other pending changes of the controller whose plans name something that this one's names too, in the order
+/// they were staged. Members of one set are not in conflict.
+pub async fn conflicts(tx: &mut Tx, row: &ChangeRow) -> Result<Vec<ChangeId>> {
+    let mut found = conflicts_among(tx, std::slice::from_ref(row)).await?;
+    Ok(found.remove(&row.id).unwrap_or_default())
+}
+
+/// What a pending change's plan touches.
+#[derive(FromRow)]
+struct Touching {
+    id: ChangeId,
+    controller_id: ControllerId,
+    area: String,
+    set_id: Option<ChangeId>,
+    touches: Option<String>,
+}
+
+/// A name that plans have in common. Where a plan says nothing of what it touches, that is its whole area.
+fn names(plan: Option<&Vec<String>>, area: &str) -> Vec<String> {
+    match plan.filter(|touches| !touches.is_empty()) {
+        Some(touches) => touches.clone(),
+        None => vec![format!("area {area}")],
+    }
 }
 
 /// [`conflicts`] of every pending change of a list, in one statement.
 pub async fn conflicts_among(tx: &mut Tx, rows: &[ChangeRow]) -> Result<HashMap<ChangeId, Vec<ChangeId>>> {
-    #[derive(FromRow)]
-    struct Pending {
-        id: ChangeId,
-        controller_id: ControllerId,
-        area: String,
-    }
-    let is_pending = |row: &&ChangeRow| row.status == ChangeStatus::Pending;
+    let is_pending = |row: &&ChangeRow| row.status == ChangeStatus::Pending && !row.is_set;
     let mut controllers: Vec<ControllerId> =
         rows.iter().filter(is_pending).map(|row| row.controller_id).collect();
     controllers.sort_unstable();
@@ -225,18 +234,33 @@ pub async fn conflicts_among(tx: &mut Tx, rows: &[ChangeRow]) -> Result<HashMap<
     if controllers.is_empty() {
         return Ok(HashMap::new());
     }
-    let pending: Vec<Pending> = Select::new("SELECT c.id, c.controller_id, c.area", FROM)
-        .and_bind("c.status = ?", Bind::Text(ChangeStatus::Pending.to_string()))
-        .and_in("c.controller_id", controllers.iter().map(|id| Bind::Id(id.0)))
-        .all(tx, "c.staged_at, c.id", RELATED_MAX * 10)
-        .await?;
-    let mut by_place: HashMap<(ControllerId, &str), Vec<ChangeId>> = HashMap::new();
-    for change in &pending {
-        by_place.entry((change.controller_id, &change.area)).or_default().push(change.id);
+    let pending: Vec<Touching> =
+        Select::new("SELECT c.id, c.controller_id, c.area, c.set_id, c.plan ->> 'touches' AS touches", FROM)
+            .and("NOT c.is_set")
+            .and_bind("c.status = ?", Bind::Text(ChangeStatus::Pending.to_string()))
+            .and_in("c.controller_id", controllers.iter().map(|id| Bind::Id(id.0)))
+            .all(tx, "c.staged_at, c.id", RELATED_MAX * 10)
+            .await?;
+    let mut by_name: HashMap<(ControllerId, String), Vec<usize>> = HashMap::new();
+    for (at, change) in pending.iter().enumerate() {
+        let touches = change.touches.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        for name in names(touches.as_ref(), &change.area) {
+            by_name.entry((change.controller_id, name)).or_default().push(at);
+        }
     }
     let others = |row: &ChangeRow| {
-        let all = by_place.get(&(row.controller_id, row.area.as_str())).map_or(&[][..], Vec::as_slice);
-        (row.id, all.iter().copied().filter(|id| *id != row.id).collect())
+        let mut found: Vec<usize> = names(row.plan.as_ref().map(|plan| &plan.touches), &row.area)
+            .into_iter()
+            .filter_map(|name| by_name.get(&(row.controller_id, name)))
+            .flatten()
+            .copied()
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        let is_rival =
+            |other: &&Touching| other.id != row.id && (row.set_id.is_none() || other.set_id != row.set_id);
+        let ids = found.into_iter().map(|at| &pending[at]).filter(is_rival).map(|other| other.id);
+        (row.id, ids.take(RELATED_SHOWN).collect())
     };
     Ok(rows.iter().filter(is_pending).map(others).collect())
 }
@@ -246,7 +270,8 @@ pub async fn later_dependents(tx: &mut Tx, row: &ChangeRow) -> Result<Vec<Change
     Ok(on!(tx, conn => sqlx::query_scalar("
         SELECT id FROM change
         WHERE controller_id = $1 AND area = $2 AND id <> $3 AND status = $4
-            AND applied_at > $5 AND reverted_by IS NULL
+            AND applied_at > $5 AND reverted_by IS NULL AND NOT is_set
+            AND (set_id IS NULL OR set_id <> $3)
         ORDER BY applied_at, id
         LIMIT $6")
         .bind(row.controller_id).bind(&row.area).bind(row.id).bind(ChangeStatus::Applied)

@@ -1,7 +1,7 @@
 //! A change as it is stored. What of it leaves the service, the server decides.
 
 use heddle_core::change::{
-    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan,
+    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan, StagedVia,
 };
 use heddle_core::{ChangeId, ControllerId, OrgId, ProcessId, RunId, SiteId, Timestamp, UserId};
 use serde_json::Value;
@@ -46,14 +46,28 @@ pub struct ChangeRow {
     pub apply_started_at: Option<Timestamp>,
     pub confirm_within_secs: Option<i64>,
     pub confirm_deadline: Option<Timestamp>,
+    /// The device was told to hold the change for a window of so many seconds, if it was asked for more than one.
+    pub extendable_to_secs: Option<i64>,
     #[sqlx(json(nullable))]
     pub task: Option<heddle_core::adapter::Task>,
+    /// The step that the task belongs to.
+    pub task_step: Option<ApplyStep>,
+    /// When the device was last compared on request, after an attempt whose end was in doubt.
+    pub verified_at: Option<Timestamp>,
     #[sqlx(json)]
     pub attempts: Vec<Attempt>,
     pub reverts: Option<ChangeId>,
     pub reverted_by: Option<ChangeId>,
     /// The run of a Connection that staged it.
     pub run_id: Option<RunId>,
+    /// The row stands for a set of changes: it is planned and applied, and never listed as a change.
+    pub is_set: bool,
+    /// The set that the change is a member of, and its place in it.
+    pub set_id: Option<ChangeId>,
+    pub set_position: Option<i64>,
+    /// What staged it, where no person did by hand.
+    #[sqlx(json(nullable))]
+    pub staged_via: Option<StagedVia>,
     pub updated_at: Timestamp,
 }
 

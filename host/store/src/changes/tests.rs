@@ -1,14 +1,41 @@
 use chrono::TimeDelta;
 use heddle_core::ProcessId;
+use heddle_core::change::{AdapterPlan, Plan};
 
 use super::*;
 use crate::Set;
 use crate::testing::{World, on_both, page};
 
+/// A plan that touches this.
+fn touching(names: &[&str]) -> Plan {
+    let adapter = AdapterPlan {
+        steps: Vec::new(),
+        native: Vec::new(),
+        danger: Danger::Normal,
+        lockout_risk: false,
+        warnings: Vec::new(),
+        base_digest: Vec::new(),
+        inverse: None,
+        holds: false,
+        undo_takes_all: false,
+        touches: names.iter().map(|name| (*name).to_owned()).collect(),
+        token: Vec::new(),
+    };
+    Plan::of(&adapter, "test", &[])
+}
+
 async fn claim(db: &crate::Db, world: &World, id: ChangeId) -> Claim {
     let mut tx = db.write().await.unwrap();
-    let claim =
-        claim_apply(&mut tx, id, world.process, &world.attempt(), Some(60), world.clock.now()).await.unwrap();
+    let claim = claim_apply(
+        &mut tx,
+        id,
+        world.process,
+        &world.attempt(),
+        Window { confirm_within_secs: Some(60), ..Window::default() },
+        world.clock.now(),
+    )
+    .await
+    .unwrap();
     tx.commit().await.unwrap();
     claim
 }
@@ -37,7 +64,7 @@ on_both! {
         let row = find(&mut tx, &world.scope(), id).await.unwrap().unwrap();
         assert_eq!((row.plan_token, row.plan), (None, None));
         assert_eq!(row.plan_error.unwrap()["type"], "keys_rotated");
-        claim_apply(&mut tx, id, world.process, &world.attempt(), None, now).await.unwrap();
+        claim_apply(&mut tx, id, world.process, &world.attempt(), Window::default(), now).await.unwrap();
         assert!(!rekey(&mut tx, id, &[8], &dropped, now).await.unwrap(), "it is being applied");
     }
 }
@@ -50,8 +77,8 @@ on_both! {
         let row = find(&mut tx, &a.scope(), id).await.unwrap().unwrap();
         assert_eq!((row.secret.clone(), row.attempts.len(), row.plan.is_none()), (Some(vec![9]), 0, true));
         assert!(find(&mut tx, &b.scope(), id).await.unwrap().is_none());
-        assert!(discard(&mut tx, &b.scope(), id, a.clock.now()).await.unwrap().is_none());
-        let filter = ChangeFilter { controller_id: Some(a.controller), site_id: Some(a.site), area: Some("firewall".into()), status: Some(ChangeStatus::Pending), vendor: Some("acme".into()) };
+        assert!(discard(&mut tx, &b.scope(), id, None, a.clock.now()).await.unwrap().is_none());
+        let filter = ChangeFilter { controller_id: Some(a.controller), site_id: Some(a.site), area: Some("firewall".into()), status: Some(ChangeStatus::Pending), vendor: Some("acme".into()), ..ChangeFilter::default() };
         assert_eq!(list(&mut tx, &a.scope(), &filter, page()).await.unwrap().1, 1);
         assert_eq!(list(&mut tx, &b.scope(), &filter, page()).await.unwrap().1, 0);
         let shown = format!("{row:?}");
@@ -82,13 +109,13 @@ on_both! {
         assert!(matches!(claim(&db, &world, world.clock.new_id()).await, Claim::NotFound));
         let mut tx = db.write().await.unwrap();
         let now = world.clock.now();
-        assert!(discard(&mut tx, &world.scope(), one, now).await.unwrap().is_none());
+        assert!(discard(&mut tx, &world.scope(), one, None, now).await.unwrap().is_none());
         assert!(set_plan(&mut tx, one, &world.planned(), now).await.unwrap().is_none());
         let done = Advance {
             outcome_state: Some(OutcomeState::Applied), status: Some(ChangeStatus::Applied), applied_by: Some(world.user), applied_at: Some(now),
             outcome_message: Set::To("done".into()), outcome_detail: Set::To(serde_json::json!({"a": 1})),
             confirm_deadline: Set::To(now), task: Set::To(heddle_core::adapter::Task { token: vec![1], poll_after_ms: 1, unreachable_for_ms: None, give_up_after_ms: 2, progress_percent: None, message: None }),
-            attempts: Some(vec![]),
+            attempts: Some(vec![]), ..Advance::default()
         };
         assert!(advance(&mut tx, one, Some(world.process), ApplyStep::Holding, ApplyStep::Idle, &done, now).await.unwrap().is_none());
         let row = advance(&mut tx, one, Some(world.process), ApplyStep::Sending, ApplyStep::Idle, &done, now).await.unwrap().unwrap();
@@ -106,9 +133,9 @@ on_both! {
         let planned = Planned { secret: None, error: None, danger: Danger::Destructive, ..world.planned() };
         let row = set_plan(&mut tx, id, &planned, world.clock.now()).await.unwrap().unwrap();
         assert_eq!((row.secret, row.plan_error, row.danger), (Some(vec![9]), None, Danger::Destructive));
-        let gone = discard(&mut tx, &world.scope(), id, world.clock.now()).await.unwrap().unwrap();
+        let gone = discard(&mut tx, &world.scope(), id, None, world.clock.now()).await.unwrap().unwrap();
         assert_eq!((gone.status, gone.secret), (ChangeStatus::Discarded, None));
-        assert!(discard(&mut tx, &world.scope(), id, world.clock.now()).await.unwrap().is_none());
+        assert!(discard(&mut tx, &world.scope(), id, None, world.clock.now()).await.unwrap().is_none());
     }
 
     async fn a_change_expires_unless_its_device_is_in_doubt(db) {
@@ -129,7 +156,8 @@ on_both! {
         let world = World::new(&db, "a").await;
         let (one, two) = (world.staged(&db).await, world.staged(&db).await);
         let mut tx = db.write().await.unwrap();
-        assert_eq!(conflicts(&mut tx, world.controller, "firewall", one).await.unwrap(), [two]);
+        let first = find(&mut tx, &world.scope(), one).await.unwrap().unwrap();
+        assert_eq!(conflicts(&mut tx, &first).await.unwrap(), [two]);
         let (rows, _) = list(&mut tx, &world.scope(), &ChangeFilter::default(), page()).await.unwrap();
         assert_eq!(rows[0].id, two, "the newest comes first");
         let all = conflicts_among(&mut tx, &rows).await.unwrap();
@@ -152,6 +180,79 @@ on_both! {
         assert!(later_dependents(&mut tx, &row).await.unwrap().is_empty());
     }
 
+    async fn plans_that_touch_the_same_are_in_conflict_and_no_others(db) {
+        let world = World::new(&db, "a").await;
+        let mut tx = db.write().await.unwrap();
+        let mut rows = Vec::new();
+        for names in [&["rule/a"][..], &["rule/b", "zone/x"], &["zone/x"]] {
+            let planned = Planned { plan: Some(touching(names)), ..world.planned() };
+            let new = NewChange { planned, ..world.new_change(world.clock.new_id()) };
+            rows.push(insert(&mut tx, &new).await.unwrap());
+        }
+        let all = conflicts_among(&mut tx, &rows).await.unwrap();
+        assert_eq!(all[&rows[0].id], []);
+        assert_eq!((&all[&rows[1].id][..], &all[&rows[2].id][..]), (&[rows[2].id][..], &[rows[1].id][..]));
+    }
+
+    async fn members_follow_their_set_and_go_alone_nowhere(db) {
+        let world = World::new(&db, "a").await;
+        let (one, two) = (world.staged(&db).await, world.staged(&db).await);
+        let now = world.clock.now();
+        let mut tx = db.write().await.unwrap();
+        let new = NewChange { is_set: true, ..world.new_change(world.clock.new_id()) };
+        let set = insert(&mut tx, &new).await.unwrap();
+        assert!(join(&mut tx, set.id, &[two, one], now).await.unwrap());
+        assert!(!join(&mut tx, set.id, &[one], now).await.unwrap(), "it is a member already");
+        tx.commit().await.unwrap();
+        assert!(matches!(claim(&db, &world, one).await, Claim::Busy));
+        let mut tx = db.write().await.unwrap();
+        assert_eq!(members(&mut tx, set.id).await.unwrap().iter().map(|row| row.id).collect::<Vec<_>>(), [two, one]);
+        assert!(discard(&mut tx, &world.scope(), one, None, now).await.unwrap().is_none());
+        assert!(set_plan(&mut tx, one, &world.planned(), now).await.unwrap().is_none());
+        assert!(expire_due(&mut tx, now + TimeDelta::hours(2)).await.unwrap().iter().all(|row| row.is_set));
+        let (shown, _) = list(&mut tx, &world.scope(), &ChangeFilter { set_id: Some(set.id), ..ChangeFilter::default() }, page()).await.unwrap();
+        assert_eq!(shown.len(), 2, "the row of the set is no change");
+        let told = Followed {
+            ids: vec![one, two], status: ChangeStatus::Discarded, state: OutcomeState::Expired,
+            message: Some("over".to_owned()), applied_by: None, applied_at: None, reverted_by: None,
+        };
+        follow(&mut tx, set.id, &told, now).await.unwrap();
+        let counted = counts(&mut tx, &world.scope(), &ChangeFilter::default()).await.unwrap();
+        assert_eq!(counted, [ChangeCount { status: ChangeStatus::Discarded, outcome_state: OutcomeState::Expired, count: 2 }]);
+        assert!(members(&mut tx, set.id).await.unwrap().iter().all(|row| row.secret.is_none()));
+        assert_eq!(standings(&mut tx, &[set.id]).await.unwrap()[0].apply_step, ApplyStep::Idle);
+        free_members(&mut tx, &set, now).await.unwrap();
+        assert!(members(&mut tx, set.id).await.unwrap().is_empty());
+    }
+
+    async fn a_window_is_moved_taken_back_and_given_up(db) {
+        let world = World::new(&db, "a").await;
+        let id = world.staged(&db).await;
+        let (now, later) = (world.clock.now(), world.clock.now() + TimeDelta::seconds(60));
+        claim(&db, &world, id).await;
+        let mut tx = db.write().await.unwrap();
+        assert!(extend_window(&mut tx, id, now, later, "m", now).await.unwrap().is_none());
+        let hold = Advance { confirm_deadline: Set::To(now), ..Advance::default() };
+        advance(&mut tx, id, Some(world.process), ApplyStep::Sending, ApplyStep::Holding, &hold, now).await.unwrap().unwrap();
+        let moved = extend_window(&mut tx, id, now, later, "m", now).await.unwrap().unwrap();
+        assert_eq!(moved.confirm_deadline, Some(later));
+        assert!(extend_window(&mut tx, id, now, later, "m", now).await.unwrap().is_none(), "it was moved meanwhile");
+        let back = take_back_held(&mut tx, id, world.process, "asked for", now).await.unwrap().unwrap();
+        assert_eq!((back.apply_step, back.outcome_message.as_deref()), (ApplyStep::Restoring, Some("asked for")));
+        assert!(give_up_unknown(&mut tx, id, "gone", now).await.unwrap().is_none(), "it may still answer");
+        let unknown = Advance { outcome_state: Some(OutcomeState::Unknown), ..Advance::default() };
+        let (step, owner) = (ApplyStep::Restoring, Some(world.process));
+        advance(&mut tx, id, owner, step, step, &unknown, now).await.unwrap().unwrap();
+        assert_eq!(give_up_unknown(&mut tx, id, "gone", now).await.unwrap().unwrap().apply_step, ApplyStep::Idle);
+        assert!(set_plan(&mut tx, id, &world.planned(), now).await.unwrap().is_none(), "it was not compared since");
+        let again = take_back_unsettled(&mut tx, id, world.process, "again", now).await.unwrap().unwrap();
+        assert_eq!(again.apply_step, ApplyStep::Restoring);
+        advance(&mut tx, id, owner, step, ApplyStep::Idle, &unknown, now).await.unwrap().unwrap();
+        let seen = Advance { verified_at: Some(now), ..Advance::default() };
+        advance(&mut tx, id, None, ApplyStep::Idle, ApplyStep::Idle, &seen, now).await.unwrap().unwrap();
+        assert!(set_plan(&mut tx, id, &world.planned(), now).await.unwrap().is_some());
+    }
+
     async fn only_the_owner_brings_an_apply_forward(db) {
         let world = World::new(&db, "a").await;
         let id = world.staged(&db).await;
@@ -166,9 +267,9 @@ on_both! {
         }
         assert!(is_owner(&mut tx, id, world.process).await.unwrap());
         assert!(!is_owner(&mut tx, id, other).await.unwrap());
-        assert!(take_held(&mut tx, id, other, now).await.unwrap().is_none(), "it does not wait yet");
+        assert!(take_held(&mut tx, id, other, &Set::Keep, now).await.unwrap().is_none(), "it does not wait yet");
         advance(&mut tx, id, Some(world.process), from, ApplyStep::Holding, &none, now).await.unwrap().unwrap();
-        let taken = take_held(&mut tx, id, other, now).await.unwrap().unwrap();
+        let taken = take_held(&mut tx, id, other, &Set::Keep, now).await.unwrap().unwrap();
         assert_eq!((taken.apply_step, taken.apply_owner), (ApplyStep::Confirming, Some(other)));
         assert_eq!(owned(&mut tx, other).await.unwrap(), [UnderWay { id, controller_id: world.controller, apply_step: ApplyStep::Confirming }]);
         assert!(owned(&mut tx, world.process).await.unwrap().is_empty());
@@ -209,7 +310,14 @@ on_both! {
 
     async fn a_step_of_a_run_stages_one_change(db) {
         let world = World::new(&db, "one").await;
-        let run = RunStep { run_id: world.clock.new_id(), key: "run:0".to_owned() };
+        let run_id = world.clock.new_id();
+        let via = StagedVia {
+            kind: heddle_core::change::StagedByKind::Automation,
+            connection_id: Some(world.clock.new_id()),
+            run_id: Some(run_id),
+            step: Some(3),
+        };
+        let run = RunStep { run_id, key: "run:0".to_owned(), via };
         let mut tx = db.write().await.unwrap();
         let new = NewChange { run: Some(run.clone()), ..world.new_change(world.clock.new_id()) };
         let row = insert(&mut tx, &new).await.unwrap();

@@ -74,8 +74,8 @@ pub async fn hold(tx: &mut Tx, read: &ControllerTarget, owner: ProcessId) -> Res
 
 /// Records how reading it ended; true when the status is another one than before.
 ///
-/// `last_sync_at` moves only without an error. A controller that becomes
-/// offline takes its online devices' status along: nobody knows it any more.
+/// `last_sync_at` moves only without an error. What becomes of the devices of a controller that is offline now is
+/// [`crate::devices::lose_sight`], in the same transaction.
 pub async fn record_sync(tx: &mut Tx, id: ControllerId, result: &SyncResult) -> Result<bool> {
     let is_changed = set_status(tx, id, result.status, result.now).await?;
     affected!(
@@ -100,9 +100,6 @@ pub async fn record_sync(tx: &mut Tx, id: ControllerId, result: &SyncResult) -> 
         .bind(result.next_sync_at)
         .bind(result.started_at)
     );
-    if is_changed && result.status == DeviceStatus::Offline {
-        crate::devices::lose_sight(tx, id, result.now).await?;
-    }
     Ok(is_changed)
 }
 

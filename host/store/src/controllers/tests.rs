@@ -172,6 +172,11 @@ on_both! {
         record_sync(&mut tx, world.controller, &online(now)).await.unwrap();
         let failed = SyncResult { status: DeviceStatus::Offline, error: Some("no answer".into()), ..online(now) };
         assert!(record_sync(&mut tx, world.controller, &failed).await.unwrap());
+        let lost = crate::devices::lose_sight(&mut tx, world.controller, None, now).await.unwrap();
+        let lost: Vec<_> = lost.iter().map(|sighting| (sighting.name.as_str(), sighting.status)).collect();
+        assert_eq!(lost, [("ap 1", Some(DeviceStatus::Unknown))], "each that changed is told, and no other");
+        let again = crate::devices::lose_sight(&mut tx, world.controller, None, now).await.unwrap();
+        assert!(again.is_empty(), "{again:?}");
         let all = crate::devices::DeviceFilter::default();
         let (devices, _) = crate::devices::list(&mut tx, &scope, &all, page()).await.unwrap();
         let mut statuses: Vec<(&str, DeviceStatus)> = devices.iter().map(|d| (d.identity.as_str(), d.status)).collect();
@@ -184,7 +189,7 @@ on_both! {
         let (scope, now) = (world.scope(), world.clock.now());
         let (pending, discarded) = (world.staged(&db).await, world.staged(&db).await);
         let mut tx = db.write().await.unwrap();
-        crate::changes::discard(&mut tx, &scope, discarded, now).await.unwrap().unwrap();
+        crate::changes::discard(&mut tx, &scope, discarded, None, now).await.unwrap().unwrap();
         let site = crate::sites::insert(&mut tx, &world.new_site(world.clock.new_id(), "b")).await.unwrap().id;
         let moved = ControllerUpdate { site_id: Some(site), ..Default::default() };
         update(&mut tx, &scope, world.controller, &moved, now).await.unwrap().unwrap();

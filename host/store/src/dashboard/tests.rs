@@ -20,7 +20,9 @@ async fn applied(db: &Db, world: &World, ago: TimeDelta) {
     let id = world.staged(db).await;
     let mut tx = db.write().await.unwrap();
     let now = world.clock.now();
-    claim_apply(&mut tx, id, world.process, &world.attempt(), None, now).await.unwrap();
+    claim_apply(&mut tx, id, world.process, &world.attempt(), crate::changes::Window::default(), now)
+        .await
+        .unwrap();
     let end = Advance {
         outcome_state: Some(OutcomeState::Applied),
         status: Some(ChangeStatus::Applied),
@@ -103,7 +105,7 @@ on_both! {
                 org_id: world.org, actor_id: None, actor_name: "heddle".into(), action: action.into(),
                 target_type: "x".into(), target_id: None, detail: serde_json::json!({}), request_id: None, ip: None,
             };
-            crate::audit::append(&mut tx, &entry, &world.clock).await.unwrap();
+            crate::audit::append(&mut tx, &entry, &world.clock, &crate::audit::AuditKey::new([7; 32])).await.unwrap();
         }
         let latest = crate::audit::latest(&mut tx, a.org, 2).await.unwrap();
         assert_eq!(latest.iter().map(|entry| entry.action.as_str()).collect::<Vec<_>>(), ["three", "two"]);

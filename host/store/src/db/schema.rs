@@ -11,6 +11,7 @@ use sqlx::{Connection as _, SqliteConnection, SqlitePool};
 
 use super::{Db, LOCK_WAIT, MIGRATIONS, PoolSettings, Pools, Tx};
 use crate::error::{Error, Result};
+use crate::folding;
 
 /// How often a migration is tried again that another process was faster with.
 const TRIES_MAX: u32 = 100;
@@ -159,6 +160,22 @@ async fn has_migrations(tx: &mut Tx) -> Result<bool> {
         }
     };
     Ok(found > 0)
+}
+
+/// Refuses what a migration that is still to run could not bring along. It changes nothing.
+pub(super) async fn prepare(tx: &mut Tx, migrations: &Migrator) -> Result<()> {
+    let knows_folding = migrations.iter().any(|migration| migration.version == folding::VERSION);
+    if !knows_folding || !has_migrations(tx).await? {
+        return Ok(());
+    }
+    let (first, newest): (Option<i64>, Option<i64>) = on!(tx, conn => sqlx::query_as(
+        "SELECT MIN(version), MAX(version) FROM _sqlx_migrations WHERE success")
+        .fetch_one(conn)
+        .await)?;
+    if first.is_none() || newest.is_some_and(|version| version >= folding::VERSION) {
+        return Ok(());
+    }
+    folding::refuse_same_names(tx).await
 }
 
 /// Brings a file up to date. `SQLite` has no lock for it: who comes second finds

@@ -29,6 +29,33 @@ on_both! {
         assert!(upsert_seen(&mut tx, &reading, &world.clock).await.unwrap().is_empty());
     }
 
+    async fn a_silent_controller_takes_its_own_device_along(db) {
+        let world = World::new(&db, "one").await;
+        let now = world.clock.now();
+        let mut tx = db.write().await.unwrap();
+        let of_kind = |identity: &str, kind: &str| SeenDevice { kind: kind.to_owned(), ..seen(identity) };
+        let at = |device: SeenDevice, address: &str| SeenDevice { addresses: vec![address.to_owned()], ..device };
+        let router = at(of_kind("own", "router"), "192.0.2.1/24");
+        let clients: Vec<SeenDevice> = (0..10_000).map(|n| of_kind(&n.to_string(), "client")).collect();
+        let all: Vec<SeenDevice> = clients.into_iter().chain([router.clone()]).collect();
+        world.see(&mut tx, &all).await;
+        let lost = lose_sight(&mut tx, world.controller, None, now).await.unwrap();
+        assert_eq!(lost.len(), 10_001);
+        assert_eq!((lost[0].name.as_str(), lost[0].status), ("ap own", Some(DeviceStatus::Offline)));
+        assert!(lost[1..].iter().all(|sighting| sighting.status == Some(DeviceStatus::Unknown)));
+        assert!(lose_sight(&mut tx, world.controller, None, now).await.unwrap().is_empty());
+        let back = world.see(&mut tx, &all).await;
+        assert!(back.iter().all(|sighting| sighting.status == Some(DeviceStatus::Online)));
+
+        // With a second device that carries others, only the address can tell.
+        world.see(&mut tx, &[router.clone(), at(of_kind("other", "gateway"), "192.0.2.2")]).await;
+        let unknown = lose_sight(&mut tx, world.controller, Some("192.0.2.9"), now).await.unwrap();
+        assert!(unknown.iter().all(|sighting| sighting.status == Some(DeviceStatus::Unknown)), "{unknown:?}");
+        let found = lose_sight(&mut tx, world.controller, Some("192.0.2.1"), now).await.unwrap();
+        let found: Vec<_> = found.iter().map(|sighting| (sighting.name.as_str(), sighting.status)).collect();
+        assert_eq!(found, [("ap own", Some(DeviceStatus::Offline))], "also one that was unknown by then");
+    }
+
     async fn thousands_are_written_at_once(db) {
         let world = World::new(&db, "one").await;
         let mut tx = db.write().await.unwrap();

@@ -46,6 +46,7 @@ fn line(clock: &Clock, level: LogLevel, message: &str) -> LogLine {
         fields: json!({ "controller.id": "c-17", "n": 1 }),
         request_id: None,
         span: None,
+        org_id: None,
     }
 }
 

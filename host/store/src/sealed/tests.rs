@@ -31,7 +31,7 @@ on_both! {
         let found = under_others(&mut tx, CHANGE, b"123456789", None, 10).await.unwrap();
         assert_eq!(found.iter().map(|row| row.id).collect::<Vec<_>>(), [id.0]);
         assert!(replace(&mut tx, CHANGE, &found[0], b"1234567890", "k").await.unwrap());
-        crate::changes::discard(&mut tx, &world.scope(), id, world.clock.now()).await.unwrap();
+        crate::changes::discard(&mut tx, &world.scope(), id, None, world.clock.now()).await.unwrap();
         assert!(under_others(&mut tx, CHANGE, b"x", None, 10).await.unwrap().is_empty());
         assert!(shares(&mut tx, CHANGE).await.unwrap().is_empty());
     }

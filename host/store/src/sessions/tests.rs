@@ -1,7 +1,7 @@
 use chrono::TimeDelta;
 
 use super::*;
-use crate::testing::{World, on_both};
+use crate::testing::{World, on_both, page};
 
 async fn login(tx: &mut Tx, world: &World, hash: &str) -> Session {
     let now = world.clock.now();
@@ -90,11 +90,11 @@ on_both! {
         let session = login(&mut tx, &world, "h1").await;
         login(&mut tx, &world, "h2").await;
         let now = world.clock.now();
-        assert_eq!(list_active(&mut tx, world.user, now).await.unwrap().len(), 2);
+        assert_eq!(list_active(&mut tx, world.user, now, page()).await.unwrap().1, 2);
         assert!(revoke(&mut tx, world.user, session.id, now).await.unwrap());
         assert!(!revoke(&mut tx, world.user, session.id, now).await.unwrap());
-        assert_eq!(list_active(&mut tx, world.user, now).await.unwrap().len(), 1);
-        assert_eq!(list_active(&mut tx, world.user, now + TimeDelta::days(2)).await.unwrap().len(), 0);
+        assert_eq!(list_active(&mut tx, world.user, now, page()).await.unwrap().1, 1);
+        assert_eq!(list_active(&mut tx, world.user, now + TimeDelta::days(2), page()).await.unwrap().1, 0);
         assert_eq!(revoke_all(&mut tx, world.user, now).await.unwrap(), 1);
         assert_eq!(rotate(&mut tx, "h2", "h3", now).await.unwrap(), Rotation::Lost);
     }
@@ -125,5 +125,33 @@ on_both! {
         assert!(authenticate(&mut tx, world.clock.new_id(), session.id).await.unwrap().is_none());
         crate::organizations::remove(&mut tx, &world.scope(), world.org, world.clock.now()).await.unwrap();
         assert!(authenticate(&mut tx, world.user, session.id).await.unwrap().is_none());
+    }
+
+    async fn a_proof_of_a_first_factor_is_spent_once(db) {
+        let world = World::new(&db, "one").await;
+        let (id, now) = (world.clock.new_id::<Uuid>(), world.clock.now());
+        let mut tx = db.write().await.unwrap();
+        assert!(spend_challenge(&mut tx, id, now).await.unwrap());
+        assert!(!spend_challenge(&mut tx, id, now).await.unwrap());
+        assert_eq!(trim_challenges(&mut tx, now, 10).await.unwrap(), 0);
+        assert_eq!(trim_challenges(&mut tx, now + TimeDelta::seconds(1), 10).await.unwrap(), 1);
+        assert!(spend_challenge(&mut tx, id, now).await.unwrap());
+    }
+
+    async fn an_organization_loses_all_its_sessions_and_another_none(db) {
+        let (world, other) = (World::new(&db, "one").await, World::new(&db, "two").await);
+        let mut tx = db.write().await.unwrap();
+        login(&mut tx, &world, "h1").await;
+        login(&mut tx, &other, "h2").await;
+        let now = world.clock.now();
+        assert_eq!(revoke_all_of(&mut tx, world.org, now).await.unwrap(), 1);
+        assert_eq!(crate::users::bump_token_versions(&mut tx, world.org, now).await.unwrap(), 1);
+        assert_eq!(list_active(&mut tx, world.user, now, page()).await.unwrap().1, 0);
+        assert_eq!(list_active(&mut tx, other.user, now, page()).await.unwrap().1, 1);
+        let versions = [world.user, other.user].map(|user| (user, i64::from(user == world.user)));
+        for (user, version) in versions {
+            let found = crate::users::find_login(&mut tx, user).await.unwrap().unwrap();
+            assert_eq!(found.token_version, version);
+        }
     }
 }

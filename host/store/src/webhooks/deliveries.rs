@@ -9,7 +9,7 @@ use heddle_core::page::{WalkRequest, Walked};
 use heddle_core::webhook::DeliveryState;
 use heddle_core::{DeliveryId, DeviceId, EventId, OrgId, SiteId, SubscriptionId, Timestamp};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{FromRow, QueryBuilder};
 
@@ -34,6 +34,9 @@ pub struct Delivery {
     pub state: DeliveryState,
     /// Since it was made, or last asked for again.
     pub attempts: i64,
+    /// The last 20 attempts, the oldest first, also those from before it was asked for again.
+    #[sqlx(json)]
+    pub history: Vec<PastAttempt>,
     /// When it is tried next; null when it ended, and while it waits for an earlier event of its device.
     pub next_at: Option<Timestamp>,
     /// Of the last answer.
@@ -46,6 +49,21 @@ pub struct Delivery {
     pub created_at: Timestamp,
     pub ended_at: Option<Timestamp>,
 }
+
+/// One attempt to send a delivery.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "WebhookAttempt")]
+pub struct PastAttempt {
+    /// When it ended.
+    pub at: Timestamp,
+    /// Status of the receiver's answer; null where there was none.
+    pub status: Option<i64>,
+    /// Why it failed; null where it did not.
+    pub error: Option<String>,
+}
+
+/// Attempts that are kept of one delivery.
+pub(super) const HISTORY_MAX: usize = 20;
 
 #[derive(Debug, Clone)]
 pub struct NewDelivery {
@@ -62,7 +80,7 @@ pub struct NewDelivery {
 }
 
 const SELECT: &str = "SELECT d.id, d.subscription_id, d.event_id, d.event_type, d.seq, d.device_id, d.state,
-    d.attempts, d.next_at, d.last_status, d.last_error, d.response, d.response_is_truncated, d.created_at, d.ended_at";
+    d.attempts, d.history, d.next_at, d.last_status, d.last_error, d.response, d.response_is_truncated, d.created_at, d.ended_at";
 const FROM: &str = "FROM webhook_delivery d
     JOIN webhook_subscription s ON s.id = d.subscription_id AND s.deleted_at IS NULL";
 

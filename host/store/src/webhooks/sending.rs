@@ -12,9 +12,11 @@ use std::collections::HashMap;
 use heddle_core::webhook::DeliveryState;
 use heddle_core::{DeliveryId, DeviceId, OrgId, ProcessId, SiteId, SubscriptionId, Timestamp};
 use serde_json::Value;
+use sqlx::types::Json;
 use sqlx::{FromRow, QueryBuilder};
 
 use self::turns::{Places, allot};
+use super::deliveries::{HISTORY_MAX, PastAttempt};
 use super::lanes::{self, push_list};
 use super::{Author, author, lock_all, lock_free};
 use crate::processes::gone_among;
@@ -198,10 +200,11 @@ async fn take(tx: &mut Tx, me: ProcessId, now: Timestamp, places: &[Places]) -> 
 /// has locked the subscription.
 pub async fn finish(tx: &mut Tx, id: DeliveryId, me: ProcessId, attempt: &Attempt) -> Result<bool> {
     let ended_at = (attempt.state != DeliveryState::Pending).then_some(attempt.now);
+    let Some(history) = history_with(tx, id, me, attempt).await? else { return Ok(false) };
     let sql = concat!(
         "UPDATE webhook_delivery
         SET state = $3, attempts = attempts + 1, owner = NULL, last_status = $5, last_error = $6, response = $7,
-            response_is_truncated = $8, ended_at = $9, next_at = CASE WHEN ",
+            response_is_truncated = $8, ended_at = $9, history = $10, next_at = CASE WHEN ",
         lanes::is_behind!(),
         " THEN NULL ELSE $4 END
         WHERE id = $1 AND owner = $2 AND state = 'pending'
@@ -217,6 +220,7 @@ pub async fn finish(tx: &mut Tx, id: DeliveryId, me: ProcessId, attempt: &Attemp
         .bind(attempt.response.as_ref())
         .bind(attempt.response_is_truncated)
         .bind(ended_at)
+        .bind(Json(history))
         .fetch_optional(conn)
         .await)?;
     let Some((subscription, device)) = found else { return Ok(false) };
@@ -225,6 +229,27 @@ pub async fn finish(tx: &mut Tx, id: DeliveryId, me: ProcessId, attempt: &Attemp
     }
     lanes::set_due(tx, &[subscription], attempt.now).await?;
     Ok(true)
+}
+
+/// What is kept of the delivery's attempts once this one is among them; `None` when it is not this process's any more.
+async fn history_with(
+    tx: &mut Tx,
+    id: DeliveryId,
+    me: ProcessId,
+    attempt: &Attempt,
+) -> Result<Option<Vec<PastAttempt>>> {
+    let found: Option<Json<Vec<PastAttempt>>> = on!(tx, conn => sqlx::query_scalar(
+        "SELECT history FROM webhook_delivery WHERE id = $1 AND owner = $2 AND state = 'pending'")
+        .bind(id)
+        .bind(me)
+        .fetch_optional(conn)
+        .await)?;
+    Ok(found.map(|Json(mut history)| {
+        history.push(PastAttempt { at: attempt.now, status: attempt.status, error: attempt.error.clone() });
+        let surplus = history.len().saturating_sub(HISTORY_MAX);
+        history.drain(..surplus);
+        history
+    }))
 }
 
 /// Owners of deliveries that do not live any more.

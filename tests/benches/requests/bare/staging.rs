@@ -101,6 +101,7 @@ fn new_change(row: &ChangeRow, token: Vec<u8>, payload: Value, clock: &Clock) ->
         expires_at: row.expires_at,
         reverts: None,
         run: None,
+        is_set: false,
         planned: Planned {
             plan: row.plan.clone(),
             error: None,

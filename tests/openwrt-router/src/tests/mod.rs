@@ -2,6 +2,7 @@
 
 mod apply;
 mod faults;
+mod household;
 mod inventory;
 mod rpc;
 mod staging;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Configs, Staged};
+use super::{Change, Configs, Staged};
 use crate::args::Args;
 use crate::device::{Device, Due};
 use crate::status::{Reply, Status};
@@ -45,8 +45,8 @@ impl Device {
         }
         self.staged.remove(sid);
         self.recorder.counters.applies += 1;
-        let saved =
-            staged.keys().filter_map(|name| Some((name.clone(), self.configs.get(name)?.clone()))).collect();
+        // The snapshot is of every file, whatever was staged: a rollback takes other people's edits along.
+        let saved = self.configs.clone();
         self.write_files(&staged);
         if is_protected {
             let secs =
@@ -59,7 +59,23 @@ impl Device {
         Ok(None)
     }
 
-    pub(super) fn uci_confirm(&mut self, sid: &str) -> Reply {
+    /// The web interface logs in for an hour, which is how its sessions are told from others.
+    pub(crate) fn luci_applies(&mut self, config: &str, changes: &[Change], timeout_secs: u64) -> String {
+        let user = self.users.first().cloned().expect("a router has root");
+        let sid = self.sessions.open(user, Some(3600), self.now);
+        self.luci_stages(&sid, config, changes);
+        let args = json!({ "rollback": true, "timeout": timeout_secs });
+        let args = args.as_object().expect("written as an object above");
+        self.uci_apply(&sid, Args(args)).expect("nothing else is pending");
+        sid
+    }
+
+    pub(crate) fn luci_stages(&mut self, sid: &str, config: &str, changes: &[Change]) {
+        let staged = self.staged.entry(sid.to_owned()).or_default();
+        staged.entry(config.to_owned()).or_default().extend_from_slice(changes);
+    }
+
+    pub(crate) fn uci_confirm(&mut self, sid: &str) -> Reply {
         self.take_pending(sid)?;
         self.recorder.counters.confirms += 1;
         Ok(None)
@@ -96,6 +112,7 @@ impl Device {
             if let Some(config) = self.configs.get_mut(name) {
                 changes.iter().for_each(|change| change.replay(config));
                 config.reread();
+                self.comments.remove(name);
                 *self.recorder.counters.commits.entry(name.clone()).or_default() += 1;
             }
         }
@@ -105,6 +122,9 @@ impl Device {
             &json!({ "config.change": staged.keys().collect::<Vec<_>>() }).to_string(),
         );
         self.reload_network();
+        if staged.contains_key("firewall") {
+            self.reload_firewall();
+        }
     }
 
     fn take_pending(&mut self, sid: &str) -> Result<Pending, Status> {

@@ -202,6 +202,9 @@ impl Device {
             return Err(Status::PermissionDenied);
         }
         let config = self.overlay(sid, name).ok_or(Status::NotFound)?;
+        if self.broken.contains(name) {
+            return Err(Status::Unknown);
+        }
         Ok((name.to_owned(), config))
     }
 

@@ -93,7 +93,7 @@ async fn every_address_is_judged_as_the_table_says() {
 /// What the operator opens for controllers opens nothing else to the world, and this machine only for a listed host.
 #[tokio::test]
 async fn opened_networks_lift_only_the_loopback_of_listed_hosts() {
-    let rules = Rules::new(vec!["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()]);
+    let rules = Rules::new(vec!["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()], Vec::new());
     for row in rows() {
         let [target, _, outward, listed] = row.as_slice() else { unreachable!("a line has four words") };
         assert_eq!(&verdict(target, &rules, Reach::Outward).await, outward, "{target}");
@@ -107,7 +107,7 @@ async fn opened_networks_lift_only_the_loopback_of_listed_hosts() {
             assert!(found == "yes" && is_loopback, "{target}: {found}");
         }
     }
-    let some = Rules::new(vec!["127.0.0.2/32".parse().unwrap()]);
+    let some = Rules::new(vec!["127.0.0.2/32".parse().unwrap()], Vec::new());
     assert_eq!(verdict("127.0.0.1", &some, Reach::OutwardListed).await, "no");
     assert_eq!(verdict("127.0.0.2", &some, Reach::OutwardListed).await, "yes");
     assert_eq!(verdict("127.0.0.2", &some, Reach::Outward).await, "no");
@@ -150,7 +150,7 @@ fn with_body(body: &str) -> String {
 }
 
 async fn asked(url: String, names: &dyn Names, excess: Excess) -> Result<OwnAnswer, Fault> {
-    let rules = Rules::new(vec!["127.0.0.0/8".parse().unwrap()]);
+    let rules = Rules::new(vec!["127.0.0.0/8".parse().unwrap()], Vec::new());
     let request = OwnRequest {
         method: Method::POST,
         url: url.parse().unwrap(),

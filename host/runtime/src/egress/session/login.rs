@@ -6,50 +6,100 @@ use std::time::{Duration, Instant};
 
 use heddle_core::fault::{Fault, FaultKind};
 use heddle_core::secret::Secret;
-use heddle_marketplace::manifest::{CaptureFrom, LoginStep, Request as Declared, Session};
+use heddle_marketplace::manifest::{CaptureFrom, Effect, LoginStep, Request as Declared, Session};
 use serde_json::Value;
 
 use super::template::Values;
-use super::{Live, matcher, take_cookies};
+use super::{Live, expose, matcher, take_cookies};
 use crate::egress::wire::{self, Answer, Outgoing};
-use crate::egress::{Body, Outbound, Request, budget, path};
+use crate::egress::{Body, Outbound, Request, budget, denied, path, phase};
+use crate::state::Phase;
 
 /// The device does not accept the credential.
 pub(super) const REFUSED: &str = "login-refused";
+/// Bytes of an answer to a login.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 const LOGOUT_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Outbound {
-    pub(super) async fn log_in(&self, declared: &Session) -> Result<Arc<Live>, Fault> {
+    pub(super) async fn log_in(&self, name: &str, declared: &Session) -> Result<Arc<Live>, Fault> {
         let credential = self.credential().await?;
         let mut login = Login { captures: BTreeMap::new(), exposed: Vec::new(), cookies: BTreeMap::new() };
-        for step in &declared.login {
+        for (n, step) in declared.login.iter().enumerate() {
             let values = Values {
                 secrets: &credential.fields,
                 captures: &login.captures,
                 settings: &self.target.settings,
             };
-            let mut outgoing = Outgoing::of(&request(&step.request, &values)?);
+            let request = request(&step.request, &values)?;
+            self.pass(name, &format!("login step {}", n + 1), &step.request, &request)?;
+            let mut outgoing = Outgoing::of(&request);
             if declared.cookie_jar {
                 outgoing.cookies = login.cookies.clone().into_iter().collect();
             }
             let timeout = budget::time_left(self.deadline, None)?;
             let route = self.route().await?;
-            let answer = wire::exchange(&route, outgoing, timeout, ANSWER_BYTES_MAX, false).await?;
+            let answer =
+                wire::exchange(&route, outgoing, timeout, (ANSWER_BYTES_MAX, &self.room), false).await?;
             judge(step, &answer)?;
             take_cookies(&mut login.cookies, &answer);
             login.capture(step, &answer)?;
         }
-        Ok(Arc::new(login.live(declared, credential.fields, self.target.settings.clone())))
+        let live = login.live(declared, credential.fields, self.target.settings.clone());
+        for (capture, reason) in &live.withheld {
+            tracing::warn!(
+                component = self.facts.manifest.id,
+                controller.id = %self.target.controller_id,
+                session = name,
+                "the login's '{capture}' is withheld from the component: {reason}"
+            );
+        }
+        Ok(Arc::new(live))
+    }
+
+    /// Lets a request of a login or logout through: it reads, or the manifest declares that it changes the
+    /// session, which was shown when the package was installed. What changes the session leaves a line in the log.
+    ///
+    /// The same with and without `ADAPTER_READ_ONLY`: without a session nothing could be read either.
+    fn pass(&self, session: &str, step: &str, declared: &Declared, request: &Request) -> Result<(), Fault> {
+        if phase::judge(Phase::Read, &self.facts.manifest.reads, None, 0, request).is_ok() {
+            return Ok(());
+        }
+        match declared.effect {
+            // The path as it is declared: filled in, it may hold a secret.
+            Some(Effect::Session) => tracing::info!(
+                component = self.facts.manifest.id,
+                component.version = %self.facts.manifest.version,
+                organization.id = %self.target.org_id,
+                controller.id = %self.target.controller_id,
+                session,
+                step,
+                method = declared.method,
+                path = declared.path,
+                "sends a request that changes the session at the device"
+            ),
+            None => {
+                return Err(denied(
+                    "login-step",
+                    format!(
+                        "{step} of session '{session}' ({} {}) may write and does not declare its effect",
+                        declared.method, declared.path
+                    ),
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Tells the device that the session is over; whether it listens does not matter.
-    pub(super) async fn log_out(&self, open: &Live, declared: &Session, logout: &Declared) {
+    pub(super) async fn log_out(&self, name: &str, open: &Live, declared: &Session, logout: &Declared) {
         let values = Values { secrets: &[], captures: &open.captures, settings: &open.settings };
         let work = async {
-            let outgoing = open.apply(&request(logout, &values)?, declared)?;
+            let request = request(logout, &values)?;
+            self.pass(name, "logout", logout, &request)?;
+            let outgoing = open.apply(&request, declared)?;
             let route = self.route().await?;
-            wire::exchange(&route, outgoing, LOGOUT_TIMEOUT, ANSWER_BYTES_MAX, false).await
+            wire::exchange(&route, outgoing, LOGOUT_TIMEOUT, (ANSWER_BYTES_MAX, &self.room), false).await
         };
         if let Err(fault) = work.await {
             tracing::debug!(controller.id = %self.target.controller_id, "logout did not work: {}", fault.message);
@@ -136,16 +186,29 @@ impl Login {
     }
 
     fn live(self, declared: &Session, credential: Vec<(String, Secret)>, settings: Value) -> Live {
-        let mut secrets: Vec<Secret> = credential.into_iter().map(|(_, secret)| secret).collect();
-        for (name, secret) in &self.captures {
-            if !self.exposed.iter().any(|(exposed, _)| exposed == name) {
-                secrets.push(secret.clone());
+        // A user name is no secret: tasks and owners are called by it.
+        let fields = credential.into_iter().filter(|(name, _)| crate::api::is_secret_field(name));
+        let mut secrets: Vec<Secret> = fields.map(|(_, secret)| secret).collect();
+        let is_hidden = |name: &str| !self.exposed.iter().any(|(exposed, _)| exposed == name);
+        secrets.extend(self.captures.iter().filter(|(name, _)| is_hidden(name)).map(|(_, s)| s.clone()));
+        // Also where no jar keeps them: a cookie is what a session is.
+        let cookies = self.cookies.values().map(|value| Secret::new(value.as_str()));
+        let known: Vec<Secret> = secrets.iter().cloned().chain(cookies).collect();
+        let (mut exposed, mut withheld) = (Vec::new(), Vec::new());
+        for (name, value) in self.exposed {
+            match expose::refusal(&value, &known) {
+                None => exposed.push((name, value)),
+                Some(reason) => {
+                    secrets.push(Secret::new(value));
+                    withheld.push((name, reason));
+                }
             }
         }
         Live {
             until: Instant::now() + Duration::from_secs(u64::from(declared.ttl_s)),
             captures: self.captures,
-            exposed: self.exposed,
+            exposed,
+            withheld,
             cookies: Mutex::new(if declared.cookie_jar { self.cookies } else { BTreeMap::new() }),
             settings,
             secrets,

@@ -1,5 +1,6 @@
 //! Whether an answer is of a declared kind.
 
+use heddle_core::bounds::JsonRoom;
 use heddle_marketplace::manifest::{Matcher, Session};
 use serde_json::Value;
 
@@ -15,13 +16,17 @@ pub(in crate::egress) enum Expiry {
 }
 
 /// Looks for signs that the session is gone.
-pub(in crate::egress) fn expired(session: &Session, answer: &Answer, write: bool) -> Expiry {
-    let body = json(answer);
-    let any = session.expired.iter().any(|matcher| fits(matcher, answer, body.as_ref()));
+pub(in crate::egress) fn expired(
+    session: &Session,
+    answer: &Answer,
+    body: Option<&Value>,
+    write: bool,
+) -> Expiry {
+    let any = session.expired.iter().any(|matcher| fits(matcher, answer, body));
     if !any {
         return Expiry::Alive;
     }
-    let Some(Value::Array(batch)) = &body else { return Expiry::Expired };
+    let Some(Value::Array(batch)) = body else { return Expiry::Expired };
     let all = batch.iter().all(|element| {
         session.expired.iter().any(|matcher| fits_shell(matcher, answer) && fits_json(matcher, element))
     });
@@ -42,7 +47,9 @@ pub(super) fn fits(matcher: &Matcher, answer: &Answer, body: Option<&Value>) -> 
     }
 }
 
+/// The body as JSON; `None` where it is none, or larger than a login's answer can sensibly be.
 pub(super) fn json(answer: &Answer) -> Option<Value> {
+    JsonRoom::default().take(&answer.body).ok()?;
     serde_json::from_slice(&answer.body).ok()
 }
 
@@ -72,20 +79,27 @@ mod tests {
 
     fn answer(status: u16, body: &Value) -> Answer {
         let headers = vec![("content-type".to_owned(), b"application/json; charset=utf-8".to_vec())];
-        Answer { status, reason: None, headers, body: body.to_string().into_bytes(), elapsed: Duration::ZERO }
+        Answer {
+            status,
+            reason: None,
+            headers,
+            body: body.to_string().into_bytes(),
+            elapsed: Duration::ZERO,
+            held: crate::egress::Held::default(),
+        }
     }
 
     #[test]
     fn one_refused_element_of_a_batch_is_a_sign_but_not_for_repeating_writes() {
         let session = manifest().auth.remove("main").unwrap();
         let (good, gone) = (json!({"result": 1}), json!({"error": {"code": -32002}}));
-        let judge = |body: &Value, write| expired(&session, &answer(200, body), write);
+        let judge = |body: &Value, write| expired(&session, &answer(200, body), Some(body), write);
         assert_eq!(judge(&good, true), Expiry::Alive);
         assert_eq!(judge(&gone, true), Expiry::Expired);
         assert_eq!(judge(&json!([good, gone]), false), Expiry::Expired);
         assert_eq!(judge(&json!([good, gone]), true), Expiry::Mixed);
         assert_eq!(judge(&json!([gone, gone]), true), Expiry::Expired);
-        assert_eq!(expired(&session, &answer(401, &good), true), Expiry::Expired);
+        assert_eq!(expired(&session, &answer(401, &good), Some(&good), true), Expiry::Expired);
     }
 
     #[test]

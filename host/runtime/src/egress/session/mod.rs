@@ -2,6 +2,7 @@
 //!
 //! Components never see what a login captured, except what is marked `expose`.
 
+mod expose;
 mod login;
 mod matcher;
 mod template;
@@ -24,6 +25,9 @@ pub(super) use matcher::{Expiry, expired};
 const REFUSALS_MAX: u32 = 3;
 const SUSPENDED: TimeDelta = TimeDelta::minutes(5);
 const SESSIONS_KEPT: usize = 4_096;
+/// Cookies that a session keeps, as a browser would (RFC 6265 section 6.1); what a device sets beyond is dropped.
+const COOKIES_MAX: usize = 50;
+const COOKIE_BYTES_MAX: usize = 4_096;
 
 /// Writes have a session of their own: a provisional change can belong to the
 /// session that made it, and readers must not end it.
@@ -48,6 +52,8 @@ struct Key {
 pub(super) struct Live {
     captures: BTreeMap<String, Secret>,
     pub(super) exposed: Vec<(String, String)>,
+    /// Captures that the manifest exposes and this login did not, with the reason.
+    withheld: Vec<(String, &'static str)>,
     cookies: Mutex<BTreeMap<String, String>>,
     settings: serde_json::Value,
     /// What must not come back in answers.
@@ -149,7 +155,8 @@ fn take_cookies(jar: &mut BTreeMap<String, String>, answer: &Answer) {
             text.split(';').skip(1).any(|attribute| attribute.trim().eq_ignore_ascii_case("max-age=0"));
         if gone || value.trim().is_empty() {
             jar.remove(name.trim());
-        } else {
+        } else if pair.len() <= COOKIE_BYTES_MAX && (jar.len() < COOKIES_MAX || jar.contains_key(name.trim()))
+        {
             jar.insert(name.trim().to_owned(), value.trim().to_owned());
         }
     }
@@ -211,7 +218,7 @@ impl Outbound {
         let slot = self.egress.sessions.slot(self.key(name));
         let open = slot.lock().await.take();
         if let (Some(open), Some(logout)) = (open, &declared.logout) {
-            self.log_out(&open, declared, logout).await;
+            self.log_out(name, &open, declared, logout).await;
         }
     }
 
@@ -227,7 +234,7 @@ impl Outbound {
             )
             .with_code("credential-suspended"));
         }
-        let outcome = self.log_in(declared).await;
+        let outcome = self.log_in(name, declared).await;
         let mut refusals = self.egress.sessions.refusals();
         match &outcome {
             Ok(_) => {

@@ -7,14 +7,16 @@ mod routes;
 mod totp;
 
 use heddle_core::UserId;
+use heddle_core::event::EventType;
 use heddle_core::secret::{Secret, random_bytes};
 use heddle_store::users::{self, Login};
-use heddle_store::{Tx, second_factors};
+use heddle_store::{Tx, second_factors, sessions};
 use serde_json::json;
 
 use self::totp::Generator;
 use super::admission::{self, Opened};
 use super::login::{Name, Step};
+use super::security;
 use super::session::{self, Tokens};
 use super::trail::{self, Deed};
 use super::{Caller, REVOKED, hold_caller, login, token};
@@ -30,6 +32,8 @@ const BACKUP_CODES: usize = 10;
 const BACKUP_CODE_BYTES: usize = 4;
 
 const WRONG_CODE: Error = Error::Unauthenticated("code is not correct, or was used before");
+
+const SPENT: Error = Error::Unauthenticated("mfa_token was already used: log in again");
 
 /// Which second factor a code was of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +86,10 @@ async fn prove(app: &App, origin: &Origin, mfa_token: &Secret, code: &Secret) ->
         name.count_failure(app).await?;
         return Err(answer);
     };
+    // Whoever holds the proof and two codes opens one session, in whichever process.
+    if !sessions::spend_challenge(&mut tx, challenged.id, challenged.expires_at).await? {
+        return Err(SPENT);
+    }
     admission::open(tx, app, origin, login, challenged.way, Some(factor.as_str())).await
 }
 
@@ -162,7 +170,10 @@ async fn enable(app: &App, caller: &Caller, origin: &Origin, code: &Secret) -> R
     let backup_codes = new_backup_codes(&mut tx, app, caller.user_id).await?;
     let tokens = session::renew(&mut tx, app, origin, &login.user).await?;
     record(&mut tx, app, caller, origin, "user.mfa_enabled").await?;
+    let fields = json!({ "actor_id": caller.user_id });
+    security::record(&mut tx, &app.clock, EventType::MfaEnabled, caller, fields).await?;
     tx.commit().await?;
+    app.hub.wake();
     Ok(Enabled { backup_codes, tokens })
 }
 
@@ -173,7 +184,12 @@ async fn disable(app: &App, caller: &Caller, origin: &Origin) -> Result<Tokens, 
     second_factors::remove(&mut tx, caller.user_id, app.clock.now()).await?;
     let tokens = session::renew(&mut tx, app, origin, &login.user).await?;
     record(&mut tx, app, caller, origin, "user.mfa_disabled").await?;
+    if login.user.mfa_enabled {
+        let fields = json!({ "actor_id": caller.user_id });
+        security::record(&mut tx, &app.clock, EventType::MfaDisabled, caller, fields).await?;
+    }
     tx.commit().await?;
+    app.hub.wake();
     Ok(tokens)
 }
 

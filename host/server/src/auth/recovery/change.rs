@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::super::login::Step;
 use super::super::session::{self, Tokens};
 use super::super::{Caller, REVOKED, cookies, hold_caller, login, password};
+use super::Way;
 use crate::app::{App, SharedApp};
 use crate::http::access::Access;
 use crate::http::error::{Detail, Error};
@@ -52,8 +53,8 @@ async fn change(
     }
     login::refuse_locked(known.user.locked_until, app.clock.now())?;
     check(&app, &known, &body)?;
-    let fits = password::verify(body.current_password, known.password_hash.clone()).await?;
-    let password_hash = if fits { Some(password::hash(body.new_password).await?) } else { None };
+    let fits = app.hashing.verify(body.current_password, known.password_hash.clone()).await?;
+    let password_hash = if fits { Some(app.hashing.hash(body.new_password).await?) } else { None };
 
     let mut tx = app.db.write().await?;
     let current = hold_caller(&mut tx, &app, &caller).await?;
@@ -68,8 +69,7 @@ async fn change(
     if current.password_hash != known.password_hash {
         return Err(Error::conflict("password was changed meanwhile; try again"));
     }
-    let action = "user.password_changed";
-    let ended = super::renew(&mut tx, &app, &origin, &current.user, password_hash, action).await?;
+    let ended = super::renew(&mut tx, &app, &origin, &current.user, password_hash, Way::Changed).await?;
     let tokens = session::open(&mut tx, &app, &origin, &current.user, ended.token_version).await?;
     tx.commit().await?;
     app.hub.wake();

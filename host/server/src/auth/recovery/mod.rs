@@ -8,21 +8,28 @@ mod page;
 mod request;
 mod reset;
 
+use chrono::TimeDelta;
 use heddle_core::event::{EventType, NewEvent};
-use heddle_core::secret::Secret;
+use heddle_core::name::fold;
+use heddle_core::secret::{Secret, random_secret};
 use heddle_core::{Timestamp, UserId};
+use heddle_store::password_resets::NewPasswordReset;
 use heddle_store::users::{self, Login, User, UserUpdate};
 use heddle_store::{Scope, Tx, api_keys, events, password_resets, sessions};
 use serde_json::json;
 
+use super::security;
 use super::trail::{self, Deed};
 use crate::app::App;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::http::routes::Routes;
-use crate::keys::keyed_hash;
+use crate::keys::{Keys, keyed_hash};
 
 pub(crate) use page::{PATHS as PAGES, router as pages};
+
+/// How long a link is good.
+pub(crate) const LINK_MINUTES: i64 = 60;
 
 pub(super) fn routes() -> Routes {
     change::routes().merge(request::routes()).merge(reset::routes())
@@ -33,8 +40,55 @@ pub(super) fn routes() -> Routes {
 pub(crate) struct Ended {
     /// The user's, from now on.
     pub(crate) token_version: i64,
-    sessions: u64,
-    api_keys: u64,
+    pub(crate) sessions: u64,
+    pub(crate) api_keys: u64,
+}
+
+/// How somebody came to a new password.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Way {
+    /// With the one before.
+    Changed,
+    /// By a link.
+    Reset,
+    /// From an administrator.
+    Administrator,
+}
+
+impl Way {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Reset => "reset_link",
+            Self::Administrator => "administrator",
+        }
+    }
+
+    fn action(self) -> &'static str {
+        match self {
+            Self::Changed => "user.password_changed",
+            Self::Reset => "user.password_reset",
+            Self::Administrator => EventType::UserUpdated.as_str(),
+        }
+    }
+}
+
+/// Tells that a user has a new password, and what ended with the old one.
+pub(crate) async fn tell(
+    tx: &mut Tx,
+    app: &App,
+    user: &User,
+    actor: UserId,
+    way: Way,
+    ended: Ended,
+) -> Result<(), Error> {
+    let fields = json!({
+        "actor_id": actor,
+        "way": way.as_str(),
+        "sessions_revoked": ended.sessions,
+        "api_keys_revoked": ended.api_keys,
+    });
+    security::record(tx, &app.clock, EventType::PasswordChanged, user, fields).await
 }
 
 /// Ends whatever may have been made by somebody who should not have had the password: sessions, API keys, and links
@@ -55,7 +109,7 @@ async fn renew(
     origin: &Origin,
     user: &User,
     password_hash: String,
-    action: &'static str,
+    way: Way,
 ) -> Result<Ended, Error> {
     let now = app.clock.now();
     let update = UserUpdate { password_hash: Some(password_hash), ..UserUpdate::default() };
@@ -64,7 +118,7 @@ async fn renew(
     let deed = Deed {
         org: user.org_id,
         actor: Some(user.into()),
-        action,
+        action: way.action(),
         target: ("user", user.id.0),
         detail: json!({ "sessions_revoked": ended.sessions, "api_keys_revoked": ended.api_keys }),
     };
@@ -86,17 +140,38 @@ async fn renew(
         }),
     };
     events::append(tx, &event, &app.clock).await?;
+    tell(tx, app, user, user.id, way, ended).await?;
     Ok(ended)
 }
 
 /// What a link hangs on: with another email or password of the user it is void, whoever changed them.
-fn bound_to(app: &App, login: &Login) -> String {
-    let email = login.user.email.to_lowercase();
+fn bound_to(keys: &Keys, login: &Login) -> String {
+    let email = fold(&login.user.email);
     let state = Secret::new(format!("{}\n{email}\n{}", login.user.id, login.password_hash));
-    keyed_hash(&app.keys.password_reset_key(), &state)
+    keyed_hash(&keys.password_reset_key(), &state)
+}
+
+/// Makes a link by which this user can set a new password once, within an hour.
+pub(crate) async fn new_link(
+    tx: &mut Tx,
+    keys: &Keys,
+    base: &str,
+    login: &Login,
+    now: Timestamp,
+) -> Result<Secret, heddle_store::Error> {
+    let token = random_secret();
+    let new = NewPasswordReset {
+        token_hash: token_hash(keys, &token),
+        user_id: login.user.id,
+        bound_to: bound_to(keys, login),
+        expires_at: now + TimeDelta::minutes(LINK_MINUTES),
+        now,
+    };
+    password_resets::insert(tx, &new).await?;
+    Ok(Secret::new(format!("{base}{}#token={}", PAGES[0], token.expose())))
 }
 
 /// Under what a token is stored.
-fn token_hash(app: &App, token: &Secret) -> String {
-    keyed_hash(&app.keys.password_reset_key(), token)
+fn token_hash(keys: &Keys, token: &Secret) -> String {
+    keyed_hash(&keys.password_reset_key(), token)
 }

@@ -6,9 +6,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json as Answer};
-use chrono::TimeDelta;
-use heddle_core::secret::{Secret, random_secret};
-use heddle_store::password_resets::{self, NewPasswordReset};
+use heddle_core::name::fold;
+use heddle_core::secret::Secret;
 use heddle_store::users::{self, Login};
 use heddle_store::{Scope, organizations};
 use schemars::JsonSchema;
@@ -17,6 +16,7 @@ use serde_json::json;
 
 use super::super::password;
 use super::super::trail::{self, Deed};
+use super::LINK_MINUTES;
 use crate::app::{App, SharedApp};
 use crate::config::Environment;
 use crate::http::access::Access;
@@ -34,8 +34,6 @@ use crate::tenancy::users::names::parse_email;
 const CLIENT_RATE: Rate = Rate::per_hour(5);
 /// How many mails one mailbox gets, whoever asks.
 const EMAIL_RATE: Rate = Rate::per_hour(3);
-/// How long a link is good.
-const MINUTES: i64 = 60;
 const SUBJECT: &str = "Reset your Heddle password";
 
 #[derive(Deserialize, JsonSchema)]
@@ -79,7 +77,7 @@ async fn request(
         app.metrics.rate_limited(RateWindow::Auth);
         return Err(Error::RateLimited(RateExceeded::Hour));
     }
-    let mailbox = keyed_hash(&app.keys.limited_email_key(), &Secret::new(email.to_lowercase()));
+    let mailbox = keyed_hash(&app.keys.limited_email_key(), &Secret::new(fold(&email)));
     // Told to nobody: who asks too often for one mailbox learns no more than who asks once.
     if is_within(&app, format!("reset:{mailbox}"), EMAIL_RATE).await? {
         begin(&app, email, origin);
@@ -119,11 +117,7 @@ async fn answer(app: &App, email: &str, origin: &Origin) -> Result<(), Error> {
         return Ok(());
     }
     let Some(login) = find(app, email).await? else { return Ok(()) };
-    let token = random_secret();
-    if !keep(app, origin, &login, &token).await? {
-        return Ok(());
-    }
-    let link = Secret::new(format!("{}{}#token={}", app.config.link_base(), super::PAGES[0], token.expose()));
+    let Some(link) = keep(app, origin, &login).await? else { return Ok(()) };
     if !app.mailer.is_set() {
         tracing::info!(
             "SMTP_URL is not set; link to reset the password of user {}: {}",
@@ -149,7 +143,7 @@ async fn answer(app: &App, email: &str, origin: &Origin) -> Result<(), Error> {
 async fn find(app: &App, email: &str) -> Result<Option<Login>, Error> {
     let mut tx = app.db.read().await?;
     let found = users::find_by_login(&mut tx, email).await?;
-    let Some(login) = found.filter(|login| login.user.email.to_lowercase() == email.to_lowercase()) else {
+    let Some(login) = found.filter(|login| fold(&login.user.email) == fold(email)) else {
         return Ok(None);
     };
     let org = login.user.org_id;
@@ -158,23 +152,15 @@ async fn find(app: &App, email: &str) -> Result<Option<Login>, Error> {
     Ok(may_reset.then_some(login))
 }
 
-/// Stores the link, unless the user has changed meanwhile.
-async fn keep(app: &App, origin: &Origin, login: &Login, token: &Secret) -> Result<bool, Error> {
+/// Makes and stores the link, unless the user has changed meanwhile.
+async fn keep(app: &App, origin: &Origin, login: &Login) -> Result<Option<Secret>, Error> {
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
-    let Some(current) = users::find_login(&mut tx, login.user.id).await? else { return Ok(false) };
-    let bound_to = super::bound_to(app, &current);
-    if bound_to != super::bound_to(app, login) {
-        return Ok(false);
+    let Some(current) = users::find_login(&mut tx, login.user.id).await? else { return Ok(None) };
+    if super::bound_to(&app.keys, &current) != super::bound_to(&app.keys, login) {
+        return Ok(None);
     }
-    let new = NewPasswordReset {
-        token_hash: super::token_hash(app, token),
-        user_id: login.user.id,
-        bound_to,
-        expires_at: now + TimeDelta::minutes(MINUTES),
-        now,
-    };
-    password_resets::insert(&mut tx, &new).await?;
+    let link = super::new_link(&mut tx, &app.keys, &app.config.link_base(), &current, now).await?;
     let deed = Deed {
         org: login.user.org_id,
         actor: None,
@@ -184,7 +170,7 @@ async fn keep(app: &App, origin: &Origin, login: &Login, token: &Secret) -> Resu
     };
     trail::record(&mut tx, app, origin, deed).await?;
     tx.commit().await?;
-    Ok(true)
+    Ok(Some(link))
 }
 
 fn text(service: &str, link: &Secret) -> Secret {
@@ -194,7 +180,7 @@ fn text(service: &str, link: &Secret) -> Secret {
          somebody asked to reset the password of your account at Heddle\r\n\
          ({service}).\r\n\
          \r\n\
-         To set a new password, open this link within {MINUTES} minutes:\r\n\
+         To set a new password, open this link within {LINK_MINUTES} minutes:\r\n\
          \r\n\
          {}\r\n\
          \r\n\

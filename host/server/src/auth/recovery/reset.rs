@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::password;
+use super::Way;
 use crate::app::{App, SharedApp};
 use crate::http::access::Access;
 use crate::http::error::Error;
@@ -41,14 +42,14 @@ async fn reset(
     origin: Origin,
     Json(body): Json<ResetBody>,
 ) -> Result<StatusCode, Error> {
-    let token_hash = super::token_hash(&app, &body.token);
+    let token_hash = super::token_hash(&app.keys, &body.token);
     let known = find(&app, &token_hash).await?;
     let names = [known.user.username.as_str(), known.user.email.as_str()];
     let faults = password::faults(&app.config, "new_password", &body.new_password, &names);
     if !faults.is_empty() {
         return Err(Error::Validation(faults));
     }
-    let place = password::place().await?;
+    let place = app.hashing.place().await?;
     // Of many who come with one link, all but the first few find it spent here, and cost no hash.
     find(&app, &token_hash).await?;
     let password_hash = place.hash(body.new_password).await?;
@@ -58,7 +59,7 @@ async fn reset(
     users::lock(&mut tx, &Scope::everything(), known.user.id).await?.ok_or_else(not_good)?;
     let taken = password_resets::take(&mut tx, &token_hash, app.clock.now()).await?.ok_or_else(not_good)?;
     let user = holder(&app, &mut tx, &taken).await?.user;
-    super::renew(&mut tx, &app, &origin, &user, password_hash, "user.password_reset").await?;
+    super::renew(&mut tx, &app, &origin, &user, password_hash, Way::Reset).await?;
     tx.commit().await?;
     app.hub.wake();
     tracing::info!(user.id = %user.id, "user {} has set a new password by a link", user.id);
@@ -77,7 +78,7 @@ async fn holder(app: &App, tx: &mut Tx, link: &password_resets::PasswordReset) -
     let login = users::find_login(tx, link.user_id).await?.ok_or_else(not_good)?;
     let org = login.user.org_id;
     organizations::find(tx, &Scope::organization(org), org).await?.ok_or_else(not_good)?;
-    if !login.user.is_active || super::bound_to(app, &login) != link.bound_to {
+    if !login.user.is_active || super::bound_to(&app.keys, &login) != link.bound_to {
         return Err(not_good());
     }
     Ok(login)

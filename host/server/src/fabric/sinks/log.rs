@@ -1,7 +1,8 @@
-//! `fabric.log`: writes a line into the service's log, where `/logs` shows it.
+//! `fabric.log`: writes a line into the service's log, where `/fabric/logs` shows it to its organization.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use heddle_core::change::Danger;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
 use heddle_core::redact::{mask_text, sanitize};
 use heddle_core::{LogLevel, Permission};
@@ -9,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::fabric::operation::{Declaration, Operation, StepCall, StepError, params_of};
+use crate::logs::OF_ORGANIZATIONS;
 
 const MESSAGE_CHARS_MAX: usize = 2000;
 /// Of the fields, as JSON.
@@ -43,10 +45,11 @@ impl Log {
         Self(Declaration {
             id: "fabric.log".to_owned(),
             title: "Log".to_owned(),
-            description: "Writes a line into the service's log, with the organization and the run."
+            description: "Writes a line into the organization's log, which 'GET /fabric/logs' shows."
                 .to_owned(),
             tier: OperationTier::Native,
             kind: OperationKind::Sink,
+            danger: Danger::Normal,
             owner: "fabric".to_owned(),
             permission: Some(Permission::EventWrite),
             params_schema: json!({
@@ -54,8 +57,14 @@ impl Log {
                 "type": "object",
                 "properties": {
                     "level": { "type": "string", "enum": LogLevel::ALL, "default": "info" },
-                    "message": { "type": "string", "minLength": 1, "maxLength": MESSAGE_CHARS_MAX },
-                    "fields": { "type": "object", "description": "At most 4096 bytes as JSON" },
+                    "message": {
+                        "type": "string", "minLength": 1, "maxLength": MESSAGE_CHARS_MAX,
+                        "examples": ["device edge is offline"],
+                    },
+                    "fields": {
+                        "type": "object", "description": "At most 4096 bytes as JSON",
+                        "examples": [{ "device": "edge" }],
+                    },
                 },
                 "required": ["message"],
                 "additionalProperties": false,
@@ -108,9 +117,15 @@ fn write(call: &StepCall<'_>, line: &Line) {
     let (org, run) = (call.author.org_id, call.run_id);
     let Line { level, message, fields } = line;
     match level {
-        LogLevel::Info => tracing::info!(organization.id = %org, run.id = %run, %fields, "{message}"),
-        LogLevel::Warn => tracing::warn!(organization.id = %org, run.id = %run, %fields, "{message}"),
-        LogLevel::Error => tracing::error!(organization.id = %org, run.id = %run, %fields, "{message}"),
+        LogLevel::Info => {
+            tracing::info!(target: OF_ORGANIZATIONS, { organization.id = %org, run.id = %run, %fields }, "{message}")
+        }
+        LogLevel::Warn => {
+            tracing::warn!(target: OF_ORGANIZATIONS, { organization.id = %org, run.id = %run, %fields }, "{message}")
+        }
+        LogLevel::Error => {
+            tracing::error!(target: OF_ORGANIZATIONS, { organization.id = %org, run.id = %run, %fields }, "{message}")
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use heddle_core::change::Danger;
 use heddle_core::notification::Severity;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
 use heddle_core::redact::mask_text;
@@ -45,15 +46,24 @@ impl Notify {
                     .to_owned(),
             tier: OperationTier::Native,
             kind: OperationKind::Sink,
+            danger: Danger::Normal,
             owner: "fabric".to_owned(),
             permission: Some(Permission::EventWrite),
             params_schema: json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
                 "properties": {
-                    "channel_id": { "type": ["string", "null"], "format": "uuid" },
-                    "subject": { "type": "string", "minLength": 1, "maxLength": SUBJECT_CHARS_MAX },
-                    "body": { "type": "string", "maxLength": BODY_CHARS_MAX },
+                    "channel_id": {
+                        "type": ["string", "null"], "format": "uuid",
+                        "description": "Channel of the organization; absent, its administrators get a notice",
+                    },
+                    "subject": {
+                        "type": "string", "minLength": 1, "maxLength": SUBJECT_CHARS_MAX,
+                        "examples": ["Device offline"],
+                    },
+                    "body": {
+                        "type": "string", "maxLength": BODY_CHARS_MAX, "examples": ["Device edge is offline."],
+                    },
                     "severity": { "type": "string", "enum": Severity::ALL, "default": "info" },
                 },
                 "required": ["subject", "body"],
@@ -64,8 +74,10 @@ impl Notify {
                 "type": "object",
                 "properties": {
                     "channel_id": { "type": ["string", "null"], "format": "uuid" },
-                    "notice_id": { "type": ["string", "null"], "format": "uuid" },
-                    "status": { "type": ["integer", "null"] },
+                    "notice_id": {
+                        "type": ["string", "null"], "format": "uuid", "description": "Where no channel was named",
+                    },
+                    "status": { "type": ["integer", "null"], "description": "Of the channel's answer by HTTP" },
                 },
                 "required": ["channel_id", "notice_id", "status"],
                 "additionalProperties": false,

@@ -78,6 +78,8 @@ impl Bench {
             event: None,
             run_id: uuid::Uuid::nil().into(),
             key,
+            step: 0,
+            connection: None,
         };
         self.app.operations.find(operation).unwrap().run(&call, params).await
     }

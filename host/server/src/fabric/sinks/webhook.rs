@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_core::Permission;
+use heddle_core::change::Danger;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
 use heddle_core::redact::sanitize;
+use heddle_core::template::is_template;
 use http::{HeaderName, HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::fabric::operation::{Declaration, Operation, StepCall, StepError, params_of};
+use crate::fabric::signing;
 use crate::outgoing::{self, Answered, HEADERS_MAX, Outgoing, Undelivered};
 
 pub(in crate::fabric) struct Webhook(Declaration);
@@ -57,18 +60,27 @@ impl Webhook {
                 .to_owned(),
             tier: OperationTier::Native,
             kind: OperationKind::Sink,
+            danger: Danger::Normal,
             owner: "fabric".to_owned(),
             permission: Some(Permission::SettingsWrite),
             params_schema: json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
                 "properties": {
-                    "url": { "type": "string", "description": "Full URL with scheme, of the public network" },
+                    "url": {
+                        "type": "string", "description": "Full URL with scheme, of the public network",
+                        "examples": ["https://hooks.example.org/heddle"],
+                    },
                     "method": { "type": "string", "enum": ["POST", "PUT", "PATCH", "GET"], "default": "POST" },
-                    "payload": { "description": "Sent as JSON; the event when absent" },
+                    "payload": {
+                        "description": "Sent as JSON; the event when absent",
+                        "examples": [{ "text": "a device went offline" }],
+                    },
                     "headers": {
                         "type": "object",
                         "additionalProperties": { "type": "string" },
+                        "description": "Beside those that the service sets",
+                        "examples": [{ "authorization": "Bearer of-the-receiver" }],
                         "maxProperties": HEADERS_MAX,
                     },
                 },
@@ -79,10 +91,14 @@ impl Webhook {
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
                 "properties": {
-                    "status_code": { "type": "integer" },
-                    "body": { "type": "string", "description": "At most 16 KiB" },
-                    "truncated": { "type": "boolean" },
-                    "duration_ms": { "type": "integer" },
+                    "status_code": { "type": "integer", "description": "Status of the receiver's answer" },
+                    "body": {
+                        "examples": [{ "ticket": { "id": 4711 } }],
+                        "description": "The answer, at most 16 KiB: parsed where its content type says JSON and it \
+                            can be read as such, a text otherwise",
+                    },
+                    "truncated": { "type": "boolean", "description": "There was more; the body is a text then" },
+                    "duration_ms": { "type": "integer", "description": "From the first look-up to the last byte" },
                 },
                 "required": ["status_code", "body", "truncated", "duration_ms"],
                 "additionalProperties": false,
@@ -96,13 +112,34 @@ impl Operation for Webhook {
         &self.0
     }
 
+    fn value_faults(&self, params: &Value) -> Vec<(String, String)> {
+        let fixed = |value: &Value| value.as_str().filter(|text| !is_template(text)).map(str::to_owned);
+        let mut faults = Vec::new();
+        if let Some(Err(message)) = fixed(&params["url"]).map(|url| outgoing::check_url(&url)) {
+            faults.push(("url".to_owned(), message));
+        }
+        for (name, value) in params["headers"].as_object().into_iter().flatten() {
+            // Names are never templates.
+            let value = fixed(value).unwrap_or_default();
+            if let Err(message) = outgoing::header(name, &value) {
+                faults.push((format!("headers.{name}"), message));
+            }
+        }
+        faults
+    }
+
     fn run<'a>(&'a self, call: &'a StepCall<'a>, params: Value) -> BoxFuture<'a, Result<Value, StepError>> {
         async move {
-            let request = request(call, params_of(params)?)?;
+            let mut request = request(call, params_of(params)?)?;
+            request.organization_secrets = signing::secrets(call.app, call.author.org_id)
+                .await
+                .map_err(|error| StepError::new(StepErrorCode::Internal, error.to_string()))?;
             match outgoing::send(call.app, request).await {
                 Ok(answered) => outcome(&answered),
                 Err(Undelivered::Blocked(why)) => Err(StepError::new(StepErrorCode::SsrfBlocked, why)),
-                Err(Undelivered::Failed(why)) => Err(StepError::new(StepErrorCode::DeliveryError, why)),
+                Err(Undelivered::Unreached(why) | Undelivered::Failed(why)) => {
+                    Err(StepError::new(StepErrorCode::DeliveryError, why))
+                }
             }
         }
         .boxed()
@@ -120,6 +157,7 @@ fn request(call: &StepCall<'_>, params: Params) -> Result<Outgoing, StepError> {
         headers,
         body,
         signing_secret: call.app.config.fabric_webhook_signing_secret.clone(),
+        organization_secrets: Vec::new(),
         is_path_secret: false,
     })
 }
@@ -151,7 +189,7 @@ fn headers(given: &BTreeMap<String, String>) -> Result<Vec<(HeaderName, HeaderVa
 fn outcome(answered: &Answered) -> Result<Value, StepError> {
     let output = json!({
         "status_code": answered.status,
-        "body": answered.text,
+        "body": answered.json().unwrap_or_else(|| json!(answered.text)),
         "truncated": answered.is_truncated,
         "duration_ms": answered.duration_ms(),
     });

@@ -1,4 +1,4 @@
-//! Counters within the process, of a bounded number of principals.
+//! Logs within the process, of a bounded number of principals.
 //!
 //! Two generations: what is used moves to the young one; when that is full, the old one is dropped and the young one
 //! becomes old. So the memory is bounded, and those who came longest ago are forgotten first.
@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::window::Counter;
+use super::window::Log;
 use super::{Limit, Question, Verdict};
 
-/// Counters of one generation; a principal needs two or three.
+/// Logs of one generation; a principal needs two or three. A log takes at most some 500 bytes.
 const GENERATION_MAX: usize = 100_000;
 
 #[derive(Debug)]
@@ -20,8 +20,8 @@ pub(super) struct Memory {
 
 #[derive(Debug, Default)]
 struct Generations {
-    young: HashMap<String, Counter>,
-    old: HashMap<String, Counter>,
+    young: HashMap<String, Log>,
+    old: HashMap<String, Log>,
 }
 
 impl Default for Memory {
@@ -37,47 +37,51 @@ impl Memory {
 
     pub(super) fn ask(&self, question: Question, limits: &[Limit], now_ms: u64) -> Verdict {
         let mut guard = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut counted = Vec::with_capacity(limits.len());
+        let mut left = Vec::with_capacity(limits.len());
         for (index, limit) in limits.iter().enumerate() {
-            match guard.find(&limit.key).with_one_more(limit.rate, now_ms) {
-                Some(outcome) => counted.push(outcome),
+            let room = match guard.find(&limit.key) {
+                Some(log) => log.room(limit.rate, now_ms),
+                None => Log::default().room(limit.rate, now_ms),
+            };
+            match room {
+                Some(room) => left.push(room),
                 None => return Verdict::Exceeded(index),
             }
         }
         if question == Question::Look {
-            return Verdict::Granted(counted.into_iter().map(|(_, left)| left).collect());
+            return Verdict::Granted(left);
         }
-        for (limit, (counter, _)) in limits.iter().zip(&counted) {
-            guard.put(&limit.key, *counter);
+        for limit in limits {
+            guard.young(&limit.key).enter(limit.rate, now_ms);
         }
         let dropped = guard.age(self.generation_max);
         drop(guard);
         // Only now: it is large, and others wait for the lock.
         drop(dropped);
-        Verdict::Granted(counted.into_iter().map(|(_, left)| left).collect())
+        Verdict::Granted(left)
     }
 }
 
 impl Generations {
-    fn find(&self, key: &str) -> Counter {
-        self.young.get(key).or_else(|| self.old.get(key)).copied().unwrap_or_default()
+    fn find(&self, key: &str) -> Option<&Log> {
+        self.young.get(key).or_else(|| self.old.get(key))
     }
 
-    fn put(&mut self, key: &str, counter: Counter) {
-        if let Some(known) = self.young.get_mut(key) {
-            *known = counter;
-            return;
+    /// The log of this key, moved into the young generation.
+    fn young(&mut self, key: &str) -> &mut Log {
+        if !self.young.contains_key(key) {
+            let (key, log) = self.old.remove_entry(key).unwrap_or_else(|| (key.to_owned(), Log::default()));
+            self.young.insert(key, log);
         }
-        let key = self.old.remove_entry(key).map_or_else(|| key.to_owned(), |(key, _)| key);
-        self.young.insert(key, counter);
+        self.young.get_mut(key).expect("it was put there just now")
     }
 
     /// What is to be forgotten, when the young generation is full.
-    fn age(&mut self, generation_max: usize) -> Option<HashMap<String, Counter>> {
+    fn age(&mut self, generation_max: usize) -> Option<HashMap<String, Log>> {
         if self.young.len() < generation_max {
             return None;
         }
-        // In full size at once: growing would move all counters, with everybody waiting.
+        // In full size at once: growing would move all logs while other requests wait.
         let young = HashMap::with_capacity(generation_max + generation_max / 8);
         let aged = std::mem::replace(&mut self.young, young);
         Some(std::mem::replace(&mut self.old, aged))

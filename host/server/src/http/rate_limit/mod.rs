@@ -36,7 +36,7 @@ pub const CLOSED: &str = "sign-in is not possible while requests cannot be count
 /// How often the log says that limits cannot be counted.
 const COMPLAINT_PERIOD_MS: i64 = 60_000;
 
-/// One counter and the rate that it is held against.
+/// What is counted, and the rate that it is held against.
 #[derive(Debug, Clone)]
 pub struct Limit {
     /// Says what is counted and of whom. No secret: it is written into the cache.

@@ -1,4 +1,4 @@
-//! The same counters in a Redis, for processes that serve together: one script, one round trip for all limits of a
+//! The same logs in a Redis, for processes that serve together: one script, one round trip for all limits of a
 //! request. The time is the Redis's own, so that all processes agree on it.
 
 use std::sync::LazyLock;
@@ -11,17 +11,17 @@ use crate::cache::{CacheError, Link};
 
 /// How long a request waits for its verdict.
 const ANSWER_LIMIT: Duration = Duration::from_millis(250);
-/// What all keys begin with.
-const PREFIX: &str = "heddle:limit:";
+/// What all keys begin with. Another word than that of the counters of earlier versions, which have another form.
+const PREFIX: &str = "heddle:window:";
 
-/// Does what [`super::memory`] does, with the arithmetic of [`super::window`].
+/// Does what [`super::memory`] does, with the logs of [`super::window`].
 static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("take.lua")));
 
 pub(super) async fn ask(link: &Link, question: Question, limits: &[Limit]) -> Result<Verdict, CacheError> {
     let mut invocation = TAKE.prepare_invoke();
     for limit in limits {
         invocation.key(format!("{PREFIX}{}", limit.key));
-        invocation.arg(limit.rate.requests).arg(limit.rate.window_ms);
+        invocation.arg(limit.rate.requests).arg(limit.rate.window_ms).arg(limit.rate.group());
     }
     invocation.arg(u8::from(question == Question::Take));
     // Loads the script when the Redis does not know it, or not any more.

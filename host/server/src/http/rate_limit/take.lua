@@ -1,33 +1,49 @@
 -- Counts one request against all limits, or against none when one of them is used up.
--- Keys: one counter for each limit. Arguments: requests and milliseconds of each limit, and 0 when nothing is to be counted.
+-- Keys: one log for each limit. Arguments: requests, milliseconds and group of each limit, and 0 when nothing is to be counted.
 -- Answers the position of the limit that is used up, or 0 and what is left of each.
--- The arithmetic is that of window.rs: what falls out of the window falls out of the bucket before, bit by bit.
+-- A log is a text of numbers: the time of the newest request, the size of the last group, and the start of each group.
+-- What it means is said in window.rs.
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local counters, answer = {}, {0}
+local clock = time[1] * 1000 + math.floor(time[2] / 1000)
+local logs, answer = {}, {0}
 for i, key in ipairs(KEYS) do
-    local requests, window = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
-    local stored = redis.call('HMGET', key, 'bucket', 'current', 'previous')
-    local bucket, current, previous = math.floor(now / window), 0, 0
-    local passed = bucket - (tonumber(stored[1]) or 0)
-    if passed == 0 then
-        current, previous = tonumber(stored[2]), tonumber(stored[3])
-    elseif passed == 1 then
-        previous = tonumber(stored[2])
+    local requests, window, group = tonumber(ARGV[3 * i - 2]), tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
+    local numbers = {}
+    for number in string.gmatch(redis.call('GET', key) or '', '%d+') do
+        numbers[#numbers + 1] = tonumber(number)
     end
-    local used = previous * (window - now % window) + (current + 1) * window
-    if used > requests * window then
+    local newest, last, starts, now = numbers[1] or 0, numbers[2] or 0, {}, clock
+    if now + window >= newest then
+        now = math.max(now, newest)
+        for n = 3, #numbers do
+            if numbers[n] + window > now then
+                starts[#starts + 1] = numbers[n]
+            end
+        end
+    end
+    local held = 0
+    if #starts > 0 then
+        held = (#starts - 1) * group + last
+    end
+    if held + 1 > requests then
         return {i}
     end
-    counters[i] = {bucket, current + 1, previous}
-    answer[i + 1] = math.floor((requests * window - used) / window)
+    if #starts == 0 or last >= group then
+        starts[#starts + 1] = now
+        last = 1
+    else
+        last = last + 1
+    end
+    logs[i] = string.format('%d %d', now, last)
+    for _, start in ipairs(starts) do
+        logs[i] = logs[i] .. string.format(' %d', start)
+    end
+    answer[i + 1] = requests - held - 1
 end
-if ARGV[2 * #KEYS + 1] == '0' then
+if ARGV[3 * #KEYS + 1] == '0' then
     return answer
 end
 for i, key in ipairs(KEYS) do
-    local counter = counters[i]
-    redis.call('HSET', key, 'bucket', counter[1], 'current', counter[2], 'previous', counter[3])
-    redis.call('PEXPIRE', key, 2 * ARGV[2 * i])
+    redis.call('SET', key, logs[i], 'PX', ARGV[3 * i - 1])
 end
 return answer

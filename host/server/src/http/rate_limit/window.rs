@@ -1,5 +1,13 @@
-//! The sliding window: requests of this bucket of time, and of the one before it for the part of it that the window
-//! still covers. Pure; [`super::shared`] states the same in Lua.
+//! The sliding window: a log of the times at which requests were granted. Pure; `take.lua` states the same for Redis.
+//!
+//! A small limit has one entry for each request and is exact. A large one has one entry for a group of up to a twentieth
+//! of the limit, which leaves the window with its first request: so a request below the limit is never refused, and no
+//! window of time holds more than the limit and one group.
+
+/// Largest limit whose log has an entry for each request.
+const EXACT_MAX: u32 = 64;
+/// Groups of a larger limit: each is at most 5 % of it.
+const GROUPS: u32 = 20;
 
 /// How many requests are granted in any time of this length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,38 +28,73 @@ impl Rate {
     pub const fn per_hour(requests: u32) -> Self {
         Self { requests, window_ms: 3_600_000 }
     }
+
+    /// Requests that share one entry of the log.
+    pub(super) const fn group(self) -> u32 {
+        if self.requests <= EXACT_MAX { 1 } else { self.requests / GROUPS }
+    }
 }
 
-/// What was granted to one principal in the bucket of its last request and in the one before.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counter {
-    bucket: u64,
-    current: u32,
-    previous: u32,
+/// What was granted to one principal within the window: at most [`EXACT_MAX`] entries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Log {
+    /// Time of the first request of each group, the oldest first. All groups but the last are full.
+    starts: Vec<u64>,
+    /// Requests of the last group.
+    last: u32,
+    /// Time of the newest request.
+    newest: u64,
 }
 
-impl Counter {
-    /// The counter with one more request at this time, and how many more would be granted; `None` when this one is not.
+impl Log {
+    /// How many more would be granted after one at this time; `None` when that one is not.
     ///
-    /// `now_ms` counts from any fixed instant. A clock that went back starts the window anew: nobody is locked out
-    /// until it has caught up.
-    pub(super) fn with_one_more(self, rate: Rate, now_ms: u64) -> Option<(Self, u32)> {
-        let window = u64::from(rate.window_ms);
-        let mut counter = self.moved_to(now_ms / window);
-        let rest = window - now_ms % window;
-        let allowed = u64::from(rate.requests) * window;
-        let used = u64::from(counter.previous) * rest + (u64::from(counter.current) + 1) * window;
-        let left = allowed.checked_sub(used)? / window;
-        counter.current += 1;
-        Some((counter, u32::try_from(left).unwrap_or(u32::MAX)))
+    /// `now_ms` counts from any fixed instant.
+    pub(super) fn room(&self, rate: Rate, now_ms: u64) -> Option<u32> {
+        let now_ms = self.not_before_newest(rate, now_ms).unwrap_or(now_ms);
+        let left = rate.requests.checked_sub(self.held(rate, now_ms))?;
+        left.checked_sub(1)
     }
 
-    fn moved_to(self, bucket: u64) -> Self {
-        match bucket.checked_sub(self.bucket) {
-            Some(0) => self,
-            Some(1) => Self { bucket, current: 0, previous: self.current },
-            _ => Self { bucket, current: 0, previous: 0 },
+    /// Enters a request that [`Log::room`] has granted.
+    pub(super) fn enter(&mut self, rate: Rate, now_ms: u64) {
+        let now_ms = self.not_before_newest(rate, now_ms).unwrap_or_else(|| {
+            *self = Self::default();
+            now_ms
+        });
+        let gone = self.gone(rate, now_ms);
+        self.starts.drain(..gone);
+        if self.starts.is_empty() || self.last >= rate.group() {
+            self.starts.push(now_ms);
+            self.last = 1;
+        } else {
+            self.last += 1;
         }
+        self.newest = now_ms;
+    }
+
+    /// Threads read the clock in one order and come here in another: a time a little before the newest counts as that.
+    /// `None` when the clock was set back by more than the window, which starts the log anew: otherwise requests would be
+    /// refused until the clock has caught up.
+    fn not_before_newest(&self, rate: Rate, now_ms: u64) -> Option<u64> {
+        let is_set_back = now_ms.saturating_add(u64::from(rate.window_ms)) < self.newest;
+        (!is_set_back).then_some(now_ms.max(self.newest))
+    }
+
+    /// Groups that have left the window.
+    fn gone(&self, rate: Rate, now_ms: u64) -> usize {
+        let has_left = |start: &u64| start.saturating_add(u64::from(rate.window_ms)) <= now_ms;
+        self.starts.partition_point(has_left)
+    }
+
+    /// Requests within the window, as far as the log tells.
+    fn held(&self, rate: Rate, now_ms: u64) -> u32 {
+        if self.not_before_newest(rate, now_ms).is_none() {
+            return 0;
+        }
+        let groups = self.starts.len() - self.gone(rate, now_ms);
+        let Some(full) = groups.checked_sub(1) else { return 0 };
+        u32::try_from(full).unwrap_or(u32::MAX).saturating_mul(rate.group()).saturating_add(self.last)
     }
 }
 
@@ -61,15 +104,16 @@ mod tests {
 
     const FIVE: Rate = Rate::per_minute(5);
 
+    fn ask(log: &mut Log, rate: Rate, now_ms: u64) -> Option<u32> {
+        let left = log.room(rate, now_ms)?;
+        log.enter(rate, now_ms);
+        Some(left)
+    }
+
     /// Sends at these seconds; answers which were granted, with what was left.
     fn outcomes(rate: Rate, seconds: &[u64]) -> Vec<Option<u32>> {
-        let mut counter = Counter::default();
-        let mut send = |second: &u64| {
-            let (next, left) = counter.with_one_more(rate, second * 1_000)?;
-            counter = next;
-            Some(left)
-        };
-        seconds.iter().map(&mut send).collect()
+        let mut log = Log::default();
+        seconds.iter().map(|second| ask(&mut log, rate, second * 1_000)).collect()
     }
 
     #[test]
@@ -79,13 +123,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_granted_falls_out_of_the_window_bit_by_bit() {
-        // Five at the end of a bucket, which begins at 600 s: of them 5 * 47/60 still count 13 s into the next one.
-        let mut seconds = vec![659; 5];
-        seconds.extend([660, 671, 672, 673, 683, 684, 684]);
-        let outcomes = outcomes(FIVE, &seconds);
-        assert_eq!(outcomes[4], Some(0), "five are granted");
-        assert_eq!(outcomes[5..], [None, None, Some(0), None, None, Some(0), None]);
+    fn each_request_leaves_the_window_by_itself() {
+        let outcomes = outcomes(FIVE, &[600, 610, 620, 630, 640, 659, 660, 661, 670, 719, 720]);
+        assert_eq!(outcomes[4..], [Some(0), None, Some(0), None, Some(0), Some(2), Some(2)]);
     }
 
     #[test]
@@ -96,43 +136,77 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_went_back_starts_the_window_anew() {
+    fn a_clock_that_was_set_back_starts_the_window_anew_and_one_that_lags_does_not() {
         assert_eq!(outcomes(Rate::per_minute(1), &[600, 600, 100, 100]), [Some(0), None, Some(0), None]);
+        assert_eq!(outcomes(Rate::per_minute(2), &[600, 599, 599, 598]), [Some(1), Some(0), None, None]);
     }
 
     #[test]
     fn no_setting_overflows() {
         let most = Rate::per_minute(u32::MAX);
-        let full = Counter { bucket: 10, current: u32::MAX - 1, previous: 0 };
-        let (full, left) = full.with_one_more(most, 600_000).expect("one is left");
-        assert_eq!((full.current, left), (u32::MAX, 0));
-        assert_eq!(full.with_one_more(most, 600_000), None);
-        assert_eq!(full.with_one_more(most, 660_000), None);
+        let mut log = Log { starts: vec![600_000; 20], last: most.group(), newest: 600_000 };
+        let left = log.room(most, 600_000).expect("the limit is no multiple of twenty");
+        assert_eq!(left, u32::MAX - 20 * most.group() - 1);
+        log.enter(most, 600_000);
+        log.last = u32::MAX - 20 * most.group();
+        assert_eq!(log.room(most, 600_000), None);
+        assert_eq!(Log::default().room(Rate { requests: 0, window_ms: 1 }, 5), None);
     }
 
-    /// In no window of time is more than twice the rate granted, and in the long run not more than the rate.
+    /// A generator of its own, so that the sequences are the same each time.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, bound: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0 % bound
+        }
+    }
+
+    /// Requests within the window that ends at this time, exactly.
+    fn exactly(granted: &[u64], rate: Rate, now_ms: u64) -> usize {
+        granted.iter().rev().take_while(|at| *at + u64::from(rate.window_ms) > now_ms).count()
+    }
+
     #[test]
-    fn a_flood_gets_the_rate_and_no_more() {
-        for (requests, step_ms) in [(1, 7), (5, 333), (120, 1), (600, 50), (7, 9_999)] {
-            let rate = Rate::per_second(requests);
-            let mut counter = Counter::default();
-            let mut granted = Vec::new();
-            for now_ms in (50_000..90_000).step_by(step_ms) {
-                if let Some((next, left)) = counter.with_one_more(rate, now_ms) {
-                    counter = next;
+    fn a_log_grants_what_an_exact_window_grants() {
+        let mut random = Random(0x9E37_79B9_7F4A_7C15);
+        for round in 0..400 {
+            let requests = match round % 4 {
+                0 => 1 + random.below(8),
+                1 => 1 + random.below(64),
+                2 => 65 + random.below(200),
+                _ => 500 + random.below(700),
+            };
+            let rate = Rate {
+                requests: u32::try_from(requests).unwrap(),
+                window_ms: u32::try_from(1 + random.below(60_000)).unwrap(),
+            };
+            let beyond = if rate.requests <= EXACT_MAX { 0 } else { requests / 20 };
+            let (mut log, mut granted, mut now_ms) = (Log::default(), Vec::new(), random.below(1 << 40));
+            for _ in 0..4 * requests + 50 {
+                // Floods, pauses of about the window's length, and everything between.
+                now_ms += match random.below(6) {
+                    0..=2 => 0,
+                    3 => random.below(3),
+                    4 => random.below(1 + 2 * u64::from(rate.window_ms) / requests),
+                    _ => random.below(1 + u64::from(rate.window_ms)),
+                };
+                let held = u64::try_from(exactly(&granted, rate, now_ms)).unwrap();
+                let is_granted = ask(&mut log, rate, now_ms).is_some();
+                assert!(is_granted || held >= requests, "{rate:?}: refused below the limit, at {held}");
+                assert!(
+                    !is_granted || held < requests + beyond,
+                    "{rate:?}: granted {} in one window",
+                    held + 1
+                );
+                if is_granted {
                     granted.push(now_ms);
-                    assert!(left < requests);
                 }
+                assert!(log.starts.len() <= EXACT_MAX as usize, "{rate:?}: {} entries", log.starts.len());
             }
-            let most = granted
-                .iter()
-                .map(|start| granted.iter().filter(|at| (*start..start + 1_000).contains(*at)).count());
-            assert!(most.max() <= Some(2 * requests as usize), "{requests} each {step_ms} ms");
-            assert!(
-                granted.len() <= 41 * requests as usize,
-                "{requests} each {step_ms} ms: {}",
-                granted.len()
-            );
         }
     }
 }

@@ -9,6 +9,7 @@ mod framing;
 
 use axum::extract::State;
 use axum::response::Response;
+use heddle_core::name::fold;
 use heddle_core::secret::Secret;
 use heddle_core::{IdentityProviderId, ProviderKind};
 use heddle_store::sso::{self, Usable};
@@ -161,7 +162,7 @@ async fn person(
 /// Counts a try of this name as it was typed, or of the entry that it stands for: a filter may find one person by many
 /// names. Before the directory is asked, so that many at once are no more than as many one after the other.
 async fn may_try(app: &App, provider: IdentityProviderId, kind: &str, name: &str) -> Result<bool, Error> {
-    let name = Secret::new(format!("{provider}:{kind}:{}", name.to_lowercase()));
+    let name = Secret::new(format!("{provider}:{kind}:{}", fold(name)));
     let hash = keyed_hash(&app.keys.login_name_key(), &name);
     let limit = [Limit { key: format!("login-try:{hash}"), rate: TRY_RATE }];
     match app.limiter.take(&limit, app.clock.now()).await {

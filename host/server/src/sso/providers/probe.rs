@@ -7,12 +7,12 @@ use std::time::Instant;
 use axum::Json as Answer;
 use axum::extract::State;
 use heddle_core::{IdentityProviderId, ProviderKind};
-use heddle_store::sso::{self, Usable};
+use heddle_store::sso::{self, Provider, Usable};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::super::fault::ProviderFault;
+use super::super::fault::{ProviderFault, ProviderFaultKind};
 use super::super::settings::{Ldap, Oidc, read};
 use super::super::{ldap, oidc, secret};
 use super::{NOT_FOUND, deed};
@@ -21,6 +21,7 @@ use crate::auth::{Caller, trail};
 use crate::http::error::Error;
 use crate::http::extract::{At, Origin};
 use crate::tenancy::organization_scope;
+use crate::unreached;
 
 /// How a test ended. It is answered 200 also when the provider did not answer: the test itself worked.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -48,6 +49,9 @@ struct Step {
     latency_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<StepError>,
+    /// It says only that nothing was reached.
+    #[serde(skip)]
+    is_unreached: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -80,14 +84,46 @@ impl Steps {
         let started = Instant::now();
         let result = work.await;
         let error = result.as_ref().err();
+        let is_unreached = error.is_some_and(ProviderFault::is_unreached);
         let error =
             error.map(|fault| StepError { kind: fault.kind.public().1, message: fault.detail.clone() });
-        self.done.push(Step { name: step, ok: error.is_none(), latency_ms: millis(started), error });
+        self.done.push(Step {
+            name: step,
+            ok: error.is_none(),
+            latency_ms: millis(started),
+            error,
+            is_unreached,
+        });
         result
     }
 
     pub(in crate::sso) fn reached(&mut self, peer: SocketAddr) {
         self.peer = Some(peer);
+    }
+
+    /// Why nothing was reached, only those are told who operate the service.
+    fn without_network(mut self, provider: &Provider) -> Self {
+        let Some(at) = self.done.iter().position(|step| step.is_unreached) else { return self };
+        let message = |step: &Step| step.error.as_ref().map(|error| error.message.clone());
+        tracing::info!(
+            identity_provider.id = %provider.id,
+            "test of identity provider {} did not reach its destination at step '{}': {}",
+            provider.id,
+            self.done[at].name,
+            message(&self.done[at]).unwrap_or_default()
+        );
+        // The steps of a directory are about one address: that a port is open is not told either.
+        let at = if provider.kind == ProviderKind::Ldap { 0 } else { at };
+        self.done.truncate(at + 1);
+        if at == 0 {
+            self.peer = None;
+        }
+        let kind = ProviderFaultKind::Unreachable.public().1;
+        let error = Some(StepError { kind, message: unreached::NEUTRAL.to_owned() });
+        if let Some(step) = self.done.get_mut(at) {
+            (step.ok, step.error) = (false, error);
+        }
+        self
     }
 
     fn end(self) -> Tested {
@@ -127,6 +163,9 @@ pub(super) async fn test(
             let _ = ldap::try_directory(&app, &settings, account.as_ref(), &mut steps).await;
         }
         ProviderKind::Saml => {}
+    }
+    if !unreached::may_know(&caller) {
+        steps = steps.without_network(&usable.provider);
     }
     let tested = steps.end();
     let detail = json!({ "ok": tested.ok, "failed_step": tested.failed_step });

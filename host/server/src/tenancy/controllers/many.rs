@@ -166,7 +166,7 @@ async fn test_one(
     call.deadline = Some(ONE_LIMIT);
     let adapter = app.adapter(&target.vendor)?;
     loop {
-        match probe::ask(&adapter, &call).await {
+        match probe::ask(&adapter, &call, caller).await {
             // Slots that silent controllers hold come free; the limit of all tests ends the waiting.
             Err(Error::Adapter(CallError::Overload)) => tokio::time::sleep(SLOT_PAUSE).await,
             outcome => return outcome,

@@ -109,7 +109,7 @@ struct Scheduled {
 pub(super) fn routes() -> Routes {
     let one = "/controllers/{controller_id}";
     let read = Access::Permission(Permission::ControllerRead);
-    let write = Access::Role(Role::OrgAdmin);
+    let write = Access::RoleWith(Role::OrgAdmin, Permission::ControllerWrite);
     Routes::default()
         .get(
             "/controllers",

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use heddle_core::adapter::DeviceProfile;
+use heddle_core::fault::FaultKind;
 use heddle_core::tls::{TlsMode, TlsPolicy};
 use heddle_core::{ControllerId, SiteLevel};
 use heddle_runtime::{Adapter, Call, CallError};
@@ -17,6 +18,7 @@ use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
+use crate::unreached;
 
 /// How a test ended. It is answered 200 also when the device did not answer: the test itself worked.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -68,7 +70,8 @@ pub(super) async fn test(
         controllers::find_target(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("controller"))?
     };
     caller.require_level(target.site_id, SiteLevel::Write)?;
-    let tested = ask(&app.adapter(&target.vendor)?, &call_for(&target, &origin.request_id)?).await?;
+    let call = call_for(&target, &origin.request_id)?;
+    let tested = ask(&app.adapter(&target.vendor)?, &call, caller).await?;
     let deed = Deed {
         org: target.org_id,
         actor: caller.actor(),
@@ -83,7 +86,13 @@ pub(super) async fn test(
 }
 
 /// Makes the adapter's own check. An error only where the test itself could not be made.
-pub(in crate::tenancy) async fn ask(adapter: &Adapter, call: &Call) -> Result<Tested, Error> {
+///
+/// Why a device was not reached, only callers are told who operate the service.
+pub(in crate::tenancy) async fn ask(
+    adapter: &Adapter,
+    call: &Call,
+    caller: &Caller,
+) -> Result<Tested, Error> {
     let started = Instant::now();
     let checked = adapter.check(call).await;
     let latency_ms = started.elapsed().as_secs_f64() * 1000.0;
@@ -92,6 +101,16 @@ pub(in crate::tenancy) async fn ask(adapter: &Adapter, call: &Call) -> Result<Te
     match checked {
         Ok(profile) => tested.profile = Some(profile),
         Err(error @ (CallError::Overload | CallError::Host(_))) => return Err(error.into()),
+        Err(CallError::Fault(fault)) if unreached::is_unreached(&fault) && !unreached::may_know(caller) => {
+            tracing::info!(
+                controller.id = %call.target.controller_id,
+                organization.id = %call.target.org_id,
+                "test did not reach its destination: {fault}"
+            );
+            let kind = FaultKind::Connection.public().1;
+            tested.ok = false;
+            tested.error = Some(TestError { kind, message: unreached::NEUTRAL.to_owned() });
+        }
         Err(error) => {
             let error = Error::from(error);
             let error = TestError { kind: error.kind(), message: error.to_string() };

@@ -4,7 +4,7 @@ use axum::Json as Answer;
 use axum::extract::State;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, Role, SiteLevel};
-use heddle_runtime::{Adapter, Call, Target};
+use heddle_runtime::{Adapter, Call, Target, Urgency};
 use heddle_store::{Credential, Tx, controllers, credentials};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -67,7 +67,7 @@ pub(super) async fn test(
         check_credential(&mut tx, &caller, credential.org_id, id).await?;
         (credential, adapter, call)
     };
-    let tested = ask(&adapter, &call).await?;
+    let tested = ask(&adapter, &call, &caller).await?;
     let mut detail = tested.detail();
     detail["vendor"] = json!(adapter.id());
     detail["url"] = json!(call.target.url.as_str());
@@ -137,7 +137,13 @@ fn at_address(
         settings,
         site_ref: None,
     };
-    let call = Call { target, request_id: origin.request_id.clone(), deadline: None, progress: None };
+    let call = Call {
+        target,
+        request_id: origin.request_id.clone(),
+        deadline: None,
+        progress: None,
+        urgency: Urgency::Ordinary,
+    };
     Ok((adapter, call))
 }
 

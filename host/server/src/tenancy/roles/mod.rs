@@ -77,8 +77,7 @@ struct ListQuery {
 pub(super) fn routes() -> Routes {
     let one = "/roles/{role_id}";
     let read = Access::Permission(Permission::UserRead);
-    // A role, not a permission: who makes users makes what a key's scopes would keep from its holder.
-    let write = Access::Role(Role::OrgAdmin);
+    let write = Access::RoleWith(Role::OrgAdmin, Permission::UserWrite);
     Routes::default()
         .get(
             "/roles",

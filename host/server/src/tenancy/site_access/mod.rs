@@ -82,8 +82,7 @@ pub(super) fn routes() -> Routes {
     let all = "/organizations/{organization_id}/site-access";
     let one = format!("{all}/{{user_id}}/{{site_id}}");
     let read = Access::Permission(Permission::UserRead);
-    // A role, not a permission: who makes users makes what a key's scopes would keep from its holder.
-    let write = Access::Role(Role::OrgAdmin);
+    let write = Access::RoleWith(Role::OrgAdmin, Permission::UserWrite);
     Routes::default()
         .get(
             all,

@@ -4,6 +4,7 @@
 
 pub(crate) mod names;
 pub(crate) mod rules;
+mod second_factor;
 mod trail;
 mod update;
 
@@ -89,8 +90,7 @@ struct ListQuery {
 pub(super) fn routes() -> Routes {
     let one = "/users/{user_id}";
     let read = Access::Permission(Permission::UserRead);
-    // A role, not a permission: who makes users makes what a key's scopes would keep from its holder.
-    let write = Access::Role(Role::OrgAdmin);
+    let write = Access::RoleWith(Role::OrgAdmin, Permission::UserWrite);
     Routes::default()
         .get("/users", read, list, doc("Users").query::<ListQuery>().answers::<Page<Account>>(200))
         .post(
@@ -112,6 +112,13 @@ pub(super) fn routes() -> Routes {
             write,
             restore,
             doc("Bring a removed user back").answers::<Account>(200),
+        )
+        .post(
+            &format!("{one}/mfa/reset"),
+            write,
+            second_factor::reset,
+            doc("Take away the second factor of a user whose role is below the own one, and end the user's sessions")
+                .answers::<Account>(200),
         )
 }
 
@@ -158,7 +165,7 @@ async fn create(
     let full_name = body.full_name.as_deref().map(|name| checks.name("full_name", name));
     checks.add(password::faults(&app.config, "password", &body.password, &[&username, &email]));
     checks.done()?;
-    let password_hash = password::hash(body.password).await?;
+    let password_hash = app.hashing.hash(body.password).await?;
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
     let org_id = owner(&mut tx, &caller, body.organization_id).await?;

@@ -7,8 +7,8 @@ use heddle_store::{Tx, events};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::auth::{Caller, security};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 
@@ -93,5 +93,9 @@ pub(super) async fn record(
         payload: step.payload(caller, user),
     };
     events::append(tx, &event, &app.clock).await?;
+    if let Step::RoleChanged(old) = step {
+        let fields = json!({ "actor_id": caller.user_id, "role": user.role, "old_role": old });
+        security::record(tx, &app.clock, EventType::RoleChanged, user, fields).await?;
+    }
     Ok(())
 }

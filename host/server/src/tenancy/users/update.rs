@@ -105,7 +105,8 @@ pub(super) async fn update(
     }
     if wanted.update.password_hash.is_some() {
         // A password is set anew when somebody else may have had it, and made keys with it.
-        recovery::end_access(&mut tx, id, now).await?;
+        let ended = recovery::end_access(&mut tx, id, now).await?;
+        recovery::tell(&mut tx, &app, &user, caller.user_id, recovery::Way::Administrator, ended).await?;
     } else if wanted.ends_sessions() {
         users::bump_token_version(&mut tx, id, now).await?.ok_or(Error::NotFound("user"))?;
         sessions::revoke_all(&mut tx, id, now).await?;
@@ -142,7 +143,7 @@ async fn check(app: &App, caller: &Caller, id: UserId, body: UpdateBody) -> Resu
     checks.done()?;
     // Costly, and so done before the transaction.
     let password_hash = match body.password {
-        Some(password) => Some(password::hash(password).await?),
+        Some(password) => Some(app.hashing.hash(password).await?),
         None => None,
     };
     Ok(UserUpdate { email, full_name: full_name.into(), role, is_active: body.is_active, password_hash })

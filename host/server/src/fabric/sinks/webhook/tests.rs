@@ -77,7 +77,15 @@ async fn run(app: &SharedApp, params: Value) -> Result<Value, StepError> {
         sites: SiteScope::All,
     };
     let event = event(&app.clock);
-    let call = StepCall { app, author: &author, event: Some(&event), run_id: app.clock.new_id(), key: "0" };
+    let call = StepCall {
+        app,
+        author: &author,
+        event: Some(&event),
+        run_id: app.clock.new_id(),
+        key: "0",
+        step: 0,
+        connection: None,
+    };
     Webhook::new().run(&call, params).await
 }
 

@@ -6,6 +6,8 @@
 //! stops such work, registers again under a new id, and begins as any other
 //! that was just started.
 
+pub mod limits;
+
 use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

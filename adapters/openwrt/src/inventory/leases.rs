@@ -1,0 +1,179 @@
+//! DHCP leases from wherever the device keeps them: the module of the web interface, the lease file of dnsmasq, or
+//! odhcpd. Nothing read is told from nothing there.
+
+use heddle_sdk::{Fault, Host, fault, json as sdk_json};
+use serde_json::{Value, json};
+
+use super::{lower_mac, plain};
+use crate::rpc::{self, CallError, Read, status};
+
+/// Where the lease file may lie: the manifest lets these be read and no other file.
+pub(crate) const FILES: &[&str] = &[
+    "/tmp/dhcp.leases",
+    "/var/dhcp.leases",
+    "/var/run/dhcp.leases",
+    "/etc/dhcp.leases",
+    "/root/dhcp.leases",
+];
+
+/// The reads that say most; the lease file is read only when they do not.
+pub(crate) fn reads() -> Vec<Read<'static>> {
+    vec![("luci-rpc", "getDHCPLeases", json!({"family": 4})), plain("dhcp", "ipv4leases")]
+}
+
+/// What was found out about leases.
+#[derive(Debug, Default)]
+pub(crate) struct Leases {
+    /// In one form; `expires_secs` is `null` when infinite.
+    pub(crate) all: Vec<Value>,
+    /// Why none could be read; empty when they could.
+    pub(crate) failures: Vec<String>,
+    /// Whether a missing right is among the failures.
+    pub(crate) is_denied: bool,
+}
+
+impl Leases {
+    /// The fault of a reading that is about leases alone.
+    pub(crate) fn or_fault(self) -> Result<Vec<Value>, Fault> {
+        if self.failures.is_empty() {
+            return Ok(self.all);
+        }
+        let message = format!("leases cannot be read: {}", self.failures.join("; "));
+        Err(if self.is_denied { fault::denied(message) } else { fault::unsupported(message) })
+    }
+
+    fn fails(&mut self, what: &str, error: &CallError) {
+        self.is_denied |= error.is_denied();
+        let why = if error.is_denied() { "the user may not call it" } else { "the device does not have it" };
+        self.failures.push(format!("'{what}': {why}"));
+    }
+}
+
+/// Takes the answers of [`reads`], and reads the lease file where they say nothing.
+pub(crate) fn gather(
+    host: &dyn Host,
+    luci: &Result<Value, CallError>,
+    odhcpd: &Result<Value, CallError>,
+) -> Result<Leases, Fault> {
+    let mut leases = Leases::default();
+    let of_odhcpd = odhcpd.as_ref().ok().map(odhcpd_leases).unwrap_or_default();
+    match luci {
+        Ok(answer) => leases.all = luci_leases(answer),
+        Err(error) => {
+            leases.fails("luci-rpc.getDHCPLeases", error);
+            let is_served_by_odhcpd = from_file(host, &mut leases)?;
+            if is_served_by_odhcpd && odhcpd.is_ok() {
+                leases.failures.clear();
+            } else if let Err(error) = odhcpd {
+                let is_read = leases.failures.is_empty();
+                if !is_read {
+                    leases.fails("dhcp.ipv4leases", error);
+                }
+            }
+        }
+    }
+    for lease in of_odhcpd {
+        if !leases.all.iter().any(|known| known["mac"] == lease["mac"]) {
+            leases.all.push(lease);
+        }
+    }
+    if leases.failures.is_empty() {
+        leases.is_denied = false;
+    }
+    Ok(leases)
+}
+
+/// Reads dnsmasq's file where its configuration says it is. True when odhcpd serves `DHCPv4` instead.
+fn from_file(host: &dyn Host, leases: &mut Leases) -> Result<bool, Fault> {
+    let first = [("uci", "get", json!({"config": "dhcp"})), plain("system", "info")];
+    let mut answers = rpc::batch(host, &first)?.into_iter();
+    let config = answers.next().expect("as many answers as reads");
+    let clock = answers
+        .next()
+        .expect("as many answers as reads")
+        .ok()
+        .and_then(|info| sdk_json::number(&info, "/localtime"));
+    let config = match config {
+        Ok(config) => config,
+        Err(error) => {
+            leases.fails("uci.get dhcp", &error);
+            return Ok(false);
+        }
+    };
+    let sections: Vec<&Value> =
+        config.get("values").and_then(Value::as_object).into_iter().flat_map(|map| map.values()).collect();
+    let of = |kind: &str, option: &str| {
+        sections
+            .iter()
+            .find(|section| section[".type"] == json!(kind))
+            .and_then(|section| sdk_json::text(section, &format!("/{option}")))
+    };
+    let is_odhcpd = of("odhcpd", "maindhcp") == Some("1");
+    let path = of("dnsmasq", "leasefile").unwrap_or(FILES[0]);
+    if !FILES.contains(&path) {
+        leases
+            .failures
+            .push(format!("the lease file '{path}' is not one that may be read; '{}' is", FILES[0]));
+        return Ok(is_odhcpd);
+    }
+    match rpc::call(host, "file", "read", &json!({"path": path})) {
+        Ok(answer) => {
+            leases.all = file_leases(sdk_json::text(&answer, "/data").unwrap_or_default(), clock);
+            leases.failures.clear();
+        }
+        // An empty file has no data, and none at all means that no lease was given yet.
+        Err(error) if error.is_ubus(status::NOT_FOUND) || error.is_ubus(status::NO_DATA) => {
+            leases.failures.clear()
+        }
+        Err(CallError::Host(fault)) => return Err(fault),
+        Err(error) => leases.fails(&format!("file.read {path}"), &error),
+    }
+    Ok(is_odhcpd)
+}
+
+fn luci_leases(answer: &Value) -> Vec<Value> {
+    let listed = sdk_json::items(answer, "/dhcp_leases").iter();
+    listed
+        .filter_map(|lease| {
+            let mac = sdk_json::text(lease, "/macaddr")?;
+            Some(json!({"mac": lower_mac(mac), "ip": lease.get("ipaddr"), "hostname": lease.get("hostname"), "expires_secs": lease.get("expires").and_then(Value::as_i64)}))
+        })
+        .collect()
+}
+
+fn odhcpd_leases(answer: &Value) -> Vec<Value> {
+    let mut all = Vec::new();
+    for (interface, device) in answer.get("device").and_then(Value::as_object).into_iter().flatten() {
+        for lease in sdk_json::items(device, "/leases") {
+            let Some(mac) = sdk_json::text(lease, "/mac") else { continue };
+            let valid = lease.get("valid").and_then(Value::as_i64).filter(|valid| *valid >= 0);
+            all.push(json!({"mac": with_colons(mac), "ip": lease.get("address"), "hostname": lease.get("hostname"), "expires_secs": valid, "device": interface}));
+        }
+    }
+    all
+}
+
+/// Lines of expiry (seconds since 1970, 0 for never), MAC, address, name or `*`, and client id.
+fn file_leases(text: &str, clock: Option<u64>) -> Vec<Value> {
+    text.lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            let expiry: u64 = words.next()?.parse().ok()?;
+            let (mac, ip, name) = (words.next()?, words.next()?, words.next()?);
+            let left = clock.filter(|_| expiry > 0).map(|now| expiry.saturating_sub(now));
+            let name = (name != "*").then_some(name);
+            // Leases of IPv6 have no MAC in this place.
+            mac.contains(':')
+                .then(|| json!({"mac": lower_mac(mac), "ip": ip, "hostname": name, "expires_secs": left}))
+        })
+        .collect()
+}
+
+/// odhcpd writes a MAC as twelve digits.
+fn with_colons(mac: &str) -> String {
+    let mac = lower_mac(mac);
+    if mac.len() != 12 || !mac.is_ascii() {
+        return mac;
+    }
+    (0..6).map(|i| &mac[i * 2..i * 2 + 2]).collect::<Vec<_>>().join(":")
+}

@@ -1,0 +1,355 @@
+//! Which packages serve: verified, one for each id, by the key that the id is bound to, and no older version than
+//! one that served before.
+//!
+//! The binding is written before a package serves, in one transaction with its record. After a crash between that and
+//! serving, the same package is loaded again and finds its own binding.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use heddle_core::Clock;
+use heddle_marketplace::{TrustedKey, Verified, in_words};
+use heddle_runtime::{Adapter, Runtime};
+use heddle_store::audit::{self, AuditKey, NewAudit};
+use heddle_store::packages::{self, Binding, Package};
+use heddle_store::{Db, Tx};
+use semver::Version;
+use serde_json::{Value, json};
+
+use super::{RefusedAdapter, package_folders, trusted_keys};
+use crate::config::Config;
+
+/// Lines of a package's rules that the audit log keeps, and characters of each.
+const RULES_MAX: usize = 200;
+const RULE_CHARS_MAX: usize = 1_000;
+
+/// A verified package, and the folder it is in.
+struct Candidate {
+    folder: String,
+    package: Verified,
+}
+
+/// What decides between packages beside themselves.
+struct Ground<'a> {
+    trusted: &'a [TrustedKey],
+    /// `id@version` of packages that may serve although a newer version did.
+    downgrades: &'a [String],
+}
+
+/// Loads every package of the folder. One that is refused does not keep the server from starting.
+pub(crate) async fn load_packages(
+    config: &Config,
+    runtime: &Runtime,
+    db: &Db,
+    (clock, audit_key): (&Clock, &AuditKey),
+) -> Vec<RefusedAdapter> {
+    let Some(folder) = &config.adapter_packages else {
+        tracing::warn!("no adapter is loaded: ADAPTER_PACKAGES is not set, so no controller can be managed");
+        return Vec::new();
+    };
+    let trusted = match trusted_keys(config) {
+        Ok(trusted) => trusted,
+        Err(error) => {
+            tracing::error!(error = %error, "trusted keys cannot be read, no adapter is loaded");
+            return vec![RefusedAdapter { package: "all".to_owned(), reason: error.to_string() }];
+        }
+    };
+    let mut refused = Refused::default();
+    let ground = Ground { trusted: &trusted, downgrades: &config.adapter_downgrades };
+    for (id, candidates) in verified(folder, &trusted, &mut refused) {
+        serve_one(&id, candidates, &ground, (runtime, db, clock), &mut refused).await;
+    }
+    if let Err(error) = write_audit(db, clock, audit_key).await {
+        tracing::error!(error = %error, "new adapter packages are not in the audit log yet; the next start tries again");
+    }
+    if runtime.adapters().is_empty() {
+        tracing::warn!(
+            folder = %folder.display(),
+            "no adapter is loaded from ADAPTER_PACKAGES '{}', so no controller can be managed",
+            folder.display()
+        );
+    }
+    refused.0
+}
+
+/// Packages that were not loaded, so far.
+#[derive(Default)]
+struct Refused(Vec<RefusedAdapter>);
+
+impl Refused {
+    fn add(&mut self, package: String, reason: String) {
+        tracing::error!(component = %package, reason = %reason, "refused adapter {package}");
+        self.0.push(RefusedAdapter { package, reason });
+    }
+}
+
+/// The packages that are what their publishers signed, by id.
+fn verified(
+    folder: &Path,
+    trusted: &[TrustedKey],
+    refused: &mut Refused,
+) -> BTreeMap<String, Vec<Candidate>> {
+    let mut by_id: BTreeMap<String, Vec<Candidate>> = BTreeMap::new();
+    let folders = package_folders(folder).unwrap_or_else(|error| {
+        let reason = format!("ADAPTER_PACKAGES '{}' cannot be read: {error}", folder.display());
+        refused.add("all".to_owned(), reason);
+        Vec::new()
+    });
+    for path in folders {
+        let folder = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        match Verified::open_dir(&path, trusted) {
+            Ok(package) => {
+                by_id.entry(package.manifest().id.clone()).or_default().push(Candidate { folder, package });
+            }
+            Err(error) => refused.add(folder, error.to_string()),
+        }
+    }
+    by_id
+}
+
+/// Loads the best package of an id; another one is loaded where that cannot be used.
+async fn serve_one(
+    id: &str,
+    candidates: Vec<Candidate>,
+    ground: &Ground<'_>,
+    (runtime, db, clock): (&Runtime, &Db, &Clock),
+    refused: &mut Refused,
+) {
+    let binding = match find_binding(db, id).await {
+        Ok(binding) => binding,
+        Err(error) => {
+            for candidate in candidates {
+                refused.add(candidate.folder, format!("what '{id}' is bound to cannot be read: {error}"));
+            }
+            return;
+        }
+    };
+    let mut serving: Option<(String, Version)> = None;
+    for candidate in in_order(id, candidates, binding.as_ref(), ground, refused) {
+        let version = &candidate.package.manifest().version;
+        if let Some((folder, served)) = &serving {
+            let reason = format!(
+                "two packages have the id '{id}': '{folder}' with version {served} serves, '{}' with version {version} does not; remove one",
+                candidate.folder
+            );
+            refused.add(candidate.folder, reason);
+            continue;
+        }
+        match load(&candidate.package, ground, (runtime, db, clock)).await {
+            Ok(adapter) => {
+                tracing::info!(
+                    component = adapter.id(),
+                    version = adapter.version(),
+                    "loaded adapter {}",
+                    candidate.folder
+                );
+                serving = Some((candidate.folder, version.clone()));
+            }
+            Err(reason) => refused.add(candidate.folder, reason),
+        }
+    }
+}
+
+async fn load(
+    package: &Verified,
+    ground: &Ground<'_>,
+    (runtime, db, clock): (&Runtime, &Db, &Clock),
+) -> Result<Adapter, String> {
+    let adapter = runtime.prepared(package).await.map_err(|error| error.to_string())?;
+    bind(package, ground, db, clock).await?;
+    runtime.serve(&adapter);
+    Ok(adapter)
+}
+
+async fn find_binding(db: &Db, id: &str) -> heddle_store::Result<Option<Binding>> {
+    packages::find_binding(&mut db.read().await?, id).await
+}
+
+/// The packages of an id that may serve, the one to serve first; the others are refused.
+fn in_order(
+    id: &str,
+    candidates: Vec<Candidate>,
+    binding: Option<&Binding>,
+    ground: &Ground<'_>,
+    refused: &mut Refused,
+) -> Vec<Candidate> {
+    let mut fit = Vec::new();
+    for candidate in candidates {
+        match binding.map_or(Ok(()), |binding| check(&candidate.package, binding, ground)) {
+            Ok(()) => fit.push(candidate),
+            Err(reason) => refused.add(candidate.folder, reason),
+        }
+    }
+    // Of equal versions, the package that served before.
+    let served = |c: &Candidate| binding.is_some_and(|b| b.manifest_sha256 == c.package.manifest_sha256());
+    fit.sort_by_key(|c| std::cmp::Reverse((c.package.manifest().version.clone(), served(c))));
+    let Some(problem) = undecided(id, &fit, binding.is_some(), served) else { return fit };
+    for candidate in fit {
+        refused.add(candidate.folder, problem.clone());
+    }
+    Vec::new()
+}
+
+/// Why none of several packages is the obvious one: they come from different keys and nothing served yet, or they
+/// differ and call themselves by one version.
+fn undecided(
+    id: &str,
+    fit: &[Candidate],
+    is_bound: bool,
+    served: impl Fn(&Candidate) -> bool,
+) -> Option<String> {
+    let [first, others @ ..] = fit else { return None };
+    let shown = |c: &Candidate| {
+        let manifest = c.package.manifest();
+        format!("'{}' ({} {})", c.folder, manifest.publisher, manifest.version)
+    };
+    let rival = others.iter().find(|other| {
+        let (a, b) = (&first.package, &other.package);
+        let keys_differ = !is_bound && !b.signers().iter().any(|key| a.signers().contains(key));
+        let versions_are_equal = a.manifest().version == b.manifest().version;
+        keys_differ || (versions_are_equal && !served(first) && a.manifest_sha256() != b.manifest_sha256())
+    })?;
+    Some(format!("two packages have the id '{id}': {} and {}; keep one", shown(first), shown(rival)))
+}
+
+/// The signer that a package is bound by: the bound key, or one that may take its place.
+fn signer<'a>(package: &'a Verified, binding: &Binding, trusted: &[TrustedKey]) -> Option<&'a TrustedKey> {
+    let signers = package.signers();
+    if let Some(key) = signers.iter().find(|key| key.key_id() == binding.key_id) {
+        return Some(key);
+    }
+    // The operator names the very id beside the new key, and the old one is of the same publisher or gone.
+    let is_gone = !trusted.iter().any(|key| key.key_id() == binding.key_id);
+    signers
+        .iter()
+        .find(|key| key.names(&binding.adapter_id) && (is_gone || key.publisher == binding.publisher))
+}
+
+/// Whether a package may serve an id that is bound.
+fn check(package: &Verified, binding: &Binding, ground: &Ground<'_>) -> Result<(), String> {
+    let manifest = package.manifest();
+    let Binding { adapter_id: id, publisher, key_id, version: served, .. } = binding;
+    if signer(package, binding, ground.trusted).is_none() {
+        let found = package.key_ids().join(", ");
+        return Err(format!(
+            "'{id}' belongs to publisher '{publisher}' (key {key_id}), and this package is by '{}' (key {found}); to hand \
+             '{id}' over, take the old key out of the trusted keys and name '{id}' among the 'ids' of the new one",
+            manifest.publisher
+        ));
+    }
+    let is_older = Version::parse(served).is_ok_and(|served| manifest.version < served);
+    let asked = format!("{id}@{}", manifest.version);
+    if is_older && !ground.downgrades.contains(&asked) {
+        return Err(format!(
+            "version {} of '{id}' is older than version {served}, which served before; install {served} or newer, or set \
+             ADAPTER_DOWNGRADES={asked}",
+            manifest.version
+        ));
+    }
+    Ok(())
+}
+
+/// Binds the id to the package's key and records the package. What it may do is shown before it serves.
+async fn bind(package: &Verified, ground: &Ground<'_>, db: &Db, clock: &Clock) -> Result<(), String> {
+    let failed = |error: heddle_store::Error| format!("the package cannot be recorded: {error}");
+    let manifest = package.manifest();
+    let first = package.signers().first().ok_or("the package has no signer")?;
+    let mut row = Package {
+        manifest_sha256: package.manifest_sha256().to_owned(),
+        adapter_id: manifest.id.clone(),
+        version: manifest.version.to_string(),
+        component_sha256: package.component_sha256().to_owned(),
+        publisher: manifest.publisher.clone(),
+        key_id: first.key_id(),
+        rules: json!([]),
+        first_served_at: clock.now(),
+    };
+    let mut tx = db.write().await.map_err(failed)?;
+    let held = packages::hold_binding(&mut tx, &row).await.map_err(failed)?;
+    // Again: another process may have bound the id meanwhile.
+    check(package, &held, ground)?;
+    row.key_id = signer(package, &held, ground.trusted).unwrap_or(first).key_id();
+    let is_newer = !Version::parse(&held.version).is_ok_and(|served| manifest.version < served);
+    let bound = Binding {
+        adapter_id: held.adapter_id.clone(),
+        publisher: row.publisher.clone(),
+        key_id: row.key_id.clone(),
+        version: if is_newer { row.version.clone() } else { held.version.clone() },
+        manifest_sha256: if is_newer { row.manifest_sha256.clone() } else { held.manifest_sha256.clone() },
+    };
+    if bound != held {
+        packages::rebind(&mut tx, &bound, clock.now()).await.map_err(failed)?;
+    }
+    if bound.key_id != held.key_id {
+        tracing::warn!(
+            component = %row.adapter_id, "'{}' belongs from now on to publisher '{}' (key {}), before to '{}' (key {})",
+            row.adapter_id, bound.publisher, bound.key_id, held.publisher, held.key_id
+        );
+    }
+    let lines = in_words(manifest);
+    row.rules = kept(&lines);
+    if packages::record(&mut tx, &row).await.map_err(failed)? {
+        show(&row, &lines);
+    }
+    tx.commit().await.map_err(failed)
+}
+
+/// Shows what a new package may do, where the operator reads it.
+fn show(row: &Package, lines: &[String]) {
+    let (id, version) = (&row.adapter_id, &row.version);
+    tracing::info!(
+        component = %id, version = %version, publisher = %row.publisher, key = %row.key_id, manifest = %row.manifest_sha256,
+        "new adapter package: {id} {version} by {}", row.publisher
+    );
+    for line in lines {
+        tracing::info!(component = %id, version = %version, "new adapter package {id}: {line}");
+    }
+}
+
+fn kept(lines: &[String]) -> Value {
+    let mut kept: Vec<String> =
+        lines.iter().take(RULES_MAX).map(|line| line.chars().take(RULE_CHARS_MAX).collect()).collect();
+    if lines.len() > RULES_MAX {
+        kept.push(format!("and {} more; 'heddle-package show' prints all", lines.len() - RULES_MAX));
+    }
+    json!(kept)
+}
+
+async fn write_audit(db: &Db, clock: &Clock, audit_key: &AuditKey) -> heddle_store::Result<()> {
+    let mut tx = db.write().await?;
+    audit_new(&mut tx, clock, audit_key).await?;
+    tx.commit().await
+}
+
+/// Writes packages that are not in the audit log yet into that of the organization of the first `super_admin`. Before
+/// the setup there is none; then the setup does it.
+pub(crate) async fn audit_new(tx: &mut Tx, clock: &Clock, audit_key: &AuditKey) -> heddle_store::Result<()> {
+    let Some(org_id) = packages::platform_organization(tx).await? else { return Ok(()) };
+    for package in packages::take_unaudited(tx, clock.now()).await? {
+        let entry = NewAudit {
+            org_id,
+            actor_id: None,
+            actor_name: "heddle".to_owned(),
+            action: "adapter.installed".to_owned(),
+            target_type: "adapter_package".to_owned(),
+            target_id: None,
+            detail: json!({
+                "adapter": package.adapter_id,
+                "version": package.version,
+                "publisher": package.publisher,
+                "signed_by": package.key_id,
+                "manifest_sha256": package.manifest_sha256,
+                "component_sha256": package.component_sha256,
+                "first_served_at": package.first_served_at,
+                "rules": package.rules,
+            }),
+            request_id: None,
+            ip: None,
+        };
+        audit::append(tx, &entry, clock, audit_key).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! The ends of the audit logs, kept in a file of the data folder: out of the reach of those who can write the database.
+//!
+//! A head that went back, or that has another hash for the same number, is never taken over: it is said in the log at
+//! every look, and `GET /audit/validate` says it, until an operator restores what was lost or removes the file.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use heddle_core::OrgId;
+use heddle_store::audit::{self, AuditKey, Head, Known};
+use serde::{Deserialize, Serialize};
+
+use crate::app::{App, SharedApp};
+use crate::config::Config;
+use crate::http::error::Error;
+use crate::keys::sync_folder;
+
+/// Between two looks at all heads.
+const LOOK_INTERVAL: Duration = Duration::from_secs(300);
+/// Between two times that heads are written to the log.
+const SAY_INTERVAL: Duration = Duration::from_secs(3_600);
+/// Heads of one statement.
+const PAGE_ROWS: i64 = 1_000;
+
+pub(crate) struct Kept {
+    path: PathBuf,
+    heads: Mutex<BTreeMap<OrgId, Known>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    heads: BTreeMap<OrgId, Known>,
+    /// HMAC over the heads.
+    code: String,
+}
+
+pub(crate) fn path(config: &Config) -> PathBuf {
+    config.data_dir.join("audit-heads.json")
+}
+
+/// Forgets what was kept: a backup that is restored begins anew.
+pub(crate) fn forget(config: &Config) -> io::Result<()> {
+    match fs::remove_file(path(config)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn code(key: &AuditKey, heads: &BTreeMap<OrgId, Known>) -> String {
+    let text = serde_json::to_string(heads).expect("numbers and texts are JSON");
+    key.mac("audit-kept-v1", &text)
+}
+
+impl Kept {
+    /// What was kept. A file that this service did not write is said in the log, and begun anew.
+    pub(crate) fn open(config: &Config, key: &AuditKey) -> Self {
+        let path = path(config);
+        let heads = match fs::read(&path) {
+            Ok(bytes) => match serde_json::from_slice::<File>(&bytes) {
+                Ok(file) if file.code == code(key, &file.heads) => file.heads,
+                _ => {
+                    tracing::error!(
+                        file = %path.display(),
+                        "'{}' was not written by this service with this database: the ends of audit logs are kept anew",
+                        path.display()
+                    );
+                    BTreeMap::new()
+                }
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
+            Err(error) => {
+                tracing::error!(file = %path.display(), error = %error, "ends of audit logs cannot be read");
+                BTreeMap::new()
+            }
+        };
+        Self { path, heads: Mutex::new(heads) }
+    }
+
+    pub(crate) fn of(&self, org: OrgId) -> Option<Known> {
+        self.heads.lock().unwrap_or_else(PoisonError::into_inner).get(&org).cloned()
+    }
+
+    /// Takes over a head that goes on; false when it went back, or is another one of the same number.
+    fn take(&self, head: &Head) -> bool {
+        let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_behind =
+            |known: &Known| head.seq < known.seq || head.seq == known.seq && head.hash != known.hash;
+        if heads.get(&head.org_id).is_some_and(is_behind) {
+            return false;
+        }
+        heads.insert(head.org_id, Known { seq: head.seq, hash: head.hash.clone() });
+        true
+    }
+
+    /// The old file or the new one is there at any moment, never half of one.
+    fn save(&self, key: &AuditKey) -> io::Result<()> {
+        let heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let file = File { code: code(key, &heads), heads };
+        let staging = self.path.with_extension("new");
+        let mut out =
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&staging)?;
+        out.write_all(&serde_json::to_vec(&file)?)?;
+        out.sync_all()?;
+        fs::rename(&staging, &self.path)?;
+        sync_folder(&self.path)
+    }
+}
+
+/// Looks at all heads from time to time, until the process ends.
+pub(crate) async fn keep(app: SharedApp) {
+    let stop = app.tasks.stopping();
+    let mut said = HashMap::new();
+    let mut last_said = Instant::now();
+    loop {
+        let is_time = last_said.elapsed() >= SAY_INTERVAL;
+        if is_time {
+            last_said = Instant::now();
+        }
+        look(&app, is_time.then_some(&mut said)).await;
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(LOOK_INTERVAL) => {}
+        }
+    }
+}
+
+/// Keeps the heads as they are at the end of the process, and writes them to the log.
+pub(crate) async fn keep_last(app: &App) {
+    look(app, Some(&mut HashMap::new())).await;
+}
+
+async fn look(app: &App, mut said: Option<&mut HashMap<OrgId, i64>>) {
+    if let Err(error) = look_at_all(app, &mut said).await {
+        tracing::warn!(error = %error, "ends of audit logs cannot be kept; tried again");
+    }
+}
+
+async fn look_at_all(app: &App, said: &mut Option<&mut HashMap<OrgId, i64>>) -> Result<(), Error> {
+    let mut after = None;
+    loop {
+        let page = audit::heads_behind(&mut app.db.read().await?, after, PAGE_ROWS).await?;
+        for head in &page {
+            look_at(app, head, said);
+        }
+        match page.last() {
+            Some(last) => after = Some(last.org_id),
+            None => break,
+        }
+    }
+    app.audit_kept.save(&app.audit_key).map_err(Error::internal)
+}
+
+fn look_at(app: &App, head: &Head, said: &mut Option<&mut HashMap<OrgId, i64>>) {
+    if !head.is_authentic(&app.audit_key) || !app.audit_kept.take(head) {
+        tracing::error!(
+            organization.id = %head.org_id,
+            audit.seq = head.seq,
+            "audit log of organization {} was altered in the database: its end, entry {}, is not what was written",
+            head.org_id,
+            head.seq
+        );
+    }
+    if let Some(said) = said
+        && said.insert(head.org_id, head.seq) != Some(head.seq)
+    {
+        tracing::info!(
+            organization.id = %head.org_id,
+            audit.seq = head.seq,
+            audit.hash = head.hash,
+            "audit log of organization {} ends with entry {}, hash {}",
+            head.org_id,
+            head.seq,
+            head.hash
+        );
+    }
+}

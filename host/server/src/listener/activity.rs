@@ -1,0 +1,313 @@
+//! What happens on a connection, and until when something must.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+use crate::config::Config;
+use crate::metrics::ConnectionEnd;
+
+use super::places::Place;
+
+/// How long a peer may take none of an answer's bytes.
+const STALL_LIMIT: Duration = Duration::from_secs(60);
+/// Between two looks at a connection with a request under way.
+const LOOK_INTERVAL: Duration = Duration::from_secs(20);
+/// How long a connection that was asked to end may take.
+const END_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long a connection may do nothing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// From the first byte of a request to the end of its head; from the beginning for the first request.
+    head: Duration,
+    /// Between two requests.
+    idle: Duration,
+}
+
+impl Limits {
+    pub(super) fn of(config: &Config) -> Self {
+        Self {
+            head: Duration::from_secs(config.http_header_timeout_secs.into()),
+            idle: Duration::from_secs(config.http_idle_timeout_secs.into()),
+        }
+    }
+
+    /// Shorter ones, for when places become scarce.
+    pub(super) fn scarce(self) -> Self {
+        Self { head: self.head / 4, idle: self.idle / 8 }
+    }
+}
+
+/// When a connection has to be looked at again, and what is true of it then unless something happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Due {
+    pub(super) at: Instant,
+    /// `None`: it is only looked at again.
+    pub(super) end: Option<ConnectionEnd>,
+}
+
+#[derive(Debug)]
+pub(super) struct Activity(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    /// When it began, or the last request ended.
+    quiet_since: Instant,
+    /// Requests that came so far; only whether there was one matters.
+    was_used: bool,
+    /// Requests whose body or answer is not at its end.
+    under_way: usize,
+    /// When the first byte of a head came that is not complete.
+    head_since: Option<Instant>,
+    /// Since when the peer takes nothing of what is sent.
+    stalled_since: Option<Instant>,
+    /// Frames come between requests, too: they are no beginning of a head.
+    is_http2: bool,
+    /// When it was asked to end.
+    ending_since: Option<Instant>,
+}
+
+impl Activity {
+    fn new() -> Self {
+        Self(Mutex::new(State {
+            quiet_since: Instant::now(),
+            was_used: false,
+            under_way: 0,
+            head_since: None,
+            stalled_since: None,
+            is_http2: false,
+            ending_since: None,
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn received(&self) {
+        let mut state = self.state();
+        if state.under_way == 0 && !state.is_http2 && state.head_since.is_none() {
+            state.head_since = Some(Instant::now());
+        }
+    }
+
+    fn wrote(&self, is_stalled: bool) {
+        let mut state = self.state();
+        if !is_stalled {
+            state.stalled_since = None;
+        } else if state.stalled_since.is_none() {
+            state.stalled_since = Some(Instant::now());
+        }
+    }
+
+    /// A request's head has come; it is under way until the last copy of what this gives is dropped.
+    pub(super) fn begin(self: &Arc<Self>, is_http2: bool) -> Arc<UnderWay> {
+        let mut state = self.state();
+        (state.is_http2, state.was_used, state.head_since) = (is_http2, true, None);
+        state.under_way += 1;
+        Arc::new(UnderWay(self.clone()))
+    }
+
+    /// The connection became a tunnel, which has bounds of its own.
+    pub(super) fn became_tunnel(&self) {
+        self.state().under_way += 1;
+    }
+
+    pub(super) fn ends(&self) {
+        self.state().ending_since.get_or_insert_with(Instant::now);
+    }
+
+    pub(super) fn due(&self, limits: &Limits) -> Due {
+        let state = self.state();
+        let at = |since: Instant, limit, end| Due { at: since + limit, end: Some(end) };
+        match *state {
+            State { under_way: 1.., stalled_since: Some(since), .. } => {
+                at(since, STALL_LIMIT, ConnectionEnd::Stalled)
+            }
+            State { under_way: 1.., .. } => Due { at: Instant::now() + LOOK_INTERVAL, end: None },
+            State { ending_since: Some(since), quiet_since, .. } => {
+                at(since.max(quiet_since), END_LIMIT, ConnectionEnd::Idle)
+            }
+            State { was_used: false, quiet_since, .. } => at(quiet_since, limits.head, ConnectionEnd::Head),
+            State { head_since: Some(since), .. } => at(since, limits.head, ConnectionEnd::Head),
+            State { quiet_since, .. } => at(quiet_since, limits.idle, ConnectionEnd::Idle),
+        }
+    }
+}
+
+/// One request is under way while this lives.
+#[derive(Debug)]
+pub(super) struct UnderWay(Arc<Activity>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.under_way = state.under_way.saturating_sub(1);
+        if state.under_way == 0 {
+            state.quiet_since = Instant::now();
+        }
+    }
+}
+
+/// A body that keeps its request under way.
+pub(super) struct Held<B> {
+    pub(super) body: B,
+    pub(super) _under_way: Arc<UnderWay>,
+}
+
+impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Held<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A socket that tells what happens on it, and holds its place.
+pub(super) struct Wire {
+    stream: TcpStream,
+    activity: Arc<Activity>,
+    _place: Place,
+}
+
+impl Wire {
+    pub(super) fn new(stream: TcpStream, place: Place) -> Self {
+        Self { stream, activity: Arc::new(Activity::new()), _place: place }
+    }
+
+    pub(super) fn activity(&self) -> &Arc<Activity> {
+        &self.activity
+    }
+
+    fn told(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        self.activity.wrote(written.is_pending());
+        written
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.activity.received();
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.told(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.told(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { head: Duration::from_secs(10), idle: Duration::from_secs(75) };
+
+    #[track_caller]
+    fn check(activity: &Activity, secs: u64, end: Option<ConnectionEnd>) {
+        let due = activity.due(&LIMITS);
+        assert_eq!((due.at - Instant::now(), due.end), (Duration::from_secs(secs), end));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_has_its_time_from_its_first_byte_however_slowly_it_comes() {
+        let activity = Arc::new(Activity::new());
+        check(&activity, 10, Some(ConnectionEnd::Head));
+        tokio::time::advance(Duration::from_secs(4)).await;
+        activity.received();
+        check(&activity, 6, Some(ConnectionEnd::Head));
+        drop(activity.begin(false));
+        check(&activity, 75, Some(ConnectionEnd::Idle));
+        tokio::time::advance(Duration::from_secs(70)).await;
+        activity.received();
+        tokio::time::advance(Duration::from_secs(3)).await;
+        activity.received();
+        check(&activity, 7, Some(ConnectionEnd::Head));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_under_way_has_time_unless_its_answer_is_not_taken() {
+        let activity = Arc::new(Activity::new());
+        let under_way = activity.begin(false);
+        let copy = under_way.clone();
+        activity.received();
+        check(&activity, 20, None);
+        activity.wrote(true);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        activity.wrote(true);
+        check(&activity, 50, Some(ConnectionEnd::Stalled));
+        activity.wrote(false);
+        drop(under_way);
+        check(&activity, 20, None);
+        drop(copy);
+        check(&activity, 75, Some(ConnectionEnd::Idle));
+        activity.ends();
+        check(&activity, 5, Some(ConnectionEnd::Idle));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn frames_between_requests_of_http_2_are_no_head_and_a_tunnel_is_never_idle() {
+        let activity = Arc::new(Activity::new());
+        drop(activity.begin(true));
+        activity.received();
+        check(&activity, 75, Some(ConnectionEnd::Idle));
+        activity.became_tunnel();
+        check(&activity, 20, None);
+    }
+}

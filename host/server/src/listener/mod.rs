@@ -1,0 +1,205 @@
+//! Accepts connections and serves HTTP on them, within bounds.
+//!
+//! Connections are bounded in number, in total and per address, and in the time that they may take without a request.
+//! Which requests are answered, and how, is the router's part.
+
+mod activity;
+mod connection;
+mod places;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::metrics::{ConnectionRefusal, Metrics};
+use crate::process::limits;
+use crate::task::Tasks;
+
+use activity::{Limits, Wire};
+use places::{Full, Places};
+
+/// Most bytes of a request head of HTTP/1, and of what is read ahead.
+const HEAD_BYTES_MAX: usize = 32 * 1024;
+/// Most header fields of a request of HTTP/1.
+const HEADERS_MAX: usize = 100;
+/// Requests that a connection of HTTP/2 may have under way.
+const STREAMS_MAX: u32 = 100;
+/// Between two questions whether the peer of an HTTP/2 connection is there, and how long it has to answer.
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+/// Bytes of an answer that wait in memory for a slow reader, for each request of HTTP/2.
+const SEND_BYTES_MAX: usize = 128 * 1024;
+
+/// Between two tries to accept after an error of the machine, such as no free file.
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Between two log lines that say the same.
+const SAY_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The answer to a connection that finds no place, as far as the socket takes it at once.
+const FULL: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+/// What every connection is served with.
+struct Shared {
+    router: Router,
+    builder: Builder<TokioExecutor>,
+    limits: Limits,
+    places: Arc<Places>,
+    metrics: Arc<Metrics>,
+}
+
+/// A socket that listens, and its connections.
+pub(crate) struct Listener {
+    socket: TcpListener,
+    shared: Arc<Shared>,
+    /// Of the connections.
+    tasks: Tasks,
+    /// Fires when connections end without regard for what is under way.
+    abandon: CancellationToken,
+}
+
+impl Listener {
+    /// Listens on the configured address. `tasks` is what the connections belong to.
+    pub(crate) async fn bind(
+        config: &Config,
+        router: Router,
+        metrics: &Arc<Metrics>,
+        tasks: &Tasks,
+        abandon: &CancellationToken,
+    ) -> io::Result<Self> {
+        let socket = TcpListener::bind(config.bind_addr).await?;
+        let capacity = limits::connections(config, limits::raise_files());
+        let per_address = config.http_connections_per_address as usize;
+        let places = Places::new(capacity, per_address, config.trusted_proxies.clone(), metrics.clone());
+        tracing::debug!(
+            connections.max = capacity,
+            connections.per_address = per_address,
+            "bounds of connections"
+        );
+        let shared = Shared {
+            router,
+            builder: builder(),
+            limits: Limits::of(config),
+            places: Arc::new(places),
+            metrics: metrics.clone(),
+        };
+        Ok(Self { socket, shared: Arc::new(shared), tasks: tasks.clone(), abandon: abandon.clone() })
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Accepts until the tasks are asked to stop. An error of the machine is waited out.
+    pub(crate) async fn accept(self) {
+        let stop = self.tasks.stopping();
+        let (mut pause, mut complaint) = (PAUSE_FIRST, Complaint::default());
+        loop {
+            let accepted = tokio::select! {
+                () = stop.cancelled() => return,
+                accepted = self.socket.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    pause = PAUSE_FIRST;
+                    self.admit(stream, peer, &mut complaint);
+                }
+                // The peer has given up before it was accepted.
+                Err(error) if is_of_peer(&error) => {}
+                Err(error) => {
+                    self.shared.metrics.connection_refused(ConnectionRefusal::Machine);
+                    complaint.say(|| {
+                        tracing::error!(error = %error, "connections cannot be accepted; tried again");
+                    });
+                    tokio::select! {
+                        () = stop.cancelled() => return,
+                        () = tokio::time::sleep(pause) => {}
+                    }
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+            }
+        }
+    }
+
+    fn admit(&self, stream: TcpStream, peer: SocketAddr, complaint: &mut Complaint) {
+        let place = match self.shared.places.take(peer.ip()) {
+            Ok(place) => place,
+            Err(full) => {
+                // What does not fit into the socket's buffer is not waited for.
+                stream.try_write(FULL).ok();
+                let reason = match full {
+                    Full::Total => ConnectionRefusal::Total,
+                    Full::Address => ConnectionRefusal::Address,
+                };
+                self.shared.metrics.connection_refused(reason);
+                complaint.say(|| refused(full, peer));
+                return;
+            }
+        };
+        let wire = Wire::new(stream, place);
+        let serving =
+            connection::serve(self.shared.clone(), wire, peer, self.tasks.stopping(), self.abandon.clone());
+        self.tasks.spawn_bare(serving);
+    }
+}
+
+fn refused(full: Full, peer: SocketAddr) {
+    match full {
+        Full::Total => {
+            tracing::warn!("connections are refused: as many are open as HTTP_CONNECTIONS_MAX allows");
+        }
+        Full::Address => tracing::warn!(
+            client.ip = %peer.ip(),
+            "connections of {} are refused: it has as many as HTTP_CONNECTIONS_PER_ADDRESS allows; if it is a proxy of \
+             the service, name it in TRUSTED_PROXIES",
+            peer.ip()
+        ),
+    }
+}
+
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    // The time of a head is measured here, so that it also bounds the first bytes of a connection.
+    builder.http1().max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+        .max_send_buf_size(SEND_BYTES_MAX)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_INTERVAL)
+        // Streams of events over HTTP/2 begin with it.
+        .enable_connect_protocol();
+    builder
+}
+
+fn is_of_peer(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+/// Says a thing that happens thousands of times once in a while.
+#[derive(Default)]
+struct Complaint {
+    last: Option<Instant>,
+}
+
+impl Complaint {
+    fn say(&mut self, line: impl FnOnce()) {
+        let now = Instant::now();
+        if self.last.is_none_or(|last| now.duration_since(last) >= SAY_INTERVAL) {
+            self.last = Some(now);
+            line();
+        }
+    }
+}

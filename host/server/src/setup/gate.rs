@@ -1,0 +1,139 @@
+//! Who may set the service up where others can reach it: whoever can read its log or its data folder.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use heddle_core::secret::{Secret, random_secret};
+use heddle_store::setup;
+use subtle::ConstantTimeEq as _;
+
+use crate::app::App;
+use crate::config::Config;
+use crate::http::error::{Error, RateExceeded};
+use crate::keys::sync_folder;
+
+/// Tokens that are not right, of all clients together, within a minute.
+const WRONG_MAX: u32 = 10;
+const WRONG_WINDOW: Duration = Duration::from_secs(60);
+/// A file with less was not written by this program.
+const TOKEN_BYTES_MIN: usize = 32;
+
+/// Asks for the token of this process, when there is one.
+#[derive(Default)]
+pub(crate) struct Gate {
+    token: OnceLock<Secret>,
+    wrong: Mutex<Option<(Instant, u32)>>,
+}
+
+impl Gate {
+    pub(super) fn is_shut(&self) -> bool {
+        self.token.get().is_some()
+    }
+
+    /// # Errors
+    /// 403 without the token, 429 after too many that were not right.
+    pub(super) fn pass(&self, given: Option<&Secret>) -> Result<(), Error> {
+        let Some(token) = self.token.get() else { return Ok(()) };
+        // Whoever has the token is not kept out by those who guess.
+        if given.is_some_and(|given| given.expose().as_bytes().ct_eq(token.expose().as_bytes()).into()) {
+            return Ok(());
+        }
+        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        let tries = match *wrong {
+            Some((since, tries)) if since.elapsed() < WRONG_WINDOW => (since, tries),
+            _ => (Instant::now(), 0),
+        };
+        if tries.1 >= WRONG_MAX {
+            return Err(Error::RateLimited(RateExceeded::Minute));
+        }
+        *wrong = Some((tries.0, tries.1 + 1));
+        let (kind, what) = match given {
+            None => ("setup_token_required", "setup_token is needed"),
+            Some(_) => ("setup_token_invalid", "setup_token is not right"),
+        };
+        let message = format!(
+            "{what}: the log of this server's start shows it, and the file 'setup-token' in its data folder holds it"
+        );
+        Err(Error::Refused { kind, message })
+    }
+}
+
+fn path(config: &Config) -> PathBuf {
+    config.data_dir.join("setup-token")
+}
+
+/// Shuts the gate where the service listens beyond this machine and setup is open, and says in the log how it opens.
+///
+/// The token survives a restart. A file that a crash left after the setup is removed.
+pub(crate) async fn shut(app: &App, addr: SocketAddr) -> anyhow::Result<()> {
+    let is_completed = setup::is_completed(&mut app.db.read().await?).await?;
+    if is_completed {
+        return remove(&app.config).context("file 'setup-token' cannot be removed");
+    }
+    if app.config.bind_addr.ip().to_canonical().is_loopback() {
+        return Ok(());
+    }
+    let token = read_or_make(&app.config).context("file 'setup-token' cannot be written")?;
+    tracing::warn!(
+        "setup is open; complete it with: curl -X POST http://{addr}/api/v1/setup/complete -H 'content-type: \
+         application/json' -d '{{\"setup_token\":\"{}\",\"organization\":{{\"name\":\"…\"}},\"admin\":{{\"username\":\
+         \"…\",\"email\":\"…\",\"password\":\"…\"}}}}'",
+        token.expose()
+    );
+    // Only the start calls this.
+    let _ = app.setup_gate.token.set(token);
+    Ok(())
+}
+
+/// The token is of no use any more.
+pub(super) fn remove(config: &Config) -> io::Result<()> {
+    match fs::remove_file(path(config)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn read_or_make(config: &Config) -> io::Result<Secret> {
+    let path = path(config);
+    if let Ok(text) = fs::read_to_string(&path)
+        && text.trim().len() >= TOKEN_BYTES_MIN
+    {
+        return Ok(Secret::new(text.trim()));
+    }
+    let token = random_secret();
+    let staging = path.with_extension("new");
+    let mut file =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&staging)?;
+    writeln!(file, "{}", token.expose())?;
+    file.sync_all()?;
+    fs::rename(&staging, &path)?;
+    sync_folder(&path)?;
+    Ok(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_token_opens_and_guessing_ends_soon() {
+        let gate = Gate::default();
+        gate.pass(None).unwrap();
+        gate.token.set(Secret::new("right-right-right-right-right-right")).unwrap();
+        let kind = |given: Option<&str>| gate.pass(given.map(Secret::new).as_ref()).map_err(|e| e.kind());
+        assert_eq!(kind(None), Err("setup_token_required"));
+        assert_eq!(kind(Some("right-right-right-right-right-righ")), Err("setup_token_invalid"));
+        assert_eq!(kind(Some("right-right-right-right-right-right")), Ok(()));
+        for _ in 2..WRONG_MAX {
+            assert_eq!(kind(Some("")), Err("setup_token_invalid"));
+        }
+        assert_eq!(kind(Some("")), Err("rate_limited"));
+        assert_eq!(kind(Some("right-right-right-right-right-right")), Ok(()));
+    }
+}

@@ -1,0 +1,181 @@
+//! What is known of an outcome beside its state and message, kept as JSON with the change.
+
+use heddle_core::adapter::{Comparison, Standing};
+use heddle_core::change::Plan;
+use heddle_core::fault::Fault;
+use heddle_store::Set;
+use heddle_store::changes::ChangeRow;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Most entries of each list, and most characters of one.
+const ENTRIES_MAX: usize = 100;
+const CHARS_MAX: usize = 400;
+/// Most that a message names before it only counts.
+const NAMED_MAX: usize = 5;
+
+/// An object that is not as it was reviewed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(super) struct Moved {
+    /// Where it is, as the adapter names it.
+    pub(super) object: String,
+    /// What it was when it was reviewed, and what it is now.
+    pub(super) message: String,
+}
+
+/// More about an outcome.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "OutcomeDetail")]
+pub(super) struct Detail {
+    /// What was noticed while it was applied: what the adapter says, and what others changed meanwhile.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) warnings: Vec<String>,
+    /// What must still happen before the change is in effect: `reboot`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) needs: Vec<String>,
+    /// How what the plan touches differs from the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Value>")]
+    pub(super) difference: Option<Value>,
+    /// What others changed at the device since the plan was made, when it was last read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) foreign: Vec<String>,
+    /// What others had changed and is gone, because the device's own way back takes everything back.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) lost: Vec<String>,
+    /// What moved since the plan was made, when that kept the change from being sent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) moved: Vec<Moved>,
+    /// Where each change of a set stands, in its order: `before`, `after`, `stored` or `other`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) items: Vec<String>,
+}
+
+impl Detail {
+    /// What is kept with a change; what an earlier version kept there is read as far as it is known.
+    pub(super) fn of(row: &ChangeRow) -> Self {
+        let kept = row.outcome_detail.clone().unwrap_or_default();
+        serde_json::from_value(kept).unwrap_or_default()
+    }
+
+    pub(super) fn to_set(&self) -> Set<Value> {
+        if *self == Self::default() {
+            return Set::Clear;
+        }
+        serde_json::to_value(self).map_or(Set::Clear, Set::To)
+    }
+
+    /// Keeps what a comparison found.
+    pub(super) fn saw(&mut self, found: &Comparison) {
+        self.foreign.clone_from(&found.foreign);
+        self.items = found.items.iter().map(|standing| word(standing).to_owned()).collect();
+        self.difference = match &found.standing {
+            Standing::Other(difference) => Some(difference.clone()),
+            _ => None,
+        };
+        match &found.standing {
+            Standing::After => self.needs.clear(),
+            Standing::Stored(needs) => self.needs.clone_from(needs),
+            Standing::Before | Standing::Other(_) => {}
+        }
+        self.bound();
+    }
+
+    /// Keeps what had moved when the adapter refused to send.
+    pub(super) fn moved_by(&mut self, fault: &Fault) {
+        let moved = |field: &heddle_core::fault::FieldError| Moved {
+            object: short(&field.pointer),
+            message: short(&field.message),
+        };
+        self.moved = fault.fields.iter().take(ENTRIES_MAX).map(moved).collect();
+    }
+
+    pub(super) fn add_warnings(&mut self, warnings: impl IntoIterator<Item = String>) {
+        for warning in warnings {
+            if !self.warnings.contains(&warning) && self.warnings.len() < ENTRIES_MAX {
+                self.warnings.push(warning);
+            }
+        }
+    }
+
+    /// What others changed becomes a warning of what was applied all the same.
+    pub(super) fn warn_of_foreign(&mut self) {
+        let foreign = self.foreign.clone();
+        self.add_warnings(foreign.into_iter().map(|what| format!("others changed meanwhile: {what}")));
+    }
+
+    /// Keeps the lists of an adapter within bounds.
+    pub(super) fn bound(&mut self) {
+        for list in [&mut self.warnings, &mut self.needs, &mut self.foreign, &mut self.lost] {
+            list.truncate(ENTRIES_MAX);
+            list.iter_mut().for_each(|text| *text = short(text));
+        }
+        // As many as a set has changes, and what each of them brings along.
+        self.items.truncate(ENTRIES_MAX * 10);
+    }
+}
+
+/// The word of a standing in the API.
+pub(super) fn word(standing: &Standing) -> &'static str {
+    match standing {
+        Standing::Before => "before",
+        Standing::After => "after",
+        Standing::Stored(_) => "stored",
+        Standing::Other(_) => "other",
+    }
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(CHARS_MAX).collect()
+}
+
+/// The first few, and how many more there are.
+pub(super) fn named(list: &[String]) -> String {
+    let shown: Vec<&str> = list.iter().take(NAMED_MAX).map(String::as_str).collect();
+    match list.len().saturating_sub(NAMED_MAX) {
+        0 => shown.join("; "),
+        more => format!("{}; and {more} more", shown.join("; ")),
+    }
+}
+
+/// What is said beforehand of a plan whose way back takes along what others save.
+pub(super) fn takes_all_warning(plan: &Plan) -> Option<String> {
+    plan.undo_takes_all.then(|| {
+        "if this change is taken back by the device's own timer, what others save at the device meanwhile is \
+         taken back with it"
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_the_device_shows_replaces_what_it_showed() {
+        let mut detail = Detail { needs: vec!["reboot".to_owned()], ..Detail::default() };
+        let found = |standing, foreign: &[&str]| Comparison {
+            standing,
+            items: Vec::new(),
+            foreign: foreign.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        detail.saw(&found(Standing::Other(json!({"a": 1})), &["x was added"]));
+        assert_eq!((detail.difference.is_some(), detail.needs.len(), detail.foreign.len()), (true, 1, 1));
+        detail.saw(&found(Standing::Stored(vec!["restart".to_owned()]), &[]));
+        assert_eq!((detail.difference.is_some(), &detail.needs[..]), (false, &["restart".to_owned()][..]));
+        detail.saw(&found(Standing::After, &[]));
+        assert_eq!(detail, Detail::default(), "in effect: nothing is needed any more");
+        assert_eq!(detail.to_set(), Set::Clear);
+    }
+
+    #[test]
+    fn a_message_names_the_first_few() {
+        let list: Vec<String> = (0..7).map(|n| n.to_string()).collect();
+        assert_eq!(named(&list), "0; 1; 2; 3; 4; and 2 more");
+        assert_eq!(named(&list[..1]), "0");
+    }
+}

@@ -1,0 +1,258 @@
+//! Sending the reviewed calls, and finding out what became of them.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use heddle_core::Timestamp;
+use heddle_core::adapter::{RunOutcome, Standing, Task};
+use heddle_core::change::{ApplyStep, OutcomeState, Stage};
+use heddle_runtime::CallError;
+use heddle_store::Set;
+use heddle_store::changes::Advance;
+
+use super::window::held_message;
+use super::{Drive, MESSAGE_CHARS_MAX, RETRY_FIRST, is_without_effect};
+use crate::http::error::Error;
+
+/// Between two reads that must agree that the device is unchanged after an answer was lost.
+const SETTLE: Duration = Duration::from_millis(700);
+/// The same where the device acts seconds after it answered, and cannot be asked to take it back.
+const SETTLE_DELAYED: Duration = Duration::from_mins(1);
+/// The longest that a task at a device is waited for.
+const TASK_MAX_MS: u32 = 30 * 60 * 1000;
+const POLL_MIN_MS: u32 = 1000;
+const POLL_MAX_MS: u32 = 60_000;
+
+impl Drive<'_> {
+    /// Sends the reviewed calls. Done at most once per claim.
+    pub(super) async fn send(&mut self) -> Result<(), Error> {
+        if !self.has_calls(Stage::Apply) {
+            return self.to(ApplyStep::ReadingBack, Advance::default()).await;
+        }
+        match self.run(Stage::Apply).await? {
+            Ok(RunOutcome::Done(completion)) => {
+                self.keep_completion(&completion);
+                self.to(ApplyStep::ReadingBack, Advance::default()).await
+            }
+            Ok(RunOutcome::Pending(task)) => self.keep_task(&task).await,
+            Ok(RunOutcome::Failed(fault)) => self.apply_failed(CallError::Fault(fault), true).await,
+            Err(failure) => {
+                let message = failure.error.to_string();
+                tracing::warn!(change.id = %self.row.id, wrote = failure.wrote, error = %message, "apply failed");
+                if failure.wrote {
+                    let is_answered = is_without_effect(&failure.error);
+                    return self.apply_failed(failure.error, is_answered).await;
+                }
+                // The host itself saw that no write left it.
+                if let CallError::Fault(fault) = &failure.error {
+                    self.detail.moved_by(fault);
+                }
+                self.error = Some(failure.error);
+                self.finish(OutcomeState::Failed, Some(message)).await
+            }
+        }
+    }
+
+    /// The device shows what is left behind. Where it has answered, nothing is under way to it any more.
+    async fn apply_failed(&mut self, error: CallError, is_answered: bool) -> Result<(), Error> {
+        let message = error.to_string();
+        self.error = Some(error);
+        self.is_answered = is_answered;
+        self.to_with(ApplyStep::Resolving, message).await
+    }
+
+    /// Keeps a task of the present step, or what a poll says of the one that is kept.
+    pub(super) async fn keep_task(&mut self, task: &Task) -> Result<(), Error> {
+        let mut task = task.clone();
+        let kept = self.row.task.as_ref().filter(|_| self.row.apply_step == ApplyStep::Polling);
+        // The adapter says how long once, not again and again; it counts from when the apply began.
+        task.give_up_after_ms = match kept {
+            Some(first) => first.give_up_after_ms,
+            None => self.elapsed_ms().saturating_add(task.give_up_after_ms.min(TASK_MAX_MS)),
+        };
+        task.poll_after_ms = task.poll_after_ms.clamp(POLL_MIN_MS, POLL_MAX_MS);
+        if let Some(message) = &mut task.message {
+            heddle_core::redact::mask_text(message);
+            *message = message.chars().take(MESSAGE_CHARS_MAX).collect();
+        }
+        // What a later step does has a message of its own: why it is done.
+        let is_applying = self.task_step() == ApplyStep::Sending;
+        let advance = Advance {
+            outcome_message: task.message.clone().filter(|_| is_applying).map_or(Set::Keep, Set::To),
+            task: Set::To(task),
+            task_step: Some(self.task_step()),
+            ..Advance::default()
+        };
+        self.to(ApplyStep::Polling, advance).await
+    }
+
+    fn elapsed_ms(&self) -> u32 {
+        let started = self.row.apply_started_at.unwrap_or(self.row.updated_at);
+        u32::try_from((self.app.clock.now() - started).num_milliseconds().max(0)).unwrap_or(u32::MAX)
+    }
+
+    /// The step that the present task belongs to.
+    fn task_step(&self) -> ApplyStep {
+        match self.row.apply_step {
+            ApplyStep::Polling => self.row.task_step.unwrap_or(ApplyStep::Sending),
+            step => step,
+        }
+    }
+
+    /// Asks the device how its task goes, until it is done or given up.
+    pub(super) async fn poll(&mut self) -> Result<(), Error> {
+        let step = self.task_step();
+        let Some(task) = self.row.task.clone() else {
+            return self.to(after_task(step), Advance::default()).await;
+        };
+        if !self.pause(Duration::from_millis(u64::from(task.poll_after_ms))).await {
+            return Ok(());
+        }
+        let is_in_time = self.elapsed_ms() < task.give_up_after_ms;
+        match self.adapter.poll(&self.call, &task.token).await {
+            Ok(RunOutcome::Done(completion)) => {
+                self.keep_completion(&completion);
+                self.to(after_task(step), Advance::default()).await
+            }
+            Ok(RunOutcome::Failed(fault)) if step == ApplyStep::Sending => {
+                self.apply_failed(CallError::Fault(fault), true).await
+            }
+            Ok(RunOutcome::Failed(fault)) => self.stage_failed(step, CallError::Fault(fault)).await,
+            Ok(RunOutcome::Pending(task)) if is_in_time => self.keep_task(&task).await,
+            Err(error) if is_in_time => {
+                tracing::debug!(change.id = %self.row.id, error = %error, "task gives no answer yet");
+                Ok(())
+            }
+            // Every later step is followed by a comparison, which tells.
+            Ok(RunOutcome::Pending(_)) | Err(_) if step != ApplyStep::Sending => {
+                self.to(after_task(step), Advance::default()).await
+            }
+            Ok(RunOutcome::Pending(_)) => {
+                self.finish(OutcomeState::Unknown, Some("the device did not finish in time".to_owned())).await
+            }
+            Err(error) => {
+                let message = format!("the device did not come back in time: {error}");
+                self.error = Some(error);
+                self.finish(OutcomeState::Unknown, Some(message)).await
+            }
+        }
+    }
+
+    /// Reads the device until it shows what became of the calls.
+    pub(super) async fn resolve(&mut self) -> Result<(), Error> {
+        let Some(standing) = self.read_until_answered().await? else { return Ok(()) };
+        match standing {
+            Standing::Before if self.is_answered => self.fail_unchanged().await,
+            Standing::Before => {
+                // What was in flight when the answer was lost may still arrive.
+                let holds = self.row.plan.as_ref().is_none_or(|plan| plan.holds);
+                if !self.pause(if holds { SETTLE } else { SETTLE_DELAYED }).await {
+                    return Ok(());
+                }
+                match self.read_until_answered().await? {
+                    Some(Standing::Before) => self.fail_unchanged().await,
+                    _ => Ok(()),
+                }
+            }
+            Standing::After | Standing::Stored(_) => {
+                let window_is_over =
+                    self.row.confirm_deadline.is_some_and(|deadline| self.app.clock.now() >= deadline);
+                if window_is_over {
+                    self.to_with(ApplyStep::Restoring, "not confirmed in time".to_owned()).await
+                } else {
+                    self.to(ApplyStep::ReadingBack, Advance::default()).await
+                }
+            }
+            Standing::Other(_) => {
+                let message = match &self.error {
+                    Some(error) => format!("the device took only a part of the change: {error}"),
+                    None => "the device took only a part of the change".to_owned(),
+                };
+                self.to_with(ApplyStep::Restoring, message).await
+            }
+        }
+    }
+
+    async fn fail_unchanged(&mut self) -> Result<(), Error> {
+        let message = self.row.outcome_message.clone();
+        let message = message.unwrap_or_else(|| "interrupted before the device took the change".to_owned());
+        self.finish(OutcomeState::Failed, Some(message)).await
+    }
+
+    /// The calls were taken; only what is read back through the real path counts.
+    ///
+    /// A device answers before it has carried the change out, and an open
+    /// connection may live on where a new one finds no way: so it gets time
+    /// first, and is then read over a new connection.
+    pub(super) async fn read_back(&mut self) -> Result<(), Error> {
+        if !self.settle().await {
+            return Ok(());
+        }
+        self.app.runtime.reconnect(self.row.controller_id);
+        let Some(standing) = self.read_in_time().await? else { return Ok(()) };
+        // It answers: what was in the way before is over.
+        self.error = None;
+        match standing {
+            Standing::After | Standing::Stored(_) if self.row.confirm_deadline.is_some() => {
+                let advance = Advance {
+                    outcome_state: Some(OutcomeState::AwaitingConfirm),
+                    outcome_message: Set::To(held_message(&self.row)),
+                    ..Advance::default()
+                };
+                self.to(ApplyStep::Holding, advance).await
+            }
+            Standing::After | Standing::Stored(_) => self.to(ApplyStep::Confirming, Advance::default()).await,
+            Standing::Before => {
+                let message = "the device took the calls but not the change".to_owned();
+                self.finish(OutcomeState::Failed, Some(message)).await
+            }
+            Standing::Other(_) => {
+                let message = "the device reads back differently from the plan".to_owned();
+                self.to_with(ApplyStep::Restoring, message).await
+            }
+        }
+    }
+
+    /// Reads the device until it answers. When it does not in time the change must go back, and then, as when the
+    /// service stops, there is no standing.
+    async fn read_in_time(&mut self) -> Result<Option<Standing>, Error> {
+        let deadline = self.read_deadline();
+        let mut delay = RETRY_FIRST;
+        loop {
+            match self.compare().await {
+                Ok(found) => return Ok(Some(found.standing)),
+                Err(error) if self.app.clock.now() < deadline => {
+                    tracing::debug!(change.id = %self.row.id, error = %error, "not readable yet");
+                    self.error = Some(error);
+                    if !self.pause(delay).await {
+                        return Ok(None);
+                    }
+                    delay = (delay * 2).min(Duration::from_secs(2));
+                }
+                Err(error) => {
+                    let message = format!("the controller could not be read after the change: {error}");
+                    self.error = Some(error);
+                    self.to_with(ApplyStep::Restoring, message).await?;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    /// Until then the change must have been seen at the device, else it is taken back.
+    fn read_deadline(&self) -> Timestamp {
+        let hold = TimeDelta::seconds(i64::from(self.app.config.apply_hold_secs));
+        // A task at the device may have taken its time before this step began.
+        self.row.confirm_deadline.unwrap_or(self.row.updated_at + hold)
+    }
+}
+
+/// Where an apply goes on when the task of a step has ended, well or unseen.
+fn after_task(step: ApplyStep) -> ApplyStep {
+    match step {
+        ApplyStep::Confirming => ApplyStep::Confirmed,
+        ApplyStep::Undoing | ApplyStep::Keeping => ApplyStep::WritingBack,
+        ApplyStep::WritingBack => ApplyStep::Restored,
+        _ => ApplyStep::ReadingBack,
+    }
+}

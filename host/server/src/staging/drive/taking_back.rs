@@ -1,0 +1,186 @@
+//! Taking a change back, and sparing what others wrote where the device has a way to.
+//!
+//! The device is read first. Its own way back is exact, but may take along all that was saved since the apply.
+//! Where others did save something, what the device holds is made permanent and only the plan's own part is
+//! written back. Each step is recorded before it begins; a restart goes on to the same end.
+
+use heddle_core::adapter::{RunOutcome, Standing};
+use heddle_core::change::{ApplyStep, OutcomeState, Stage};
+use heddle_runtime::CallError;
+use heddle_store::changes::Advance;
+
+use super::{Drive, is_unreachable};
+use crate::http::error::Error;
+use crate::staging::detail::named;
+
+impl Drive<'_> {
+    /// Reads the device and chooses the way back that takes nothing of others along.
+    pub(super) async fn choose_way_back(&mut self) -> Result<(), Error> {
+        let seen_before = self.detail.foreign.clone();
+        let takes_all = self.row.plan.as_ref().is_some_and(|plan| plan.undo_takes_all);
+        let found = match self.compare().await {
+            Ok(found) => found,
+            Err(error) if takes_all && is_unreachable(&error) => return self.try_again_later(error).await,
+            Err(error) => {
+                tracing::warn!(change.id = %self.row.id, error = %error, "not readable; taken back unseen");
+                return self.to(ApplyStep::Undoing, Advance::default()).await;
+            }
+        };
+        let is_whole = matches!(found.standing, Standing::After | Standing::Stored(_));
+        let next = match found.standing {
+            Standing::Before => {
+                let reason = self.reason();
+                self.note_lost(&seen_before);
+                return self.finish_taken_back_by_device(reason).await;
+            }
+            // What is not as planned may not be written back after it was made permanent.
+            _ if takes_all && is_whole && !found.foreign.is_empty() && self.has_calls(Stage::Restore) => {
+                ApplyStep::Keeping
+            }
+            _ if self.has_calls(Stage::Undo) => ApplyStep::Undoing,
+            _ => ApplyStep::WritingBack,
+        };
+        self.to(next, Advance::default()).await
+    }
+
+    fn reason(&self) -> String {
+        self.row.outcome_message.clone().unwrap_or_default()
+    }
+
+    /// The device's own way back. One that has nothing to undo is asked in vain, and the comparison tells.
+    pub(super) async fn undo(&mut self) -> Result<(), Error> {
+        if self.has_calls(Stage::Undo) {
+            match self.run(Stage::Undo).await? {
+                Ok(RunOutcome::Done(_)) => {}
+                Ok(RunOutcome::Pending(task)) => return self.keep_task(&task).await,
+                Ok(RunOutcome::Failed(fault)) => {
+                    return self.stage_failed(ApplyStep::Undoing, CallError::Fault(fault)).await;
+                }
+                Err(failure) if is_unreachable(&failure.error) => {
+                    return self.try_again_later(failure.error).await;
+                }
+                Err(failure) => return self.stage_failed(ApplyStep::Undoing, failure.error).await,
+            }
+        }
+        self.to(ApplyStep::WritingBack, Advance::default()).await
+    }
+
+    /// Makes permanent what the device holds, so that nothing but the plan's own part goes back.
+    pub(super) async fn keep(&mut self) -> Result<(), Error> {
+        if self.has_calls(Stage::Confirm) {
+            match self.run(Stage::Confirm).await? {
+                Ok(RunOutcome::Done(_)) => {}
+                Ok(RunOutcome::Pending(task)) => return self.keep_task(&task).await,
+                Ok(RunOutcome::Failed(fault)) => {
+                    return self.stage_failed(ApplyStep::Keeping, CallError::Fault(fault)).await;
+                }
+                Err(failure) if is_unreachable(&failure.error) => {
+                    return self.try_again_later(failure.error).await;
+                }
+                Err(failure) => return self.stage_failed(ApplyStep::Keeping, failure.error).await,
+            }
+        }
+        self.to(ApplyStep::WritingBack, Advance::default()).await
+    }
+
+    /// A stage after the apply was refused for good.
+    pub(super) async fn stage_failed(&mut self, step: ApplyStep, error: CallError) -> Result<(), Error> {
+        tracing::warn!(change.id = %self.row.id, step = %step, error = %error, "refused by the device");
+        match step {
+            ApplyStep::Confirming => self.confirm_refused(error).await,
+            // Then what the device holds goes back as a whole.
+            ApplyStep::Keeping => self.to(ApplyStep::Undoing, Advance::default()).await,
+            ApplyStep::Undoing => self.to(ApplyStep::WritingBack, Advance::default()).await,
+            _ => {
+                let reason = self.reason();
+                let message = format!("{reason}; bringing the state before back was refused: {error}");
+                self.error = Some(error);
+                self.to_with(ApplyStep::Restored, message).await
+            }
+        }
+    }
+
+    /// Writes the state before, unless the device shows it already.
+    pub(super) async fn write_back(&mut self) -> Result<(), Error> {
+        let seen_before = self.detail.foreign.clone();
+        let reason = self.reason();
+        let found = self.compare().await;
+        self.note_lost(&seen_before);
+        match found {
+            Ok(found) if found.standing == Standing::Before => return self.finish_reverted(reason).await,
+            Ok(_) if !self.has_calls(Stage::Restore) => {
+                let message = format!("{reason}; the state before could not be brought back");
+                return self.finish(OutcomeState::Partial, Some(message)).await;
+            }
+            Ok(_) => {}
+            Err(error) => return self.try_again_later(error).await,
+        }
+        match self.run(Stage::Restore).await? {
+            Ok(RunOutcome::Done(_)) => self.to(ApplyStep::Restored, Advance::default()).await,
+            Ok(RunOutcome::Pending(task)) => self.keep_task(&task).await,
+            Ok(RunOutcome::Failed(fault)) => {
+                self.stage_failed(ApplyStep::WritingBack, CallError::Fault(fault)).await
+            }
+            Err(failure) if is_unreachable(&failure.error) => {
+                self.is_fresh = !failure.wrote;
+                self.try_again_later(failure.error).await
+            }
+            Err(failure) => self.stage_failed(ApplyStep::WritingBack, failure.error).await,
+        }
+    }
+
+    /// The device shows whether the state before is back.
+    pub(super) async fn read_restored(&mut self) -> Result<(), Error> {
+        let reason = self.reason();
+        match self.compare().await {
+            Ok(found) if found.standing == Standing::Before => self.finish_reverted(reason).await,
+            Ok(_) => {
+                let message = if self.error.is_some() {
+                    reason
+                } else {
+                    format!("{reason}; the state before could not be brought back")
+                };
+                self.finish(OutcomeState::Partial, Some(message)).await
+            }
+            Err(error) => self.try_again_later(error).await,
+        }
+    }
+
+    /// Keeps what others had saved and is not there any more.
+    pub(super) fn note_lost(&mut self, seen_before: &[String]) {
+        if !self.takes_all() {
+            return;
+        }
+        let is_gone =
+            |what: &&String| !self.detail.foreign.contains(what) && !self.detail.lost.contains(what);
+        let lost: Vec<String> = seen_before.iter().filter(is_gone).cloned().collect();
+        self.detail.lost.extend(lost);
+        self.detail.bound();
+    }
+
+    fn takes_all(&self) -> bool {
+        self.row.plan.as_ref().is_some_and(|plan| plan.undo_takes_all)
+    }
+
+    /// The state before is back although nothing of this drive brought it: the device's own timer did.
+    pub(super) async fn finish_taken_back_by_device(&mut self, reason: String) -> Result<(), Error> {
+        if !self.takes_all() || !self.is_held_by_device() {
+            return self.finish_reverted(reason).await;
+        }
+        let message = format!(
+            "{reason}; the device had taken it back by its own timer, and with it what others saved since the apply"
+        );
+        self.finish_reverted(message).await
+    }
+
+    /// The state before is back. What others had saved and is gone with the change is named.
+    pub(super) async fn finish_reverted(&mut self, reason: String) -> Result<(), Error> {
+        let message = if self.detail.lost.is_empty() {
+            reason
+        } else {
+            format!("{reason}; taken back with it: {}", named(&self.detail.lost))
+        };
+        self.error = None;
+        self.finish(OutcomeState::Reverted, Some(message)).await
+    }
+}

@@ -1,0 +1,115 @@
+//! The confirm window: waiting for its end, wherever it is moved to.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use heddle_core::change::ApplyStep;
+use heddle_core::{ChangeId, ProcessId, Timestamp};
+use heddle_store::Set;
+use heddle_store::changes::{self, Advance, ChangeRow};
+
+use super::{Start, get, give_up, spawn};
+use crate::app::SharedApp;
+use crate::http::error::Error;
+use crate::process::Term;
+
+/// How often the confirm window is looked at.
+const HOLD_NAP: Duration = Duration::from_millis(500);
+
+/// Waits for the confirm window to end; the change is taken back unless someone was faster.
+pub(super) fn hold(app: &SharedApp, row: &ChangeRow, term: &Term) {
+    let Some(claim) = app.drivers.claim_hold(row.id) else { return };
+    let (app2, term, deadline) = (app.clone(), term.clone(), row.confirm_deadline);
+    app.tasks.spawn("staging.hold", async move {
+        let id = claim.change;
+        if wait_for_window(&app2, id, &term, deadline).await {
+            drop(claim);
+            spawn(&app2, id, Start::Again);
+        }
+    });
+}
+
+/// Until the window is over and closed: then true. False when there is nothing to wait for any more.
+async fn wait_for_window(
+    app: &SharedApp,
+    id: ChangeId,
+    term: &Term,
+    mut deadline: Option<Timestamp>,
+) -> bool {
+    let stop = app.tasks.stopping();
+    loop {
+        let left = deadline.map_or(TimeDelta::zero(), |deadline| deadline - app.clock.now());
+        // Short naps: tests move the clock, and machines sleep.
+        let nap = left.to_std().unwrap_or_default().min(HOLD_NAP);
+        tokio::select! {
+            () = stop.cancelled() => {
+                give_up(app, id, term).await;
+                return false;
+            }
+            () = term.over().cancelled() => return false,
+            () = tokio::time::sleep(nap) => {}
+        }
+        // Another process may have confirmed it, taken it back, or moved its end.
+        let next = match held_until(app, id, term.id).await {
+            Ok(Some(until)) if until.is_none_or(|until| app.clock.now() >= until) => {
+                close_window(app, id, term.id, until).await.map(|is_closed| is_closed.then_some(true))
+            }
+            Ok(Some(until)) => {
+                deadline = until;
+                Ok(None)
+            }
+            Ok(None) => Ok(Some(false)),
+            Err(error) => Err(error),
+        };
+        match next {
+            Ok(Some(is_closed)) => return is_closed,
+            Ok(None) => {}
+            Err(error) => {
+                tracing::error!(change.id = %id, error = %error, "confirm window of change {id} cannot be looked at; trying again");
+                tokio::time::sleep(HOLD_NAP).await;
+            }
+        }
+    }
+}
+
+/// Until when the change is held, while it is held and this process's to wait for.
+async fn held_until(
+    app: &SharedApp,
+    id: ChangeId,
+    owner: ProcessId,
+) -> Result<Option<Option<Timestamp>>, Error> {
+    let mut tx = app.db.read().await?;
+    let row = get(&mut tx, id).await?;
+    let is_held = row.apply_step == ApplyStep::Holding && row.apply_owner == Some(owner);
+    Ok(is_held.then_some(row.confirm_deadline))
+}
+
+/// Ends the window that was open until then; false when it was confirmed, taken back or moved in time.
+async fn close_window(
+    app: &SharedApp,
+    id: ChangeId,
+    owner: ProcessId,
+    until: Option<Timestamp>,
+) -> Result<bool, Error> {
+    let message = Set::To("not confirmed in time".to_owned());
+    let advance = Advance { outcome_message: message, ..Advance::default() };
+    let mut tx = app.db.write().await?;
+    if get(&mut tx, id).await?.confirm_deadline != until {
+        return Ok(false);
+    }
+    let (from, to, now) = (ApplyStep::Holding, ApplyStep::Restoring, app.clock.now());
+    let moved = changes::advance(&mut tx, id, Some(owner), from, to, &advance, now).await?;
+    tx.commit().await?;
+    Ok(moved.is_some())
+}
+
+/// What people are told of a change in its window.
+pub(in crate::staging) fn held_message(row: &ChangeRow) -> String {
+    match row.confirm_deadline {
+        Some(deadline) => format!(
+            "change is in its confirm window until {}; confirm it in time, else it is taken back",
+            deadline.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+        ),
+        None => "change waits for its confirmation".to_owned(),
+    }
+}

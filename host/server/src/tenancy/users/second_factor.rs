@@ -1,0 +1,58 @@
+//! Taking away the second factor of a user who has lost it.
+
+use axum::extract::State;
+use heddle_core::UserId;
+use heddle_core::event::EventType;
+use heddle_store::{second_factors, sessions, users};
+use serde_json::json;
+
+use super::super::organization_scope;
+use super::{Account, rules};
+use crate::app::SharedApp;
+use crate::auth::trail::{self, Deed};
+use crate::auth::{Caller, security};
+use crate::http::conditional::One;
+use crate::http::error::Error;
+use crate::http::extract::{At, Origin};
+
+/// By a strictly higher role. The user's sessions and apps end, so that whoever has the lost device is out, too; API
+/// keys stay, which never needed a second factor.
+pub(super) async fn reset(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<UserId>,
+) -> Result<One<Account>, Error> {
+    caller.require_all_sites()?;
+    let now = app.clock.now();
+    let mut tx = app.db.write().await?;
+    let user = rules::locked(&mut tx, &caller, id).await?;
+    if user.id == caller.user_id {
+        return Err(Error::Refused {
+            kind: "own_account",
+            message: "own second factor is taken away with POST /auth/mfa/disable".to_owned(),
+        });
+    }
+    rules::require_below(&caller, &user)?;
+    if !user.mfa_enabled {
+        return Err(Error::conflict(format!("user '{}' has no second factor", user.username)));
+    }
+    second_factors::remove(&mut tx, id, now).await?;
+    users::bump_token_version(&mut tx, id, now).await?.ok_or(Error::NotFound("user"))?;
+    let revoked = sessions::revoke_all(&mut tx, id, now).await?;
+    let deed = Deed {
+        org: user.org_id,
+        actor: caller.actor(),
+        action: "user.mfa_reset",
+        target: ("user", id.0),
+        detail: json!({ "username": user.username, "sessions_revoked": revoked }),
+    };
+    trail::record(&mut tx, &app, &origin, deed).await?;
+    let fields = json!({ "actor_id": caller.user_id });
+    security::record(&mut tx, &app.clock, EventType::MfaReset, &user, fields).await?;
+    let user =
+        users::find(&mut tx, &organization_scope(&caller), id).await?.ok_or(Error::NotFound("user"))?;
+    tx.commit().await?;
+    app.hub.wake();
+    Ok(One(user.into()))
+}

@@ -1,0 +1,93 @@
+//! What a manifest may do at a device, in words: for the person who installs it.
+
+use serde_json::Value;
+
+use crate::effects;
+use crate::manifest::{Apply, ApplyTo, Capture, CaptureFrom, Effect, Manifest, ReadRule, Request};
+
+/// One line for each login step, logout, exposed value and read rule, in the manifest's order. Control and
+/// direction characters are escaped, so that a line cannot look like another one.
+#[must_use]
+pub fn in_words(manifest: &Manifest) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (name, session) in &manifest.auth {
+        for (step, request) in effects::requests(session) {
+            lines.push(format!("session '{name}', {step}: {}", of_request(request)));
+        }
+        lines.extend(
+            session.apply.iter().map(|apply| format!("session '{name}' is sent {}", of_apply(apply))),
+        );
+        if session.cookie_jar {
+            lines.push(format!("session '{name}' keeps and sends the device's cookies"));
+        }
+        let captures = session.login.iter().flat_map(|step| &step.capture);
+        lines.extend(captures.filter(|capture| capture.expose).map(|capture| of_exposed(name, capture)));
+    }
+    if manifest.auth.is_empty() {
+        lines.push("no session: no login is sent".to_owned());
+    }
+    lines.extend(manifest.reads.iter().map(of_rule));
+    if manifest.reads.is_empty() {
+        lines.push("only GET and HEAD count as reads".to_owned());
+    }
+    lines.iter().map(|line| plain(line)).collect()
+}
+
+fn of_request(request: &Request) -> String {
+    let body = match (&request.json, &request.form) {
+        (Some(json), _) => format!(" with the JSON {json}"),
+        (None, Some(form)) => format!(" with the form {}", Value::from_iter(form.clone())),
+        (None, None) => String::new(),
+    };
+    let effect = match request.effect {
+        Some(Effect::Session) => "changes the session at the device",
+        None => "reads",
+    };
+    format!("{} {}{body}; {effect}", request.method, request.path)
+}
+
+fn of_apply(apply: &Apply) -> String {
+    let place = match &apply.to {
+        ApplyTo::Header(name) => format!("in the header '{name}'"),
+        ApplyTo::Cookie(name) => format!("in the cookie '{name}'"),
+        ApplyTo::JsonPointer(pointer) => format!("in the JSON body at '{pointer}'"),
+        ApplyTo::FormField(name) => format!("in the form field '{name}'"),
+        ApplyTo::Query(name) => format!("in the query parameter '{name}'"),
+    };
+    let methods = if apply.methods.is_empty() {
+        String::new()
+    } else {
+        format!(" of {} requests", apply.methods.join(", "))
+    };
+    format!("{place}{methods}")
+}
+
+fn of_exposed(session: &str, capture: &Capture) -> String {
+    let from = match &capture.from {
+        CaptureFrom::Json(pointer) => format!("'{pointer}' of the JSON answer"),
+        CaptureFrom::Header(name) => format!("the answer's header '{name}'"),
+        CaptureFrom::Cookie(name) => format!("the cookie '{name}'"),
+    };
+    format!("session '{session}' shows the component {from} as '{}'", capture.name)
+}
+
+fn of_rule(rule: &ReadRule) -> String {
+    if rule.json.is_empty() {
+        return format!("counts as a read: every {} {}, whatever it holds", rule.method, rule.path);
+    }
+    let conditions = rule.json.iter().map(|(pointer, values)| {
+        let values: Vec<String> = values.iter().map(Value::to_string).collect();
+        format!("'{pointer}' is {}", values.join(" or "))
+    });
+    let conditions: Vec<String> = conditions.collect();
+    format!("counts as a read: {} {} where {}", rule.method, rule.path, conditions.join(" and "))
+}
+
+fn plain(line: &str) -> String {
+    line.chars()
+        .flat_map(|c| if c == ' ' || c.is_ascii_graphic() { vec![c] } else { c.escape_unicode().collect() })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+use serde_json::json;
+
+use super::*;
+
+fn manifest(auth: Value, reads: Value) -> Manifest {
+    serde_json::from_value(json!({
+        "schema": 1, "id": "acme-switch", "version": "1.0.0", "kind": "adapter", "api": "1.0",
+        "name": "ACME switches", "publisher": "acme", "license": "Apache-2.0", "component": "component.wasm",
+        "files": [], "auth": auth, "reads": reads,
+    }))
+    .unwrap()
+}
+
+#[test]
+fn every_request_that_the_manifest_allows_has_a_line() {
+    let auth = json!({ "main": {
+        "login": [
+            { "request": { "method": "GET", "path": "/nonce" }, "expect": { "status": [200] } },
+            {
+                "request": { "method": "POST", "path": "/login", "effect": "session", "form": { "p": "{{secret.password}}" } },
+                "expect": { "status": [200] },
+                "capture": [{ "as": "site", "from": { "json": "/site" }, "expose": true }]
+            }
+        ],
+        "apply": [{ "to": { "header": "X-Token" }, "value": "t", "methods": ["POST"] }],
+        "ttl-s": 300,
+        "logout": { "method": "DELETE", "path": "/session", "effect": "session" }
+    } });
+    let reads = json!([
+        { "method": "POST", "path": "/rpc", "json": { "/op": ["get", "list"], "/v": [1] } },
+        { "method": "POST", "path": "/search", "only-reads": true },
+    ]);
+    assert_eq!(
+        in_words(&manifest(auth, reads)),
+        [
+            "session 'main', login step 1 of 2: GET /nonce; reads",
+            "session 'main', login step 2 of 2: POST /login with the form {\"p\":\"{{secret.password}}\"}; changes the session at the device",
+            "session 'main', logout: DELETE /session; changes the session at the device",
+            "session 'main' is sent in the header 'X-Token' of POST requests",
+            "session 'main' shows the component '/site' of the JSON answer as 'site'",
+            "counts as a read: POST /rpc where '/op' is \"get\" or \"list\" and '/v' is 1",
+            "counts as a read: every POST /search, whatever it holds",
+        ]
+    );
+}
+
+#[test]
+fn a_line_cannot_look_like_another_one() {
+    let reads = json!([{ "method": "POST", "path": "/a\u{202e}b", "json": { "/x": ["\n\u{1b}[2K"] } }]);
+    let lines = in_words(&manifest(json!({}), reads));
+    assert!(lines.iter().all(|line| line.chars().all(|c| c == ' ' || c.is_ascii_graphic())), "{lines:?}");
+    assert!(lines[1].contains("/a\\u{202e}b"), "{lines:?}");
+}
