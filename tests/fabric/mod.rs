@@ -5,6 +5,7 @@ mod connections;
 mod crowds;
 mod declared;
 mod firing;
+mod flow;
 mod processes;
 mod rights;
 mod schedules;
@@ -128,7 +129,7 @@ async fn connect(api: &Api, fields: Value) -> Value {
 }
 
 fn has_ended(run: &Value) -> bool {
-    !matches!(run["state"].as_str().unwrap(), "queued" | "running")
+    !matches!(run["state"].as_str().unwrap(), "queued" | "running" | "waiting")
 }
 
 /// Waits until so many runs have ended, and answers them, the newest first.

@@ -2,6 +2,7 @@
 //!
 //! They compare fields with given values and compute nothing. What is not there is false, and its negation true.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use schemars::JsonSchema;
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::event::Event;
+use crate::redact::{FIELD_NAMES, MASK, sanitize};
 use crate::shape::Shape;
 use crate::template::child;
 
@@ -18,6 +20,8 @@ pub const CONDITIONS_MAX: usize = 50;
 pub const FIELD_CHARS_MAX: usize = 200;
 /// Largest value that a field is compared with, as JSON.
 pub const VALUE_BYTES_MAX: usize = 4096;
+/// Of a value that a reason quotes.
+const SHOWN_CHARS_MAX: usize = 100;
 
 stored_words! {
     pub enum Logic {
@@ -105,17 +109,29 @@ impl Conditions {
         faults.filter_map(|(at, condition)| Some((at, condition.field_fault(shape)?))).collect()
     }
 
-    /// Whether they hold; if not, which one does not.
+    /// Whether they hold of an event; if not, which one does not, and what was found instead.
     pub fn check(&self, event: &Event) -> Result<(), String> {
-        let holds = |condition: &Condition| condition.holds(event);
+        self.judge(|path| {
+            find(&event.payload, path).map(Cow::Borrowed).or_else(|| own_field(event, path).map(Cow::Owned))
+        })
+    }
+
+    /// Whether they hold of what a path names in this object, such as `steps.0.output.total`.
+    pub fn check_in(&self, context: &Value) -> Result<(), String> {
+        self.judge(|path| path.split('.').try_fold(context, child).map(Cow::Borrowed))
+    }
+
+    fn judge<'a>(&self, find: impl Fn(&str) -> Option<Cow<'a, Value>>) -> Result<(), String> {
+        let holds = |condition: &Condition| condition.holds(find(&condition.field).as_deref());
+        let words = |condition: &Condition| condition.words(find(&condition.field).as_deref());
         match self.logic {
-            Logic::And => match self.conditions.iter().position(|condition| !holds(condition)) {
+            Logic::And => match self.conditions.iter().position(|one| !holds(one)) {
                 None => Ok(()),
-                Some(at) => Err(format!("condition {at} is false: {}", self.conditions[at].words())),
+                Some(at) => Err(format!("condition {at} is false: {}", words(&self.conditions[at]))),
             },
             Logic::Or if self.conditions.is_empty() || self.conditions.iter().any(holds) => Ok(()),
             Logic::Or => {
-                let all: Vec<String> = self.conditions.iter().map(Condition::words).collect();
+                let all: Vec<String> = self.conditions.iter().map(words).collect();
                 Err(format!("none of {} conditions holds: {}", all.len(), all.join("; ")))
             }
         }
@@ -153,16 +169,16 @@ impl Condition {
         (!is_right).then(|| message.to_owned())
     }
 
-    fn words(&self) -> String {
-        match self.operator {
+    fn words(&self, found: Option<&Value>) -> String {
+        let asked = match self.operator {
             Operator::Exists | Operator::NotExists => format!("{} {}", self.field, self.operator),
             operator => format!("{} {operator} {}", self.field, self.value),
-        }
+        };
+        let name = self.field.rsplit('.').next().unwrap_or_default();
+        format!("{asked}, and it is {}", shown(name, found))
     }
 
-    fn holds(&self, event: &Event) -> bool {
-        let own = own_field(event, &self.field);
-        let found = find(&event.payload, &self.field).or(own.as_ref());
+    fn holds(&self, found: Option<&Value>) -> bool {
         match self.operator {
             Operator::Exists => found.is_some_and(|value| !value.is_null()),
             Operator::NotExists => found.is_none_or(Value::is_null),
@@ -172,6 +188,28 @@ impl Condition {
             operator => found.is_some_and(|value| compares(value, operator, &self.value)),
         }
     }
+}
+
+/// A value with its type, short enough to read.
+fn shown(name: &str, found: Option<&Value>) -> String {
+    let Some(value) = found else { return "not there".to_owned() };
+    if FIELD_NAMES.contains(&name.to_ascii_lowercase().as_str()) {
+        return MASK.to_owned();
+    }
+    let kind = match value {
+        Value::Null => return "null".to_owned(),
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    };
+    let mut value = value.clone();
+    sanitize(&mut value);
+    let text = value.to_string();
+    let short: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    let more = if short.len() < text.len() { "…" } else { "" };
+    format!("{short}{more} ({kind})")
 }
 
 fn compares(value: &Value, operator: Operator, with: &Value) -> bool {

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::condition::Conditions;
+
 stored_words! {
     /// Where an operation comes from.
     pub enum OperationTier {
@@ -21,6 +23,8 @@ stored_words! {
         Write = "write",
         /// Tells somebody at once.
         Sink = "sink",
+        /// Steers the steps themselves, such as a wait.
+        Control = "control",
     }
 }
 
@@ -72,6 +76,8 @@ stored_words! {
         Schedule = "schedule",
         /// Somebody asked for one operation.
         Action = "action",
+        /// A person repeated an earlier run.
+        Rerun = "rerun",
     }
 }
 
@@ -79,7 +85,12 @@ stored_words! {
     pub enum RunState {
         Queued = "queued",
         Running = "running",
+        /// A step waits for a time or an event.
+        Waiting = "waiting",
+        /// Every step succeeded.
         Success = "success",
+        /// It went through all steps, and at least one failed that the next may follow.
+        Partial = "partial",
         Failed = "failed",
         /// It did not fire, and says why.
         Skipped = "skipped",
@@ -107,11 +118,17 @@ pub struct StepRecord {
     pub error_code: Option<StepErrorCode>,
     pub message: Option<String>,
     pub duration_ms: i64,
+    /// Its own conditions did not hold; it was passed over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skipped: bool,
 }
 
 /// What a step does, without its parameters.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepOutline {
     pub operation_id: String,
     pub continue_on_error: bool,
+    /// What must hold of the trigger and of earlier steps for it to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<Conditions>,
 }

@@ -170,6 +170,8 @@ impl App {
             crate::events::consumer::consume(app, crate::fabric::Negotiator::default()).await;
         });
         let app = self.clone();
+        self.tasks.spawn("fabric.authors", async move { crate::fabric::watch_authors(app).await });
+        let app = self.clone();
         self.tasks.spawn("fabric.execute", async move { crate::fabric::execute(app).await });
         let app = self.clone();
         self.tasks.spawn("automation.schedules", async move { crate::automation::keep_time(app).await });

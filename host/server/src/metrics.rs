@@ -259,8 +259,9 @@ impl Metrics {
         DeliveryOutcome::ALL
             .iter()
             .for_each(|word| drop(self.deliveries.with_label_values(&[word.as_str()])));
-        let ends =
-            RunState::ALL.iter().filter(|state| !matches!(state, RunState::Queued | RunState::Running));
+        let ends = RunState::ALL
+            .iter()
+            .filter(|state| !matches!(state, RunState::Queued | RunState::Running | RunState::Waiting));
         ends.for_each(|word| drop(self.runs.with_label_values(&[word.as_str()])));
         ConnectionRefusal::ALL
             .iter()

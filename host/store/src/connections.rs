@@ -217,14 +217,14 @@ pub async fn restore(tx: &mut Tx, row: &ConnectionRow, now: Timestamp) -> Result
         .await)?)
 }
 
-/// Ends the runs of a Connection that have not begun; how many there were.
+/// Ends the runs of a Connection that have not begun, or that wait; how many there were.
 pub async fn skip_waiting(tx: &mut Tx, id: ConnectionId, reason: &str, now: Timestamp) -> Result<u64> {
     Ok(affected!(
         tx,
         sqlx::query(
             "
         UPDATE connection_run SET state = 'skipped', reason = $2, ended_at = $3
-        WHERE connection_id = $1 AND state = 'queued'"
+        WHERE connection_id = $1 AND state IN ('queued', 'waiting')"
         )
         .bind(id)
         .bind(reason)
@@ -248,6 +248,50 @@ pub async fn break_off(
         .bind(id).bind(revision).bind(reason).bind(now)
         .fetch_optional(conn)
         .await)?)
+}
+
+/// Whose rights may have changed since then, and who has enabled Connections: by author and organization.
+///
+/// It costs what changed, not what there is.
+pub async fn authors_changed(tx: &mut Tx, since: Timestamp) -> Result<Vec<(UserId, OrgId)>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT DISTINCT c.author_id, c.org_id FROM connection c
+        WHERE c.state = 'enabled' AND c.deleted_at IS NULL AND c.author_id IN (
+            SELECT u.id FROM app_user u WHERE u.updated_at >= $1
+            UNION SELECT g.user_id FROM site_grant g WHERE g.created_at >= $1)
+        ORDER BY c.author_id, c.org_id
+        LIMIT 10000")
+        .bind(since)
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// All authors of enabled Connections behind this one, up to a number.
+pub async fn authors(
+    tx: &mut Tx,
+    after: Option<(UserId, OrgId)>,
+    limit: u32,
+) -> Result<Vec<(UserId, OrgId)>> {
+    let (author, org) = after.unzip();
+    Ok(on!(tx, conn => sqlx::query_as("
+        SELECT DISTINCT c.author_id, c.org_id FROM connection c
+        WHERE c.state = 'enabled' AND c.deleted_at IS NULL
+            AND ($1 IS NULL OR (c.author_id, c.org_id) > ($1, $2))
+        ORDER BY c.author_id, c.org_id
+        LIMIT $3")
+        .bind(author).bind(org).bind(i64::from(limit))
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// Enabled Connections of an author in an organization, up to a number.
+pub async fn enabled_of(tx: &mut Tx, org: OrgId, author: UserId, limit: i64) -> Result<Vec<ConnectionRow>> {
+    Select::new(SELECT, FROM)
+        .and_bind("c.org_id = ?", Bind::Id(org.0))
+        .and_bind("c.author_id = ?", Bind::Id(author.0))
+        .and("c.state = 'enabled' AND c.deleted_at IS NULL")
+        .all(tx, "c.id", limit)
+        .await
 }
 
 /// Whether an enabled Connection has one of these patterns.

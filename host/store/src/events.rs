@@ -395,6 +395,11 @@ pub async fn trim(tx: &mut Tx, org: OrgId, before: Timestamp, limit: u32) -> Res
     ))
 }
 
+/// The number of the organization's newest event; no other one is written until the transaction ends.
+pub async fn hold_last_seq(tx: &mut Tx, org: OrgId, clock: &Clock) -> Result<i64> {
+    Ok(advance_head(tx, org, 0, clock.now()).await?.0)
+}
+
 /// The number of the organization's newest event; 0 when it has none.
 pub async fn last_seq(tx: &mut Tx, org: OrgId) -> Result<i64> {
     let seq: Option<i64> = on!(tx, conn => sqlx::query_scalar("SELECT seq FROM event_head WHERE org_id = $1")

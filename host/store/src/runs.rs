@@ -4,9 +4,11 @@
 
 use std::collections::HashMap;
 
+use heddle_core::condition::Conditions;
 use heddle_core::operation::{RunKind, RunState, StepRecord};
 use heddle_core::page::{WalkRequest, Walked};
 use heddle_core::{ConnectionId, EventId, OrgId, ProcessId, RunId, Timestamp, UserId};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{Database, Encode, FromRow, QueryBuilder, Type};
@@ -45,9 +47,40 @@ pub struct RunRow {
     pub secret: Option<Vec<u8>>,
     /// The same again is the same run.
     pub run_key: Option<String>,
+    /// The run that this one repeats.
+    pub rerun_of: Option<RunId>,
+    /// When a run that waits goes on; once it does, since when it is due.
+    pub resume_at: Option<Timestamp>,
+    #[sqlx(json(nullable))]
+    pub wait: Option<Wait>,
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
+}
+
+/// What a run waits for at its next step, and then what came.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wait {
+    pub since: Timestamp,
+    /// Events up to this number came before.
+    #[serde(default)]
+    pub after_seq: i64,
+    /// What must hold of an event for the run to go on by it.
+    #[serde(default)]
+    pub conditions: Conditions,
+    /// The event that it went on by.
+    #[serde(default)]
+    pub event: Option<Value>,
+}
+
+/// A run that an event may let go on.
+#[derive(Debug, Clone, FromRow)]
+pub struct Awaiting {
+    pub id: RunId,
+    pub wait_event: String,
+    #[sqlx(json)]
+    pub wait: Wait,
+    pub author_id: UserId,
 }
 
 impl std::fmt::Debug for RunRow {
@@ -62,6 +95,9 @@ pub struct RunFilter {
     pub connection_id: Option<ConnectionId>,
     pub kind: Option<RunKind>,
     pub state: Option<RunState>,
+    pub event_type: Option<String>,
+    pub since: Option<Timestamp>,
+    pub until: Option<Timestamp>,
 }
 
 /// Where a run stands after a step, or at its end.
@@ -99,8 +135,8 @@ pub async fn insert_all(tx: &mut Tx, new: &[RunRow]) -> Result<u64> {
         written += on!(tx, conn => {
             let mut insert = QueryBuilder::new(
                 "INSERT INTO connection_run (id, org_id, kind, connection_id, event_id, event_type, event_seq,
-                    due_at, author_id, chain, payload, state, reason, owner, steps, secret, run_key, created_at,
-                    started_at, ended_at) ",
+                    due_at, author_id, chain, payload, state, reason, owner, steps, secret, run_key, rerun_of,
+                    created_at, started_at, ended_at) ",
             );
             insert.push_values(rows, |mut values, row| {
                 values.push_bind(row.id)
@@ -120,6 +156,7 @@ pub async fn insert_all(tx: &mut Tx, new: &[RunRow]) -> Result<u64> {
                     .push_bind(Json(&row.steps))
                     .push_bind(row.secret.as_ref())
                     .push_bind(row.run_key.as_ref())
+                    .push_bind(row.rerun_of)
                     .push_bind(row.created_at)
                     .push_bind(row.started_at)
                     .push_bind(row.ended_at);
@@ -146,6 +183,9 @@ pub async fn walk(
         .and_some("r.connection_id = ?", filter.connection_id.map(|id| Bind::Id(id.0)))
         .and_some("r.kind = ?", filter.kind.map(|kind| Bind::Text(kind.to_string())))
         .and_some("r.state = ?", filter.state.map(|state| Bind::Text(state.to_string())))
+        .and_some("r.event_type = ?", filter.event_type.clone().map(Bind::Text))
+        .and_some("r.created_at >= ?", filter.since.map(Bind::Time))
+        .and_some("r.created_at < ?", filter.until.map(Bind::Time))
         .walk(
             tx,
             "r.created_at, r.event_seq, r.id",
@@ -164,7 +204,7 @@ pub async fn waiting(tx: &mut Tx) -> Result<Vec<Waiting>> {
             SELECT (SELECT r.org_id FROM connection_run r WHERE r.state = 'queued' AND r.org_id > orgs.org_id
                 ORDER BY r.org_id LIMIT 1)
             FROM orgs WHERE orgs.org_id IS NOT NULL)
-        SELECT orgs.org_id AS org_id, (SELECT r.created_at FROM connection_run r
+        SELECT orgs.org_id AS org_id, (SELECT COALESCE(r.resume_at, r.created_at) FROM connection_run r
             WHERE r.state = 'queued' AND r.org_id = orgs.org_id ORDER BY r.created_at, r.id LIMIT 1) AS since
         FROM orgs WHERE orgs.org_id IS NOT NULL")
         .fetch_all(conn)
@@ -232,19 +272,134 @@ pub async fn gone(tx: &mut Tx, me: ProcessId) -> Result<Vec<ProcessId>> {
     gone_among(tx, me, owners).await
 }
 
-/// Ends the runs of a process that is gone; how many. Nobody knows how far the step under way came.
-pub async fn interrupt(tx: &mut Tx, process: ProcessId, now: Timestamp) -> Result<u64> {
+/// Ends the runs of a process that is gone, and gives them. Nobody knows how far the step under way came.
+pub async fn interrupt(tx: &mut Tx, process: ProcessId, now: Timestamp) -> Result<Vec<RunRow>> {
+    Ok(on!(tx, conn => sqlx::query_as("
+        UPDATE connection_run SET state = 'interrupted', ended_at = $2,
+            reason = 'its process ended in the middle of a step; it is not run again'
+        WHERE owner = $1 AND state = 'running'
+        RETURNING *")
+        .bind(process).bind(now)
+        .fetch_all(conn)
+        .await)?)
+}
+
+/// Has a run of this process wait at its next step, as it stands; false when it is not this process's any more.
+///
+/// A run that waits is nobody's and costs no process anything.
+pub async fn rest(
+    tx: &mut Tx,
+    id: RunId,
+    owner: ProcessId,
+    progress: &Progress<'_>,
+    (resume_at, event, wait): (Timestamp, Option<&str>, &Wait),
+) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE connection_run SET state = 'waiting', owner = NULL, steps = $3, secret = COALESCE($4, secret),
+            resume_at = $5, wait_event = $6, wait = $7, reason = $8
+        WHERE id = $1 AND owner = $2 AND state = 'running'"
+        )
+        .bind(id)
+        .bind(owner)
+        .bind(Json(progress.steps))
+        .bind(progress.secret)
+        .bind(resume_at)
+        .bind(event)
+        .bind(Json(wait))
+        .bind(progress.reason)
+    );
+    Ok(rows == 1)
+}
+
+/// How many runs of an organization wait for a time or an event.
+pub async fn count_resting(tx: &mut Tx, org: OrgId) -> Result<i64> {
+    Select::new(SELECT, FROM)
+        .and_bind("r.org_id = ?", Bind::Id(org.0))
+        .and("r.state = 'waiting'")
+        .count(tx)
+        .await
+}
+
+/// Queues the runs whose time to go on has come, up to a number; how many.
+pub async fn resume_due(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<u64> {
     Ok(affected!(
         tx,
         sqlx::query(
             "
-        UPDATE connection_run SET state = 'interrupted', ended_at = $2,
-            reason = 'its process ended in the middle of a step; it is not run again'
-        WHERE owner = $1 AND state = 'running'"
+        UPDATE connection_run SET state = 'queued' WHERE state = 'waiting' AND id IN (
+            SELECT id FROM connection_run WHERE state = 'waiting' AND resume_at <= $1
+            ORDER BY resume_at, id LIMIT $2)"
         )
-        .bind(process)
         .bind(now)
+        .bind(i64::from(limit))
     ))
+}
+
+/// Whether a run's time to go on has come.
+pub async fn is_any_due(tx: &mut Tx, now: Timestamp) -> Result<bool> {
+    let found: Option<RunId> = on!(tx, conn => sqlx::query_scalar("
+        SELECT id FROM connection_run WHERE state = 'waiting' AND resume_at <= $1
+        ORDER BY resume_at, id LIMIT 1")
+        .bind(now)
+        .fetch_optional(conn)
+        .await)?;
+    Ok(found.is_some())
+}
+
+/// The runs of an organization that wait for an event of one of these patterns.
+pub async fn awaiting(tx: &mut Tx, org: OrgId, patterns: &[String]) -> Result<Vec<Awaiting>> {
+    if patterns.is_empty() {
+        return Ok(Vec::new());
+    }
+    Select::new("SELECT r.id, r.wait_event, r.wait, r.author_id", FROM)
+        .and_bind("r.org_id = ?", Bind::Id(org.0))
+        .and("r.state = 'waiting'")
+        .and_in("r.wait_event", patterns.iter().map(|pattern| Bind::Text(pattern.clone())))
+        .all(tx, "r.resume_at, r.id", 10_000)
+        .await
+}
+
+/// Whether a run of an organization waits for an event of one of these patterns.
+pub async fn is_any_awaiting(tx: &mut Tx, org: OrgId, patterns: &[String]) -> Result<bool> {
+    #[derive(FromRow)]
+    struct Found {
+        #[expect(dead_code, reason = "that there is a row is the answer")]
+        id: RunId,
+    }
+    if patterns.is_empty() {
+        return Ok(false);
+    }
+    let found: Vec<Found> = Select::new("SELECT r.id", FROM)
+        .and_bind("r.org_id = ?", Bind::Id(org.0))
+        .and("r.state = 'waiting'")
+        .and_in("r.wait_event", patterns.iter().map(|pattern| Bind::Text(pattern.clone())))
+        .all(tx, "r.id", 1)
+        .await?;
+    Ok(!found.is_empty())
+}
+
+/// Queues runs that go on by the events that their waits hold.
+pub async fn resume_by(tx: &mut Tx, met: &[(RunId, Wait)], now: Timestamp) -> Result<()> {
+    for some in met.chunks(ROWS_PER_STATEMENT) {
+        on!(tx, conn => {
+            let mut update = QueryBuilder::new("UPDATE connection_run SET state = 'queued', resume_at = ");
+            update.push_bind(now).push(", wait = CASE id");
+            for (id, wait) in some {
+                update.push(" WHEN ").push_bind(*id).push(" THEN ").push_bind(Json(wait));
+            }
+            update.push(" END WHERE state = 'waiting' AND id IN (");
+            let mut places = update.separated(", ");
+            for (id, _) in some {
+                places.push_bind(*id);
+            }
+            update.push(")");
+            update.build().execute(conn).await.map(drop)
+        })?;
+    }
+    Ok(())
 }
 
 /// The runs that this process carries out, as far as the database knows.
@@ -256,17 +411,24 @@ pub async fn running(tx: &mut Tx, owner: ProcessId) -> Result<Vec<RunId>> {
         .await)?)
 }
 
-/// Ends runs of this process that nobody carries out any more; how many.
-pub async fn interrupt_lost(tx: &mut Tx, ids: &[RunId], owner: ProcessId, now: Timestamp) -> Result<u64> {
-    let mut rows = 0;
+/// Ends runs of this process that nobody carries out any more, and gives them.
+pub async fn interrupt_lost(
+    tx: &mut Tx,
+    ids: &[RunId],
+    owner: ProcessId,
+    now: Timestamp,
+) -> Result<Vec<RunRow>> {
+    let mut rows = Vec::new();
     for ids in ids.chunks(ROWS_PER_STATEMENT) {
-        rows += on!(tx, conn => {
+        let ended: Vec<RunRow> = on!(tx, conn => {
             let mut end = QueryBuilder::new("UPDATE connection_run SET state = 'interrupted',
                 reason = 'how its last step ended could not be written; it is not run again', ended_at = ");
             end.push_bind(now);
             of_owner(&mut end, ids, owner);
-            end.build().execute(conn).await.map(|done| done.rows_affected())
+            end.push(" RETURNING *");
+            end.build_query_as().fetch_all(conn).await
         })?;
+        rows.extend(ended);
     }
     Ok(rows)
 }
@@ -329,7 +491,7 @@ pub async fn chains(tx: &mut Tx, ids: &[RunId]) -> Result<HashMap<RunId, Vec<Con
 /// How many runs wait, and since when the first.
 pub async fn backlog(tx: &mut Tx) -> Result<Backlog> {
     Ok(on!(tx, conn => sqlx::query_as("
-        SELECT COUNT(*) AS queued, MIN(created_at) AS oldest FROM connection_run WHERE state = 'queued'")
+        SELECT COUNT(*) AS queued, MIN(COALESCE(resume_at, created_at)) AS oldest FROM connection_run WHERE state = 'queued'")
         .fetch_one(conn)
         .await)?)
 }

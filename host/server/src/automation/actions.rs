@@ -79,7 +79,8 @@ async fn act(
         None => caller.require_unscoped_role(Role::OrgAdmin)?,
     }
     app.operations.check_params(&body.operation_id, &Value::Object(body.params.clone()))?;
-    let step = Step { operation_id: body.operation_id, params: body.params, continue_on_error: false };
+    let step =
+        Step { operation_id: body.operation_id, params: body.params, continue_on_error: false, when: None };
     let faults = steps::faults(&app, std::slice::from_ref(&step));
     if !faults.is_empty() {
         return Err(Error::Validation(faults));
@@ -108,7 +109,7 @@ async fn act(
     tx.commit().await?;
     // In its organization, as its history is: also of who sees all of them.
     let author = Caller { credential: Credential::Action(run.id), ..caller.clone() };
-    let work = Work { author, steps: vec![step], event: None, connection: None };
+    let work = Work { author, steps: vec![step], done: Vec::new(), event: None, connection: None };
     let ended = carry_out_apart(&app, run, work, (term, in_hand)).await?;
     let view = view(&app, &caller, ended)?;
     let tx = app.db.write().await?;

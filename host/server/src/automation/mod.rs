@@ -8,8 +8,13 @@ mod timetable;
 
 pub(crate) use schedules::keep_time;
 
+use heddle_core::operation::ConnectionKind;
+
+use crate::fabric::trial;
 use crate::http::routes::Routes;
 
 pub(crate) fn routes() -> Routes {
-    schedules::routes().merge(actions::routes())
+    schedules::routes()
+        .merge(trial::routes("/automation/schedules", "schedule_id", ConnectionKind::Schedule))
+        .merge(actions::routes())
 }

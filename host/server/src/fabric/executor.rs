@@ -14,13 +14,15 @@ use heddle_store::{Scope, events};
 use super::author::author_of;
 use super::hands;
 use super::run::{Work, carry_out, end};
-use super::steps;
+use super::{steps, telling};
 use crate::app::SharedApp;
 use crate::http::error::Error;
 use crate::process::Term;
 
 /// How often it is looked although nobody called.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
+/// Runs whose time to go on has come, of one look.
+const DUE_MAX: u32 = 500;
 
 /// Has runs carried out until the service stops.
 pub(crate) async fn execute(app: SharedApp) {
@@ -56,6 +58,7 @@ async fn start_queued(app: &SharedApp, sweep: &mut Sweep) -> Result<bool, Error>
     let Ok(term) = app.membership.term() else { return Ok(false) };
     if sweep.done.is_none_or(|at| at.elapsed() >= IDLE_INTERVAL) {
         end_lost(app, &term, sweep).await?;
+        wake_due(app).await?;
         sweep.done = Some(Instant::now());
     }
     let mut tx = app.db.read().await?;
@@ -89,6 +92,20 @@ async fn start_queued(app: &SharedApp, sweep: &mut Sweep) -> Result<bool, Error>
     Ok(has_claimed)
 }
 
+/// Has runs wait for their turn whose time to go on has come.
+async fn wake_due(app: &SharedApp) -> Result<(), Error> {
+    let now = app.clock.now();
+    let mut tx = app.db.read().await?;
+    let is_any_due = runs::is_any_due(&mut tx, now).await?;
+    drop(tx);
+    if is_any_due {
+        let mut tx = app.db.write().await?;
+        runs::resume_due(&mut tx, now, DUE_MAX).await?;
+        tx.commit().await?;
+    }
+    Ok(())
+}
+
 /// Ends the runs of processes that are gone, and those that this one lost on the way. What never began waits again.
 async fn end_lost(app: &SharedApp, term: &Term, sweep: &mut Sweep) -> Result<(), Error> {
     let mut tx = app.db.read().await?;
@@ -104,17 +121,26 @@ async fn end_lost(app: &SharedApp, term: &Term, sweep: &mut Sweep) -> Result<(),
     let (unbegun, lost): (Vec<RunId>, Vec<RunId>) =
         lost.into_iter().partition(|run| sweep.doubtful.contains(run));
     let mut tx = app.db.write().await?;
-    let mut count = 0;
+    let mut ended = Vec::new();
     for process in gone {
-        count += runs::interrupt(&mut tx, process, app.clock.now()).await?;
+        ended.extend(runs::interrupt(&mut tx, process, app.clock.now()).await?);
     }
     if !lost.is_empty() {
         tracing::error!(runs = ?lost, "{} runs were lost on the way", lost.len());
-        count += runs::interrupt_lost(&mut tx, &lost, term.id, app.clock.now()).await?;
+        ended.extend(runs::interrupt_lost(&mut tx, &lost, term.id, app.clock.now()).await?);
     }
     runs::give_back(&mut tx, &unbegun, term.id).await?;
+    // In one order, so that no two processes wait for each other.
+    ended.sort_by_key(|run| (run.org_id, run.id));
+    for run in &ended {
+        let reason = run.reason.as_deref().unwrap_or("interrupted");
+        telling::of_failure(&mut tx, app, run, (RunState::Interrupted, reason, &run.steps)).await?;
+    }
     tx.commit().await?;
-    app.metrics.runs_ended(RunState::Interrupted, usize::try_from(count).unwrap_or_default());
+    app.metrics.runs_ended(RunState::Interrupted, ended.len());
+    if !ended.is_empty() {
+        app.hub.wake();
+    }
     Ok(())
 }
 
@@ -123,23 +149,25 @@ async fn serve(app: &SharedApp, run: &RunRow, term: &Term) {
     match prepare(app, run).await {
         Ok(Prepared::Ready(work)) => carry_out(app, run, *work, term).await,
         Ok(Prepared::Idle(reason)) => {
-            end(app, run, &ended(app, RunState::Skipped, &reason), None, term).await;
+            // What was done before it rested stays done.
+            let state = if run.steps.is_empty() { RunState::Skipped } else { RunState::Interrupted };
+            end(app, run, &ended(app, run, state, &reason), None, term).await;
         }
         Ok(Prepared::Denied(connection, reason)) => {
-            let steps: Vec<StepRecord> =
-                connection.steps.iter().take(1).map(|step| refused(step, &reason)).collect();
-            let progress = Progress { steps: &steps, ..ended(app, RunState::Failed, &reason) };
+            let mut steps = run.steps.clone();
+            steps.extend(connection.steps.get(steps.len()).map(|step| refused(step, &reason)));
+            let progress = Progress { steps: &steps, ..ended(app, run, RunState::Failed, &reason) };
             end(app, run, &progress, Some((&connection, &reason)), term).await;
         }
         Err(error) => {
             tracing::error!(run.id = %run.id, error = %error, "run {} cannot be carried out", run.id);
-            end(app, run, &ended(app, RunState::Failed, "it could not be read"), None, term).await;
+            end(app, run, &ended(app, run, RunState::Failed, "it could not be read"), None, term).await;
         }
     }
 }
 
-fn ended<'a>(app: &SharedApp, state: RunState, reason: &'a str) -> Progress<'a> {
-    Progress { state, reason: Some(reason), steps: &[], secret: None, ended_at: Some(app.clock.now()) }
+fn ended<'a>(app: &SharedApp, run: &'a RunRow, state: RunState, reason: &'a str) -> Progress<'a> {
+    Progress { state, reason: Some(reason), steps: &run.steps, secret: None, ended_at: Some(app.clock.now()) }
 }
 
 /// The step that its author may not have run.
@@ -151,6 +179,7 @@ fn refused(step: &StepOutline, reason: &str) -> StepRecord {
         error_code: Some(StepErrorCode::PermissionDenied),
         message: Some(reason.to_owned()),
         duration_ms: 0,
+        skipped: false,
     }
 }
 
@@ -183,11 +212,11 @@ async fn prepare(app: &SharedApp, run: &RunRow) -> Result<Prepared, Error> {
         Err(reason) => return Ok(Prepared::Denied(Box::new(connection), reason)),
     };
     let event = match run.kind {
-        RunKind::Event => {
+        RunKind::Event | RunKind::Rerun if run.event_seq > 0 => {
             let stretch = events::list(&mut tx, run.org_id, run.event_seq - 1, &[], 1).await?;
-            stretch.events.into_iter().next().filter(|stored| Some(stored.event.id) == run.event_id)
+            stretch.events.into_iter().next().filter(|stored| stored.event.seq == run.event_seq)
         }
-        RunKind::Test | RunKind::Schedule | RunKind::Action => None,
+        RunKind::Event | RunKind::Rerun | RunKind::Test | RunKind::Schedule | RunKind::Action => None,
     };
     drop(tx);
     let event = event.map(|stored| crate::events::Published::from(stored).event);
@@ -197,6 +226,9 @@ async fn prepare(app: &SharedApp, run: &RunRow) -> Result<Prepared, Error> {
             format!("its author may not read the event: {error}"),
         ));
     }
-    let steps = steps::open(&app.keys, connection.id, &connection.steps, &connection.secret)?;
-    Ok(Prepared::Ready(Box::new(Work { author, steps, event, connection: Some(connection) })))
+    let (done, steps) = match (&run.wait, &run.secret) {
+        (Some(_), Some(sealed)) => steps::open_resting(&app.keys, run.id, sealed)?,
+        _ => (Vec::new(), steps::open(&app.keys, connection.id, &connection.steps, &connection.secret)?),
+    };
+    Ok(Prepared::Ready(Box::new(Work { author, steps, done, event, connection: Some(connection) })))
 }

@@ -5,6 +5,7 @@
 
 mod adapter_operations;
 mod author;
+mod authors;
 mod catalog;
 pub(crate) mod connections;
 pub(crate) mod declared;
@@ -23,8 +24,10 @@ mod sinks;
 mod standing;
 pub(crate) mod steps;
 mod suggest;
-mod trial;
+mod telling;
+pub(crate) mod trial;
 pub(crate) mod uses;
+mod wait;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,6 +42,7 @@ use crate::http::error::Error;
 use crate::http::routes::Routes;
 
 use self::author::author_of;
+pub(crate) use self::authors::watch as watch_authors;
 pub(crate) use self::executor::execute;
 pub(crate) use self::negotiator::{Negotiator, WAITING_MAX};
 pub use self::standing::Standing;
@@ -49,6 +53,7 @@ fn native() -> Vec<Arc<dyn Operation>> {
         Arc::new(sinks::webhook::Webhook::new()),
         Arc::new(sinks::notify::Notify::new()),
         Arc::new(sinks::log::Log::new()),
+        Arc::new(wait::Pause::new()),
     ];
     operations.extend(host_operations::all());
     operations

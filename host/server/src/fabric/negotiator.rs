@@ -14,7 +14,7 @@ use heddle_core::permission::{SubscriptionAccess, for_subscription};
 use heddle_core::redact::sanitize;
 use heddle_core::{ConnectionId, OrgId, RunId, Timestamp};
 use heddle_store::connections::{self, Matching};
-use heddle_store::runs::{self, RunRow};
+use heddle_store::runs::{self, Awaiting, RunRow};
 use heddle_store::{StoredEvent, Tx};
 use serde_json::{Value, json};
 
@@ -67,7 +67,9 @@ impl Consumer for Negotiator {
         org: OrgId,
         events: &[StoredEvent],
     ) -> Result<bool, Error> {
-        Ok(connections::is_any_matching(tx, org, &patterns_of(events)).await?)
+        let patterns = patterns_of(events);
+        Ok(connections::is_any_matching(tx, org, &patterns).await?
+            || runs::is_any_awaiting(tx, org, &patterns).await?)
     }
 
     async fn take(
@@ -77,12 +79,22 @@ impl Consumer for Negotiator {
         org: OrgId,
         events: &[StoredEvent],
     ) -> Result<Took, Error> {
-        let connections = connections::matching(tx, org, &patterns_of(events)).await?;
+        let patterns = patterns_of(events);
+        let mut awaiting = runs::awaiting(tx, org, &patterns).await?;
+        let connections = connections::matching(tx, org, &patterns).await?;
         let causes: HashSet<RunId> = events.iter().filter_map(|stored| stored.run_id).collect();
         let chains = runs::chains(tx, &causes.into_iter().collect::<Vec<_>>()).await?;
         let mut round = Round::new(app, &connections, &chains);
         let mut took = Took::All;
+        let mut met = Vec::new();
         for stored in events {
+            awaiting.retain_mut(|run| {
+                let is_met = is_met(run, stored);
+                if is_met {
+                    met.push((run.id, run.wait.clone()));
+                }
+                !is_met
+            });
             for some in round.listening(stored).chunks(CHUNK) {
                 round.negotiate(stored, some);
                 if round.has_much_in_memory() {
@@ -95,6 +107,7 @@ impl Consumer for Negotiator {
             }
         }
         round.write(tx).await?;
+        runs::resume_by(tx, &met, app.clock.now()).await?;
         connections::fired(tx, &round.fired).await?;
         for connection in self.to_count(&round.skipped) {
             runs::trim_skipped(tx, connection, SKIPPED_MAX).await?;
@@ -151,6 +164,20 @@ fn covering(event: EventType) -> Vec<String> {
         patterns.push("*".to_owned());
     }
     patterns
+}
+
+/// Whether an event is what a run waits for; then the wait holds its payload.
+fn is_met(run: &mut Awaiting, stored: &StoredEvent) -> bool {
+    let event = &stored.event;
+    let is_met = event.seq > run.wait.after_seq
+        && covering(event.event_type).contains(&run.wait_event)
+        && run.wait.conditions.check(event).is_ok();
+    if is_met {
+        let mut payload = event.payload.clone();
+        sanitize(&mut payload);
+        run.wait.event = Some(payload);
+    }
+    is_met
 }
 
 /// What a stretch of events starts.
@@ -297,6 +324,9 @@ impl<'a> Round<'a> {
             steps: Vec::new(),
             secret: None,
             run_key: None,
+            rerun_of: None,
+            resume_at: None,
+            wait: None,
             created_at: self.now,
             started_at: None,
             ended_at: is_skipped.then_some(self.now),

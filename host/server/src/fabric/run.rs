@@ -20,6 +20,7 @@ use super::author::author_of;
 use super::hands::InHand;
 use super::operation::{StepCall, StepError};
 use super::steps::{self, Step};
+use super::{telling, wait};
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::http::error::Error;
@@ -42,6 +43,8 @@ const END_TRIES: u32 = 30;
 pub(crate) struct Work {
     pub(crate) author: Caller,
     pub(crate) steps: Vec<Step>,
+    /// The parameters of the steps that a run which rested has done.
+    pub(crate) done: Vec<Value>,
     pub(crate) event: Option<Event>,
     /// The Connection as it was read.
     pub(crate) connection: Option<ConnectionRow>,
@@ -68,6 +71,9 @@ pub(crate) fn begin(app: &SharedApp, term: &Term, kind: RunKind, org: OrgId, aut
         steps: Vec::new(),
         secret: None,
         run_key: None,
+        rerun_of: None,
+        resume_at: None,
+        wait: None,
         created_at: now,
         started_at: Some(now),
         ended_at: None,
@@ -99,9 +105,9 @@ pub(super) async fn carry_out(app: &SharedApp, run: &RunRow, work: Work, term: &
         run,
         work: &work,
         term,
-        records: Vec::new(),
-        outputs: Vec::new(),
-        params: Vec::new(),
+        records: run.steps.clone(),
+        outputs: run.steps.iter().map(|step| step.output.clone()).collect(),
+        params: work.done.clone(),
         denied: None,
         has_failed: false,
         deadline: Instant::now() + RUN_LIMIT,
@@ -114,18 +120,21 @@ pub(super) async fn carry_out(app: &SharedApp, run: &RunRow, work: Work, term: &
     };
     let reason = match went {
         Went::Through => None,
-        Went::Lost => return,
+        Went::Lost | Went::Rests => return,
         Went::Late => {
             course.has_failed = true;
             Some(format!("the run did not end within {} s", RUN_LIMIT.as_secs()))
         }
     };
-    let state = if course.has_failed { RunState::Failed } else { RunState::Success };
+    let state = course.state();
     let End { records, params, denied } = course.end();
+    let reason = denied.clone().or(reason);
+    let reason =
+        reason.or_else(|| if state == RunState::Success { None } else { telling::reason_of(&records) });
     let secret = steps::seal_run(&app.keys, run.id, &params);
     let progress = Progress {
         state,
-        reason: denied.as_deref().or(reason.as_deref()),
+        reason: reason.as_deref(),
         steps: &records,
         secret: Some(&secret),
         ended_at: Some(app.clock.now()),
@@ -169,6 +178,10 @@ async fn try_end(
 ) -> Result<bool, Error> {
     let mut tx = app.db.write().await?;
     let is_ours = runs::record(&mut tx, run.id, term.id, progress).await?;
+    if is_ours {
+        let failure = (progress.state, progress.reason.unwrap_or("no reason"), progress.steps);
+        telling::of_failure(&mut tx, app, run, failure).await?;
+    }
     if is_ours && let Some((connection, reason)) = broken {
         break_off(&mut tx, app, connection, reason, Some(run.id)).await?;
     }
@@ -255,6 +268,15 @@ enum Went {
     Late,
     /// The run is not this process's any more.
     Lost,
+    /// It waits, and is nobody's.
+    Rests,
+}
+
+/// How a step that waits came out.
+enum Rest {
+    Waits,
+    Lost,
+    Failed(StepError),
 }
 
 /// What a course leaves behind.
@@ -269,17 +291,44 @@ impl Course<'_> {
         End { records: self.records, params: self.params, denied: self.denied }
     }
 
+    fn state(&self) -> RunState {
+        if self.has_failed {
+            RunState::Failed
+        } else if self.records.iter().any(|step| !step.success) {
+            RunState::Partial
+        } else {
+            RunState::Success
+        }
+    }
+
     /// Goes through the steps. One that is under way when the time is over is ended, and kept as it is.
     async fn go(&mut self) -> Went {
-        for (at, step) in self.work.steps.iter().enumerate() {
+        let steps = &self.work.steps;
+        if let (Some(wait), Some(step)) = (&self.run.wait, steps.get(self.records.len())) {
+            let waited = wait::output(self.app, self.run, wait);
+            self.keep(step, Ok(waited), Duration::ZERO);
+        }
+        for (at, step) in steps.iter().enumerate().skip(self.records.len()) {
             if at > 0 && !self.record().await {
                 return if self.left().is_zero() { Went::Late } else { Went::Lost };
             }
             if self.left().is_zero() {
                 return Went::Late;
             }
+            if let Some(Err(reason)) = step.when.as_ref().map(|when| when.check_in(&self.context())) {
+                self.pass_over(step, reason);
+                continue;
+            }
             let began = Instant::now();
-            let result = self.step(at, step).await;
+            let result = if step.operation_id == wait::ID {
+                match self.rest(at, step).await {
+                    Rest::Waits => return Went::Rests,
+                    Rest::Lost => return Went::Lost,
+                    Rest::Failed(error) => Err(error),
+                }
+            } else {
+                self.step(at, step).await
+            };
             let has_ended = result.is_ok();
             self.keep(step, result, began.elapsed());
             if self.has_failed {
@@ -290,6 +339,85 @@ impl Course<'_> {
             }
         }
         Went::Through
+    }
+
+    /// What the conditions of a step can name.
+    fn context(&self) -> Value {
+        let steps: Vec<Value> = self
+            .records
+            .iter()
+            .zip(&self.outputs)
+            .map(|(step, output)| json!({ "output": output, "success": step.success, "skipped": step.skipped }))
+            .collect();
+        json!({ "trigger": self.run.payload, "event": self.work.event, "steps": steps })
+    }
+
+    /// A step whose own conditions do not hold.
+    fn pass_over(&mut self, step: &Step, reason: String) {
+        self.params.push(Value::Object(step.params.clone()));
+        self.outputs.push(None);
+        self.records.push(StepRecord {
+            operation_id: step.operation_id.clone(),
+            output: None,
+            success: true,
+            error_code: None,
+            message: Some(reason.chars().take(MESSAGE_CHARS_MAX).collect()),
+            duration_ms: 0,
+            skipped: true,
+        });
+    }
+
+    /// Has the run wait at this step.
+    async fn rest(&mut self, at: usize, step: &Step) -> Rest {
+        let written = Value::Object(step.params.clone());
+        self.params.push(written.clone());
+        let mut plan = match self.plan_of(at, &written).await {
+            Ok(plan) => plan,
+            Err(error) => return Rest::Failed(error),
+        };
+        // The step is not done yet: it is written again when the wait is over.
+        let params = &self.params[..at];
+        let secret = steps::seal_resting(&self.app.keys, self.run.id, params, &self.work.steps);
+        let words = wait::words(plan.resume_at, plan.event.as_deref());
+        let progress = Progress {
+            state: RunState::Waiting,
+            reason: Some(&words),
+            steps: &self.records,
+            secret: Some(&secret),
+            ended_at: None,
+        };
+        match self.lay_down(&mut plan, &progress).await {
+            Ok(Some(true)) => Rest::Waits,
+            Ok(Some(false)) => Rest::Lost,
+            Ok(None) => Rest::Failed(wait::too_many()),
+            Err(error) => Rest::Failed(error.into()),
+        }
+    }
+
+    async fn plan_of(&mut self, at: usize, written: &Value) -> Result<wait::Plan, StepError> {
+        if self.work.connection.is_none() {
+            let message = "only the steps of a Connection, a rule or a schedule can wait";
+            return Err(StepError::new(StepErrorCode::InvalidParams, message));
+        }
+        let author = self.author().await?;
+        let event = self.work.event.as_ref().map(|event| json!(event));
+        let values = Values { trigger: &self.run.payload, event: event.as_ref(), outputs: &self.outputs };
+        let params = fill(written, &values)
+            .map_err(|error| StepError::new(StepErrorCode::TemplateError, error.to_string()))?;
+        self.params[at] = params.clone();
+        wait::plan(self.app, &author, params)
+    }
+
+    /// True when it waits, false when it is another's by now, `None` when too many wait already.
+    async fn lay_down(&self, plan: &mut wait::Plan, progress: &Progress<'_>) -> Result<Option<bool>, Error> {
+        let mut tx = self.app.db.write().await?;
+        if !wait::begin(&mut tx, self.app, self.run.org_id, plan).await? {
+            return Ok(None);
+        }
+        let rest = (plan.resume_at, plan.event.as_deref(), &plan.wait);
+        let is_ours = runs::rest(&mut tx, self.run.id, self.term.id, progress, rest).await?;
+        tx.commit().await?;
+        Ok(Some(is_ours))
     }
 
     fn left(&self) -> Duration {
@@ -405,6 +533,7 @@ impl Course<'_> {
             error_code: error.map(|error| error.code),
             message,
             duration_ms: i64::try_from(took.as_millis()).unwrap_or(i64::MAX),
+            skipped: false,
         });
     }
 }

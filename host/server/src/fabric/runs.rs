@@ -2,23 +2,28 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use heddle_core::operation::{ConnectionKind, RunKind, RunState, StepErrorCode, StepRecord};
+use axum::response::Response;
+use heddle_core::event::EventType;
+use heddle_core::operation::{ConnectionKind, ConnectionState, RunKind, RunState, StepErrorCode, StepRecord};
 use heddle_core::page::{Cursor, CursorPage, Walked};
-use heddle_core::{ConnectionId, EventId, OrgId, RunId, Timestamp, UserId};
+use heddle_core::{ConnectionId, EventId, OrgId, Role, RunId, Timestamp, UserId};
 use heddle_store::connections;
 use heddle_store::runs::{self, RunFilter, RunRow};
-use heddle_store::{Scope, SiteScope};
+use heddle_store::{Scope, SiteScope, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::steps::{hidden, open_run};
+use super::negotiator::WAITING_MAX;
+use super::steps::{self, hidden, open_run};
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
+use crate::auth::trail::{self, Deed};
 use crate::http::access::Access;
 use crate::http::conditional::One;
+use crate::http::creation::Creation;
 use crate::http::error::Error;
-use crate::http::extract::{At, PER_PAGE_DEFAULT, PER_PAGE_MAX, Params, walk_request};
+use crate::http::extract::{At, Origin, PER_PAGE_DEFAULT, PER_PAGE_MAX, Params, walk_request};
 use crate::http::routes::{Routes, doc};
 use crate::tenancy::organization_scope;
 
@@ -41,8 +46,15 @@ pub(crate) struct RunView {
     /// Null until it has ended. A step that failed where the chain goes on does not make it false.
     success: Option<bool>,
     state: RunState,
-    /// Why it did not fire, or failed as a whole.
+    /// Why it did not fire, failed, or what it waits for. Null for a viewer who may not read what it quotes.
     reason: Option<String>,
+    /// What references to the trigger read, without secrets; null for a viewer who may not read the event.
+    #[schemars(with = "Option<Map<String, Value>>")]
+    payload: Option<Value>,
+    /// The run that this one repeats.
+    rerun_of: Option<RunId>,
+    /// Until then it waits, at most.
+    resume_at: Option<Timestamp>,
     steps: Vec<RunStepView>,
     started_at: Option<Timestamp>,
     ended_at: Option<Timestamp>,
@@ -69,7 +81,8 @@ heddle_core::words! {
     pub enum StepState {
         Success = "success",
         Failed = "failed",
-        /// It was not carried out: a dry run only shows what it would send.
+        /// It was not carried out: its own conditions did not hold (`message` says which), or a dry run only shows what it
+        /// would send.
         Skipped = "skipped",
     }
 }
@@ -86,6 +99,31 @@ pub(crate) struct ListQuery {
     cursor: Option<String>,
     /// Only runs that ended so, or stand so.
     outcome: Option<RunState>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AllQuery {
+    /// From 1.
+    #[schemars(range(min = 1))]
+    page: Option<u32>,
+    /// From 1 to 200; 50 when absent.
+    #[schemars(range(min = 1, max = 200))]
+    limit: Option<u32>,
+    /// The `next_cursor` of the rows before; not together with `page`.
+    cursor: Option<String>,
+    /// Only runs that ended so, or stand so.
+    outcome: Option<RunState>,
+    /// Only runs of this Connection, rule or schedule.
+    connection_id: Option<ConnectionId>,
+    /// Only runs that were started so.
+    kind: Option<RunKind>,
+    /// Only runs that an event of this type started.
+    event_type: Option<String>,
+    /// Only runs that began at this time or later.
+    since: Option<Timestamp>,
+    /// Only runs that began before this time.
+    until: Option<Timestamp>,
 }
 
 pub(super) fn routes() -> Routes {
@@ -106,6 +144,22 @@ pub(super) fn routes() -> Routes {
             Access::Authenticated,
             |state, caller, id, query| list_of(ConnectionKind::Rule, state, caller, id, query),
             list_doc(),
+        )
+        .get(
+            "/fabric/runs",
+            Access::Authenticated,
+            list_all,
+            doc("Runs of all Connections, rules, schedules and actions, the newest first")
+                .query::<AllQuery>()
+                .answers::<CursorPage<RunView>>(200),
+        )
+        .post(
+            "/fabric/runs/{run_id}/rerun",
+            Access::Role(Role::OrgAdmin),
+            rerun,
+            doc("Run the steps again with what started this run; they have their author's rights")
+                .answers::<RunView>(201)
+                .tagged(),
         )
         .get(
             "/fabric/runs/{run_id}",
@@ -133,8 +187,105 @@ pub(crate) async fn list_of(
     let mut tx = app.db.read().await?;
     connections::find(&mut tx, &scope, kind, id).await?.ok_or(Error::NotFound(kind.as_str()))?;
     drop(tx);
-    let filter = RunFilter { connection_id: Some(id), kind: None, state: query.outcome };
-    list(&app, &caller, &scope, &filter, &query).await
+    let filter = RunFilter { connection_id: Some(id), state: query.outcome, ..RunFilter::default() };
+    list(&app, &caller, &scope, &filter, (query.page, query.limit, query.cursor)).await
+}
+
+/// The runs of an organization, whatever started them.
+async fn list_all(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<AllQuery>,
+) -> Result<Answer<CursorPage<RunView>>, Error> {
+    let filter = RunFilter {
+        connection_id: query.connection_id,
+        kind: query.kind,
+        state: query.outcome,
+        event_type: query.event_type,
+        since: query.since,
+        until: query.until,
+    };
+    let window = (query.page, query.limit, query.cursor);
+    list(&app, &caller, &organization_scope(&caller), &filter, window).await
+}
+
+/// Runs a Connection again with what started one of its runs.
+///
+/// Any administrator may: what it reads is what was there, and the steps are their author's as they stand now.
+async fn rerun(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    creation: Creation,
+    At(id): At<RunId>,
+) -> Result<Response, Error> {
+    caller.require_all_sites()?;
+    let mut tx = app.db.write().await?;
+    let original = runs::find(&mut tx, &organization_scope(&caller), id).await?;
+    let original = original.ok_or(Error::NotFound("run"))?;
+    let (row, author) = repeatable(&mut tx, &original).await?;
+    let now = app.clock.now();
+    let again = RunRow {
+        id: app.clock.new_id(),
+        kind: RunKind::Rerun,
+        event_id: None,
+        due_at: None,
+        author_id: author,
+        chain: vec![row],
+        state: RunState::Queued,
+        reason: None,
+        owner: None,
+        steps: Vec::new(),
+        secret: None,
+        run_key: None,
+        rerun_of: Some(original.id),
+        resume_at: None,
+        wait: None,
+        created_at: now,
+        started_at: None,
+        ended_at: None,
+        ..original
+    };
+    runs::insert_all(&mut tx, std::slice::from_ref(&again)).await?;
+    let deed = Deed {
+        org: again.org_id,
+        actor: caller.actor(),
+        action: "run.repeated",
+        target: ("run", again.id.0),
+        detail: json!({ "rerun_of": again.rerun_of, "connection_id": again.connection_id }),
+    };
+    trail::record(&mut tx, &app, &origin, deed).await?;
+    let path = format!("/fabric/runs/{}", again.id);
+    let answer = creation.finish(tx, &app, &path, &view(&app, &caller, again)?).await?;
+    app.fabric.wake.notify_one();
+    Ok(answer)
+}
+
+/// The Connection of a run that can be repeated, and whose rights it has.
+async fn repeatable(tx: &mut Tx, run: &RunRow) -> Result<(ConnectionId, UserId), Error> {
+    let refused = |message: &str| Error::conflict(message.to_owned());
+    let id = match (run.kind, run.connection_id) {
+        (RunKind::Test | RunKind::Action, _) | (_, None) => {
+            return Err(refused("a test or an action is repeated by asking for it again"));
+        }
+        (_, Some(id)) => id,
+    };
+    if matches!(run.state, RunState::Queued | RunState::Running | RunState::Waiting) {
+        return Err(refused("the run has not ended yet"));
+    }
+    if run.state == RunState::Skipped && run.payload.as_object().is_none_or(Map::is_empty) {
+        return Err(refused("the run did not fire, and what came is not kept with it; see its event"));
+    }
+    let row = connections::find_any(tx, &Scope::organization(run.org_id), id).await?;
+    let row = row.filter(|row| row.deleted_at.is_none());
+    let row = row.ok_or_else(|| refused("what it is a run of was removed; restore it first"))?;
+    if row.state != ConnectionState::Enabled {
+        return Err(Error::conflict(format!("'{}' is {}; enable it first", row.name, row.state)));
+    }
+    if runs::are_waiting(tx, run.org_id, WAITING_MAX).await? {
+        return Err(refused("too many runs of the organization are queued; try again later"));
+    }
+    Ok((id, row.author_id))
 }
 
 /// The actions of an organization.
@@ -144,8 +295,8 @@ pub(crate) async fn list_actions(
     Params(query): Params<ListQuery>,
 ) -> Result<Answer<CursorPage<RunView>>, Error> {
     let scope = Scope::organization(caller.org_id);
-    let filter = RunFilter { connection_id: None, kind: Some(RunKind::Action), state: query.outcome };
-    list(&app, &caller, &scope, &filter, &query).await
+    let filter = RunFilter { kind: Some(RunKind::Action), state: query.outcome, ..RunFilter::default() };
+    list(&app, &caller, &scope, &filter, (query.page, query.limit, query.cursor)).await
 }
 
 async fn list(
@@ -153,13 +304,13 @@ async fn list(
     caller: &Caller,
     scope: &Scope,
     filter: &RunFilter,
-    query: &ListQuery,
+    (page, limit, cursor): (Option<u32>, Option<u32>, Option<String>),
 ) -> Result<Answer<CursorPage<RunView>>, Error> {
-    let limit = query.limit.unwrap_or(PER_PAGE_DEFAULT);
+    let limit = limit.unwrap_or(PER_PAGE_DEFAULT);
     if !(1..=PER_PAGE_MAX).contains(&limit) {
         return Err(Error::field("limit", format!("limit must be from 1 to {PER_PAGE_MAX}")));
     }
-    let request = walk_request(query.page, Some(limit), query.cursor.as_deref(), PER_PAGE_MAX)?;
+    let request = walk_request(page, Some(limit), cursor.as_deref(), PER_PAGE_MAX)?;
     let mut tx = app.db.read().await?;
     let walked = runs::walk(&mut tx, scope, filter, request).await?;
     drop(tx);
@@ -191,6 +342,7 @@ fn cursor_of(row: &RunRow) -> Cursor {
 /// A run for this viewer.
 pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, Error> {
     let is_author = caller.is_author(row.author_id);
+    let is_readable = is_author || may_read(caller, row.event_type.as_deref());
     // What is tried by hand is skipped as a whole in a dry run only.
     let is_dry = row.kind == RunKind::Test && row.state == RunState::Skipped;
     let params = match &row.secret {
@@ -208,7 +360,7 @@ pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, E
             success: step.success && !is_dry,
             state: match step.error_code {
                 Some(_) => StepState::Failed,
-                None if is_dry => StepState::Skipped,
+                None if is_dry || step.skipped => StepState::Skipped,
                 None => StepState::Success,
             },
             error_code: step.error_code,
@@ -228,16 +380,29 @@ pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, E
         author_id: row.author_id,
         timestamp: row.created_at,
         success: match row.state {
-            RunState::Success => Some(true),
+            RunState::Success | RunState::Partial => Some(true),
             RunState::Failed | RunState::Skipped | RunState::Interrupted => Some(false),
-            RunState::Queued | RunState::Running => None,
+            RunState::Queued | RunState::Running | RunState::Waiting => None,
         },
         state: row.state,
-        reason: row.reason,
+        reason: row.reason.filter(|_| is_readable),
+        payload: is_readable.then_some(row.payload),
+        rerun_of: row.rerun_of,
+        resume_at: row.resume_at.filter(|_| row.state == RunState::Waiting),
         steps: steps.collect(),
         started_at: row.started_at,
         ended_at: row.ended_at,
     })
+}
+
+/// Whether the viewer may read events of this type of all sites: a run quotes the one that started it.
+fn may_read(caller: &Caller, event_type: Option<&str>) -> bool {
+    let may = match event_type.map(str::parse::<EventType>) {
+        Some(Ok(event_type)) => steps::may_read(caller, event_type).is_ok(),
+        Some(Err(_)) => false,
+        None => true,
+    };
+    may && caller.sites == SiteScope::All
 }
 
 /// Whether the viewer could have asked for what the step gave: run history is for all members, data is not.

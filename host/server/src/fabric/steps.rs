@@ -23,7 +23,7 @@ use crate::keys::Keys;
 pub(crate) const STEPS_MAX: usize = 20;
 
 /// One thing to do.
-#[derive(Clone, Deserialize, JsonSchema)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
     pub(crate) operation_id: String,
@@ -33,6 +33,10 @@ pub(crate) struct Step {
     /// Later steps follow although this one failed.
     #[serde(default)]
     pub(crate) continue_on_error: bool,
+    /// The step is passed over unless these hold. Fields begin with `trigger.` (the payload), `event.` (the event
+    /// itself) or `steps.N.` (`output`, `success` and `skipped` of an earlier step, from 0).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) when: Option<Conditions>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -42,6 +46,9 @@ pub(crate) struct StepView {
     /// `{"hidden": true}` for who did not write them.
     params: Map<String, Value>,
     continue_on_error: bool,
+    /// What must hold for it to run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    when: Option<Conditions>,
 }
 
 /// What stands for parameters that are not the viewer's.
@@ -53,6 +60,7 @@ pub(crate) fn outlines(steps: &[Step]) -> Vec<StepOutline> {
     let outline = |step: &Step| StepOutline {
         operation_id: step.operation_id.clone(),
         continue_on_error: step.continue_on_error,
+        when: step.when.clone(),
     };
     steps.iter().map(outline).collect()
 }
@@ -80,6 +88,7 @@ pub(crate) fn open(
         operation_id: outline.operation_id.clone(),
         params,
         continue_on_error: outline.continue_on_error,
+        when: outline.when.clone(),
     };
     Ok(outlines.iter().zip(params).map(step).collect())
 }
@@ -89,9 +98,35 @@ pub(crate) fn seal_run(keys: &Keys, id: RunId, params: &[Value]) -> Vec<u8> {
     keys.seal(&format!("connection_run:{id}"), json!(params).to_string().as_bytes())
 }
 
-pub(crate) fn open_run(keys: &Keys, id: RunId, sealed: &[u8]) -> Result<Vec<Map<String, Value>>, Error> {
+/// The same of a run that rests: with all its steps, for when it goes on.
+pub(crate) fn seal_resting(keys: &Keys, id: RunId, params: &[Value], steps: &[Step]) -> Vec<u8> {
+    let sealed = json!({ "params": params, "steps": steps });
+    keys.seal(&format!("connection_run:{id}"), sealed.to_string().as_bytes())
+}
+
+/// What is sealed with a run.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum SealedRun {
+    Params(Vec<Value>),
+    Resting { params: Vec<Value>, steps: Vec<Step> },
+}
+
+fn open_sealed_run(keys: &Keys, id: RunId, sealed: &[u8]) -> Result<SealedRun, Error> {
     let plain = keys.open_sealed(&format!("connection_run:{id}"), sealed).map_err(Error::internal)?;
-    let params: Vec<Value> = serde_json::from_slice(&plain).map_err(Error::internal)?;
+    serde_json::from_slice(&plain).map_err(Error::internal)
+}
+
+/// The steps that a run rested with, and the parameters of those that it has done.
+pub(crate) fn open_resting(keys: &Keys, id: RunId, sealed: &[u8]) -> Result<(Vec<Value>, Vec<Step>), Error> {
+    match open_sealed_run(keys, id, sealed)? {
+        SealedRun::Resting { params, steps } => Ok((params, steps)),
+        SealedRun::Params(_) => Err(Error::internal(std::io::Error::other("a run rested without its steps"))),
+    }
+}
+
+pub(crate) fn open_run(keys: &Keys, id: RunId, sealed: &[u8]) -> Result<Vec<Map<String, Value>>, Error> {
+    let (SealedRun::Params(params) | SealedRun::Resting { params, .. }) = open_sealed_run(keys, id, sealed)?;
     Ok(params.into_iter().map(|one| one.as_object().cloned().unwrap_or_default()).collect())
 }
 
@@ -104,6 +139,7 @@ pub(crate) fn views(outlines: &[StepOutline], opened: Option<Vec<Step>>) -> Vec<
                 operation_id: step.operation_id,
                 params: step.params,
                 continue_on_error: step.continue_on_error,
+                when: step.when,
             })
             .collect(),
         None => outlines
@@ -112,6 +148,7 @@ pub(crate) fn views(outlines: &[StepOutline], opened: Option<Vec<Step>>) -> Vec<
                 operation_id: outline.operation_id.clone(),
                 params: hidden(),
                 continue_on_error: outline.continue_on_error,
+                when: outline.when.clone(),
             })
             .collect(),
     }
@@ -137,6 +174,7 @@ pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
                 }));
             }
         }
+        faults.extend(when_faults(step.when.as_ref(), at, &field));
         let Some(schema) = app.operations.params_schema(&step.operation_id) else {
             let message = format!(
                 "operation '{}' does not exist; GET /fabric/catalog lists those that do",
@@ -146,6 +184,32 @@ pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
             continue;
         };
         faults.extend(misfits(schema, &params, &format!("{field}.params")));
+    }
+    faults
+}
+
+/// What is wrong with what must hold for a step to run.
+fn when_faults(when: Option<&Conditions>, at: usize, field: &str) -> Vec<Detail> {
+    let Some(when) = when else { return Vec::new() };
+    let mut faults: Vec<Detail> = when
+        .faults()
+        .into_iter()
+        .map(|(name, message)| fault(&format!("{field}.when.{name}"), message))
+        .collect();
+    for (place, condition) in when.conditions.iter().enumerate() {
+        let mut path = condition.field.split('.');
+        let is_known = match (path.next(), path.next()) {
+            (Some("trigger" | "event"), Some(_)) => true,
+            (Some("steps"), Some(step)) => step.parse::<usize>().is_ok_and(|step| step < at),
+            _ => false,
+        };
+        if !is_known {
+            let message = format!(
+                "'{}' must begin with 'trigger.', 'event.' or 'steps.N.' of an earlier step",
+                condition.field
+            );
+            faults.push(fault(&format!("{field}.when.conditions.{place}.field"), message));
+        }
     }
     faults
 }

@@ -42,7 +42,7 @@ struct Body {
 }
 
 /// The route of one kind below its path.
-pub(super) fn routes(base: &str, parameter: &str, kind: ConnectionKind) -> Routes {
+pub(crate) fn routes(base: &str, parameter: &str, kind: ConnectionKind) -> Routes {
     Routes::default().post(
         &format!("{base}/{{{parameter}}}/test"),
         Access::Role(Role::OrgAdmin),
@@ -102,7 +102,7 @@ async fn test(
     let deed = Deed { org: row.org_id, actor: caller.actor(), action, target, detail };
     trail::record(&mut tx, &app, &origin, deed).await?;
     tx.commit().await?;
-    let work = Work { author, steps, event: Some(event), connection: Some(row) };
+    let work = Work { author, steps, done: Vec::new(), event: Some(event), connection: Some(row) };
     let ended = carry_out_apart(&app, run, work, (term, in_hand)).await?;
     view(&app, &caller, ended).map(Answer)
 }
@@ -144,6 +144,7 @@ fn resolved(app: &App, mut run: RunRow, steps: &[Step], event: &Event) -> RunRow
             error_code: fault.as_ref().map(|fault| fault.code),
             message: fault.map(|fault| fault.message),
             duration_ms: 0,
+            skipped: false,
         });
     }
     run.secret = Some(steps::seal_run(&app.keys, run.id, &sent));
