@@ -272,6 +272,10 @@ impl<'a> Extents<'a> {
     fn definition(&mut self, target: &'a str, level: usize) -> Result<Extent, SchemaError> {
         let undefined = || SchemaError::Undefined(target.chars().take(200).collect());
         let name = target.strip_prefix(DEFINITION).ok_or_else(undefined)?;
+        // The validator decodes '%' and '~': only names that mean themselves are judged as it reads them.
+        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+            return Err(undefined());
+        }
         match self.known.get(name) {
             Some(Some(extent)) => return Ok(*extent),
             Some(None) => return Err(SchemaError::Circular(target.to_owned())),

@@ -99,7 +99,7 @@ on_both! {
         let path = format!("/controllers/{}", lab.controller);
         let answer = lab.api.patch(&path, &json!({ "settings": { "prefx": "/x" } })).await.expect_status(422);
         assert!(answer.text.contains("prefx"), "{}", answer.text);
-        assert_eq!(answer.body["error"]["details"][0]["field"], "/settings", "{}", answer.text);
+        assert_eq!(answer.body["error"]["details"][0]["field"], "/settings/prefx", "{}", answer.text);
     }
 }
 
@@ -202,7 +202,7 @@ async fn a_locked_database_is_told_and_nothing_is_lost() {
 async fn a_full_disk_is_told_and_nothing_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let options = Options::default().with("ADAPTER_PACKAGES", "").with("LOG_FILTER", "warn");
-    let process = Process::start_on_small_disk(folder.path(), 3072, &options).await;
+    let process = Process::start_on_small_disk(folder.path(), 4608, &options).await;
     let setup = json!({
         "organization": { "name": "Acme" },
         "admin": { "username": "ada", "email": "ada@acme.test", "password": PASSWORD },

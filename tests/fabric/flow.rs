@@ -96,7 +96,7 @@ on_both! {
         let run = standing(&world, &connection, "waiting").await;
         world.api.patch(&path, &json!({ "state": "paused" })).await.expect_status(200);
         world.app().clock.advance(TimeDelta::seconds(601));
-        let ended = standing(&world, &connection, "interrupted").await;
+        let ended = standing(&world, &connection, "skipped").await;
         assert_eq!((id_of(&ended), ended["steps"].as_array().unwrap().len()), (id_of(&run), 1), "{ended}");
     }
 }

@@ -95,7 +95,7 @@ events! {
     IngestExternal = "ingest.external", "external", Normal,
         { "name": "string", "data": "object" };
     RunFailed = "automation.run.failed", "automation", High,
-        { "run_id": "uuid", "kind": "string", "connection_id": "uuid?", "name": "string?", "state": "string", "reason": "string", "step": "integer?", "operation_id": "string?", "error_code": "string?", "event_type": "string?" };
+        { "run_id": "uuid", "kind": "string", "connection_id": "uuid?", "name": "string?", "state": "string", "reason": "string", "step": "integer?", "operation_id": "string?", "error_code": "string?", "trigger_event_type": "string?" };
     ConnectionBroken = "automation.connection.broken", "automation", High,
         { "connection_id": "uuid", "kind": "string", "name": "string", "reason": "string", "run_id": "uuid?" };
 }

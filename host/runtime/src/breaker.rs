@@ -139,7 +139,9 @@ impl Breaker {
         if whole.circuits.len() > CIRCUITS_KEPT {
             let since = self.clock.now() - POINTS_WINDOW;
             whole.circuits.retain(|_, circuit| {
-                circuit.open_until.is_some() || circuit.points.iter().any(|(at, _)| *at > since)
+                // Those of controllers that are gone are not asked for again.
+                circuit.open_until.is_some_and(|until| until > since - TimeDelta::hours(1))
+                    || circuit.points.iter().any(|(at, _)| *at > since)
             });
         }
         whole.circuits.entry(controller).or_insert_with(|| Circuit::closed(org));

@@ -27,6 +27,9 @@ use crate::state::{HeldTurn, Lines, State, Surroundings};
 use crate::task::Owned;
 use crate::trap::{self, Ending};
 
+/// From so many bytes of answers on, a component that runs out of time or memory is not blamed for it.
+const FAT_BYTES: usize = 256 << 10;
+
 /// What all calls share.
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
@@ -321,6 +324,12 @@ impl Shared {
             TrapClass::Wall if report.waited => Verdict::Open,
             TrapClass::Abi => Verdict::Failed { points: 3, blame: Blame::Border },
             TrapClass::TooLarge => Verdict::Failed { points: 1, blame: Blame::Target },
+            // How much there was to work on follows from the device.
+            TrapClass::Cpu | TrapClass::Resource
+                if outbound.is_some_and(|outbound| outbound.answered() > FAT_BYTES) =>
+            {
+                Verdict::Failed { points: 1, blame: Blame::Target }
+            }
             _ => Verdict::Failed { points: 1, blame: Blame::Component },
         };
         (Err(CallError::Trap { component: name, version, class, reference, wrote }), verdict)

@@ -56,6 +56,8 @@ pub const BUILD: &str = env!("HEDDLE_BUILD");
 
 /// How long a drain waits for running work.
 const DRAIN_SECS: u64 = 30;
+/// How long the ends of the audit logs are looked at when the process ends.
+const KEEP_LIMIT: Duration = Duration::from_secs(5);
 
 /// How long it then waits for connections to be closed.
 const CLOSE_SECS: u64 = 2;
@@ -100,7 +102,9 @@ impl Running {
                 "some work did not end in time and is taken up by another process or the next start"
             );
         }
-        audit::kept::keep_last(&self.app).await;
+        // A database that is away does not keep the process from leaving in time.
+        let kept = tokio::time::timeout(KEEP_LIMIT, audit::kept::keep_last(&self.app));
+        drop(kept.await);
         process::leave(&self.app, is_idle).await;
         self.front.drain(Duration::from_secs(CLOSE_SECS)).await;
         self.abandon.cancel();

@@ -282,6 +282,14 @@ pub async fn walk(
         .await
 }
 
+/// The hash of an entry; `None` when there is none of this number.
+pub async fn hash_at(tx: &mut Tx, org: OrgId, seq: i64) -> Result<Option<String>> {
+    Ok(on!(tx, conn => sqlx::query_scalar("SELECT hash FROM audit WHERE org_id = $1 AND seq = $2")
+        .bind(org).bind(seq)
+        .fetch_optional(conn)
+        .await)?)
+}
+
 impl ChainWalk {
     /// Begins behind an entry, which is believed; `None` when there is no such entry. 0 is the beginning.
     ///
@@ -337,14 +345,7 @@ impl ChainWalk {
         });
         self.known_matches = Some(match &self.known {
             None => true,
-            Some(known) => {
-                let hash: Option<String> = on!(tx, conn => sqlx::query_scalar(
-                    "SELECT hash FROM audit WHERE org_id = $1 AND seq = $2")
-                    .bind(self.org).bind(known.seq)
-                    .fetch_optional(conn)
-                    .await)?;
-                hash.as_ref() == Some(&known.hash)
-            }
+            Some(known) => hash_at(tx, self.org, known.seq).await?.as_ref() == Some(&known.hash),
         });
         Ok(false)
     }

@@ -284,12 +284,19 @@ pub async fn authors(
         .await)?)
 }
 
-/// Enabled Connections of an author in an organization, up to a number.
-pub async fn enabled_of(tx: &mut Tx, org: OrgId, author: UserId, limit: i64) -> Result<Vec<ConnectionRow>> {
+/// Enabled Connections of an author in an organization behind this one, up to a number.
+pub async fn enabled_of(
+    tx: &mut Tx,
+    org: OrgId,
+    author: UserId,
+    after: Option<ConnectionId>,
+    limit: i64,
+) -> Result<Vec<ConnectionRow>> {
     Select::new(SELECT, FROM)
         .and_bind("c.org_id = ?", Bind::Id(org.0))
         .and_bind("c.author_id = ?", Bind::Id(author.0))
         .and("c.state = 'enabled' AND c.deleted_at IS NULL")
+        .and_some("c.id > ?", after.map(|id| Bind::Id(id.0)))
         .all(tx, "c.id", limit)
         .await
 }

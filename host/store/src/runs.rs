@@ -231,7 +231,7 @@ pub async fn claim(
     now: Timestamp,
 ) -> Result<Vec<RunRow>> {
     let mut claimed: Vec<RunRow> = on!(tx, conn => sqlx::query_as("
-        UPDATE connection_run SET state = 'running', owner = $1, started_at = $2
+        UPDATE connection_run SET state = 'running', owner = $1, started_at = COALESCE(started_at, $2)
         WHERE state = 'queued' AND id IN (
             SELECT id FROM connection_run WHERE state = 'queued' AND org_id = $3
             ORDER BY created_at, id LIMIT $4)

@@ -60,11 +60,12 @@ impl Rules {
 
     /// Judges an address in its canonical form.
     pub(super) fn judge(&self, address: IpAddr) -> Result<(), &'static str> {
+        let given = address;
         let address = canonical(address);
         if is_metadata(address) {
             return Err(METADATA);
         }
-        if self.denies(address) {
+        if self.denies(given) || self.denies(address) {
             return Err(DENIED);
         }
         // What listens on this machine alone may listen on any of its addresses.

@@ -51,6 +51,11 @@ impl Rooms {
 }
 
 impl Room {
+    /// Bytes of answers that the call took so far.
+    pub(super) fn taken(&self) -> usize {
+        CALL_ANSWER_BYTES_MAX - self.left.load(Ordering::Relaxed)
+    }
+
     /// Takes room for more bytes of an answer.
     pub(super) async fn take(&self, held: &mut Held, bytes: usize) -> Result<(), Fault> {
         let taken =

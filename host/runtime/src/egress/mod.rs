@@ -230,6 +230,11 @@ impl Outbound {
         Self { egress, facts, target, phase, deadline, approved, urgency, room, ledger: Mutex::default() }
     }
 
+    /// Bytes that the device answered so far.
+    pub(crate) fn answered(&self) -> usize {
+        self.room.taken()
+    }
+
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,7 @@
 //! References that stand for secrets: equal for equal secrets of a controller,
 //! and of no use to whoever holds only them.
 
+use aho_corasick::AhoCorasick;
 use heddle_core::bounds::{JsonRoom, TooMuch};
 use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_core::redact::{REFERENCE, REFERENCE_DIGITS};
@@ -117,10 +118,20 @@ pub(crate) fn replace(
         fault.upstream_status = Some(status);
         return Err(fault);
     };
-    if !walk(&mut value, fields, key, book) {
+    // Of two fields of one name only the last was walked: a text that may name a secret field anywhere is written anew.
+    if !walk(&mut value, fields, key, book) && !may_name(&body, fields) {
         return Ok(body);
     }
     Ok(serde_json::to_vec(&value).expect("a JSON value serializes"))
+}
+
+/// Whether one of these names may stand in a JSON text; an escape may spell any of them.
+fn may_name(body: &[u8], fields: &[String]) -> bool {
+    body.contains(&b'\\')
+        || AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .build(fields)
+            .is_ok_and(|names| names.is_match(body))
 }
 
 /// Whether a secret field was met. Then the answer is written anew even when
@@ -233,6 +244,13 @@ mod tests {
     fn a_second_field_of_the_same_name_is_no_way_out() {
         let (body, _) = replaced(r#"{"key": "geheim", "key": ""}"#);
         assert!(!body.contains("geheim"), "{body}");
+    }
+
+    #[test]
+    fn a_secret_in_an_object_that_stands_twice_is_no_way_out() {
+        for body in [r#"{"a": {"key": "geheim"}, "a": {}}"#, r#"{"a": {"\u006bey": "geheim"}, "a": {}}"#] {
+            assert!(!replaced(body).0.contains("geheim"), "{body}");
+        }
     }
 
     #[test]

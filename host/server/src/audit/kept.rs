@@ -102,7 +102,8 @@ impl Kept {
     fn save(&self, key: &AuditKey) -> io::Result<()> {
         let heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let file = File { code: code(key, &heads), heads };
-        let staging = self.path.with_extension("new");
+        // Of each process its own: two of them may keep heads in one folder.
+        let staging = self.path.with_extension(format!("new-{}", std::process::id()));
         let mut out =
             fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&staging)?;
         out.write_all(&serde_json::to_vec(&file)?)?;
@@ -144,10 +145,19 @@ async fn look(app: &App, mut said: Option<&mut HashMap<OrgId, i64>>) {
 async fn look_at_all(app: &App, said: &mut Option<&mut HashMap<OrgId, i64>>) -> Result<(), Error> {
     let mut after = None;
     loop {
-        let page = audit::heads_behind(&mut app.db.read().await?, after, PAGE_ROWS).await?;
+        let mut tx = app.db.read().await?;
+        let page = audit::heads_behind(&mut tx, after, PAGE_ROWS).await?;
         for head in &page {
-            look_at(app, head, said);
+            let goes_on = match app.audit_kept.of(head.org_id) {
+                // A log that was cut and has grown again has a higher number, and another entry in the kept place.
+                Some(known) if head.seq > known.seq => {
+                    audit::hash_at(&mut tx, head.org_id, known.seq).await? == Some(known.hash)
+                }
+                _ => true,
+            };
+            look_at(app, head, goes_on, said);
         }
+        drop(tx);
         match page.last() {
             Some(last) => after = Some(last.org_id),
             None => break,
@@ -156,8 +166,8 @@ async fn look_at_all(app: &App, said: &mut Option<&mut HashMap<OrgId, i64>>) -> 
     app.audit_kept.save(&app.audit_key).map_err(Error::internal)
 }
 
-fn look_at(app: &App, head: &Head, said: &mut Option<&mut HashMap<OrgId, i64>>) {
-    if !head.is_authentic(&app.audit_key) || !app.audit_kept.take(head) {
+fn look_at(app: &App, head: &Head, goes_on: bool, said: &mut Option<&mut HashMap<OrgId, i64>>) {
+    if !goes_on || !head.is_authentic(&app.audit_key) || !app.audit_kept.take(head) {
         tracing::error!(
             organization.id = %head.org_id,
             audit.seq = head.seq,

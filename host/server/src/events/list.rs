@@ -129,7 +129,7 @@ pub(super) async fn get(
 fn readable(caller: &Caller, pattern: &str) -> Vec<EventType> {
     let may_read = |event_type: &EventType| match for_reading(event_type.as_str()) {
         ReadingAccess::Permission(permission) => caller.holds(permission),
-        ReadingAccess::Role(role) => caller.require_role(role).is_ok(),
+        ReadingAccess::Role(role) => caller.require_unscoped_role(role).is_ok(),
     };
     patterns::covered(pattern).filter(may_read).filter(|t| may_read_without_site(caller, *t)).collect()
 }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use heddle_core::{OrgId, UserId};
-use heddle_store::connections;
+use heddle_store::{Scope, connections, organizations};
 
 use super::author::author_of;
-use super::connections::require_fit;
+use super::connections::require_rights;
 use super::run::break_off;
 use crate::app::SharedApp;
 use crate::http::error::Error;
@@ -20,7 +20,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const OVERLAP: TimeDelta = TimeDelta::seconds(30);
 /// All authors are looked at when the process starts and every so often.
 const FULL_LOOK: Duration = Duration::from_hours(1);
-/// Authors of one read, and Connections of one transaction.
+/// Authors, and Connections, of one read.
 const BATCH: u32 = 200;
 
 /// Looks until the service stops.
@@ -71,31 +71,34 @@ async fn look_at_all(app: &SharedApp) -> Result<(), Error> {
     }
 }
 
-/// Stops what the author may not do any more in an organization, a few at a time.
+/// Stops what the author may not do any more in an organization.
+///
+/// Each Connection in a transaction of its own, so that nothing is waited for while another one is held. Connections of
+/// a removed organization stay as they are: they do not fire, and stand as before when it is restored.
 async fn stop_unfit(app: &SharedApp, org: OrgId, author: UserId) -> Result<(), Error> {
-    let mut tx = app.db.read().await?;
-    let enabled = connections::enabled_of(&mut tx, org, author, i64::from(BATCH)).await?;
-    let Some(first) = enabled.first() else { return Ok(()) };
-    let standing = author_of(&mut tx, org, author, first.id).await?;
-    drop(tx);
-    let unfit: Vec<_> = enabled
-        .iter()
-        .filter_map(|row| {
+    let mut after = None;
+    loop {
+        let mut tx = app.db.read().await?;
+        if organizations::find(&mut tx, &Scope::everything(), org).await?.is_none() {
+            return Ok(());
+        }
+        let enabled = connections::enabled_of(&mut tx, org, author, after, i64::from(BATCH)).await?;
+        let Some(last) = enabled.last() else { return Ok(()) };
+        after = Some(last.id);
+        let standing = author_of(&mut tx, org, author, last.id).await?;
+        drop(tx);
+        for row in &enabled {
             let why = match &standing {
                 Err(reason) => Some(reason.clone()),
-                Ok(author) => require_fit(app, author, row).err().map(|error| error.to_string()),
+                // An operation that this process does not have is no right that was lost.
+                Ok(author) => require_rights(app, author, row).err().map(|error| error.to_string()),
             };
-            why.map(|why| (row, why))
-        })
-        .collect();
-    if unfit.is_empty() {
-        return Ok(());
+            if let Some(why) = why {
+                let mut tx = app.db.write().await?;
+                break_off(&mut tx, app, row, &why, None).await?;
+                tx.commit().await?;
+                app.hub.wake();
+            }
+        }
     }
-    let mut tx = app.db.write().await?;
-    for (row, why) in unfit {
-        break_off(&mut tx, app, row, &why, None).await?;
-    }
-    tx.commit().await?;
-    app.hub.wake();
-    Ok(())
 }

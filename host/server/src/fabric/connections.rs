@@ -472,6 +472,11 @@ pub(super) fn require_fit(app: &App, author: &Caller, row: &ConnectionRow) -> Re
     if let Some(step) = gone {
         return Err(Error::conflict(format!("operation '{}' does not exist any more", step.operation_id)));
     }
+    require_rights(app, author, row)
+}
+
+/// The author may do what the steps do, as far as their operations are known, and read what starts them.
+pub(super) fn require_rights(app: &App, author: &Caller, row: &ConnectionRow) -> Result<(), Error> {
     steps::require(app, author, &row.steps)?;
     if row.kind == ConnectionKind::Schedule {
         Ok(())

@@ -4,6 +4,7 @@
 //! database calls this process's and that is in nobody's hand was lost on the way.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use heddle_core::{OrgId, RunId};
@@ -27,25 +28,42 @@ enum Origin {
 
 /// What is carried out now.
 #[derive(Debug, Default)]
-pub(crate) struct Hands(Mutex<HashMap<RunId, (OrgId, Origin)>>);
+pub(crate) struct Hands {
+    held: Mutex<HashMap<RunId, Held>>,
+    taken: AtomicU64,
+}
+
+/// What is known of a run in hand.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    org: OrgId,
+    origin: Origin,
+    /// A run that rests can be taken again before the hand that laid it down has let go.
+    serial: u64,
+}
 
 /// A run in hand, until this is dropped.
 pub(crate) struct InHand {
     app: SharedApp,
     run: RunId,
+    serial: u64,
 }
 
 impl Drop for InHand {
     fn drop(&mut self) {
-        self.app.fabric.hands.held().remove(&self.run);
+        let mut held = self.app.fabric.hands.held();
+        if held.get(&self.run).is_some_and(|one| one.serial == self.serial) {
+            held.remove(&self.run);
+        }
+        drop(held);
         // Its place is free.
         self.app.fabric.wake.notify_one();
     }
 }
 
 impl Hands {
-    fn held(&self) -> MutexGuard<'_, HashMap<RunId, (OrgId, Origin)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn held(&self) -> MutexGuard<'_, HashMap<RunId, Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn runs(&self) -> HashSet<RunId> {
@@ -55,8 +73,8 @@ impl Hands {
     /// How many more of each organization are taken now. Who has least in hand comes first, then who waits longest.
     pub(super) fn shares(&self, waiting: &[Waiting]) -> Vec<(OrgId, u32)> {
         let mut counts: HashMap<OrgId, usize> = HashMap::new();
-        for (org, _) in self.held().values().filter(|(_, origin)| *origin == Origin::Queue) {
-            *counts.entry(*org).or_default() += 1;
+        for one in self.held().values().filter(|one| one.origin == Origin::Queue) {
+            *counts.entry(one.org).or_default() += 1;
         }
         let mut free = PLACES.saturating_sub(counts.values().sum());
         let count = |counts: &HashMap<OrgId, usize>, org| counts.get(&org).copied().unwrap_or_default();
@@ -86,19 +104,21 @@ fn most_of_org(free: usize) -> usize {
 
 /// Takes a run out of the queue into the hand.
 pub(super) fn take(app: &SharedApp, org: OrgId, run: RunId) -> InHand {
-    app.fabric.hands.held().insert(run, (org, Origin::Queue));
-    InHand { app: app.clone(), run }
+    let serial = app.fabric.hands.taken.fetch_add(1, Ordering::Relaxed);
+    app.fabric.hands.held().insert(run, Held { org, origin: Origin::Queue, serial });
+    InHand { app: app.clone(), run, serial }
 }
 
 /// Takes a run into the hand that somebody waits for; before it is written.
 pub(crate) fn take_by_hand(app: &SharedApp, org: OrgId, run: RunId) -> Result<InHand, Error> {
     let mut held = app.fabric.hands.held();
-    if held.values().filter(|one| **one == (org, Origin::Person)).count() >= BY_HAND_OF_ORG {
+    if held.values().filter(|one| one.org == org && one.origin == Origin::Person).count() >= BY_HAND_OF_ORG {
         return Err(Error::RateLimited(RateExceeded::AtOnce));
     }
-    held.insert(run, (org, Origin::Person));
+    let serial = app.fabric.hands.taken.fetch_add(1, Ordering::Relaxed);
+    held.insert(run, Held { org, origin: Origin::Person, serial });
     drop(held);
-    Ok(InHand { app: app.clone(), run })
+    Ok(InHand { app: app.clone(), run, serial })
 }
 
 #[cfg(test)]
@@ -110,7 +130,8 @@ mod tests {
 
     fn hold(hands: &Hands, org: OrgId, count: usize) {
         for _ in 0..count {
-            hands.held().insert(Clock::default().new_id(), (org, Origin::Queue));
+            let one = Held { org, origin: Origin::Queue, serial: 0 };
+            hands.held().insert(Clock::default().new_id(), one);
         }
     }
 

@@ -178,12 +178,13 @@ async fn try_end(
 ) -> Result<bool, Error> {
     let mut tx = app.db.write().await?;
     let is_ours = runs::record(&mut tx, run.id, term.id, progress).await?;
+    // The Connection first: who stops it otherwise takes the locks in this order.
+    if is_ours && let Some((connection, reason)) = broken {
+        break_off(&mut tx, app, connection, reason, Some(run.id)).await?;
+    }
     if is_ours {
         let failure = (progress.state, progress.reason.unwrap_or("no reason"), progress.steps);
         telling::of_failure(&mut tx, app, run, failure).await?;
-    }
-    if is_ours && let Some((connection, reason)) = broken {
-        break_off(&mut tx, app, connection, reason, Some(run.id)).await?;
     }
     tx.commit().await?;
     Ok(is_ours)
@@ -375,8 +376,7 @@ impl Course<'_> {
             Ok(plan) => plan,
             Err(error) => return Rest::Failed(error),
         };
-        // The step is not done yet: it is written again when the wait is over.
-        let params = &self.params[..at];
+        let params = &self.params[..=at];
         let secret = steps::seal_resting(&self.app.keys, self.run.id, params, &self.work.steps);
         let words = wait::words(plan.resume_at, plan.event.as_deref());
         let progress = Progress {
@@ -405,6 +405,7 @@ impl Course<'_> {
         let params = fill(written, &values)
             .map_err(|error| StepError::new(StepErrorCode::TemplateError, error.to_string()))?;
         self.params[at] = params.clone();
+        self.app.operations.check_params(wait::ID, &params)?;
         wait::plan(self.app, &author, params)
     }
 

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::negotiator::WAITING_MAX;
 use super::steps::{self, hidden, open_run};
+use super::wait;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
@@ -349,6 +350,8 @@ pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, E
         Some(sealed) if is_author => open_run(&app.keys, row.id, sealed)?,
         _ => Vec::new(),
     };
+    // A reason can quote what a step said.
+    let reads_steps = is_author || row.steps.iter().all(|step| may_ask(app, caller, step));
     let mut params = params.into_iter();
     let steps = row.steps.into_iter().map(|step| {
         let params = params.next().unwrap_or_else(|| if is_author { Map::new() } else { hidden() });
@@ -385,7 +388,7 @@ pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, E
             RunState::Queued | RunState::Running | RunState::Waiting => None,
         },
         state: row.state,
-        reason: row.reason.filter(|_| is_readable),
+        reason: row.reason.filter(|_| is_readable && reads_steps),
         payload: is_readable.then_some(row.payload),
         rerun_of: row.rerun_of,
         resume_at: row.resume_at.filter(|_| row.state == RunState::Waiting),
@@ -407,6 +410,10 @@ fn may_read(caller: &Caller, event_type: Option<&str>) -> bool {
 
 /// Whether the viewer could have asked for what the step gave: run history is for all members, data is not.
 fn may_ask(app: &App, caller: &Caller, step: &StepRecord) -> bool {
+    // These quote events and outputs of other steps.
+    if step.skipped || step.operation_id == wait::ID {
+        return caller.require_unscoped_role(Role::OrgAdmin).is_ok() && caller.sites == SiteScope::All;
+    }
     let operation = app.operations.find(&step.operation_id);
     let permission = operation.map(|operation| operation.declaration().permission);
     let may = permission.is_some_and(|needed| needed.is_none_or(|permission| caller.holds(permission)));

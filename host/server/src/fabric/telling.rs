@@ -57,7 +57,7 @@ pub(super) async fn of_failure(
             "step": failed.map(|(at, _)| at),
             "operation_id": failed.map(|(_, step)| &step.operation_id),
             "error_code": failed.and_then(|(_, step)| step.error_code),
-            "event_type": run.event_type,
+            "trigger_event_type": run.event_type,
         }),
     };
     events::append(tx, &event, &app.clock).await?;

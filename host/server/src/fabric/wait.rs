@@ -25,6 +25,8 @@ use crate::http::error::Error;
 pub(crate) const ID: &str = "fabric.wait";
 /// The longest wait, in seconds: thirty days.
 pub(crate) const SECS_MAX: i64 = 30 * 86_400;
+/// Of a wait's conditions, as JSON: all waits of an organization are read together.
+const CONDITIONS_BYTES_MAX: usize = 4096;
 /// Runs of one organization that wait at the same time.
 pub(crate) const WAITS_MAX: i64 = 1_000;
 
@@ -121,9 +123,9 @@ pub(super) fn plan(app: &App, author: &Caller, params: Value) -> Result<Plan, St
     let params: Params = params_of(params)?;
     let now = app.clock.now();
     let resume_at = match (params.for_secs, params.until) {
-        (Some(secs), None) => now + TimeDelta::seconds(secs),
+        (Some(secs), None) if (1..=SECS_MAX).contains(&secs) => now + TimeDelta::seconds(secs),
         (None, Some(until)) => until.max(now),
-        _ => return Err(invalid("give either 'for_secs' or 'until'".to_owned())),
+        _ => return Err(invalid(format!("give either 'for_secs', from 1 to {SECS_MAX}, or 'until'"))),
     };
     if resume_at > now + TimeDelta::seconds(SECS_MAX) {
         return Err(invalid(format!("'until' is more than {} days from now", SECS_MAX / 86_400)));
@@ -133,6 +135,11 @@ pub(super) fn plan(app: &App, author: &Caller, params: Value) -> Result<Plan, St
             return Err(invalid(format!("'event': {message}")));
         }
         steps::require_readable(author, pattern)?;
+    }
+    if json!(params.conditions).to_string().len() > CONDITIONS_BYTES_MAX {
+        return Err(invalid(format!(
+            "'conditions' must not have more than {CONDITIONS_BYTES_MAX} bytes as JSON"
+        )));
     }
     if let Some((field, message)) = params.conditions.faults().into_iter().next() {
         return Err(invalid(format!("'{field}' {message}")));

@@ -20,7 +20,7 @@ use super::places::Place;
 /// How long a peer may take none of an answer's bytes.
 const STALL_LIMIT: Duration = Duration::from_secs(60);
 /// Between two looks at a connection with a request under way.
-const LOOK_INTERVAL: Duration = Duration::from_secs(20);
+pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(20);
 /// How long a connection that was asked to end may take.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
@@ -104,6 +104,10 @@ impl Activity {
         let mut state = self.state();
         if !is_stalled {
             state.stalled_since = None;
+            if !state.is_http2 {
+                // An answer that a slow peer still takes is no silence. HTTP/2 also writes answers to pings.
+                state.quiet_since = Instant::now();
+            }
         } else if state.stalled_since.is_none() {
             state.stalled_since = Some(Instant::now());
         }
@@ -130,9 +134,8 @@ impl Activity {
         let state = self.state();
         let at = |since: Instant, limit, end| Due { at: since + limit, end: Some(end) };
         match *state {
-            State { under_way: 1.., stalled_since: Some(since), .. } => {
-                at(since, STALL_LIMIT, ConnectionEnd::Stalled)
-            }
+            // Also behind the last byte of an answer: it is still on its way to the peer.
+            State { stalled_since: Some(since), .. } => at(since, STALL_LIMIT, ConnectionEnd::Stalled),
             State { under_way: 1.., .. } => Due { at: Instant::now() + LOOK_INTERVAL, end: None },
             State { ending_since: Some(since), quiet_since, .. } => {
                 at(since.max(quiet_since), END_LIMIT, ConnectionEnd::Idle)

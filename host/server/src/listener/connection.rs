@@ -20,7 +20,7 @@ use tower::ServiceExt as _;
 use crate::metrics::ConnectionEnd;
 
 use super::Shared;
-use super::activity::{Activity, Held, Wire};
+use super::activity::{Activity, Held, LOOK_INTERVAL, Wire};
 
 /// Serves until the peer closes, a limit is reached, or `abandon` fires. With `stop`, what is under way is finished.
 ///
@@ -53,8 +53,8 @@ pub(super) async fn serve(
                 activity.ends();
                 serving.as_mut().graceful_shutdown();
             }
-            () = tokio::time::sleep_until(due.at) => {
-                // Something may have happened since.
+            // A head that began meanwhile, and places that became scarce, have shorter limits.
+            () = tokio::time::sleep_until(due.at.min(Instant::now() + shared.limits.head.min(LOOK_INTERVAL))) => {
                 let due = activity.due(&limits);
                 let Some(end) = due.end.filter(|_| due.at <= Instant::now()) else { continue };
                 if is_ending {

@@ -76,7 +76,9 @@ pub(crate) async fn shut(app: &App, addr: SocketAddr) -> anyhow::Result<()> {
     if is_completed {
         return remove(&app.config).context("file 'setup-token' cannot be removed");
     }
-    if app.config.bind_addr.ip().to_canonical().is_loopback() {
+    // Behind a proxy the whole network reaches a loopback address.
+    let is_alone = app.config.trusted_proxies.is_empty();
+    if app.config.bind_addr.ip().to_canonical().is_loopback() && is_alone {
         return Ok(());
     }
     let token = read_or_make(&app.config).context("file 'setup-token' cannot be written")?;

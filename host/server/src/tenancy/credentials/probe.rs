@@ -62,6 +62,7 @@ pub(super) async fn test(
         } else {
             // Whoever chooses the address receives what the credential holds, as with a controller's.
             caller.require_role(Role::OrgAdmin)?;
+            caller.require(Permission::ControllerWrite)?;
             at_address(&app, &origin, &credential, body)?
         };
         check_credential(&mut tx, &caller, credential.org_id, id).await?;
