@@ -114,7 +114,7 @@ on_both! {
             (json!({ "vendor": "openwrt" }), "url"),
             (json!({ "vendor": "openwrt", "url": "ftp://192.0.2.1" }), "url"),
             (json!({ "vendor": "openwrt", "url": "http://192.0.2.1", "tls": { "mode": "pin" } }), "tls.fingerprint"),
-            (json!({ "vendor": "openwrt", "url": "http://192.0.2.1", "settings": { "prefx": 1 } }), "settings"),
+            (json!({ "vendor": "openwrt", "url": "http://192.0.2.1", "settings": { "prefx": 1 } }), "settings.prefx"),
             (json!({ "controller_id": lab.controller, "url": "http://192.0.2.1" }), "url"),
             (json!({ "controller_id": "01900000-0000-7000-8000-000000000000" }), "controller_id"),
             (json!({ "vendor": "openwrt", "uri": "http://192.0.2.1" }), "uri"),

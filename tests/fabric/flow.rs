@@ -5,8 +5,8 @@ use heddle_core::Role;
 use heddle_core::event::EventType;
 use serde_json::{Value, json};
 
-use super::{World, connect, device, id_of};
-use crate::support::{Database, on_both};
+use super::{World, connect, device, filled, id_of};
+use crate::support::on_both;
 
 /// The newest run of a Connection once it stands so.
 async fn standing(world: &World, connection: &Value, state: &str) -> Value {
@@ -127,7 +127,7 @@ on_both! {
             let skipped: Vec<bool> = run["steps"].as_array().unwrap().iter().map(|step| step["state"] == "skipped").collect();
             assert_eq!(skipped, passed_over, "{run}");
         }
-        let ahead = super::filled(json!({ "steps": [
+        let ahead = filled(json!({ "steps": [
             { "operation_id": "sites.list", "when": when("steps.0.output.total", "eq", json!(0)) },
         ] }));
         let refused = world.api.post("/fabric/connections", &ahead).await.expect_status(422);

@@ -24,7 +24,11 @@ pub(crate) fn compare(host: &dyn Host, token: &[u8]) -> Result<Comparison, Fault
         .map(|item| together(found.iter().filter(|(items, _)| items.contains(&item)).map(|(_, found)| found)))
         .collect();
     let standing = together(found.iter().map(|(_, found)| found));
-    Ok(Comparison { standing, items, foreign: foreign::changes(&files, &token.parts, &token.files) })
+    Ok(Comparison {
+        standing,
+        items,
+        foreign: foreign::changes(&files, (&token.parts, &token.orders), &token.files),
+    })
 }
 
 /// How each part of the plan stands, with the changes that it is of.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::identity::{Finder, label, rest_digest};
 use crate::token::Theirs;
-use crate::touch::{Configs, Part};
+use crate::touch::{Configs, Order, Part};
 use crate::uci::Config;
 
 const FOREIGN_MAX: usize = 100;
@@ -24,7 +24,10 @@ fn of_file(config: &Config, parts: &[Part]) -> Theirs {
         .filter(|section| !ours.contains(&section.uid))
         .map(|section| (label(&config.name, section), rest_digest(section, &BTreeSet::new())))
         .collect();
-    let digest = crate::identity::short_digest(&serde_json::json!(sections));
+    // Without the order, which is compared by itself.
+    let mut sorted = sections.clone();
+    sorted.sort();
+    let digest = crate::identity::short_digest(&serde_json::json!(sorted));
     Theirs { digest, sections }
 }
 
@@ -39,20 +42,28 @@ fn ours(config: &Config, parts: &[Part]) -> BTreeSet<usize> {
 }
 
 /// What others changed since the plan, a sentence each.
-pub(crate) fn changes(files: &Configs, parts: &[Part], before: &BTreeMap<String, Theirs>) -> Vec<String> {
+pub(crate) fn changes(
+    files: &Configs,
+    (parts, orders): (&[Part], &[Order]),
+    before: &BTreeMap<String, Theirs>,
+) -> Vec<String> {
     let mut said = Vec::new();
     for (name, config) in files {
         let Some(before) = before.get(name) else { continue };
         beside_ours(config, parts, &mut said);
         let now = of_file(config, parts);
-        if before.digest == now.digest {
+        let is_same = before.sections.is_empty() || before.sections == now.sections;
+        if before.digest == now.digest && is_same {
             continue;
         }
         if before.sections.is_empty() && !now.sections.is_empty() {
             said.push(format!("configuration '{name}' was changed beside what this plan touches"));
             continue;
         }
-        compare(&before.sections, &now.sections, &mut said);
+        // The order that the plan itself writes is ours.
+        let ordered: Vec<&str> =
+            orders.iter().filter(|order| order.config == *name).map(|order| order.kind.as_str()).collect();
+        compare((&before.sections, &now.sections), &ordered, &mut said);
     }
     said.truncate(FOREIGN_MAX);
     said
@@ -68,7 +79,11 @@ fn beside_ours(config: &Config, parts: &[Part], said: &mut Vec<String>) {
     }
 }
 
-fn compare(before: &[(String, String)], now: &[(String, String)], said: &mut Vec<String>) {
+fn compare(
+    (before, now): (&[(String, String)], &[(String, String)]),
+    ordered: &[&str],
+    said: &mut Vec<String>,
+) {
     fn by_label(sections: &[(String, String)]) -> BTreeMap<&str, Vec<&str>> {
         let mut map: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (label, digest) in sections {
@@ -92,7 +107,7 @@ fn compare(before: &[(String, String)], now: &[(String, String)], said: &mut Vec
     }
     if said.len() == count {
         // All are there and say the same: only their order is left, and among which types it matters is named.
-        let kind = ORDERED.iter().find(|kind| {
+        let kind = ORDERED.iter().filter(|kind| !ordered.contains(*kind)).find(|kind| {
             let of = |sections: &[(String, String)]| -> Vec<String> {
                 let title = if **kind == "rule" { "firewall rule" } else { "port forward" };
                 sections

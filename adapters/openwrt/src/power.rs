@@ -204,7 +204,8 @@ struct Down {
 /// Whether the device has started since it had been up for `uptime_s` at `at_ms`.
 fn has_restarted(now_uptime_s: u64, uptime_s: u64, at_ms: u64, now_ms: u64) -> bool {
     let passed_s = now_ms.saturating_sub(at_ms) / 1000;
-    now_uptime_s + SLACK_S < uptime_s + passed_s || now_uptime_s < uptime_s
+    // Clocks drift: a few seconds a day, and more for longer.
+    now_uptime_s + SLACK_S + passed_s / 5_000 < uptime_s + passed_s || now_uptime_s < uptime_s
 }
 
 /// Sends the calls of an action and says how to follow it.
@@ -218,6 +219,10 @@ pub(crate) fn run(host: &dyn Host, stage: Stage, token: &PowerToken) -> Result<O
     let (base, uptime_s) = read_state(host)?;
     if base != token.base {
         return Err(fault::state_moved("the device runs another version than was reviewed; plan again")
+            .with_code("state-moved"));
+    }
+    if has_restarted(uptime_s, token.uptime_s, token.read_at_ms, host.now_ms()) {
+        return Err(fault::state_moved("the device restarted since the plan was reviewed; plan again")
             .with_code("state-moved"));
     }
     let down = Down {

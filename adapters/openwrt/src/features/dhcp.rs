@@ -91,10 +91,10 @@ fn review_pool(edited: &Edited<'_>, notes: &mut Notes) {
     let (start, limit): (u64, u64) = (number("start", 100), number("limit", 150));
     if start > hosts {
         notes.warn(format!("the pool starts at offset {start} and the network {address}/{bits} has {hosts} addresses: it serves none"));
-    } else if start + limit - 1 > hosts {
+    } else if start.saturating_add(limit).saturating_sub(1) > hosts {
         notes.warn(format!(
             "the pool ends at offset {} and the network {address}/{bits} has {hosts} addresses: it is cut there",
-            start + limit - 1
+            start.saturating_add(limit).saturating_sub(1)
         ));
     }
 }

@@ -64,11 +64,10 @@ pub(crate) fn gather(
             let is_served_by_odhcpd = from_file(host, &mut leases)?;
             if is_served_by_odhcpd && odhcpd.is_ok() {
                 leases.failures.clear();
-            } else if let Err(error) = odhcpd {
-                let is_read = leases.failures.is_empty();
-                if !is_read {
-                    leases.fails("dhcp.ipv4leases", error);
-                }
+            } else if let Err(error) = odhcpd
+                && (is_served_by_odhcpd || !leases.failures.is_empty())
+            {
+                leases.fails("dhcp.ipv4leases", error);
             }
         }
     }

@@ -28,7 +28,7 @@ const END_LIMIT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     /// From the first byte of a request to the end of its head; from the beginning for the first request.
-    head: Duration,
+    pub(super) head: Duration,
     /// Between two requests.
     idle: Duration,
 }

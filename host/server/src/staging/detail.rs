@@ -143,7 +143,7 @@ pub(super) fn named(list: &[String]) -> String {
 /// What is said beforehand of a plan whose way back takes along what others save.
 pub(super) fn takes_all_warning(plan: &Plan) -> Option<String> {
     plan.undo_takes_all.then(|| {
-        "if this change is taken back by the device's own timer, what others save at the device meanwhile is \
+        "if this change is taken back before it is confirmed, what others save at the device meanwhile may be \
          taken back with it"
             .to_owned()
     })

@@ -1,6 +1,7 @@
 //! What a step of a change's life leaves behind: its event and its audit entry, in one transaction.
 
 use heddle_core::UserId;
+use heddle_core::change::OutcomeState;
 use heddle_core::event::{EventType, NewEvent};
 use heddle_store::audit::NewAudit;
 use heddle_store::changes::ChangeRow;
@@ -119,6 +120,10 @@ pub(super) async fn record(tx: &mut Tx, app: &App, change: &ChangeRow, step: &St
     // Of a set each member tells its own end.
     let own = (!change.is_set).then_some(change);
     for change in members.iter().chain(own) {
+        // Of a set that went wrong, a member can be in effect all the same.
+        if event_type == EventType::ChangeFailed && change.outcome_state == OutcomeState::Applied {
+            continue;
+        }
         let event = NewEvent {
             event_type,
             org_id: change.org_id,

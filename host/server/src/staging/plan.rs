@@ -206,10 +206,15 @@ pub(super) async fn stage_inverse(
     origin: &Origin,
     creation: Creation,
     controller: &ControllerTarget,
-    request: Request,
+    mut request: Request,
     inverse: Inverse,
 ) -> Result<Response, Error> {
     let adapter = app.adapter(&controller.vendor)?;
+    // Of a set over several areas the inverse begins with the last member.
+    let features = &adapter.description().features;
+    if let Some(feature) = features.iter().find(|feature| feature.id == request.feature) {
+        request.area.clone_from(&feature.area);
+    }
     let (_, operation) = feature_of(&adapter, &request.area, &request.feature, request.operation)?;
     caller.require_level(controller.site_id, SiteLevel::Write)?;
     gates::feature_is_permitted(caller, &request.feature, operation.danger)?;

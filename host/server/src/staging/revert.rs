@@ -105,10 +105,12 @@ fn object_is_gone(error: Error) -> Error {
         Error::Adapter(CallError::Fault(fault))
             if matches!(fault.kind, FaultKind::NotFound | FaultKind::Invalid) =>
         {
-            Error::Conflict {
-                kind: "not_revertible",
-                message: format!("what this change wrote is not there to be taken back: {fault}"),
-            }
+            let message = if fault.kind == FaultKind::NotFound {
+                format!("what this change wrote is not there to be taken back: {fault}")
+            } else {
+                format!("this change cannot be taken back as the device is now: {fault}")
+            };
+            Error::Conflict { kind: "not_revertible", message }
         }
         other => other,
     }

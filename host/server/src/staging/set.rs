@@ -211,7 +211,7 @@ pub(super) async fn discard(
         let now = app.clock.now();
         let mut tx = app.db.write().await?;
         let row = get(&mut tx, row.id).await?;
-        changes::free_members(&mut tx, &row, now).await?;
+        changes::free_members(&mut tx, &row, None, now).await?;
         let discarded =
             changes::discard(&mut tx, &caller.scope(), row.id, Some("set dissolved"), now).await?;
         let row = discarded.ok_or_else(|| under_way(&row))?;

@@ -165,6 +165,10 @@ pub(super) async fn discard(
     let discarded = changes::discard(&mut tx, &caller.scope(), id, remains.as_deref(), now).await?;
     let row = discarded.ok_or_else(|| under_way(&row))?;
     set::follow(&mut tx, &row, now).await?;
+    if row.is_set {
+        // A member that is in effect goes on by itself: it can be taken back.
+        changes::free_members(&mut tx, &row, Some(ChangeStatus::Applied), now).await?;
+    }
     let step = Step::new("change.discarded", Actor::caller(caller, origin)).event(EventType::ChangeDiscarded);
     let step = match &remains {
         Some(remains) => step.message(remains.clone()),

@@ -220,7 +220,7 @@ pub async fn take_back_unsettled(
         UPDATE change
         SET apply_step = $3, apply_owner = $2, outcome_message = $6, updated_at = $4, apply_started_at = $4,
             task = NULL, task_step = NULL, confirm_deadline = NULL, confirm_within_secs = NULL,
-            extendable_to_secs = NULL
+            extendable_to_secs = NULL, verified_at = NULL
         WHERE id = $1 AND apply_step = $5 AND status = 'pending' AND outcome_state IN ('partial', 'unknown')
             AND set_id IS NULL
             AND NOT EXISTS (

@@ -184,7 +184,7 @@ pub async fn expire_due(tx: &mut Tx, now: Timestamp) -> Result<Vec<ChangeRow>> {
     let mut rows: Vec<ChangeRow> = on!(tx, conn => sqlx::query_as("
         UPDATE change SET status = $2, secret = NULL, plan_token = NULL, updated_at = $1, outcome_state = $8,
             outcome_message = 'not applied before it expired'
-        WHERE status = $3 AND apply_step = $4 AND id IN (
+        WHERE status = $3 AND apply_step = $4 AND set_id IS NULL AND id IN (
             SELECT id FROM change
             WHERE status = $3 AND apply_step = $4 AND expires_at <= $1 AND outcome_state NOT IN ($5, $6)
                 AND set_id IS NULL

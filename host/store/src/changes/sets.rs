@@ -116,10 +116,19 @@ pub async fn follow(tx: &mut Tx, set: ChangeId, told: &Followed, now: Timestamp)
     Ok(())
 }
 
-/// Makes a set's members changes of their own again; they keep the attempts of the set.
-pub async fn free_members(tx: &mut Tx, set: &ChangeRow, now: Timestamp) -> Result<()> {
-    for member in members(tx, set.id).await? {
-        let attempts: Vec<Attempt> = member.attempts.iter().chain(&set.attempts).cloned().collect();
+/// Makes a set's members, or those of this status, changes of their own again; they keep the attempts of the set.
+pub async fn free_members(
+    tx: &mut Tx,
+    set: &ChangeRow,
+    only: Option<ChangeStatus>,
+    now: Timestamp,
+) -> Result<()> {
+    let members = members(tx, set.id).await?;
+    for member in members.into_iter().filter(|member| only.is_none_or(|status| member.status == status)) {
+        let mut attempts: Vec<Attempt> = member.attempts.iter().chain(&set.attempts).cloned().collect();
+        for (number, attempt) in (1..).zip(&mut attempts) {
+            attempt.number = number;
+        }
         affected!(
             tx,
             sqlx::query(

@@ -221,7 +221,7 @@ on_both! {
         assert_eq!(counted, [ChangeCount { status: ChangeStatus::Discarded, outcome_state: OutcomeState::Expired, count: 2 }]);
         assert!(members(&mut tx, set.id).await.unwrap().iter().all(|row| row.secret.is_none()));
         assert_eq!(standings(&mut tx, &[set.id]).await.unwrap()[0].apply_step, ApplyStep::Idle);
-        free_members(&mut tx, &set, now).await.unwrap();
+        free_members(&mut tx, &set, None, now).await.unwrap();
         assert!(members(&mut tx, set.id).await.unwrap().is_empty());
     }
 

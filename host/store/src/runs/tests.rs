@@ -27,6 +27,9 @@ fn run(world: &World, connection: Option<ConnectionId>, state: RunState) -> RunR
         steps: Vec::new(),
         secret: None,
         run_key: None,
+        rerun_of: None,
+        resume_at: None,
+        wait: None,
         created_at: now,
         started_at: None,
         ended_at: (state == RunState::Skipped).then_some(now),
@@ -56,7 +59,7 @@ on_both! {
         assert!(claim(&mut tx, world.process, world.org, 9, now).await.unwrap().is_empty());
         let step = StepRecord {
             operation_id: "x.y".to_owned(), output: Some(json!([1])), success: false,
-            error_code: Some(StepErrorCode::Timeout), message: Some("late".to_owned()), duration_ms: 12,
+            error_code: Some(StepErrorCode::Timeout), message: Some("late".to_owned()), duration_ms: 12, skipped: false,
         };
         let steps = [step];
         let progress = Progress {
@@ -82,8 +85,8 @@ on_both! {
         let claimed = claim(&mut tx, world.process, world.org, 1, now).await.unwrap().remove(0);
         assert!(gone(&mut tx, world.process).await.unwrap().is_empty());
         assert_eq!(gone(&mut tx, world.clock.new_id()).await.unwrap(), [world.process]);
-        assert_eq!(interrupt(&mut tx, world.process, now).await.unwrap(), 1);
-        assert_eq!(interrupt(&mut tx, world.process, now).await.unwrap(), 0);
+        assert_eq!(interrupt(&mut tx, world.process, now).await.unwrap().len(), 1);
+        assert_eq!(interrupt(&mut tx, world.process, now).await.unwrap().len(), 0);
         let found = find(&mut tx, &world.scope(), claimed.id).await.unwrap().unwrap();
         assert_eq!((found.state, found.ended_at), (RunState::Interrupted, Some(now)));
         assert!(found.reason.unwrap().contains("not run again"));
@@ -130,9 +133,9 @@ on_both! {
         give_back(&mut tx, &[claimed.id], world.process).await.unwrap();
         let again = claim(&mut tx, world.process, world.org, 1, now).await.unwrap().remove(0);
         assert_eq!(again.id, claimed.id);
-        assert_eq!(interrupt_lost(&mut tx, &[claimed.id], stranger, now).await.unwrap(), 0);
-        assert_eq!(interrupt_lost(&mut tx, &[claimed.id], world.process, now).await.unwrap(), 1);
-        assert_eq!(interrupt_lost(&mut tx, &[claimed.id], world.process, now).await.unwrap(), 0);
+        assert_eq!(interrupt_lost(&mut tx, &[claimed.id], stranger, now).await.unwrap().len(), 0);
+        assert_eq!(interrupt_lost(&mut tx, &[claimed.id], world.process, now).await.unwrap().len(), 1);
+        assert_eq!(interrupt_lost(&mut tx, &[claimed.id], world.process, now).await.unwrap().len(), 0);
         let found = find(&mut tx, &world.scope(), claimed.id).await.unwrap().unwrap();
         assert_eq!((found.state, found.ended_at), (RunState::Interrupted, Some(now)));
     }

@@ -13,6 +13,9 @@ use super::{DEVICE_MARGIN_SECS, Drive, is_unreachable};
 use crate::http::error::Error;
 use crate::staging::detail::named;
 
+/// How the message of a confirmation begins that the device refused.
+const CONFIRM_REFUSED: &str = "the device refused to make";
+
 impl Drive<'_> {
     /// Asks the device to make the change permanent. One that is asked again finds nothing to confirm, and the
     /// comparison afterwards tells.
@@ -34,7 +37,7 @@ impl Drive<'_> {
 
     /// A device that holds the change takes it back by its own timer: until then it is asked again.
     pub(super) async fn confirm_refused(&mut self, error: CallError) -> Result<(), Error> {
-        let message = format!("the device refused to make the change permanent: {error}");
+        let message = format!("{CONFIRM_REFUSED} the change permanent: {error}");
         tracing::warn!(change.id = %self.row.id, error = %error, "confirmation refused");
         self.error = Some(error);
         let is_back = self.compare().await.is_ok_and(|found| found.standing == Standing::Before);
@@ -59,7 +62,8 @@ impl Drive<'_> {
             Ok(found) => found.standing,
             Err(error) => return self.try_again_later(error).await,
         };
-        let refusal = self.row.outcome_message.clone().filter(|_| self.error.is_some());
+        // Recorded with the step, so that a restart knows of it, too.
+        let refusal = self.row.outcome_message.clone().filter(|message| message.starts_with(CONFIRM_REFUSED));
         match standing {
             Standing::After => self.finish_applied(refusal).await,
             Standing::Stored(needs) => {
@@ -78,6 +82,7 @@ impl Drive<'_> {
                 let message = "a part of the change is not in effect any more, although it was confirmed";
                 self.finish(OutcomeState::Partial, Some(message.to_owned())).await
             }
+            Standing::Other(_) if refusal.is_some() => self.finish(OutcomeState::Partial, refusal).await,
             Standing::Other(_) => {
                 let warning = "what this change wrote was changed by others before it was confirmed";
                 self.detail.add_warnings([warning.to_owned()]);

@@ -174,6 +174,8 @@ struct Drive<'a> {
     is_fresh: bool,
     /// The device has answered every call and said that they changed nothing, or how its job ended.
     is_answered: bool,
+    /// The device's own way back was asked for.
+    has_undone: bool,
 }
 
 /// Until the change rests; `None` when there is nothing to bring forward.
@@ -200,8 +202,18 @@ async fn drive(
     };
     let detail = Detail::of(&row);
     let is_fresh = start == Start::Fresh;
-    let mut drive =
-        Drive { app, term, adapter, call, row, error: None, detail, is_fresh, is_answered: false };
+    let mut drive = Drive {
+        app,
+        term,
+        adapter,
+        call,
+        row,
+        error: None,
+        detail,
+        is_fresh,
+        is_answered: false,
+        has_undone: false,
+    };
     while drive.is_ours() {
         match drive.row.apply_step {
             ApplyStep::Idle => break,

@@ -1,8 +1,8 @@
 //! Taking a change back, and sparing what others wrote where the device has a way to.
 //!
 //! The device is read first. Its own way back is exact, but may take along all that was saved since the apply.
-//! Where others did save something, what the device holds is made permanent and only the plan's own part is
-//! written back. Each step is recorded before it begins; a restart goes on to the same end.
+//! Where others did save something, only the plan's own part is written back, after what the device holds was made
+//! permanent; where that is refused beforehand, the device takes everything back. Each step is recorded before it begins; a restart goes on to the same end.
 
 use heddle_core::adapter::{RunOutcome, Standing};
 use heddle_core::change::{ApplyStep, OutcomeState, Stage};
@@ -33,9 +33,10 @@ impl Drive<'_> {
                 self.note_lost(&seen_before);
                 return self.finish_taken_back_by_device(reason).await;
             }
-            // What is not as planned may not be written back after it was made permanent.
+            // The restore makes permanent what the device holds, after it has looked whether it can go on from there. What
+            // is not as planned could not be written back then.
             _ if takes_all && is_whole && !found.foreign.is_empty() && self.has_calls(Stage::Restore) => {
-                ApplyStep::Keeping
+                ApplyStep::WritingBack
             }
             _ if self.has_calls(Stage::Undo) => ApplyStep::Undoing,
             _ => ApplyStep::WritingBack,
@@ -49,6 +50,7 @@ impl Drive<'_> {
 
     /// The device's own way back. One that has nothing to undo is asked in vain, and the comparison tells.
     pub(super) async fn undo(&mut self) -> Result<(), Error> {
+        self.has_undone = true;
         if self.has_calls(Stage::Undo) {
             match self.run(Stage::Undo).await? {
                 Ok(RunOutcome::Done(_)) => {}
@@ -125,6 +127,13 @@ impl Drive<'_> {
                 self.is_fresh = !failure.wrote;
                 self.try_again_later(failure.error).await
             }
+            // Refused before anything was written: the device still holds the change, and can take it back as a whole.
+            Err(failure)
+                if !failure.wrote && self.takes_all() && self.has_calls(Stage::Undo) && !self.has_undone =>
+            {
+                tracing::warn!(change.id = %self.row.id, error = %failure.error, "not written back; undone as a whole");
+                self.to(ApplyStep::Undoing, Advance::default()).await
+            }
             Err(failure) => self.stage_failed(ApplyStep::WritingBack, failure.error).await,
         }
     }
@@ -168,7 +177,8 @@ impl Drive<'_> {
             return self.finish_reverted(reason).await;
         }
         let message = format!(
-            "{reason}; the device had taken it back by its own timer, and with it what others saved since the apply"
+            "{reason}; the device shows the state before, by its own timer or by somebody else; what others saved since \
+             the apply may have gone with it"
         );
         self.finish_reverted(message).await
     }

@@ -12,6 +12,7 @@ use super::{Start, get, give_up, spawn};
 use crate::app::SharedApp;
 use crate::http::error::Error;
 use crate::process::Term;
+use crate::staging::set;
 
 /// How often the confirm window is looked at.
 const HOLD_NAP: Duration = Duration::from_millis(500);
@@ -99,6 +100,9 @@ async fn close_window(
     }
     let (from, to, now) = (ApplyStep::Holding, ApplyStep::Restoring, app.clock.now());
     let moved = changes::advance(&mut tx, id, Some(owner), from, to, &advance, now).await?;
+    if let Some(row) = &moved {
+        set::follow(&mut tx, row, now).await?;
+    }
     tx.commit().await?;
     Ok(moved.is_some())
 }

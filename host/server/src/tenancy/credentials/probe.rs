@@ -3,7 +3,7 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use heddle_core::tls::TlsPolicy;
-use heddle_core::{ControllerId, CredentialId, Role, SiteLevel};
+use heddle_core::{ControllerId, CredentialId, Permission, Role, SiteLevel};
 use heddle_runtime::{Adapter, Call, Target, Urgency};
 use heddle_store::{Credential, Tx, controllers, credentials};
 use schemars::JsonSchema;
