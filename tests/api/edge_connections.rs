@@ -148,8 +148,8 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 async fn a_head_that_is_too_large_is_refused() {
     let server = Server::start(Database::sqlite()).await;
     let mut stream = connect(server.running().addr).await;
-    let large =
-        [b"GET /health HTTP/1.1\r\nhost: heddle\r\nx: ".as_slice(), &[b'x'; 40_000], b"\r\n\r\n"].concat();
+    let large = [b"GET /health HTTP/1.1\r\nhost: heddle\r\nx: ".as_slice(), &vec![b'x'; 40_000], b"\r\n\r\n"]
+        .concat();
     stream.write_all(&large).await.ok();
     let answer = rest(&mut stream).await;
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431 "), "{answer}");

@@ -168,7 +168,11 @@ fn connection(app: &App, org: OrgId, author: UserId, number: usize, pattern: &st
         description: None,
         source_event: pattern.to_owned(),
         conditions: Conditions { logic: Logic::And, conditions: vec![never] },
-        steps: vec![StepOutline { operation_id: "fabric.log".to_owned(), continue_on_error: false }],
+        steps: vec![StepOutline {
+            operation_id: "fabric.log".to_owned(),
+            continue_on_error: false,
+            when: None,
+        }],
         // Nobody opens it: no run begins.
         secret: Vec::new(),
         cooldown_secs: 0,

@@ -42,9 +42,9 @@ pub(crate) fn measure(_: &Runtime, report: &mut Report) {
             let (copy, samples) = (Samples::of(copies), Samples::of(times));
             let bytes = u32::try_from(text.len()).expect("it is small");
             let each = samples.median().as_secs_f64() * 1e9 / f64::from(bytes);
-            let copied = copy.median().as_secs_f64() * 1e9 / f64::from(bytes);
+            let baseline = copy.median().as_secs_f64() * 1e9 / f64::from(bytes);
             per_byte.push(each);
-            let result = format!("{each:.2} ns/byte; a copy {copied:.2}");
+            let result = format!("{each:.2} ns/byte; a copy {baseline:.2}");
             report.row(format!("{}, {mib} MiB", pass.name), &samples, result, "");
         }
         let growth = per_byte[per_byte.len() - 1] / per_byte[0];

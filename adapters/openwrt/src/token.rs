@@ -42,6 +42,7 @@ pub(crate) struct Theirs {
 
 /// The calls of a stage, and what the numbers in them stand for.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the calls, with what belongs to them")]
 pub(crate) struct Calls {
     pub(crate) calls: Vec<Value>,
     /// File, id and mark of each unnamed section that the calls name.

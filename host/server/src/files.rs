@@ -63,7 +63,8 @@ fn make(file: &Path) -> io::Result<()> {
 fn mend(path: &Path, mode: u32) {
     let Ok(about) = fs::metadata(path) else { return };
     let found = about.permissions().mode() & 0o777;
-    if found & 0o077 == 0 {
+    let others = 0o077;
+    if found & others == 0 {
         return;
     }
     match fs::set_permissions(path, Permissions::from_mode(mode)) {

@@ -159,22 +159,14 @@ impl Metrics {
         families.add(log_lines_dropped);
         families.process();
         let (requests, request_duration, requests_in_flight) = Self::of_requests(&families);
+        let (connections_open, connections_refused, connections_timed_out) = Self::of_connections(&families);
         let metrics = Self {
             requests,
             request_duration,
             requests_in_flight,
-            connections_open: families
-                .gauge("http_connections_open", "Connections that clients have to this process."),
-            connections_refused: families.counters(
-                "http_connections_refused_total",
-                "Connections that were not accepted, by the bound that was reached.",
-                &["reason"],
-            ),
-            connections_timed_out: families.counters(
-                "http_connections_timed_out_total",
-                "Connections that a limit of time ended.",
-                &["reason"],
-            ),
+            connections_open,
+            connections_refused,
+            connections_timed_out,
             adapter_calls: families.counters(
                 "heddle_adapter_calls_total",
                 "Calls into adapters, by how they ended.",
@@ -231,6 +223,22 @@ impl Metrics {
         };
         metrics.begin_at_zero();
         metrics
+    }
+
+    /// What is counted of connections.
+    fn of_connections(families: &Families<'_>) -> (IntGauge, IntCounterVec, IntCounterVec) {
+        let open = families.gauge("http_connections_open", "Connections that clients have to this process.");
+        let refused = families.counters(
+            "http_connections_refused_total",
+            "Connections that were not accepted, by the bound that was reached.",
+            &["reason"],
+        );
+        let timed_out = families.counters(
+            "http_connections_timed_out_total",
+            "Connections that a limit of time ended.",
+            &["reason"],
+        );
+        (open, refused, timed_out)
     }
 
     /// What is counted and timed of requests.

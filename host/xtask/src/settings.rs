@@ -96,7 +96,7 @@ fn in_file(path: &str, name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn with<'a>(given: &'a dyn Fn(&str) -> Option<String>) -> Settings<'a> {
+    fn with(given: &dyn Fn(&str) -> Option<String>) -> Settings<'_> {
         Settings::new(given, "packages".into(), "keys.json".into())
     }
 

@@ -173,7 +173,7 @@ fn update(
     sent: &mut Sent,
 ) -> Result<Vec<String>, Fault> {
     refuse_read_only(feature, payload, section, config)?;
-    let (mut set, mut unset, mut about) = (Options::new(), Vec::new(), Vec::new());
+    let (mut set, mut removed, mut about) = (Options::new(), Vec::new(), Vec::new());
     if let Some(new) = payload.get("new_name").and_then(Value::as_str).filter(|_| feature.is_renamed_freely())
     {
         let field = &feature.key[0];
@@ -190,12 +190,12 @@ fn update(
         about.push(field.name.to_owned());
         match values::to_entry(field, value, section.options.get(field.name))? {
             Some(entry) => drop(set.insert(field.name.to_owned(), entry)),
-            None => unset.push(field.name.to_owned()),
+            None => removed.push(field.name.to_owned()),
         }
     }
     sent.edit(config, Edit::Set { uid: section.uid, options: set });
-    if !unset.is_empty() {
-        sent.edit(config, Edit::Unset { uid: section.uid, options: unset });
+    if !removed.is_empty() {
+        sent.edit(config, Edit::Unset { uid: section.uid, options: removed });
     }
     Ok(about)
 }
@@ -286,7 +286,7 @@ impl Scene<'_> {
             match (before.options.get(field.name), after.options.get(field.name)) {
                 (old, new) if old == new => {}
                 (Some(old), _) => {
-                    drop(payload.insert(field.name.to_owned(), values::to_payload(field, old)?))
+                    drop(payload.insert(field.name.to_owned(), values::to_payload(field, old)?));
                 }
                 (None, _) => drop(payload.insert(field.name.to_owned(), Value::Null)),
             }

@@ -122,7 +122,7 @@ fn from_file(host: &dyn Host, leases: &mut Leases) -> Result<bool, Fault> {
         }
         // An empty file has no data, and none at all means that no lease was given yet.
         Err(error) if error.is_ubus(status::NOT_FOUND) || error.is_ubus(status::NO_DATA) => {
-            leases.failures.clear()
+            leases.failures.clear();
         }
         Err(CallError::Host(fault)) => return Err(fault),
         Err(error) => leases.fails(&format!("file.read {path}"), &error),

@@ -149,9 +149,9 @@ impl Needles {
         let mut spans: Vec<(usize, usize)> = Vec::new();
         let (mut reader, mut state, mut read) = (Reader::new(view), start, 0);
         // Where the last bytes began, to know where a needle did.
-        let mut began = [0; CUT];
+        let mut starts = [0; CUT];
         while let Some(byte) = reader.next(text) {
-            began[read % CUT] = byte.begin;
+            starts[read % CUT] = byte.begin;
             read += 1;
             state = nfa.next_state(Anchored::No, state, byte.value);
             if !nfa.is_match(state) {
@@ -159,7 +159,7 @@ impl Needles {
             }
             // The first of a state is the longest.
             let pattern = nfa.match_pattern(state, 0);
-            let begin = began[(read - nfa.pattern_len(pattern)) % CUT];
+            let begin = starts[(read - nfa.pattern_len(pattern)) % CUT];
             if self.follow(text, &mut reader, &longer[pattern.as_usize()]) {
                 state = start;
             }

@@ -21,9 +21,9 @@ use crate::http::error::Error;
 use crate::keys::sync_folder;
 
 /// Between two looks at all heads.
-const LOOK_INTERVAL: Duration = Duration::from_secs(300);
+const LOOK_INTERVAL: Duration = Duration::from_mins(5);
 /// Between two times that heads are written to the log.
-const SAY_INTERVAL: Duration = Duration::from_secs(3_600);
+const SAY_INTERVAL: Duration = Duration::from_hours(1);
 /// Heads of one statement.
 const PAGE_ROWS: i64 = 1_000;
 

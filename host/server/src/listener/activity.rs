@@ -18,7 +18,7 @@ use crate::metrics::ConnectionEnd;
 use super::places::Place;
 
 /// How long a peer may take none of an answer's bytes.
-const STALL_LIMIT: Duration = Duration::from_secs(60);
+const STALL_LIMIT: Duration = Duration::from_mins(1);
 /// Between two looks at a connection with a request under way.
 pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(20);
 /// How long a connection that was asked to end may take.

@@ -118,13 +118,13 @@ fn write(call: &StepCall<'_>, line: &Line) {
     let Line { level, message, fields } = line;
     match level {
         LogLevel::Info => {
-            tracing::info!(target: OF_ORGANIZATIONS, { organization.id = %org, run.id = %run, %fields }, "{message}")
+            tracing::info!(target: OF_ORGANIZATIONS, { organization.id = %org, run.id = %run, %fields }, "{message}");
         }
         LogLevel::Warn => {
-            tracing::warn!(target: OF_ORGANIZATIONS, { organization.id = %org, run.id = %run, %fields }, "{message}")
+            tracing::warn!(target: OF_ORGANIZATIONS, { organization.id = %org, run.id = %run, %fields }, "{message}");
         }
         LogLevel::Error => {
-            tracing::error!(target: OF_ORGANIZATIONS, { organization.id = %org, run.id = %run, %fields }, "{message}")
+            tracing::error!(target: OF_ORGANIZATIONS, { organization.id = %org, run.id = %run, %fields }, "{message}");
         }
     }
 }

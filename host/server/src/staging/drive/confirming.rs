@@ -42,9 +42,9 @@ impl Drive<'_> {
         self.error = Some(error);
         let is_back = self.compare().await.is_ok_and(|found| found.standing == Standing::Before);
         if is_back || !self.is_held_by_device() || self.app.clock.now() >= self.device_timer_ends() {
-            return self.to_with(ApplyStep::Confirmed, message).await;
+            return self.record_step(ApplyStep::Confirmed, message).await;
         }
-        self.to_with(ApplyStep::Confirming, message).await?;
+        self.record_step(ApplyStep::Confirming, message).await?;
         self.pause(self.backoff()).await;
         Ok(())
     }

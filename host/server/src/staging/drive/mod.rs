@@ -284,7 +284,7 @@ impl Drive<'_> {
     }
 
     /// [`Drive::to`] with a message for people.
-    async fn to_with(&mut self, step: ApplyStep, message: String) -> Result<(), Error> {
+    async fn record_step(&mut self, step: ApplyStep, message: String) -> Result<(), Error> {
         let advance = Advance { outcome_message: Set::To(bounded(message)), ..Advance::default() };
         self.to(step, advance).await
     }

@@ -58,7 +58,7 @@ impl Drive<'_> {
         let message = error.to_string();
         self.error = Some(error);
         self.is_answered = is_answered;
-        self.to_with(ApplyStep::Resolving, message).await
+        self.record_step(ApplyStep::Resolving, message).await
     }
 
     /// Keeps a task of the present step, or what a poll says of the one that is kept.
@@ -158,7 +158,7 @@ impl Drive<'_> {
                 let window_is_over =
                     self.row.confirm_deadline.is_some_and(|deadline| self.app.clock.now() >= deadline);
                 if window_is_over {
-                    self.to_with(ApplyStep::Restoring, "not confirmed in time".to_owned()).await
+                    self.record_step(ApplyStep::Restoring, "not confirmed in time".to_owned()).await
                 } else {
                     self.to(ApplyStep::ReadingBack, Advance::default()).await
                 }
@@ -168,7 +168,7 @@ impl Drive<'_> {
                     Some(error) => format!("the device took only a part of the change: {error}"),
                     None => "the device took only a part of the change".to_owned(),
                 };
-                self.to_with(ApplyStep::Restoring, message).await
+                self.record_step(ApplyStep::Restoring, message).await
             }
         }
     }
@@ -208,7 +208,7 @@ impl Drive<'_> {
             }
             Standing::Other(_) => {
                 let message = "the device reads back differently from the plan".to_owned();
-                self.to_with(ApplyStep::Restoring, message).await
+                self.record_step(ApplyStep::Restoring, message).await
             }
         }
     }
@@ -232,7 +232,7 @@ impl Drive<'_> {
                 Err(error) => {
                     let message = format!("the controller could not be read after the change: {error}");
                     self.error = Some(error);
-                    self.to_with(ApplyStep::Restoring, message).await?;
+                    self.record_step(ApplyStep::Restoring, message).await?;
                     return Ok(None);
                 }
             }

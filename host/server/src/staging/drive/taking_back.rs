@@ -97,7 +97,7 @@ impl Drive<'_> {
                 let reason = self.reason();
                 let message = format!("{reason}; bringing the state before back was refused: {error}");
                 self.error = Some(error);
-                self.to_with(ApplyStep::Restored, message).await
+                self.record_step(ApplyStep::Restored, message).await
             }
         }
     }
