@@ -146,6 +146,10 @@ on_both! {
                 continue;
             }
             assert!(answer.status >= 400, "{method} {path}: {}", answer.text);
+            // Which changes a set is made of stands in the body, which is judged first.
+            if path.ends_with("/changes/sets") {
+                continue;
+            }
             if is_of(path, OF_SITES) {
                 let kind = answer.error_type();
                 assert!(matches!(kind, "site_level" | "all_sites_required"), "{method} {path}: {}", answer.text);

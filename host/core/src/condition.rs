@@ -105,7 +105,9 @@ impl Conditions {
 
     /// Fields that no event of this shape has, by the place of their condition.
     pub fn unknown_fields(&self, shape: &Shape) -> Vec<(usize, String)> {
-        let faults = self.conditions.iter().take(CONDITIONS_MAX).enumerate();
+        // A path that is none is told by [`Conditions::faults`].
+        let is_path = |condition: &Condition| !condition.field.split('.').any(str::is_empty);
+        let faults = self.conditions.iter().take(CONDITIONS_MAX).enumerate().filter(|(_, one)| is_path(one));
         faults.filter_map(|(at, condition)| Some((at, condition.field_fault(shape)?))).collect()
     }
 
