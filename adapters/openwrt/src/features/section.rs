@@ -173,7 +173,7 @@ fn update(
     sent: &mut Sent,
 ) -> Result<Vec<String>, Fault> {
     refuse_read_only(feature, payload, section, config)?;
-    let (mut set, mut removed, mut about) = (Options::new(), Vec::new(), Vec::new());
+    let (mut written, mut removed, mut about) = (Options::new(), Vec::new(), Vec::new());
     if let Some(new) = payload.get("new_name").and_then(Value::as_str).filter(|_| feature.is_renamed_freely())
     {
         let field = &feature.key[0];
@@ -183,17 +183,17 @@ fn update(
             return Err(fault::invalid(format!("'{new}' exists")).with_field("/new_name", "exists"));
         }
         about.push(field.name.to_owned());
-        set.insert(field.name.to_owned(), Entry::Text(new.to_owned()));
+        written.insert(field.name.to_owned(), Entry::Text(new.to_owned()));
     }
     for field in feature.fields {
         let Some(value) = payload.get(field.name) else { continue };
         about.push(field.name.to_owned());
         match values::to_entry(field, value, section.options.get(field.name))? {
-            Some(entry) => drop(set.insert(field.name.to_owned(), entry)),
+            Some(entry) => drop(written.insert(field.name.to_owned(), entry)),
             None => removed.push(field.name.to_owned()),
         }
     }
-    sent.edit(config, Edit::Set { uid: section.uid, options: set });
+    sent.edit(config, Edit::Set { uid: section.uid, options: written });
     if !removed.is_empty() {
         sent.edit(config, Edit::Unset { uid: section.uid, options: removed });
     }
