@@ -165,7 +165,7 @@ impl<'a> Finder<'a> {
             return match named[..] {
                 [] => None,
                 [one] => Some(one),
-                // Somebody added one of the same name.
+                // Another person added a section of the same name.
                 _ => named.iter().find(looks_the_same).copied(),
             };
         }

@@ -23,7 +23,7 @@ pub(crate) const RESET: &str = "openwrt.system.factory-reset";
 const IMAGE: &str = "/tmp/firmware.bin";
 /// The uptime may lag behind the host's clock by this much without a restart.
 const SLACK_S: u64 = 5;
-/// A device that is still up after so long does not restart any more; writing an image takes its time.
+/// A device that is still running after this time is not going to restart; writing an image is slow.
 const STAYS_UP_MS: u64 = 90_000;
 const STAYS_UP_WRITING_MS: u64 = 240_000;
 

@@ -1,7 +1,7 @@
 //! Reading configuration files, and telling a session of the host's from one that the device lent it.
 //!
 //! While an apply waits for its confirmation, the device gives every login of the same user the session that made
-//! it. Such a session is somebody else's: nothing is staged into it, and it is left alone, never ended.
+//! it. Such a session belongs to another client: the adapter stages nothing into it and never ends it.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::world::World;
 /// Seconds that the manifest's login asks for. No other client asks for this number, so a session with another one
 /// was made by another client.
 const OWN_TIMEOUT: &str = "1193";
-/// How long to wait for somebody's confirmation: the web interface of the device gives itself 90 s.
+/// How long to wait for another client's confirmation: the device's web interface allows 90 s.
 const RETRY_AFTER_MS: u64 = 30_000;
 
 /// Whether the session that would be used is another client's.

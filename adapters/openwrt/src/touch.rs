@@ -1,5 +1,5 @@
 //! What a plan touches: the options it sets, unsets, adds or deletes, and the relative order that it depends on.
-//! All else in the files is somebody else's.
+//! Everything else in the files belongs to other people.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +73,7 @@ impl Part {
         finder.find(&self.ident, &named(&self.options))
     }
 
-    /// Whether somebody changed options of the section that the plan leaves alone.
+    /// Whether other people changed options of the section that the plan does not touch.
     pub(crate) fn is_changed_beside(&self, section: &Section) -> bool {
         self.there == (true, true) && identity::rest_digest(section, &named(&self.options)) != self.ident.rest
     }
@@ -159,7 +159,7 @@ impl Order {
             config.sections.iter().position(|section| section.uid == uid)
         };
         let places: Vec<Option<usize>> = self.idents.iter().map(place).collect();
-        // A section that somebody removed has no place to be wrong.
+        // A section that was removed has no position to compare.
         let before: Vec<usize> = places.iter().copied().flatten().collect();
         let after: Vec<usize> =
             self.after.iter().filter_map(|at| places.get(*at).copied().flatten()).collect();

@@ -25,7 +25,7 @@ stored_words! {
 }
 
 stored_words! {
-    /// What staged a change on somebody's behalf.
+    /// What staged a change on behalf of a user.
     pub enum StagedByKind {
         /// A Connection of the Fabric.
         Connection = "connection",

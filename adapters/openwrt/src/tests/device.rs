@@ -48,7 +48,7 @@ impl Device {
         self
     }
 
-    /// Somebody else writes: edits of the rows, after which the device numbers them anew.
+    /// Another person writes: edits the rows, and the device then numbers the sections again.
     pub(super) fn edit(&self, config: &str, edit: impl FnOnce(&mut Vec<Row>)) {
         let mut files = self.files.borrow_mut();
         let rows = files.get_mut(config).unwrap();

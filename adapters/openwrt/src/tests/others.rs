@@ -15,7 +15,7 @@ fn options(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-/// A rule that somebody else adds at the end of the file.
+/// A rule that another person adds at the end of the file.
 fn add_rule(device: &Device, name: &str) {
     device.edit("firewall", |rows| {
         rows.push((
