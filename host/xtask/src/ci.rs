@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
-use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 
 use crate::guest;
 use crate::package;
+use crate::phase::{last_phase, phase};
 use crate::postgres::Postgres;
 use crate::process::{self, Stop, say};
 use crate::run;
@@ -98,29 +98,6 @@ fn toolchain(workspace: &Workspace) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the name before, and the duration after, whatever came of it.
-fn phase<T>(name: &str, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
-    judged(name, work, |_| true)
-}
-
-/// A phase whose program says itself how it went.
-fn last_phase(name: &str, work: impl FnOnce() -> anyhow::Result<ExitStatus>) -> anyhow::Result<ExitStatus> {
-    judged(name, work, ExitStatus::success)
-}
-
-fn judged<T>(
-    name: &str,
-    work: impl FnOnce() -> anyhow::Result<T>,
-    is_good: impl FnOnce(&T) -> bool,
-) -> anyhow::Result<T> {
-    say(&format!("== {name}"));
-    let start = Instant::now();
-    let result = work();
-    let verdict = if result.as_ref().is_ok_and(is_good) { "done" } else { "FAILED" };
-    say(&format!("== {name}: {verdict} after {:.1} s", start.elapsed().as_secs_f64()));
-    result
-}
-
 /// Licences, banned crates, sources and, where they can be had, advisories.
 fn dependencies(workspace: &Workspace, stop: &Stop) -> anyhow::Result<()> {
     let program = cargo_deny(workspace, stop)?;
@@ -161,7 +138,7 @@ fn cargo_deny(workspace: &Workspace, stop: &Stop) -> anyhow::Result<PathBuf> {
     let mut cargo = workspace.cargo();
     // Unoptimised: it builds in half the time and runs for a second.
     cargo
-        .args(["install", "--quiet", "--locked", "--debug", "cargo-deny", "--root"])
+        .args(["install", "--locked", "--debug", "cargo-deny", "--root"])
         .arg(&tools)
         .env("CARGO_TARGET_DIR", tools.join("build"))
         .env("CARGO_PROFILE_DEV_DEBUG", "0");

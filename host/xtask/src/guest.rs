@@ -65,7 +65,7 @@ fn install(stop: &Stop) -> anyhow::Result<bool> {
 pub(crate) fn build(workspace: &Workspace, crates: &[String], stop: &Stop) -> anyhow::Result<()> {
     let mut cargo = workspace.cargo();
     cargo
-        .args(["build", "--quiet", "--lib", "--target", TARGET, "--profile", "guest"])
+        .args(["build", "--lib", "--target", TARGET, "--profile", "guest"])
         .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", FLAGS);
     for name in crates {
         cargo.args(["-p", name]);

@@ -7,9 +7,11 @@ mod autobahn;
 mod ci;
 mod guest;
 mod package;
+mod phase;
 mod postgres;
 mod process;
 mod run;
+mod settings;
 mod tools;
 mod workspace;
 

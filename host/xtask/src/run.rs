@@ -8,7 +8,9 @@ use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::package;
+use crate::phase::phase;
 use crate::process::{self, Guarded, Stop, say};
+use crate::settings::{Settings, given};
 use crate::workspace::Workspace;
 
 const START_LIMIT: Duration = Duration::from_mins(1);
@@ -20,44 +22,41 @@ const DEMO_PASSWORD: &str = "Heddle-Trial-2026!";
 
 /// `run`: the server alone.
 pub(crate) fn serve(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCode> {
-    package::components(workspace, stop)?;
-    build_programs(workspace, stop)?;
-    let address = bind_addr()?;
-    let mut server = Guarded::start("heddle", &mut server_command(workspace, address)?)?;
+    let settings = Settings::new(&given, workspace.packages(), workspace.trusted_keys());
+    let address = settings.bind_addr()?;
+    build(workspace, stop)?;
+    let mut server = Guarded::start("heddle", &mut server_command(workspace, &settings)?)?;
     let api = Api::at(address);
     api.wait_until_healthy(&mut server, stop)?;
     say(&format!("heddle is at {}", api.base));
+    say_read_only(&settings);
     wait(&mut [&mut server], stop)
 }
 
 /// `run --demo`: server, practice router, and an organization that knows it.
 pub(crate) fn demo(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCode> {
-    let address = bind_addr()?;
+    let settings = Settings::new(&given, workspace.packages(), workspace.trusted_keys());
+    let address = settings.bind_addr()?;
     // Everybody knows its password.
     ensure!(
         address.ip().is_loopback(),
         "BIND_ADDR '{address}' is open to others, and the demo's password is public: use a loopback address \
          such as 127.0.0.1:8080"
     );
-    package::components(workspace, stop)?;
-    build_programs(workspace, stop)?;
+    build(workspace, stop)?;
     let mut router = router_command(workspace)?;
     router.args(["--listen", ROUTER_LISTEN, "--control", ROUTER_CONTROL, "--password", ROUTER_PASSWORD]);
     let mut router = Guarded::start("openwrt-router", &mut router)?;
-    let mut server = server_command(workspace, address)?;
-    // The practice router is on loopback, which the address guard refuses otherwise.
-    server.env("EGRESS_EXTRA_NETWORKS", "127.0.0.0/8");
+    let mut server = server_command(workspace, &settings)?;
+    server.env("EGRESS_EXTRA_NETWORKS", settings.demo_networks());
     let mut server = Guarded::start("heddle", &mut server)?;
     let api = Api::at(address);
     api.wait_until_healthy(&mut server, stop)?;
     router.expect_running()?;
-    if api.seed()? {
-        say("set up the organization 'Demo' with the practice router");
-    } else {
-        say("setup was completed before; nothing was added");
-    }
+    let seeding = api.seed()?;
     say(&format!("heddle is at {}", api.base));
-    say(&format!("sign in as '{DEMO_USER}' with the password '{DEMO_PASSWORD}'"));
+    seeding.lines(&settings.data_dir()).iter().for_each(|line| say(line));
+    say_read_only(&settings);
     say(&format!(
         "practice router: http://{ROUTER_LISTEN} (root, '{ROUTER_PASSWORD}'), its faults: http://{ROUTER_CONTROL}"
     ));
@@ -66,15 +65,21 @@ pub(crate) fn demo(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCod
 
 /// `lab openwrt`: the practice router alone, with the caller's arguments.
 pub(crate) fn lab(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyhow::Result<ExitCode> {
-    build_programs(workspace, stop)?;
+    phase("programs", || build_programs(workspace, stop))?;
     let mut router = Guarded::start("openwrt-router", router_command(workspace)?.args(args))?;
     wait(&mut [&mut router], stop)
+}
+
+/// Adapters and programs.
+fn build(workspace: &Workspace, stop: &Stop) -> anyhow::Result<()> {
+    phase("components", || package::components(workspace, stop))?;
+    phase("programs", || build_programs(workspace, stop))
 }
 
 /// Builds every program of the workspace, so that tests and servers share one set of features.
 pub(crate) fn build_programs(workspace: &Workspace, stop: &Stop) -> anyhow::Result<()> {
     let mut cargo = workspace.cargo();
-    cargo.args(["build", "--quiet", "--workspace", "--bins"]);
+    cargo.args(["build", "--workspace", "--bins"]);
     process::run("building the programs", &mut cargo, stop)
 }
 
@@ -95,17 +100,16 @@ fn wait(children: &mut [&mut Guarded], stop: &Stop) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-fn server_command(workspace: &Workspace, address: SocketAddr) -> anyhow::Result<Command> {
+fn server_command(workspace: &Workspace, settings: &Settings) -> anyhow::Result<Command> {
     let mut command = program(workspace, "heddle")?;
-    command
-        .arg("serve")
-        .env("ENVIRONMENT", "development")
-        .env("ADAPTER_READ_ONLY", "false")
-        .env("BIND_ADDR", address.to_string())
-        .env("DATA_DIR", setting("DATA_DIR").unwrap_or_else(|| "./data".to_owned()))
-        .env("ADAPTER_PACKAGES", workspace.packages())
-        .env("ADAPTER_TRUSTED_KEYS", workspace.trusted_keys());
+    command.arg("serve").envs(settings.defaults());
     Ok(command)
+}
+
+fn say_read_only(settings: &Settings) {
+    if settings.is_read_only() {
+        say("ADAPTER_READ_ONLY is true: changes are staged, and nothing is applied");
+    }
 }
 
 fn router_command(workspace: &Workspace) -> anyhow::Result<Command> {
@@ -118,17 +122,35 @@ fn program(workspace: &Workspace, name: &str) -> anyhow::Result<Command> {
     Ok(Command::new(path))
 }
 
-fn bind_addr() -> anyhow::Result<SocketAddr> {
-    let text = setting("BIND_ADDR").unwrap_or_else(|| "127.0.0.1:8080".to_owned());
-    text.parse().with_context(|| format!("BIND_ADDR '{text}' is not address:port, such as 127.0.0.1:8080"))
+/// What `--demo` found in the data folder, or put there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seeding {
+    /// The folder was empty: organization, login and practice router are there now.
+    Done,
+    /// The folder was set up before, and the demo's login is good.
+    DoneBefore,
+    /// The folder was set up before, and the demo's login is not accepted.
+    Foreign,
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "decides where the server is before the server reads its settings"
-)]
-fn setting(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+impl Seeding {
+    /// What the person at the terminal should know.
+    fn lines(self, data_dir: &str) -> Vec<String> {
+        let sign_in = format!("sign in as '{DEMO_USER}' with the password '{DEMO_PASSWORD}'");
+        match self {
+            Self::Done => {
+                vec!["set up the organization 'Demo' with the practice router".to_owned(), sign_in]
+            }
+            Self::DoneBefore => {
+                vec![format!("the demo was set up in '{data_dir}' before; nothing was added"), sign_in]
+            }
+            Self::Foreign => vec![format!(
+                "'{data_dir}' was set up before, and not by this demo: sign in with a login of its own. The demo's \
+                 login is not accepted, and nothing was added. For a demo beside it: \
+                 DATA_DIR=./demo-data cargo xtask run --demo"
+            )],
+        }
+    }
 }
 
 /// The server's REST interface, as far as seeding needs it.
@@ -163,12 +185,12 @@ impl Api {
         bail!("the server did not answer at {url} within {} s", START_LIMIT.as_secs())
     }
 
-    /// False when the server was set up before.
-    fn seed(&self) -> anyhow::Result<bool> {
+    /// Sets up an organization that knows the practice router, unless the server was set up before.
+    fn seed(&self) -> anyhow::Result<Seeding> {
         let url = format!("{}/api/v1/setup/status", self.base);
         let status = read("/setup/status", self.agent.get(&url).call()?)?;
         if status["completed"] == true {
-            return Ok(false);
+            return self.known_before();
         }
         let setup = self.post(
             "/setup/complete",
@@ -196,7 +218,15 @@ impl Api {
                 "credential_id": text(&credential, "/id")?,
             }),
         )?;
-        Ok(true)
+        Ok(Seeding::Done)
+    }
+
+    /// Tries the demo's login. A login that wants a second factor is known, too.
+    fn known_before(&self) -> anyhow::Result<Seeding> {
+        let url = format!("{}/api/v1/auth/login", self.base);
+        let login = json!({ "login": DEMO_USER, "password": DEMO_PASSWORD });
+        let is_known = self.agent.post(url).send_json(login)?.status().is_success();
+        Ok(if is_known { Seeding::DoneBefore } else { Seeding::Foreign })
     }
 
     fn post(&self, path: &str, token: Option<&str>, body: &Value) -> anyhow::Result<Value> {
@@ -216,4 +246,19 @@ fn read(path: &str, mut answer: ureq::http::Response<ureq::Body>) -> anyhow::Res
 
 fn text<'a>(answer: &'a Value, pointer: &str) -> anyhow::Result<&'a str> {
     answer.pointer(pointer).and_then(Value::as_str).with_context(|| format!("the answer has no '{pointer}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_demo_names_no_login_that_does_not_exist() {
+        let text = |seeding: Seeding| seeding.lines("./data").join("\n");
+        assert!(text(Seeding::Done).contains(DEMO_PASSWORD));
+        assert!(text(Seeding::DoneBefore).contains(DEMO_PASSWORD));
+        let foreign = text(Seeding::Foreign);
+        assert!(!foreign.contains(DEMO_PASSWORD), "{foreign}");
+        assert!(foreign.contains("'./data' was set up before"), "{foreign}");
+    }
 }

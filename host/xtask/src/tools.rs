@@ -30,6 +30,10 @@ pub(crate) struct Tools {
 impl Tools {
     /// Finds all of them, after installing what is missing.
     pub(crate) fn prepare(workspace: &Workspace, stop: &Stop) -> anyhow::Result<Self> {
+        // The commands of the README need these, by their names.
+        for name in ["curl", "jq", "openssl"] {
+            program(name, name, stop)?;
+        }
         Ok(Self {
             redis_server: program("redis-server", "redis-server", stop)?,
             promtool: program("promtool", "prometheus", stop)?,
