@@ -2,6 +2,7 @@
 
 mod backup;
 mod doctor;
+mod first_start;
 mod refused;
 mod rotate;
 

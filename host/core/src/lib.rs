@@ -25,6 +25,7 @@ pub mod redact;
 pub mod role;
 pub mod secret;
 pub mod site_level;
+pub mod sync;
 pub mod template;
 pub mod tier;
 pub mod tls;
@@ -34,7 +35,7 @@ pub use clock::{Clock, Timestamp};
 pub use id::{
     ApiKeyId, AuditId, ChangeId, ChannelId, ConnectionId, ControllerId, CredentialId, DeliveryId, DeviceId,
     EventId, IdentityId, IdentityProviderId, NoticeId, OauthAppId, OauthGrantId, OrgId, ProcessId, RoleId,
-    RunId, SessionId, SiteId, SsoAttemptId, SubscriptionId, UserId, WebhookTemplateId,
+    RunId, SessionId, SiteId, SsoAttemptId, SubscriptionId, SyncId, UserId, WebhookTemplateId,
 };
 pub use log::LogLevel;
 pub use permission::Permission;

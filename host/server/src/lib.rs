@@ -3,6 +3,7 @@
 //! The only crate that knows axum. It holds no word of any vendor; what a
 //! vendor is, its adapter says.
 
+mod access_control;
 pub mod adapters;
 pub mod app;
 pub mod audit;
@@ -83,6 +84,7 @@ impl Running {
             axum::serve(listener, service).with_graceful_shutdown(async move { stop.cancelled().await });
         let serving = front.spawn("http", async move { server.await });
         tracing::info!(addr = %addr, "listening on http://{addr}");
+        setup::invitation::announce(&app, addr).await.context("the setup's state cannot be read")?;
         Ok(Self { addr, app, front, serving })
     }
 

@@ -1,6 +1,7 @@
 //! The first organization and its administrator. Inert after it was done once.
 
 pub(crate) mod founding;
+pub(crate) mod invitation;
 
 use axum::Json as Answer;
 use axum::extract::State;
