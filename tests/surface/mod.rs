@@ -1,6 +1,8 @@
 //! The whole surface at once: what must hold for every route, whoever added it.
 
+mod clients;
 mod document;
+mod readme;
 mod snapshots;
 mod statements;
 mod tools;

@@ -12,7 +12,7 @@ use super::world::{ABSENT, Ids, World};
 use crate::support::{Answer, Api, Contract, Operation, Server, on_both};
 
 /// Path parameters that are not ids and have no example in the document, with what the walk gives for them.
-const WORDS: &[(&str, &str)] = &[("key", "none")];
+const WORDS: &[(&str, &str)] = &[("key", "none"), ("door_id", ABSENT)];
 
 /// What a path parameter is given that is not an id.
 fn word(operation: &Operation, name: &str) -> Option<String> {
@@ -211,6 +211,55 @@ on_both! {
     }
 }
 
+/// Whether a schema lets `null` stand.
+fn accepts_null(contract: &Contract, schema: &Value) -> bool {
+    let schema = contract.resolve(schema);
+    let kinds = &schema["type"];
+    let choices = ["anyOf", "oneOf"].iter().find_map(|word| schema[*word].as_array());
+    match choices {
+        Some(choices) => choices.iter().any(|choice| accepts_null(contract, choice)),
+        None => {
+            kinds.is_null() && schema["enum"].is_null() && schema["allOf"].is_null()
+                || kinds == "null"
+                || kinds.as_array().is_some_and(|kinds| kinds.contains(&json!("null")))
+        }
+    }
+}
+
+on_both! {
+    async fn null_is_accepted_where_the_document_says_so_and_nowhere_else(database: Database) {
+        let world = World::start(database).await;
+        let contract = world.server.contract();
+        let (mut refused, mut accepted) = (0, 0);
+        for operation in contract.operations() {
+            let Some(schema) = body_schema(&contract, operation) else { continue };
+            let path = filled(operation, &|name| world.own[name].clone());
+            let right = sample(&contract, schema);
+            for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+                let place = format!("{} {}: {name}", operation.method, operation.path);
+                assert!(field.get("default") != Some(&Value::Null), "{place} has the default null");
+                let mut body = right.clone();
+                body[name] = Value::Null;
+                let answer = world.admin.send(&operation.method, &path, Some(bytes(&body))).await;
+                let details = answer.body["error"]["details"].as_array().cloned().unwrap_or_default();
+                let refuses = details.iter().any(|detail| {
+                    let message = detail["message"].as_str().unwrap_or_default();
+                    detail["field"] == **name && message.starts_with("must not be null")
+                });
+                let place = format!("{place}: {} {}", answer.status, answer.text);
+                if accepts_null(&contract, field) {
+                    assert!(!refuses, "the document says that null is accepted: {place}");
+                    accepted += 1;
+                } else if answer.status == 422 || answer.status < 300 {
+                    assert!(refuses, "the document says that null is refused: {place}");
+                    refused += 1;
+                }
+            }
+        }
+        assert!(refused > 150 && accepted > 15, "{refused} refused, {accepted} accepted");
+    }
+}
+
 /// The ways to fill a path with ids of which at least one is another's: all of them, and each alone among own ones.
 fn intrusions(operation: &Operation, theirs: &Ids) -> Vec<BTreeSet<String>> {
     let ids: Vec<&str> =
@@ -297,5 +346,79 @@ on_both! {
                 assert!(!is_refused || answer.status == 403);
             }
         }
+    }
+}
+
+/// Operations whose example cannot be accepted in a test of all, and why. Each has tests of its own.
+const EXAMPLES_OF_ELSEWHERE: &[(&str, &str)] = &[
+    ("apply_change", "the hash is another plan's"),
+    ("begin_oidc_login", "the world's provider speaks SAML"),
+    ("change_password", "it ends the session of the test"),
+    ("complete_setup", "it is done already"),
+    ("create_app_token", "a code is needed"),
+    ("decide_app_consent", "a form is needed"),
+    ("enable_second_factor", "a code is needed"),
+    ("finish_oidc_login", "a code is needed"),
+    ("introspect_app_token", "an app's secret is needed"),
+    ("log_in_for_app", "a form is needed"),
+    ("log_in_for_app_with_second_factor", "a code is needed"),
+    ("log_in_with_ldap", "a directory is needed"),
+    ("log_in_with_second_factor", "a code is needed"),
+    ("refresh_tokens", "a token is needed"),
+    ("register_organization", "registration is disabled"),
+    ("replace_backup_codes", "a code is needed"),
+    ("reset_password", "a token is needed"),
+    ("revoke_app_token", "an app's secret is needed"),
+    ("test_credential", "a device is needed"),
+];
+
+/// An example with the ids of the world in place of its own.
+fn of_world(example: &Value, name: &str, world: &World) -> Value {
+    match example {
+        Value::Object(fields) => Value::Object(
+            fields.iter().map(|(name, value)| (name.clone(), of_world(value, name, world))).collect(),
+        ),
+        Value::Array(items) => items.iter().map(|item| of_world(item, name, world)).collect(),
+        Value::String(_) => {
+            let id = match name {
+                "controller_ids" => "controller_id",
+                "ids" => "device_id",
+                other => other,
+            };
+            world.own.get(id).map_or_else(|| example.clone(), |id| json!(id))
+        }
+        other => other.clone(),
+    }
+}
+
+on_both! {
+    async fn every_body_has_an_example_that_is_accepted(database: Database) {
+        let world = World::start(database).await;
+        let contract = world.server.contract();
+        let (mut missing, mut refused) = (Vec::new(), Vec::new());
+        for operation in contract.operations() {
+            let id = operation.definition["operationId"].as_str().unwrap_or_default();
+            let Some(content) = operation.definition["requestBody"]["content"].as_object() else { continue };
+            let (media, content) = content.iter().next().expect("a body has a media type");
+            let Some(example) = content.get("example") else {
+                missing.push(id.to_owned());
+                continue;
+            };
+            if media != "application/json" || id == "change_password" {
+                continue;
+            }
+            let path = filled(operation, &|name| world.own[name].clone());
+            let body = of_world(example, "", &world);
+            let answer = world.admin.send(&operation.method, &path, Some(bytes(&body))).await;
+            let is_elsewhere = EXAMPLES_OF_ELSEWHERE.iter().any(|(known, _)| *known == id);
+            let shape = ["missing", "unknown_field", "type_error"];
+            let details = answer.body["error"]["details"].as_array().cloned().unwrap_or_default();
+            let is_misshapen = details.iter().any(|detail| shape.iter().any(|kind| detail["type"] == *kind));
+            if is_misshapen || (answer.status >= 300 && !is_elsewhere) {
+                refused.push(format!("{id}: {} {}", answer.status, answer.text));
+            }
+        }
+        assert!(missing.is_empty(), "assets/examples.json lacks {missing:?}");
+        assert!(refused.is_empty(), "{refused:#?}");
     }
 }
