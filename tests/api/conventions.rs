@@ -106,3 +106,27 @@ on_both! {
         assert!(!kept.response.windows(secret.len()).any(|window| window == secret));
     }
 }
+
+on_both! {
+    async fn the_audit_log_tells_what_an_update_changed_and_no_secret(database: Database) {
+        let server = Server::start(database).await;
+        let api = server.set_up().await;
+        let created = |answer: crate::support::Answer| answer.body["id"].as_str().unwrap().to_owned();
+        let site = created(api.post("/sites", &json!({ "name": "Branch" })).await.expect_status(201));
+        api.patch(&format!("/sites/{site}"), &json!({ "name": "Branch 2" })).await.expect_status(200);
+        let told = api.get(&format!("/audit?target_id={site}")).await.expect_status(200).body["items"][0].clone();
+        assert_eq!(told["action"], "site.updated", "{told}");
+        assert_eq!(told["detail"]["before"], json!({ "name": "Branch" }), "{told}");
+        assert_eq!(told["detail"]["after"], json!({ "name": "Branch 2" }), "{told}");
+        assert!(told["detail"].get("slug").is_none(), "a field that was not given is not there: {told}");
+
+        let secret = json!({ "name": "Routers", "username": "root", "password": "first-s3cret" });
+        let id = created(api.post("/credentials", &secret).await.expect_status(201));
+        let change = json!({ "name": "Switches", "password": "second-s3cret" });
+        api.patch(&format!("/credentials/{id}"), &change).await.expect_status(200);
+        let told = api.get(&format!("/audit?target_id={id}")).await.expect_status(200);
+        assert!(!told.text.contains("s3cret"), "{}", told.text);
+        let told = &told.body["items"][0]["detail"];
+        assert_eq!((&told["before"]["name"], &told["after"]["name"]), (&json!("Routers"), &json!("Switches")));
+    }
+}

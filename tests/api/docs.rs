@@ -1,6 +1,6 @@
 //! The documentation pages.
 
-use crate::support::{Answer, Database, Options, Server};
+use crate::support::{Answer, Database, Options, PASSWORD, Server, browser};
 
 const PAGES: &[(&str, &str)] = &[("/docs", "swagger-ui"), ("/redoc", "redoc")];
 
@@ -118,4 +118,17 @@ fn the_readme_of_the_assets_names_what_is_there() {
         let name = entry.file_name().into_string().unwrap();
         assert!(readme.contains(&format!("| `{name}` |")), "{name}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_writes_for_a_browser_that_has_signed_in_there() {
+    let server = Server::start(Database::sqlite()).await;
+    let admin = server.set_up().await;
+    let page = format!("{}/api/v1/docs", admin.base());
+    let variables = [("PAGE", page.as_str()), ("LOGIN", "ada"), ("PASSWORD", PASSWORD)];
+    let shown = browser::drive("api/docs.mjs", &variables).await;
+    assert_eq!(shown["signedIn"], 200, "{shown}");
+    assert_eq!(shown["created"], 201, "{shown}");
+    let sites = admin.get("/sites?search=Written").await.expect_status(200);
+    assert_eq!(sites.body["total"], 1, "{}", sites.text);
 }

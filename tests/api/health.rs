@@ -42,6 +42,16 @@ on_both! {
         assert_eq!(nobody.get("/health/ready").await.expect_status(200).body, all_ok());
         let root = json!({ "app": "Heddle", "docs": "/api/v1/docs", "api": "/api/v1" });
         assert_eq!(nobody.get_root("/").await.expect_status(200).body, root);
+        let api_root = root["api"].as_str().unwrap();
+        for spelling in [api_root.to_owned(), format!("{api_root}/")] {
+            assert_eq!(nobody.get_root(&spelling).await.expect_status(200).body, root, "what '/' names is there");
+        }
+        for door in ["/access_control", "/access_control/access"] {
+            assert_eq!(api.get(door).await.expect_status(501).error_type(), "not_implemented");
+            for verb in ["lock", "unlock"] {
+                api.post(&format!("{door}/doors/7/{verb}"), &json!({})).await.expect_status(501);
+            }
+        }
 
         nobody.get("/health/detail").await.expect_status(401);
         let detail = api.get("/health/detail").await.expect_status(200).body;

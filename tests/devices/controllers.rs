@@ -21,6 +21,49 @@ async fn registered(api: &Api, url: &str) -> Value {
     register(api, url, ROUTER_PASSWORD).await["id"].clone()
 }
 
+/// The sync, once it has ended.
+async fn ended(api: &Api, sync: &Value) -> Value {
+    let path = format!(
+        "/controllers/{}/syncs/{}",
+        sync["controller_id"].as_str().unwrap(),
+        sync["id"].as_str().unwrap()
+    );
+    let started = Instant::now();
+    loop {
+        let now = api.get(&path).await.expect_status(200).body;
+        assert!((0..=100).contains(&now["progress"].as_i64().unwrap()), "{now}");
+        if !now["ended_at"].is_null() {
+            return now;
+        }
+        assert!(["queued", "running"].contains(&now["state"].as_str().unwrap()), "{now}");
+        assert!(started.elapsed() < Duration::from_mins(2), "the sync ends: {now}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+on_both! {
+    async fn a_sync_can_be_followed_to_its_end(database: Database) {
+        let lab = Lab::start(database).await;
+        let path = format!("/controllers/{}/sync", lab.controller);
+        let asked = lab.api.post(&path, &json!({})).await.expect_status(202).body;
+        assert_eq!(asked["controller_id"], json!(lab.controller));
+        assert!(asked["requested_by"].is_string(), "{asked}");
+        let done = ended(&lab.api, &asked).await;
+        assert_eq!((&done["state"], &done["progress"], &done["error"]), (&json!("succeeded"), &json!(100), &json!(null)));
+        let devices = lab.api.get(&format!("/devices?controller_id={}", lab.controller)).await.expect_status(200);
+        assert_eq!(done["devices_seen"], devices.body["total"], "{done}");
+
+        let closed = registered(&lab.api, "http://127.0.0.1:9").await;
+        let path = format!("/controllers/{}/sync", closed.as_str().unwrap());
+        let asked = lab.api.post(&path, &json!({})).await.expect_status(202).body;
+        let failed = ended(&lab.api, &asked).await;
+        assert_eq!(failed["state"], "failed", "{failed}");
+        assert!(failed["error"].as_str().unwrap().contains("refused"), "{failed}");
+        let elsewhere = format!("/controllers/{}/syncs/{}", lab.controller, failed["id"].as_str().unwrap());
+        lab.api.get(&elsewhere).await.expect_status(404);
+    }
+}
+
 on_both! {
     async fn a_controller_that_does_not_answer_holds_no_other_up(database: Database) {
         let lab = Lab::start(database).await;

@@ -52,7 +52,9 @@ on_both! {
     async fn a_router_that_dies_and_returns_is_told_of_each_device_once(database: Database) {
         let lab = Lab::start(database).await;
         read(&lab).await;
-        let all = devices(&lab.api, "").await;
+        // A host that is configured and was not seen is unknown from the beginning: nothing becomes of it.
+        let all: Vec<Value> =
+            devices(&lab.api, "").await.into_iter().filter(|device| device["status"] != "unknown").collect();
         let router = all.iter().find(|device| device["kind"] == "router").expect("the router is a device").clone();
         let clients: Vec<Value> = all.iter().filter(|device| device["kind"] != "router").cloned().collect();
         assert!(!clients.is_empty() && all.iter().all(|device| device["status"] == "online"), "{all:?}");

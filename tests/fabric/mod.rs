@@ -132,6 +132,19 @@ fn has_ended(run: &Value) -> bool {
     !matches!(run["state"].as_str().unwrap(), "queued" | "running" | "waiting")
 }
 
+/// The Connection once it is broken: its author's loss is seen within seconds.
+async fn broken(api: &Api, path: &str) -> Value {
+    let mut seen = Value::Null;
+    for _ in 0..300 {
+        seen = api.get(path).await.expect_status(200).body;
+        if seen["state"] == "broken" {
+            return seen;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("it is not broken: {seen}");
+}
+
 /// Waits until so many runs have ended, and answers them, the newest first.
 async fn runs(api: &Api, of: &str, count: usize) -> Vec<Value> {
     let mut seen = Value::Null;

@@ -3,23 +3,10 @@
 use heddle_core::Role;
 use heddle_core::event::EventType;
 use heddle_store::users::{self, UserUpdate};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{World, connect, device, emit, id_of, runs};
-use crate::support::{Api, Database, on_both};
-
-/// The Connection once it is broken: its author's loss is seen within seconds.
-async fn broken(api: &Api, path: &str) -> Value {
-    let mut seen = Value::Null;
-    for _ in 0..300 {
-        seen = api.get(path).await.expect_status(200).body;
-        if seen["state"] == "broken" {
-            return seen;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
-    panic!("it is not broken: {seen}");
-}
+use super::{World, broken, connect, device, emit, id_of, runs};
+use crate::support::{Database, on_both};
 
 on_both! {
     async fn a_connection_whose_author_is_no_administrator_any_more_breaks(database: Database) {

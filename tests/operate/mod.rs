@@ -3,6 +3,7 @@
 mod audit;
 mod backup;
 mod doctor;
+mod first_start;
 mod refused;
 mod rotate;
 mod start;

@@ -1,6 +1,7 @@
 //! A server of its own for each test, on each database.
 
 mod api;
+pub(crate) mod browser;
 mod conformance;
 mod database;
 pub(crate) mod oidc;

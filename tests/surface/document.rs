@@ -28,6 +28,26 @@ async fn the_served_document_is_the_table_and_every_reference_in_it_is_defined()
     }
 }
 
+/// Arrays that do not say what their items are: linters call it an error, and clients cannot be made of it.
+fn arrays_without_items(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => {
+            let is_one =
+                fields.get("type").is_some_and(|kind| kind == "array") && !fields.contains_key("items");
+            usize::from(is_one) + fields.values().map(arrays_without_items).sum::<usize>()
+        }
+        Value::Array(items) => items.iter().map(arrays_without_items).sum(),
+        _ => 0,
+    }
+}
+
+#[tokio::test]
+async fn every_array_says_what_its_items_are() {
+    let (_server, contract) = start().await;
+    assert_eq!(arrays_without_items(&contract.document()["components"]), 0);
+    assert_eq!(arrays_without_items(&json!([{ "type": "array" }])), 1);
+}
+
 fn collect_references(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
@@ -75,6 +95,166 @@ async fn every_operation_says_all_that_it_answers() {
     }
 }
 
+/// Names of classes that a language has, or that a generator of clients puts into every file, of lower-case spelling.
+///
+/// Java: `java.lang` and `java.util`. TypeScript: the globals of browsers and of Node.js. Python: built-ins, `typing` and
+/// pydantic. Go: what clients are made of. C#, Swift, Kotlin, Rust and C++: their own types and words.
+const TAKEN: &[&str] = &[
+    "abstract",
+    "action",
+    "annotated",
+    "any",
+    "anyof",
+    "apiclient",
+    "apiexception",
+    "apiresponse",
+    "array",
+    "arraylist",
+    "attribute",
+    "basemodel",
+    "bigdecimal",
+    "blob",
+    "body",
+    "boolean",
+    "box",
+    "byte",
+    "bytes",
+    "callable",
+    "char",
+    "character",
+    "class",
+    "client",
+    "collection",
+    "comparable",
+    "configuration",
+    "console",
+    "context",
+    "data",
+    "date",
+    "datetime",
+    "decimal",
+    "default",
+    "delegate",
+    "dict",
+    "dictionary",
+    "document",
+    "double",
+    "element",
+    "enum",
+    "error",
+    "errors",
+    "event",
+    "exception",
+    "false",
+    "field",
+    "file",
+    "float",
+    "formdata",
+    "function",
+    "generic",
+    "guid",
+    "hashmap",
+    "headers",
+    "http",
+    "import",
+    "infinity",
+    "instant",
+    "int",
+    "integer",
+    "interface",
+    "iterable",
+    "iterator",
+    "json",
+    "lambda",
+    "list",
+    "literal",
+    "lock",
+    "long",
+    "map",
+    "math",
+    "model",
+    "module",
+    "namespace",
+    "node",
+    "none",
+    "null",
+    "nullable",
+    "number",
+    "object",
+    "omit",
+    "operator",
+    "option",
+    "optional",
+    "package",
+    "pair",
+    "partial",
+    "pick",
+    "process",
+    "promise",
+    "property",
+    "protocol",
+    "proxy",
+    "readonly",
+    "record",
+    "reflect",
+    "regexp",
+    "request",
+    "required",
+    "response",
+    "result",
+    "runnable",
+    "self",
+    "sequence",
+    "set",
+    "short",
+    "stream",
+    "string",
+    "struct",
+    "symbol",
+    "system",
+    "task",
+    "text",
+    "thread",
+    "throwable",
+    "time",
+    "true",
+    "tuple",
+    "type",
+    "typing",
+    "undefined",
+    "union",
+    "unit",
+    "unset",
+    "url",
+    "uuid",
+    "validationerror",
+    "vec",
+    "vector",
+    "version",
+    "void",
+    "warning",
+];
+
+#[tokio::test]
+async fn no_schema_has_a_name_that_a_language_has_taken() {
+    let (_server, contract) = start().await;
+    let schemas = contract.document()["components"]["schemas"].as_object().expect("there are schemas");
+    let mut seen = BTreeSet::new();
+    for name in schemas.keys() {
+        let folded = name.to_lowercase();
+        assert!(
+            !TAKEN.contains(&folded.as_str()),
+            "no client can have a class '{name}'; see openapi/names.rs"
+        );
+        assert!(name.starts_with(|first: char| first.is_ascii_uppercase()), "{name}");
+        assert!(name.chars().all(|c| c.is_ascii_alphanumeric()), "{name}");
+        assert!(
+            seen.insert(folded),
+            "two schemas differ only in the case of '{name}': one file on some systems"
+        );
+    }
+}
+
 #[tokio::test]
 async fn request_bodies_are_closed() {
     let (_server, contract) = start().await;
@@ -86,6 +266,113 @@ async fn request_bodies_are_closed() {
         let schema = contract.resolve(body);
         assert_eq!(schema["additionalProperties"], false, "{} {}", operation.method, operation.path);
     }
+}
+
+/// Whether a text is a sentence or more, and not the empty word of a template.
+fn is_prose(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.trim().len() > 3 && !text.starts_with("Routes below"))
+}
+
+#[tokio::test]
+async fn every_operation_is_named_by_verb_and_noun_in_a_described_group() {
+    let (_server, contract) = start().await;
+    let groups = contract.document()["tags"].as_array().expect("the document has groups");
+    for group in groups {
+        let name = group["name"].as_str().expect("a group has a name");
+        assert!(name.starts_with(|first: char| first.is_ascii_uppercase()), "the group '{name}' is in words");
+        assert!(is_prose(&group["description"]), "the group '{name}' is described");
+    }
+    for operation in contract.operations() {
+        let id = operation.definition["operationId"].as_str().unwrap_or_default();
+        let is_word = |word: &str| {
+            !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+        };
+        assert!(
+            id.contains('_') && id.split('_').all(is_word),
+            "{} {}: '{id}'",
+            operation.method,
+            operation.path
+        );
+        let verb = id.split('_').next().unwrap_or_default();
+        assert!(
+            !["post", "patch", "put"].contains(&verb) || id == "post_saml_callback",
+            "'{id}' begins with a verb"
+        );
+        let tag = &operation.definition["tags"][0];
+        assert!(groups.iter().any(|group| &group["name"] == tag), "{id}: {tag}");
+    }
+}
+
+/// Properties without words below a schema, as `Schema.property`.
+fn undescribed(place: &str, schema: &Value, found: &mut Vec<String>) {
+    match schema {
+        Value::Object(fields) => {
+            for (name, property) in fields.get("properties").and_then(Value::as_object).into_iter().flatten()
+            {
+                if !is_prose(&property["description"]) {
+                    found.push(format!("{place}.{name}"));
+                }
+            }
+            fields.values().for_each(|inner| undescribed(place, inner, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| undescribed(place, item, found)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn every_property_and_every_parameter_is_described() {
+    let (_server, contract) = start().await;
+    let mut found = Vec::new();
+    for (name, schema) in contract.document()["components"]["schemas"].as_object().expect("there are schemas")
+    {
+        undescribed(name, schema, &mut found);
+    }
+    for operation in contract.operations() {
+        for parameter in operation.definition["parameters"].as_array().into_iter().flatten() {
+            let parameter = contract.resolve(parameter);
+            if !is_prose(&parameter["description"]) {
+                found.push(format!("{} {}: {}", operation.method, operation.path, parameter["name"]));
+            }
+        }
+    }
+    assert!(found.is_empty(), "a doc comment at the field, or a line in vocabulary.txt, for {found:#?}");
+}
+
+/// Schemas of answers that no example can be made of, for their values follow a pattern.
+const WITHOUT_EXAMPLE: &[&str] = &[];
+
+#[tokio::test]
+async fn every_answer_has_an_example_that_fits_it() {
+    let (_server, contract) = start().await;
+    let document = contract.document();
+    let mut without = BTreeSet::new();
+    for operation in contract.operations() {
+        for (status, response) in operation.definition["responses"].as_object().into_iter().flatten() {
+            let media = &contract.resolve(response)["content"]["application/json"]["schema"];
+            let Some(name) = media["$ref"].as_str().and_then(|name| name.rsplit('/').next()) else {
+                continue;
+            };
+            let schema = contract.resolve(media);
+            let is_object = schema["type"] == "object" && status.starts_with('2');
+            if is_object && schema["examples"].is_null() && !WITHOUT_EXAMPLE.contains(&name) {
+                without.insert(name.to_owned());
+            }
+        }
+    }
+    assert!(without.is_empty(), "no example for {without:?}");
+    let mut seen = 0;
+    for (name, schema) in document["components"]["schemas"].as_object().expect("there are schemas") {
+        let Some(example) = schema["examples"].get(0) else { continue };
+        let components = json!({ "schemas": document["components"]["schemas"] });
+        let root = json!({ "$ref": format!("#/components/schemas/{name}"), "components": components });
+        let validator =
+            jsonschema::options().should_validate_formats(true).build(&root).expect("a valid schema");
+        let faults: Vec<String> = validator.iter_errors(example).map(|fault| fault.to_string()).collect();
+        assert!(faults.is_empty(), "the example of {name}: {faults:?}");
+        seen += 1;
+    }
+    assert!(seen > 100, "{seen} examples");
 }
 
 /// An answer as the server could have given it.

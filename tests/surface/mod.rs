@@ -1,7 +1,10 @@
 //! The whole surface at once: what must hold for every route, whoever added it.
 
 mod bounds;
+mod clients;
 mod document;
+mod examples;
+mod readme;
 mod snapshots;
 mod statements;
 mod tools;

@@ -15,12 +15,12 @@ use crate::support::{Database, PASSWORD, Server, on_both, tool};
 /// Seconds that the fuzzer takes; beyond twice of them it hangs.
 const FUZZING_SECS: u64 = 90;
 
-fn python() -> PathBuf {
+pub(super) fn python() -> PathBuf {
     tool("TEST_PYTHON", "Python with the packages of tests/surface/client/requirements.txt")
 }
 
 /// A program's output, when it succeeded.
-async fn run(command: &mut Command, limit: Duration) -> String {
+pub(super) async fn run(command: &mut Command, limit: Duration) -> String {
     let child = command.stdin(Stdio::null()).kill_on_drop(true).output();
     let output = tokio::time::timeout(limit, child).await.expect("the program ends in time");
     let output = output.expect("the program starts");
@@ -31,7 +31,7 @@ async fn run(command: &mut Command, limit: Duration) -> String {
 }
 
 /// The served document as a file.
-async fn document(server: &Server, folder: &Path) -> PathBuf {
+pub(super) async fn document(server: &Server, folder: &Path) -> PathBuf {
     let document = server.nobody().get("/openapi.json").await.expect_status(200);
     let path = folder.join("openapi.json");
     std::fs::write(&path, document.text).expect("a file can be written");

@@ -14,7 +14,7 @@ use super::world::{ABSENT, Ids, World};
 use crate::support::{Answer, Api, Contract, Operation, Server, on_both};
 
 /// Path parameters that are not ids and have no example in the document, with what the walk gives for them.
-const WORDS: &[(&str, &str)] = &[("key", "none")];
+const WORDS: &[(&str, &str)] = &[("key", "none"), ("door_id", ABSENT)];
 
 /// What a path parameter is given that is not an id.
 fn word(operation: &Operation, name: &str) -> Option<String> {
@@ -26,7 +26,7 @@ fn word(operation: &Operation, name: &str) -> Option<String> {
 }
 
 /// A path with these ids, its required query included.
-fn filled(operation: &Operation, ids: &dyn Fn(&str) -> String) -> String {
+pub(super) fn filled(operation: &Operation, ids: &dyn Fn(&str) -> String) -> String {
     let fill = |part: &str| match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
         Some(name) => word(operation, name).unwrap_or_else(|| ids(name)),
         None => part.to_owned(),
@@ -88,7 +88,7 @@ fn body_schema<'a>(contract: &'a Contract, operation: &'a Operation) -> Option<&
     if schema.is_null() { None } else { Some(contract.resolve(schema)) }
 }
 
-fn bytes(body: &Value) -> Vec<u8> {
+pub(super) fn bytes(body: &Value) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
@@ -213,6 +213,55 @@ on_both! {
             }
         }
         assert!(named > 40, "{named} bodies were refused by their field");
+    }
+}
+
+/// Whether a schema lets `null` stand.
+fn accepts_null(contract: &Contract, schema: &Value) -> bool {
+    let schema = contract.resolve(schema);
+    let kinds = &schema["type"];
+    let choices = ["anyOf", "oneOf"].iter().find_map(|word| schema[*word].as_array());
+    match choices {
+        Some(choices) => choices.iter().any(|choice| accepts_null(contract, choice)),
+        None => {
+            kinds.is_null() && schema["enum"].is_null() && schema["allOf"].is_null()
+                || kinds == "null"
+                || kinds.as_array().is_some_and(|kinds| kinds.contains(&json!("null")))
+        }
+    }
+}
+
+on_both! {
+    async fn null_is_accepted_where_the_document_says_so_and_nowhere_else(database: Database) {
+        let world = World::start(database).await;
+        let contract = world.server.contract();
+        let (mut refused, mut accepted) = (0, 0);
+        for operation in contract.operations() {
+            let Some(schema) = body_schema(&contract, operation) else { continue };
+            let path = filled(operation, &|name| world.own[name].clone());
+            let right = sample(&contract, schema);
+            for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+                let place = format!("{} {}: {name}", operation.method, operation.path);
+                assert!(field.get("default") != Some(&Value::Null), "{place} has the default null");
+                let mut body = right.clone();
+                body[name] = Value::Null;
+                let answer = world.admin.send(&operation.method, &path, Some(bytes(&body))).await;
+                let details = answer.body["error"]["details"].as_array().cloned().unwrap_or_default();
+                let refuses = details.iter().any(|detail| {
+                    let message = detail["message"].as_str().unwrap_or_default();
+                    detail["field"] == **name && message.starts_with("must not be null")
+                });
+                let place = format!("{place}: {} {}", answer.status, answer.text);
+                if accepts_null(&contract, field) {
+                    assert!(!refuses, "the document says that null is accepted: {place}");
+                    accepted += 1;
+                } else if answer.status == 422 || answer.status < 300 {
+                    assert!(refuses, "the document says that null is refused: {place}");
+                    refused += 1;
+                }
+            }
+        }
+        assert!(refused > 150 && accepted > 15, "{refused} refused, {accepted} accepted");
     }
 }
 

@@ -104,6 +104,9 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
         fill_fabric(admin, organization, into).await;
         webhooks(server, admin, organization, name, into).await;
         into.insert("user_id", user);
+        let sync =
+            admin.post(&format!("/controllers/{controller}/sync"), &json!({})).await.expect_status(202);
+        into.insert("sync_id", sync.body["id"].as_str().unwrap().to_owned());
         into.insert("gateway_id", controller.clone());
         into.insert("controller_id", controller);
         into.insert("credential_id", credential);

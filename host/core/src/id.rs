@@ -38,6 +38,7 @@ ids! {
     SessionId,
     SiteId,
     ControllerId,
+    SyncId,
     CredentialId,
     DeviceId,
     ChangeId,

@@ -30,6 +30,7 @@ pub mod role;
 pub mod secret;
 pub mod shape;
 pub mod site_level;
+pub mod sync;
 pub mod template;
 pub mod tier;
 pub mod tls;
@@ -39,7 +40,7 @@ pub use clock::{Clock, Timestamp};
 pub use id::{
     ApiKeyId, AuditId, ChangeId, ChannelId, ConnectionId, ControllerId, CredentialId, DeliveryId, DeviceId,
     EventId, IdentityId, IdentityProviderId, NoticeId, OauthAppId, OauthGrantId, OrgId, ProcessId, RoleId,
-    RunId, SessionId, SiteId, SsoAttemptId, SubscriptionId, UserId, WebhookTemplateId,
+    RunId, SessionId, SiteId, SsoAttemptId, SubscriptionId, SyncId, UserId, WebhookTemplateId,
 };
 pub use log::LogLevel;
 pub use permission::Permission;

@@ -3,6 +3,7 @@
 //! The only crate that knows axum. It holds no word of any vendor; what a
 //! vendor is, its adapter says.
 
+mod access_control;
 pub mod adapters;
 pub mod app;
 pub mod audit;
@@ -29,6 +30,7 @@ pub mod operate;
 mod outgoing;
 pub mod process;
 pub mod retention;
+mod sample;
 pub mod setup;
 pub mod sso;
 pub mod staging;

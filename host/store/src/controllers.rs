@@ -1,6 +1,7 @@
 //! Controllers: what they are and how to reach them. When they are read is in [`reading`].
 
 mod reading;
+pub mod syncs;
 
 use heddle_core::adapter::DeviceStatus;
 use heddle_core::change::ChangeStatus;

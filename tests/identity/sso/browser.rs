@@ -1,16 +1,11 @@
 //! A sign-in in a real browser: the page of a user interface, the provider's pages, and cookies that no script reads.
 
-use std::path::Path;
-use std::process::Stdio;
-use std::time::Duration;
-
 use axum::response::Html;
-use serde_json::{Value, json};
-use tokio::process::Command;
+use serde_json::json;
 
 use super::{add, oidc_body, with};
 use crate::support::oidc::{CLIENT_SECRET, ClaimsAt, OidcProvider};
-use crate::support::{Database, Options, Server, tool};
+use crate::support::{Database, Options, Server, browser};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_browser_signs_in_from_the_page_of_an_allowed_origin() {
@@ -28,24 +23,8 @@ async fn a_browser_signs_in_from_the_page_of_an_allowed_origin() {
     body["oidc"]["redirect_uris"] = json!([format!("{origin}/back")]);
     let id = add(&admin, &body).await;
 
-    let folder = tempfile::tempdir().unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("identity/sso/browser.mjs");
-    std::fs::copy(script, folder.path().join("browser.mjs")).unwrap();
-    let modules = tool("TEST_NODE_MODULES", "the npm packages of tests/identity/sso/package.json");
-    std::os::unix::fs::symlink(modules, folder.path().join("node_modules")).unwrap();
-    let mut command = Command::new(tool("TEST_NODE", "nodejs"));
-    command
-        .current_dir(folder.path())
-        .arg("browser.mjs")
-        .env("PAGE", format!("{origin}/?provider={id}"))
-        .env("CHROMIUM", tool("TEST_CHROMIUM", "chromium"))
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
-    let output =
-        tokio::time::timeout(Duration::from_mins(3), command.output()).await.expect("it ends in time");
-    let output = output.expect("the script starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let outcome: Value = serde_json::from_slice(&output.stdout).expect("the script prints JSON");
+    let page = format!("{origin}/?provider={id}");
+    let outcome = browser::drive("identity/sso/browser.mjs", &[("PAGE", &page)]).await;
     assert_eq!(outcome["shown"]["me"]["email"], "alice@example.test", "{outcome}");
     assert_eq!(outcome["shown"]["answer"]["user"]["username"], "alice", "{outcome}");
     let readable = outcome["shown"]["readable"].as_str().unwrap();

@@ -13,25 +13,22 @@ import time
 
 import heddle_client
 from heddle_client import AuthenticatedClient, Client
-from heddle_client.api.audit import get_audit
-from heddle_client.api.auth import post_auth_login
-from heddle_client.api.controllers import post_controllers, post_controllers_controller_id_sync
-from heddle_client.api.credentials import post_credentials
-from heddle_client.api.devices import get_devices
-from heddle_client.api.gateway_openwrt_firewall import (
-    post_gateway_openwrt_firewall_controller_id_changes_feature as stage,
-)
-from heddle_client.api.gateway_vpn import post_gateway_vpn_changes_change_id_apply as apply
-from heddle_client.api.gateway_vpn import post_gateway_vpn_changes_change_id_confirm as confirm
-from heddle_client.api.sites import get_sites_site_id, post_sites
+from heddle_client.api.audit_log import list_audit_entries
+from heddle_client.api.authentication import log_in
+from heddle_client.api.changes import apply_change, confirm_change
+from heddle_client.api.controllers import create_controller, sync_controller
+from heddle_client.api.credentials import create_credential
+from heddle_client.api.devices import list_devices
+from heddle_client.api.gateway_openwrt_firewall import stage_openwrt_firewall_change
+from heddle_client.api.sites import create_site, get_site
 from heddle_client.models import (
+    ApiError,
     ApplyBody,
-    Error,
+    ControllerCreate,
+    CredentialCreate,
     Login,
-    NewController,
-    NewCredential,
-    NewSite,
     Operation,
+    SiteCreate,
     StageBody,
     StageBodyPayload,
 )
@@ -56,7 +53,7 @@ def import_everything():
 def devices_of(client, controller):
     """The devices, once the controller was read."""
     for _ in range(200):
-        page = done(get_devices.sync_detailed(client=client, controller_id=controller, per_page=100), 200)
+        page = done(list_devices.sync_detailed(client=client, controller_id=controller, per_page=100), 200)
         if page.total > 0:
             return page.items
         time.sleep(0.1)
@@ -67,24 +64,24 @@ def main(server, router):
     modules = import_everything()
     public = Client(base_url=server)
     login = Login(login="ada", password=os.environ["PASSWORD"])
-    tokens = done(post_auth_login.sync_detailed(client=public, body=login), 200)
+    tokens = done(log_in.sync_detailed(client=public, body=login), 200)
     client = AuthenticatedClient(base_url=server, token=tokens.access_token, timeout=60)
 
-    site = done(post_sites.sync_detailed(client=client, body=NewSite(name="Generated")), 201)
-    credential = NewCredential(name="router", username="root", password=os.environ["ROUTER_PASSWORD"])
-    credential = done(post_credentials.sync_detailed(client=client, body=credential), 201)
-    controller = NewController(
+    site = done(create_site.sync_detailed(client=client, body=SiteCreate(name="Generated")), 201)
+    credential = CredentialCreate(name="router", username="root", password=os.environ["ROUTER_PASSWORD"])
+    credential = done(create_credential.sync_detailed(client=client, body=credential), 201)
+    controller = ControllerCreate(
         name="edge", site_id=site.id, vendor="openwrt", url=router, credential_id=credential.id
     )
-    controller = done(post_controllers.sync_detailed(client=client, body=controller), 201)
-    done(post_controllers_controller_id_sync.sync_detailed(controller.id, client=client), 202)
+    controller = done(create_controller.sync_detailed(client=client, body=controller), 201)
+    done(sync_controller.sync_detailed(controller.id, client=client), 202)
     devices = devices_of(client, controller.id)
 
     payload = StageBodyPayload.from_dict(
         {"name": "Allow-Generated", "src": "wan", "proto": ["tcp"], "dest_port": "8443", "target": "ACCEPT"}
     )
     change = done(
-        stage.sync_detailed(
+        stage_openwrt_firewall_change.sync_detailed(
             controller.id,
             "openwrt.firewall.rule",
             client=client,
@@ -94,12 +91,12 @@ def main(server, router):
         201,
     )
     body = ApplyBody(force=True, plan_hash=change.plan.hash_, confirm_within_secs=60)
-    applied = done(apply.sync_detailed(change.id, client=client, body=body), 200)
-    confirmed = done(confirm.sync_detailed(change.id, client=client), 200)
-    audit = done(get_audit.sync_detailed(client=client, per_page=200, target_id=change.id), 200)
+    applied = done(apply_change.sync_detailed(change.id, client=client, body=body), 200)
+    confirmed = done(confirm_change.sync_detailed(change.id, client=client), 200)
+    audit = done(list_audit_entries.sync_detailed(client=client, per_page=200, target_id=change.id), 200)
 
-    absent = done(get_sites_site_id.sync_detailed(controller.id, client=client), 404)
-    if not isinstance(absent, Error) or absent.error.type_ != "not_found":
+    absent = done(get_site.sync_detailed(controller.id, client=client), 404)
+    if not isinstance(absent, ApiError) or absent.error.type_ != "not_found":
         sys.exit(f"an error is not read as one: {absent}")
     outcome = {
         "modules": modules,

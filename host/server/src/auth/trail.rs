@@ -3,7 +3,8 @@
 use heddle_core::{OrgId, UserId};
 use heddle_store::audit::{self, NewAudit};
 use heddle_store::{Tx, User};
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::Caller;
@@ -70,4 +71,62 @@ pub(crate) async fn record(tx: &mut Tx, app: &App, origin: &Origin, deed: Deed<'
     };
     audit::append(tx, &entry, &app.clock, &app.audit_key).await?;
     Ok(())
+}
+
+/// Fields that move with every change and say nothing of it.
+const UNTOLD: &[&str] = &["updated_at"];
+
+/// Longest value that an entry holds, in bytes of JSON; of a longer one the length is told.
+const VALUE_BYTES_MAX: usize = 4096;
+
+/// Adds `before` and `after` to the detail of an update: the fields that differ, as clients see the object.
+///
+/// Fields of the detail that were not given go. Secrets are masked by [`record`], as everywhere.
+pub(crate) fn with_difference(mut detail: Value, before: &impl Serialize, after: &impl Serialize) -> Value {
+    let (Ok(Value::Object(before)), Ok(Value::Object(after))) =
+        (serde_json::to_value(before), serde_json::to_value(after))
+    else {
+        return detail;
+    };
+    let differs = |name: &str| before.get(name) != after.get(name) && !UNTOLD.contains(&name);
+    let side = |object: &Map<String, Value>| -> Map<String, Value> {
+        let told = object.iter().filter(|(name, _)| differs(name));
+        told.map(|(name, value)| (name.clone(), shortened(value))).collect()
+    };
+    if let Some(fields) = detail.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+        fields.insert("before".to_owned(), Value::Object(side(&before)));
+        fields.insert("after".to_owned(), Value::Object(side(&after)));
+    }
+    detail
+}
+
+fn shortened(value: &Value) -> Value {
+    let bytes = value.to_string().len();
+    if bytes > VALUE_BYTES_MAX { json!({ "omitted_bytes": bytes }) } else { value.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_update_tells_what_was_and_what_is_and_nothing_that_stayed() {
+        let before = json!({ "name": "a", "url": "u", "notes": null, "updated_at": 1, "gone": 1 });
+        let after = json!({ "name": "b", "url": "u", "notes": "n", "updated_at": 2 });
+        let detail = with_difference(json!({ "name": "b", "url": null }), &before, &after);
+        let expected = json!({
+            "name": "b",
+            "before": { "name": "a", "notes": null, "gone": 1 },
+            "after": { "name": "b", "notes": "n" },
+        });
+        assert_eq!(detail, expected);
+    }
+
+    #[test]
+    fn a_long_value_is_told_by_its_length() {
+        let detail =
+            with_difference(json!({}), &json!({ "text": "a" }), &json!({ "text": "x".repeat(5000) }));
+        assert_eq!(detail["after"]["text"], json!({ "omitted_bytes": 5002 }));
+    }
 }

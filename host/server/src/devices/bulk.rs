@@ -72,6 +72,7 @@ struct Update {
     state: Option<DeviceState>,
     /// `null` clears.
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     notes: Option<Option<String>>,
 }
 

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use heddle_core::device::DeviceState;
 use heddle_core::{DeviceId, SiteLevel};
-use heddle_store::devices::{self, Device};
+use heddle_store::devices::{self, Device, Labels};
 use heddle_store::{Scope, Tx, controllers, events};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,9 +27,11 @@ use crate::tenancy::{given, nullable};
 #[schemars(rename = "DeviceUpdate")]
 pub(super) struct UpdateBody {
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     display_name: Option<Option<String>>,
     /// Up to 2000 characters.
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     notes: Option<Option<String>>,
     /// All of them, in order: up to 32 different ones of 1 to 64 characters.
     #[serde(default, deserialize_with = "given")]
@@ -76,6 +78,12 @@ pub(super) async fn update(
     let detail = json!({
         "changed": changed, "display_name": after.display_name, "tags": after.tags, "state": after.state,
     });
+    let told = |labels: &Labels| {
+        json!({
+            "display_name": labels.display_name, "notes": labels.notes, "tags": labels.tags, "state": labels.state,
+        })
+    };
+    let detail = trail::with_difference(detail, &told(&before), &told(&after));
     devices::set_labels(&mut tx, &[(id, after)], app.clock.now()).await?;
     tell(&mut tx, &app, (&caller, &origin), &device, ("device.updated", detail), &changed).await?;
     let device = devices::find(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("device"))?;

@@ -134,6 +134,7 @@ struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
     name: Option<String>,
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     description: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
     source_event: Option<String>,

@@ -9,7 +9,6 @@ mod authors;
 mod catalog;
 pub(crate) mod connections;
 pub(crate) mod declared;
-mod example;
 mod executor;
 pub(crate) mod hands;
 mod host_operations;
@@ -40,6 +39,7 @@ use serde_json::Value;
 use self::operation::{Declaration, Example, Operation};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
+use crate::sample::{self, Extent};
 
 use self::author::author_of;
 pub(crate) use self::authors::watch as watch_authors;
@@ -86,8 +86,8 @@ impl Operations {
             }
         }
         let example = |declaration: &Declaration| Example {
-            params: example::params(&declaration.params_schema),
-            output: example::output(&declaration.output_schema),
+            params: sample::of(&declaration.params_schema, Extent::Required),
+            output: sample::of(&declaration.output_schema, Extent::Whole),
         };
         let examples =
             by_id.iter().map(|(id, operation)| (id.clone(), example(operation.declaration()))).collect();

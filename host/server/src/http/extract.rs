@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::http::error::{Detail, Error};
+use crate::http::nulls::Strict;
 
 /// Largest request body, in bytes.
 pub const BODY_BYTES_MAX: usize = 1_048_576;
@@ -112,17 +113,17 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
         return Err(Error::Validation(vec![Detail::new("body", message, "type_error")]));
     }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let path = error.path().to_string();
-        invalid(&path, error.inner())
-    })?;
+    let mut track = serde_path_to_error::Track::new();
+    let tracked = serde_path_to_error::Deserializer::new(&mut deserializer, &mut track);
+    let value =
+        T::deserialize(Strict::new(tracked)).map_err(|error| invalid(&track.path().to_string(), &error))?;
     deserializer.end().map_err(|error| invalid(".", &error))?;
     Ok(value)
 }
 
 fn invalid(path: &str, error: &serde_json::Error) -> Error {
     let text = error.to_string();
-    let message = text.split(" at line ").next().unwrap_or(&text).replace('`', "'");
+    let message = super::words::in_api_words(text.split(" at line ").next().unwrap_or(&text));
     let quoted = message.split('\'').nth(1).unwrap_or_default();
     let (kind, leaf) = if message.starts_with("unknown field") {
         ("unknown_field", Some(quoted))

@@ -130,7 +130,7 @@ struct RefusedDetail {
 }
 
 pub(crate) fn root_routes() -> Router<SharedApp> {
-    Router::new().route("/health", get(health)).route("/", get(root))
+    Router::new().route("/health", get(health)).route("/", get(root)).route(super::PREFIX, get(root))
 }
 
 pub(crate) fn routes() -> Routes {

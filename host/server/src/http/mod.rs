@@ -11,10 +11,12 @@ pub mod extract;
 mod headers;
 mod health;
 mod metrics;
+pub(crate) mod nulls;
 pub mod openapi;
 mod pages;
 pub mod rate_limit;
 pub mod routes;
+mod words;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -94,6 +96,7 @@ pub fn routes(app: &SharedApp) -> routes::Routes {
         .merge(crate::audit::routes())
         .merge(crate::logs::routes())
         .merge(crate::webhooks::routes())
+        .merge(crate::access_control::routes())
 }
 
 fn strip_trailing_slash(mut request: Request) -> Request {

@@ -4,8 +4,13 @@
 //! security follow from what the table says of the route.
 
 mod answers;
+mod examples;
+mod names;
+mod nulls;
+mod operations;
 mod parameters;
 mod schemas;
+mod vocabulary;
 
 use std::sync::Arc;
 
@@ -45,19 +50,18 @@ pub(crate) fn routes(app: &SharedApp, document: &Arc<Value>) -> Routes {
 pub fn document(table: &Routes) -> Value {
     let mut schemas = Schemas::new();
     let mut paths: Map<String, Value> = Map::new();
-    let mut tags: Vec<&str> = Vec::new();
+    let mut tags: Vec<Value> = Vec::new();
     for route in table.iter() {
         let path = format!("{}{}", super::PREFIX, route.path);
         let item = paths.entry(path).or_insert_with(|| json!({}));
         item[route.method.as_str().to_ascii_lowercase()] = operation(table, route, &mut schemas);
-        if !tags.contains(&tag(route)) {
-            tags.push(tag(route));
+        let tag = operations::group(&route.path);
+        if !tags.iter().any(|known| known["name"] == tag.as_str()) {
+            tags.push(json!({ "name": tag, "description": operations::about_group(&route.path) }));
         }
     }
-    let tags: Vec<Value> =
-        tags.into_iter().map(|tag| json!({ "name": tag, "description": tag_description(tag) })).collect();
     let paths = schemas.settle(paths);
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Heddle",
@@ -76,15 +80,17 @@ pub fn document(table: &Routes) -> Value {
             "parameters": parameters::components(),
             "securitySchemes": security_schemes(),
         },
-    })
+    });
+    names::rename(&mut document);
+    document
 }
 
 fn operation(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value {
     let mut operation = json!({
-        "operationId": operation_id(route),
+        "operationId": operations::id(route),
         "summary": route.doc.summary,
         "description": format!("{}. Access: {}.", route.doc.summary, route.access),
-        "tags": [tag(route)],
+        "tags": [operations::group(&route.path)],
         "parameters": parameters::of(route, schemas),
         "x-access": route.access.to_string(),
         "security": security(route),
@@ -96,34 +102,14 @@ fn operation(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value {
         }
         let media =
             if route.doc.has(Mark::Form) { "application/x-www-form-urlencoded" } else { "application/json" };
-        operation["requestBody"] = json!({ "required": true, "content": { media: { "schema": schema } } });
+        let mut content = json!({ "schema": schema });
+        if let Some(example) = examples::body(&operations::id(route)) {
+            content["example"] = example.clone();
+        }
+        operation["requestBody"] = json!({ "required": true, "content": { media: content } });
     }
     operation["responses"] = answers::of(table, route, schemas);
     operation
-}
-
-fn tag(route: &Route) -> &str {
-    route.path.split('/').nth(1).unwrap_or_default()
-}
-
-fn tag_description(tag: &str) -> String {
-    match tag {
-        "gateway-vpn" => "Staged changes, whatever their vendor and area".to_owned(),
-        "ws" => "The event stream".to_owned(),
-        "api-keys" => "Scoped keys of scripts".to_owned(),
-        "oauth2" => {
-            "Apps that users let act for them: registration, consent and tokens (RFC 6749)".to_owned()
-        }
-        _ => match tag.strip_prefix("gateway-") {
-            Some(area) => format!("Live reads and staged changes: {}", area.replace('-', " ")),
-            None => format!("Routes below /{tag}"),
-        },
-    }
-}
-
-fn operation_id(route: &Route) -> String {
-    let words = route.path.replace(['{', '}'], "").replace(['/', '-', '.'], "_");
-    format!("{}{words}", route.method.as_str().to_ascii_lowercase())
 }
 
 fn security(route: &Route) -> Value {

@@ -70,9 +70,11 @@ pub(super) struct UpdateBody {
     webhook_url: Option<Secret>,
     /// With kind `webhook`; `null` clears it.
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     signing_secret: Option<Option<Secret>>,
     /// With kind `ntfy`; `null` clears it.
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     token: Option<Option<Secret>>,
 }
 

@@ -184,6 +184,7 @@ async fn update(
     let updated = channels::update(&mut tx, &scope, id, &change, app.clock.now()).await?;
     let channel = updated.ok_or(NOT_FOUND)?;
     let detail = json!({ "changed": wanted.changed });
+    let detail = trail::with_difference(detail, &View::of(current)?, &View::of(channel.clone())?);
     trail::record(&mut tx, &app, &origin, deed(&caller, &channel, "channel.updated", detail)).await?;
     tx.commit().await?;
     Ok(One(View::of(channel)?))

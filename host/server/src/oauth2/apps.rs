@@ -67,6 +67,7 @@ struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
     name: Option<String>,
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     description: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
     redirect_uris: Option<Vec<String>>,
@@ -298,6 +299,7 @@ async fn update(
     let updated = oauth2::update(&mut tx, id, &change, app.clock.now()).await?.ok_or(NOT_FOUND)?;
     let detail =
         json!({ "name": updated.name, "redirect_uris": change.redirect_uris, "scopes": change.scopes });
+    let detail = trail::with_difference(detail, &current, &updated);
     trail::record(&mut tx, &app, &origin, deed(&caller, &updated, "oauth2_app.updated", detail)).await?;
     tx.commit().await?;
     Ok(One(updated))

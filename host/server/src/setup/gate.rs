@@ -21,6 +21,8 @@ use crate::keys::sync_folder;
 /// Tokens that are not right, of all clients together, within a minute.
 const WRONG_MAX: u32 = 10;
 const WRONG_WINDOW: Duration = Duration::from_mins(1);
+/// What the log says while nobody has set the service up.
+const INVITATION: &str = "setup is open; create the first organization and its administrator, with a password of your own";
 /// A file with less was not written by this program.
 const TOKEN_BYTES_MIN: usize = 32;
 
@@ -77,18 +79,23 @@ pub(crate) async fn shut(app: &App, addr: SocketAddr) -> anyhow::Result<()> {
         return remove(&app.config).context("file 'setup-token' cannot be removed");
     }
     if app.config.bind_addr.ip().to_canonical().is_loopback() {
+        tracing::info!("{INVITATION}: {}", command(addr, None));
         return Ok(());
     }
     let token = read_or_make(&app.config).context("file 'setup-token' cannot be written")?;
-    tracing::warn!(
-        "setup is open; complete it with: curl -X POST http://{addr}/api/v1/setup/complete -H 'content-type: \
-         application/json' -d '{{\"setup_token\":\"{}\",\"organization\":{{\"name\":\"…\"}},\"admin\":{{\"username\":\
-         \"…\",\"email\":\"…\",\"password\":\"…\"}}}}'",
-        token.expose()
-    );
+    tracing::warn!("{INVITATION}: {}", command(addr, Some(&token)));
     // Only the start calls this.
     let _ = app.setup_gate.token.set(token);
     Ok(())
+}
+
+/// The call for a shell. The body has what the route requires and nothing else.
+fn command(addr: SocketAddr, token: Option<&Secret>) -> String {
+    let token = token.map(|token| format!(r#""setup_token":"{}","#, token.expose())).unwrap_or_default();
+    format!(
+        r#"curl -X POST http://{addr}{}/setup/complete -H 'content-type: application/json' -d '{{{token}"organization":{{"name":"Example"}},"admin":{{"username":"admin","email":"admin@example.net","password":"YOUR-PASSWORD"}}}}'"#,
+        crate::http::PREFIX
+    )
 }
 
 /// The token is of no use any more.

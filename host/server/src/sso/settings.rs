@@ -8,6 +8,7 @@ use serde_json::Value;
 use url::{Host, Url};
 
 use crate::http::error::Error;
+use crate::http::nulls::or_null;
 use crate::tenancy::check_tls;
 use crate::tenancy::checks::Checks;
 
@@ -65,7 +66,8 @@ pub(crate) struct Ldap {
     #[serde(default)]
     pub(super) tls: TlsPolicy,
     /// The account that searches; anonymous when absent.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_null")]
+    #[schemars(extend("x-nullable" = true))]
     pub(super) bind_dn: Option<String>,
     pub(super) base_dn: String,
     /// Finds one person: `(uid={login})`. The name is escaped before it takes the place of `{login}`.
@@ -73,13 +75,16 @@ pub(crate) struct Ldap {
     #[serde(default)]
     pub(super) attributes: Attributes,
     /// Attribute of the person with their groups, such as `memberOf`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_null")]
+    #[schemars(extend("x-nullable" = true))]
     pub(super) group_attribute: Option<String>,
     /// Finds the person's groups: `(&(objectClass=groupOfNames)(member={dn}))`; `{login}` is known, too.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_null")]
+    #[schemars(extend("x-nullable" = true))]
     pub(super) group_filter: Option<String>,
     /// Where groups are searched; `base_dn` when absent.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_null")]
+    #[schemars(extend("x-nullable" = true))]
     pub(super) group_base_dn: Option<String>,
 }
 

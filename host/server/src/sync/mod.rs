@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use heddle_core::{ProcessId, Timestamp};
-use heddle_store::controllers::{self, ControllerTarget};
+use heddle_store::controllers::{self, ControllerTarget, syncs};
 
 use crate::app::SharedApp;
 use crate::http::error::Error;
@@ -85,6 +85,7 @@ async fn start_due(app: &SharedApp, slots: &Arc<Slots>) -> Result<usize, Error> 
     let ids: Vec<_> = placed.iter().map(|(controller, _)| controller.id).collect();
     let mut tx = app.db.write().await?;
     let claimed = controllers::claim(&mut tx, &ids, owner, at).await?;
+    syncs::begin(&mut tx, &claimed.iter().copied().collect::<Vec<_>>(), at).await?;
     tx.commit().await?;
     for (controller, slot) in placed {
         if !claimed.contains(&controller.id) {

@@ -1,12 +1,12 @@
 //! One reading of a controller: who it is, and every device it lists.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heddle_core::adapter::{Completeness, SeenDevice};
 use heddle_core::bounds::is_small;
 use heddle_core::fault::{Fault, FaultKind};
 use heddle_runtime::LIGHT_BYTES;
-use heddle_store::controllers::ControllerTarget;
+use heddle_store::controllers::{ControllerTarget, syncs};
 use heddle_store::devices::DEVICES_MAX;
 
 use super::storable;
@@ -18,6 +18,9 @@ use crate::http::error::Error;
 const PAGES_MAX: usize = 1000;
 /// All calls of one reading together.
 const READING_LIMIT: Duration = Duration::from_mins(2);
+
+/// How often a reading of many pages says how far it is.
+const NOTE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What one reading saw, fit to be stored.
 pub(super) struct Reading {
@@ -49,6 +52,13 @@ pub(super) async fn read(app: &SharedApp, controller: &ControllerTarget) -> Resu
     Ok(reading)
 }
 
+/// Says how far it is, to those who follow it.
+async fn note(app: &SharedApp, controller: &ControllerTarget, seen: usize) -> Result<(), Error> {
+    let mut tx = app.db.write().await?;
+    syncs::advance(&mut tx, controller.id, i64::try_from(seen).unwrap_or(i64::MAX)).await?;
+    Ok(tx.commit().await?)
+}
+
 async fn read_all(app: &SharedApp, controller: &ControllerTarget) -> Result<Reading, Error> {
     let adapter = app.adapter(&controller.vendor)?;
     let call = call_for(controller, &format!("sync-{}", controller.id))?;
@@ -56,6 +66,7 @@ async fn read_all(app: &SharedApp, controller: &ControllerTarget) -> Result<Read
     let mut devices = Vec::new();
     let mut complete = Completeness::Complete;
     let mut cursor: Option<String> = None;
+    let mut noted = Instant::now();
     for _ in 0..PAGES_MAX {
         let page = adapter.list_devices(&call, None, cursor.as_deref()).await?;
         devices.extend(page.items);
@@ -67,6 +78,10 @@ async fn read_all(app: &SharedApp, controller: &ControllerTarget) -> Result<Read
             complete = page.complete;
         }
         cursor = page.next;
+        if cursor.is_some() && noted.elapsed() >= NOTE_INTERVAL {
+            note(app, controller, devices.len()).await?;
+            noted = Instant::now();
+        }
         if cursor.is_none() {
             return Ok(Reading {
                 product: storable::line(&profile.product),

@@ -11,6 +11,7 @@ use heddle_core::event::{EventType, NewEvent};
 use heddle_core::fault::FaultKind;
 use heddle_core::{ControllerId, DeviceId, OrgId, SiteId, Timestamp};
 use heddle_runtime::CallError;
+use heddle_store::controllers::syncs::{self, SyncEnd};
 use heddle_store::controllers::{self, ControllerTarget, Held, SyncResult};
 use heddle_store::devices::{self, Novelty, Seen, Sighting};
 use heddle_store::{Tx, events};
@@ -87,6 +88,9 @@ pub(super) async fn record(
         news.push(event(place, EventType::ControllerSynced, None, payload));
     }
     events::append_all(&mut tx, place.org, &news, &app.clock).await?;
+    let devices_seen = i64::try_from(reading.devices.len()).unwrap_or(i64::MAX);
+    let end = SyncEnd { devices_seen, error: None, now: result.now };
+    syncs::end(&mut tx, place.controller, &end).await?;
     tx.commit().await?;
     Ok(())
 }
@@ -124,6 +128,8 @@ pub(super) async fn record_failure(
         }
         events::append_all(&mut tx, place.org, &news, &app.clock).await?;
     }
+    let end = SyncEnd { devices_seen: 0, error: Some(&message), now: result.now };
+    syncs::end(&mut tx, place.controller, &end).await?;
     tx.commit().await?;
     Ok(())
 }

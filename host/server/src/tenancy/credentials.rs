@@ -63,16 +63,22 @@ struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
     name: Option<String>,
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     username: Option<Option<String>>,
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     password: Option<Option<Secret>>,
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     api_key: Option<Option<Secret>>,
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     host: Option<Option<String>>,
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     port: Option<Option<i64>>,
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     tls: Option<Option<TlsPolicy>>,
 }
 
@@ -237,6 +243,7 @@ async fn update(
     let updated = credentials::update(&mut tx, &scope, id, &change, app.clock.now()).await?;
     let credential = updated.ok_or(Error::NotFound("credential"))?;
     let detail = json!({ "changed": changed, "version": credential.version });
+    let detail = trail::with_difference(detail, &current, &credential);
     trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.updated", detail)).await?;
     tx.commit().await?;
     Ok(One(credential))

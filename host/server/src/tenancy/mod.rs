@@ -16,11 +16,11 @@ pub(crate) mod users;
 
 use heddle_core::OrgId;
 use heddle_store::{Scope, Tx};
-use serde::{Deserialize, Deserializer};
 
 pub(crate) use self::controllers::endpoint::check_tls;
 use crate::auth::Caller;
 use crate::http::error::Error;
+pub(crate) use crate::http::nulls::{given, nullable};
 use crate::http::routes::Routes;
 
 pub(crate) fn routes() -> Routes {
@@ -31,20 +31,6 @@ pub(crate) fn routes() -> Routes {
         .merge(sites::routes())
         .merge(credentials::routes())
         .merge(controllers::routes())
-}
-
-/// For fields of updates that may be absent but not `null`.
-pub(crate) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    T::deserialize(deserializer).map(Some)
-}
-
-/// For fields of updates that `null` clears: absent is `None`, `null` is `Some(None)`.
-pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Option<Option<T>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
 }
 
 /// The organization that a new object belongs to: the caller's, or the one that it names and may see.

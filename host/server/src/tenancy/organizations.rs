@@ -62,10 +62,12 @@ struct SettingsBody {
     require_second_person: Option<bool>,
     /// From 1 to 8760; `null` brings the service's default back.
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     #[schemars(range(min = 1, max = 8760))]
     change_ttl_hours: Option<Option<u32>>,
     /// Days that events are kept, from 1 to 3650; `null` brings the default of 90 back.
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     event_retention_days: Option<Option<u32>>,
 }
 
@@ -255,7 +257,8 @@ async fn update(
     }
     let settings = match &body.settings {
         Some(given) => {
-            let stored: Settings = serde_json::from_value(current.settings).map_err(Error::internal)?;
+            let stored: Settings =
+                serde_json::from_value(current.settings.clone()).map_err(Error::internal)?;
             Some(stored.with(given, &mut checks).to_json())
         }
         None => None,
@@ -268,6 +271,7 @@ async fn update(
         .await
         .map_err(|error| slug::taken(error, SLUG_INDEX, change.slug.as_deref().unwrap_or_default()))?;
     let organization = updated.ok_or(Error::NotFound("organization"))?;
+    let detail = trail::with_difference(detail, &current, &organization);
     trail::record(&mut tx, &app, &origin, deed(&caller, id, "organization.updated", detail)).await?;
     tx.commit().await?;
     Ok(One(organization))

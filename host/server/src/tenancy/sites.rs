@@ -174,6 +174,7 @@ async fn update(
         .map_err(|error| slug::taken(error, SLUG_INDEX, change.slug.as_deref().unwrap_or_default()))?;
     let site = updated.ok_or(Error::NotFound("site"))?;
     let detail = json!({ "name": change.name, "slug": change.slug, "settings": change.settings });
+    let detail = trail::with_difference(detail, &current, &site);
     trail::record(&mut tx, &app, &origin, deed(&caller, &site, "site.updated", detail)).await?;
     tx.commit().await?;
     Ok(One(site))

@@ -57,9 +57,11 @@ pub(super) struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
     pub(super) events: Option<Vec<String>>,
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     #[schemars(with = "Option<SiteId>")]
     pub(super) site_id: Option<Option<SiteId>>,
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     #[schemars(with = "Option<WebhookTemplateId>")]
     pub(super) template_id: Option<Option<WebhookTemplateId>>,
     /// All of them, in place of those before.

@@ -364,8 +364,9 @@ async fn update(
         after_seq,
     };
     let updated = webhooks::update(&mut tx, &scope, id, &change, app.clock.now()).await?.ok_or(NOT_FOUND)?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &updated, "webhook.updated", detail(&updated)))
-        .await?;
+    let before = View::from(current);
+    let detail = trail::with_difference(detail(&updated), &before, &View::from(updated.clone()));
+    trail::record(&mut tx, &app, &origin, deed(&caller, &updated, "webhook.updated", detail)).await?;
     tx.commit().await?;
     app.webhooks.wake();
     Ok(One(updated.into()))

@@ -168,11 +168,12 @@ pub(super) async fn prepare(tx: &mut Tx, migrations: &Migrator) -> Result<()> {
     if !knows_folding || !has_migrations(tx).await? {
         return Ok(());
     }
-    let (first, newest): (Option<i64>, Option<i64>) = on!(tx, conn => sqlx::query_as(
-        "SELECT MIN(version), MAX(version) FROM _sqlx_migrations WHERE success")
+    let (applied, folded): (i64, i64) = on!(tx, conn => sqlx::query_as(
+        "SELECT COUNT(*), COUNT(CASE WHEN version = $1 THEN 1 END) FROM _sqlx_migrations WHERE success")
+        .bind(folding::VERSION)
         .fetch_one(conn)
         .await)?;
-    if first.is_none() || newest.is_some_and(|version| version >= folding::VERSION) {
+    if applied == 0 || folded > 0 {
         return Ok(());
     }
     folding::refuse_same_names(tx).await

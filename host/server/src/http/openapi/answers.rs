@@ -54,7 +54,7 @@ pub(super) fn of(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value 
     for (status, answer) in &route.doc.also {
         let schema = schemas.answered(*answer);
         let is_failure = responses.contains_key(&status.to_string());
-        let schema = if is_failure { json!({ "anyOf": [schema, reference("Error")] }) } else { schema };
+        let schema = if is_failure { json!({ "anyOf": [schema, reference("ApiError")] }) } else { schema };
         let response = json!({
             "description": "The same in another state, as the summary says",
             "headers": named_headers(&["X-Request-ID", "X-Response-Time"]),
@@ -75,7 +75,7 @@ fn page(otherwise: Option<&Value>) -> Value {
     let mut content = json!({ "text/html": { "schema": { "type": "string" } } });
     if let Some(other) = otherwise {
         let own = &other["content"]["application/json"]["schema"];
-        let schema = if own.is_null() { reference("Error") } else { own.clone() };
+        let schema = if own.is_null() { reference("ApiError") } else { own.clone() };
         content["application/json"]["schema"] = schema;
     }
     json!({
@@ -183,14 +183,14 @@ pub(super) fn components() -> Value {
     for (status, name, about) in FAILURES {
         found.insert((*name).to_owned(), component(*status, about, failure_schema(*status)));
     }
-    let refusal = json!({ "oneOf": [reference("Error"), reference("Refusal")] });
+    let refusal = json!({ "anyOf": [reference("ApiError"), reference("Refusal")] });
     found.insert(
         SWITCHED_OFF.to_owned(),
         component(403, "The caller may not do this, or the platform has it switched off", refusal),
     );
-    let size = json!({ "oneOf": [reference("Error"), reference("Refusal")] });
+    let size = json!({ "anyOf": [reference("ApiError"), reference("Refusal")] });
     found.insert(OWN_SIZE.to_owned(), component(413, "The body, or a part of it, exceeds its limit", size));
-    let limit = json!({ "oneOf": [reference("Error"), reference("RateLimited")] });
+    let limit = json!({ "anyOf": [reference("ApiError"), reference("RateLimited")] });
     found.insert(
         DEVICE_LIMIT.to_owned(),
         component(429, "A rate limit of this server, or of the controller", limit),
@@ -215,10 +215,10 @@ fn component(status: u16, about: &str, schema: Value) -> Value {
 fn failure_schema(status: u16) -> Value {
     match status {
         413 => reference("Refusal"),
-        422 => reference("ValidationError"),
+        422 => reference("ApiValidationError"),
         // A few routes have limits of their own, in the envelope.
-        429 => json!({ "oneOf": [reference("Error"), reference("RateLimited")] }),
-        _ => reference("Error"),
+        429 => json!({ "anyOf": [reference("ApiError"), reference("RateLimited")] }),
+        _ => reference("ApiError"),
     }
 }
 
@@ -242,18 +242,19 @@ pub(super) fn headers() -> Value {
 pub(super) fn schemas() -> Map<String, Value> {
     let mut found = Map::new();
     found.insert(
-        "Error".to_owned(),
+        "ApiError".to_owned(),
         envelope(&json!({ "type": "integer", "minimum": 400, "maximum": 599 }), false),
     );
-    found.insert("ValidationError".to_owned(), envelope(&json!({ "type": "integer", "const": 422 }), true));
+    found
+        .insert("ApiValidationError".to_owned(), envelope(&json!({ "type": "integer", "const": 422 }), true));
     found.insert(
         "ErrorDetail".to_owned(),
         json!({
             "type": "object",
             "properties": {
-                "field": { "type": "string", "description": "Path of the field: `payload.dest_port`" },
-                "message": { "type": "string" },
-                "type": { "type": "string" },
+                "field": { "type": "string", "description": "Path of the field: `payload.dest_port`." },
+                "message": { "type": "string", "description": "What is wrong with it, and what would be right." },
+                "type": { "type": "string", "description": "A stable word for programs, such as `missing` or `unknown_field`." },
             },
             "required": ["field", "message", "type"],
             "additionalProperties": false,
@@ -263,7 +264,7 @@ pub(super) fn schemas() -> Map<String, Value> {
         "Refusal".to_owned(),
         json!({
             "type": "object",
-            "properties": { "detail": { "type": "string" } },
+            "properties": { "detail": { "type": "string", "description": "What was refused, for people." } },
             "required": ["detail"],
             "additionalProperties": false,
         }),
@@ -273,8 +274,8 @@ pub(super) fn schemas() -> Map<String, Value> {
         json!({
             "type": "object",
             "properties": {
-                "detail": { "type": "string" },
-                "retry_after": { "type": "integer", "minimum": 1, "description": "Seconds" },
+                "detail": { "type": "string", "description": "What was refused, for people." },
+                "retry_after": { "type": "integer", "minimum": 1, "description": "Seconds until another try can succeed." },
             },
             "required": ["detail", "retry_after"],
             "additionalProperties": false,
@@ -288,20 +289,24 @@ fn envelope(code: &Value, with_details: bool) -> Value {
         "type": "object",
         "properties": {
             "code": code,
-            "message": { "type": "string" },
-            "request_id": { "type": "string" },
-            "type": { "type": "string", "description": "A stable word" },
+            "message": { "type": "string", "description": "What went wrong, for people. It may change; programs go by `type`." },
+            "request_id": { "type": "string", "description": "Id of the request, as `X-Request-ID` and the log have it." },
+            "type": { "type": "string", "description": "A stable word for programs, such as `not_found`." },
         },
         "required": ["code", "message", "request_id", "type"],
         "additionalProperties": false,
     });
     if with_details {
         // Not required: a controller may refuse a payload as a whole.
-        error["properties"]["details"] = json!({ "type": "array", "items": reference("ErrorDetail") });
+        error["properties"]["details"] = json!({
+            "type": "array", "items": reference("ErrorDetail"),
+            "description": "Each field that is wrong; all of them at once.",
+        });
     }
     json!({
         "type": "object",
         "properties": { "error": error },
+        "description": "What every failure is answered with.",
         "required": ["error"],
         "additionalProperties": false,
     })

@@ -4,15 +4,20 @@ use axum::http::Method;
 use serde_json::{Map, Value, json};
 
 use super::schemas::Schemas;
+use super::vocabulary::Vocabulary;
 use crate::http::access::Access;
 use crate::http::routes::{Mark, Route};
 
+/// Most characters of a word in a path: longer ones are beyond what a request line may have.
+const TEXT_CHARS_MAX: u32 = 2000;
+
 /// Parameters of the path, of the query, and of the headers.
 pub(super) fn of(route: &Route, schemas: &mut Schemas) -> Vec<Value> {
+    let vocabulary = Vocabulary::read();
     let mut parameters: Vec<Value> =
-        path_names(&route.path).map(|name| path_parameter(route, name)).collect();
+        path_names(&route.path).map(|name| path_parameter(route, name, &vocabulary)).collect();
     if let Some(query) = route.doc.query {
-        parameters.extend(query_parameters(&schemas.asked(query)));
+        parameters.extend(query_parameters(&schemas.asked(query), &vocabulary));
     }
     if honours_if_match(route) {
         parameters.push(json!({ "$ref": "#/components/parameters/IfMatch" }));
@@ -55,13 +60,16 @@ fn honours_idempotency_key(route: &Route) -> bool {
     creates || route.doc.has(Mark::Keyed)
 }
 
-fn path_parameter(route: &Route, name: &str) -> Value {
+fn path_parameter(route: &Route, name: &str, vocabulary: &Vocabulary) -> Value {
     let schema = if name.ends_with("_id") || name == "id" {
         json!({ "type": "string", "format": "uuid" })
     } else {
-        json!({ "type": "string", "minLength": 1 })
+        json!({ "type": "string", "minLength": 1, "maxLength": TEXT_CHARS_MAX })
     };
     let mut parameter = json!({ "name": name, "in": "path", "required": true, "schema": schema });
+    if let Some(about) = vocabulary.of_parameter("path", name) {
+        parameter["description"] = json!(about);
+    }
     if let Some((_, example)) = route.doc.examples.iter().find(|(parameter, _)| *parameter == name) {
         parameter["example"] = json!(example);
     }
@@ -73,43 +81,23 @@ pub(super) fn query_names(schema: &Value) -> Vec<String> {
     schema["properties"].as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
 }
 
-fn query_parameters(schema: &Value) -> Vec<Value> {
+fn query_parameters(schema: &Value, vocabulary: &Vocabulary) -> Vec<Value> {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     properties
         .into_iter()
-        .map(|(name, schema)| {
+        .map(|(name, mut schema)| {
             let is_required = required.iter().any(|r| r.as_str() == Some(&name));
             let mut parameter = Map::new();
             parameter.insert("name".to_owned(), json!(name));
             parameter.insert("in".to_owned(), json!("query"));
             parameter.insert("required".to_owned(), json!(is_required));
-            let mut schema = never_null(schema);
-            if let Some(about) = schema.as_object_mut().and_then(|fields| fields.remove("description")) {
+            let own = schema.as_object_mut().and_then(|fields| fields.remove("description"));
+            if let Some(about) = own.or_else(|| vocabulary.of_parameter("query", &name).map(Value::from)) {
                 parameter.insert("description".to_owned(), about);
             }
             parameter.insert("schema".to_owned(), schema);
             Value::Object(parameter)
         })
         .collect()
-}
-
-/// A query has no null: what may be left out is left out.
-fn never_null(mut schema: Value) -> Value {
-    if let Some(kinds) = schema["type"].as_array() {
-        let kinds: Vec<Value> = kinds.iter().filter(|kind| *kind != "null").cloned().collect();
-        schema["type"] = if let [kind] = kinds.as_slice() { kind.clone() } else { json!(kinds) };
-    }
-    let Some(choices) = schema["anyOf"].as_array() else { return schema };
-    let choices: Vec<Value> = choices.iter().filter(|one| one["type"] != "null").cloned().collect();
-    if let Some(fields) = schema.as_object_mut() {
-        fields.remove("anyOf");
-        match choices.as_slice() {
-            [Value::Object(only)] => fields.extend(only.clone()),
-            _ => {
-                fields.insert("anyOf".to_owned(), json!(choices));
-            }
-        }
-    }
-    schema
 }

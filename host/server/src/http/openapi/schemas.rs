@@ -10,8 +10,10 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::ReplaceBoolSchemas;
 use serde_json::{Map, Value, json};
 
-use super::answers;
+use super::vocabulary::Vocabulary;
+use super::{answers, nulls};
 use crate::http::routes::SchemaOf;
+use crate::sample::{Extent, Sampler};
 
 const PREFIX: &str = "#/components/schemas/";
 /// Where the schemas of requests stand until it is known which of them answers share.
@@ -42,33 +44,59 @@ impl Schemas {
 
     /// Schema of what a client sends.
     pub(super) fn asked(&mut self, schema: SchemaOf) -> Value {
-        opened(schema(&mut self.asked).to_value())
+        let mut schema = opened(schema(&mut self.asked).to_value());
+        nulls::as_asked(&mut schema);
+        schema
     }
 
     /// Schema of what the server answers.
     pub(super) fn answered(&mut self, schema: SchemaOf) -> Value {
-        opened(schema(&mut self.answered).to_value())
+        let mut schema = opened(schema(&mut self.answered).to_value());
+        nulls::as_answered(&mut schema);
+        schema
     }
 
     /// Gives every schema its place: one that requests and answers share has one, others have two.
     pub(super) fn settle(&mut self, paths: Map<String, Value>) -> Map<String, Value> {
-        let asked = self.asked.take_definitions(true);
-        let answered = self.answered.take_definitions(true);
+        let mut asked = self.asked.take_definitions(true);
+        let mut answered = self.answered.take_definitions(true);
+        asked.values_mut().for_each(nulls::as_asked);
+        answered.values_mut().for_each(nulls::as_answered);
         let apart = differing(&asked, &answered);
         let name = |name: &str| if apart.contains(name) { format!("{name}Input") } else { name.to_owned() };
         for (key, mut schema) in asked {
             rename(&mut schema, &name);
             self.settled.insert(name(&key), schema);
         }
+        let shown: Vec<String> =
+            answered.keys().filter(|key| !self.settled.contains_key(*key)).cloned().collect();
         self.settled.extend(answered);
         self.settled.extend(answers::schemas());
         self.settled.sort_keys();
         self.settled.values_mut().for_each(gather_words);
+        self.settled.values_mut().for_each(name_items);
+        let vocabulary = Vocabulary::read();
+        self.settled.iter_mut().for_each(|(name, schema)| vocabulary.describe(name, schema));
+        self.show_answers(&shown);
         let mut paths = Value::Object(paths);
         rename(&mut paths, &name);
         match paths {
             Value::Object(paths) => paths,
             _ => Map::new(),
+        }
+    }
+
+    /// Gives an example to every object that only answers have.
+    fn show_answers(&mut self, names: &[String]) {
+        let all = self.settled.clone();
+        let resolve = |reference: &str| all.get(reference.strip_prefix(PREFIX)?);
+        let sampler = Sampler::new(&resolve, Extent::Whole);
+        for name in names {
+            let Some(Value::Object(schema)) = self.settled.get_mut(name) else { continue };
+            let sample = sampler.of("", &all[name]).filter(Value::is_object);
+            if let Some(sample) = sample {
+                schema.insert("examples".to_owned(), json!([sample]));
+            }
         }
     }
 
@@ -100,6 +128,29 @@ fn gather_words(schema: &mut Value) {
     }
     fields.insert("type".to_owned(), json!("string"));
     fields.insert("enum".to_owned(), json!(gathered.concat()));
+}
+
+/// Says of every array what its items are. A tuple of one kind is an array of it: not every tool reads `prefixItems`.
+fn name_items(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if fields.get("type").is_some_and(|kind| kind == "array") && !fields.contains_key("items") {
+                let tuple = fields.get("prefixItems").and_then(Value::as_array).cloned().unwrap_or_default();
+                let items = match tuple.split_first() {
+                    Some((first, rest)) if rest.iter().all(|item| item == first) => {
+                        fields.remove("prefixItems");
+                        first.clone()
+                    }
+                    Some(_) => json!(false),
+                    None => json!({}),
+                };
+                fields.insert("items".to_owned(), items);
+            }
+            fields.values_mut().for_each(name_items);
+        }
+        Value::Array(items) => items.iter_mut().for_each(name_items),
+        _ => {}
+    }
 }
 
 /// A schema as an object also where anything goes.
@@ -178,6 +229,17 @@ mod tests {
         let mut same = other.clone();
         gather_words(&mut same);
         assert_eq!(same, other);
+    }
+
+    #[test]
+    fn an_array_says_what_its_items_are() {
+        let text = json!({ "type": "string" });
+        let mut pairs = json!({ "type": "array", "items": { "type": "array", "prefixItems": [text, text], "minItems": 2 } });
+        name_items(&mut pairs);
+        assert_eq!(pairs["items"], json!({ "type": "array", "items": text, "minItems": 2 }));
+        let mut mixed = json!({ "type": "array", "prefixItems": [text, { "type": "integer" }] });
+        name_items(&mut mixed);
+        assert_eq!(mixed["items"], false);
     }
 
     #[test]

@@ -80,9 +80,11 @@ pub(super) struct UpdateBody {
     saml: Option<Saml>,
     /// `null` clears it.
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     client_secret: Option<Option<Secret>>,
     /// `null` clears it.
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     bind_password: Option<Option<Secret>>,
 }
 

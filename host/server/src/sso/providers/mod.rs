@@ -187,6 +187,7 @@ async fn update(
     let updated = sso::update(&mut tx, &scope, id, &change, app.clock.now()).await?;
     let provider = updated.ok_or(NOT_FOUND)?;
     let detail = json!({ "changed": wanted.changed });
+    let detail = trail::with_difference(detail, &View::of(current)?, &View::of(provider.clone())?);
     trail::record(&mut tx, &app, &origin, deed(&caller, &provider, "identity_provider.updated", detail))
         .await?;
     tx.commit().await?;

@@ -11,11 +11,12 @@ use axum::response::Response;
 use heddle_core::adapter::DeviceStatus;
 use heddle_core::page::Page;
 use heddle_core::tls::TlsPolicy;
-use heddle_core::{ControllerId, CredentialId, OrgId, Permission, Role, SiteId, SiteLevel};
+use heddle_core::{ControllerId, CredentialId, OrgId, Permission, Role, SiteId, SiteLevel, SyncId};
+use heddle_store::controllers::syncs::{self, NewSync, SyncView};
 use heddle_store::controllers::{self, Controller, ControllerFilter, ControllerUpdate, NewController};
 use heddle_store::{Scope, Site, SiteScope, Tx, changes, credentials, sites};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use self::endpoint::{check_tls, parse_url};
@@ -101,11 +102,6 @@ struct SitesQuery {
     per_page: Option<u32>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct Scheduled {
-    scheduled: bool,
-}
-
 pub(super) fn routes() -> Routes {
     let one = "/controllers/{controller_id}";
     let read = Access::Permission(Permission::ControllerRead);
@@ -142,7 +138,14 @@ pub(super) fn routes() -> Routes {
             &format!("{one}/sync"),
             write,
             sync,
-            doc("Read the controller as soon as possible").answers::<Scheduled>(202),
+            doc("Read the controller as soon as possible; answers the sync to follow")
+                .answers::<SyncView>(202),
+        )
+        .get(
+            &format!("{one}/syncs/{{sync_id}}"),
+            read,
+            get_sync,
+            doc("One sync: how far it is, and what came of it").answers::<SyncView>(200),
         )
         .get(
             &format!("{one}/sites"),
@@ -301,6 +304,7 @@ async fn update(
         "tls_mode": change.tls.map(|tls| tls.mode), "settings": change.settings.as_ref().and_then(Value::as_object).map(|fields| fields.keys().collect::<Vec<_>>()),
         "sync_interval_secs": change.sync_interval_secs,
     });
+    let detail = trail::with_difference(detail, &current, &controller);
     trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.updated", detail)).await?;
     tx.commit().await?;
     // Reached in another way, it is due.
@@ -416,16 +420,36 @@ async fn sync(
     State(app): State<SharedApp>,
     caller: Caller,
     At(id): At<ControllerId>,
-) -> Result<(StatusCode, Answer<Scheduled>), Error> {
+) -> Result<(StatusCode, Answer<SyncView>), Error> {
     let mut tx = app.db.write().await?;
-    let site = found(&mut tx, &caller, id).await?.site_id;
-    caller.require_level(site, SiteLevel::Write)?;
-    if !controllers::schedule_now(&mut tx, &caller.scope(), id, app.clock.now()).await? {
+    let controller = found(&mut tx, &caller, id).await?;
+    caller.require_level(controller.site_id, SiteLevel::Write)?;
+    let now = app.clock.now();
+    if !controllers::schedule_now(&mut tx, &caller.scope(), id, now).await? {
         return Err(Error::NotFound("controller"));
     }
+    let new = NewSync {
+        id: app.clock.new_id(),
+        org_id: controller.org_id,
+        controller_id: id,
+        requested_by: caller.user_id,
+        now,
+    };
+    let sync = syncs::request(&mut tx, &new).await?;
     tx.commit().await?;
     app.sync_wake.notify_one();
-    Ok((StatusCode::ACCEPTED, Answer(Scheduled { scheduled: true })))
+    Ok((StatusCode::ACCEPTED, Answer(sync.into())))
+}
+
+async fn get_sync(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At((id, sync)): At<(ControllerId, SyncId)>,
+) -> Result<Answer<SyncView>, Error> {
+    let mut tx = app.db.read().await?;
+    let controller = found(&mut tx, &caller, id).await?;
+    let found = syncs::find(&mut tx, controller.id, sync).await?;
+    Ok(Answer(found.ok_or(Error::NotFound("sync"))?.into()))
 }
 
 fn deed<'a>(caller: &'a Caller, controller: &Controller, action: &'static str, detail: Value) -> Deed<'a> {

@@ -57,6 +57,7 @@ struct UpdateBody {
     name: Option<String>,
     /// `null` clears it.
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     description: Option<Option<String>>,
     /// Replaced as a whole.
     #[serde(default, deserialize_with = "given")]
@@ -202,12 +203,14 @@ async fn update(
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
     let current = roles::lock(&mut tx, &scope, id).await?.ok_or(Error::NotFound("role"))?;
-    if_match.check(&RoleView::from(current))?;
+    let current = RoleView::from(current);
+    if_match.check(&current)?;
     let updated = roles::update(&mut tx, &scope, id, &change, app.clock.now())
         .await
         .map_err(|error| taken(error, change.name.as_deref().unwrap_or_default()))?;
     let role = updated.ok_or(Error::NotFound("role"))?;
     let detail = json!({ "name": change.name, "permissions": change.permissions });
+    let detail = trail::with_difference(detail, &current, &RoleView::from(role.clone()));
     trail::record(&mut tx, &app, &origin, deed(&caller, &role, "role.updated", detail)).await?;
     tx.commit().await?;
     Ok(One(role.into()))

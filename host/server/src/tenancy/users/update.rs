@@ -27,6 +27,7 @@ pub(super) struct UpdateBody {
     email: Option<String>,
     /// `null` clears it.
     #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
     full_name: Option<Option<String>>,
     /// One strictly below the own role; `admin` is another spelling of `org_admin`. Ends the user's sessions.
     #[serde(default, deserialize_with = "given")]

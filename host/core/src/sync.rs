@@ -1,0 +1,14 @@
+//! Readings of controllers that somebody asked for.
+
+stored_words! {
+    /// Where a sync stands.
+    pub enum SyncState {
+        /// It begins when the service has a place for it.
+        Queued = "queued",
+        /// The controller is being read.
+        Running = "running",
+        Succeeded = "succeeded",
+        /// `error` says why.
+        Failed = "failed",
+    }
+}

@@ -1,0 +1,85 @@
+//! The document's examples, sent as they are.
+
+use serde_json::{Value, json};
+
+use super::walk::{bytes, filled};
+use super::world::World;
+use crate::support::on_both;
+
+/// Operations whose example cannot be accepted in a test of all, and why. Each has tests of its own.
+const EXAMPLES_OF_ELSEWHERE: &[(&str, &str)] = &[
+    ("apply_change", "the hash is another plan's"),
+    ("apply_change_set", "the hash is another plan's"),
+    ("begin_oidc_login", "the world's provider speaks SAML"),
+    ("change_password", "it ends the session of the test"),
+    ("complete_setup", "it is done already"),
+    ("create_app_token", "a code is needed"),
+    ("create_change_set", "two pending changes are needed"),
+    ("decide_app_consent", "a form is needed"),
+    ("enable_second_factor", "a code is needed"),
+    ("extend_change", "a confirm window is needed"),
+    ("extend_change_set", "a confirm window is needed"),
+    ("finish_oidc_login", "a code is needed"),
+    ("introspect_app_token", "an app's secret is needed"),
+    ("log_in_for_app", "a form is needed"),
+    ("log_in_for_app_with_second_factor", "a code is needed"),
+    ("log_in_with_ldap", "a directory is needed"),
+    ("log_in_with_second_factor", "a code is needed"),
+    ("refresh_tokens", "a token is needed"),
+    ("register_organization", "registration is disabled"),
+    ("replace_backup_codes", "a code is needed"),
+    ("reset_password", "a token is needed"),
+    ("revoke_app_token", "an app's secret is needed"),
+    ("test_credential", "a device is needed"),
+];
+
+/// An example with the ids of the world in place of its own.
+fn of_world(example: &Value, name: &str, world: &World) -> Value {
+    match example {
+        Value::Object(fields) => Value::Object(
+            fields.iter().map(|(name, value)| (name.clone(), of_world(value, name, world))).collect(),
+        ),
+        Value::Array(items) => items.iter().map(|item| of_world(item, name, world)).collect(),
+        Value::String(_) => {
+            let id = match name {
+                "controller_ids" => "controller_id",
+                "ids" => "device_id",
+                other => other,
+            };
+            world.own.get(id).map_or_else(|| example.clone(), |id| json!(id))
+        }
+        other => other.clone(),
+    }
+}
+
+on_both! {
+    async fn every_body_has_an_example_that_is_accepted(database: Database) {
+        let world = World::start(database).await;
+        let contract = world.server.contract();
+        let (mut missing, mut refused) = (Vec::new(), Vec::new());
+        for operation in contract.operations() {
+            let id = operation.definition["operationId"].as_str().unwrap_or_default();
+            let Some(content) = operation.definition["requestBody"]["content"].as_object() else { continue };
+            let (media, content) = content.iter().next().expect("a body has a media type");
+            let Some(example) = content.get("example") else {
+                missing.push(id.to_owned());
+                continue;
+            };
+            if media != "application/json" || id == "change_password" {
+                continue;
+            }
+            let path = filled(operation, &|name| world.own[name].clone());
+            let body = of_world(example, "", &world);
+            let answer = world.admin.send(&operation.method, &path, Some(bytes(&body))).await;
+            let is_elsewhere = EXAMPLES_OF_ELSEWHERE.iter().any(|(known, _)| *known == id);
+            let shape = ["missing", "unknown_field", "type_error"];
+            let details = answer.body["error"]["details"].as_array().cloned().unwrap_or_default();
+            let is_misshapen = details.iter().any(|detail| shape.iter().any(|kind| detail["type"] == *kind));
+            if is_misshapen || (answer.status >= 300 && !is_elsewhere) {
+                refused.push(format!("{id}: {} {}", answer.status, answer.text));
+            }
+        }
+        assert!(missing.is_empty(), "assets/examples.json lacks {missing:?}");
+        assert!(refused.is_empty(), "{refused:#?}");
+    }
+}
