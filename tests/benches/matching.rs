@@ -172,10 +172,13 @@ fn connection(app: &App, org: OrgId, author: UserId, number: usize, pattern: &st
             operation_id: "fabric.log".to_owned(),
             continue_on_error: false,
             when: None,
+            for_each: None,
+            on_error: false,
         }],
         // Nobody opens it: no run begins.
         secret: Vec::new(),
         cooldown_secs: 0,
+        cooldown_key: None,
         state: ConnectionState::Enabled,
         state_reason: None,
         author_id: author,

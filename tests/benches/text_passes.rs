@@ -102,7 +102,8 @@ fn scrub(text: String) {
 
 fn filled(text: &str) -> bool {
     let trigger = json!({ "a": "" });
-    fill(&json!({ "text": text }), &Values { trigger: &trigger, event: None, outputs: &[] }).is_ok()
+    fill(&json!({ "text": text }), &Values { trigger: &trigger, event: None, outputs: &[], own: None })
+        .is_ok()
 }
 
 fn conditions(operator: Operator, value: Value) -> Conditions {

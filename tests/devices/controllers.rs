@@ -58,7 +58,7 @@ on_both! {
         let asked = lab.api.post(&path, &json!({})).await.expect_status(202).body;
         let failed = ended(&lab.api, &asked).await;
         assert_eq!(failed["state"], "failed", "{failed}");
-        assert!(failed["error"].as_str().unwrap().contains("refused"), "{failed}");
+        assert!(failed["error"].as_str().unwrap().contains("no connection"), "{failed}");
         let elsewhere = format!("/controllers/{}/syncs/{}", lab.controller, failed["id"].as_str().unwrap());
         lab.api.get(&elsewhere).await.expect_status(404);
     }

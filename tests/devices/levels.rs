@@ -97,7 +97,9 @@ impl World {
             ("POST", "/devices/bulk") => {
                 json!({ "action": "update", "ids": [self.device], "update": { "tags_add": ["x"] } })
             }
-            ("POST", "/gateway-vpn/changes/sets") => json!({ "change_ids": [self.change, self.other_change] }),
+            ("POST", "/gateway-vpn/changes/sets") => {
+                json!({ "change_ids": [self.change, self.other_change] })
+            }
             ("PATCH", "/devices/{device_id}") => json!({ "notes": "x" }),
             ("PATCH", _) => json!({ "name": "x" }),
             (_, path) if path.ends_with("/apply") => json!({ "force": true }),

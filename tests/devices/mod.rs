@@ -18,7 +18,7 @@ use crate::staging::Lab;
 use crate::support::{Api, PASSWORD, Server, Socket};
 
 /// Hosts behind the router that are on its wireless network.
-const PHONE: &str = "a4:83:e7:11:22:33";
+pub(crate) const PHONE: &str = "a4:83:e7:11:22:33";
 const LAPTOP: &str = "dc:a6:32:44:55:66";
 
 fn id_of(object: &Value) -> &str {
@@ -47,12 +47,12 @@ async fn leave(lab: &Lab, host: &str) {
     read(lab).await;
 }
 
-async fn devices(api: &Api, query: &str) -> Vec<Value> {
+pub(crate) async fn devices(api: &Api, query: &str) -> Vec<Value> {
     let page = api.get(&format!("/devices?per_page=200&{query}")).await.expect_status(200).body;
     page["items"].as_array().expect("a page has items").clone()
 }
 
-async fn device(api: &Api, identity: &str) -> Value {
+pub(crate) async fn device(api: &Api, identity: &str) -> Value {
     let found = devices(api, "").await.into_iter().find(|device| device["identity"] == identity);
     found.unwrap_or_else(|| panic!("{identity} is on the network"))
 }

@@ -2,6 +2,7 @@
 
 mod actions;
 mod connections;
+mod courses;
 mod crowds;
 mod declared;
 mod firing;

@@ -164,13 +164,13 @@ on_both! {
     async fn a_key_without_scopes_says_so_and_has_the_rights_of_its_owner(database: Database) {
         let server = Server::start(database).await;
         let admin = server.set_up().await;
-        for body in [json!({ "name": "k" }), json!({ "name": "k", "scopes": null })] {
-            let key = create(&admin, &body).await;
-            assert_eq!(key["scopes"], Value::Null);
-            let caller = holder(&server, &key);
-            assert_eq!(caller.get("/auth/me").await.expect_status(200).body["permissions"], json!(["*"]));
-            caller.get("/auth/sessions").await.expect_status(200);
-        }
+        let key = create(&admin, &json!({ "name": "k" })).await;
+        assert_eq!(key["scopes"], Value::Null);
+        let caller = holder(&server, &key);
+        assert_eq!(caller.get("/auth/me").await.expect_status(200).body["permissions"], json!(["*"]));
+        caller.get("/auth/sessions").await.expect_status(200);
+        // Whoever writes `null` may have meant none of them.
+        admin.post("/api-keys", &json!({ "name": "k", "scopes": null })).await.expect_status(422);
     }
 }
 

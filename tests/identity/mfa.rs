@@ -279,7 +279,7 @@ on_both! {
         next_step(&server);
         let token = first_factor(&server).await;
         let code = phone.code(&server);
-        second_factor(&server, &token, &codes[1]).await.expect_status(200);
+        second_factor(&server, &first_factor(&server).await, &codes[1]).await.expect_status(200);
         let opened = second_factor(&server, &token, &code).await.expect_status(200);
         let mut told = String::new();
         for path in ["/audit?per_page=200", "/events?per_page=200", "/users", "/auth/sessions"] {

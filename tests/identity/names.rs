@@ -89,7 +89,7 @@ on_both! {
             let refused = admin.post(path, &body).await.expect_status(422);
             let details = refused.body["error"]["details"].as_array().unwrap();
             let names_it = details.iter().any(|detail| {
-                detail["field"] == field && detail["message"].as_str().is_some_and(|m| m.contains("direction marks"))
+                detail["field"] == format!("/{field}") && detail["message"].as_str().is_some_and(|m| m.contains("direction marks"))
             });
             assert!(names_it, "{path}: {}", refused.text);
         }

@@ -69,7 +69,7 @@ on_both! {
         let refused = lab.api.post(&path("openwrt.firewall.rule"), &payload).await.expect_status(422).body;
         let details = refused["error"]["details"].as_array().unwrap();
         let of = |field: &str| -> &Value {
-            details.iter().find(|detail| detail["field"] == field).unwrap_or_else(|| panic!("{field}: {refused}"))
+            details.iter().find(|detail| detail["field"] == crate::support::at(field)).unwrap_or_else(|| panic!("{field}: {refused}"))
         };
         of("payload.nmae");
         of("payload.name");

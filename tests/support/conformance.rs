@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::Answer;
 
 /// Served below the prefix, and not in the table.
-const OUTSIDE: &[&str] = &["/openapi.json", "/docs", "/redoc", "/ws"];
+const OUTSIDE: &[&str] = &["", "/", "/openapi.json", "/docs", "/redoc", "/ws"];
 /// What every response carries (interface, "Errors").
 const SECURITY_HEADERS: &[(&str, &str)] = &[
     ("x-content-type-options", "nosniff"),

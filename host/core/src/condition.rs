@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::event::Event;
 use crate::redact::{FIELD_NAMES, MASK, sanitize};
-use crate::shape::Shape;
+use crate::shape::{Shape, about_fields};
 use crate::template::child;
 
 /// Most conditions of one Connection.
@@ -57,8 +57,10 @@ stored_words! {
 #[serde(deny_unknown_fields)]
 pub struct Condition {
     /// A path into the payload, such as `trigger.data.site`, or into the envelope, such as `event.priority`. Without
-    /// `trigger.` it names a field of the payload, or else `event_type`, `category` or `priority` of the event. Up to
-    /// 200 characters.
+    /// `trigger.` it names a field of the payload, or else `event_type`, `category` or `priority` of the event. What the
+    /// event is about is named by `device.` (`name`, `display_name`, `kind`, `status`, `state`, `model`, `firmware`, `mac`,
+    /// `tags`), `controller.` (`name`, `vendor`, `status`) and `site.` (`name`, `slug`), as it is when the event is
+    /// handled. Up to 200 characters.
     pub field: String,
     pub operator: Operator,
     /// Up to 4096 bytes of JSON.
@@ -111,11 +113,19 @@ impl Conditions {
         faults.filter_map(|(at, condition)| Some((at, condition.field_fault(shape)?))).collect()
     }
 
-    /// Whether they hold of an event; if not, which one does not, and what was found instead.
-    pub fn check(&self, event: &Event) -> Result<(), String> {
+    /// Whether they hold of an event; if not, which one does not, and what was found instead. `about` has what the event
+    /// is about under `device`, `controller` and `site`.
+    pub fn check(&self, event: &Event, about: &Value) -> Result<(), String> {
         self.judge(|path| {
-            find(&event.payload, path).map(Cow::Borrowed).or_else(|| own_field(event, path).map(Cow::Owned))
+            let found = find(&event.payload, path).map(Cow::Borrowed);
+            let found = found.or_else(|| own_field(event, path).map(Cow::Owned));
+            found.or_else(|| path.split('.').try_fold(about, child).map(Cow::Borrowed))
         })
+    }
+
+    /// Whether one of them names what events are about.
+    pub fn join(&self) -> bool {
+        self.conditions.iter().any(|condition| about_fields(&condition.field).is_some())
     }
 
     /// Whether they hold of what a path names in this object, such as `steps.0.output.total`.
@@ -151,6 +161,9 @@ impl Condition {
         }
         if OWN_FIELDS.contains(&self.field.as_str()) {
             return None;
+        }
+        if let Some((object, fields)) = about_fields(&self.field) {
+            return shape.about_fault(object, fields, &segments(&self.field)[1..]);
         }
         shape.payload_fault(&segments(&self.field))
     }

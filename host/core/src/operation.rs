@@ -123,6 +123,26 @@ pub struct StepRecord {
     pub skipped: bool,
 }
 
+/// Most items that one step is done for.
+pub const EACH_MAX: u16 = 100;
+
+/// Has a step done once for each item of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForEach {
+    /// A reference to a list, such as `{{steps.0.output.items}}`. The step's parameters name the item as `{{item}}` and
+    /// its place, from 0, as `{{index}}`.
+    pub items: String,
+    /// The step fails before it does anything where the list has more items than this.
+    #[serde(default = "each_max")]
+    #[schemars(range(min = 1, max = 100))]
+    pub max: u16,
+}
+
+fn each_max() -> u16 {
+    EACH_MAX
+}
+
 /// What a step does, without its parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepOutline {
@@ -131,4 +151,10 @@ pub struct StepOutline {
     /// What must hold of the trigger and of earlier steps for it to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<Conditions>,
+    /// The list whose items it is done for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_each: Option<ForEach>,
+    /// It runs only behind a failure.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_error: bool,
 }

@@ -8,6 +8,19 @@ use serde_json::{Value, json};
 use crate::event::{ENVELOPE, EventType, matches};
 use crate::nearest::suggestion;
 
+/// What events are about, and the fields of each that conditions can name.
+const ABOUT: [(&str, &[&str]); 3] = [
+    ("device", &["name", "display_name", "kind", "status", "state", "model", "firmware", "mac", "tags"]),
+    ("controller", &["name", "vendor", "status"]),
+    ("site", &["name", "slug"]),
+];
+
+/// The object that a path of a condition names, and its fields.
+pub(crate) fn about_fields(path: &str) -> Option<(&'static str, &'static [&'static str])> {
+    let (first, _) = path.split_once('.')?;
+    ABOUT.into_iter().find(|(object, _)| *object == first)
+}
+
 /// What starts steps, or is sent.
 #[derive(Debug, Clone)]
 pub struct Shape {
@@ -85,6 +98,24 @@ impl Shape {
             return Some(format!("'{first}' is no field of an event: {hint}"));
         }
         segments.get(1).map(|inner| format!("'event.{first}' is one value and has no '{inner}'"))
+    }
+
+    /// What is wrong with a path into an object that events are about.
+    pub(crate) fn about_fault(&self, object: &str, fields: &[&str], segments: &[String]) -> Option<String> {
+        let id = format!("{object}_id");
+        let has_one = self.payloads.is_empty()
+            || self.payloads.iter().any(|schema| schema["properties"].get(&id).is_some());
+        if !has_one {
+            return Some(format!("{} are not about a {object}: they have no '{id}'", self.name));
+        }
+        match segments {
+            [field] if fields.contains(&field.as_str()) => None,
+            [field] => Some(format!(
+                "a {object} has no '{field}' here: {}",
+                suggestion(field, fields.iter().copied())
+            )),
+            _ => Some(format!("name one field of the {object}, such as '{object}.{}'", fields[0])),
+        }
     }
 
     /// Every field of the first level, sorted.

@@ -1,5 +1,6 @@
 //! Templates: `{{trigger.a.b}}` (the payload), `{{event.seq}}` (the envelope) and `{{steps.0.output.x}}` stand for what
-//! came before. They mean the same in steps and in payloads of webhooks.
+//! came before. They mean the same in steps and in payloads of webhooks. A step also has `{{item.x}}` and `{{index}}` where
+//! it is done for each item of a list, and `{{error.message}}` where it runs because another one failed.
 //!
 //! Paths only. Nothing is computed, and what was put in is never looked at again, so a value from outside can
 //! neither name another one nor change what a step does.
@@ -47,7 +48,12 @@ enum Root {
     Event,
     /// The output of a step; they count from 0.
     Step(usize),
+    /// What only the step itself has: `item` and `index` of a step that is done for each item, `error` behind a failure.
+    Own,
 }
+
+/// First segments of [`Root::Own`].
+const OWN: [&str; 3] = ["item", "index", "error"];
 
 /// One `{{…}}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +85,7 @@ impl Reference {
                 segments.drain(..3);
                 Root::Step(step)
             }
+            word if OWN.contains(&word) => Root::Own,
             _ => return Err(malformed()),
         };
         Ok(Self { path: path.to_owned(), root, segments })
@@ -87,7 +94,7 @@ impl Reference {
     /// The step whose output it reads, where it reads one.
     pub fn step(&self) -> Option<usize> {
         match self.root {
-            Root::Trigger | Root::Event => None,
+            Root::Trigger | Root::Event | Root::Own => None,
             Root::Step(step) => Some(step),
         }
     }
@@ -95,6 +102,11 @@ impl Reference {
     /// What it names in the payload, where it reads that.
     pub fn in_trigger(&self) -> Option<&[String]> {
         (self.root == Root::Trigger).then_some(&self.segments)
+    }
+
+    /// `item`, `index` or `error`, where it reads what only its step has.
+    pub fn own(&self) -> Option<&str> {
+        (self.root == Root::Own).then(|| self.segments[0].as_str())
     }
 
     /// What it names in the envelope, where it reads that.
@@ -117,6 +129,7 @@ impl Reference {
         let mut found = match self.root {
             Root::Trigger => values.trigger,
             Root::Event => values.event.ok_or_else(|| missing("event"))?,
+            Root::Own => values.own.ok_or_else(|| missing(&self.segments[0]))?,
             Root::Step(step) => values
                 .outputs
                 .get(step)
@@ -164,6 +177,8 @@ pub struct Values<'a> {
     pub event: Option<&'a Value>,
     /// Of the steps so far; `None` for one that failed.
     pub outputs: &'a [Option<Value>],
+    /// An object with what only this step has: `item` and `index`, `error`.
+    pub own: Option<&'a Value>,
 }
 
 /// A text, taken apart.

@@ -189,6 +189,9 @@ impl<'a> Sampler<'a> {
         let count = usize::try_from(least.clamp(1, ITEMS_MAX)).ok()?;
         let singular = name.strip_suffix('s').unwrap_or(name);
         let item = schema.get("items").and_then(|items| self.made(singular, items, depth + 1));
+        if let (Some(Value::String(first)), true) = (&item, count > 1 && schema["uniqueItems"] == true) {
+            return distinct(first, &schema["items"], count);
+        }
         match item {
             Some(item) => Some(Value::Array(vec![item; count])),
             None => (least == 0).then(|| json!([])),
@@ -251,6 +254,14 @@ fn text(name: &str, schema: &Value) -> Option<Value> {
     named.into_iter().chain(WORDS.iter().copied()).map(|text| json!(text)).find(|text| fits.is_valid(text))
 }
 
+/// So many different texts that fit.
+fn distinct(first: &str, schema: &Value, count: usize) -> Option<Value> {
+    let fits = jsonschema::validator_for(schema).ok()?;
+    let others = WORDS.iter().filter(|word| **word != first && fits.is_valid(&json!(word)));
+    let texts: Vec<&str> = std::iter::once(first).chain(others.copied()).take(count).collect();
+    (texts.len() == count).then(|| json!(texts))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,6 +278,7 @@ mod tests {
                 "deep": { "type": "array", "minItems": 2, "items": { "$ref": "#/$defs/x" } },
                 "url": { "type": "string", "examples": ["https://hooks.example.org/x"] },
                 "more": { "type": "string" },
+                "apart": { "type": "array", "minItems": 2, "uniqueItems": true, "items": { "type": "string" } },
                 "odd": { "type": "string", "pattern": "^x{7}$" },
                 "few": {
                     "type": "object", "required": ["one"], "minProperties": 2,

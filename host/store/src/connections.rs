@@ -29,6 +29,8 @@ pub struct ConnectionRow {
     /// The parameters of the steps, sealed for `connection:{id}`.
     pub secret: Vec<u8>,
     pub cooldown_secs: i64,
+    /// A text with references: firings with different values of it have pauses of their own.
+    pub cooldown_key: Option<String>,
     pub state: ConnectionState,
     pub state_reason: Option<String>,
     pub author_id: UserId,
@@ -64,6 +66,7 @@ pub struct Matching {
     #[sqlx(json)]
     pub conditions: Conditions,
     pub cooldown_secs: i64,
+    pub cooldown_key: Option<String>,
     pub author_id: UserId,
     pub after_seq: i64,
     pub last_fired_at: Option<Timestamp>,
@@ -95,14 +98,14 @@ pub async fn insert(tx: &mut Tx, new: &ConnectionRow) -> Result<ConnectionRow> {
     Ok(on!(tx, conn => sqlx::query_as("
         INSERT INTO connection (id, org_id, kind, name, description, source_event, conditions, steps, secret,
             cooldown_secs, state, state_reason, author_id, revision, after_seq, cron, time_zone, missed,
-            next_due_at, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20)
+            next_due_at, created_at, updated_at, cooldown_key)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20, $21)
         RETURNING *")
         .bind(new.id).bind(new.org_id).bind(new.kind).bind(&new.name).bind(new.description.as_ref())
         .bind(&new.source_event).bind(Json(&new.conditions)).bind(Json(&new.steps)).bind(&new.secret)
         .bind(new.cooldown_secs).bind(new.state).bind(new.state_reason.as_ref()).bind(new.author_id)
         .bind(new.revision).bind(new.after_seq).bind(new.cron.as_ref()).bind(new.time_zone.as_ref())
-        .bind(new.missed).bind(new.next_due_at).bind(new.created_at)
+        .bind(new.missed).bind(new.next_due_at).bind(new.created_at).bind(new.cooldown_key.as_ref())
         .fetch_one(conn)
         .await)?)
 }
@@ -163,13 +166,15 @@ pub async fn update(tx: &mut Tx, row: &ConnectionRow, now: Timestamp) -> Result<
         UPDATE connection
         SET name = $2, description = $3, source_event = $4, conditions = $5, steps = $6, secret = $7,
             cooldown_secs = $8, state = $9, state_reason = $10, author_id = $11, revision = revision + 1,
-            after_seq = $12, cron = $13, time_zone = $14, missed = $15, next_due_at = $16, updated_at = $17
+            after_seq = $12, cron = $13, time_zone = $14, missed = $15, next_due_at = $16, updated_at = $17,
+            cooldown_key = $18
         WHERE id = $1 AND deleted_at IS NULL
         RETURNING *")
         .bind(row.id).bind(&row.name).bind(row.description.as_ref()).bind(&row.source_event)
         .bind(Json(&row.conditions)).bind(Json(&row.steps)).bind(&row.secret).bind(row.cooldown_secs)
         .bind(row.state).bind(row.state_reason.as_ref()).bind(row.author_id).bind(row.after_seq)
         .bind(row.cron.as_ref()).bind(row.time_zone.as_ref()).bind(row.missed).bind(row.next_due_at).bind(now)
+        .bind(row.cooldown_key.as_ref())
         .fetch_optional(conn)
         .await)?)
 }
@@ -320,8 +325,8 @@ pub async fn matching(tx: &mut Tx, org: OrgId, patterns: &[String]) -> Result<Ve
         return Ok(Vec::new());
     }
     let columns =
-        "c.id, c.org_id, c.source_event, c.conditions, c.cooldown_secs, c.author_id, c.after_seq, c.last_fired_at,
-        c.created_at";
+        "c.id, c.org_id, c.source_event, c.conditions, c.cooldown_secs, c.cooldown_key, c.author_id, c.after_seq,
+        c.last_fired_at, c.created_at";
     let mut found: Vec<Matching> =
         on!(tx, conn => matches(columns, org, patterns).build_query_as().fetch_all(conn).await)?;
     found.sort_by_key(|row| (row.created_at, row.id));

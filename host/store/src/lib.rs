@@ -7,6 +7,7 @@
 #[macro_use]
 mod db;
 
+pub mod about;
 pub mod adapter_releases;
 pub mod api_keys;
 pub mod attention;

@@ -47,6 +47,8 @@ pub struct RunRow {
     pub secret: Option<Vec<u8>>,
     /// The same again is the same run.
     pub run_key: Option<String>,
+    /// Where its Connection has pauses by a key: the value that it fired with.
+    pub cooldown_key: Option<String>,
     /// The run that this one repeats.
     pub rerun_of: Option<RunId>,
     /// When a run that waits goes on; once it does, since when it is due.
@@ -136,7 +138,7 @@ pub async fn insert_all(tx: &mut Tx, new: &[RunRow]) -> Result<u64> {
             let mut insert = QueryBuilder::new(
                 "INSERT INTO connection_run (id, org_id, kind, connection_id, event_id, event_type, event_seq,
                     due_at, author_id, chain, payload, state, reason, owner, steps, secret, run_key, rerun_of,
-                    created_at, started_at, ended_at) ",
+                    created_at, started_at, ended_at, cooldown_key) ",
             );
             insert.push_values(rows, |mut values, row| {
                 values.push_bind(row.id)
@@ -159,13 +161,50 @@ pub async fn insert_all(tx: &mut Tx, new: &[RunRow]) -> Result<u64> {
                     .push_bind(row.rerun_of)
                     .push_bind(row.created_at)
                     .push_bind(row.started_at)
-                    .push_bind(row.ended_at);
+                    .push_bind(row.ended_at)
+                    .push_bind(row.cooldown_key.as_ref());
             });
             insert.push(" ON CONFLICT DO NOTHING");
             insert.build().execute(conn).await.map(|done| done.rows_affected())
         })?;
     }
     Ok(written)
+}
+
+/// When the newest event was that fired each of these Connections with each of these keys, of runs written since then.
+///
+/// One statement for each few hundred keys, however many runs there are.
+pub async fn fired_by_key(
+    tx: &mut Tx,
+    connections: &[ConnectionId],
+    keys: &[String],
+    since: Timestamp,
+) -> Result<Vec<(ConnectionId, String, Timestamp)>> {
+    let mut found = Vec::new();
+    for ids in connections.chunks(ROWS_PER_STATEMENT) {
+        for keys in keys.chunks(ROWS_PER_STATEMENT) {
+            found.extend::<Vec<_>>(on!(tx, conn => {
+                let mut select = QueryBuilder::new(
+                    "SELECT r.connection_id, r.cooldown_key, MAX(e.occurred_at)
+                    FROM connection_run r JOIN event e ON e.id = r.event_id
+                    WHERE r.cooldown_key IS NOT NULL AND r.created_at >= ",
+                );
+                select.push_bind(since).push(" AND r.connection_id IN (");
+                let mut places = select.separated(", ");
+                for id in ids {
+                    places.push_bind(*id);
+                }
+                select.push(") AND r.cooldown_key IN (");
+                let mut places = select.separated(", ");
+                for key in keys {
+                    places.push_bind(key);
+                }
+                select.push(") GROUP BY r.connection_id, r.cooldown_key");
+                select.build_query_as().fetch_all(conn).await
+            })?);
+        }
+    }
+    Ok(found)
 }
 
 pub async fn find(tx: &mut Tx, scope: &Scope, id: RunId) -> Result<Option<RunRow>> {

@@ -29,7 +29,7 @@ fn payload() -> Value {
 fn check(field: &str, operator: Operator, value: Value, holds: bool) {
     let condition = Condition { field: field.to_owned(), operator, value };
     let given = Conditions { logic: Logic::And, conditions: vec![condition.clone()] };
-    let answer = given.check(&event(payload()));
+    let answer = given.check(&event(payload()), &Value::Null);
     assert_eq!(answer.is_ok(), holds, "{condition:?}");
     if let Err(reason) = answer {
         assert!(reason.contains("condition 0") && reason.contains(field), "{reason}");
@@ -116,7 +116,9 @@ fn logic_and_faults() {
         operator: Operator::Eq,
         value: json!(value),
     };
-    let check = |logic, conditions: Vec<Condition>| Conditions { logic, conditions }.check(&event(payload()));
+    let check = |logic, conditions: Vec<Condition>| {
+        Conditions { logic, conditions }.check(&event(payload()), &Value::Null)
+    };
     assert!(check(Logic::And, vec![]).is_ok() && check(Logic::Or, vec![]).is_ok());
     assert!(check(Logic::Or, vec![one("count", 1), one("count", 5)]).is_ok());
     assert!(check(Logic::And, vec![one("count", 5), one("count", 1)]).unwrap_err().contains("condition 1"));
@@ -189,7 +191,7 @@ fn a_reason_names_what_was_found_and_its_type_and_no_secret() {
         let given = event(
             json!({ "count": 5, "token": "geheim", "deep": { "token": "geheim" }, "long": "x".repeat(500) }),
         );
-        Conditions { logic: Logic::And, conditions: vec![condition] }.check(&given).unwrap_err()
+        Conditions { logic: Logic::And, conditions: vec![condition] }.check(&given, &Value::Null).unwrap_err()
     };
     assert_eq!(reason("count", json!("5")), "condition 0 is false: count eq \"5\", and it is 5 (a number)");
     assert!(reason("nmae", json!(1)).ends_with("and it is not there"));
@@ -246,7 +248,7 @@ fn all_hold_where_none_of_their_negations_does() {
                 value: all[(at * 7 + place * 5) % all.len()].clone(),
             });
             let given = event(json!({ "x": given }));
-            Conditions { logic, conditions: conditions.collect() }.check(&given).is_ok()
+            Conditions { logic, conditions: conditions.collect() }.check(&given, &Value::Null).is_ok()
         };
         assert_ne!(of(Logic::And, false), of(Logic::Or, true), "{given}");
         assert_ne!(of(Logic::Or, false), of(Logic::And, true), "{given}");

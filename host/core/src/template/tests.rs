@@ -13,7 +13,7 @@ fn world() -> (Value, Vec<Option<Value>>) {
 fn filled(params: &Value) -> Result<Value, TemplateError> {
     let (trigger, outputs) = world();
     let event = json!({ "seq": 4, "priority": "high", "payload": trigger });
-    fill(params, &Values { trigger: &trigger, event: Some(&event), outputs: &outputs })
+    fill(params, &Values { trigger: &trigger, event: Some(&event), outputs: &outputs, own: None })
 }
 
 #[track_caller]
@@ -49,7 +49,7 @@ fn a_whole_reference_keeps_its_type_and_others_are_written() {
 
 #[test]
 fn without_an_event_its_fields_are_missing() {
-    let values = Values { trigger: &json!({ "seq": 1 }), event: None, outputs: &[] };
+    let values = Values { trigger: &json!({ "seq": 1 }), event: None, outputs: &[], own: None };
     let error = fill(&json!("{{event.seq}}"), &values).unwrap_err().to_string();
     assert!(error.contains("'event.seq' has no value: there is no 'event'"), "{error}");
     check_refused("{{event.nope}}", "'nope'");
@@ -109,12 +109,12 @@ fn depth_and_size_are_bounded() {
     let trigger = json!({ "long": "x".repeat(1024) });
     let many = Value::Array(vec![json!("{{trigger.long}}"); 300]);
     assert_eq!(
-        fill(&many, &Values { trigger: &trigger, event: None, outputs: &[] }),
+        fill(&many, &Values { trigger: &trigger, event: None, outputs: &[], own: None }),
         Err(TemplateError::TooLarge)
     );
     let text = json!("{{trigger.long}}".repeat(300));
     assert_eq!(
-        fill(&text, &Values { trigger: &trigger, event: None, outputs: &[] }),
+        fill(&text, &Values { trigger: &trigger, event: None, outputs: &[], own: None }),
         Err(TemplateError::TooLarge)
     );
 }
@@ -181,7 +181,7 @@ fn no_value_from_outside_is_ever_read_as_a_template() {
         let value = random.value(3);
         let trigger = json!({ "a": value, "canary": "CANARY" });
         let outputs = [Some(json!({ "b": random.value(3), "canary": "CANARY" }))];
-        let values = Values { trigger: &trigger, event: None, outputs: &outputs };
+        let values = Values { trigger: &trigger, event: None, outputs: &outputs, own: None };
         // A whole reference is the value, whatever is in it.
         assert_eq!(fill(&json!("{{trigger.a}}"), &values), Ok(value), "seed {seed}, round {round}");
         assert_eq!(
@@ -217,4 +217,22 @@ fn taking_a_text_apart_takes_work_in_proportion_to_it() {
             assert!(worked <= text.len(), "'{piece}': {worked} bytes of work for {}", text.len());
         }
     }
+}
+
+#[test]
+fn what_only_a_step_has_is_named_by_its_own_words() {
+    let own = json!({ "item": { "id": 7, "tags": ["a"] }, "index": 3, "error": { "message": "no route" } });
+    let trigger = json!({ "item": "not this one" });
+    let given =
+        json!({ "id": "{{item.id}}", "at": "{{index}}", "text": "{{item.tags.0}}: {{error.message}}" });
+    let values = Values { trigger: &trigger, event: None, outputs: &[], own: Some(&own) };
+    assert_eq!(fill(&given, &values), Ok(json!({ "id": 7, "at": 3, "text": "a: no route" })));
+    let without = Values { own: None, ..values };
+    assert!(matches!(fill(&given, &without), Err(TemplateError::Missing { .. })));
+    let words: Vec<Option<String>> = references(&json!(["{{item}}", "{{trigger.item}}"]))
+        .unwrap()
+        .iter()
+        .map(|r| r.own().map(str::to_owned))
+        .collect();
+    assert_eq!(words, [Some("item".to_owned()), None]);
 }

@@ -79,8 +79,14 @@ async fn act(
         None => caller.require_unscoped_role(Role::OrgAdmin)?,
     }
     app.operations.check_params(&body.operation_id, &Value::Object(body.params.clone()))?;
-    let step =
-        Step { operation_id: body.operation_id, params: body.params, continue_on_error: false, when: None };
+    let step = Step {
+        operation_id: body.operation_id,
+        params: body.params,
+        continue_on_error: false,
+        when: None,
+        for_each: None,
+        on_error: false,
+    };
     let faults = steps::faults(&app, std::slice::from_ref(&step));
     if !faults.is_empty() {
         return Err(Error::Validation(faults));

@@ -28,7 +28,7 @@ use crate::fabric::connections::{
 };
 use crate::fabric::run::break_off;
 use crate::fabric::runs::{ListQuery as RunsQuery, RunView, list_of};
-use crate::fabric::steps::{self, Step, StepView};
+use crate::fabric::steps::{self, Step};
 use crate::fabric::{WAITING_MAX, declared, restoring};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
@@ -62,7 +62,7 @@ struct View {
     time_zone: String,
     /// What is done about times that nobody was there for.
     missed: MissedPolicy,
-    steps: Vec<StepView>,
+    steps: Vec<Step>,
     state: ConnectionState,
     /// Why it is broken.
     state_reason: Option<String>,
@@ -465,6 +465,7 @@ fn run_of(app: &App, row: &ConnectionRow, due_at: Timestamp, skipped: Option<&st
         steps: Vec::new(),
         secret: None,
         run_key: None,
+        cooldown_key: None,
         rerun_of: None,
         resume_at: None,
         wait: None,

@@ -78,10 +78,10 @@ pub(super) async fn update(
     let detail = json!({
         "changed": changed, "display_name": after.display_name, "tags": after.tags, "state": after.state,
     });
+    // Notes may be about people: the log, which nobody can edit, has their lengths alone.
     let told = |labels: &Labels| {
-        json!({
-            "display_name": labels.display_name, "notes": labels.notes, "tags": labels.tags, "state": labels.state,
-        })
+        let notes = labels.notes.as_ref().map(|notes| json!({ "omitted_bytes": notes.len() }));
+        json!({ "display_name": labels.display_name, "notes": notes, "tags": labels.tags, "state": labels.state })
     };
     let detail = trail::with_difference(detail, &told(&before), &told(&after));
     devices::set_labels(&mut tx, &[(id, after)], app.clock.now()).await?;

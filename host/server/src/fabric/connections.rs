@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::steps::{self, Step, StepView};
+use super::steps::{self, Step};
 use super::{declared, restoring};
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
@@ -30,7 +30,8 @@ use crate::tenancy::checks::{Checks, search};
 use crate::tenancy::{given, nullable, organization_scope, owner};
 
 /// Longest pause between two firings: a day.
-const COOLDOWN_SECS_MAX: i64 = 86_400;
+pub(super) const COOLDOWN_SECS_MAX: i64 = 86_400;
+const COOLDOWN_KEY_CHARS_MAX: usize = 200;
 const DESCRIPTION_CHARS_MAX: usize = 2000;
 
 #[derive(Serialize, JsonSchema)]
@@ -43,9 +44,11 @@ struct View {
     /// A type of events, or a pattern such as `device.*`.
     source_event: String,
     conditions: Conditions,
-    steps: Vec<StepView>,
+    steps: Vec<Step>,
     /// Seconds in which it does not fire again.
     cooldown: i64,
+    /// Firings with different values of it have pauses of their own.
+    cooldown_key: Option<String>,
     state: ConnectionState,
     /// Why it is broken.
     state_reason: Option<String>,
@@ -74,6 +77,7 @@ impl View {
             conditions: row.conditions,
             steps: steps::views(&row.steps, opened),
             cooldown: row.cooldown_secs,
+            cooldown_key: row.cooldown_key,
             state: row.state,
             state_reason: row.state_reason,
             author_id: row.author_id,
@@ -121,6 +125,10 @@ struct NewBody {
     #[serde(default)]
     #[schemars(range(min = 0, max = 86400))]
     cooldown: i64,
+    /// Has the pause count for each value of this alone, such as `{{trigger.device_id}}`: of events with the same value
+    /// only the first one within the pause fires. Up to 200 characters, with references to the event.
+    #[schemars(length(max = 200))]
+    cooldown_key: Option<String>,
     /// `enabled` when absent.
     state: Option<WantedState>,
     /// Another organization than the own one; for `super_admin`.
@@ -147,6 +155,9 @@ struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
     #[schemars(range(min = 0, max = 86400))]
     cooldown: Option<i64>,
+    #[serde(default, deserialize_with = "nullable")]
+    #[schemars(length(max = 200), extend("x-nullable" = true))]
+    cooldown_key: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
     state: Option<WantedState>,
 }
@@ -258,6 +269,7 @@ pub(crate) fn draft(app: &App, caller: &Caller, kind: ConnectionKind, org: OrgId
         steps: Vec::new(),
         secret: Vec::new(),
         cooldown_secs: 0,
+        cooldown_key: None,
         state: ConnectionState::Enabled,
         state_reason: None,
         author_id: caller.user_id,
@@ -288,6 +300,8 @@ async fn create(
     check_description(&mut checks, body.description.as_deref());
     checks.add(steps::faults(&app, &body.steps));
     let shape = Shape::of_pattern(&body.source_event);
+    checks.add(declared::key_fault(&shape, body.cooldown_key.as_deref()));
+    checks.require(is_key_length(body.cooldown_key.as_deref()), "cooldown_key", KEY_LENGTH);
     checks.add(declared::faults(&app, &shape, Some(&body.conditions), &body.steps));
     checks.done()?;
     let outlines = steps::outlines(&body.steps);
@@ -305,6 +319,7 @@ async fn create(
     row.secret = steps::seal(&app.keys, row.id, &body.steps);
     row.steps = outlines;
     row.cooldown_secs = body.cooldown;
+    row.cooldown_key = body.cooldown_key;
     row.state = body.state.map_or(ConnectionState::Enabled, ConnectionState::from);
     if row.state == ConnectionState::Enabled {
         refuse_more_of_pattern(&mut tx, org, &row.source_event).await?;
@@ -362,6 +377,12 @@ fn check_fields(
     checks.require(fits, "cooldown", "must be from 0 to 86400 seconds");
 }
 
+const KEY_LENGTH: &str = "must have from 1 to 200 characters";
+
+fn is_key_length(key: Option<&str>) -> bool {
+    key.is_none_or(|key| (1..=COOLDOWN_KEY_CHARS_MAX).contains(&key.chars().count()))
+}
+
 pub(crate) fn check_description(checks: &mut Checks, text: Option<&str>) {
     let fits = text.is_none_or(|text| text.chars().count() <= DESCRIPTION_CHARS_MAX);
     checks.require(fits, "description", "must not have more than 2000 characters");
@@ -381,6 +402,8 @@ async fn update(
     if let Some(steps) = &body.steps {
         checks.add(steps::faults(&app, steps));
     }
+    let key = body.cooldown_key.as_ref().and_then(Option::as_deref);
+    checks.require(is_key_length(key), "cooldown_key", KEY_LENGTH);
     checks.done()?;
     let mut tx = app.db.write().await?;
     let current = connections::lock(&mut tx, &organization_scope(&caller), kind, id).await?;
@@ -398,12 +421,14 @@ async fn update(
     row.description = body.description.unwrap_or(row.description);
     row.conditions = body.conditions.unwrap_or(row.conditions);
     row.cooldown_secs = body.cooldown.unwrap_or(row.cooldown_secs);
+    let is_new_key = body.cooldown_key.is_some();
+    row.cooldown_key = body.cooldown_key.unwrap_or(row.cooldown_key);
     row.source_event = body.source_event.unwrap_or(row.source_event);
     if let Some(steps) = &body.steps {
         (row.steps, row.secret) = (steps::outlines(steps), steps::seal(&app.keys, id, steps));
         row.author_id = caller.user_id;
     }
-    if aims || body.steps.is_some() {
+    if aims || is_new_key || body.steps.is_some() {
         refuse_undeclared(&mut tx, &app, &row, body.steps.as_deref()).await?;
     }
     edited_state(&mut row, body.state);
@@ -438,6 +463,7 @@ async fn refuse_undeclared(
     let mut checks = Checks::default();
     let shape = Shape::of_pattern(&row.source_event);
     checks.add(declared::faults(app, &shape, Some(&row.conditions), written.unwrap_or(&kept)));
+    checks.add(declared::key_fault(&shape, row.cooldown_key.as_deref()));
     checks.done()?;
     declared::require_known_ids(tx, row.org_id, written.unwrap_or_default()).await
 }

@@ -12,6 +12,7 @@ use heddle_store::known::{self, Noun};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::each;
 use super::steps::Step;
 use crate::app::App;
 use crate::http::error::{Detail, Error};
@@ -40,6 +41,11 @@ pub(crate) fn faults(
         let params = Value::Object(step.params.clone());
         let mut found = Vec::new();
         texts(&params, String::new(), &mut found);
+        if let Some(each) = &step.for_each {
+            let references = template::references(&Value::String(each.items.clone())).unwrap_or_default();
+            let wrong = references.iter().find_map(|one| reference_fault(app, shape, steps, one));
+            faults.extend(wrong.map(|message| fault(format!("steps.{at}.for_each.items"), message)));
+        }
         for (pointer, references) in found {
             let wrong = references.iter().find_map(|one| reference_fault(app, shape, steps, one));
             faults.extend(wrong.map(|message| fault(format!("{field}{pointer}"), message)));
@@ -52,6 +58,25 @@ pub(crate) fn faults(
     faults
 }
 
+/// Why a key of pauses says nothing of the events that it is for.
+pub(crate) fn key_fault(shape: &Shape, key: Option<&str>) -> Vec<Detail> {
+    let Some(key) = key else { return Vec::new() };
+    let references = match template::references(&Value::String(key.to_owned())) {
+        Ok(references) => references,
+        Err(error) => return vec![fault("cooldown_key".to_owned(), error.to_string())],
+    };
+    if references.is_empty() {
+        let message = "must name what tells events apart, such as '{{trigger.device_id}}'".to_owned();
+        return vec![fault("cooldown_key".to_owned(), message)];
+    }
+    let wrong = references.iter().find_map(|one| match (one.in_trigger(), one.in_event()) {
+        (Some(segments), _) => shape.payload_fault(segments),
+        (_, Some(segments)) => shape.event_fault(segments),
+        _ => Some(format!("'{}' is not of the event: give 'trigger.…' or 'event.…'", one.path())),
+    });
+    wrong.into_iter().map(|message| fault("cooldown_key".to_owned(), message)).collect()
+}
+
 /// Why nothing that starts the steps, and no earlier step, gives what a reference names.
 fn reference_fault(app: &App, shape: &Shape, steps: &[Step], reference: &Reference) -> Option<String> {
     if let Some(segments) = reference.in_trigger() {
@@ -61,8 +86,10 @@ fn reference_fault(app: &App, shape: &Shape, steps: &[Step], reference: &Referen
         return shape.event_fault(segments);
     }
     let (step, segments) = reference.in_output()?;
-    let operation = app.operations.find(&steps.get(step)?.operation_id)?;
-    path_fault(&operation.declaration().output_schema, segments)
+    let given = steps.get(step)?;
+    let operation = app.operations.find(&given.operation_id)?;
+    let of_items = given.for_each.as_ref().map(|_| each::output_schema());
+    path_fault(of_items.as_ref().unwrap_or(&operation.declaration().output_schema), segments)
         .map(|message| format!("the output of step {step} ('{}'): {message}", operation.declaration().id))
 }
 

@@ -9,6 +9,7 @@ mod authors;
 mod catalog;
 pub(crate) mod connections;
 pub(crate) mod declared;
+mod each;
 mod executor;
 pub(crate) mod hands;
 mod host_operations;

@@ -12,12 +12,16 @@ use heddle_core::event::EventType;
 use heddle_core::operation::{RunKind, RunState};
 use heddle_core::permission::{SubscriptionAccess, for_subscription};
 use heddle_core::redact::sanitize;
+use heddle_core::template::{Values, fill};
 use heddle_core::{ConnectionId, OrgId, RunId, Timestamp};
+use heddle_store::about::About;
 use heddle_store::connections::{self, Matching};
 use heddle_store::runs::{self, Awaiting, RunRow};
 use heddle_store::{StoredEvent, Tx};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
+use super::connections::COOLDOWN_SECS_MAX;
 use crate::app::SharedApp;
 use crate::events::consumer::{Consumer, Took};
 use crate::http::error::Error;
@@ -37,6 +41,9 @@ const CHUNK: usize = 50;
 /// A Connection's firings that did not come to be are counted after every so many, of so many Connections at once.
 const COUNTED_AFTER: u32 = 64;
 const COUNTED_AT_ONCE: usize = 16;
+
+/// Longest value of a key that is kept as it is.
+const KEY_BYTES_MAX: usize = 200;
 
 /// Most characters of why a run did not fire.
 const REASON_CHARS_MAX: usize = 1000;
@@ -84,12 +91,16 @@ impl Consumer for Negotiator {
         let connections = connections::matching(tx, org, &patterns).await?;
         let causes: HashSet<RunId> = events.iter().filter_map(|stored| stored.run_id).collect();
         let chains = runs::chains(tx, &causes.into_iter().collect::<Vec<_>>()).await?;
-        let mut round = Round::new(app, &connections, &chains);
+        let joins = connections.iter().any(|connection| connection.conditions.join())
+            || awaiting.iter().any(|run| run.wait.conditions.join());
+        let about = if joins { About::read(tx, org, events).await? } else { About::default() };
+        let mut round = Round::new(app, &connections, &chains, &about);
+        round.read_pauses(tx, events).await?;
         let mut took = Took::All;
         let mut met = Vec::new();
         for stored in events {
             awaiting.retain_mut(|run| {
-                let is_met = is_met(run, stored);
+                let is_met = is_met(run, stored, &about);
                 if is_met {
                     met.push((run.id, run.wait.clone()));
                 }
@@ -167,11 +178,11 @@ fn covering(event: EventType) -> Vec<String> {
 }
 
 /// Whether an event is what a run waits for; then the wait holds its payload.
-fn is_met(run: &mut Awaiting, stored: &StoredEvent) -> bool {
+fn is_met(run: &mut Awaiting, stored: &StoredEvent, about: &About) -> bool {
     let event = &stored.event;
     let is_met = event.seq > run.wait.after_seq
         && covering(event.event_type).contains(&run.wait_event)
-        && run.wait.conditions.check(event).is_ok();
+        && run.wait.conditions.check(event, &about.of(stored)).is_ok();
     if is_met {
         let mut payload = event.payload.clone();
         sanitize(&mut payload);
@@ -180,12 +191,31 @@ fn is_met(run: &mut Awaiting, stored: &StoredEvent) -> bool {
     is_met
 }
 
+/// What an event's pause goes by, where the Connection has pauses by a key.
+///
+/// Events that do not have what the key names share one pause. A long value is told by its digest.
+fn key_of(connection: &Matching, stored: &StoredEvent) -> Option<String> {
+    let template = connection.cooldown_key.as_ref().filter(|_| connection.cooldown_secs > 0)?;
+    let event = json!(stored.event);
+    let values = Values { trigger: &stored.event.payload, event: Some(&event), outputs: &[], own: None };
+    let key = match fill(&Value::String(template.clone()), &values) {
+        Ok(Value::String(text)) => text,
+        Ok(other) => other.to_string(),
+        Err(_nothing) => String::new(),
+    };
+    let is_short = key.len() <= KEY_BYTES_MAX && !key.contains('\0');
+    Some(if is_short { key } else { hex::encode(Sha256::digest(key.as_bytes())) })
+}
+
 /// What a stretch of events starts.
 struct Round<'a> {
     app: &'a SharedApp,
     now: Timestamp,
     by_pattern: HashMap<&'a str, Vec<&'a Matching>>,
     chains: &'a HashMap<RunId, Vec<ConnectionId>>,
+    about: &'a About,
+    /// When the last event was that started each of those whose pauses go by a key.
+    fired_by_key: HashMap<(ConnectionId, String), Timestamp>,
     /// Not written yet.
     runs: Vec<RunRow>,
     unwritten_bytes: usize,
@@ -201,6 +231,7 @@ impl<'a> Round<'a> {
         app: &'a SharedApp,
         connections: &'a [Matching],
         chains: &'a HashMap<RunId, Vec<ConnectionId>>,
+        about: &'a About,
     ) -> Self {
         let mut by_pattern: HashMap<&str, Vec<&Matching>> = HashMap::new();
         for connection in connections {
@@ -211,6 +242,8 @@ impl<'a> Round<'a> {
             now: app.clock.now(),
             by_pattern,
             chains,
+            about,
+            fired_by_key: HashMap::new(),
             runs: Vec::new(),
             unwritten_bytes: 0,
             written: 0,
@@ -218,6 +251,29 @@ impl<'a> Round<'a> {
             fired: BTreeMap::new(),
             skipped: HashMap::new(),
         }
+    }
+
+    /// Reads when those with pauses by a key last fired with the keys that these events have.
+    async fn read_pauses(&mut self, tx: &mut Tx, events: &[StoredEvent]) -> Result<(), Error> {
+        let (mut ids, mut keys) = (BTreeSet::new(), BTreeSet::new());
+        for stored in events {
+            for connection in self.listening(stored) {
+                if let Some(key) = key_of(connection, stored) {
+                    ids.insert(connection.id);
+                    keys.insert(key);
+                }
+            }
+        }
+        let Some(first) = events.iter().map(|stored| stored.event.occurred_at).min() else { return Ok(()) };
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let (ids, keys): (Vec<_>, Vec<_>) = (ids.into_iter().collect(), keys.into_iter().collect());
+        let since = first - TimeDelta::seconds(COOLDOWN_SECS_MAX);
+        for (connection, key, at) in runs::fired_by_key(tx, &ids, &keys, since).await? {
+            self.fired_by_key.insert((connection, key), at);
+        }
+        Ok(())
     }
 
     /// No further event is for this transaction.
@@ -253,17 +309,24 @@ impl<'a> Round<'a> {
 
     fn negotiate(&mut self, stored: &StoredEvent, listening: &[&Matching]) {
         let bytes = stored.event.payload.to_string().len();
+        let about = self.about.of(stored);
         for connection in listening {
             let before = stored.run_id.and_then(|run| self.chains.get(&run)).cloned().unwrap_or_default();
-            let decision = self.decide(connection, stored, &before);
+            let key = key_of(connection, stored);
+            let decision = self.decide(connection, (stored, &about), &before, key.as_deref());
             match &decision {
                 Ok(()) => {
                     self.fired.insert(connection.id, stored.event.occurred_at);
+                    if let Some(key) = &key {
+                        self.fired_by_key.insert((connection.id, key.clone()), stored.event.occurred_at);
+                    }
                     self.unwritten_bytes += bytes;
                 }
                 Err(_) => *self.skipped.entry(connection.id).or_default() += 1,
             }
-            self.runs.push(self.run(connection, stored, before, decision.err()));
+            let mut run = self.run(connection, stored, before, decision.err());
+            run.cooldown_key = key.filter(|_| run.state == RunState::Queued);
+            self.runs.push(run);
         }
     }
 
@@ -271,23 +334,28 @@ impl<'a> Round<'a> {
     fn decide(
         &self,
         connection: &Matching,
-        stored: &StoredEvent,
+        (stored, about): (&StoredEvent, &Value),
         chain: &[ConnectionId],
+        key: Option<&str>,
     ) -> Result<(), String> {
-        connection.conditions.check(&stored.event)?;
+        connection.conditions.check(&stored.event, about)?;
         if chain.contains(&connection.id) {
             return Err("loop: it has fired in the chain that led to this event".to_owned());
         }
         if chain.len() >= CHAIN_MAX {
             return Err(format!("loop: {CHAIN_MAX} Connections have led to this event"));
         }
-        let last = self.fired.get(&connection.id).copied().or(connection.last_fired_at);
+        let last = match key {
+            Some(key) => self.fired_by_key.get(&(connection.id, key.to_owned())).copied(),
+            None => self.fired.get(&connection.id).copied().or(connection.last_fired_at),
+        };
         let ready = last.map(|last| last + TimeDelta::seconds(connection.cooldown_secs));
         match ready {
             // By the times of the events: one that had to wait fires as it would have at once.
             Some(ready) if connection.cooldown_secs > 0 && ready > stored.event.occurred_at => {
                 let left = (ready - stored.event.occurred_at).num_seconds().max(1);
-                Err(format!("cooldown: it fires again {left} s later"))
+                let of_key = if key.is_some() { " with the same cooldown_key" } else { "" };
+                Err(format!("cooldown: it fires again{of_key} {left} s later"))
             }
             _ => Ok(()),
         }
@@ -324,6 +392,7 @@ impl<'a> Round<'a> {
             steps: Vec::new(),
             secret: None,
             run_key: None,
+            cooldown_key: None,
             rerun_of: None,
             resume_at: None,
             wait: None,

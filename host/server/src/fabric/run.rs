@@ -1,6 +1,7 @@
 //! Carries a run out: step by step, each recorded before the next begins.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
@@ -17,8 +18,9 @@ use heddle_store::{Tx, events};
 use serde_json::{Value, json};
 
 use super::author::author_of;
+use super::each::{self, Done};
 use super::hands::InHand;
-use super::operation::{StepCall, StepError};
+use super::operation::{Operation, StepCall, StepError};
 use super::steps::{self, Step};
 use super::{telling, wait};
 use crate::app::{App, SharedApp};
@@ -71,6 +73,7 @@ pub(crate) fn begin(app: &SharedApp, term: &Term, kind: RunKind, org: OrgId, aut
         steps: Vec::new(),
         secret: None,
         run_key: None,
+        cooldown_key: None,
         rerun_of: None,
         resume_at: None,
         wait: None,
@@ -109,7 +112,7 @@ pub(super) async fn carry_out(app: &SharedApp, run: &RunRow, work: Work, term: &
         outputs: run.steps.iter().map(|step| step.output.clone()).collect(),
         params: work.done.clone(),
         denied: None,
-        has_failed: false,
+        has_failed: is_failed(&work.steps, &run.steps),
         deadline: Instant::now() + RUN_LIMIT,
     };
     let went = tokio::select! {
@@ -140,6 +143,11 @@ pub(super) async fn carry_out(app: &SharedApp, run: &RunRow, work: Work, term: &
         ended_at: Some(app.clock.now()),
     };
     end(app, run, &progress, work.connection.as_ref().zip(denied.as_deref()), term).await;
+}
+
+/// Whether one of the steps that were done failed and ended the others.
+fn is_failed(steps: &[Step], records: &[StepRecord]) -> bool {
+    steps.iter().zip(records).any(|(step, record)| !record.success && !step.continue_on_error)
 }
 
 /// Writes how a run ended; tries again while the database is away.
@@ -316,7 +324,8 @@ impl Course<'_> {
             if self.left().is_zero() {
                 return Went::Late;
             }
-            if let Some(Err(reason)) = step.when.as_ref().map(|when| when.check_in(&self.context())) {
+            let is_due = self.is_due(step);
+            if let Err(reason) = is_due {
                 self.pass_over(step, reason);
                 continue;
             }
@@ -332,7 +341,9 @@ impl Course<'_> {
             };
             let has_ended = result.is_ok();
             self.keep(step, result, began.elapsed());
-            if self.has_failed {
+            // Behind a failure only the steps follow that are for it, and none behind one of theirs.
+            let is_over = step.on_error && !has_ended && !step.continue_on_error;
+            if is_over || (self.has_failed && !steps[at + 1..].iter().any(|next| next.on_error)) {
                 return Went::Through;
             }
             if self.left().is_zero() && !has_ended {
@@ -340,6 +351,25 @@ impl Course<'_> {
             }
         }
         Went::Through
+    }
+
+    /// Whether a step's turn has come; if not, why it is passed over.
+    fn is_due(&self, step: &Step) -> Result<(), String> {
+        match (step.on_error, self.has_failed) {
+            (true, false) => return Err("no step before it failed".to_owned()),
+            (false, true) => return Err("a step before it failed".to_owned()),
+            _ => {}
+        }
+        step.when.as_ref().map_or(Ok(()), |when| when.check_in(&self.context()))
+    }
+
+    /// What of the last failure a step behind it can name.
+    fn error(&self) -> Option<Value> {
+        let (at, record) = self.records.iter().enumerate().rfind(|(_, record)| !record.success)?;
+        let message = record.message.as_deref().unwrap_or_default();
+        Some(json!({
+            "step": at, "operation_id": record.operation_id, "code": record.error_code, "message": message,
+        }))
     }
 
     /// What the conditions of a step can name.
@@ -401,9 +431,9 @@ impl Course<'_> {
         }
         let author = self.author().await?;
         let event = self.work.event.as_ref().map(|event| json!(event));
-        let values = Values { trigger: &self.run.payload, event: event.as_ref(), outputs: &self.outputs };
-        let params = fill(written, &values)
-            .map_err(|error| StepError::new(StepErrorCode::TemplateError, error.to_string()))?;
+        let own = json!({ "error": self.error() });
+        let values = self.values(event.as_ref(), &own);
+        let params = filled(written, &values)?;
         self.params[at] = params.clone();
         self.app.operations.check_params(wait::ID, &params)?;
         wait::plan(self.app, &author, params)
@@ -463,6 +493,10 @@ impl Course<'_> {
             .map_err(|why| StepError::new(StepErrorCode::PermissionDenied, why))
     }
 
+    fn values<'v>(&'v self, event: Option<&'v Value>, own: &'v Value) -> Values<'v> {
+        Values { trigger: &self.run.payload, event, outputs: &self.outputs, own: Some(own) }
+    }
+
     async fn step(&mut self, at: usize, step: &Step) -> Result<Value, StepError> {
         let written = Value::Object(step.params.clone());
         self.params.push(written.clone());
@@ -471,22 +505,51 @@ impl Course<'_> {
             let message = format!("operation '{}' does not exist any more", step.operation_id);
             StepError::new(StepErrorCode::UnknownOperation, message)
         })?;
-        let declaration = operation.declaration();
-        if let Some(permission) = declaration.permission {
+        if let Some(permission) = operation.declaration().permission {
             author.require(permission)?;
         }
         let event = self.work.event.as_ref().map(|event| json!(event));
-        let values = Values { trigger: &self.run.payload, event: event.as_ref(), outputs: &self.outputs };
-        let params = fill(&written, &values)
-            .map_err(|error| StepError::new(StepErrorCode::TemplateError, error.to_string()))?;
+        let mut own = json!({ "error": self.error() });
+        if let Some(each) = &step.for_each {
+            let items = each::items(each, &self.values(event.as_ref(), &own))?;
+            let mut done = Done::default();
+            for (index, item) in items.into_iter().enumerate() {
+                own["item"] = item;
+                own["index"] = json!(index);
+                let result = match filled(&written, &self.values(event.as_ref(), &own)) {
+                    Ok(params) => {
+                        let key = format!("{}:{index}", key(self.run, at));
+                        self.once((at, step, operation), author, &key, params).await
+                    }
+                    Err(error) => Err(error),
+                };
+                done.keep(index, result);
+                if self.left().is_zero() || (done.has_failed() && !step.continue_on_error) {
+                    break;
+                }
+            }
+            return done.end();
+        }
+        let params = filled(&written, &self.values(event.as_ref(), &own))?;
         self.params[at] = params.clone();
+        self.once((at, step, operation), author, &key(self.run, at), params).await
+    }
+
+    /// Carries an operation out, once. The key names what is done: the same again is the same.
+    async fn once(
+        &self,
+        (at, step, operation): (usize, &Step, &Arc<dyn Operation>),
+        author: &Caller,
+        key: &str,
+        params: Value,
+    ) -> Result<Value, StepError> {
         self.app.operations.check_params(&step.operation_id, &params)?;
         let call = StepCall {
             app: self.app,
             author,
             event: self.work.event.as_ref(),
             run_id: self.run.id,
-            key: &key(self.run, at),
+            key,
             step: at,
             connection: self.work.connection.as_ref(),
         };
@@ -537,6 +600,11 @@ impl Course<'_> {
             skipped: false,
         });
     }
+}
+
+/// Parameters with their references filled in.
+fn filled(written: &Value, values: &Values<'_>) -> Result<Value, StepError> {
+    fill(written, values).map_err(|error| StepError::new(StepErrorCode::TemplateError, error.to_string()))
 }
 
 async fn written(

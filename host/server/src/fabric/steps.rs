@@ -4,9 +4,9 @@
 
 use heddle_core::condition::Conditions;
 use heddle_core::event::EventType;
-use heddle_core::operation::StepOutline;
+use heddle_core::operation::{EACH_MAX, ForEach, StepOutline};
 use heddle_core::permission::{ReadingAccess, for_reading};
-use heddle_core::template::{self, is_template};
+use heddle_core::template::{self, Reference, is_template};
 use heddle_core::{ConnectionId, RunId};
 use heddle_marketplace::Schema;
 use schemars::JsonSchema;
@@ -34,21 +34,42 @@ pub(crate) struct Step {
     #[serde(default)]
     pub(crate) continue_on_error: bool,
     /// The step is passed over unless these hold. Fields begin with `trigger.` (the payload), `event.` (the event
-    /// itself) or `steps.N.` (`output`, `success` and `skipped` of an earlier step, from 0).
+    /// itself) or `steps.N.` (`output`, `success` and `skipped` of an earlier step, from 0). A branch is such a step; the
+    /// other branch asks for `steps.N.skipped`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) when: Option<Conditions>,
+    /// Does the step once for each item of a list. Its output has `items` (each with `index`, `success`, `output` and
+    /// `message`), `count` and `failed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) for_each: Option<ForEach>,
+    /// The step runs only where an earlier one failed and ended the others. Its parameters name the failure as
+    /// `{{error.step}}`, `{{error.operation_id}}`, `{{error.code}}` and `{{error.message}}`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) on_error: bool,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "ShownStep")]
-pub(crate) struct StepView {
-    operation_id: String,
-    /// `{"hidden": true}` for who did not write them.
-    params: Map<String, Value>,
-    continue_on_error: bool,
-    /// What must hold for it to run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    when: Option<Conditions>,
+impl Step {
+    pub(crate) fn of(outline: &StepOutline, params: Map<String, Value>) -> Self {
+        Self {
+            operation_id: outline.operation_id.clone(),
+            params,
+            continue_on_error: outline.continue_on_error,
+            when: outline.when.clone(),
+            for_each: outline.for_each.clone(),
+            on_error: outline.on_error,
+        }
+    }
+
+    /// What it is named by, without parameters.
+    fn outline(&self) -> StepOutline {
+        StepOutline {
+            operation_id: self.operation_id.clone(),
+            continue_on_error: self.continue_on_error,
+            when: self.when.clone(),
+            for_each: self.for_each.clone(),
+            on_error: self.on_error,
+        }
+    }
 }
 
 /// What stands for parameters that are not the viewer's.
@@ -57,12 +78,7 @@ pub(crate) fn hidden() -> Map<String, Value> {
 }
 
 pub(crate) fn outlines(steps: &[Step]) -> Vec<StepOutline> {
-    let outline = |step: &Step| StepOutline {
-        operation_id: step.operation_id.clone(),
-        continue_on_error: step.continue_on_error,
-        when: step.when.clone(),
-    };
-    steps.iter().map(outline).collect()
+    steps.iter().map(Step::outline).collect()
 }
 
 fn context(id: ConnectionId) -> String {
@@ -84,13 +100,7 @@ pub(crate) fn open(
 ) -> Result<Vec<Step>, Error> {
     let plain = keys.open_sealed(&context(id), sealed).map_err(Error::internal)?;
     let params: Vec<Map<String, Value>> = serde_json::from_slice(&plain).map_err(Error::internal)?;
-    let step = |(outline, params): (&StepOutline, Map<String, Value>)| Step {
-        operation_id: outline.operation_id.clone(),
-        params,
-        continue_on_error: outline.continue_on_error,
-        when: outline.when.clone(),
-    };
-    Ok(outlines.iter().zip(params).map(step).collect())
+    Ok(outlines.iter().zip(params).map(|(outline, params)| Step::of(outline, params)).collect())
 }
 
 /// The parameters of a run's steps so far, sealed for the run.
@@ -130,28 +140,9 @@ pub(crate) fn open_run(keys: &Keys, id: RunId, sealed: &[u8]) -> Result<Vec<Map<
     Ok(params.into_iter().map(|one| one.as_object().cloned().unwrap_or_default()).collect())
 }
 
-/// Steps for a viewer: with their parameters, where they are given.
-pub(crate) fn views(outlines: &[StepOutline], opened: Option<Vec<Step>>) -> Vec<StepView> {
-    match opened {
-        Some(steps) => steps
-            .into_iter()
-            .map(|step| StepView {
-                operation_id: step.operation_id,
-                params: step.params,
-                continue_on_error: step.continue_on_error,
-                when: step.when,
-            })
-            .collect(),
-        None => outlines
-            .iter()
-            .map(|outline| StepView {
-                operation_id: outline.operation_id.clone(),
-                params: hidden(),
-                continue_on_error: outline.continue_on_error,
-                when: outline.when.clone(),
-            })
-            .collect(),
-    }
+/// Steps for a viewer: with their parameters where they are given, else `{"hidden": true}`.
+pub(crate) fn views(outlines: &[StepOutline], opened: Option<Vec<Step>>) -> Vec<Step> {
+    opened.unwrap_or_else(|| outlines.iter().map(|outline| Step::of(outline, hidden())).collect())
 }
 
 /// What is wrong with the steps, whoever wrote them.
@@ -166,13 +157,18 @@ pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
         match template::references(&params) {
             Err(error) => faults.push(fault(&format!("{field}.params"), error.to_string())),
             Ok(references) => {
-                let ahead = references.iter().filter(|one| one.step().is_some_and(|step| step >= at));
-                faults.extend(ahead.map(|one| {
-                    let message =
-                        format!("'{}' is not the output of an earlier step; steps count from 0", one.path());
-                    fault(&format!("{field}.params"), message)
-                }));
+                let wrong = references.iter().filter_map(|one| misplaced(one, at, step));
+                faults.extend(wrong.map(|message| fault(&format!("{field}.params"), message)));
             }
+        }
+        faults.extend(
+            each_fault(step, at).map(|(name, message)| fault(&format!("{field}.for_each{name}"), message)),
+        );
+        if at == 0 && step.on_error {
+            faults.push(fault(
+                &format!("{field}.on_error"),
+                "no step comes before the first one and could fail",
+            ));
         }
         faults.extend(when_faults(step.when.as_ref(), at, &field));
         let Some(schema) = app.operations.params_schema(&step.operation_id) else {
@@ -187,6 +183,52 @@ pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
     }
     faults
 }
+
+/// Why this step cannot read what a reference names.
+fn misplaced(reference: &Reference, at: usize, step: &Step) -> Option<String> {
+    let path = reference.path();
+    if reference.step().is_some_and(|other| other >= at) {
+        return Some(format!("'{path}' is not the output of an earlier step; steps count from 0"));
+    }
+    match reference.own() {
+        Some("error") if !step.on_error => Some(format!("'{path}' is there only in a step with 'on_error'")),
+        Some("item" | "index") if step.for_each.is_none() => {
+            Some(format!("'{path}' is there only in a step with 'for_each'"))
+        }
+        _ => None,
+    }
+}
+
+/// What is wrong with the list that a step is done for, and where below `for_each`.
+fn each_fault(step: &Step, at: usize) -> Option<(&'static str, String)> {
+    let each = step.for_each.as_ref()?;
+    if step.operation_id == super::wait::ID {
+        return Some(("", "a run waits once: 'fabric.wait' cannot be done for each item".to_owned()));
+    }
+    if !(1..=EACH_MAX).contains(&each.max) {
+        return Some((".max", format!("must be from 1 to {EACH_MAX}")));
+    }
+    let items = Value::String(each.items.clone());
+    let references = match template::references(&items) {
+        Ok(references) => references,
+        Err(error) => return Some((".items", error.to_string())),
+    };
+    match references.as_slice() {
+        [one] if each.items.trim() == each.items && each.items.matches("{{").count() == 1 => {
+            let is_whole = each.items.starts_with("{{") && each.items.ends_with("}}");
+            if !is_whole {
+                return Some((".items", NO_LIST.to_owned()));
+            }
+            if one.own().is_some() {
+                return Some((".items", format!("'{}' is no list that came before", one.path())));
+            }
+            misplaced(one, at, step).map(|message| (".items", message))
+        }
+        _ => Some((".items", NO_LIST.to_owned())),
+    }
+}
+
+const NO_LIST: &str = "must be one reference to a list, such as '{{steps.0.output.items}}'";
 
 /// What is wrong with what must hold for a step to run.
 fn when_faults(when: Option<&Conditions>, at: usize, field: &str) -> Vec<Detail> {

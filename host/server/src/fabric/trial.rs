@@ -5,7 +5,7 @@ use axum::extract::State;
 use heddle_core::event::{Event, EventType};
 use heddle_core::operation::{ConnectionKind, RunKind, RunState, StepErrorCode, StepRecord};
 use heddle_core::redact::sanitize;
-use heddle_core::template::{Values, fill, references};
+use heddle_core::template::{Reference, Values, fill, references};
 use heddle_core::{ConnectionId, Role};
 use heddle_store::connections::{self, ConnectionRow};
 use heddle_store::runs::{self, RunRow};
@@ -83,7 +83,7 @@ async fn test(
     run.chain = vec![row.id];
     run.payload = payload;
     if body.dry_run {
-        run.reason = Some(match row.conditions.check(&event) {
+        run.reason = Some(match row.conditions.check(&event, &Value::Null) {
             Ok(()) => "dry run: nothing was done".to_owned(),
             Err(reason) => format!("dry run: nothing was done; an event like this would not fire: {reason}"),
         });
@@ -156,10 +156,11 @@ fn resolved(app: &App, mut run: RunRow, steps: &[Step], event: &Event) -> RunRow
 /// A step's parameters as they would be sent; as they are written where they need the output of another step.
 fn resolve(app: &App, step: &Step, payload: &Value, event: Option<&Value>) -> (Value, Option<StepError>) {
     let written = Value::Object(step.params.clone());
-    if references(&written).is_ok_and(|found| found.iter().any(|one| one.step().is_some())) {
+    let depends = |one: &Reference| one.step().is_some() || one.own().is_some();
+    if references(&written).is_ok_and(|found| found.iter().any(depends)) {
         return (written, None);
     }
-    match fill(&written, &Values { trigger: payload, event, outputs: &[] }) {
+    match fill(&written, &Values { trigger: payload, event, outputs: &[], own: None }) {
         Ok(params) => {
             let fault = misfit(app, step, &params);
             (params, fault)

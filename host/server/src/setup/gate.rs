@@ -22,7 +22,8 @@ use crate::keys::sync_folder;
 const WRONG_MAX: u32 = 10;
 const WRONG_WINDOW: Duration = Duration::from_mins(1);
 /// What the log says while nobody has set the service up.
-const INVITATION: &str = "setup is open; create the first organization and its administrator, with a password of your own";
+const INVITATION: &str =
+    "setup is open; create the first organization and its administrator, with a password of your own";
 /// A file with less was not written by this program.
 const TOKEN_BYTES_MIN: usize = 32;
 

@@ -92,9 +92,9 @@ impl Message<'_> {
 /// In a template of an older version `trigger` was the whole event. No payload has a field that an envelope has, so
 /// one of both readings has every value; the present one goes first.
 fn filled(template: &Value, event: &Value) -> Result<Value, TemplateError> {
-    let values = Values { trigger: &event["payload"], event: Some(event), outputs: &[] };
+    let values = Values { trigger: &event["payload"], event: Some(event), outputs: &[], own: None };
     template::fill(template, &values).or_else(|error| {
-        let before = Values { trigger: event, event: None, outputs: &[] };
+        let before = Values { trigger: event, event: None, outputs: &[], own: None };
         template::fill(template, &before).map_err(|_| error)
     })
 }

@@ -151,7 +151,8 @@ fn check_payload(checks: &mut Checks, payload: &Value) {
 pub(super) fn reference_fault(shape: &Shape, reference: &Reference) -> Option<String> {
     let of_payload = reference.in_trigger().and_then(|segments| shape.payload_fault(segments));
     let of_event = || reference.in_event().and_then(|segments| shape.event_fault(segments));
-    let why = of_payload.or_else(of_event)?;
+    let of_step = || reference.own().map(|_| "only steps of a Connection have it".to_owned());
+    let why = of_payload.or_else(of_event).or_else(of_step)?;
     Some(format!("'{{{{{}}}}}': {why}", reference.path()))
 }
 

@@ -27,6 +27,7 @@ fn run(world: &World, connection: Option<ConnectionId>, state: RunState) -> RunR
         steps: Vec::new(),
         secret: None,
         run_key: None,
+        cooldown_key: None,
         rerun_of: None,
         resume_at: None,
         wait: None,
