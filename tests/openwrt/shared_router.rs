@@ -96,7 +96,7 @@ on_both! {
         let staged = lab.router.staged_in(&luci);
         lab.router.forget_calls();
         let refused = lab.api.post(&Lab::path(&change, "apply"), &json!({ "force": true })).await;
-        assert_eq!(refused.status, 503, "{}", refused.text);
+        assert_eq!(refused.status, 502, "{}", refused.text);
         assert!(refused.message().contains("another client"), "{}", refused.message());
         assert!(lab.router.is_logged_in(&luci));
         assert_eq!(lab.router.staged_in(&luci), staged);

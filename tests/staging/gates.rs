@@ -36,9 +36,11 @@ on_both! {
 on_both! {
     async fn what_was_reviewed_is_what_is_applied(database: Database) {
         let lab = Lab::start(database).await;
-        let change = lab.stage_rule("Allow-HTTPS-mgmt").await;
-        // Someone changes the router: the plan does not fit any more.
+        let update = json!({ "name": "Allow-Ping", "target": "DROP" });
+        let change = lab.stage("firewall", "openwrt.firewall.rule", "update", &update).await;
+        // Whoever works on another part of the same file is not in the way of the plan; on the same rule they are.
         assert!(lab.router.edit("firewall", &[Change::set("@defaults[0]", "syn_flood", "0")]));
+        assert!(lab.router.edit("firewall", &[Change::set("@rule[1]", "target", "REJECT")]));
         let moved = lab
             .api
             .post(&Lab::path(&change, "apply"), &json!({ "force": true, "plan_hash": change["plan"]["hash"] }))
@@ -62,6 +64,8 @@ on_both! {
             .post(&Lab::path(&change, "apply"), &json!({ "force": true, "plan_hash": planned["plan"]["hash"] }))
             .await
             .expect_status(200);
+        assert_eq!(lab.router.option("firewall", "@rule[1]", "target"), Some(json!("DROP")));
+        assert_eq!(lab.router.option("firewall", "@defaults[0]", "syn_flood"), Some(json!("0")));
     }
 }
 

@@ -45,7 +45,7 @@ on_both! {
         assert_eq!((&applied["status"], &applied["outcome"]["state"]), (&json!("applied"), &json!("applied")), "{applied}");
         for member in [&one, &two] {
             let seen = lab.get(member).await;
-            assert_eq!((&seen["status"], &seen["outcome"]["state"], &seen["set_id"]), (&json!("applied"), &json!("applied"), &set["id"]), "{seen}");
+            assert_eq!((&seen["status"], &seen["outcome"]["state"], &seen["change_set_id"]), (&json!("applied"), &json!("applied"), &set["id"]), "{seen}");
             assert_eq!(seen["attempts"].as_array().unwrap().len(), 1, "{seen}");
         }
         assert_eq!(lab.router.counters().applies, 1, "one apply for both");
@@ -78,7 +78,7 @@ on_both! {
         let discard = format!("{}?keep_changes=true", path(&set, "discard"));
         lab.api.post(&discard, &json!({})).await.expect_status(200);
         let free = lab.get(&one).await;
-        assert_eq!((&free["status"], &free["set_id"]), (&json!("pending"), &Value::Null), "{free}");
+        assert_eq!((&free["status"], &free["change_set_id"]), (&json!("pending"), &Value::Null), "{free}");
         assert_eq!(free["attempts"].as_array().unwrap().len(), 1, "attempts are kept: {free}");
         lab.api.post(&Lab::path(&one, "discard"), &json!({})).await.expect_status(200);
     }

@@ -64,7 +64,7 @@ async fn a_typescript_client_compiles_and_makes_its_calls() {
     compile
         .current_dir(path)
         .arg(modules.join("typescript/bin/tsc"))
-        .args(["--strict", "--target", "es2022", "--lib", "es2022,dom", "--types", ""])
+        .args(["--strict", "--target", "es2022", "--lib", "es2022,dom"])
         .args([
             "--module",
             "commonjs",

@@ -28,6 +28,7 @@ const EXAMPLES_OF_ELSEWHERE: &[(&str, &str)] = &[
     ("refresh_tokens", "a token is needed"),
     ("register_organization", "registration is disabled"),
     ("replace_backup_codes", "a code is needed"),
+    ("replay_webhook", "the world's webhook is disabled"),
     ("reset_password", "a token is needed"),
     ("revoke_app_token", "an app's secret is needed"),
     ("test_credential", "a device is needed"),

@@ -22,6 +22,7 @@ const NOT_RUN: &[&str] = &[
     "cargo xtask run --demo",
     "git clone https://github.com/heddle-project/heddle && cd heddle",
     "cargo build --release --bin heddle",
+    "heddle keys rotate",
 ];
 
 #[derive(Debug)]
@@ -153,7 +154,7 @@ async fn the_quick_start_works() {
     let shown = follow(&script, folder.path()).await;
     assert_shows(
         &shown,
-        &["\"awaiting_confirm\"", "\"status\": \"applied\"", "Allow-HTTPS", "\"valid\": true", "uci.apply"],
+        &["\"awaiting_confirm\"", "\"status\": \"applied\"", "Allow-HTTPS", "\"valid\": true", "\"uci\""],
     );
     let rules = router.config_text("firewall").unwrap_or_default();
     assert!(!rules.contains("Allow-HTTPS"), "it was taken back: {rules}");

@@ -1,6 +1,8 @@
 //! A list asks the database as often for a thousand rows as for ten.
 
+use chrono::TimeDelta;
 use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
+use heddle_core::change::{Danger, Operation as ChangeOperation};
 use heddle_core::condition::Conditions;
 use heddle_core::event::{EventType, NewEvent};
 use heddle_core::notification::{Audience, ChannelKind, Severity};
@@ -14,6 +16,7 @@ use heddle_core::{
 use heddle_server::App;
 use heddle_store::api_keys::NewApiKey;
 use heddle_store::audit::NewAudit;
+use heddle_store::changes::{self, NewChange, Planned};
 use heddle_store::channels::NewChannel;
 use heddle_store::connections::ConnectionRow;
 use heddle_store::controllers::NewController;
@@ -182,10 +185,11 @@ async fn add(app: &App, roots: &Roots, numbers: std::ops::Range<usize>) {
         add_session(&mut tx, app, roots, &name).await;
         add_audit(&mut tx, app, roots, &name).await;
         add_runs(&mut tx, app, roots).await;
+        add_change(&mut tx, app, roots).await;
     }
     add_devices(&mut tx, app, roots, numbers.clone()).await;
     tx.commit().await.unwrap();
-    add_log_lines(app, numbers).await;
+    add_log_lines(app, roots.org, numbers).await;
 }
 
 async fn add_connection(tx: &mut Tx, app: &App, roots: &Roots, kind: ConnectionKind, id: ConnectionId) {
@@ -256,7 +260,40 @@ async fn add_runs(tx: &mut Tx, app: &App, roots: &Roots) {
     runs::insert_all(tx, &rows).await.unwrap();
 }
 
-async fn add_log_lines(app: &App, numbers: std::ops::Range<usize>) {
+/// A change whose controller gave no answer.
+async fn add_change(tx: &mut Tx, app: &App, roots: &Roots) {
+    let now = app.clock.now();
+    let new = NewChange {
+        id: app.clock.new_id(),
+        org_id: roots.org,
+        site_id: roots.site,
+        controller_id: roots.controller,
+        vendor: "openwrt".to_owned(),
+        area: "firewall".to_owned(),
+        feature: "openwrt.firewall.rule".to_owned(),
+        operation: ChangeOperation::Create,
+        payload: json!({ "name": "allow" }),
+        also: Vec::new(),
+        notes: None,
+        staged_by: roots.user,
+        expires_at: now + TimeDelta::hours(1),
+        reverts: None,
+        planned: Planned {
+            plan: None,
+            error: Some(json!({ "type": "adapter_connection_error", "message": "no answer" })),
+            token: None,
+            inverse: None,
+            secret: None,
+            danger: Danger::Normal,
+        },
+        run: None,
+        is_set: false,
+        now,
+    };
+    changes::insert(tx, &new).await.unwrap();
+}
+
+async fn add_log_lines(app: &App, org: OrgId, numbers: std::ops::Range<usize>) {
     let line = |number: usize| LogLine {
         id: app.clock.new_id(),
         at: app.clock.now(),
@@ -266,7 +303,7 @@ async fn add_log_lines(app: &App, numbers: std::ops::Range<usize>) {
         fields: json!({}),
         request_id: None,
         span: None,
-        org_id: None,
+        org_id: Some(org),
     };
     let lines: Vec<LogLine> = numbers.map(line).collect();
     let pool = PoolSettings { connections_max: 1, acquire_timeout: std::time::Duration::from_secs(10) };

@@ -80,6 +80,7 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
             format!("/gateway-openwrt-firewall/{controller}/changes/openwrt.firewall.rule?operation=create");
         let payload = json!({ "payload": { "name": "r", "src": "wan", "target": "ACCEPT" } });
         into.insert("change_id", created(admin, &change, &payload).await);
+        into.insert("set_id", change_set(admin, &change, &payload).await);
         into.insert("device_id", device(server, organization, &site, &controller).await);
         let user_name = format!("{}-{}", name.to_lowercase(), &organization[24..]);
         let (user, api) = member(server, organization, Role::Viewer, &user_name).await;
@@ -131,6 +132,12 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
         admin.delete(&format!("/{kind}/{}", removed[name])).await.expect_status(204);
     }
     (ids, removed)
+}
+
+/// A set of two changes that are staged like this.
+async fn change_set(admin: &Api, change: &str, payload: &Value) -> String {
+    let members = [created(admin, change, payload).await, created(admin, change, payload).await];
+    created(admin, "/gateway-vpn/changes/sets", &json!({ "change_ids": members })).await
 }
 
 /// A notice for everybody in the organization.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Json as Answer;
 use axum::extract::State;
-use heddle_core::{Role, Timestamp};
+use heddle_core::{Permission, Role, Timestamp};
 use heddle_runtime::Adapter;
 use heddle_store::adapter_releases::{self, Release};
 use schemars::JsonSchema;
@@ -75,7 +75,7 @@ pub(crate) fn routes() -> Routes {
     Routes::default()
         .get(
             "/adapters",
-            Access::Authenticated,
+            Access::Permission(Permission::ControllerRead),
             list,
             doc("Adapters that are installed in this process, and whether they take calls")
                 .answers::<List>(200),

@@ -65,8 +65,12 @@ pub const BEYOND_SCOPES: &[(&str, &str)] = &[
         "a Connection acts with all rights of its author, also beyond the scopes of a key",
     ),
     ("/fabric/runs", "a run shows what its Connection did with all rights of the author"),
+    ("/fabric/logs", "a line holds what a step read with all rights of its author"),
+    ("/fabric/signing-secret", "whoever has the secret signs requests in the name of the organization"),
+    ("/audit/head", "the end of the log is kept by whoever answers for the whole organization"),
     ("/automation/", "rules and schedules act with all rights of their author; actions are runs"),
     ("/actions", "an action is a run, and shows what it did"),
+    ("/access_control", "no door is operated by this server: every operation answers 501"),
 ];
 
 /// What a route declares to its guard.

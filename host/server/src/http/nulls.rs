@@ -95,6 +95,16 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
         self.inner.deserialize_newtype_struct(name, Strict { inner: visitor, may_be_null })
     }
 
+    /// A parser takes `null` in place of a word for no JSON at all, so it is asked first whether it is one.
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.inner.deserialize_option(Word { name, variants, visitor: Strict::new(visitor) })
+    }
+
     pass_on! {
         deserialize_bool(); deserialize_i8(); deserialize_i16(); deserialize_i32(); deserialize_i64();
         deserialize_i128(); deserialize_u8(); deserialize_u16(); deserialize_u32(); deserialize_u64();
@@ -103,12 +113,38 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
         deserialize_unit_struct(name: &'static str); deserialize_seq(); deserialize_tuple(len: usize);
         deserialize_tuple_struct(name: &'static str, len: usize); deserialize_map();
         deserialize_struct(name: &'static str, fields: &'static [&'static str]);
-        deserialize_enum(name: &'static str, variants: &'static [&'static str]);
         deserialize_identifier(); deserialize_ignored_any();
     }
 
     fn is_human_readable(&self) -> bool {
         self.inner.is_human_readable()
+    }
+}
+
+/// Reads one of several words, which `null` is not.
+struct Word<V> {
+    name: &'static str,
+    variants: &'static [&'static str],
+    visitor: Strict<V>,
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for Word<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.visitor.expecting(f)
+    }
+
+    fn visit_none<E: serde::de::Error>(self) -> Result<V::Value, E> {
+        Err(E::custom(REFUSED))
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<V::Value, E> {
+        Err(E::custom(REFUSED))
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
+        deserializer.deserialize_enum(self.name, self.variants, self.visitor)
     }
 }
 
@@ -255,6 +291,15 @@ mod tests {
         free: Value,
         #[serde(default)]
         list: Vec<Inner>,
+        #[serde(default, deserialize_with = "given")]
+        word: Option<Grade>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Grade {
+        High,
+        Low,
     }
 
     #[derive(Debug, PartialEq, Deserialize)]
@@ -277,6 +322,7 @@ mod tests {
         refused(&json!({ "required": "a", "cleared": { "name": null } }), "cleared.name");
         refused(&json!({ "required": "a", "list": [{ "name": null }] }), "list[0].name");
         refused(&json!({ "required": "a", "list": null }), "list");
+        refused(&json!({ "required": "a", "word": null }), "word");
     }
 
     #[test]
@@ -287,6 +333,9 @@ mod tests {
         assert_eq!(read.free, json!({ "a": null }));
         let absent: Body = parse(br#"{"required":"a"}"#).unwrap();
         assert_eq!((absent.cleared, absent.optional), (None, None));
+        let word: Body = parse(br#"{"required":"a","word":"low"}"#).unwrap();
+        assert_eq!(word.word, Some(Grade::Low));
+        assert_ne!(word.word, Some(Grade::High));
         let set: Body = parse(br#"{"required":"a","cleared":{"name":"b"},"optional":3}"#).unwrap();
         assert_eq!(set.cleared, Some(Some(Inner { name: Some("b".to_owned()) })));
         assert_eq!(set.optional, Some(3));

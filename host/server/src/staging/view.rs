@@ -76,7 +76,7 @@ pub(super) struct ChangeView {
     /// The change that took this one back.
     pub(super) reverted_by: Option<ChangeId>,
     /// The set that it is a member of: it is planned, applied and taken back with that only.
-    pub(super) set_id: Option<ChangeId>,
+    pub(super) change_set_id: Option<ChangeId>,
 }
 
 /// What is shown of a change and is not in its row.
@@ -143,7 +143,7 @@ pub(super) fn view(mut row: ChangeRow, beside: Beside) -> Result<ChangeView, Err
         conflicts_with: beside.conflicts_with,
         reverts: row.reverts,
         reverted_by: row.reverted_by,
-        set_id: row.set_id,
+        change_set_id: row.set_id,
     })
 }
 

@@ -243,16 +243,15 @@ pub(super) fn schemas() -> Map<String, Value> {
     let mut found = Map::new();
     found.insert(
         "ApiError".to_owned(),
-        envelope(&json!({ "type": "integer", "minimum": 400, "maximum": 599 }), false),
+        envelope(&json!({ "type": "integer", "minimum": 400, "maximum": 599 })),
     );
-    found
-        .insert("ApiValidationError".to_owned(), envelope(&json!({ "type": "integer", "const": 422 }), true));
+    found.insert("ApiValidationError".to_owned(), envelope(&json!({ "type": "integer", "const": 422 })));
     found.insert(
         "ErrorDetail".to_owned(),
         json!({
             "type": "object",
             "properties": {
-                "field": { "type": "string", "description": "Path of the field: `payload.dest_port`." },
+                "field": { "type": "string", "description": "JSON pointer of the field, such as `/payload/dest_port`, or of the object at the device that moved." },
                 "message": { "type": "string", "description": "What is wrong with it, and what would be right." },
                 "type": { "type": "string", "description": "A stable word for programs, such as `missing` or `unknown_field`." },
             },
@@ -284,25 +283,23 @@ pub(super) fn schemas() -> Map<String, Value> {
     found
 }
 
-fn envelope(code: &Value, with_details: bool) -> Value {
-    let mut error = json!({
+fn envelope(code: &Value) -> Value {
+    let error = json!({
         "type": "object",
         "properties": {
             "code": code,
             "message": { "type": "string", "description": "What went wrong, for people. It may change; programs go by `type`." },
             "request_id": { "type": "string", "description": "Id of the request, as `X-Request-ID` and the log have it." },
             "type": { "type": "string", "description": "A stable word for programs, such as `not_found`." },
+            // Not required: a controller may refuse a payload as a whole.
+            "details": {
+                "type": "array", "items": reference("ErrorDetail"),
+                "description": "Each field that is wrong, all of them at once; of a plan that is outdated, what moved.",
+            },
         },
         "required": ["code", "message", "request_id", "type"],
         "additionalProperties": false,
     });
-    if with_details {
-        // Not required: a controller may refuse a payload as a whole.
-        error["properties"]["details"] = json!({
-            "type": "array", "items": reference("ErrorDetail"),
-            "description": "Each field that is wrong; all of them at once.",
-        });
-    }
     json!({
         "type": "object",
         "properties": { "error": error },

@@ -23,7 +23,7 @@ const NOUNS: &[(&str, &str, &str)] = &[
     ("/events", "event", "events"),
     ("/fabric/connections", "connection", "connections"),
     ("/fabric/logs", "fabric_log_line", "fabric_log_lines"),
-    ("/fabric/runs", "connection_run", "connection_runs"),
+    ("/fabric/runs", "run", "runs"),
     ("/gateway-vpn/changes", "change", "changes"),
     ("/gateway-vpn/changes/sets", "change_set", "change_sets"),
     ("/logs", "log_line", "log_lines"),
