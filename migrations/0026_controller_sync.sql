@@ -1,4 +1,4 @@
--- A reading of a controller that somebody asked for, so that it can be followed.
+-- A reading of a controller that a user requested; clients can see its progress.
 -- devices_known: how many devices the controller had when the reading began, for the progress.
 CREATE TABLE controller_sync (
     id UUID PRIMARY KEY,

@@ -169,7 +169,7 @@ on_both! {
         let caller = holder(&server, &key);
         assert_eq!(caller.get("/auth/me").await.expect_status(200).body["permissions"], json!(["*"]));
         caller.get("/auth/sessions").await.expect_status(200);
-        // Whoever writes `null` may have meant none of them.
+        // `null` could also mean no scopes at all, so it is refused.
         admin.post("/api-keys", &json!({ "name": "k", "scopes": null })).await.expect_status(422);
     }
 }

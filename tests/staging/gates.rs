@@ -38,7 +38,7 @@ on_both! {
         let lab = Lab::start(database).await;
         let update = json!({ "name": "Allow-Ping", "target": "DROP" });
         let change = lab.stage("firewall", "openwrt.firewall.rule", "update", &update).await;
-        // Whoever works on another part of the same file is not in the way of the plan; on the same rule they are.
+        // A foreign edit in another section of the file does not outdate the plan; one of the same rule does.
         assert!(lab.router.edit("firewall", &[Change::set("@defaults[0]", "syn_flood", "0")]));
         assert!(lab.router.edit("firewall", &[Change::set("@rule[1]", "target", "REJECT")]));
         let moved = lab

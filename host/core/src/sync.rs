@@ -1,4 +1,4 @@
-//! Readings of controllers that somebody asked for.
+//! Readings of controllers that a user requested.
 
 stored_words! {
     /// Where a sync stands.

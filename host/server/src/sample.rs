@@ -224,7 +224,7 @@ fn wanted<'a>(schema: &'a Value, fields: &'a Map<String, Value>) -> Vec<&'a str>
         wanted.extend(names(&schema[choice][0]["required"]));
     }
     let least = schema["minProperties"].as_u64().and_then(|least| usize::try_from(least).ok()).unwrap_or(0);
-    // What nobody may set does not count towards the fewest that are set.
+    // Read-only fields cannot be set, so they do not count towards `minProperties`.
     for (name, _) in fields.iter().filter(|(_, field)| field["readOnly"] != true) {
         if !wanted.is_empty() && wanted.len() < least && !wanted.contains(&name.as_str()) {
             wanted.push(name);

@@ -78,7 +78,7 @@ pub(super) async fn update(
     let detail = json!({
         "changed": changed, "display_name": after.display_name, "tags": after.tags, "state": after.state,
     });
-    // Notes may be about people: the log, which nobody can edit, has their lengths alone.
+    // Notes may contain personal data, and audit entries cannot be edited: only the length is logged.
     let told = |labels: &Labels| {
         let notes = labels.notes.as_ref().map(|notes| json!({ "omitted_bytes": notes.len() }));
         json!({ "display_name": labels.display_name, "notes": notes, "tags": labels.tags, "state": labels.state })

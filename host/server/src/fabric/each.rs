@@ -50,7 +50,7 @@ pub(super) fn items(each: &ForEach, values: &Values<'_>) -> Result<Vec<Value>, S
     Ok(items)
 }
 
-/// What became of the items so far.
+/// The results of the items that were processed so far.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     items: Vec<Value>,

@@ -255,6 +255,9 @@ impl<'a> Round<'a> {
 
     /// Reads when those with pauses by a key last fired with the keys that these events have.
     async fn read_pauses(&mut self, tx: &mut Tx, events: &[StoredEvent]) -> Result<(), Error> {
+        if !self.by_pattern.values().flatten().any(|connection| connection.cooldown_key.is_some()) {
+            return Ok(());
+        }
         let (mut ids, mut keys) = (BTreeSet::new(), BTreeSet::new());
         for stored in events {
             for connection in self.listening(stored) {

@@ -21,7 +21,7 @@ use crate::keys::sync_folder;
 /// Tokens that are not right, of all clients together, within a minute.
 const WRONG_MAX: u32 = 10;
 const WRONG_WINDOW: Duration = Duration::from_mins(1);
-/// What the log says while nobody has set the service up.
+/// The log message that is written while setup is open.
 const INVITATION: &str =
     "setup is open; create the first organization and its administrator, with a password of your own";
 /// A file with less was not written by this program.

@@ -1,4 +1,4 @@
-//! Readings that somebody asked for: one row each, so that they can be followed.
+//! Readings that a user requested: one row each, so that clients can see their progress.
 //!
 //! A request joins the one that waits already. The reading that is claimed next carries all that wait then; one that a
 //! process lost goes on under the same row, for the process that claims the controller after it.
@@ -15,7 +15,7 @@ use crate::{Result, Tx};
 /// Ended syncs that are kept of a controller.
 const KEPT: i64 = 50;
 
-/// A reading of a controller that somebody asked for.
+/// A reading of a controller that a user requested.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct SyncRow {
     pub id: SyncId,
