@@ -23,7 +23,8 @@ pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyho
     phase("programs", || run::build_programs(workspace, stop))?;
     let mut cargo = workspace.cargo();
     cargo
-        .args(["test", "--workspace"])
+        // A failure in one crate hides none in another: a second run costs as much as the first.
+        .args(["test", "--workspace", "--no-fail-fast"])
         .args(args)
         .env("TEST_POSTGRES_URL", postgres.url())
         .envs(tools.variables())

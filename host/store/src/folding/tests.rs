@@ -59,7 +59,8 @@ on_both! {
         let refused = db.migrate_again().await.unwrap_err();
         let Error::SameNames(named) = &refused else { panic!("{refused:?}") };
         assert!(named.contains(&one.to_string()) && named.contains(&two.to_string()), "{named}");
-        assert!(named.contains("email 'STRASSE@example.org'"), "{named}");
+        // Ids of one millisecond have no order, so either user may be named first.
+        assert!(named.starts_with("email '") && named.contains("'STRASSE@example.org'"), "{named}");
         assert!(db.schema().await.unwrap().pending > 0, "the tables are as they were");
         tamper(&db, "UPDATE app_user SET email = 'other@example.org' WHERE username = 'beta'").await;
         db.migrate_again().await.unwrap();
