@@ -10,7 +10,6 @@ use crate::package;
 use crate::phase::{last_phase, phase};
 use crate::postgres::Postgres;
 use crate::process::{self, Stop, say};
-use crate::run;
 use crate::tools::Tools;
 use crate::workspace::Workspace;
 
@@ -20,7 +19,7 @@ pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyho
     let postgres = phase("postgresql", || Postgres::start(stop))?;
     let tools = phase("tools", || Tools::prepare(workspace, stop))?;
     phase("components", || package::components(workspace, stop))?;
-    phase("programs", || run::build_programs(workspace, stop))?;
+    phase("programs and tests", || build_all(workspace, stop))?;
     let mut cargo = workspace.cargo();
     cargo
         // A failure in one crate hides none in another: a second run costs as much as the first.
@@ -36,6 +35,14 @@ pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyho
         .env("HEDDLE_GUESTS", workspace.guests());
     let status = last_phase("tests", || process::status("cargo test", &mut cargo, stop))?;
     Ok(exit_code(status))
+}
+
+/// Programs and tests are chosen together: what tests depend on adds features to libraries, and a program that is built
+/// apart would have half of them built twice.
+fn build_all(workspace: &Workspace, stop: &Stop) -> anyhow::Result<()> {
+    let mut cargo = workspace.cargo();
+    cargo.args(["build", "--workspace", "--bins", "--tests"]);
+    process::run("cargo build", &mut cargo, stop)
 }
 
 /// The benches, against an optimised server and with a PostgreSQL of their own.

@@ -76,7 +76,7 @@ fn build(workspace: &Workspace, stop: &Stop) -> anyhow::Result<()> {
     phase("programs", || build_programs(workspace, stop))
 }
 
-/// Builds every program of the workspace, so that tests and servers share one set of features.
+/// Builds every program of the workspace with one set of features.
 pub(crate) fn build_programs(workspace: &Workspace, stop: &Stop) -> anyhow::Result<()> {
     let mut cargo = workspace.cargo();
     cargo.args(["build", "--workspace", "--bins"]);
