@@ -20,7 +20,7 @@ pub(crate) use conformance::{Contract, Operation};
 pub(crate) use database::Database;
 pub(crate) use process::{Process, free_port};
 pub(crate) use proxy::{Proxy, Way};
-pub(crate) use random::Random;
+pub(crate) use random::{Place, Random};
 pub(crate) use redis::Redis;
 pub(crate) use server::{
     Options, PASSWORD, Server, compiler, environment, heddle_binary, packages, register, target_folder,

@@ -27,3 +27,23 @@ impl Random {
         &from[usize::try_from(self.next(below)).expect("it is small")]
     }
 }
+
+impl Drop for Random {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("seed {}", self.seed);
+        }
+    }
+}
+
+/// Says where a test was when it failed.
+#[derive(Debug)]
+pub(crate) struct Place(pub(crate) String);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("failed in {}", self.0);
+        }
+    }
+}

@@ -35,6 +35,7 @@ pub(crate) fn routes(shared: Shared) -> Router {
         .route("/faults", post(order).delete(clear))
         .route("/reboot", post(reboot))
         .route("/rpcd/restart", post(restart_rpcd))
+        .route("/rollback/run-out", post(run_out_rollback_timer))
         .route("/sessions/expire", post(expire_sessions))
         .route("/edit", post(edit))
         .route("/objects/missing", post(missing))
@@ -90,6 +91,11 @@ async fn reboot(State(shared): State<Shared>) -> StatusCode {
 async fn restart_rpcd(State(shared): State<Shared>) -> StatusCode {
     shared.device().restart_rpcd();
     StatusCode::NO_CONTENT
+}
+
+/// 404 when no apply waits for its confirmation.
+async fn run_out_rollback_timer(State(shared): State<Shared>) -> StatusCode {
+    if shared.device().run_out_rollback_timer() { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND }
 }
 
 async fn expire_sessions(State(shared): State<Shared>) -> StatusCode {

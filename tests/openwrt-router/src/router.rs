@@ -76,6 +76,11 @@ impl Router {
         self.shared.device().end_sessions();
     }
 
+    /// Lets the time of an unconfirmed apply run out now: the router takes it back. False when none is pending.
+    pub fn run_out_rollback_timer(&self) -> bool {
+        self.shared.device().run_out_rollback_timer()
+    }
+
     /// Changes a committed file behind the manager's back. False when there is no such configuration.
     pub fn edit(&self, config: &str, changes: &[Change]) -> bool {
         self.shared.device().edit(config, changes)

@@ -42,6 +42,25 @@ fn unconfirmed_apply_is_undone_and_staged_again() {
 }
 
 #[test]
+fn a_timer_that_runs_out_early_takes_back_once_and_leaves_later_applies_alone() {
+    let mut bench = Bench::new();
+    let sid = bench.root();
+    let before = bench.device.fingerprint();
+    assert!(!bench.device.run_out_rollback_timer(), "nothing is pending");
+    apply(&mut bench, &sid, 30);
+    assert!(bench.device.run_out_rollback_timer());
+    assert_eq!(bench.device.fingerprint(), before);
+    bench.check(&sid, "uci.confirm", json!({}), json!([5]));
+    bench.check(&sid, "uci.revert", json!({ "config": "network" }), json!([0]));
+    // The time that the first was given ends within the time of the second.
+    bench.pass_secs(20);
+    apply(&mut bench, &sid, 30);
+    bench.pass_secs(15);
+    assert_eq!(metric(&bench), Some(json!("7")));
+    assert_eq!(bench.device.recorder.counters.rollbacks, 1);
+}
+
+#[test]
 fn default_timeout_is_a_minute() {
     let mut bench = Bench::new();
     let sid = bench.root();

@@ -106,6 +106,13 @@ impl Device {
         }
     }
 
+    /// The timer's end, sooner than it was set. False when no apply is pending.
+    pub(crate) fn run_out_rollback_timer(&mut self) -> bool {
+        let Some(pending) = self.pending.take() else { return false };
+        self.restore(pending);
+        true
+    }
+
     /// Replays staged changes, by section id, onto the files as they are now.
     fn write_files(&mut self, staged: &Staged) {
         for (name, changes) in staged {

@@ -176,7 +176,21 @@ impl Drive<'_> {
     async fn fail_unchanged(&mut self) -> Result<(), Error> {
         let message = self.row.outcome_message.clone();
         let message = message.unwrap_or_else(|| "interrupted before the device took the change".to_owned());
+        let message = if self.is_answered { message } else { self.with_own_timer(message) };
         self.finish(OutcomeState::Failed, Some(message)).await
+    }
+
+    /// The message, and what may have happened at the device where it could have taken the change back unseen.
+    fn with_own_timer(&self, message: String) -> String {
+        let started = self.row.apply_started_at.unwrap_or(self.row.updated_at);
+        let timer_ends = started + TimeDelta::seconds(i64::from(self.hold_secs()));
+        if !self.takes_all() || !self.is_held_by_device() || self.app.clock.now() < timer_ends {
+            return message;
+        }
+        format!(
+            "{message}; if the device did take it, its own timer has taken it back since, and what others saved \
+             meanwhile may have gone with it"
+        )
     }
 
     /// The calls were taken; only what is read back through the real path counts.
@@ -204,6 +218,7 @@ impl Drive<'_> {
             Standing::After | Standing::Stored(_) => self.to(ApplyStep::Confirming, Advance::default()).await,
             Standing::Before => {
                 let message = "the device took the calls but not the change".to_owned();
+                let message = self.with_own_timer(message);
                 self.finish(OutcomeState::Failed, Some(message)).await
             }
             Standing::Other(_) => {

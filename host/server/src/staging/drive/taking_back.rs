@@ -167,7 +167,7 @@ impl Drive<'_> {
         self.detail.bound();
     }
 
-    fn takes_all(&self) -> bool {
+    pub(super) fn takes_all(&self) -> bool {
         self.row.plan.as_ref().is_some_and(|plan| plan.undo_takes_all)
     }
 

@@ -100,11 +100,11 @@ async fn close_window(
     }
     let (from, to, now) = (ApplyStep::Holding, ApplyStep::Restoring, app.clock.now());
     let moved = changes::advance(&mut tx, id, Some(owner), from, to, &advance, now).await?;
-    if let Some(row) = &moved {
-        set::follow(&mut tx, row, now).await?;
-    }
+    // The end may have been moved after it was read above: the transaction is not committed then.
+    let Some(row) = moved.filter(|row| row.confirm_deadline == until) else { return Ok(false) };
+    set::follow(&mut tx, &row, now).await?;
     tx.commit().await?;
-    Ok(moved.is_some())
+    Ok(true)
 }
 
 /// What people are told of a change in its window.
