@@ -41,21 +41,32 @@ pub(super) async fn settle(tx: &mut Tx, ids: &[DeliveryId], now: Timestamp) -> R
     if ids.is_empty() {
         return Ok(());
     }
-    on!(tx, conn => {
-        let mut update = QueryBuilder::new(concat!(
-            "UPDATE webhook_delivery SET next_at = NULL
-            WHERE state = 'pending' AND owner IS NULL AND next_at IS NOT NULL AND ", is_behind!(), "
-                AND id IN (SELECT (
-                    SELECT l.id FROM webhook_delivery l
-                    WHERE l.subscription_id = n.subscription_id AND l.device_id = n.device_id
-                        AND l.state = 'pending' AND l.seq > n.seq
-                    ORDER BY l.seq LIMIT 1)
-                FROM webhook_delivery n WHERE n.id IN ("
-        ));
-        push_list!(update, ids);
-        update.push("))");
-        update.build().execute(conn).await.map(|_| ())
+    // A statement of its own: in one with the update, the database may read everything that is pending.
+    let next: Vec<Option<DeliveryId>> = on!(tx, conn => {
+        let mut select = QueryBuilder::new(
+            "SELECT (
+                SELECT l.id FROM webhook_delivery l
+                WHERE l.subscription_id = n.subscription_id AND l.device_id = n.device_id
+                    AND l.state = 'pending' AND l.seq > n.seq
+                ORDER BY l.seq LIMIT 1)
+            FROM webhook_delivery n WHERE n.device_id IS NOT NULL AND n.id IN (",
+        );
+        push_list!(select, ids);
+        select.push(")");
+        select.build_query_scalar().fetch_all(conn).await
     })?;
+    let next: Vec<DeliveryId> = next.into_iter().flatten().collect();
+    if !next.is_empty() {
+        on!(tx, conn => {
+            let mut update = QueryBuilder::new(concat!(
+                "UPDATE webhook_delivery SET next_at = NULL
+                WHERE state = 'pending' AND owner IS NULL AND next_at IS NOT NULL AND ", is_behind!(), " AND id IN ("
+            ));
+            push_list!(update, &next);
+            update.push(")");
+            update.build().execute(conn).await.map(|_| ())
+        })?;
+    }
     on!(tx, conn => {
         let mut update = QueryBuilder::new("UPDATE webhook_delivery SET next_at = ");
         update.push_bind(now);
