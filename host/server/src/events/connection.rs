@@ -95,7 +95,8 @@ pub(super) async fn serve(app: SharedApp, socket: Socket, opening: Opening) {
 async fn run(app: &SharedApp, outlet: &mut Outlet, inlet: &mut Inlet, opening: Opening) -> End {
     // Before anything is known of the peer: who does not authenticate takes a place, too.
     let Some(mut place) = app.hub.places.take() else { return FULL };
-    let (holder, caller) = match authenticate(app, inlet, opening).await {
+    // Boxed, as everything that is rare: otherwise each idle connection keeps memory for the largest of these futures.
+    let (holder, caller) = match Box::pin(authenticate(app, inlet, opening)).await {
         Ok(authenticated) => authenticated,
         Err(end) => return end,
     };
@@ -167,7 +168,7 @@ struct Connection<'a> {
     app: &'a SharedApp,
     outlet: &'a mut Outlet,
     /// What the peer said, in its order.
-    inbox: Receiver<Came>,
+    inbox: Receiver<Box<Came>>,
     holder: Holder,
     listener: Listener,
     /// There is one while anything is subscribed to.
@@ -182,22 +183,18 @@ impl Connection<'_> {
         let mut revalidation = every(REVALIDATION_INTERVAL);
         let mut ping = every(PING_INTERVAL);
         let stop = self.app.tasks.stopping();
-        let connected = ServerFrame::Connected {
-            seq: newest(self.app, self.listener.caller.org_id).await,
-            available_events: self.listener.available(),
-        };
-        if let Err(end) = self.send(&connected).await {
+        if let Err(end) = Box::pin(self.welcome()).await {
             return end;
         }
         loop {
             let result = tokio::select! {
                 () = stop.cancelled() => return STOPPING,
-                () = doubt.notified() => self.revalidate(&mut revalidation).await,
-                _ = revalidation.tick() => self.revalidate(&mut revalidation).await,
+                () = doubt.notified() => Box::pin(self.revalidate(&mut revalidation)).await,
+                _ = revalidation.tick() => Box::pin(self.revalidate(&mut revalidation)).await,
                 _ = ping.tick() => self.ping().await,
-                came = self.inbox.recv() => match came {
-                    Some(Came::Text(text, _place)) => self.answer(&text).await,
-                    Some(Came::Binary) => self.send_error("frames are JSON text").await,
+                came = self.inbox.recv() => match came.map(|came| *came) {
+                    Some(Came::Text(text, _place)) => Box::pin(self.answer(&text)).await,
+                    Some(Came::Binary) => Box::pin(self.send_error("frames are JSON text")).await,
                     Some(Came::End(end)) => return end,
                     None => return GONE,
                 },
@@ -210,6 +207,11 @@ impl Connection<'_> {
                 return end;
             }
         }
+    }
+
+    async fn welcome(&mut self) -> Result<(), End> {
+        let seq = newest(self.app, self.listener.caller.org_id).await;
+        self.send(&ServerFrame::Connected { seq, available_events: self.listener.available() }).await
     }
 
     /// Asks the database again who is listening.

@@ -74,7 +74,7 @@ pub(super) enum Came {
 /// `is_asked`: whether a ping was sent since something came last. Who was not asked is not silent.
 pub(super) async fn read(
     stream: &mut SplitStream<Socket>,
-    to: Sender<Came>,
+    to: Sender<Box<Came>>,
     is_asked: Arc<AtomicBool>,
 ) -> Infallible {
     let room = Arc::new(Semaphore::new(WAITING_BYTES_MAX));
@@ -101,7 +101,7 @@ pub(super) async fn read(
             Err(end) => Came::End(end),
         };
         let is_last = matches!(came, Came::End(_));
-        if to.send(came).await.is_err() || is_last {
+        if to.send(Box::new(came)).await.is_err() || is_last {
             return std::future::pending().await;
         }
     }
