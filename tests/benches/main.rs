@@ -3,6 +3,7 @@
 //! what is needed and runs them; a word after `--` picks those with it in their name.
 
 mod adapter_call;
+mod half_open;
 mod identity;
 mod matching;
 mod measure;
@@ -22,6 +23,7 @@ type Bench = fn(&tokio::runtime::Runtime, &mut Report);
 
 const BENCHES: &[(&str, Bench)] = &[
     ("adapter_call", adapter_call::measure),
+    ("half_open", half_open::measure),
     ("identity", identity::measure),
     ("matching", matching::measure),
     ("neighbour", neighbour::measure),

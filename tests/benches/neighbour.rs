@@ -1,7 +1,7 @@
 //! What a quiet organization notices of one whose devices answer far too much, not at all, or what no device should.
 //!
-//! The quiet one reads its router live, one request at a time, first alone and then beside the other: in one process,
-//! one run, by turns.
+//! The quiet one reads its router live and applies changes to it, one request at a time, first alone and then beside the
+//! other: in one process, one run, by turns.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,10 +22,13 @@ const PASSWORD: &str = "router-bench-5uP3r";
 const ROUNDS: usize = 3;
 /// Reads of the quiet organization in a round.
 const READS: usize = if cfg!(debug_assertions) { 60 } else { 300 };
+/// Changes that it stages and applies in a round.
+const APPLIES: usize = if cfg!(debug_assertions) { 4 } else { 30 };
 /// Reads that the other organization has under way all the time, of each of its devices.
 const READS_BESIDE: usize = 4;
 const FAT_BYTES: usize = (79 << 20) / 10;
 const NO_LIMIT: &str = "1000000";
+const RESOURCE: &str = "firewall.rule";
 
 pub(crate) fn measure(runtime: &Runtime, report: &mut Report) {
     // The server, and so every worker of it, is on the threads of this runtime; devices have their own.
@@ -38,40 +41,75 @@ pub(crate) fn measure(runtime: &Runtime, report: &mut Report) {
     let options = Options::default()
         .with("RATE_LIMIT_RPM", NO_LIMIT)
         .with("RATE_LIMIT_BURST", NO_LIMIT)
+        // The pause before a device is compared would hide the work that is measured.
+        .with("APPLY_SETTLE_MS", "10")
         .with("SYNC_INTERVAL_SECS", "3600");
     let mut server = runtime.block_on(Server::start_with(Database::sqlite(), options));
     let api = runtime.block_on(server.set_up());
     let quiet = runtime.block_on(organization(&api, "Quiet", &[router.url()]));
     let bad = [device(&devices, &fat()), device(&devices, &lying()), silent(&devices)];
     let loud = runtime.block_on(organization(&api, "Loud", &bad));
-    let path = format!("/gateway-openwrt-firewall/{}/openwrt.firewall.rule", quiet[0]);
+    let path = format!("/gateway-openwrt-firewall/{}/{RESOURCE}", quiet[0]);
     runtime.block_on(read(&api, &path, READS / 4));
 
     let resident = memory("VmRSS");
     let (mut alone, mut beside, mut asked) = (Vec::new(), Vec::new(), 0);
-    for _ in 0..ROUNDS {
+    let (mut applied_alone, mut applied_beside) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
         alone.extend(runtime.block_on(read(&api, &path, READS)));
+        applied_alone.extend(runtime.block_on(apply(&api, &quiet[0], &format!("alone-{round}"))));
         report.noise.sample();
         let noise = make_noise(runtime, &api, &loud);
         runtime.block_on(async { tokio::time::sleep(Duration::from_secs(2)).await });
         beside.extend(runtime.block_on(read(&api, &path, READS)));
+        applied_beside.extend(runtime.block_on(apply(&api, &quiet[0], &format!("beside-{round}"))));
         for reading in noise {
             asked += usize::from(!reading.is_finished());
             reading.abort();
         }
     }
-    let (alone, beside) = (Samples::of(alone), Samples::of(beside));
-    report.row("read of a quiet organization, alone", &alone, "", "");
-    report.row("read of a quiet organization, beside a loud one", &beside, "", "");
-    let times = |one, other| format!("x {:.2}", ratio(one, other));
-    report.value("the same, p50 beside / alone", times(beside.median(), alone.median()), "");
-    report.value("the same, p99 beside / alone", times(beside.p99(), alone.p99()), "< x 2");
+    compare("read of a quiet organization", alone, beside, report);
+    compare("apply of a quiet organization", applied_alone, applied_beside, report);
     report.value("loud readings at the same time", asked / ROUNDS, "");
     report.value("resident memory before", format!("{} MiB", resident >> 10), "");
     report.value("resident memory at most, with the devices", format!("{} MiB", memory("VmHWM") >> 10), "");
     runtime.block_on(server.stop());
     devices.block_on(router.shutdown());
     devices.shutdown_background();
+}
+
+fn compare(what: &str, alone: Vec<Duration>, beside: Vec<Duration>, report: &mut Report) {
+    let (alone, beside) = (Samples::of(alone), Samples::of(beside));
+    report.row(format!("{what}, alone"), &alone, "", "");
+    report.row(format!("{what}, beside a loud one"), &beside, "", "");
+    let times = |one, other| format!("x {:.2}", ratio(one, other));
+    report.value("the same, p50 beside / alone", times(beside.median(), alone.median()), "");
+    report.value("the same, p99 beside / alone", times(beside.p99(), alone.p99()), "< x 2");
+}
+
+/// How long it takes to stage and apply each of so many rules, one after the other; each is taken out again.
+async fn apply(api: &Api, controller: &str, name: &str) -> Vec<Duration> {
+    let stage = |operation: &str| {
+        format!("/gateway-openwrt-firewall/{controller}/changes/openwrt.firewall.rule?operation={operation}")
+    };
+    let mut times = Vec::new();
+    for n in 0..APPLIES {
+        let rule = json!({ "payload": {
+            "name": format!("{name}-{n}"), "src": "wan", "proto": ["tcp"], "dest_port": "8443", "target": "ACCEPT",
+        } });
+        let started = Instant::now();
+        let change = api.post(&stage("create"), &rule).await.expect_status(201).body;
+        let path = |verb: &str| {
+            format!("/gateway-vpn/changes/{}/{verb}", change["id"].as_str().expect("a change has an id"))
+        };
+        let applied = api.post(&path("apply"), &json!({ "force": true })).await.expect_status(200).body;
+        assert_eq!(applied["outcome"]["state"], "applied", "{applied}");
+        times.push(started.elapsed());
+        let inverse = api.post(&path("revert"), &json!({})).await.expect_status(201).body;
+        let inverse = format!("/gateway-vpn/changes/{}/apply", inverse["id"].as_str().expect("an id"));
+        api.post(&inverse, &json!({ "force": true })).await.expect_status(200);
+    }
+    times
 }
 
 /// How long each of so many reads takes, one after the other.
@@ -89,8 +127,7 @@ async fn read(api: &Api, path: &str, count: usize) -> Vec<Duration> {
 fn make_noise(runtime: &Runtime, api: &Api, controllers: &[String]) -> Vec<JoinHandle<()>> {
     let each = controllers.iter().flat_map(|controller| [controller; READS_BESIDE]);
     let reading = |controller: &String| {
-        let (api, path) =
-            (api.clone(), format!("/gateway-openwrt-firewall/{controller}/openwrt.firewall.rule"));
+        let (api, path) = (api.clone(), format!("/gateway-openwrt-firewall/{controller}/{RESOURCE}"));
         runtime.spawn(async move {
             loop {
                 let answer = api.get(&path).await;
