@@ -20,6 +20,7 @@ mod words;
 pub use error::PackageError;
 pub use keys::{KeyError, PublisherKey, TrustedKey, parse_trusted_keys, write_trusted_keys};
 pub use pack::{PackError, pack, write_dir};
+pub use rules::ID_CHARS_MAX;
 pub use schema::{Schema, SchemaError};
 pub use signature::{key_id, keygen, sign};
 pub use verify::{COMPONENT_BYTES_MAX, MANIFEST_BYTES_MAX, Verified, inspect};

@@ -89,8 +89,11 @@ fn check_identity(manifest: &Manifest) -> Result<(), PackageError> {
     }
 }
 
+/// Most characters of an adapter's id, all of them ASCII.
+pub const ID_CHARS_MAX: usize = 41;
+
 fn is_id(id: &str) -> bool {
-    (3..=41).contains(&id.len())
+    (3..=ID_CHARS_MAX).contains(&id.len())
         && id.starts_with(|c: char| c.is_ascii_lowercase())
         && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }

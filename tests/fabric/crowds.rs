@@ -172,7 +172,7 @@ on_both! {
         world.connect(json!({ "source_event": "device.state_changed" })).await;
         world.emit(EventType::DeviceOffline, device("x")).await;
         until("all of them ran", async || {
-            let request = heddle_core::page::WalkRequest { per_page: 1, place: heddle_core::page::Place::Page(1) };
+            let request = heddle_core::page::WalkRequest { per_page: 1, place: heddle_core::page::Place::Page(1), is_ascending: false };
             let filter = heddle_store::runs::RunFilter::default();
             let mut tx = world.app().db.read().await.unwrap();
             heddle_store::runs::walk(&mut tx, &scope, &filter, request).await.unwrap().total == 200

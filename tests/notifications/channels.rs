@@ -69,7 +69,7 @@ on_both! {
         let cases = [
             (json!({ "kind": "email" }), "email"),
             (json!({ "kind": "email", "email": { "recipients": [] } }), "email.recipients"),
-            (json!({ "kind": "email", "email": { "recipients": ["no address"] } }), "email.recipients"),
+            (json!({ "kind": "email", "email": { "recipients": ["no address"] } }), "email.recipients[0]"),
             (json!({ "kind": "webhook" }), "webhook"),
             (json!({ "kind": "webhook", "webhook": { "url": "ftp://x" } }), "webhook.url"),
             (json!({ "kind": "webhook", "webhook": { "url": "https://x.example" }, "signing_secret": "" }), "signing_secret"),

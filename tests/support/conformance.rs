@@ -142,6 +142,11 @@ impl Contract {
         &self.operations
     }
 
+    /// The operation of a method and the parts of a path below the prefix.
+    pub(crate) fn operation(&self, method: &str, path: &[&str]) -> Option<&Operation> {
+        self.operations.iter().find(|operation| operation.fits(method, path))
+    }
+
     /// Follows one reference.
     pub(crate) fn resolve<'a>(&'a self, value: &'a Value) -> &'a Value {
         match value["$ref"].as_str() {
@@ -172,7 +177,7 @@ impl Contract {
         // HEAD is answered as GET, without the body.
         let asked = if method == "HEAD" { "GET" } else { method };
         let parts: Vec<&str> = path.split('/').collect();
-        let Some(operation) = self.operations.iter().find(|operation| operation.fits(asked, &parts)) else {
+        let Some(operation) = self.operation(asked, &parts) else {
             if self.document["hidden"] != true && !matches!(answer.status, 404 | 405 | 413 | 429 | 503) {
                 complain("no operation has this method and path");
             }

@@ -35,7 +35,7 @@ const EXAMPLES_OF_ELSEWHERE: &[(&str, &str)] = &[
 ];
 
 /// An example with the ids of the world in place of its own.
-fn of_world(example: &Value, name: &str, world: &World) -> Value {
+pub(super) fn of_world(example: &Value, name: &str, world: &World) -> Value {
     match example {
         Value::Object(fields) => Value::Object(
             fields.iter().map(|(name, value)| (name.clone(), of_world(value, name, world))).collect(),

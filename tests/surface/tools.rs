@@ -1,4 +1,4 @@
-//! What others make of the document: a validator, a fuzzer, and a generated client.
+//! What others make of the document: a validator and a generated client; the fuzzer is in `fuzz`.
 //!
 //! `cargo xtask test` installs them and says where they are.
 
@@ -9,11 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::staging::{Lab, ROUTER_PASSWORD, start_router};
+use crate::staging::{ROUTER_PASSWORD, start_router};
 use crate::support::{Database, PASSWORD, Server, on_both, tool};
-
-/// Seconds that the fuzzer takes; beyond twice of them it hangs.
-const FUZZING_SECS: u64 = 90;
 
 pub(super) fn python() -> PathBuf {
     tool("TEST_PYTHON", "Python with the packages of tests/surface/client/requirements.txt")
@@ -52,32 +49,6 @@ async fn the_document_is_valid() {
     std::fs::write(&path, wrong.to_string()).unwrap();
     let refused = command.output().await.expect("the validator starts");
     assert!(!refused.status.success(), "a wrong document is refused");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_fuzzer_finds_no_answer_that_is_not_documented() {
-    let program = python().with_file_name("schemathesis");
-    let lab = Lab::start_with(Database::sqlite(), super::unlimited()).await;
-    // Something to come upon.
-    lab.stage_rule("Allow-HTTPS-mgmt").await;
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(program);
-    command
-        .current_dir(folder.path())
-        .arg("run")
-        .arg(format!("{}/api/v1/openapi.json", lab.api.base()))
-        .args(["--header", &format!("Authorization: Bearer {}", lab.api.token())])
-        .args(["--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,response_headers_conformance"])
-        // What ends the fuzzer's own session has tests of its own; SAML providers and doors are 501, as specified.
-        .args(["--exclude-path-regex", "/auth/(logout|sessions/|password/change|mfa/disable|sso/saml/callback)|/access_control"])
-        .args(["--phases", "examples,coverage,fuzzing"])
-        .args(["--max-time", &FUZZING_SECS.to_string(), "--max-examples", "10"])
-        // One: CPython 3.11 fails in `ast.parse` where two threads call it.
-        .args(["--workers", "1", "--seed", "20261121", "--no-color", "--warnings", "off"])
-        .args(["--request-timeout", "30", "--generation-database", "none"]);
-    let report = run(&mut command, Duration::from_secs(FUZZING_SECS * 3)).await;
-    assert!(report.contains("passed"), "{report}");
-    lab.api.get("/auth/me").await.expect_status(200);
 }
 
 /// A client made from the document, as a package of this folder.

@@ -398,52 +398,6 @@ async fn what_no_scope_opens_is_listed_with_its_reason() {
     assert_eq!(used, BEYOND_SCOPES.iter().map(|(path, _)| *path).collect(), "an entry that no route needs");
 }
 
-/// What a list of the document answers, and its query.
-fn is_list(contract: &Contract, operation: &Operation) -> bool {
-    let answer = &operation.definition["responses"]["200"]["content"]["application/json"]["schema"];
-    let properties = &contract.resolve(answer)["properties"];
-    operation.method == "GET" && ["items", "page", "per_page"].iter().all(|name| !properties[name].is_null())
-}
-
-on_both! {
-    async fn every_list_has_the_one_envelope_and_honours_its_page(database: Database) {
-        let world = World::start(database).await;
-        let contract = world.server.contract();
-        let mut walked = 0;
-        for operation in contract.operations().iter().filter(|operation| is_list(&contract, operation)) {
-            let path = filled(operation, &|name| world.own[name].clone());
-            let with = |query: &str| format!("{path}{}{query}", if path.contains('?') { "&" } else { "?" });
-            // Runs say `limit`.
-            let says_limit = operation.definition["parameters"].to_string().contains("\"limit\"");
-            let size = if says_limit { "limit" } else { "per_page" };
-            let first = world.admin.get(&with(&format!("page=1&{size}=1"))).await;
-            if matches!(first.status, 404 | 502 | 504) {
-                // Of a controller that is not there.
-                continue;
-            }
-            let first = first.expect_status(200).body;
-            assert_eq!((&first["page"], &first["per_page"]), (&json!(1), &json!(1)), "{path}");
-            let items = first["items"].as_array().expect("a list");
-            assert!(items.len() <= 1 && first["total"].as_u64() >= Some(items.len() as u64), "{path}: {first}");
-            if first["total"].as_u64() > Some(1) {
-                let second = world.admin.get(&with(&format!("page=2&{size}=1"))).await.expect_status(200).body;
-                assert_eq!(second["page"], 2, "{path}");
-                assert!(second["items"][0] != first["items"][0], "{path}: a page is not the one before");
-            }
-            let wrong = ["page=0".to_owned(), format!("{size}=0"), format!("{size}=100000"), "per_pgae=1".to_owned()];
-            for wrong in &wrong {
-                let refused = world.admin.get(&with(wrong)).await.expect_status(422);
-                let field = refused.body["error"]["details"][0]["field"].as_str().unwrap_or_default();
-                    let field = field.trim_start_matches('/').to_owned();
-                let is_named = wrong.starts_with(&field) || (says_limit && field == "per_page");
-                assert!(is_named && !field.is_empty(), "{path}: {}", refused.text);
-            }
-            walked += 1;
-        }
-        assert!(walked > 15, "{walked} lists were walked");
-    }
-}
-
 /// Creations that are honoured once show a secret in no field but those that a replay leaves out.
 #[tokio::test]
 async fn every_secret_of_a_creation_is_shown_once() {

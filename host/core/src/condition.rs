@@ -61,6 +61,7 @@ pub struct Condition {
     /// event is about is named by `device.` (`name`, `display_name`, `kind`, `status`, `state`, `model`, `firmware`, `mac`,
     /// `tags`), `controller.` (`name`, `vendor`, `status`) and `site.` (`name`, `slug`), as it is when the event is
     /// handled. Up to 200 characters.
+    #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
     pub field: String,
     pub operator: Operator,
     /// Up to 4096 bytes of JSON.
@@ -72,7 +73,7 @@ pub struct Condition {
 #[serde(deny_unknown_fields)]
 pub struct Conditions {
     pub logic: Logic,
-    #[schemars(length(max = 50))]
+    #[schemars(length(max = CONDITIONS_MAX))]
     pub conditions: Vec<Condition>,
 }
 

@@ -126,16 +126,20 @@ pub struct StepRecord {
 /// Most items that one step is done for.
 pub const EACH_MAX: u16 = 100;
 
+/// Most characters of the reference to the list.
+pub const EACH_ITEMS_CHARS_MAX: usize = 500;
+
 /// Has a step done once for each item of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForEach {
     /// A reference to a list, such as `{{steps.0.output.items}}`. The step's parameters name the item as `{{item}}` and
-    /// its place, from 0, as `{{index}}`.
+    /// its place, from 0, as `{{index}}`. Up to 500 characters.
+    #[schemars(length(min = 1, max = EACH_ITEMS_CHARS_MAX))]
     pub items: String,
     /// The step fails before it does anything where the list has more items than this.
     #[serde(default = "each_max")]
-    #[schemars(range(min = 1, max = 100))]
+    #[schemars(range(min = 1, max = EACH_MAX))]
     pub max: u16,
 }
 

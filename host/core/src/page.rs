@@ -71,6 +71,8 @@ pub enum Place {
 pub struct WalkRequest {
     pub per_page: u32,
     pub place: Place,
+    /// From the oldest row to the newest.
+    pub is_ascending: bool,
 }
 
 /// What a list gave for a [`WalkRequest`].
@@ -93,7 +95,7 @@ impl WalkRequest {
         };
         let last = walked.items.last().filter(|_| walked.has_more);
         CursorPage {
-            next_cursor: last.map(|row| cursor(row).encode()),
+            next_cursor: last.map(|row| cursor(row).encode(self.is_ascending)),
             items: walked.items,
             total: walked.total,
             total_is_capped: walked.total_is_capped,
@@ -114,33 +116,38 @@ pub struct Cursor {
     pub id: Uuid,
 }
 
+/// Bytes of time, number and id.
+const ROW_BYTES: usize = 32;
 /// Bytes of the digest that shows a damage.
 const CHECK_BYTES: usize = 4;
 
 impl Cursor {
-    pub fn encode(&self) -> String {
-        let mut bytes = Vec::with_capacity(32 + CHECK_BYTES);
+    /// The text for clients, with the direction of the list that it is a place in.
+    pub fn encode(&self, is_ascending: bool) -> String {
+        let mut bytes = Vec::with_capacity(ROW_BYTES + 1 + CHECK_BYTES);
         bytes.extend(self.occurred_at.timestamp_micros().to_be_bytes());
         bytes.extend(self.seq.to_be_bytes());
         bytes.extend(self.id.as_bytes());
+        bytes.push(u8::from(is_ascending));
         let check = Sha256::digest(&bytes);
         bytes.extend(&check[..CHECK_BYTES]);
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// `None` when it is not a text that [`Cursor::encode`] made.
-    pub fn decode(text: &str) -> Option<Self> {
+    /// The place, and whether its list is ascending; `None` when it is not a text that [`Cursor::encode`] made.
+    pub fn decode(text: &str) -> Option<(Self, bool)> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (row, check) = bytes.split_at_checked(32)?;
+        let (row, check) = bytes.split_at_checked(ROW_BYTES + 1)?;
         if check.len() != CHECK_BYTES || Sha256::digest(row)[..CHECK_BYTES] != *check {
             return None;
         }
         let number = |at: usize| row[at..at + 8].try_into().ok().map(i64::from_be_bytes);
-        Some(Self {
+        let cursor = Self {
             occurred_at: DateTime::from_timestamp_micros(number(0)?)?,
             seq: number(8)?,
-            id: Uuid::from_slice(&row[16..]).ok()?,
-        })
+            id: Uuid::from_slice(&row[16..ROW_BYTES]).ok()?,
+        };
+        Some((cursor, row[ROW_BYTES] == 1))
     }
 }
 
@@ -158,13 +165,15 @@ mod tests {
     fn a_cursor_comes_back_as_it_was() {
         for seq in [i64::MIN, -1, 0, 1, i64::MAX] {
             let cursor = cursor(seq);
-            assert_eq!(Cursor::decode(&cursor.encode()), Some(cursor));
+            for is_ascending in [false, true] {
+                assert_eq!(Cursor::decode(&cursor.encode(is_ascending)), Some((cursor, is_ascending)));
+            }
         }
     }
 
     #[test]
     fn a_damaged_cursor_is_none() {
-        let good = cursor(7).encode();
+        let good = cursor(7).encode(false);
         for at in 0..good.len() {
             let mut bad = good.clone().into_bytes();
             bad[at] = if bad[at] == b'A' { b'B' } else { b'A' };
@@ -177,13 +186,13 @@ mod tests {
 
     #[test]
     fn the_last_page_has_no_cursor() {
-        let request = WalkRequest { per_page: 2, place: Place::Page(1) };
+        let request = WalkRequest { per_page: 2, place: Place::Page(1), is_ascending: false };
         let walked = |has_more| Walked { items: vec![1, 2], total: 2, total_is_capped: false, has_more };
         assert!(request.of(walked(false), |_| cursor(1)).next_cursor.is_none());
         let page = request.of(walked(true), |_| cursor(1));
         assert!(page.next_cursor.is_some());
         assert_eq!((page.page, page.pages), (Some(1), Some(1)));
-        let behind = WalkRequest { per_page: 2, place: Place::Behind(cursor(1)) };
+        let behind = WalkRequest { per_page: 2, place: Place::Behind(cursor(1)), is_ascending: false };
         let page = behind.of(walked(false), |_| cursor(1));
         assert_eq!((page.page, page.pages), (None, None));
     }

@@ -14,15 +14,24 @@ stored_words! {
     }
 }
 
+/// Hex digits of a SHA-256.
+pub const FINGERPRINT_DIGITS: usize = 64;
+/// Most characters of a fingerprint: its digits, with a colon between the bytes.
+pub const FINGERPRINT_CHARS_MAX: usize = FINGERPRINT_DIGITS + FINGERPRINT_DIGITS / 2 - 1;
+/// Most bytes of certificates in PEM.
+pub const CA_PEM_BYTES_MAX: usize = 65_536;
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TlsPolicy {
     pub mode: TlsMode,
     /// SHA-256 of the certificate in DER, 64 hex digits; colons are accepted. Needed by `pin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = FINGERPRINT_DIGITS, max = FINGERPRINT_CHARS_MAX))]
     pub fingerprint: Option<String>,
-    /// Certificates in PEM that sign the controller's; only with `verify`.
+    /// Certificates in PEM that sign the controller's; only with `verify`. At most 65536 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = CA_PEM_BYTES_MAX))]
     pub ca_pem: Option<String>,
 }
 

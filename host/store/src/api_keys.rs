@@ -1,12 +1,12 @@
 //! API keys: found by their public half, proved by a hash that the server compares.
 
-use heddle_core::page::PageRequest;
 use heddle_core::{ApiKeyId, OrgId, Role, SiteId, SiteLevel, Timestamp, UserId};
 use sqlx::FromRow;
 use sqlx::types::Json;
 
 use crate::grants::SiteGrant;
 use crate::select::{Bind, Select, affected};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, SiteScope, Tx};
 
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
@@ -23,6 +23,17 @@ pub struct ApiKey {
     pub created_at: Timestamp,
     pub expires_at: Option<Timestamp>,
     pub last_used_at: Option<Timestamp>,
+}
+
+impl Sorted for ApiKey {
+    const KEYS: &'static [Key] = &[
+        Key::of("name", "LOWER(k.name)"),
+        Key::of("created_at", "k.created_at"),
+        Key::nullable("expires_at", "k.expires_at"),
+        Key::nullable("last_used_at", "k.last_used_at"),
+    ];
+    const DEFAULT: &'static str = "-created_at";
+    const LAST: &'static [&'static str] = &["k.id"];
 }
 
 #[derive(Clone)]
@@ -105,9 +116,9 @@ pub async fn list_active(
     tx: &mut Tx,
     user: UserId,
     now: Timestamp,
-    page: PageRequest,
+    page: impl Into<InOrder<ApiKey>>,
 ) -> Result<(Vec<ApiKey>, i64)> {
-    active(user, now).page(tx, "k.created_at DESC, k.id DESC", page).await
+    active(user, now).page(tx, page).await
 }
 
 /// How many keys of the user are neither revoked nor expired.

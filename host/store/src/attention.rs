@@ -2,7 +2,6 @@
 
 use heddle_core::adapter::DeviceStatus;
 use heddle_core::change::{ApplyStep, ChangeStatus, OutcomeState};
-use heddle_core::page::PageRequest;
 use heddle_core::{ChangeId, ControllerId, Timestamp};
 use sqlx::FromRow;
 
@@ -10,7 +9,7 @@ use crate::select::{Bind, Select};
 use crate::{Result, Tx};
 
 /// The first few of a list that is only counted beyond.
-const SHOWN: PageRequest = PageRequest { page: 1, per_page: 10 };
+const SHOWN: i64 = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct UnsettledChange {
@@ -33,7 +32,7 @@ pub async fn unsettled_changes(tx: &mut Tx) -> Result<(Vec<UnsettledChange>, i64
         .and_bind("c.status = ?", Bind::Text(ChangeStatus::Pending.to_string()))
         .and_bind("c.apply_step = ?", Bind::Text(ApplyStep::Idle.to_string()))
         .and_in("c.outcome_state", states.map(|state| Bind::Text(state.to_string())))
-        .page(tx, "c.staged_at, c.id", SHOWN)
+        .slice(tx, "c.staged_at, c.id", SHOWN, 0)
         .await
 }
 
@@ -43,7 +42,7 @@ pub async fn silent_controllers(tx: &mut Tx, before: Timestamp) -> Result<(Vec<S
         .and("c.deleted_at IS NULL")
         .and_bind("c.status = ?", Bind::Text(DeviceStatus::Offline.to_string()))
         .and_bind("COALESCE(c.last_sync_at, c.created_at) < ?", Bind::Time(before))
-        .page(tx, "c.created_at, c.id", SHOWN)
+        .slice(tx, "c.created_at, c.id", SHOWN, 0)
         .await
 }
 

@@ -22,6 +22,7 @@ use sqlx::FromRow;
 use uuid::Uuid;
 
 use crate::select::{Bind, Select, affected};
+use crate::sort::{Key, Sorted};
 use crate::{Result, Scope, Tx};
 
 mod heads;
@@ -53,6 +54,12 @@ pub struct AuditEntry {
     pub hash: String,
     /// How the hash was made: 1 is SHA-256, which anybody can compute, 2 is keyed.
     pub hash_version: i64,
+}
+
+impl Sorted for AuditEntry {
+    const KEYS: &'static [Key] = &[Key::of("occurred_at", "a.occurred_at")];
+    const DEFAULT: &'static str = "-occurred_at";
+    const LAST: &'static [&'static str] = &["a.seq", "a.id"];
 }
 
 /// What makes hashes and codes that nobody else can make.
@@ -269,7 +276,6 @@ pub async fn walk(
     filter: &AuditFilter,
     request: WalkRequest,
 ) -> Result<Walked<AuditEntry>> {
-    let order = "a.occurred_at DESC, a.seq DESC, a.id DESC";
     Select::new(SELECT, FROM)
         .within(scope, "a.org_id", None)
         .and_some("a.actor_id = ?", filter.actor_id.map(|id| Bind::Id(id.0)))
@@ -278,7 +284,7 @@ pub async fn walk(
         .and_some("a.target_id = ?", filter.target_id.map(Bind::Id))
         .and_some("a.occurred_at >= ?", filter.since.map(Bind::Time))
         .and_some("a.occurred_at < ?", filter.until.map(Bind::Time))
-        .walk(tx, "a.occurred_at, a.seq, a.id", order, request)
+        .walk::<_, AuditEntry>(tx, request)
         .await
 }
 

@@ -1,12 +1,12 @@
 //! Where notifications go. Secrets are sealed by the caller and never serialize.
 
 use heddle_core::notification::ChannelKind;
-use heddle_core::page::PageRequest;
 use heddle_core::{ChannelId, OrgId, Timestamp};
 use serde_json::Value;
 use sqlx::FromRow;
 
 use crate::select::{Bind, Select, Set, affected};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
 
 #[derive(Debug, Clone, PartialEq, FromRow)]
@@ -22,6 +22,17 @@ pub struct Channel {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
+}
+
+impl Sorted for Channel {
+    const KEYS: &'static [Key] = &[
+        Key::of("label", "LOWER(c.label)"),
+        Key::of("kind", "c.kind"),
+        Key::of("created_at", "c.created_at"),
+        Key::of("updated_at", "c.updated_at"),
+    ];
+    const DEFAULT: &'static str = "created_at";
+    const LAST: &'static [&'static str] = &["c.id"];
 }
 
 /// A channel with its sealed secret.
@@ -90,12 +101,12 @@ pub async fn list(
     scope: &Scope,
     kind: Option<ChannelKind>,
     search: Option<&str>,
-    page: PageRequest,
+    page: impl Into<InOrder<Channel>>,
 ) -> Result<(Vec<Channel>, i64)> {
     live(SELECT, scope)
         .and_some("c.kind = ?", kind.map(|kind| Bind::Text(kind.to_string())))
         .search(&["c.label"], search)
-        .page(tx, "c.created_at, c.id", page)
+        .page(tx, page)
         .await
 }
 

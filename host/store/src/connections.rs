@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use heddle_core::condition::Conditions;
 use heddle_core::operation::{ConnectionKind, ConnectionState, MissedPolicy, StepOutline};
-use heddle_core::page::PageRequest;
 use heddle_core::{ConnectionId, OrgId, Timestamp, UserId};
 use sqlx::types::Json;
 use sqlx::{Database, Encode, FromRow, QueryBuilder, Type};
 
 use crate::select::{Bind, Select, affected};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
 
 /// A Connection with all that firing it needs. It does not serialize: its parameters are for its author.
@@ -45,6 +45,18 @@ pub struct ConnectionRow {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
+}
+
+impl Sorted for ConnectionRow {
+    const KEYS: &'static [Key] = &[
+        Key::of("name", "LOWER(c.name)"),
+        Key::of("state", "c.state"),
+        Key::of("created_at", "c.created_at"),
+        Key::of("updated_at", "c.updated_at"),
+        Key::nullable("last_fired_at", "c.last_fired_at"),
+    ];
+    const DEFAULT: &'static str = "created_at";
+    const LAST: &'static [&'static str] = &["c.id"];
 }
 
 impl std::fmt::Debug for ConnectionRow {
@@ -142,12 +154,12 @@ pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
     filter: &ConnectionFilter,
-    page: PageRequest,
+    page: impl Into<InOrder<ConnectionRow>>,
 ) -> Result<(Vec<ConnectionRow>, i64)> {
     live(scope, filter.kind)
         .and_some("c.state = ?", filter.state.map(|state| Bind::Text(state.to_string())))
         .search(&["c.name"], filter.search.as_deref())
-        .page(tx, "c.created_at, c.id", page)
+        .page(tx, page)
         .await
 }
 

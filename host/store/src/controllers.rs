@@ -5,7 +5,6 @@ pub mod syncs;
 
 use heddle_core::adapter::DeviceStatus;
 use heddle_core::change::ChangeStatus;
-use heddle_core::page::PageRequest;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId, SiteId, Timestamp};
 use schemars::JsonSchema;
@@ -20,6 +19,7 @@ pub use reading::{
 };
 
 use crate::select::{Bind, Select, affected};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
 
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
@@ -47,6 +47,19 @@ pub struct Controller {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
+}
+
+impl Sorted for Controller {
+    const KEYS: &'static [Key] = &[
+        Key::of("name", "LOWER(c.name)"),
+        Key::of("vendor", "c.vendor"),
+        Key::of("status", "c.status"),
+        Key::of("created_at", "c.created_at"),
+        Key::of("updated_at", "c.updated_at"),
+        Key::nullable("last_sync_at", "c.last_sync_at"),
+    ];
+    const DEFAULT: &'static str = "created_at";
+    const LAST: &'static [&'static str] = &["c.id"];
 }
 
 /// What a call to the controller needs.
@@ -174,7 +187,7 @@ pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
     filter: &ControllerFilter,
-    page: PageRequest,
+    page: impl Into<InOrder<Controller>>,
 ) -> Result<(Vec<Controller>, i64)> {
     live(scope)
         .and_some("c.site_id = ?", filter.site_id.map(|id| Bind::Id(id.0)))
@@ -182,7 +195,7 @@ pub async fn list(
         .and_some("c.vendor = ?", filter.vendor.clone().map(Bind::Text))
         .and_some("c.status = ?", filter.status.map(|status| Bind::Text(status.to_string())))
         .search(&["c.name", "c.url"], filter.search.as_deref())
-        .page(tx, "c.created_at, c.id", page)
+        .page(tx, page)
         .await
 }
 

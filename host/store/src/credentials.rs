@@ -1,6 +1,5 @@
 //! Credentials of controllers. The secret is sealed by the caller; here it is opaque, and never serializes.
 
-use heddle_core::page::PageRequest;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{CredentialId, OrgId, SiteId, Timestamp};
 use schemars::JsonSchema;
@@ -9,6 +8,7 @@ use sqlx::FromRow;
 use sqlx::types::Json;
 
 use crate::select::{Bind, Select, affected};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Set, Tx};
 
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
@@ -30,6 +30,16 @@ pub struct Credential {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
+}
+
+impl Sorted for Credential {
+    const KEYS: &'static [Key] = &[
+        Key::of("name", "LOWER(c.name)"),
+        Key::of("created_at", "c.created_at"),
+        Key::of("updated_at", "c.updated_at"),
+    ];
+    const DEFAULT: &'static str = "created_at";
+    const LAST: &'static [&'static str] = &["c.id"];
 }
 
 /// A sealed secret and what may be told of it.
@@ -117,9 +127,9 @@ pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
     search: Option<&str>,
-    page: PageRequest,
+    page: impl Into<InOrder<Credential>>,
 ) -> Result<(Vec<Credential>, i64)> {
-    live(scope).search(&["c.name", "c.username"], search).page(tx, "c.created_at, c.id", page).await
+    live(scope).search(&["c.name", "c.username"], search).page(tx, page).await
 }
 
 /// A new secret raises the version, so that sessions opened with the old one are not used again.

@@ -11,9 +11,7 @@ use std::time::{Duration, Instant};
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{
-    Connection as _, PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, SqlitePool, Transaction,
-};
+use sqlx::{Connection as _, PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, SqlitePool};
 
 use crate::error::{Error, Result};
 
@@ -81,11 +79,11 @@ pub(crate) enum Whereabouts {
     Server(Box<PgConnectOptions>),
 }
 
-/// A transaction; dropped without [`Tx::commit`], it is rolled back.
+/// A transaction; dropped without [`Tx::commit`], it is rolled back. Or a connection for one statement: [`Db::single`].
 #[derive(Debug)]
 pub enum Tx {
-    Sqlite(Transaction<'static, Sqlite>),
-    Postgres(Transaction<'static, Postgres>),
+    Sqlite(Held<Sqlite>),
+    Postgres(Held<Postgres>),
 }
 
 /// Runs one query on whichever database the transaction belongs to.
@@ -104,8 +102,10 @@ macro_rules! on {
     };
 }
 
+mod held;
 mod schema;
 
+pub use held::Held;
 pub use schema::Schema;
 pub(crate) use schema::migrated_in_memory;
 #[cfg(test)]
@@ -160,17 +160,20 @@ impl Db {
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             .acquire_timeout(settings.acquire_timeout)
+            // No peer can close a connection to a file, so it needs no check.
+            .test_before_acquire(false)
             // A commit that failed, on a full disk say, may leave the connection in between.
             .after_release(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
             .connect_with(options.clone())
             .await?;
-        schema::prepare(&mut Tx::Sqlite(writer.begin().await?), migrations).await?;
+        schema::prepare(&mut Tx::Sqlite(writer.begin().await?.into()), migrations).await?;
         schema::migrate_file(migrations, &writer)
             .await
             .map_err(|error| migration_error(error, migrations))?;
         let reader = SqlitePoolOptions::new()
             .max_connections(settings.connections_max.max(1))
             .acquire_timeout(settings.acquire_timeout)
+            .test_before_acquire(false)
             .connect_with(options.pragma("query_only", "ON"))
             .await?;
         Ok(Self(Pools::Sqlite { reader, writer }))
@@ -190,7 +193,7 @@ impl Db {
                 sqlx::Error::PoolTimedOut => Error::Unavailable(Box::new(error)),
                 other => other.into(),
             })?;
-        schema::prepare(&mut Tx::Postgres(pool.begin().await?), migrations).await?;
+        schema::prepare(&mut Tx::Postgres(pool.begin().await?.into()), migrations).await?;
         migrations.run(&pool).await.map_err(|error| migration_error(error, migrations))?;
         Ok(Self(Pools::Postgres(pool)))
     }
@@ -200,11 +203,11 @@ impl Db {
     pub(crate) async fn migrate_again(&self) -> Result<()> {
         match &self.0 {
             Pools::Sqlite { writer, .. } => {
-                schema::prepare(&mut Tx::Sqlite(writer.begin().await?), &MIGRATIONS).await?;
+                schema::prepare(&mut Tx::Sqlite(writer.begin().await?.into()), &MIGRATIONS).await?;
                 schema::migrate_file(&MIGRATIONS, writer).await
             }
             Pools::Postgres(pool) => {
-                schema::prepare(&mut Tx::Postgres(pool.begin().await?), &MIGRATIONS).await?;
+                schema::prepare(&mut Tx::Postgres(pool.begin().await?.into()), &MIGRATIONS).await?;
                 MIGRATIONS.run(pool).await
             }
         }
@@ -215,17 +218,33 @@ impl Db {
     /// Begins a transaction that sees one state of the database and cannot change it.
     pub async fn read(&self) -> Result<Tx> {
         match &self.0 {
-            Pools::Sqlite { reader, .. } => Ok(Tx::Sqlite(reader.begin_with("BEGIN DEFERRED").await?)),
+            Pools::Sqlite { reader, .. } => Ok(Tx::Sqlite(reader.begin_with("BEGIN DEFERRED").await?.into())),
             Pools::Postgres(pool) => {
                 begin_postgres(pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
             }
         }
     }
 
+    /// A connection for one statement that reads.
+    ///
+    /// One statement sees one state of the database by itself; a transaction around it would be two more round trips,
+    /// which is what most reads of one object would wait for. Two statements on it are a fault, which debug builds find.
+    pub async fn single(&self) -> Result<Tx> {
+        match &self.0 {
+            Pools::Sqlite { reader, .. } => Ok(Tx::Sqlite(reader.acquire().await?.into())),
+            Pools::Postgres(pool) => match pool.acquire().await {
+                Ok(connection) => Ok(Tx::Postgres(connection.into())),
+                Err(error) => Err(not_acquired(pool, error)),
+            },
+        }
+    }
+
     /// Begins a transaction that writes. On `SQLite` it waits here for the writers before it.
     pub async fn write(&self) -> Result<Tx> {
         match &self.0 {
-            Pools::Sqlite { writer, .. } => Ok(Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?)),
+            Pools::Sqlite { writer, .. } => {
+                Ok(Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?.into()))
+            }
             Pools::Postgres(pool) => begin_postgres(pool, "BEGIN").await,
         }
     }
@@ -346,12 +365,18 @@ impl Tx {
 
 async fn begin_postgres(pool: &PgPool, begin: &'static str) -> Result<Tx> {
     match pool.begin_with(begin).await {
-        Ok(tx) => Ok(Tx::Postgres(tx)),
-        // A pool that could not even fill itself waited for the server, not for its own users.
-        Err(error @ sqlx::Error::PoolTimedOut) if pool.size() < pool.options().get_max_connections() => {
-            Err(Error::Unavailable(Box::new(error)))
+        Ok(tx) => Ok(Tx::Postgres(tx.into())),
+        Err(error) => Err(not_acquired(pool, error)),
+    }
+}
+
+/// A pool that could not even fill itself waited for the server, not for its own users.
+fn not_acquired(pool: &PgPool, error: sqlx::Error) -> Error {
+    match error {
+        sqlx::Error::PoolTimedOut if pool.size() < pool.options().get_max_connections() => {
+            Error::Unavailable(Box::new(error))
         }
-        Err(error) => Err(error.into()),
+        error => error.into(),
     }
 }
 

@@ -9,7 +9,6 @@ use std::collections::HashMap;
 
 use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
 use heddle_core::device::DeviceState;
-use heddle_core::page::PageRequest;
 use heddle_core::{Clock, ControllerId, DeviceId, OrgId, SiteId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,6 +19,7 @@ use sqlx::{AssertSqlSafe, FromRow, QueryBuilder};
 pub use labels::{Labels, lock_all, remove_all, restore, set_labels};
 
 use crate::select::{Bind, Select, affected, bind_all};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
 
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
@@ -55,6 +55,22 @@ pub struct Device {
     pub last_seen_at: Timestamp,
     pub updated_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
+}
+
+impl Sorted for Device {
+    const KEYS: &'static [Key] = &[
+        Key::of("name", "LOWER(d.name)"),
+        Key::of("kind", "d.kind"),
+        Key::of("status", "d.status"),
+        Key::of("state", "d.state"),
+        Key::nullable("model", "LOWER(d.model)"),
+        Key::nullable("firmware", "LOWER(d.firmware)"),
+        Key::of("first_seen_at", "d.first_seen_at"),
+        Key::of("last_seen_at", "d.last_seen_at"),
+        Key::of("updated_at", "d.updated_at"),
+    ];
+    const DEFAULT: &'static str = "first_seen_at";
+    const LAST: &'static [&'static str] = &["d.id"];
 }
 
 #[derive(Debug, Clone, Default)]
@@ -128,7 +144,7 @@ pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
     filter: &DeviceFilter,
-    page: PageRequest,
+    page: impl Into<InOrder<Device>>,
 ) -> Result<(Vec<Device>, i64)> {
     live(scope)
         .and_some("d.site_id = ?", filter.site_id.map(|id| Bind::Id(id.0)))
@@ -145,7 +161,7 @@ pub async fn list(
             &["d.name", "d.display_name", "d.identity", "d.model", "d.serial", "d.mac"],
             filter.search.as_deref(),
         )
-        .page(tx, "d.first_seen_at, d.id", page)
+        .page(tx, page)
         .await
 }
 

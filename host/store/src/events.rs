@@ -14,6 +14,7 @@ use serde_json::Value;
 use sqlx::{AssertSqlSafe, FromRow, QueryBuilder};
 
 use crate::select::{Bind, Select, affected, bind_all};
+use crate::sort::{Key, Sorted};
 use crate::{Result, Scope, SiteScope, Tx};
 
 /// Rows of one INSERT: twelve values each, far below both databases' limit of parameters.
@@ -30,6 +31,12 @@ pub struct StoredEvent {
     pub device_id: Option<DeviceId>,
     /// The run of a Connection that caused it.
     pub run_id: Option<RunId>,
+}
+
+impl Sorted for StoredEvent {
+    const KEYS: &'static [Key] = &[Key::of("occurred_at", "e.occurred_at")];
+    const DEFAULT: &'static str = "-occurred_at";
+    const LAST: &'static [&'static str] = &["e.seq", "e.id"];
 }
 
 #[derive(FromRow)]
@@ -309,8 +316,7 @@ pub async fn list(
 
 /// Events that fit, the newest first.
 pub async fn walk(tx: &mut Tx, filter: &EventFilter, request: WalkRequest) -> Result<Walked<StoredEvent>> {
-    let order = "e.occurred_at DESC, e.seq DESC, e.id DESC";
-    let walked = filtered(filter).walk(tx, "e.occurred_at, e.seq, e.id", order, request).await?;
+    let walked = filtered(filter).walk::<_, StoredEvent>(tx, request).await?;
     Ok(known(walked))
 }
 
@@ -353,7 +359,7 @@ pub async fn walk_numbers(
     let select = filtered(filter)
         .and_bind("e.seq > ?", Bind::Number(numbers.after))
         .and_some("e.seq <= ?", numbers.until.map(Bind::Number));
-    let walked = select.walk(tx, "e.occurred_at, e.seq, e.id", "e.seq", request).await?;
+    let walked = select.stretch(tx, "e.seq", request).await?;
     Ok(known(walked))
 }
 

@@ -2,13 +2,13 @@
 //!
 //! A grant for a removed site still counts: losing a site must not open the others.
 
-use heddle_core::page::PageRequest;
 use heddle_core::{OrgId, SiteId, SiteLevel, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::{FromRow, QueryBuilder};
 
 use crate::select::{Bind, Select, affected};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
 
 /// Rows of one INSERT: five values each, far below both databases' limit of parameters.
@@ -34,6 +34,17 @@ pub struct SiteAccess {
     pub level: SiteLevel,
     pub granted_by: UserId,
     pub created_at: Timestamp,
+}
+
+impl Sorted for SiteAccess {
+    const KEYS: &'static [Key] = &[
+        Key::of("username", "u.username_folded"),
+        Key::of("site_name", "LOWER(s.name)"),
+        Key::of("level", "CASE g.level WHEN 'read' THEN 0 WHEN 'write' THEN 1 ELSE 2 END"),
+        Key::of("created_at", "g.created_at"),
+    ];
+    const DEFAULT: &'static str = "created_at";
+    const LAST: &'static [&'static str] = &["g.user_id", "g.site_id"];
 }
 
 #[derive(Debug, Clone)]
@@ -121,12 +132,12 @@ pub async fn page(
     tx: &mut Tx,
     scope: &Scope,
     filter: &GrantFilter,
-    page: PageRequest,
+    page: impl Into<InOrder<SiteAccess>>,
 ) -> Result<(Vec<SiteAccess>, i64)> {
     within(scope)
         .and_some("g.user_id = ?", filter.user_id.map(|id| Bind::Id(id.0)))
         .and_some("g.site_id = ?", filter.site_id.map(|id| Bind::Id(id.0)))
-        .page(tx, "g.created_at, g.user_id, g.site_id", page)
+        .page(tx, page)
         .await
 }
 

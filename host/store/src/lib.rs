@@ -45,6 +45,7 @@ pub mod service_secrets;
 pub mod sessions;
 pub mod setup;
 pub mod sites;
+mod sort;
 pub mod sso;
 pub mod unknown_logins;
 pub mod users;
@@ -54,7 +55,7 @@ pub use audit::AuditEntry;
 pub use changes::ChangeRow;
 pub use controllers::{Controller, ControllerTarget};
 pub use credentials::Credential;
-pub use db::{Db, PoolSettings, PoolUse, Reach, Schema, Tx};
+pub use db::{Db, Held, PoolSettings, PoolUse, Reach, Schema, Tx};
 pub use devices::Device;
 pub use error::{Error, Result};
 pub use events::StoredEvent;
@@ -63,6 +64,7 @@ pub use processes::Presence;
 pub use select::{COUNT_MAX, PER_PAGE_MAX, Scope, Set, SiteScope};
 pub use sessions::{Authenticated, Session};
 pub use sites::Site;
+pub use sort::{InOrder, Key, Sort, Sorted};
 pub use users::User;
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use sqlx::{FromRow, QueryBuilder};
 use uuid::Uuid;
 
 use crate::select::{Bind, Select, affected};
+use crate::sort::{Key, Sorted};
 use crate::{Result, Tx};
 
 /// Rows of one INSERT: nine values each, far below both databases' limit of parameters.
@@ -36,6 +37,12 @@ pub struct LogLine {
     /// The organization that wrote it by `fabric.log`; null for the service's own lines.
     #[serde(rename = "organization_id")]
     pub org_id: Option<OrgId>,
+}
+
+impl Sorted for LogLine {
+    const KEYS: &'static [Key] = &[Key::of("at", "l.at")];
+    const DEFAULT: &'static str = "-at";
+    const LAST: &'static [&'static str] = &["l.id"];
 }
 
 #[derive(Debug, Clone, Default)]
@@ -114,7 +121,7 @@ pub async fn walk(tx: &mut Tx, filter: &LogFilter, request: WalkRequest) -> Resu
     if !filter.request_ids.is_empty() {
         select = select.and_in("l.request_id", filter.request_ids.iter().cloned().map(Bind::Text));
     }
-    select.walk(tx, "l.at, 0, l.id", "l.at DESC, l.id DESC", request).await
+    select.walk::<_, LogLine>(tx, request).await
 }
 
 /// The pattern of texts that begin like this one; `%` and `_` are nothing special.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use sqlx::FromRow;
 
 use crate::select::{Bind, Select, affected};
+use crate::sort::{Key, Sorted};
 use crate::{Result, Tx};
 
 /// A notice as one user sees it.
@@ -25,6 +26,12 @@ pub struct Notice {
     pub created_at: Timestamp,
     /// When the caller read it; null while they have not.
     pub read_at: Option<Timestamp>,
+}
+
+impl Sorted for Notice {
+    const KEYS: &'static [Key] = &[Key::of("created_at", "n.created_at")];
+    const DEFAULT: &'static str = "-created_at";
+    const LAST: &'static [&'static str] = &["n.id"];
 }
 
 #[derive(Debug, Clone)]
@@ -80,8 +87,7 @@ pub async fn walk(
         Some(false) => of(reader).and("r.read_at IS NULL"),
         None => of(reader),
     };
-    // Notices have no numbers.
-    select.walk(tx, "n.created_at, 0, n.id", "n.created_at DESC, n.id DESC", request).await
+    select.walk::<_, Notice>(tx, request).await
 }
 
 pub async fn count_unread(tx: &mut Tx, reader: Reader) -> Result<i64> {
@@ -226,7 +232,7 @@ mod tests {
             assert_eq!((walked.total, walked.has_more), (3, true));
             let last = &walked.items[1];
             let cursor = heddle_core::page::Cursor { occurred_at: last.created_at, seq: 0, id: last.id.0 };
-            let behind = WalkRequest { per_page: 2, place: heddle_core::page::Place::Behind(cursor) };
+            let behind = WalkRequest { per_page: 2, place: heddle_core::page::Place::Behind(cursor), is_ascending: false };
             let rest = walk(&mut tx, reader, None, behind).await.unwrap();
             assert_eq!((rest.items.len(), rest.has_more), (1, false));
             read(&mut tx, reader, one.id, a.clock.now()).await.unwrap();

@@ -1,6 +1,5 @@
 //! Organizations. Removing one hides it; its rows stay.
 
-use heddle_core::page::PageRequest;
 use heddle_core::{OrgId, Tier, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,6 +7,7 @@ use serde_json::Value;
 use sqlx::FromRow;
 
 use crate::select::{Bind, Select, affected};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
 
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
@@ -23,6 +23,18 @@ pub struct Organization {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
+}
+
+impl Sorted for Organization {
+    const KEYS: &'static [Key] = &[
+        Key::of("name", "LOWER(o.name)"),
+        Key::of("slug", "LOWER(o.slug)"),
+        Key::of("tier", "CASE o.tier WHEN 'free' THEN 0 WHEN 'standard' THEN 1 ELSE 2 END"),
+        Key::of("created_at", "o.created_at"),
+        Key::of("updated_at", "o.updated_at"),
+    ];
+    const DEFAULT: &'static str = "created_at";
+    const LAST: &'static [&'static str] = &["o.id"];
 }
 
 #[derive(Debug, Clone)]
@@ -81,12 +93,12 @@ pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
     filter: &OrganizationFilter,
-    page: PageRequest,
+    page: impl Into<InOrder<Organization>>,
 ) -> Result<(Vec<Organization>, i64)> {
     live(scope)
         .and_some("o.tier = ?", filter.tier.map(|tier| Bind::Text(tier.to_string())))
         .search(&["o.name", "o.slug"], filter.search.as_deref())
-        .page(tx, "o.created_at, o.id", page)
+        .page(tx, page)
         .await
 }
 

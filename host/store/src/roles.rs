@@ -8,6 +8,7 @@ use sqlx::FromRow;
 use sqlx::types::Json;
 
 use crate::select::{Bind, Select, Set, affected};
+use crate::sort::{Key, Sort, Sorted};
 use crate::{Result, Scope, Tx};
 
 /// A role that an organization made for itself.
@@ -23,6 +24,16 @@ pub struct StoredRole {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
+}
+
+impl Sorted for StoredRole {
+    const KEYS: &'static [Key] = &[
+        Key::of("name", "LOWER(r.name)"),
+        Key::of("created_at", "r.created_at"),
+        Key::of("updated_at", "r.updated_at"),
+    ];
+    const DEFAULT: &'static str = "created_at";
+    const LAST: &'static [&'static str] = &["r.id"];
 }
 
 #[derive(Debug, Clone)]
@@ -70,17 +81,17 @@ pub async fn lock(tx: &mut Tx, scope: &Scope, id: RoleId) -> Result<Option<Store
     live(scope).and_bind("r.id = ?", Bind::Id(id.0)).one_locked(tx, "r").await
 }
 
-/// Roles from an offset, the oldest first, and how many there are in all.
+/// Roles from an offset, in the given order, and how many there are in all.
 pub async fn slice(
     tx: &mut Tx,
     scope: &Scope,
     search: Option<&str>,
-    limit: i64,
-    offset: i64,
+    sort: Option<Sort<StoredRole>>,
+    (limit, offset): (i64, i64),
 ) -> Result<(Vec<StoredRole>, i64)> {
     live(scope)
         .search(&["r.name", "r.description"], search)
-        .slice(tx, "r.created_at, r.id", limit, offset)
+        .slice(tx, &sort.unwrap_or_default().order(), limit, offset)
         .await
 }
 

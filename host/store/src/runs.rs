@@ -15,6 +15,7 @@ use sqlx::{Database, Encode, FromRow, QueryBuilder, Type};
 
 use crate::processes::gone_among;
 use crate::select::{Bind, Select, affected};
+use crate::sort::{Key, Sorted};
 use crate::{Result, Scope, Tx};
 
 /// Rows of one INSERT: sixteen values each, far below both databases' limit of parameters.
@@ -58,6 +59,12 @@ pub struct RunRow {
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
+}
+
+impl Sorted for RunRow {
+    const KEYS: &'static [Key] = &[Key::of("created_at", "r.created_at")];
+    const DEFAULT: &'static str = "-created_at";
+    const LAST: &'static [&'static str] = &["r.event_seq", "r.id"];
 }
 
 /// What a run waits for at its next step, and then what came.
@@ -225,12 +232,7 @@ pub async fn walk(
         .and_some("r.event_type = ?", filter.event_type.clone().map(Bind::Text))
         .and_some("r.created_at >= ?", filter.since.map(Bind::Time))
         .and_some("r.created_at < ?", filter.until.map(Bind::Time))
-        .walk(
-            tx,
-            "r.created_at, r.event_seq, r.id",
-            "r.created_at DESC, r.event_seq DESC, r.id DESC",
-            request,
-        )
+        .walk::<_, RunRow>(tx, request)
         .await
 }
 

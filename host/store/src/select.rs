@@ -13,6 +13,7 @@ use sqlx::{AssertSqlSafe, FromRow};
 use uuid::Uuid;
 
 use crate::grants::SiteGrant;
+use crate::sort::{InOrder, Sort, Sorted};
 use crate::{Result, Tx};
 
 /// Most rows of one page, whatever is asked for.
@@ -254,23 +255,23 @@ impl Select {
         self
     }
 
-    /// One page in the given order, and how many rows there are in all: two statements.
-    pub(crate) async fn page<T: Row>(
+    /// One page of the rows in their order, and how many rows there are in all: two statements.
+    pub(crate) async fn page<T: Row + Sorted>(
         self,
         tx: &mut Tx,
-        order: &'static str,
-        page: PageRequest,
+        page: impl Into<InOrder<T, PageRequest>>,
     ) -> Result<(Vec<T>, i64)> {
-        let limit = page.limit().min(PER_PAGE_MAX);
-        let offset = i64::from(page.page.saturating_sub(1)) * limit;
-        self.slice(tx, order, limit, offset).await
+        let InOrder { request, sort } = page.into();
+        let limit = request.limit().min(PER_PAGE_MAX);
+        let offset = i64::from(request.page.saturating_sub(1)) * limit;
+        self.slice(tx, &sort.order(), limit, offset).await
     }
 
     /// Rows of the given order from an offset, and how many there are in all: two statements.
     pub(crate) async fn slice<T: Row>(
         self,
         tx: &mut Tx,
-        order: &'static str,
+        order: &str,
         limit: i64,
         offset: i64,
     ) -> Result<(Vec<T>, i64)> {
@@ -278,33 +279,52 @@ impl Select {
         Ok((self.rows(tx, order, limit, offset).await?, total))
     }
 
-    /// Part of a list that grows for ever, the newest first: two statements, none longer for a longer list
-    /// when a cursor says where to go on. `columns` are those of a [`Cursor`]: time, number, id.
-    pub(crate) async fn walk<T: Row>(
+    /// Part of a list that grows for ever, along the time of its rows: two statements, none longer for a longer list
+    /// when a cursor says where to go on. The columns of `S` are those of a [`Cursor`]: time, number if there is one, id.
+    pub(crate) async fn walk<T: Row, S: Sorted>(
         self,
         tx: &mut Tx,
-        columns: &'static str,
-        order: &'static str,
+        request: WalkRequest,
+    ) -> Result<Walked<T>> {
+        let sort = Sort::<S>::towards(request.is_ascending);
+        match request.place {
+            Place::Page(_) => self.stretch(tx, &sort.order(), request).await,
+            Place::Behind(cursor) => {
+                let counted = self.count_few(tx).await?;
+                let limit = i64::from(request.per_page).min(PER_PAGE_MAX);
+                let columns = match S::LAST {
+                    [id] => format!("{}, 0, {id}", sort.column()),
+                    more => format!("{}, {}", sort.column(), more.join(", ")),
+                };
+                let select = self.behind(&columns, sort.is_descending, &cursor);
+                let items = select.rows(tx, &sort.order(), limit + 1, 0).await?;
+                Ok(walked(items, limit, counted))
+            }
+        }
+    }
+
+    /// A page of a list that grows for ever, in another order than that of its walks.
+    pub(crate) async fn stretch<T: Row>(
+        self,
+        tx: &mut Tx,
+        order: &str,
         request: WalkRequest,
     ) -> Result<Walked<T>> {
         let counted = self.count_few(tx).await?;
         let limit = i64::from(request.per_page).min(PER_PAGE_MAX);
-        let (select, offset) = match request.place {
-            Place::Page(page) => (self, i64::from(page.saturating_sub(1)) * limit),
-            Place::Behind(cursor) => (self.behind(columns, &cursor), 0),
+        let page = match request.place {
+            Place::Page(page) => page,
+            Place::Behind(_) => 1,
         };
-        let mut items: Vec<T> = select.rows(tx, order, limit + 1, offset).await?;
-        let shown = usize::try_from(limit).unwrap_or(usize::MAX);
-        let has_more = items.len() > shown;
-        items.truncate(shown);
-        Ok(Walked { items, total: counted.min(COUNT_MAX), total_is_capped: counted > COUNT_MAX, has_more })
+        let items = self.rows(tx, order, limit + 1, i64::from(page.saturating_sub(1)) * limit).await?;
+        Ok(walked(items, limit, counted))
     }
 
-    fn behind(mut self, columns: &'static str, cursor: &Cursor) -> Self {
+    fn behind(mut self, columns: &str, is_descending: bool, cursor: &Cursor) -> Self {
         self.begin_condition();
         self.conditions.push('(');
         self.conditions.push_str(columns);
-        self.conditions.push_str(") < (");
+        self.conditions.push_str(if is_descending { ") < (" } else { ") > (" });
         self.push_bind(Bind::Time(cursor.occurred_at));
         self.conditions.push_str(", ");
         self.push_bind(Bind::Number(cursor.seq));
@@ -417,6 +437,14 @@ impl Select {
         self.binds.push(value);
         self.conditions.push_str(&format!("${}", self.binds.len()));
     }
+}
+
+/// One row more than the limit was read, to see whether there are more.
+fn walked<T>(mut items: Vec<T>, limit: i64, counted: i64) -> Walked<T> {
+    let shown = usize::try_from(limit).unwrap_or(usize::MAX);
+    let has_more = items.len() > shown;
+    items.truncate(shown);
+    Walked { items, total: counted.min(COUNT_MAX), total_is_capped: counted > COUNT_MAX, has_more }
 }
 
 /// Runs a literal `UPDATE` or `DELETE` and tells how many rows it touched.

@@ -2,7 +2,6 @@
 //!
 //! Knows no token, only hashes; what a spent or foreign hash means is the caller's rule.
 
-use heddle_core::page::PageRequest;
 use heddle_core::{OrgId, Role, SessionId, SiteId, SiteLevel, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,6 +10,7 @@ use uuid::Uuid;
 
 use crate::grants::SiteGrant;
 use crate::select::{Bind, Select, affected};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, SiteScope, Tx};
 
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
@@ -22,6 +22,16 @@ pub struct Session {
     pub created_at: Timestamp,
     pub last_used_at: Timestamp,
     pub expires_at: Timestamp,
+}
+
+impl Sorted for Session {
+    const KEYS: &'static [Key] = &[
+        Key::of("created_at", "s.created_at"),
+        Key::of("last_used_at", "s.last_used_at"),
+        Key::of("expires_at", "s.expires_at"),
+    ];
+    const DEFAULT: &'static str = "-last_used_at";
+    const LAST: &'static [&'static str] = &["s.id"];
 }
 
 #[derive(Clone)]
@@ -268,7 +278,7 @@ pub async fn list_active(
     tx: &mut Tx,
     user: UserId,
     now: Timestamp,
-    page: PageRequest,
+    page: impl Into<InOrder<Session>>,
 ) -> Result<(Vec<Session>, i64)> {
     Select::new(
         "SELECT s.id, s.user_id, s.ip, s.user_agent, s.created_at, s.last_used_at, s.expires_at",
@@ -277,7 +287,7 @@ pub async fn list_active(
     .and_bind("s.user_id = ?", Bind::Id(user.0))
     .and("s.revoked_at IS NULL")
     .and_bind("s.expires_at > ?", Bind::Time(now))
-    .page(tx, "s.last_used_at DESC, s.id DESC", page)
+    .page(tx, page)
     .await
 }
 

@@ -1,6 +1,5 @@
 //! Sites, with how much is on them.
 
-use heddle_core::page::PageRequest;
 use heddle_core::{OrgId, SiteId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,6 +7,7 @@ use serde_json::Value;
 use sqlx::FromRow;
 
 use crate::select::{Bind, Select, affected};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
 
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
@@ -25,6 +25,19 @@ pub struct Site {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
+}
+
+impl Sorted for Site {
+    const KEYS: &'static [Key] = &[
+        Key::of("name", "LOWER(s.name)"),
+        Key::of("slug", "LOWER(s.slug)"),
+        Key::of("created_at", "s.created_at"),
+        Key::of("updated_at", "s.updated_at"),
+        Key::of("controller_count", "controller_count"),
+        Key::of("device_count", "device_count"),
+    ];
+    const DEFAULT: &'static str = "created_at";
+    const LAST: &'static [&'static str] = &["s.id"];
 }
 
 #[derive(Debug, Clone)]
@@ -91,13 +104,9 @@ pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
     search: Option<&str>,
-    page: PageRequest,
+    page: impl Into<InOrder<Site>>,
 ) -> Result<(Vec<Site>, i64)> {
-    within(scope)
-        .and("s.deleted_at IS NULL")
-        .search(&["s.name", "s.slug"], search)
-        .page(tx, "s.created_at, s.id", page)
-        .await
+    within(scope).and("s.deleted_at IS NULL").search(&["s.name", "s.slug"], search).page(tx, page).await
 }
 
 /// # Errors

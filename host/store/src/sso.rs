@@ -1,7 +1,6 @@
 //! Identity providers, who is whom there, and sign-ins on their way. Secrets are sealed by the caller and never
 //! serialize; which of two people is the same one is the caller's rule.
 
-use heddle_core::page::PageRequest;
 use heddle_core::{
     IdentityId, IdentityProviderId, OrgId, ProviderKind, Role, SsoAttemptId, Timestamp, UserId,
 };
@@ -11,6 +10,7 @@ use serde_json::Value;
 use sqlx::FromRow;
 
 use crate::select::{Bind, Select, Set, affected};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
 
 /// Most providers that a login page is told of.
@@ -38,6 +38,17 @@ pub struct Provider {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
+}
+
+impl Sorted for Provider {
+    const KEYS: &'static [Key] = &[
+        Key::of("label", "LOWER(p.label)"),
+        Key::of("kind", "p.kind"),
+        Key::of("created_at", "p.created_at"),
+        Key::of("updated_at", "p.updated_at"),
+    ];
+    const DEFAULT: &'static str = "created_at";
+    const LAST: &'static [&'static str] = &["p.id"];
 }
 
 #[derive(Clone)]
@@ -169,12 +180,12 @@ pub async fn list(
     scope: &Scope,
     kind: Option<ProviderKind>,
     search: Option<&str>,
-    page: PageRequest,
+    page: impl Into<InOrder<Provider>>,
 ) -> Result<(Vec<Provider>, i64)> {
     live(scope)
         .and_some("p.kind = ?", kind.map(|kind| Bind::Text(kind.to_string())))
         .search(&["p.label"], search)
-        .page(tx, "p.created_at, p.id", page)
+        .page(tx, page)
         .await
 }
 
@@ -285,6 +296,16 @@ pub struct LinkedIdentity {
     pub last_login_at: Timestamp,
 }
 
+impl Sorted for LinkedIdentity {
+    const KEYS: &'static [Key] = &[
+        Key::of("provider_label", "LOWER(p.label)"),
+        Key::of("created_at", "i.created_at"),
+        Key::of("last_login_at", "i.last_login_at"),
+    ];
+    const DEFAULT: &'static str = "created_at";
+    const LAST: &'static [&'static str] = &["i.id"];
+}
+
 fn of_user(user: UserId) -> Select {
     Select::new(
         "SELECT i.id, i.provider_id, p.label AS provider_label, p.kind, i.issuer, i.subject, i.created_user,
@@ -298,9 +319,9 @@ fn of_user(user: UserId) -> Select {
 pub async fn list_identities(
     tx: &mut Tx,
     user: UserId,
-    page: PageRequest,
+    page: impl Into<InOrder<LinkedIdentity>>,
 ) -> Result<(Vec<LinkedIdentity>, i64)> {
-    of_user(user).page(tx, "i.created_at, i.id", page).await
+    of_user(user).page(tx, page).await
 }
 
 /// The same of one, as it is until the transaction ends.

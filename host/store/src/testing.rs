@@ -99,7 +99,7 @@ pub(crate) fn page() -> PageRequest {
 
 /// The first rows of a list that grows for ever.
 pub(crate) fn first(per_page: u32) -> WalkRequest {
-    WalkRequest { per_page, place: Place::Page(1) }
+    WalkRequest { per_page, place: Place::Page(1), is_ascending: false }
 }
 
 /// One organization with a user, a site, a credential and a controller.

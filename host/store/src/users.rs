@@ -1,13 +1,13 @@
 //! Users, and what a login needs of them. A password's hash never serializes.
 
 use heddle_core::name::fold;
-use heddle_core::page::PageRequest;
 use heddle_core::{OrgId, Role, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::FromRow;
 
 use crate::select::{Bind, Select, Set, affected};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
 
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
@@ -28,6 +28,23 @@ pub struct User {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
+}
+
+impl Sorted for User {
+    const KEYS: &'static [Key] = &[
+        Key::of("username", "u.username_folded"),
+        Key::of("email", "u.email_folded"),
+        Key::nullable("full_name", "LOWER(u.full_name)"),
+        Key::of(
+            "role",
+            "CASE u.role WHEN 'guest' THEN 0 WHEN 'viewer' THEN 1 WHEN 'operator' THEN 2 WHEN 'site_admin' THEN 3
+                WHEN 'org_admin' THEN 4 ELSE 5 END",
+        ),
+        Key::of("created_at", "u.created_at"),
+        Key::of("updated_at", "u.updated_at"),
+    ];
+    const DEFAULT: &'static str = "created_at";
+    const LAST: &'static [&'static str] = &["u.id"];
 }
 
 /// A user together with what proves who they are.
@@ -164,14 +181,14 @@ pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
     filter: &UserFilter,
-    page: PageRequest,
+    page: impl Into<InOrder<User>>,
 ) -> Result<(Vec<User>, i64)> {
     live(SELECT, scope)
         .and_some("u.org_id = ?", filter.org_id.map(|id| Bind::Id(id.0)))
         .and_some("u.role = ?", filter.role.map(|role| Bind::Text(role.to_string())))
         .and_some("u.is_active = ?", filter.is_active.map(Bind::Flag))
         .search(&["u.username", "u.email", "u.full_name"], filter.search.as_deref())
-        .page(tx, "u.created_at, u.id", page)
+        .page(tx, page)
         .await
 }
 

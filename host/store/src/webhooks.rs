@@ -7,12 +7,12 @@ pub mod templates;
 
 use std::collections::HashMap;
 
-use heddle_core::page::PageRequest;
 use heddle_core::{OrgId, Role, SiteId, SubscriptionId, Timestamp, UserId, WebhookTemplateId};
 use sqlx::FromRow;
 use sqlx::types::Json;
 
 use crate::select::{Bind, Select, affected};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Set, Tx};
 
 #[derive(Debug, Clone, PartialEq, FromRow)]
@@ -44,6 +44,17 @@ pub struct Subscription {
     pub author: Author,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+impl Sorted for Subscription {
+    const KEYS: &'static [Key] = &[
+        Key::of("name", "LOWER(s.name)"),
+        Key::of("created_at", "s.created_at"),
+        Key::of("updated_at", "s.updated_at"),
+        Key::nullable("last_delivered_at", "s.last_delivered_at"),
+    ];
+    const DEFAULT: &'static str = "created_at";
+    const LAST: &'static [&'static str] = &["s.id"];
 }
 
 /// Whoever a subscription sends by the rights of, as they are now.
@@ -212,9 +223,9 @@ pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
     search: Option<&str>,
-    page: PageRequest,
+    page: impl Into<InOrder<Subscription>>,
 ) -> Result<(Vec<Subscription>, i64)> {
-    within(scope).search(&["s.name"], search).page(tx, "s.created_at, s.id", page).await
+    within(scope).search(&["s.name"], search).page(tx, page).await
 }
 
 /// How many an organization has.

@@ -11,6 +11,7 @@ use axum::Json;
 use axum::extract::State;
 use heddle_core::page::{Cursor, CursorPage};
 use heddle_core::{OrgId, Permission, Role, Timestamp, UserId};
+use heddle_store::Sort;
 use heddle_store::audit::{self, AuditEntry, AuditFilter, ChainWalk, Head, Validation};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -42,6 +43,8 @@ struct ListQuery {
     target_id: Option<Uuid>,
     since: Option<Timestamp>,
     until: Option<Timestamp>,
+    /// Order by time, the newest first by default. A cursor keeps the order that it came with.
+    sort: Option<Sort<AuditEntry>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -93,7 +96,8 @@ async fn list(
     Params(query): Params<ListQuery>,
 ) -> Result<Json<CursorPage<AuditEntry>>, Error> {
     caller.require_all_sites()?;
-    let request = walk_request(query.page, query.per_page, query.cursor.as_deref(), PER_PAGE_MAX)?;
+    let request =
+        walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
     let filter = AuditFilter {
         actor_id: query.actor_id,
         action: query.action,

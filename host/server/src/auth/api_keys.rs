@@ -16,6 +16,7 @@ use heddle_core::permission::Scope as KeyScope;
 use heddle_core::secret::{Secret, random_bytes, random_secret};
 use heddle_core::{ApiKeyId, Timestamp};
 use heddle_store::api_keys::{self, ApiKey, NewApiKey, Presented};
+use heddle_store::{InOrder, Sort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -33,7 +34,7 @@ use crate::http::error::{Detail, Error};
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
-use crate::tenancy::checks::Checks;
+use crate::tenancy::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX};
 
 pub(crate) const HEADER: &str = "x-api-key";
 pub(super) const NOT_VALID: Error =
@@ -49,9 +50,8 @@ pub(crate) fn is_one(text: &str) -> bool {
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// Active keys of one user.
 const KEYS_MAX: i64 = 50;
-const SCOPES_MAX: usize = 32;
-const SCOPE_CHARS_MAX: usize = 100;
-const DESCRIPTION_CHARS_MAX: usize = 2000;
+/// Most days until a key expires.
+const EXPIRES_DAYS_MAX: u32 = 365;
 /// How exact the time of the last use is, in seconds: it is not written with every request.
 const LAST_USE_SECS: i64 = 60;
 
@@ -59,13 +59,17 @@ const LAST_USE_SECS: i64 = 60;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewApiKey")]
 struct NewBody {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
     /// Up to 2000 characters.
+    #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
     description: Option<String>,
     /// 1 to 32 permissions such as `device:read`, or `device:*`: what the key may do at most. Absent or null: everything
     /// that the user may do.
+    #[schemars(length(min = 1, max = SCOPES_MAX), inner(length(max = SCOPE_CHARS_MAX)))]
     scopes: Option<Vec<String>>,
     /// From 1 to 365; without it the key does not expire.
+    #[schemars(range(min = 1, max = EXPIRES_DAYS_MAX))]
     expires_in_days: Option<u32>,
 }
 
@@ -77,6 +81,8 @@ struct ListQuery {
     /// From 1 to 200; 50 when absent.
     #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<ApiKey>>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -157,12 +163,14 @@ async fn list(
 ) -> Result<Answer<Page<View>>, Error> {
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let mut tx = app.db.read().await?;
-    let (active, total) = api_keys::list_active(&mut tx, caller.user_id, app.clock.now(), page).await?;
+    let (active, total) =
+        api_keys::list_active(&mut tx, caller.user_id, app.clock.now(), InOrder::by(page, query.sort))
+            .await?;
     Ok(Answer(page.of(active.into_iter().map(View::from).collect(), total)))
 }
 
 async fn get(State(app): State<SharedApp>, caller: Caller, At(id): At<ApiKeyId>) -> Result<One<View>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let key = api_keys::find_active(&mut tx, caller.user_id, id, app.clock.now()).await?;
     key.map(|key| One(key.into())).ok_or(Error::NotFound("API key"))
 }
@@ -224,23 +232,22 @@ async fn create(
 fn check(body: &NewBody) -> Result<String, Error> {
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
-    let fits = body.description.as_ref().is_none_or(|text| text.chars().count() <= DESCRIPTION_CHARS_MAX);
-    checks.require(fits, "description", "must not have more than 2000 characters");
+    checks.description(body.description.as_deref());
     let count = body.scopes.as_ref().map(Vec::len);
     checks.require(
         count.is_none_or(|count| (1..=SCOPES_MAX).contains(&count)),
         "scopes",
-        "must have 1 to 32 entries; leave it away for a key with all rights of its owner",
+        &format!("must have 1 to {SCOPES_MAX} entries; leave it away for a key with all rights of its owner"),
     );
     checks.require(
-        body.expires_in_days.is_none_or(|days| (1..=365).contains(&days)),
+        body.expires_in_days.is_none_or(|days| (1..=EXPIRES_DAYS_MAX).contains(&days)),
         "expires_in_days",
-        "must be from 1 to 365",
+        &format!("must be from 1 to {EXPIRES_DAYS_MAX}"),
     );
     for (at, scope) in body.scopes.iter().flatten().enumerate().take(SCOPES_MAX) {
         let field = format!("scopes[{at}]");
         if scope.chars().count() > SCOPE_CHARS_MAX {
-            checks.require(false, &field, "must not have more than 100 characters");
+            checks.chars(&field, scope, SCOPE_CHARS_MAX);
         } else if let Err(unknown) = KeyScope::parse(scope) {
             checks.add(vec![Detail::new(field, unknown.to_string(), "unknown_permission")]);
         }
@@ -307,7 +314,7 @@ pub(super) async fn authenticate(app: &App, whole: &str) -> Result<Caller, Error
 async fn load(app: &App, prefix: &str, hash: &str) -> Result<Known, Error> {
     let now = app.clock.now();
     let found = {
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.single().await?;
         api_keys::present(&mut tx, prefix, now).await?.ok_or(NOT_VALID)?
     };
     if !bool::from(found.secret_hash.as_bytes().ct_eq(hash.as_bytes())) {

@@ -48,7 +48,7 @@ pub(super) async fn authenticate(app: &App, token: &str) -> Result<Caller, Error
 pub(super) async fn load(app: &App, hash: &str) -> Result<Known, Error> {
     let now = app.clock.now();
     let found = {
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.single().await?;
         oauth2::present(&mut tx, hash, now).await?.ok_or(NOT_VALID)?
     };
     if !found.is_active {

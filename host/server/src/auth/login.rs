@@ -27,6 +27,8 @@ use crate::http::extract::Origin;
 use crate::http::rate_limit::{CLOSED, Limit, Rate, Verdict};
 use crate::keys::keyed_hash;
 
+/// Most characters of what a person logs in by: no user name and no email has more.
+pub(crate) const LOGIN_CHARS_MAX: usize = 256;
 /// Failures in a row that lock an account.
 const FAILURES_MAX: i64 = 5;
 /// Minutes that it stays locked.

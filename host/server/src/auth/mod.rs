@@ -145,7 +145,7 @@ impl Holder {
 }
 
 async fn load(app: &App, identity: Identity) -> Result<Known, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let found = heddle_store::sessions::authenticate(&mut tx, identity.user, identity.session).await?;
     let found = found.ok_or(REVOKED)?;
     if identity.token_version != found.token_version {

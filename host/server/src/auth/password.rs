@@ -29,7 +29,7 @@ struct Cost {
 const COST: Cost = Cost { memory_kib: 47_104, passes: 2, lanes: 1 };
 
 /// Most bytes of a password.
-const BYTES_MAX: usize = 1024;
+pub(crate) const PASSWORD_BYTES_MAX: usize = 1024;
 /// Shorter names may be part of a password: too many words hold them.
 const NAME_CHARS_MIN: usize = 3;
 
@@ -83,6 +83,7 @@ pub(crate) fn faults(config: &Config, field: &str, password: &Secret, names: &[&
     let text = password.expose();
     let length_min = config.password_min_length as usize;
     let too_short = format!("password needs at least {length_min} characters");
+    let too_long = format!("password must not be longer than {PASSWORD_BYTES_MAX} bytes");
     let any = |is: fn(char) -> bool| text.chars().any(is);
     let upper = !config.password_require_uppercase || any(char::is_uppercase);
     let lower = !config.password_require_lowercase || any(char::is_lowercase);
@@ -90,7 +91,7 @@ pub(crate) fn faults(config: &Config, field: &str, password: &Secret, names: &[&
     let special = !config.password_require_special || any(|c| !c.is_alphanumeric());
     let rules = [
         (text.chars().count() >= length_min, too_short.as_str(), "too_short"),
-        (text.len() <= BYTES_MAX, "password must not be longer than 1024 bytes", "too_long"),
+        (text.len() <= PASSWORD_BYTES_MAX, too_long.as_str(), "too_long"),
         (upper, "password needs an upper-case letter", "missing_uppercase"),
         (lower, "password needs a lower-case letter", "missing_lowercase"),
         (digit, "password needs a digit", "missing_digit"),

@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::password::PASSWORD_BYTES_MAX;
 use super::session::{self, Tokens};
 use super::trail::{self, Deed};
 use crate::app::{App, SharedApp};
@@ -30,7 +31,9 @@ use crate::http::rate_limit::{CLOSED, Limit, Rate, Verdict};
 use crate::http::routes::{Routes, doc};
 use crate::metrics::RateWindow;
 use crate::setup::founding::{self, Founding, Person};
-use crate::tenancy::checks::Checks;
+use crate::tenancy::checks::{Checks, NAME_CHARS_MAX};
+use crate::tenancy::slug::{SLUG_CHARS_MAX, SLUG_PATTERN};
+use crate::tenancy::users::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX};
 
 /// Registrations that one address may try.
 const CLIENT_RATE: Rate = Rate::per_hour(5);
@@ -42,11 +45,15 @@ const TIER: Tier = Tier::Free;
 #[schemars(rename = "Registration")]
 struct RegisterBody {
     /// 1 to 64 letters, digits, dots, underscores and hyphens; unique in the service, whatever its case.
+    #[schemars(length(min = 1, max = USERNAME_CHARS_MAX))]
     username: String,
-    /// Unique in the service, whatever its case.
+    /// At most 254 bytes; unique in the service, whatever its case.
+    #[schemars(length(min = EMAIL_BYTES_MIN, max = EMAIL_BYTES_MAX))]
     email: String,
-    /// Meets the password rules of the service.
+    /// Meets the password rules of the service; at most 1024 bytes.
+    #[schemars(extend("maxLength" = PASSWORD_BYTES_MAX))]
     password: Secret,
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     full_name: Option<String>,
     organization: OrganizationBody,
 }
@@ -55,8 +62,10 @@ struct RegisterBody {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "RegisteredOrganization")]
 struct OrganizationBody {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
     /// Made of the name when absent.
+    #[schemars(length(min = 1, max = SLUG_CHARS_MAX), regex(pattern = SLUG_PATTERN))]
     slug: Option<String>,
 }
 

@@ -8,12 +8,13 @@ use heddle_core::page::Page;
 use heddle_core::secret::Secret;
 use heddle_core::{OrgId, Role, SessionId, Timestamp, UserId};
 use heddle_store::grants::{self, SiteGrant};
-use heddle_store::users;
+use heddle_store::{InOrder, Session, Sort, users};
 use heddle_store::{Scope, organizations, sessions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::admission::{Admission, AdmissionAnswer};
+use super::login::LOGIN_CHARS_MAX;
 use super::session::{self, Tokens};
 use super::{Caller, Credential, REVOKED, cookies, login};
 use crate::app::SharedApp;
@@ -22,23 +23,30 @@ use crate::http::conditional::One;
 use crate::http::error::{Detail, Error};
 use crate::http::extract::{At, Form, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
+use crate::tenancy::checks::refuse_longer;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Login")]
 struct LoginBody {
     /// User name or email, in any case.
+    #[schemars(length(max = LOGIN_CHARS_MAX))]
     login: String,
     password: Secret,
 }
+
+/// The only grant that `POST /auth/token` has.
+const PASSWORD_GRANT: &str = "password";
 
 /// The form of RFC 6749, section 4.3.2. What clients of OAuth 2.0 send beside it has no effect.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "PasswordGrant")]
 struct TokenForm {
     /// `password`.
+    #[schemars(extend("enum" = [PASSWORD_GRANT]))]
     grant_type: String,
     /// User name or email, in any case.
+    #[schemars(length(max = LOGIN_CHARS_MAX))]
     username: String,
     password: Secret,
 }
@@ -99,6 +107,8 @@ struct SessionQuery {
     /// From 1 to 200; 50 when absent.
     #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<Session>>,
 }
 
 pub(crate) fn routes() -> Routes {
@@ -145,6 +155,7 @@ async fn log_in(
     origin: Origin,
     Json(body): Json<LoginBody>,
 ) -> Result<Response, Error> {
+    refuse_longer("login", &body.login, LOGIN_CHARS_MAX)?;
     login::login(&app, &origin, &body.login, body.password).await?.respond(&app, &origin)
 }
 
@@ -154,12 +165,13 @@ async fn token(
     origin: Origin,
     Form(form): Form<TokenForm>,
 ) -> Result<Answer<Tokens>, Error> {
-    if form.grant_type != "password" {
+    if form.grant_type != PASSWORD_GRANT {
         return Err(Error::BadRequest {
             kind: "unsupported_grant_type",
             message: "grant_type is not accepted: send 'password'".to_owned(),
         });
     }
+    refuse_longer("username", &form.username, LOGIN_CHARS_MAX)?;
     match login::login(&app, &origin, &form.username, form.password).await? {
         // No cookies: who uses this grant is no browser.
         Admission::Session(opened) => Ok(Answer(opened.tokens)),
@@ -233,7 +245,9 @@ async fn list_sessions(
 ) -> Result<Answer<Page<SessionView>>, Error> {
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let mut tx = app.db.read().await?;
-    let (active, total) = sessions::list_active(&mut tx, caller.user_id, app.clock.now(), page).await?;
+    let (active, total) =
+        sessions::list_active(&mut tx, caller.user_id, app.clock.now(), InOrder::by(page, query.sort))
+            .await?;
     let view = |session: sessions::Session| SessionView {
         id: session.id,
         created_at: session.created_at,

@@ -19,7 +19,7 @@ use crate::auth::{Caller, Credential};
 use crate::fabric::hands::take_by_hand;
 use crate::fabric::run::{Work, begin, carry_out_apart};
 use crate::fabric::runs::{ListQuery, RunView, list_actions, view};
-use crate::fabric::steps::{self, Step};
+use crate::fabric::steps::{self, OPERATION_ID_CHARS_MAX, Step};
 use crate::http::access::Access;
 use crate::http::creation::{Creation, IDEMPOTENCY_KEY, KEEP_HOURS};
 use crate::http::error::Error;
@@ -30,6 +30,7 @@ use crate::http::routes::{Routes, doc};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewAction")]
 struct Body {
+    #[schemars(length(min = 1, max = OPERATION_ID_CHARS_MAX))]
     operation_id: String,
     /// What the operation's schema allows.
     #[serde(default)]
@@ -65,6 +66,9 @@ async fn act(
     headers: HeaderMap,
     Json(body): Json<Body>,
 ) -> Result<Response, Error> {
+    if let Some(message) = steps::operation_id_fault(&body.operation_id) {
+        return Err(Error::field("operation_id", message));
+    }
     let operation = app.operations.find(&body.operation_id).ok_or_else(|| {
         let message = format!(
             "operation '{}' does not exist; GET /fabric/catalog lists those that do",

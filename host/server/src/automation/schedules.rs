@@ -13,22 +13,22 @@ use heddle_core::shape::Shape;
 use heddle_core::{ConnectionId, OrgId, Role, Timestamp, UserId};
 use heddle_store::connections::{self, ConnectionFilter, ConnectionRow};
 use heddle_store::runs::{self, RunRow};
-use heddle_store::schedules;
+use heddle_store::{InOrder, schedules};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::timetable::Timetable;
+use super::timetable::{CRON_CHARS_MAX, TIME_ZONE_CHARS_MAX, Timetable};
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail;
 use crate::fabric::connections::{
-    ListQuery, Verb, WantedState, check_description, deed, draft, edited_state, refuse_more,
-    refuse_more_of_pattern, refuse_unfit,
+    ListQuery, Verb, WantedState, deed, draft, edited_state, refuse_more, refuse_more_of_pattern,
+    refuse_unfit,
 };
 use crate::fabric::run::break_off;
 use crate::fabric::runs::{ListQuery as RunsQuery, RunView, list_of};
-use crate::fabric::steps::{self, Step};
+use crate::fabric::steps::{self, STEPS_MAX, Step};
 use crate::fabric::{WAITING_MAX, declared, restoring};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
@@ -36,7 +36,7 @@ use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::{Checks, search};
+use crate::tenancy::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
 use crate::tenancy::{given, nullable, organization_scope, owner};
 
 const KIND: ConnectionKind = ConnectionKind::Schedule;
@@ -113,15 +113,20 @@ impl View {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewSchedule")]
 struct NewBody {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
+    /// Up to 2000 characters.
+    #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
     description: Option<String>,
     /// Five fields: minute, hour, day, month, weekday.
+    #[schemars(length(min = 1, max = CRON_CHARS_MAX))]
     cron: String,
     /// Of the IANA database: `Europe/Berlin`.
+    #[schemars(length(min = 1, max = TIME_ZONE_CHARS_MAX))]
     time_zone: String,
     /// What is done about times that nobody was there for: `skip`, or `run_once` for all of them.
     missed: MissedPolicy,
-    #[schemars(length(min = 1, max = 20))]
+    #[schemars(length(min = 1, max = STEPS_MAX))]
     steps: Vec<Step>,
     /// `enabled` when absent.
     state: Option<WantedState>,
@@ -134,19 +139,22 @@ struct NewBody {
 #[schemars(rename = "ScheduleUpdate")]
 struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(length(max = DESCRIPTION_CHARS_MAX), extend("x-nullable" = true))]
     description: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = CRON_CHARS_MAX))]
     cron: Option<String>,
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = TIME_ZONE_CHARS_MAX))]
     time_zone: Option<String>,
     #[serde(default, deserialize_with = "given")]
     missed: Option<MissedPolicy>,
     /// All of them; who sends them is their author from then on.
     #[serde(default, deserialize_with = "given")]
-    #[schemars(length(min = 1, max = 20))]
+    #[schemars(length(min = 1, max = STEPS_MAX))]
     steps: Option<Vec<Step>>,
     #[serde(default, deserialize_with = "given")]
     state: Option<WantedState>,
@@ -223,7 +231,9 @@ async fn list(
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let filter = ConnectionFilter { kind: KIND, state: query.state, search: search(query.search)? };
     let mut tx = app.db.read().await?;
-    let (rows, total) = connections::list(&mut tx, &organization_scope(&caller), &filter, page).await?;
+    let (rows, total) =
+        connections::list(&mut tx, &organization_scope(&caller), &filter, InOrder::by(page, query.sort))
+            .await?;
     let views: Result<Vec<View>, Error> = rows.into_iter().map(|row| View::of(&app, &caller, row)).collect();
     Ok(Answer(page.of(views?, total)))
 }
@@ -233,7 +243,7 @@ async fn get(
     caller: Caller,
     At(id): At<ConnectionId>,
 ) -> Result<One<View>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let row = connections::find(&mut tx, &organization_scope(&caller), KIND, id).await?;
     View::of(&app, &caller, row.ok_or(Error::NotFound("schedule"))?).map(One)
 }
@@ -248,7 +258,7 @@ async fn create(
     caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
-    check_description(&mut checks, body.description.as_deref());
+    checks.description(body.description.as_deref());
     let next = check_times(&mut checks, &body.cron, &body.time_zone, app.clock.now());
     checks.add(steps::faults(&app, &body.steps));
     checks.add(declared::faults(&app, &Shape::of_schedule(), None, &body.steps));
@@ -286,7 +296,7 @@ async fn update(
 ) -> Result<One<View>, Error> {
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
-    check_description(&mut checks, body.description.as_ref().and_then(Option::as_deref));
+    checks.description(body.description.as_ref().and_then(Option::as_deref));
     if let Some(steps) = &body.steps {
         checks.add(steps::faults(&app, steps));
         checks.add(declared::faults(&app, &Shape::of_schedule(), None, steps));

@@ -8,7 +8,9 @@ use chrono_tz::Tz;
 use heddle_core::Timestamp;
 
 /// Longest cron, in characters.
-const CRON_CHARS_MAX: usize = 100;
+pub(super) const CRON_CHARS_MAX: usize = 100;
+/// Most characters of a time zone's name; the longest of the IANA database has 32.
+pub(super) const TIME_ZONE_CHARS_MAX: usize = 64;
 /// The 29th of February is never further away.
 const DAYS_MAX: u64 = 9 * 366;
 /// The clocks never skip more of a day.
@@ -107,18 +109,21 @@ impl Timetable {
     /// # Errors
     /// The field that is wrong, and how.
     pub(super) fn parse(cron: &str, zone: &str) -> Result<Self, (&'static str, String)> {
+        if zone.chars().count() > TIME_ZONE_CHARS_MAX {
+            return Err(("time_zone", format!("must not have more than {TIME_ZONE_CHARS_MAX} characters")));
+        }
         let zone: Tz = zone.parse().map_err(|_| {
             ("time_zone", format!("'{zone}' is not a time zone; give one such as 'Europe/Berlin' or 'UTC'"))
         })?;
+        if cron.chars().count() > CRON_CHARS_MAX {
+            return Err(("cron", format!("must not have more than {CRON_CHARS_MAX} characters")));
+        }
         let fields: Vec<&str> = cron.split_whitespace().collect();
         let [minute, hour, day, month, weekday] = fields.as_slice() else {
             let message =
                 "must have five fields: minute, hour, day, month, weekday, such as '30 2 * * mon-fri'";
             return Err(("cron", message.to_owned()));
         };
-        if cron.chars().count() > CRON_CHARS_MAX {
-            return Err(("cron", format!("must not have more than {CRON_CHARS_MAX} characters")));
-        }
         let read = |range: Range, text: &str| range.parse(text).map_err(|message| ("cron", message));
         let mut weekdays = read(WEEKDAY, weekday)?;
         if weekdays.has(7) {

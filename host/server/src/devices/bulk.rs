@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::labels::{changed, check_notes, check_tags, retagged};
+use super::labels::{NOTES_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX, changed, check_notes, check_tags, retagged};
 use super::state_changed;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
@@ -53,6 +53,7 @@ use DeviceBulkStatus as Status;
 pub(super) struct BulkBody {
     action: Action,
     /// 1 to 200 different ones.
+    #[schemars(length(min = 1, max = IDS_MAX))]
     ids: Vec<DeviceId>,
     /// With action `update` only: the same for all of them.
     #[serde(default, deserialize_with = "given")]
@@ -65,14 +66,16 @@ pub(super) struct BulkBody {
 #[schemars(rename = "DeviceBulkUpdate")]
 struct Update {
     #[serde(default)]
+    #[schemars(length(max = TAGS_MAX), inner(length(min = 1, max = TAG_CHARS_MAX)))]
     tags_add: Vec<String>,
     #[serde(default)]
+    #[schemars(length(max = TAGS_MAX), inner(length(min = 1, max = TAG_CHARS_MAX)))]
     tags_remove: Vec<String>,
     #[serde(default, deserialize_with = "given")]
     state: Option<DeviceState>,
-    /// `null` clears.
+    /// Up to 2000 characters; `null` clears.
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(length(max = NOTES_CHARS_MAX), extend("x-nullable" = true))]
     notes: Option<Option<String>>,
 }
 

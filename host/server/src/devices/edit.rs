@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::labels::{changed, check_notes, check_tags};
+use super::labels::{NOTES_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX, changed, check_notes, check_tags};
 use super::state_changed;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
@@ -18,7 +18,7 @@ use crate::auth::trail::{self, Deed};
 use crate::http::conditional::{IfMatch, One};
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin};
-use crate::tenancy::checks::Checks;
+use crate::tenancy::checks::{Checks, NAME_CHARS_MAX};
 use crate::tenancy::{given, nullable};
 
 /// What to change; absent keeps, `null` clears.
@@ -27,14 +27,15 @@ use crate::tenancy::{given, nullable};
 #[schemars(rename = "DeviceUpdate")]
 pub(super) struct UpdateBody {
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX), extend("x-nullable" = true))]
     display_name: Option<Option<String>>,
     /// Up to 2000 characters.
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(length(max = NOTES_CHARS_MAX), extend("x-nullable" = true))]
     notes: Option<Option<String>>,
     /// All of them, in order: up to 32 different ones of 1 to 64 characters.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(max = TAGS_MAX), inner(length(min = 1, max = TAG_CHARS_MAX)))]
     tags: Option<Vec<String>>,
     #[serde(default, deserialize_with = "given")]
     state: Option<DeviceState>,

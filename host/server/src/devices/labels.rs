@@ -8,26 +8,28 @@ use heddle_store::devices::Labels;
 use crate::http::error::Error;
 use crate::tenancy::checks::Checks;
 
-const NOTES_CHARS_MAX: usize = 2_000;
-const TAG_CHARS_MAX: usize = 64;
+pub(super) const NOTES_CHARS_MAX: usize = 2_000;
+pub(super) const TAG_CHARS_MAX: usize = 64;
 /// Most tags of one device.
-const TAGS_MAX: usize = 32;
+pub(super) const TAGS_MAX: usize = 32;
 
 pub(super) fn check_notes(checks: &mut Checks, field: &str, notes: &str) {
-    let fits = notes.chars().count() <= NOTES_CHARS_MAX;
-    checks.require(fits, field, "must not have more than 2000 characters");
+    checks.chars(field, notes, NOTES_CHARS_MAX);
 }
 
 /// Tags without the space around them, in their order.
 pub(super) fn check_tags(checks: &mut Checks, field: &str, tags: &[String]) -> Vec<String> {
     let tags: Vec<String> = tags.iter().map(|tag| tag.trim().to_owned()).collect();
-    checks.require(tags.len() <= TAGS_MAX, field, "must not hold more than 32 tags");
+    checks.require(tags.len() <= TAGS_MAX, field, &format!("must not hold more than {TAGS_MAX} tags"));
     for (at, tag) in tags.iter().enumerate() {
         let fits = (1..=TAG_CHARS_MAX).contains(&tag.chars().count()) && !has_hidden(tag);
         checks.require(
             fits,
             &format!("{field}[{at}]"),
-            "must have 1 to 64 characters, none of them a control character, a direction mark or without width",
+            &format!(
+                "must have 1 to {TAG_CHARS_MAX} characters, none of them a control character, a direction mark or \
+                 without width"
+            ),
         );
     }
     let unique: HashSet<&String> = tags.iter().collect();
@@ -44,7 +46,10 @@ pub(super) fn retagged(tags: &[String], add: &[String], remove: &[String]) -> Re
         }
     }
     if tags.len() > TAGS_MAX {
-        return Err(Error::field("tags", format!("device would have {} tags, 32 at most", tags.len())));
+        return Err(Error::field(
+            "tags",
+            format!("device would have {} tags, {TAGS_MAX} at most", tags.len()),
+        ));
     }
     Ok(tags)
 }

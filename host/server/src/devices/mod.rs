@@ -14,6 +14,7 @@ use heddle_core::event::{EventType, NewEvent};
 use heddle_core::page::Page;
 use heddle_core::{ControllerId, DeviceId, Permission, Role, SiteId};
 use heddle_store::devices::{self, Device, DeviceFilter};
+use heddle_store::{InOrder, Sort};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -46,6 +47,8 @@ struct ListQuery {
     tag: Option<String>,
     /// Part of one of its names or of another identifying field.
     search: Option<String>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<Device>>,
 }
 
 pub(crate) fn routes() -> Routes {
@@ -105,7 +108,8 @@ async fn list(
         search: search(query.search)?,
     };
     let mut tx = app.db.read().await?;
-    let (items, total) = devices::list(&mut tx, &caller.scope(), &filter, page).await?;
+    let (items, total) =
+        devices::list(&mut tx, &caller.scope(), &filter, InOrder::by(page, query.sort)).await?;
     Ok(Answer(page.of(items, total)))
 }
 
@@ -114,7 +118,7 @@ async fn get(
     caller: Caller,
     At(id): At<DeviceId>,
 ) -> Result<One<Device>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     devices::find(&mut tx, &caller.scope(), id).await?.map(One).ok_or(Error::NotFound("device"))
 }
 

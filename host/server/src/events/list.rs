@@ -10,6 +10,7 @@ use heddle_core::page::{Cursor, CursorPage, Walked};
 use heddle_core::permission::{ReadingAccess, for_reading};
 use heddle_core::{ControllerId, DeviceId, EventId, OrgId, SiteId, Timestamp};
 use heddle_store::events::{self, EventFilter, Numbers};
+use heddle_store::{Sort, StoredEvent};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -47,6 +48,8 @@ pub(super) struct ListQuery {
     until_seq: Option<i64>,
     /// Another organization than the own one; for `super_admin`.
     organization_id: Option<OrgId>,
+    /// Order by time, the newest first by default; not together with `after_seq` or `until_seq`.
+    sort: Option<Sort<StoredEvent>>,
 }
 
 pub(super) async fn list(
@@ -54,7 +57,8 @@ pub(super) async fn list(
     caller: Caller,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<CursorPage<Event>>, Error> {
-    let request = walk_request(query.page, query.per_page, query.cursor.as_deref(), PER_PAGE_MAX)?;
+    let request =
+        walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
     let stretch = stretch(&query)?;
     let pattern = query.event_type.as_deref().unwrap_or("*");
     if let Some(message) = patterns::fault(pattern) {
@@ -105,6 +109,12 @@ fn stretch(query: &ListQuery) -> Result<Option<Numbers>, Error> {
             return Err(Error::field(field, "numbers of events count from 1; send 0 for all"));
         }
     }
+    if query.sort.is_some() {
+        return Err(Error::field(
+            "sort",
+            "sort is along the time; with after_seq or until_seq, events come in the order of their numbers",
+        ));
+    }
     if query.cursor.is_some() {
         return Err(Error::field(
             "cursor",
@@ -120,7 +130,7 @@ pub(super) async fn get(
     At(id): At<EventId>,
 ) -> Result<One<Event>, Error> {
     let scope = caller.scope();
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let found = events::find(&mut tx, &scope, &readable(&caller, "*"), id).await?;
     found.map(|stored| One(Published::from(stored).event)).ok_or(Error::NotFound("event"))
 }

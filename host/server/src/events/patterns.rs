@@ -4,7 +4,7 @@ use heddle_core::event::{EventType, matches};
 use heddle_core::nearest::{nearest, suggestion};
 
 /// Longest pattern, in characters.
-const PATTERN_CHARS_MAX: usize = 200;
+pub(crate) const PATTERN_CHARS_MAX: usize = 200;
 
 /// What is wrong with a type or a pattern; `None` when it covers at least one declared type.
 pub(crate) fn fault(pattern: &str) -> Option<String> {

@@ -20,7 +20,7 @@ use super::operation::{Declaration, Operation, StepCall, StepError, params_of, s
 use crate::adapters::call_for;
 use crate::app::App;
 use crate::http::error::Error;
-use crate::staging;
+use crate::staging::{self, NOTES_CHARS_MAX};
 
 const LIMIT_DEFAULT: u32 = 200;
 const LIMIT_MAX: u32 = 1000;
@@ -177,7 +177,7 @@ fn write_schema(payload: &Value) -> Value {
         "properties": {
             "controller_id": { "type": "string", "format": "uuid" },
             "payload": payload,
-            "notes": { "type": "string", "maxLength": 2000 },
+            "notes": { "type": "string", "maxLength": NOTES_CHARS_MAX },
         },
         "required": ["controller_id", "payload"],
         "additionalProperties": false,

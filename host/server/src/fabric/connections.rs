@@ -10,29 +10,29 @@ use heddle_core::page::Page;
 use heddle_core::shape::Shape;
 use heddle_core::{ConnectionId, OrgId, Role, Timestamp, UserId};
 use heddle_store::connections::{self, CONNECTIONS_MAX, ConnectionFilter, ConnectionRow, OF_PATTERN_MAX};
-use heddle_store::{Tx, events};
+use heddle_store::{InOrder, Sort, Tx, events};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::steps::{self, Step};
+use super::steps::{self, STEPS_MAX, Step};
 use super::{declared, restoring};
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::events::patterns::PATTERN_CHARS_MAX;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::{Checks, search};
+use crate::tenancy::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
 use crate::tenancy::{given, nullable, organization_scope, owner};
 
 /// Longest pause between two firings: a day.
 pub(super) const COOLDOWN_SECS_MAX: i64 = 86_400;
 const COOLDOWN_KEY_CHARS_MAX: usize = 200;
-const DESCRIPTION_CHARS_MAX: usize = 2000;
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Connection")]
@@ -113,21 +113,25 @@ impl From<WantedState> for ConnectionState {
 #[schemars(rename = "NewConnection")]
 struct NewBody {
     /// Made from the event when absent.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
+    /// Up to 2000 characters.
+    #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
     description: Option<String>,
     /// A type of events, or a pattern such as `device.*`.
+    #[schemars(length(min = 1, max = PATTERN_CHARS_MAX))]
     source_event: String,
     #[serde(default)]
     conditions: Conditions,
-    #[schemars(length(min = 1, max = 20))]
+    #[schemars(length(min = 1, max = STEPS_MAX))]
     steps: Vec<Step>,
     /// Seconds in which it does not fire again.
     #[serde(default)]
-    #[schemars(range(min = 0, max = 86400))]
+    #[schemars(range(min = 0, max = COOLDOWN_SECS_MAX))]
     cooldown: i64,
     /// Has the pause count for each value of this alone, such as `{{trigger.device_id}}`: of events with the same value
     /// only the first one within the pause fires. Up to 200 characters, with references to the event.
-    #[schemars(length(max = 200))]
+    #[schemars(length(min = 1, max = COOLDOWN_KEY_CHARS_MAX))]
     cooldown_key: Option<String>,
     /// `enabled` when absent.
     state: Option<WantedState>,
@@ -140,23 +144,25 @@ struct NewBody {
 #[schemars(rename = "ConnectionUpdate")]
 struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(length(max = DESCRIPTION_CHARS_MAX), extend("x-nullable" = true))]
     description: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = PATTERN_CHARS_MAX))]
     source_event: Option<String>,
     #[serde(default, deserialize_with = "given")]
     conditions: Option<Conditions>,
     /// All of them; who sends them is their author from then on.
     #[serde(default, deserialize_with = "given")]
-    #[schemars(length(min = 1, max = 20))]
+    #[schemars(length(min = 1, max = STEPS_MAX))]
     steps: Option<Vec<Step>>,
     #[serde(default, deserialize_with = "given")]
-    #[schemars(range(min = 0, max = 86400))]
+    #[schemars(range(min = 0, max = COOLDOWN_SECS_MAX))]
     cooldown: Option<i64>,
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(length(max = 200), extend("x-nullable" = true))]
+    #[schemars(length(min = 1, max = COOLDOWN_KEY_CHARS_MAX), extend("x-nullable" = true))]
     cooldown_key: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
     state: Option<WantedState>,
@@ -172,6 +178,8 @@ pub(crate) struct ListQuery {
     pub(crate) state: Option<ConnectionState>,
     /// Part of the name.
     pub(crate) search: Option<String>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    pub(crate) sort: Option<Sort<ConnectionRow>>,
 }
 
 /// The routes of one kind below its path.
@@ -234,7 +242,9 @@ async fn list(
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let filter = ConnectionFilter { kind, state: query.state, search: search(query.search)? };
     let mut tx = app.db.read().await?;
-    let (rows, total) = connections::list(&mut tx, &organization_scope(&caller), &filter, page).await?;
+    let (rows, total) =
+        connections::list(&mut tx, &organization_scope(&caller), &filter, InOrder::by(page, query.sort))
+            .await?;
     let views: Result<Vec<View>, Error> = rows.into_iter().map(|row| View::of(&app, &caller, row)).collect();
     Ok(Answer(page.of(views?, total)))
 }
@@ -245,7 +255,7 @@ async fn get(
     caller: Caller,
     At(id): At<ConnectionId>,
 ) -> Result<One<View>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let row = connections::find(&mut tx, &organization_scope(&caller), kind, id).await?;
     View::of(&app, &caller, row.ok_or(Error::NotFound(noun(kind)))?).map(One)
 }
@@ -297,11 +307,11 @@ async fn create(
     let name = body.name.unwrap_or_else(|| format!("On {}", body.source_event));
     let name = checks.name("name", &name);
     check_fields(&mut checks, Some(&body.source_event), Some(&body.conditions), Some(body.cooldown));
-    check_description(&mut checks, body.description.as_deref());
+    checks.description(body.description.as_deref());
     checks.add(steps::faults(&app, &body.steps));
     let shape = Shape::of_pattern(&body.source_event);
     checks.add(declared::key_fault(&shape, body.cooldown_key.as_deref()));
-    checks.require(is_key_length(body.cooldown_key.as_deref()), "cooldown_key", KEY_LENGTH);
+    check_key_length(&mut checks, body.cooldown_key.as_deref());
     checks.add(declared::faults(&app, &shape, Some(&body.conditions), &body.steps));
     checks.done()?;
     let outlines = steps::outlines(&body.steps);
@@ -374,18 +384,12 @@ fn check_fields(
         checks.add(steps::condition_faults(conditions));
     }
     let fits = cooldown.is_none_or(|secs| (0..=COOLDOWN_SECS_MAX).contains(&secs));
-    checks.require(fits, "cooldown", "must be from 0 to 86400 seconds");
+    checks.require(fits, "cooldown", &format!("must be from 0 to {COOLDOWN_SECS_MAX} seconds"));
 }
 
-const KEY_LENGTH: &str = "must have from 1 to 200 characters";
-
-fn is_key_length(key: Option<&str>) -> bool {
-    key.is_none_or(|key| (1..=COOLDOWN_KEY_CHARS_MAX).contains(&key.chars().count()))
-}
-
-pub(crate) fn check_description(checks: &mut Checks, text: Option<&str>) {
-    let fits = text.is_none_or(|text| text.chars().count() <= DESCRIPTION_CHARS_MAX);
-    checks.require(fits, "description", "must not have more than 2000 characters");
+fn check_key_length(checks: &mut Checks, key: Option<&str>) {
+    let fits = key.is_none_or(|key| (1..=COOLDOWN_KEY_CHARS_MAX).contains(&key.chars().count()));
+    checks.require(fits, "cooldown_key", &format!("must have from 1 to {COOLDOWN_KEY_CHARS_MAX} characters"));
 }
 
 async fn update(
@@ -398,12 +402,12 @@ async fn update(
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     check_fields(&mut checks, body.source_event.as_deref(), body.conditions.as_ref(), body.cooldown);
-    check_description(&mut checks, body.description.as_ref().and_then(Option::as_deref));
+    checks.description(body.description.as_ref().and_then(Option::as_deref));
     if let Some(steps) = &body.steps {
         checks.add(steps::faults(&app, steps));
     }
     let key = body.cooldown_key.as_ref().and_then(Option::as_deref);
-    checks.require(is_key_length(key), "cooldown_key", KEY_LENGTH);
+    check_key_length(&mut checks, key);
     checks.done()?;
     let mut tx = app.db.write().await?;
     let current = connections::lock(&mut tx, &organization_scope(&caller), kind, id).await?;

@@ -35,6 +35,7 @@ const NAME_CHARS_MAX: usize = 64;
 struct Body {
     /// Up to 64 characters. Made lower case; what is not a letter from a to z, a digit, `_` or `-` is left out.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(max = NAME_CHARS_MAX))]
     name: Option<String>,
     /// Up to 64 KiB and 10,000 values. Fields with the names of secrets are left out, as from every payload.
     #[serde(default, deserialize_with = "given")]

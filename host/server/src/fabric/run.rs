@@ -97,7 +97,7 @@ pub(crate) async fn carry_out_apart(
         carry_out(&inner, &run, work, &term).await;
     });
     task.await.map_err(Error::internal)?;
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     runs::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("run"))
 }
 

@@ -7,9 +7,8 @@ use heddle_core::event::EventType;
 use heddle_core::operation::{ConnectionKind, ConnectionState, RunKind, RunState, StepErrorCode, StepRecord};
 use heddle_core::page::{Cursor, CursorPage, Walked};
 use heddle_core::{ConnectionId, EventId, OrgId, Role, RunId, Timestamp, UserId};
-use heddle_store::connections;
 use heddle_store::runs::{self, RunFilter, RunRow};
-use heddle_store::{Scope, SiteScope, Tx};
+use heddle_store::{Scope, SiteScope, Sort, Tx, connections};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -100,6 +99,8 @@ pub(crate) struct ListQuery {
     cursor: Option<String>,
     /// Only runs that ended so, or stand so.
     outcome: Option<RunState>,
+    /// Order by time, the newest first by default. A cursor keeps the order that it came with.
+    sort: Option<Sort<RunRow>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -125,6 +126,8 @@ struct AllQuery {
     since: Option<Timestamp>,
     /// Only runs that began before this time.
     until: Option<Timestamp>,
+    /// Order by time, the newest first by default. A cursor keeps the order that it came with.
+    sort: Option<Sort<RunRow>>,
 }
 
 pub(super) fn routes() -> Routes {
@@ -171,7 +174,7 @@ pub(super) fn routes() -> Routes {
 }
 
 async fn get(State(app): State<SharedApp>, caller: Caller, At(id): At<RunId>) -> Result<One<RunView>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let row = runs::find(&mut tx, &organization_scope(&caller), id).await?.ok_or(Error::NotFound("run"))?;
     view(&app, &caller, row).map(One)
 }
@@ -189,7 +192,8 @@ pub(crate) async fn list_of(
     connections::find(&mut tx, &scope, kind, id).await?.ok_or(Error::NotFound(kind.as_str()))?;
     drop(tx);
     let filter = RunFilter { connection_id: Some(id), state: query.outcome, ..RunFilter::default() };
-    list(&app, &caller, &scope, &filter, (query.page, query.limit, query.cursor)).await
+    let window = Window { page: query.page, limit: query.limit, cursor: query.cursor, sort: query.sort };
+    list(&app, &caller, &scope, &filter, window).await
 }
 
 /// The runs of an organization, whatever started them.
@@ -206,7 +210,7 @@ async fn list_all(
         since: query.since,
         until: query.until,
     };
-    let window = (query.page, query.limit, query.cursor);
+    let window = Window { page: query.page, limit: query.limit, cursor: query.cursor, sort: query.sort };
     list(&app, &caller, &organization_scope(&caller), &filter, window).await
 }
 
@@ -297,7 +301,16 @@ pub(crate) async fn list_actions(
 ) -> Result<Answer<CursorPage<RunView>>, Error> {
     let scope = Scope::organization(caller.org_id);
     let filter = RunFilter { kind: Some(RunKind::Action), state: query.outcome, ..RunFilter::default() };
-    list(&app, &caller, &scope, &filter, (query.page, query.limit, query.cursor)).await
+    let window = Window { page: query.page, limit: query.limit, cursor: query.cursor, sort: query.sort };
+    list(&app, &caller, &scope, &filter, window).await
+}
+
+/// Which part of a list of runs is asked for, and in which order.
+struct Window {
+    page: Option<u32>,
+    limit: Option<u32>,
+    cursor: Option<String>,
+    sort: Option<Sort<RunRow>>,
 }
 
 async fn list(
@@ -305,13 +318,13 @@ async fn list(
     caller: &Caller,
     scope: &Scope,
     filter: &RunFilter,
-    (page, limit, cursor): (Option<u32>, Option<u32>, Option<String>),
+    Window { page, limit, cursor, sort }: Window,
 ) -> Result<Answer<CursorPage<RunView>>, Error> {
     let limit = limit.unwrap_or(PER_PAGE_DEFAULT);
     if !(1..=PER_PAGE_MAX).contains(&limit) {
         return Err(Error::field("limit", format!("limit must be from 1 to {PER_PAGE_MAX}")));
     }
-    let request = walk_request(page, Some(limit), cursor.as_deref(), PER_PAGE_MAX)?;
+    let request = walk_request((page, Some(limit), cursor.as_deref()), sort, PER_PAGE_MAX)?;
     let mut tx = app.db.read().await?;
     let walked = runs::walk(&mut tx, scope, filter, request).await?;
     drop(tx);

@@ -4,7 +4,7 @@
 
 use heddle_core::condition::Conditions;
 use heddle_core::event::EventType;
-use heddle_core::operation::{EACH_MAX, ForEach, StepOutline};
+use heddle_core::operation::{EACH_ITEMS_CHARS_MAX, EACH_MAX, ForEach, StepOutline};
 use heddle_core::permission::{ReadingAccess, for_reading};
 use heddle_core::template::{self, Reference, is_template};
 use heddle_core::{ConnectionId, RunId};
@@ -22,10 +22,14 @@ use crate::keys::Keys;
 /// Most steps of one Connection.
 pub(crate) const STEPS_MAX: usize = 20;
 
+/// Most characters of an operation's id.
+pub(crate) const OPERATION_ID_CHARS_MAX: usize = 200;
+
 /// One thing to do.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
+    #[schemars(length(min = 1, max = OPERATION_ID_CHARS_MAX))]
     pub(crate) operation_id: String,
     /// What the operation's schema allows, with references such as `{{trigger.name}}`.
     #[serde(default)]
@@ -171,6 +175,10 @@ pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
             ));
         }
         faults.extend(when_faults(step.when.as_ref(), at, &field));
+        if let Some(message) = operation_id_fault(&step.operation_id) {
+            faults.push(fault(&format!("{field}.operation_id"), message));
+            continue;
+        }
         let Some(schema) = app.operations.params_schema(&step.operation_id) else {
             let message = format!(
                 "operation '{}' does not exist; GET /fabric/catalog lists those that do",
@@ -182,6 +190,12 @@ pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
         faults.extend(misfits(schema, &params, &format!("{field}.params")));
     }
     faults
+}
+
+/// Why this cannot be the id of an operation.
+pub(crate) fn operation_id_fault(id: &str) -> Option<String> {
+    let is_long = id.chars().count() > OPERATION_ID_CHARS_MAX;
+    is_long.then(|| format!("must not have more than {OPERATION_ID_CHARS_MAX} characters"))
 }
 
 /// Why this step cannot read what a reference names.
@@ -207,6 +221,9 @@ fn each_fault(step: &Step, at: usize) -> Option<(&'static str, String)> {
     }
     if !(1..=EACH_MAX).contains(&each.max) {
         return Some((".max", format!("must be from 1 to {EACH_MAX}")));
+    }
+    if each.items.chars().count() > EACH_ITEMS_CHARS_MAX {
+        return Some((".items", format!("must not have more than {EACH_ITEMS_CHARS_MAX} characters")));
     }
     let items = Value::String(each.items.clone());
     let references = match template::references(&items) {

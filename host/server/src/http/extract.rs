@@ -6,6 +6,7 @@ use axum::extract::{FromRequest, FromRequestParts, OptionalFromRequest, Path, Qu
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use heddle_core::page::{Cursor, PageRequest, Place, WalkRequest};
+use heddle_store::{Sort, Sorted};
 use serde::de::DeserializeOwned;
 
 use crate::app::SharedApp;
@@ -244,24 +245,38 @@ pub fn page_request(page: Option<u32>, per_page: Option<u32>, max: u32) -> Resul
     Ok(request)
 }
 
-/// Checks `page`, `per_page` and `cursor` of a list that grows for ever.
-pub fn walk_request(
-    page: Option<u32>,
-    per_page: Option<u32>,
-    cursor: Option<&str>,
+/// Checks `page`, `per_page`, `cursor` and `sort` of a list that grows for ever. A cursor goes on in its own direction.
+pub fn walk_request<T: Sorted>(
+    (page, per_page, cursor): (Option<u32>, Option<u32>, Option<&str>),
+    sort: Option<Sort<T>>,
     max: u32,
 ) -> Result<WalkRequest, Error> {
     let request = page_request(page, per_page, max)?;
+    let wanted = sort.map(|sort| sort.is_ascending());
+    let mut is_ascending = wanted.unwrap_or_default();
     let place = match cursor {
         None => Place::Page(request.page),
         Some(_) if page.is_some() => {
             return Err(Error::field("cursor", "cursor and page exclude each other; send one of them"));
         }
-        Some(text) => Place::Behind(Cursor::decode(text).ok_or_else(|| {
-            Error::field("cursor", "cursor is not the next_cursor of an answer; send it as it was answered")
-        })?),
+        Some(text) => {
+            let (cursor, direction) = Cursor::decode(text).ok_or_else(|| {
+                Error::field(
+                    "cursor",
+                    "cursor is not the next_cursor of an answer; send it as it was answered",
+                )
+            })?;
+            if wanted.is_some_and(|wanted| wanted != direction) {
+                return Err(Error::field(
+                    "sort",
+                    "sort is not that of the answer that the cursor came with; leave it out",
+                ));
+            }
+            is_ascending = direction;
+            Place::Behind(cursor)
+        }
     };
-    Ok(WalkRequest { per_page: request.per_page, place })
+    Ok(WalkRequest { per_page: request.per_page, place, is_ascending })
 }
 
 #[cfg(test)]

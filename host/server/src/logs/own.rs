@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use heddle_core::page::CursorPage;
 use heddle_core::{LogLevel, Role, RunId, Timestamp};
+use heddle_store::Sort;
 use heddle_store::logs::{LogFilter, LogLine};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,8 @@ struct ListQuery {
     per_page: Option<u32>,
     /// The `next_cursor` of the lines before; not together with `page`.
     cursor: Option<String>,
+    /// Order by time, the newest first by default. A cursor keeps the order that it came with.
+    sort: Option<Sort<LogLine>>,
 }
 
 pub(super) fn routes() -> Routes {
@@ -86,7 +89,8 @@ async fn list(
     Params(query): Params<ListQuery>,
 ) -> Result<Json<CursorPage<View>>, Error> {
     caller.require_all_sites()?;
-    let request = walk_request(query.page, query.per_page, query.cursor.as_deref(), PER_PAGE_MAX)?;
+    let request =
+        walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
     let filter = LogFilter {
         org: Some(caller.org_id),
         level: query.level,

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use heddle_core::page::{Cursor, CursorPage, WalkRequest, Walked};
 use heddle_core::{LogLevel, Role, Timestamp};
+use heddle_store::Sort;
 use heddle_store::logs::{self, LogFilter, LogLine};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -38,6 +39,8 @@ struct ListQuery {
     per_page: Option<u32>,
     /// The `next_cursor` of the lines before; not together with `page`.
     cursor: Option<String>,
+    /// Order by time, the newest first by default. A cursor keeps the order that it came with.
+    sort: Option<Sort<LogLine>>,
 }
 
 pub(crate) fn routes() -> Routes {
@@ -78,7 +81,8 @@ async fn list(
     State(app): State<SharedApp>,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<CursorPage<LogLine>>, Error> {
-    let request = walk_request(query.page, query.per_page, query.cursor.as_deref(), PER_PAGE_MAX)?;
+    let request =
+        walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
     let filter = LogFilter {
         org: None,
         level: query.level,

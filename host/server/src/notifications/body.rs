@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::settings::{Email, Ntfy, Webhook, check_address, read, stored};
 use crate::http::error::Error;
-use crate::tenancy::checks::Checks;
+use crate::outgoing::URL_BYTES_MAX;
+use crate::tenancy::checks::{Checks, NAME_CHARS_MAX};
 use crate::tenancy::{given, nullable};
 
 const SECRET_BYTES_MAX: usize = 4096;
@@ -23,6 +24,7 @@ const NOT_WHOLE: &str = "must be given as a whole: the query of an old one is no
 #[schemars(rename = "NewChannel")]
 pub(super) struct NewBody {
     kind: ChannelKind,
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     label: String,
     #[serde(default = "yes")]
     is_enabled: bool,
@@ -35,14 +37,17 @@ pub(super) struct NewBody {
     /// With kind `ntfy`.
     #[serde(default, deserialize_with = "given")]
     ntfy: Option<Ntfy>,
-    /// With kinds `slack` and `teams`: the address that the service gave. Never shown again.
+    /// With kinds `slack` and `teams`: the address that the service gave. At most 2048 bytes. Never shown again.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(extend("minLength" = 1, "maxLength" = URL_BYTES_MAX))]
     webhook_url: Option<Secret>,
     /// With kind `webhook`: signs what is sent. Never shown again.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(extend("minLength" = 1, "maxLength" = SECRET_BYTES_MAX))]
     signing_secret: Option<Secret>,
     /// With kind `ntfy`: an access token. Never shown again.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(extend("minLength" = 1, "maxLength" = SECRET_BYTES_MAX))]
     token: Option<Secret>,
     /// Another organization than the own one; for `super_admin`.
     pub(super) organization_id: Option<OrgId>,
@@ -53,6 +58,7 @@ pub(super) struct NewBody {
 #[schemars(rename = "ChannelUpdate")]
 pub(super) struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     label: Option<String>,
     #[serde(default, deserialize_with = "given")]
     is_enabled: Option<bool>,
@@ -65,16 +71,17 @@ pub(super) struct UpdateBody {
     /// With kind `ntfy`. A stored token must be given again when the server changes.
     #[serde(default, deserialize_with = "given")]
     ntfy: Option<Ntfy>,
-    /// With kinds `slack` and `teams`.
+    /// With kinds `slack` and `teams`. At most 2048 bytes.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(extend("minLength" = 1, "maxLength" = URL_BYTES_MAX))]
     webhook_url: Option<Secret>,
     /// With kind `webhook`; `null` clears it.
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(extend("x-nullable" = true, "minLength" = 1, "maxLength" = SECRET_BYTES_MAX))]
     signing_secret: Option<Option<Secret>>,
     /// With kind `ntfy`; `null` clears it.
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(extend("x-nullable" = true, "minLength" = 1, "maxLength" = SECRET_BYTES_MAX))]
     token: Option<Option<Secret>>,
 }
 
@@ -231,7 +238,8 @@ fn secret(field: &str, given: Option<Option<Secret>>, checks: &mut Checks) -> Se
     if let Set::To(secret) = &set {
         let text = secret.expose();
         let fits = (1..=SECRET_BYTES_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
-        checks.require(fits, field, "must have 1 to 4096 visible ASCII characters");
+        let message = format!("must have 1 to {SECRET_BYTES_MAX} visible ASCII characters");
+        checks.require(fits, field, &message);
     }
     set
 }

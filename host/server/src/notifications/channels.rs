@@ -11,7 +11,7 @@ use heddle_core::page::Page;
 use heddle_core::secret::Secret;
 use heddle_core::{ChannelId, Permission, Role};
 use heddle_store::channels::{self, Channel, ChannelUpdate, NewChannel};
-use heddle_store::{Scope, Set, Tx};
+use heddle_store::{InOrder, Scope, Set, Sort, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -45,6 +45,8 @@ struct ListQuery {
     kind: Option<ChannelKind>,
     /// Part of the label.
     search: Option<String>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<Channel>>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -104,7 +106,8 @@ async fn list(
     let search = search(query.search)?;
     let mut tx = app.db.read().await?;
     let scope = organization_scope(&caller);
-    let (items, total) = channels::list(&mut tx, &scope, query.kind, search.as_deref(), page).await?;
+    let (items, total) =
+        channels::list(&mut tx, &scope, query.kind, search.as_deref(), InOrder::by(page, query.sort)).await?;
     let items: Result<Vec<View>, Error> = items.into_iter().map(View::of).collect();
     Ok(Answer(page.of(items?, total)))
 }
@@ -114,7 +117,7 @@ async fn get(
     caller: Caller,
     At(id): At<ChannelId>,
 ) -> Result<One<View>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let found = channels::find(&mut tx, &organization_scope(&caller), id).await?.ok_or(NOT_FOUND)?;
     Ok(One(View::of(found)?))
 }

@@ -5,8 +5,8 @@ use axum::extract::State;
 use heddle_core::notification::Audience;
 use heddle_core::page::{Cursor, CursorPage};
 use heddle_core::{NoticeId, OrgId, Role};
-use heddle_store::Tx;
 use heddle_store::notices::{self, NewNotice, Notice, Reader};
+use heddle_store::{Sort, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,8 @@ struct ListQuery {
     cursor: Option<String>,
     /// Only those that the caller has not read, or only those that they have.
     unread: Option<bool>,
+    /// Order by time, the newest first by default. A cursor keeps the order that it came with.
+    sort: Option<Sort<Notice>>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -70,7 +72,8 @@ async fn list(
     caller: Caller,
     Params(query): Params<ListQuery>,
 ) -> Result<Answer<CursorPage<Notice>>, Error> {
-    let request = walk_request(query.page, query.per_page, query.cursor.as_deref(), PER_PAGE_MAX)?;
+    let request =
+        walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
     let mut tx = app.db.read().await?;
     let is_read = query.unread.map(|unread| !unread);
     let walked = notices::walk(&mut tx, reader(&caller), is_read, request).await?;

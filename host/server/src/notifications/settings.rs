@@ -7,18 +7,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::http::error::Error;
-use crate::outgoing::check_url;
+use crate::outgoing::{URL_BYTES_MAX, check_url};
 use crate::tenancy::checks::Checks;
+use crate::tenancy::users::names::EMAIL_BYTES_MIN;
 
 const RECIPIENTS_MAX: usize = 20;
-const URL_CHARS_MAX: usize = 2048;
+/// 64 before the `@` and 255 behind it: what RFC 5321 allows at most.
+const RECIPIENT_BYTES_MAX: usize = 320;
+const TOPIC_CHARS_MAX: usize = 64;
 
 /// Mails to these addresses, each by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "EmailChannel")]
 pub(super) struct Email {
-    /// 1 to 20.
+    /// 1 to 20, each of at most 320 bytes.
+    #[schemars(length(min = 1, max = RECIPIENTS_MAX), inner(length(min = EMAIL_BYTES_MIN, max = RECIPIENT_BYTES_MAX)))]
     pub(super) recipients: Vec<String>,
 }
 
@@ -28,6 +32,8 @@ pub(super) struct Email {
 #[schemars(rename = "WebhookChannel")]
 pub(super) struct Webhook {
     /// Shown without its query, which may hold a secret: `?…` stands for one, and keeps it when it is sent back.
+    /// At most 2048 bytes.
+    #[schemars(length(min = 1, max = URL_BYTES_MAX + 1))]
     pub(super) url: String,
 }
 
@@ -35,8 +41,10 @@ pub(super) struct Webhook {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NtfyChannel")]
 pub(super) struct Ntfy {
-    /// Such as `https://ntfy.sh`.
+    /// Such as `https://ntfy.sh`. At most 2048 bytes.
+    #[schemars(length(min = 1, max = URL_BYTES_MAX))]
     pub(super) server_url: String,
+    #[schemars(length(min = 1, max = TOPIC_CHARS_MAX), regex(pattern = "^[A-Za-z0-9_-]+$"))]
     pub(super) topic: String,
 }
 
@@ -52,10 +60,13 @@ pub(super) fn stored<T: Serialize>(settings: &T) -> Value {
 
 impl Email {
     pub(super) fn check(&self, checks: &mut Checks) {
-        let is_address = |text: &String| text.parse::<lettre::Address>().is_ok();
-        let fits =
-            (1..=RECIPIENTS_MAX).contains(&self.recipients.len()) && self.recipients.iter().all(is_address);
-        checks.require(fits, "email.recipients", "must be 1 to 20 mail addresses");
+        let fits = (1..=RECIPIENTS_MAX).contains(&self.recipients.len());
+        checks.require(fits, "email.recipients", &format!("must be 1 to {RECIPIENTS_MAX} mail addresses"));
+        for (at, text) in self.recipients.iter().enumerate().take(RECIPIENTS_MAX) {
+            let is_address = text.len() <= RECIPIENT_BYTES_MAX && text.parse::<lettre::Address>().is_ok();
+            let message = format!("must be a mail address of at most {RECIPIENT_BYTES_MAX} bytes");
+            checks.require(is_address, &format!("email.recipients[{at}]"), &message);
+        }
     }
 }
 
@@ -79,9 +90,10 @@ impl Ntfy {
         check_address("ntfy.server_url", &self.server_url, checks);
         let is_plain = !self.server_url.contains(['?', '#']);
         checks.require(is_plain, "ntfy.server_url", "must have no query and no fragment");
-        let is_topic = (1..=64).contains(&self.topic.len())
+        let is_topic = (1..=TOPIC_CHARS_MAX).contains(&self.topic.len())
             && self.topic.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-        checks.require(is_topic, "ntfy.topic", "must have 1 to 64 letters, digits, '-' or '_'");
+        let message = format!("must have 1 to {TOPIC_CHARS_MAX} letters, digits, '-' or '_'");
+        checks.require(is_topic, "ntfy.topic", &message);
     }
 
     pub(super) fn address(&self) -> String {
@@ -91,6 +103,5 @@ impl Ntfy {
 
 /// An address that could be reached, as far as it can be told from its text.
 pub(super) fn check_address(field: &str, url: &str, checks: &mut Checks) {
-    checks.require(url.len() <= URL_CHARS_MAX, field, "must have at most 2048 characters");
     checks.keep(field, check_url(url).map(|_| ()));
 }

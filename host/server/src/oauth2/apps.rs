@@ -15,11 +15,12 @@ use heddle_core::permission::Scope as KeyScope;
 use heddle_core::secret::{Secret, random_secret};
 use heddle_core::{OauthAppId, Role, UserId};
 use heddle_store::oauth2::{self, AppUpdate, NewApp, OauthApp};
-use heddle_store::{Scope, SiteScope};
+use heddle_store::{InOrder, Scope, SiteScope, Sort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::redirect::URI_CHARS_MAX;
 use super::{mark, redirect};
 use crate::app::SharedApp;
 use crate::auth::trail::{self, Deed};
@@ -31,7 +32,9 @@ use crate::http::error::{Detail, Error};
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
-use crate::tenancy::checks::{Checks, search};
+use crate::tenancy::checks::{
+    Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX, search,
+};
 use crate::tenancy::{given, nullable};
 
 /// How every secret of an app begins.
@@ -39,9 +42,6 @@ const SECRET_MARK: &str = "hds";
 /// Apps of one user.
 const APPS_MAX: i64 = 50;
 const REDIRECT_URIS_MAX: usize = 10;
-const SCOPES_MAX: usize = 32;
-const SCOPE_CHARS_MAX: usize = 100;
-const DESCRIPTION_CHARS_MAX: usize = 2000;
 
 const NOT_FOUND: Error = Error::NotFound("app");
 
@@ -49,14 +49,18 @@ const NOT_FOUND: Error = Error::NotFound("app");
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewOAuth2App")]
 struct NewBody {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
     /// Up to 2000 characters; users see it when they are asked.
+    #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
     description: Option<String>,
     client_type: ClientType,
     /// 1 to 10, compared character for character: `https`, or `http` for 127.0.0.1, `[::1]` and localhost; public
     /// apps may also have a scheme of their own with a dot in it.
+    #[schemars(length(min = 1, max = REDIRECT_URIS_MAX), inner(length(min = 1, max = URI_CHARS_MAX)))]
     redirect_uris: Vec<String>,
     /// The most that the app can be allowed: 1 to 32 permissions such as `device:read`, or `device:*`.
+    #[schemars(length(min = 1, max = SCOPES_MAX), inner(length(max = SCOPE_CHARS_MAX)))]
     scopes: Vec<String>,
 }
 
@@ -65,14 +69,17 @@ struct NewBody {
 #[schemars(rename = "OAuth2AppUpdate")]
 struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(length(max = DESCRIPTION_CHARS_MAX), extend("x-nullable" = true))]
     description: Option<Option<String>>,
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = REDIRECT_URIS_MAX), inner(length(min = 1, max = URI_CHARS_MAX)))]
     redirect_uris: Option<Vec<String>>,
     /// What was allowed before shrinks with it at once.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = SCOPES_MAX), inner(length(max = SCOPE_CHARS_MAX)))]
     scopes: Option<Vec<String>>,
 }
 
@@ -86,6 +93,8 @@ struct ListQuery {
     per_page: Option<u32>,
     /// Part of the name or the description.
     search: Option<String>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<OauthApp>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -146,7 +155,8 @@ async fn list(
     let search = search(query.search)?;
     let (scope, owner) = managed(&caller);
     let mut tx = app.db.read().await?;
-    let (items, total) = oauth2::list(&mut tx, &scope, owner, search.as_deref(), page).await?;
+    let (items, total) =
+        oauth2::list(&mut tx, &scope, owner, search.as_deref(), InOrder::by(page, query.sort)).await?;
     Ok(Answer(page.of(items, total)))
 }
 
@@ -156,7 +166,7 @@ async fn get(
     At(id): At<OauthAppId>,
 ) -> Result<One<OauthApp>, Error> {
     let (scope, owner) = managed(&caller);
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     oauth2::find(&mut tx, &scope, owner, id).await?.map(One).ok_or(NOT_FOUND)
 }
 
@@ -170,7 +180,7 @@ async fn create(
     caller.session()?;
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
-    check_description(&mut checks, body.description.as_deref());
+    checks.description(body.description.as_deref());
     check_redirect_uris(&mut checks, &body.redirect_uris, body.client_type);
     check_scopes(&mut checks, &body.scopes);
     checks.done()?;
@@ -213,16 +223,11 @@ fn new_secret(id: OauthAppId) -> Secret {
     Secret::new(format!("{SECRET_MARK}_{}_{}", mark(id.0), random_secret().expose()))
 }
 
-fn check_description(checks: &mut Checks, text: Option<&str>) {
-    let fits = text.is_none_or(|text| text.chars().count() <= DESCRIPTION_CHARS_MAX);
-    checks.require(fits, "description", "must not have more than 2000 characters");
-}
-
 fn check_redirect_uris(checks: &mut Checks, uris: &[String], kind: ClientType) {
     checks.require(
         (1..=REDIRECT_URIS_MAX).contains(&uris.len()),
         "redirect_uris",
-        "must have 1 to 10 entries",
+        &format!("must have 1 to {REDIRECT_URIS_MAX} entries"),
     );
     let mut seen = BTreeSet::new();
     for (at, uri) in uris.iter().enumerate().take(REDIRECT_URIS_MAX) {
@@ -235,11 +240,12 @@ fn check_redirect_uris(checks: &mut Checks, uris: &[String], kind: ClientType) {
 }
 
 fn check_scopes(checks: &mut Checks, scopes: &[String]) {
-    checks.require((1..=SCOPES_MAX).contains(&scopes.len()), "scopes", "must have 1 to 32 entries");
+    let fits = (1..=SCOPES_MAX).contains(&scopes.len());
+    checks.require(fits, "scopes", &format!("must have 1 to {SCOPES_MAX} entries"));
     for (at, scope) in scopes.iter().enumerate().take(SCOPES_MAX) {
         let field = format!("scopes[{at}]");
         if scope.chars().count() > SCOPE_CHARS_MAX {
-            checks.require(false, &field, "must not have more than 100 characters");
+            checks.chars(&field, scope, SCOPE_CHARS_MAX);
         } else if let Err(unknown) = KeyScope::parse(scope) {
             checks.add(vec![Detail::new(field, unknown.to_string(), "unknown_permission")]);
         } else {
@@ -279,7 +285,7 @@ async fn update(
     let current = oauth2::lock(&mut tx, &scope, owner, id).await?.ok_or(NOT_FOUND)?;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
-    check_description(&mut checks, body.description.as_ref().and_then(Option::as_deref));
+    checks.description(body.description.as_ref().and_then(Option::as_deref));
     if let Some(uris) = &body.redirect_uris {
         check_redirect_uris(&mut checks, uris, current.client_type);
     }

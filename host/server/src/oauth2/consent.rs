@@ -15,7 +15,7 @@ use heddle_store::oauth2::{self, NewGrant};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use super::fields::{self, Fields};
+use super::fields::{self, FIELD_BYTES_MAX, Fields};
 use super::metadata::Issuer;
 use super::page::{self, Question};
 use super::request::{self, Asked, Fault, Parameters, Refusal};
@@ -60,11 +60,14 @@ struct AuthorizeQuery {
 #[schemars(rename = "OAuth2Decision")]
 #[expect(dead_code, reason = "says in the document what is read field by field")]
 struct DecisionForm {
-    /// The request, as the page has it.
+    /// The request, as the page has it. At most 32768 bytes.
+    #[schemars(length(max = FIELD_BYTES_MAX))]
     request: String,
-    /// Of the page that was shown.
+    /// Of the page that was shown. At most 32768 bytes.
+    #[schemars(length(max = FIELD_BYTES_MAX))]
     form_token: String,
     /// `allow` or `deny`.
+    #[schemars(extend("enum" = ["allow", "deny"]))]
     decision: String,
 }
 

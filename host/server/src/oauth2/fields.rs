@@ -13,8 +13,14 @@ use crate::http::error::{Error, OauthError, OauthRefusal};
 use crate::http::extract::too_large;
 use crate::keys::keyed_hash;
 
+/// Characters of a field's name that a refusal shows.
+const NAME_CHARS_SHOWN: usize = 50;
 /// How long a shown form can be sent.
 const FORM_MINUTES: i64 = 10;
+
+/// Most bytes of a field. The longest is the request that a form carries; the head of the message that it came with has
+/// no more.
+pub(super) const FIELD_BYTES_MAX: usize = 32 * 1024;
 
 /// The fields of a form. Unknown ones mean nothing; none comes twice.
 pub(super) struct Fields(Vec<(String, String)>);
@@ -59,6 +65,12 @@ fn parse(bytes: &[u8]) -> Result<Fields, OauthRefusal> {
     for (name, value) in url::form_urlencoded::parse(bytes).into_owned() {
         if fields.iter().any(|(known, _)| *known == name) {
             return Err(invalid("a parameter must not be repeated".to_owned()));
+        }
+        if value.len() > FIELD_BYTES_MAX {
+            let shown: String = name.chars().take(NAME_CHARS_SHOWN).collect();
+            return Err(invalid(format!(
+                "parameter '{shown}' must not have more than {FIELD_BYTES_MAX} bytes"
+            )));
         }
         // One of the databases has no such character in its texts.
         if value.contains('\0') {
@@ -113,5 +125,8 @@ mod tests {
         assert!(fields.require("d").unwrap_err().error_description.contains("'d'"));
         assert!(parse(b"a=1&a=1").is_err());
         assert!(parse(b"a=%00").is_err());
+        assert!(parse(format!("a={}", "x".repeat(FIELD_BYTES_MAX)).as_bytes()).is_ok());
+        let long = parse(format!("a={}", "x".repeat(FIELD_BYTES_MAX + 1)).as_bytes());
+        assert!(long.err().unwrap().error_description.contains("'a' must not have more than 32768 bytes"));
     }
 }

@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use heddle_core::OauthGrantId;
 use heddle_core::page::Page;
 use heddle_store::oauth2::{self, Grant};
+use heddle_store::{InOrder, Sort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -39,6 +40,8 @@ struct ListQuery {
     /// From 1 to 200; 50 when absent.
     #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<Grant>>,
 }
 
 impl From<Grant> for View {
@@ -74,7 +77,8 @@ async fn list(
 ) -> Result<Answer<Page<View>>, Error> {
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let mut tx = app.db.read().await?;
-    let (items, total) = oauth2::list_own(&mut tx, caller.user_id, app.clock.now(), page).await?;
+    let (items, total) =
+        oauth2::list_own(&mut tx, caller.user_id, app.clock.now(), InOrder::by(page, query.sort)).await?;
     Ok(Answer(page.of(items.into_iter().map(View::from).collect(), total)))
 }
 
@@ -83,7 +87,7 @@ async fn get(
     caller: Caller,
     At(id): At<OauthGrantId>,
 ) -> Result<One<View>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let grant = oauth2::find_own(&mut tx, caller.user_id, id, app.clock.now()).await?;
     grant.map(|grant| One(grant.into())).ok_or(NOT_FOUND)
 }

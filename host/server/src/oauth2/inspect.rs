@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::client;
-use super::fields::Fields;
+use super::fields::{FIELD_BYTES_MAX, Fields};
 use super::token::refresh_hash;
 use crate::app::{App, SharedApp};
 use crate::auth::app_tokens;
@@ -27,13 +27,17 @@ use crate::http::routes::{Routes, doc};
 #[schemars(rename = "OAuth2TokenQuestion")]
 #[expect(dead_code, reason = "says in the document what is read field by field")]
 struct TokenForm {
-    /// An access token or a refresh token.
+    /// An access token or a refresh token. At most 32768 bytes.
+    #[schemars(length(max = FIELD_BYTES_MAX))]
     token: String,
-    /// Accepted and without effect: what a token is, it says itself.
+    /// Accepted and without effect: what a token is, it says itself. At most 32768 bytes.
+    #[schemars(length(max = FIELD_BYTES_MAX))]
     token_type_hint: Option<String>,
     /// Unless it is in HTTP Basic.
+    #[schemars(extend("format" = "uuid"))]
     client_id: Option<String>,
-    /// Of confidential apps, unless it is in HTTP Basic.
+    /// Of confidential apps, unless it is in HTTP Basic. At most 32768 bytes.
+    #[schemars(length(max = FIELD_BYTES_MAX))]
     client_secret: Option<String>,
 }
 

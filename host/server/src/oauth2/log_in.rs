@@ -9,10 +9,11 @@ use axum::response::Response;
 use heddle_core::secret::{Secret, random_secret};
 use schemars::JsonSchema;
 
-use super::fields::{self, Fields};
+use super::fields::{self, FIELD_BYTES_MAX, Fields};
 use super::{consent, page, redirect, request};
 use crate::app::{App, SharedApp};
 use crate::auth::admission::{Admission, Opened};
+use crate::auth::login::LOGIN_CHARS_MAX;
 use crate::auth::{cookies, login, mfa};
 use crate::http::access::Access;
 use crate::http::error::{Error, OauthRefusal};
@@ -25,11 +26,14 @@ const STALE: &str = "This page was too old, or cookies are switched off. Try aga
 #[schemars(rename = "OAuth2Login")]
 #[expect(dead_code, reason = "says in the document what is read field by field")]
 struct PasswordForm {
-    /// The request, as the page has it.
+    /// The request, as the page has it. At most 32768 bytes.
+    #[schemars(length(max = FIELD_BYTES_MAX))]
     request: String,
-    /// Of the page that was shown.
+    /// Of the page that was shown. At most 32768 bytes.
+    #[schemars(length(max = FIELD_BYTES_MAX))]
     form_token: String,
     /// User name or email, in any case.
+    #[schemars(length(max = LOGIN_CHARS_MAX))]
     login: String,
     password: Secret,
 }
@@ -38,9 +42,11 @@ struct PasswordForm {
 #[schemars(rename = "OAuth2LoginCode")]
 #[expect(dead_code, reason = "says in the document what is read field by field")]
 struct CodeForm {
-    /// The request, as the page has it.
+    /// The request, as the page has it. At most 32768 bytes.
+    #[schemars(length(max = FIELD_BYTES_MAX))]
     request: String,
-    /// Of the page that was shown.
+    /// Of the page that was shown. At most 32768 bytes.
+    #[schemars(length(max = FIELD_BYTES_MAX))]
     form_token: String,
     mfa_token: Secret,
     /// Of the authenticator, or a backup code.
@@ -118,6 +124,9 @@ async fn password(
     let (Some(name), Some(password)) = (fields.get("login"), fields.secret("password")) else {
         return again(StatusCode::BAD_REQUEST, "Give a user name or email, and the password.");
     };
+    if name.chars().count() > LOGIN_CHARS_MAX {
+        return again(StatusCode::BAD_REQUEST, "This user name or email is too long.");
+    }
     match login::login(&app, &origin, name, password).await {
         Ok(Admission::Session(opened)) => logged_in(&app, &origin, &opened, request),
         Ok(Admission::SecondFactor(challenge)) => {

@@ -8,7 +8,8 @@ use url::{Host, Url};
 use super::page;
 use crate::http::error::Error;
 
-const URI_CHARS_MAX: usize = 2000;
+/// Most characters of an address, all of them ASCII.
+pub(super) const URI_CHARS_MAX: usize = 2000;
 
 /// What is wrong with an address that is to be registered.
 ///

@@ -106,7 +106,7 @@ pub(super) async fn read(app: &App, query: &str) -> Result<Result<Asked, Fault>,
         Ok(Err(_)) => return Ok(Err(unknown_app())),
         Err(message) => return Ok(Err(Fault::Shown(message))),
     };
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let Some(registered) = oauth2::find_registered(&mut tx, id).await? else { return Ok(Err(unknown_app())) };
     drop(tx);
     Ok(judge(&given, registered))

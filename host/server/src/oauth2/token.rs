@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::client::{self, refusal};
-use super::fields::Fields;
+use super::fields::{FIELD_BYTES_MAX, Fields};
 use super::{mark, request};
 use crate::app::{App, SharedApp};
 use crate::auth::app_tokens;
@@ -40,6 +40,8 @@ const RACE: TimeDelta = TimeDelta::seconds(10);
 const ACCESS_TOKENS_MAX: u32 = 10;
 /// Refreshes of one grant.
 const REFRESH_RATE: Rate = Rate { requests: 60, window_ms: 600_000 };
+/// Characters of a code verifier (RFC 7636 section 4.1).
+const VERIFIER_CHARS: std::ops::RangeInclusive<usize> = 43..=128;
 /// How every refresh token of an app begins.
 const REFRESH_MARK: &str = "hdr";
 
@@ -48,20 +50,29 @@ const REFRESH_MARK: &str = "hdr";
 #[expect(dead_code, reason = "says in the document what is read field by field")]
 struct TokenForm {
     /// `authorization_code` or `refresh_token`.
+    #[schemars(extend("enum" = ["authorization_code", "refresh_token"]))]
     grant_type: String,
-    /// Of an authorization: good once, for 60 seconds.
+    /// Of an authorization: good once, for 60 seconds. At most 32768 bytes.
+    #[schemars(length(max = FIELD_BYTES_MAX))]
     code: Option<String>,
-    /// With a code: the one that it was asked with.
+    /// With a code: the one that it was asked with. At most 32768 bytes.
+    #[schemars(length(max = FIELD_BYTES_MAX))]
     redirect_uri: Option<String>,
     /// With a code: what the challenge was made of (RFC 7636).
+    #[schemars(length(min = *VERIFIER_CHARS.start(), max = *VERIFIER_CHARS.end()))]
     code_verifier: Option<String>,
-    /// Good once.
+    /// Good once. At most 32768 bytes.
+    #[schemars(length(max = FIELD_BYTES_MAX))]
     refresh_token: Option<String>,
-    /// With a refresh token: words, separated by spaces, for an access token that may do less.
+    /// With a refresh token: words, separated by spaces, for an access token that may do less. At most
+    /// 32768 bytes.
+    #[schemars(length(max = FIELD_BYTES_MAX))]
     scope: Option<String>,
     /// Unless it is in HTTP Basic.
+    #[schemars(extend("format" = "uuid"))]
     client_id: Option<String>,
-    /// Of confidential apps, unless it is in HTTP Basic.
+    /// Of confidential apps, unless it is in HTTP Basic. At most 32768 bytes.
+    #[schemars(length(max = FIELD_BYTES_MAX))]
     client_secret: Option<String>,
 }
 
@@ -163,7 +174,7 @@ async fn for_code(app: &App, origin: &Origin, by: &OauthApp, fields: &Fields) ->
 /// Whether the challenge was made of this (RFC 7636 section 4.6).
 fn is_verified(verifier: &Secret, challenge: &str) -> bool {
     let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose().as_bytes()));
-    let is_long_enough = (43..=128).contains(&verifier.expose().len());
+    let is_long_enough = VERIFIER_CHARS.contains(&verifier.expose().len());
     is_long_enough && bool::from(digest.as_bytes().ct_eq(challenge.as_bytes()))
 }
 

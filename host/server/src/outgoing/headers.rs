@@ -4,7 +4,8 @@ use http::{HeaderName, HeaderValue};
 
 /// Most headers of one request.
 pub(crate) const HEADERS_MAX: usize = 50;
-const VALUE_BYTES_MAX: usize = 4096;
+/// Most bytes of a header's value.
+pub(crate) const HEADER_VALUE_BYTES_MAX: usize = 4096;
 
 /// Decide where a message ends or goes, so they are the connection's.
 const OF_THE_CONNECTION: &[&str] = &[
@@ -38,8 +39,8 @@ pub(crate) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue
     if is_reserved(&dashed) || dashed.starts_with(OF_THE_SERVICE) {
         return Err(format!("header '{parsed}' is set by the service alone"));
     }
-    if value.len() > VALUE_BYTES_MAX {
-        return Err(format!("value of header '{parsed}' has more than {VALUE_BYTES_MAX} bytes"));
+    if value.len() > HEADER_VALUE_BYTES_MAX {
+        return Err(format!("value of header '{parsed}' has more than {HEADER_VALUE_BYTES_MAX} bytes"));
     }
     let mut value = HeaderValue::from_str(value)
         .map_err(|_| format!("value of header '{parsed}' has characters other than visible ASCII"))?;
@@ -92,7 +93,7 @@ mod tests {
         ] {
             assert!(header(name, value).is_err(), "{name:?}: {value:?}");
         }
-        assert!(header("x-a", &"a".repeat(VALUE_BYTES_MAX + 1)).is_err());
+        assert!(header("x-a", &"a".repeat(HEADER_VALUE_BYTES_MAX + 1)).is_err());
         let (name, value) = header("Authorization", "Bearer abc").unwrap();
         assert_eq!(name, "authorization");
         assert!(value.is_sensitive());

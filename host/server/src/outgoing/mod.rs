@@ -21,13 +21,14 @@ use crate::app::App;
 use crate::unreached::is_unreached;
 
 use self::echo::Secrets;
-pub(crate) use self::headers::{HEADERS_MAX, header};
+pub(crate) use self::headers::{HEADER_VALUE_BYTES_MAX, HEADERS_MAX, header};
 
 /// From the first look-up to the last byte.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// What is kept of an answer.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
-const URL_BYTES_MAX: usize = 2048;
+/// Most bytes of a URL that something is sent to.
+pub(crate) const URL_BYTES_MAX: usize = 2048;
 
 /// A request to somebody outside. It may carry secrets, so it is not to be logged.
 pub(crate) struct Outgoing {
@@ -168,6 +169,10 @@ pub(crate) fn check_url(text: &str) -> Result<Url, String> {
             Err(format!("url has no host: {ACCEPTED}"))
         }
         None => Err(format!("url has no host: {ACCEPTED}")),
+        // What is sent is written with `%`, and may be longer than what was given.
+        Some(_) if url.as_str().len() > URL_BYTES_MAX => {
+            Err(format!("url has more than {URL_BYTES_MAX} bytes when it is encoded"))
+        }
         Some(_) => Ok(url),
     }
 }

@@ -18,13 +18,16 @@ use serde_json::json;
 
 use self::founding::{Founding, Person};
 use crate::app::{App, SharedApp};
+use crate::auth::password::PASSWORD_BYTES_MAX;
 use crate::auth::session::{self, Tokens};
 use crate::auth::trail::{self, Deed};
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::Checks;
+use crate::tenancy::checks::{Checks, NAME_CHARS_MAX};
+use crate::tenancy::slug::{SLUG_CHARS_MAX, SLUG_PATTERN};
+use crate::tenancy::users::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX};
 use crate::tenancy::{sites as site_rules, slug};
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -52,8 +55,10 @@ struct CompleteBody {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SetupOrganization")]
 struct OrganizationBody {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
     /// Made of the name when absent.
+    #[schemars(length(min = 1, max = SLUG_CHARS_MAX), regex(pattern = SLUG_PATTERN))]
     slug: Option<String>,
 }
 
@@ -61,11 +66,17 @@ struct OrganizationBody {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SetupAdmin")]
 struct AdminBody {
+    /// 1 to 64 letters, digits, dots, underscores and hyphens.
+    #[schemars(length(min = 1, max = USERNAME_CHARS_MAX))]
     username: String,
+    /// At most 254 bytes.
+    #[schemars(length(min = EMAIL_BYTES_MIN, max = EMAIL_BYTES_MAX))]
     email: String,
     /// Meets the password rules: when they are not set otherwise, at least 12 characters with an upper-case and a
-    /// lower-case letter, a digit and a special character, and without the user name.
+    /// lower-case letter, a digit and a special character, and without the user name. At most 1024 bytes.
+    #[schemars(extend("maxLength" = PASSWORD_BYTES_MAX))]
     password: Secret,
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     full_name: Option<String>,
 }
 
@@ -73,6 +84,7 @@ struct AdminBody {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SetupSite")]
 struct SiteBody {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
 }
 

@@ -5,9 +5,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use heddle_core::page::Page;
 use heddle_core::{IdentityId, Permission, Role, UserId};
-use heddle_store::Tx;
 use heddle_store::sso::{self, LinkedIdentity};
 use heddle_store::users::{self, User};
+use heddle_store::{InOrder, Sort, Tx};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -30,6 +30,8 @@ struct ListQuery {
     /// From 1 to 200; 50 when absent.
     #[schemars(range(min = 1, max = 200))]
     per_page: Option<u32>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<LinkedIdentity>>,
 }
 
 pub(super) fn routes() -> Routes {
@@ -78,7 +80,7 @@ async fn list(
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let mut tx = app.db.read().await?;
     let user = known(&mut tx, &caller, id).await?;
-    let (items, total) = sso::list_identities(&mut tx, user.id, page).await?;
+    let (items, total) = sso::list_identities(&mut tx, user.id, InOrder::by(page, query.sort)).await?;
     Ok(Answer(page.of(items, total)))
 }
 

@@ -68,7 +68,7 @@ async fn login(
     if relay.len() > RELAY_STATE_BYTES_MAX {
         return Err(Error::field("relay_state", "must not exceed 80 bytes"));
     }
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let found = sso::find_usable(&mut tx, query.provider_id, ProviderKind::Saml).await?;
     let usable = found.ok_or(Error::NotFound("identity provider"))?;
     let saml: Saml = settings::read(&usable.provider.settings)?;

@@ -9,14 +9,17 @@ use url::{Host, Url};
 
 use crate::http::error::Error;
 use crate::http::nulls::or_null;
-use crate::tenancy::check_tls;
+use crate::tenancy::check_tls_at;
 use crate::tenancy::checks::Checks;
 
 /// Most characters of an address, a claim, an attribute, a name of a directory.
-const TEXT_CHARS_MAX: usize = 2048;
+pub(super) const TEXT_CHARS_MAX: usize = 2048;
 /// Parentheses inside each other in a filter.
 const FILTER_DEPTH_MAX: usize = 20;
+/// Most scopes, and most pages to come back to.
 const LIST_MAX: usize = 50;
+/// Most characters of an attribute's name, all of them ASCII.
+const ATTRIBUTE_CHARS_MAX: usize = 100;
 /// Where the name that was typed goes into a filter.
 pub(super) const LOGIN: &str = "{login}";
 /// Where the name of the person's entry goes into a filter of groups.
@@ -28,18 +31,24 @@ pub(super) const DN: &str = "{dn}";
 #[schemars(rename = "OidcSettings")]
 pub(crate) struct Oidc {
     /// Exactly as the provider names itself; its discovery document lies below.
+    #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) issuer: String,
+    #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) client_id: String,
     /// Beside `openid`, which is always asked for; `email` and `profile` when absent.
     #[serde(default = "default_scopes")]
+    #[schemars(length(max = LIST_MAX), inner(length(min = 1, max = TEXT_CHARS_MAX)))]
     pub(super) scopes: Vec<String>,
     /// Pages of the user interface that a sign-in may come back to, compared letter for letter.
+    #[schemars(length(min = 1, max = LIST_MAX), inner(length(min = 1, max = TEXT_CHARS_MAX)))]
     pub(super) redirect_uris: Vec<String>,
     /// Claim with the groups: an array of texts, or one text.
     #[serde(default = "default_groups_claim")]
+    #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) groups_claim: String,
     /// Claim with the name of new users.
     #[serde(default = "default_username_claim")]
+    #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) username_claim: String,
     /// Whether a new account needs an email that the provider has verified. Linking always does.
     #[serde(default = "yes")]
@@ -55,6 +64,7 @@ pub(crate) struct Oidc {
 #[schemars(rename = "LdapSettings")]
 pub(crate) struct Ldap {
     /// `ldap://host:port` or `ldaps://host:port`.
+    #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) url: String,
     /// Begins TLS on an `ldap://` connection.
     #[serde(default)]
@@ -67,24 +77,28 @@ pub(crate) struct Ldap {
     pub(super) tls: TlsPolicy,
     /// The account that searches; anonymous when absent.
     #[serde(default, deserialize_with = "or_null")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(length(min = 1, max = TEXT_CHARS_MAX), extend("x-nullable" = true))]
     pub(super) bind_dn: Option<String>,
+    #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) base_dn: String,
-    /// Finds one person: `(uid={login})`. The name is escaped before it takes the place of `{login}`.
+    /// Finds one person: `(uid={login})`. The name is escaped before it takes the place of `{login}`. At most
+    /// 2048 bytes.
+    #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) user_filter: String,
     #[serde(default)]
     pub(super) attributes: Attributes,
     /// Attribute of the person with their groups, such as `memberOf`.
     #[serde(default, deserialize_with = "or_null")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(length(min = 1, max = ATTRIBUTE_CHARS_MAX), extend("x-nullable" = true))]
     pub(super) group_attribute: Option<String>,
-    /// Finds the person's groups: `(&(objectClass=groupOfNames)(member={dn}))`; `{login}` is known, too.
+    /// Finds the person's groups: `(&(objectClass=groupOfNames)(member={dn}))`; `{login}` is known, too. At most 2048
+    /// bytes.
     #[serde(default, deserialize_with = "or_null")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(length(min = 1, max = TEXT_CHARS_MAX), extend("x-nullable" = true))]
     pub(super) group_filter: Option<String>,
     /// Where groups are searched; `base_dn` when absent.
     #[serde(default, deserialize_with = "or_null")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(length(min = 1, max = TEXT_CHARS_MAX), extend("x-nullable" = true))]
     pub(super) group_base_dn: Option<String>,
 }
 
@@ -96,9 +110,13 @@ pub(crate) struct Attributes {
     /// Stays the same when the person is renamed. `entryUUID` or `objectGUID`, whichever is there, when absent;
     /// the entry's name where there is neither.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = ATTRIBUTE_CHARS_MAX))]
     pub(super) id: Option<String>,
+    #[schemars(length(min = 1, max = ATTRIBUTE_CHARS_MAX))]
     pub(super) username: String,
+    #[schemars(length(min = 1, max = ATTRIBUTE_CHARS_MAX))]
     pub(super) email: String,
+    #[schemars(length(min = 1, max = ATTRIBUTE_CHARS_MAX))]
     pub(super) full_name: String,
 }
 
@@ -108,11 +126,14 @@ pub(crate) struct Attributes {
 #[schemars(rename = "SamlSettings")]
 pub(crate) struct Saml {
     /// Where the provider takes requests by redirect.
+    #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) entry_point: String,
     /// What this service is called there.
+    #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) entity_id: String,
     /// Where the provider is asked to send its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) callback_url: Option<String>,
 }
 
@@ -156,19 +177,30 @@ impl Oidc {
         text(checks, "oidc.client_id", &self.client_id);
         text(checks, "oidc.groups_claim", &self.groups_claim);
         text(checks, "oidc.username_claim", &self.username_claim);
-        let is_scope = |scope: &String| {
-            !scope.is_empty() && scope.bytes().all(|b| b.is_ascii_graphic() && b != b'"' && b != b'\\')
-        };
-        let fits = self.scopes.len() <= LIST_MAX && self.scopes.iter().all(is_scope);
-        checks.require(fits, "oidc.scopes", "must be up to 50 words without blanks");
+        self.check_lists(checks);
         self.scopes.retain(|scope| scope != "openid");
-        let count = self.redirect_uris.len();
-        let fits = (1..=LIST_MAX).contains(&count) && self.redirect_uris.iter().all(|uri| is_page(uri));
-        checks.require(fits, "oidc.redirect_uris",
-            "must be 1 to 50 complete addresses of pages, with https:// (http:// for this machine only) and without \
-             a fragment");
         self.tls = check_provider_tls("oidc.tls", self.tls, checks);
         self
+    }
+
+    fn check_lists(&self, checks: &mut Checks) {
+        let fits = self.scopes.len() <= LIST_MAX;
+        checks.require(fits, "oidc.scopes", &format!("must be up to {LIST_MAX} words"));
+        for (at, scope) in self.scopes.iter().enumerate().take(LIST_MAX) {
+            let is_word = (1..=TEXT_CHARS_MAX).contains(&scope.len())
+                && scope.bytes().all(|b| b.is_ascii_graphic() && b != b'"' && b != b'\\');
+            let message = format!("must be a word of 1 to {TEXT_CHARS_MAX} characters without blanks");
+            checks.require(is_word, &format!("oidc.scopes[{at}]"), &message);
+        }
+        let fits = (1..=LIST_MAX).contains(&self.redirect_uris.len());
+        checks.require(fits, "oidc.redirect_uris", &format!("must be 1 to {LIST_MAX} addresses of pages"));
+        for (at, uri) in self.redirect_uris.iter().enumerate().take(LIST_MAX) {
+            let message = format!(
+                "must be a complete address of a page, with https:// (http:// for this machine only), without a \
+                 fragment, and of {TEXT_CHARS_MAX} characters at most"
+            );
+            checks.require(is_page(uri), &format!("oidc.redirect_uris[{at}]"), &message);
+        }
     }
 
     /// Whether the stored secret would now go to somebody else.
@@ -235,7 +267,10 @@ impl Ldap {
         ];
         for (field, name) in attributes {
             let fits = name.is_none_or(is_attribute);
-            checks.require(fits, field, "must be the name of an attribute: letters, digits and hyphens");
+            let message = format!(
+                "must be the name of an attribute: 1 to {ATTRIBUTE_CHARS_MAX} letters, digits and hyphens"
+            );
+            checks.require(fits, field, &message);
         }
         self
     }
@@ -314,16 +349,17 @@ fn check_provider_tls(field: &str, policy: TlsPolicy, checks: &mut Checks) -> Tl
     checks.require(policy.mode != TlsMode::Insecure, field,
         "mode 'insecure' would let anybody say who signs in: use 'verify', with 'ca_pem' for a private authority, or \
          'pin'");
-    check_tls(policy, checks)
+    check_tls_at(field, policy, checks)
 }
 
 fn text(checks: &mut Checks, field: &str, text: &str) {
     let fits = (1..=TEXT_CHARS_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control);
-    checks.require(fits, field, "must have 1 to 2048 characters and no control characters");
+    let message = format!("must have 1 to {TEXT_CHARS_MAX} characters and no control characters");
+    checks.require(fits, field, &message);
 }
 
 fn is_attribute(name: &str) -> bool {
-    name.len() <= 100
+    (1..=ATTRIBUTE_CHARS_MAX).contains(&name.len())
         && name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }

@@ -39,7 +39,7 @@ pub(super) async fn find(app: &App, caller: &Caller, id: ChangeId) -> Result<Cha
 
 /// A change or a set of changes, if the caller sees it.
 pub(super) async fn find_row(app: &App, caller: &Caller, id: ChangeId) -> Result<Option<ChangeRow>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     Ok(changes::find(&mut tx, &caller.scope(), id).await?)
 }
 

@@ -8,13 +8,13 @@ use axum::response::{IntoResponse, Response};
 use heddle_core::change::{ChangeStatus, OutcomeState};
 use heddle_core::page::{Page, PageRequest};
 use heddle_core::{ChangeId, ControllerId, Permission, SiteId, UserId};
-use heddle_store::Tx;
 use heddle_store::changes::{self, ChangeFilter, ChangeRow};
+use heddle_store::{InOrder, Sort, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::apply::{self, ApplyRequest};
+use super::apply::{self, ApplyRequest, CONFIRM_SECS};
 use super::plan::{self, controller_on_path};
 use super::view::{Beside, ChangeView, view};
 use super::{revert, settle, window};
@@ -26,9 +26,12 @@ use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
+use crate::tenancy::checks::refuse_longer;
 
 /// The vendors that `by-gateway` accepts, installed or not.
 const GATEWAY_VENDORS: &[&str] = &["omada", "opnsense", "pfsense", "mikrotik", "openwrt"];
+/// Hex digits of a plan's hash.
+const PLAN_HASH_CHARS_MAX: usize = 64;
 const CHANGE: &str = "/gateway-vpn/changes/{change_id}";
 /// Most changes of a list without pages.
 const LIST_MAX: u32 = 200;
@@ -58,6 +61,8 @@ struct ListQuery {
     author: Option<UserId>,
     /// Only members of this set.
     set: Option<ChangeId>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<ChangeRow>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -91,25 +96,27 @@ struct ChangeList {
 pub(super) struct ApplyBody {
     /// Must be true.
     force: Option<bool>,
-    /// What was reviewed: applied only while the plan still has this hash.
+    /// What was reviewed: applied only while the plan still has this hash, 64 hex digits.
+    #[schemars(length(max = PLAN_HASH_CHARS_MAX))]
     plan_hash: Option<String>,
     /// From 10 to 600: taken back unless it is confirmed within these seconds.
-    #[schemars(range(min = 10, max = 600))]
+    #[schemars(range(min = *CONFIRM_SECS.start(), max = *CONFIRM_SECS.end()))]
     confirm_within_secs: Option<u32>,
     /// From `confirm_within_secs` to 600: how far the window may be extended later. The device's own timer is set to
     /// it, so that a device whose path is lost takes the change back that much later.
-    #[schemars(range(min = 10, max = 600))]
+    #[schemars(range(min = *CONFIRM_SECS.start(), max = *CONFIRM_SECS.end()))]
     extendable_to_secs: Option<u32>,
 }
 
 impl ApplyBody {
-    pub(super) fn into_request(self, seen: Option<String>) -> ApplyRequest {
-        ApplyRequest {
+    pub(super) fn into_request(self, seen: Option<String>) -> Result<ApplyRequest, Error> {
+        refuse_longer("plan_hash", self.plan_hash.as_deref().unwrap_or_default(), PLAN_HASH_CHARS_MAX)?;
+        Ok(ApplyRequest {
             force: self.force,
             plan_hash: self.plan_hash.or(seen),
             confirm_within_secs: self.confirm_within_secs,
             extendable_to_secs: self.extendable_to_secs,
-        }
+        })
     }
 }
 
@@ -283,7 +290,8 @@ async fn list(
         set_id: query.set,
     };
     let mut tx = app.db.read().await?;
-    let (rows, total) = changes::list(&mut tx, &caller.scope(), &filter, page).await?;
+    let (rows, total) =
+        changes::list(&mut tx, &caller.scope(), &filter, InOrder::by(page, query.sort)).await?;
     let mut counts = ChangeCounts {
         status: ChangeStatus::ALL.iter().map(|status| (status.to_string(), 0)).collect(),
         outcome: OutcomeState::ALL.iter().map(|state| (state.to_string(), 0)).collect(),
@@ -369,7 +377,7 @@ async fn apply_change(
     // The hash holds what the entity tag said until the apply has begun, whoever plans again meanwhile.
     let seen = plan_as_seen(&app, &caller, id, &if_match).await?;
     let row = apply::find(&app, &caller, id).await?;
-    let row = apply::apply(&app, &caller, &origin, row, body.into_request(seen)).await?;
+    let row = apply::apply(&app, &caller, &origin, row, body.into_request(seen)?).await?;
     shown(&app, row).await.map(Answer)
 }
 

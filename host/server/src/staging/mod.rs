@@ -39,6 +39,9 @@ pub(crate) use new_key::{Rekey, rekey};
 pub(crate) use plan::{Request, controller_on_path, stage_for_run};
 pub(crate) use routes::routes;
 
+/// Most characters of what is noted beside a change.
+pub(crate) const NOTES_CHARS_MAX: usize = 2000;
+
 /// How often pending changes are looked at for their expiry.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(30);
 

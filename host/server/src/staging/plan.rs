@@ -82,7 +82,7 @@ pub(crate) async fn controller_on_path(
     site: Option<SiteId>,
     vendor: Option<&str>,
 ) -> Result<ControllerTarget, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let target = controllers::find_target(&mut tx, &caller.scope(), controller).await?;
     let target = target.ok_or(Error::NotFound("controller"))?;
     let fits =
@@ -154,7 +154,7 @@ pub(crate) async fn stage_for_run(
 }
 
 async fn staged_by_run(app: &App, author: &Caller, run: &RunStep) -> Result<Option<ChangeRow>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     Ok(changes::find_by_run_key(&mut tx, &author.scope(), &run.key).await?)
 }
 

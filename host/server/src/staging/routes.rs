@@ -17,7 +17,7 @@ use super::change_routes::listed;
 use super::live::{self, LivePage, LiveQuery};
 use super::plan::{self, Request, controller_on_path};
 use super::view::ChangeView;
-use super::{change_routes, set_routes};
+use super::{NOTES_CHARS_MAX, change_routes, set_routes};
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::http::access::Access;
@@ -25,6 +25,7 @@ use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, Params};
 use crate::http::routes::{Routes, doc};
+use crate::tenancy::checks::refuse_longer;
 
 /// Areas of the family whose paths name a site.
 const SITE_SCOPED: &[&str] = &[
@@ -64,7 +65,9 @@ struct StageBody {
     /// What the feature's own schema allows.
     #[schemars(with = "serde_json::Map<String, Value>")]
     payload: Value,
+    /// Up to 2000 characters.
     #[serde(default)]
+    #[schemars(length(max = NOTES_CHARS_MAX))]
     notes: Option<String>,
 }
 
@@ -216,6 +219,7 @@ async fn stage(
     creation: Creation,
     Json(body): Json<StageBody>,
 ) -> Result<Response, Error> {
+    refuse_longer("notes", body.notes.as_deref().unwrap_or_default(), NOTES_CHARS_MAX)?;
     let request = Request {
         controller_id: path.controller_id,
         site_id: path.site_id,

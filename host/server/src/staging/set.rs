@@ -26,7 +26,7 @@ use crate::http::error::Error;
 use crate::http::extract::Origin;
 
 /// How many changes make a set.
-const MEMBERS: std::ops::RangeInclusive<usize> = 2..=50;
+pub(super) const MEMBERS: std::ops::RangeInclusive<usize> = 2..=50;
 
 /// Changes that are planned, reviewed and applied as one.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::change_routes::{ApplyBody, ExtendBody};
-use super::set::{self, ChangeSet};
+use super::set::{self, ChangeSet, MEMBERS};
 use super::view::ChangeView;
 use super::{apply, plan, revert, settle, window};
 use crate::app::SharedApp;
@@ -24,7 +24,7 @@ use crate::http::routes::{Routes, doc};
 #[serde(deny_unknown_fields)]
 struct NewSet {
     /// From 2 to 50 pending changes of one controller, in the order in which they are planned and sent.
-    #[schemars(length(min = 2, max = 50))]
+    #[schemars(length(min = *MEMBERS.start(), max = *MEMBERS.end()))]
     change_ids: Vec<ChangeId>,
 }
 
@@ -167,7 +167,7 @@ async fn apply_set(
 ) -> Result<Answer<ChangeSet>, Error> {
     let seen = plan_as_seen(&app, &caller, id, &if_match).await?;
     let row = set::find(&app, &caller, id).await?;
-    let row = apply::apply(&app, &caller, &origin, row, body.into_request(seen)).await?;
+    let row = apply::apply(&app, &caller, &origin, row, body.into_request(seen)?).await?;
     set::shown(&app, row).await.map(Answer)
 }
 

@@ -5,7 +5,13 @@ use heddle_core::name::has_hidden;
 use crate::http::error::{Detail, Error};
 
 /// Most characters of a name.
-const NAME_CHARS_MAX: usize = 200;
+pub(crate) const NAME_CHARS_MAX: usize = 200;
+/// Most characters of a description.
+pub(crate) const DESCRIPTION_CHARS_MAX: usize = 2000;
+/// Most permissions and wildcards of an API key, an app or a stored role.
+pub(crate) const SCOPES_MAX: usize = 32;
+/// Most characters of each of them.
+pub(crate) const SCOPE_CHARS_MAX: usize = 100;
 /// Most characters of a search text.
 const SEARCH_CHARS_MAX: usize = 200;
 
@@ -36,9 +42,19 @@ impl Checks {
     pub(crate) fn name(&mut self, field: &str, text: &str) -> String {
         let name = text.trim();
         let fits = (1..=NAME_CHARS_MAX).contains(&name.chars().count());
-        self.require(fits, field, "must have 1 to 200 characters");
+        self.require(fits, field, &format!("must have 1 to {NAME_CHARS_MAX} characters"));
         self.visible(field, name);
         name.to_owned()
+    }
+
+    /// A text that may have this many characters.
+    pub(crate) fn chars(&mut self, field: &str, text: &str, max: usize) {
+        self.require(text.chars().count() <= max, field, &too_many_chars(max));
+    }
+
+    /// A text for people that explains something.
+    pub(crate) fn description(&mut self, text: Option<&str>) {
+        self.chars("description", text.unwrap_or_default(), DESCRIPTION_CHARS_MAX);
     }
 
     /// Refuses characters that nobody sees, or that move what people see.
@@ -50,6 +66,15 @@ impl Checks {
     pub(crate) fn done(self) -> Result<(), Error> {
         if self.0.is_empty() { Ok(()) } else { Err(Error::Validation(self.0)) }
     }
+}
+
+fn too_many_chars(max: usize) -> String {
+    format!("must not have more than {max} characters")
+}
+
+/// Refuses a text that has more characters than it may have, where nothing else of the body is checked with it.
+pub(crate) fn refuse_longer(field: &str, text: &str, max: usize) -> Result<(), Error> {
+    if text.chars().count() > max { Err(Error::field(field, too_many_chars(max))) } else { Ok(()) }
 }
 
 /// A search text; `None` when there is nothing to search for.
@@ -73,6 +98,19 @@ mod tests {
         let Err(Error::Validation(details)) = checks.done() else { panic!("two things are wrong") };
         let fields: Vec<&str> = details.iter().map(|detail| detail.field.as_str()).collect();
         assert_eq!(fields, ["name", "url"]);
+    }
+
+    #[test]
+    fn a_bound_counts_characters_and_is_named() {
+        let mut checks = Checks::default();
+        checks.chars("a", &"ä".repeat(3), 3);
+        checks.chars("b", &"ä".repeat(4), 3);
+        checks.description(None);
+        let Err(Error::Validation(details)) = checks.done() else { panic!("one text is too long") };
+        assert_eq!(details.len(), 1);
+        assert_eq!((details[0].field.as_str(), details[0].message.contains('3')), ("b", true));
+        assert!(refuse_longer("a", "äöü", 3).is_ok());
+        assert!(refuse_longer("a", "äöüß", 3).is_err());
     }
 
     #[test]

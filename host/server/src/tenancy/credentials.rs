@@ -12,15 +12,15 @@ use heddle_core::page::Page;
 use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{CredentialId, OrgId, Permission, Role};
-use heddle_store::Set;
 use heddle_store::credentials::{self, Credential, CredentialUpdate, NewCredential, SealedSecret};
+use heddle_store::{InOrder, Set, Sort};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::address::{parse_host, parse_port};
+use self::address::{HOST_CHARS_MAX, PORT_MAX, parse_host, parse_port};
 use self::sealed::Fields;
-use super::checks::{Checks, search};
+use super::checks::{Checks, NAME_CHARS_MAX, search};
 use super::controllers::endpoint::check_tls;
 use super::controllers::probe::Tested;
 use super::{given, nullable, organization_scope, owner};
@@ -41,13 +41,22 @@ const SECRET_BYTES_MAX: usize = 16_384;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewCredential")]
 struct NewBody {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
+    /// At most 16384 bytes.
+    #[schemars(length(max = SECRET_BYTES_MAX))]
     username: Option<String>,
+    /// At most 16384 bytes.
+    #[schemars(extend("maxLength" = SECRET_BYTES_MAX))]
     password: Option<Secret>,
+    /// At most 16384 bytes.
+    #[schemars(extend("maxLength" = SECRET_BYTES_MAX))]
     api_key: Option<Secret>,
     /// Where it is good, for its test: a name or an address. Controllers keep their own address.
+    #[schemars(length(min = 1, max = HOST_CHARS_MAX))]
     host: Option<String>,
     /// With `host`; 443 when absent.
+    #[schemars(range(min = 1, max = PORT_MAX))]
     port: Option<i64>,
     /// How the certificate there is judged; `verify` when absent.
     tls: Option<TlsPolicy>,
@@ -61,21 +70,25 @@ struct NewBody {
 #[schemars(rename = "CredentialUpdate")]
 struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
+    /// At most 16384 bytes.
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(length(max = SECRET_BYTES_MAX), extend("x-nullable" = true))]
     username: Option<Option<String>>,
+    /// At most 16384 bytes.
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(extend("x-nullable" = true, "maxLength" = SECRET_BYTES_MAX))]
     password: Option<Option<Secret>>,
+    /// At most 16384 bytes.
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(extend("x-nullable" = true, "maxLength" = SECRET_BYTES_MAX))]
     api_key: Option<Option<Secret>>,
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(length(min = 1, max = HOST_CHARS_MAX), extend("x-nullable" = true))]
     host: Option<Option<String>>,
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(range(min = 1, max = PORT_MAX), extend("x-nullable" = true))]
     port: Option<Option<i64>>,
     #[serde(default, deserialize_with = "nullable")]
     #[schemars(extend("x-nullable" = true))]
@@ -91,6 +104,8 @@ struct ListQuery {
     per_page: Option<u32>,
     /// Part of the name or the user name.
     search: Option<String>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<Credential>>,
 }
 
 pub(super) fn routes() -> Routes {
@@ -137,7 +152,7 @@ fn check_fields(fields: &Fields, checks: &mut Checks) {
         [("username", &fields.username), ("password", &fields.password), ("api_key", &fields.api_key)];
     for (field, value) in named {
         let fits = value.as_ref().is_none_or(|value| value.expose().len() <= SECRET_BYTES_MAX);
-        checks.require(fits, field, "must not exceed 16384 bytes");
+        checks.require(fits, field, &format!("must not exceed {SECRET_BYTES_MAX} bytes"));
     }
 }
 
@@ -159,8 +174,13 @@ async fn list(
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let search = search(query.search)?;
     let mut tx = app.db.read().await?;
-    let (items, total) =
-        credentials::list(&mut tx, &organization_scope(&caller), search.as_deref(), page).await?;
+    let (items, total) = credentials::list(
+        &mut tx,
+        &organization_scope(&caller),
+        search.as_deref(),
+        InOrder::by(page, query.sort),
+    )
+    .await?;
     Ok(Answer(page.of(items, total)))
 }
 
@@ -169,7 +189,7 @@ async fn get(
     caller: Caller,
     At(id): At<CredentialId>,
 ) -> Result<One<Credential>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let found = credentials::find(&mut tx, &organization_scope(&caller), id).await?;
     found.map(One).ok_or(Error::NotFound("credential"))
 }

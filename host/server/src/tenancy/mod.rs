@@ -17,7 +17,7 @@ pub(crate) mod users;
 use heddle_core::OrgId;
 use heddle_store::{Scope, Tx};
 
-pub(crate) use self::controllers::endpoint::check_tls;
+pub(crate) use self::controllers::endpoint::check_tls_at;
 use crate::auth::Caller;
 use crate::http::error::Error;
 pub(crate) use crate::http::nulls::{given, nullable};

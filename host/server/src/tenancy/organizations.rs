@@ -9,12 +9,13 @@ use heddle_core::{OrgId, Permission, Role, Tier};
 use heddle_store::organizations::{
     self, NewOrganization, Organization, OrganizationFilter, OrganizationUpdate,
 };
-use heddle_store::{sessions, users};
+use heddle_store::{InOrder, Sort, sessions, users};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::checks::{Checks, search};
+use super::checks::{Checks, NAME_CHARS_MAX, search};
+use super::slug::{SLUG_CHARS_MAX, SLUG_PATTERN};
 use super::{dashboard, given, nullable, quotas, slug};
 use crate::app::SharedApp;
 use crate::auth::Caller;
@@ -43,13 +44,18 @@ pub(crate) struct Settings {
     event_retention_days: Option<u32>,
 }
 
+/// Most hours until a pending change expires.
+const CHANGE_TTL_HOURS_MAX: u32 = 8760;
+/// Most days that events are kept.
+const EVENT_RETENTION_DAYS_MAX: u32 = 3650;
 /// Days that events are kept where the organization does not say.
 const EVENT_RETENTION_DAYS: i64 = 90;
 
 /// Days that the events of an organization with these settings are kept.
 pub(crate) fn event_retention_days(settings: &Value) -> i64 {
     let days = settings.get("event_retention_days").and_then(Value::as_i64);
-    days.filter(|days| (1..=3650).contains(days)).unwrap_or(EVENT_RETENTION_DAYS)
+    days.filter(|days| (1..=i64::from(EVENT_RETENTION_DAYS_MAX)).contains(days))
+        .unwrap_or(EVENT_RETENTION_DAYS)
 }
 
 /// What to change of the settings; absent keeps.
@@ -62,12 +68,11 @@ struct SettingsBody {
     require_second_person: Option<bool>,
     /// From 1 to 8760; `null` brings the service's default back.
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
-    #[schemars(range(min = 1, max = 8760))]
+    #[schemars(range(min = 1, max = CHANGE_TTL_HOURS_MAX), extend("x-nullable" = true))]
     change_ttl_hours: Option<Option<u32>>,
     /// Days that events are kept, from 1 to 3650; `null` brings the default of 90 back.
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(range(min = 1, max = EVENT_RETENTION_DAYS_MAX), extend("x-nullable" = true))]
     event_retention_days: Option<Option<u32>>,
 }
 
@@ -75,8 +80,10 @@ struct SettingsBody {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewOrganization")]
 struct NewBody {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
     /// Made of the name when absent.
+    #[schemars(length(min = 1, max = SLUG_CHARS_MAX), regex(pattern = SLUG_PATTERN))]
     slug: Option<String>,
     /// How much it may have; `standard` when absent.
     #[serde(default, deserialize_with = "given")]
@@ -90,8 +97,10 @@ struct NewBody {
 #[schemars(rename = "OrganizationUpdate")]
 struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = SLUG_CHARS_MAX), regex(pattern = SLUG_PATTERN))]
     slug: Option<String>,
     /// Changed by `super_admin` alone. What goes beyond a lower tier's quotas stays.
     #[serde(default, deserialize_with = "given")]
@@ -110,6 +119,8 @@ struct ListQuery {
     tier: Option<Tier>,
     /// Part of the name or the slug.
     search: Option<String>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<Organization>>,
 }
 
 pub(super) fn routes() -> Routes {
@@ -167,13 +178,18 @@ impl Settings {
             self.require_second_person = required;
         }
         if let Some(hours) = body.change_ttl_hours {
-            let fits = hours.is_none_or(|hours| (1..=8760).contains(&hours));
-            checks.require(fits, "settings.change_ttl_hours", "must be from 1 to 8760");
+            let fits = hours.is_none_or(|hours| (1..=CHANGE_TTL_HOURS_MAX).contains(&hours));
+            checks.require(
+                fits,
+                "settings.change_ttl_hours",
+                &format!("must be from 1 to {CHANGE_TTL_HOURS_MAX}"),
+            );
             self.change_ttl_hours = hours;
         }
         if let Some(days) = body.event_retention_days {
-            let fits = days.is_none_or(|days| (1..=3650).contains(&days));
-            checks.require(fits, "settings.event_retention_days", "must be from 1 to 3650");
+            let fits = days.is_none_or(|days| (1..=EVENT_RETENTION_DAYS_MAX).contains(&days));
+            let message = format!("must be from 1 to {EVENT_RETENTION_DAYS_MAX}");
+            checks.require(fits, "settings.event_retention_days", &message);
             self.event_retention_days = days;
         }
         self
@@ -192,7 +208,8 @@ async fn list(
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let filter = OrganizationFilter { tier: query.tier, search: search(query.search)? };
     let mut tx = app.db.read().await?;
-    let (items, total) = organizations::list(&mut tx, &caller.scope(), &filter, page).await?;
+    let (items, total) =
+        organizations::list(&mut tx, &caller.scope(), &filter, InOrder::by(page, query.sort)).await?;
     Ok(Answer(page.of(items, total)))
 }
 
@@ -201,7 +218,7 @@ async fn get(
     caller: Caller,
     At(id): At<OrgId>,
 ) -> Result<One<Organization>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let found = organizations::find(&mut tx, &caller.scope(), id).await?;
     found.map(One).ok_or(Error::NotFound("organization"))
 }

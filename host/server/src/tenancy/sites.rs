@@ -7,12 +7,14 @@ use axum::response::Response;
 use heddle_core::page::Page;
 use heddle_core::{OrgId, Permission, Role, SiteId, SiteLevel};
 use heddle_store::sites::{self, NewSite, Site, SiteUpdate};
+use heddle_store::{InOrder, Sort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::checks::{Checks, search};
+use super::checks::{Checks, NAME_CHARS_MAX, search};
 use super::quotas::{self, Resource};
+use super::slug::{SLUG_CHARS_MAX, SLUG_PATTERN};
 use super::{given, owner, slug};
 use crate::app::SharedApp;
 use crate::auth::Caller;
@@ -42,8 +44,10 @@ pub(crate) struct Settings {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewSite")]
 struct NewBody {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
     /// Made of the name when absent. Unique within the organization.
+    #[schemars(length(min = 1, max = SLUG_CHARS_MAX), regex(pattern = SLUG_PATTERN))]
     slug: Option<String>,
     #[serde(default)]
     settings: Settings,
@@ -56,8 +60,10 @@ struct NewBody {
 #[schemars(rename = "SiteUpdate")]
 struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = SLUG_CHARS_MAX), regex(pattern = SLUG_PATTERN))]
     slug: Option<String>,
     #[serde(default, deserialize_with = "given")]
     settings: Option<Settings>,
@@ -73,6 +79,8 @@ struct ListQuery {
     per_page: Option<u32>,
     /// Part of the name or the slug.
     search: Option<String>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<Site>>,
 }
 
 pub(super) fn routes() -> Routes {
@@ -111,12 +119,13 @@ async fn list(
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let search = search(query.search)?;
     let mut tx = app.db.read().await?;
-    let (items, total) = sites::list(&mut tx, &caller.scope(), search.as_deref(), page).await?;
+    let (items, total) =
+        sites::list(&mut tx, &caller.scope(), search.as_deref(), InOrder::by(page, query.sort)).await?;
     Ok(Answer(page.of(items, total)))
 }
 
 async fn get(State(app): State<SharedApp>, caller: Caller, At(id): At<SiteId>) -> Result<One<Site>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     sites::find(&mut tx, &caller.scope(), id).await?.map(One).ok_or(Error::NotFound("site"))
 }
 

@@ -2,7 +2,10 @@
 
 use crate::http::error::Error;
 
-const LENGTH_MAX: usize = 63;
+/// Most characters of a slug.
+pub(crate) const SLUG_CHARS_MAX: usize = 63;
+/// What [`check`] accepts, as a pattern for the document.
+pub(crate) const SLUG_PATTERN: &str = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$";
 
 /// The slug that was given, checked, or else the one that the name gives.
 pub(crate) fn given_or_derived(given: Option<&str>, name: &str) -> Result<String, String> {
@@ -17,7 +20,7 @@ fn derive(name: &str) -> Option<String> {
     let lower = name.to_lowercase();
     let parts = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
     let mut slug = parts.collect::<Vec<_>>().join("-");
-    slug.truncate(LENGTH_MAX);
+    slug.truncate(SLUG_CHARS_MAX);
     let slug = slug.trim_end_matches('-');
     (!slug.is_empty()).then(|| slug.to_owned())
 }
@@ -25,12 +28,12 @@ fn derive(name: &str) -> Option<String> {
 pub(crate) fn check(slug: &str) -> Result<(), String> {
     let shape = slug.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     let ends = !slug.starts_with('-') && !slug.ends_with('-');
-    if shape && ends && (1..=LENGTH_MAX).contains(&slug.len()) {
+    if shape && ends && (1..=SLUG_CHARS_MAX).contains(&slug.len()) {
         return Ok(());
     }
-    let shown: String = slug.chars().take(LENGTH_MAX).collect();
+    let shown: String = slug.chars().take(SLUG_CHARS_MAX).collect();
     Err(format!(
-        "slug '{shown}' is not accepted: use 1 to 63 lower-case letters, digits and hyphens, with no hyphen at an end"
+        "slug '{shown}' is not accepted: use 1 to {SLUG_CHARS_MAX} lower-case letters, digits and hyphens, with no hyphen at an end"
     ))
 }
 

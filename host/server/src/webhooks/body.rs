@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use heddle_core::secret::{Secret, random_secret};
 use heddle_core::{OrgId, SiteId, WebhookTemplateId};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::rights::why_not;
 use crate::auth::Caller;
-use crate::outgoing::{self, HEADERS_MAX};
-use crate::tenancy::checks::Checks;
+use crate::events::patterns::PATTERN_CHARS_MAX;
+use crate::outgoing::{self, HEADER_VALUE_BYTES_MAX, HEADERS_MAX, URL_BYTES_MAX};
+use crate::tenancy::checks::{Checks, NAME_CHARS_MAX};
 use crate::tenancy::{given, nullable};
 
 const PATTERNS_MAX: usize = 50;
@@ -21,20 +23,26 @@ const SECRET_CHARS_MAX: usize = 512;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewWebhook")]
 pub(super) struct NewBody {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     pub(super) name: String,
-    /// Full URL of the public network, or of a host that the operator has listed. Its query is not shown again.
+    /// Full URL of the public network, or of a host that the operator has listed. Its query is not shown again. At most
+    /// 2048 bytes.
+    #[schemars(length(min = 1, max = URL_BYTES_MAX))]
     pub(super) url: String,
     /// 1 to 50 types or patterns such as `device.*`; each covers a declared type that the caller may read. An
     /// administrator of the organization may have all of its events but those of `admin.*` and `system.*`.
+    #[schemars(length(min = 1, max = PATTERNS_MAX), inner(length(min = 1, max = PATTERN_CHARS_MAX)))]
     pub(super) events: Vec<String>,
     /// Only events of this site.
     pub(super) site_id: Option<SiteId>,
     /// What is sent in place of the event.
     pub(super) template_id: Option<WebhookTemplateId>,
     /// Signs what is sent: 16 to 512 visible ASCII characters. Made when absent; shown in this answer only.
+    #[schemars(extend("minLength" = SECRET_CHARS_MIN, "maxLength" = SECRET_CHARS_MAX))]
     pub(super) signing_secret: Option<Secret>,
-    /// Sent with every delivery. Only the names are shown again.
+    /// Sent with every delivery: up to 50, each value of at most 4096 bytes. Only the names are shown again.
     #[serde(default)]
+    #[schemars(transform = say_headers)]
     pub(super) headers: BTreeMap<String, Secret>,
     /// True when absent.
     pub(super) is_enabled: Option<bool>,
@@ -48,13 +56,16 @@ pub(super) struct NewBody {
 #[schemars(rename = "WebhookUpdate")]
 pub(super) struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     pub(super) name: Option<String>,
     /// As a whole; what was shown, with `?…` for its query, keeps it. Where there are headers, another host needs them
-    /// again.
+    /// again. At most 2048 bytes.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = URL_BYTES_MAX))]
     pub(super) url: Option<String>,
     /// Who changes them is the author from then on, by whose rights events are sent.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = PATTERNS_MAX), inner(length(min = 1, max = PATTERN_CHARS_MAX)))]
     pub(super) events: Option<Vec<String>>,
     #[serde(default, deserialize_with = "nullable")]
     #[schemars(extend("x-nullable" = true))]
@@ -66,10 +77,19 @@ pub(super) struct UpdateBody {
     pub(super) template_id: Option<Option<WebhookTemplateId>>,
     /// All of them, in place of those before.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(transform = say_headers)]
     pub(super) headers: Option<BTreeMap<String, Secret>>,
     /// What happens while it is false is not sent later; what was queued before is.
     #[serde(default, deserialize_with = "given")]
     pub(super) is_enabled: Option<bool>,
+}
+
+/// Says in the document what [`check_headers`] accepts.
+fn say_headers(schema: &mut Schema) {
+    schema.insert("maxProperties".to_owned(), json!(HEADERS_MAX));
+    if let Some(Value::Object(value)) = schema.get_mut("additionalProperties") {
+        value.insert("maxLength".to_owned(), json!(HEADER_VALUE_BYTES_MAX));
+    }
 }
 
 pub(super) fn check_url(checks: &mut Checks, text: &str) -> String {
@@ -79,7 +99,7 @@ pub(super) fn check_url(checks: &mut Checks, text: &str) -> String {
 /// The patterns, each once, all of them of declared types that the caller may read.
 pub(super) fn check_events(checks: &mut Checks, caller: &Caller, patterns: &[String]) -> Vec<String> {
     let fits = (1..=PATTERNS_MAX).contains(&patterns.len());
-    checks.require(fits, "events", "must have 1 to 50 entries such as 'device.*'");
+    checks.require(fits, "events", &format!("must have 1 to {PATTERNS_MAX} entries such as 'device.*'"));
     for (at, pattern) in patterns.iter().enumerate().take(PATTERNS_MAX) {
         let field = format!("events[{at}]");
         if let Some(why) = crate::events::patterns::fault(pattern) {
@@ -92,7 +112,8 @@ pub(super) fn check_events(checks: &mut Checks, caller: &Caller, patterns: &[Str
 }
 
 pub(super) fn check_headers(checks: &mut Checks, given: BTreeMap<String, Secret>) -> Vec<(String, Secret)> {
-    checks.require(given.len() <= HEADERS_MAX, "headers", "must not have more than 50 entries");
+    let fits = given.len() <= HEADERS_MAX;
+    checks.require(fits, "headers", &format!("must not have more than {HEADERS_MAX} entries"));
     let mut names = BTreeSet::new();
     let mut headers = Vec::new();
     for (name, value) in given.into_iter().take(HEADERS_MAX) {
@@ -114,6 +135,7 @@ pub(super) fn check_secret(checks: &mut Checks, given: Option<Secret>) -> Secret
     let text = secret.expose();
     let fits = (SECRET_CHARS_MIN..=SECRET_CHARS_MAX).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_graphic());
-    checks.require(fits, "signing_secret", "must have 16 to 512 visible ASCII characters");
+    let message = format!("must have {SECRET_CHARS_MIN} to {SECRET_CHARS_MAX} visible ASCII characters");
+    checks.require(fits, "signing_secret", &message);
     secret
 }

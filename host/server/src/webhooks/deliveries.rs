@@ -8,7 +8,7 @@ use heddle_core::webhook::DeliveryState;
 use heddle_core::{DeliveryId, OrgId, Permission, SubscriptionId};
 use heddle_store::webhooks::deliveries::{self, Delivery, Range, Replay};
 use heddle_store::webhooks::{Listening, Subscription};
-use heddle_store::{Tx, events, webhooks};
+use heddle_store::{Sort, Tx, events, webhooks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -39,6 +39,8 @@ struct ListQuery {
     /// The `next_cursor` of the rows before; not together with `page`.
     cursor: Option<String>,
     state: Option<DeliveryState>,
+    /// Order by time, the newest first by default. A cursor keeps the order that it came with.
+    sort: Option<Sort<Delivery>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -125,7 +127,8 @@ async fn list(
 ) -> Result<Answer<CursorPage<Delivery>>, Error> {
     // What was delivered is of all sites.
     caller.require_all_sites()?;
-    let request = walk_request(query.page, query.per_page, query.cursor.as_deref(), PER_PAGE_MAX)?;
+    let request =
+        walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.read().await?;
     webhooks::find(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
@@ -140,7 +143,7 @@ async fn get(
     At(id): At<DeliveryId>,
 ) -> Result<Answer<Delivery>, Error> {
     caller.require_all_sites()?;
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let found = deliveries::find(&mut tx, &organization_scope(&caller), id).await?;
     found.map(Answer).ok_or(Error::NotFound("delivery"))
 }

@@ -15,7 +15,7 @@ use heddle_core::{
 };
 use heddle_store::webhooks::templates::{self, Template};
 use heddle_store::webhooks::{self, NewSubscription, Subscription, SubscriptionUpdate};
-use heddle_store::{Scope, Set, Tx, events, sites};
+use heddle_store::{InOrder, Scope, Set, Sort, Tx, events, sites};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -117,6 +117,8 @@ struct ListQuery {
     per_page: Option<u32>,
     /// Part of the name or the URL.
     search: Option<String>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<Subscription>>,
 }
 
 pub(super) fn routes() -> Routes {
@@ -201,8 +203,13 @@ async fn list(
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let search = search(query.search)?;
     let mut tx = app.db.read().await?;
-    let (items, total) =
-        webhooks::list(&mut tx, &organization_scope(&caller), search.as_deref(), page).await?;
+    let (items, total) = webhooks::list(
+        &mut tx,
+        &organization_scope(&caller),
+        search.as_deref(),
+        InOrder::by(page, query.sort),
+    )
+    .await?;
     Ok(Answer(page.of(items.into_iter().map(View::from).collect(), total)))
 }
 
@@ -211,7 +218,7 @@ async fn get(
     caller: Caller,
     At(id): At<SubscriptionId>,
 ) -> Result<One<View>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let found = webhooks::find(&mut tx, &organization_scope(&caller), id).await?;
     found.map(View::from).map(One).ok_or(NOT_FOUND)
 }

@@ -9,6 +9,7 @@ use heddle_core::shape::Shape;
 use heddle_core::template::{Reference, references};
 use heddle_core::{OrgId, Permission, Timestamp, WebhookTemplateId};
 use heddle_store::webhooks::templates::{self, NAME_INDEX, NewTemplate, Template};
+use heddle_store::{InOrder, Sort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -22,7 +23,7 @@ use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::{Checks, search};
+use crate::tenancy::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::tenancy::{given, organization_scope, owner};
 
 const NOT_FOUND: Error = Error::NotFound("webhook template");
@@ -45,6 +46,7 @@ struct View {
 #[schemars(rename = "NewWebhookTemplate")]
 struct NewBody {
     /// Unique in the organization.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
     /// What is sent: a JSON object. `{{trigger.name}}` stands for what the event's payload has there, `{{event.seq}}` for
     /// a field of the event itself.
@@ -58,6 +60,7 @@ struct NewBody {
 #[schemars(rename = "WebhookTemplateUpdate")]
 struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
     #[serde(default, deserialize_with = "given")]
     payload: Option<Map<String, Value>>,
@@ -72,6 +75,8 @@ struct ListQuery {
     per_page: Option<u32>,
     /// Part of the name.
     search: Option<String>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<Template>>,
 }
 
 pub(super) fn routes() -> Routes {
@@ -113,8 +118,13 @@ async fn list(
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let search = search(query.search)?;
     let mut tx = app.db.read().await?;
-    let (items, total) =
-        templates::list(&mut tx, &organization_scope(&caller), search.as_deref(), page).await?;
+    let (items, total) = templates::list(
+        &mut tx,
+        &organization_scope(&caller),
+        search.as_deref(),
+        InOrder::by(page, query.sort),
+    )
+    .await?;
     Ok(Answer(page.of(items.into_iter().map(View::from).collect(), total)))
 }
 
@@ -123,7 +133,7 @@ async fn get(
     caller: Caller,
     At(id): At<WebhookTemplateId>,
 ) -> Result<One<View>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let found = templates::find(&mut tx, &organization_scope(&caller), id).await?;
     found.map(View::from).map(One).ok_or(NOT_FOUND)
 }

@@ -1,4 +1,5 @@
 use chrono::TimeDelta;
+use heddle_core::page::PageRequest;
 
 use super::*;
 use crate::testing::{World, on_both, page};

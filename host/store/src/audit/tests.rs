@@ -183,7 +183,7 @@ on_both! {
                 written += 1;
                 let Some(last) = walked.items.last().filter(|_| walked.has_more) else { break };
                 let cursor = Cursor { occurred_at: last.occurred_at, seq: last.seq, id: last.id.0 };
-                request = WalkRequest { per_page, place: Place::Behind(Cursor::decode(&cursor.encode()).unwrap()) };
+                request = WalkRequest { per_page, place: Place::Behind(Cursor::decode(&cursor.encode(false)).unwrap().0), is_ascending: false };
             }
             assert_eq!(seen, existing, "{per_page} per page");
         }

@@ -1,13 +1,26 @@
 //! Lists of changes, and how many there are of each kind. The row of a set is no change.
 
 use heddle_core::change::{ChangeStatus, OutcomeState};
-use heddle_core::page::PageRequest;
 use heddle_core::{ChangeId, ControllerId, SiteId, UserId};
 use sqlx::FromRow;
 
 use super::{ChangeRow, FROM, SELECT};
 use crate::select::{Bind, Select};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
+
+impl Sorted for ChangeRow {
+    const KEYS: &'static [Key] = &[
+        Key::of("staged_at", "c.staged_at"),
+        Key::nullable("applied_at", "c.applied_at"),
+        Key::of("expires_at", "c.expires_at"),
+        Key::of("status", "c.status"),
+        Key::of("vendor", "c.vendor"),
+        Key::of("feature", "c.feature"),
+    ];
+    const DEFAULT: &'static str = "-staged_at";
+    const LAST: &'static [&'static str] = &["c.id"];
+}
 
 /// Which changes are asked for.
 #[derive(Debug, Clone, Default)]
@@ -51,13 +64,13 @@ pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
     filter: &ChangeFilter,
-    page: PageRequest,
+    page: impl Into<InOrder<ChangeRow>>,
 ) -> Result<(Vec<ChangeRow>, i64)> {
     filter
         .conditions(Select::new(SELECT, FROM).within(scope, "c.org_id", Some("c.site_id")))
         .and_some("c.status = ?", filter.status.map(|status| Bind::Text(status.to_string())))
         .and_some("c.outcome_state = ?", filter.outcome.map(|state| Bind::Text(state.to_string())))
-        .page(tx, "c.staged_at DESC, c.id DESC", page)
+        .page(tx, page)
         .await
 }
 

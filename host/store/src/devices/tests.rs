@@ -1,3 +1,5 @@
+use heddle_core::page::PageRequest;
+
 use super::*;
 use crate::testing::{World, on_both, page, seen};
 

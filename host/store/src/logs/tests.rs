@@ -57,7 +57,7 @@ async fn write(db: &Db, lines: &[LogLine]) {
 }
 
 async fn messages(db: &Db, filter: LogFilter) -> Vec<String> {
-    let request = WalkRequest { per_page: 50, place: Place::Page(1) };
+    let request = WalkRequest { per_page: 50, place: Place::Page(1), is_ascending: false };
     let found = walk(&mut db.read().await.unwrap(), &filter, request).await.unwrap().items;
     found.into_iter().map(|line| line.message).collect()
 }
@@ -70,7 +70,7 @@ on_both_logs! {
         written.span = Some("request".to_owned());
         write(&db, std::slice::from_ref(&written)).await;
         write(&db, std::slice::from_ref(&written)).await;
-        let request = WalkRequest { per_page: 10, place: Place::Page(1) };
+        let request = WalkRequest { per_page: 10, place: Place::Page(1), is_ascending: false };
         let read = walk(&mut db.read().await.unwrap(), &LogFilter::default(), request).await.unwrap().items;
         assert_eq!(read, [written]);
     }
@@ -116,7 +116,7 @@ on_both_logs! {
         let mut seen = std::collections::BTreeSet::new();
         let mut place = Place::Page(1);
         loop {
-            let request = WalkRequest { per_page: 100, place };
+            let request = WalkRequest { per_page: 100, place, is_ascending: false };
             let page = walk(&mut db.read().await.unwrap(), &LogFilter::default(), request).await.unwrap();
             assert_eq!(page.total, 1203, "all are counted, wherever one is");
             let Some(last) = page.items.last() else { break };

@@ -1,7 +1,6 @@
 //! Registered apps.
 
 use heddle_core::oauth2::ClientType;
-use heddle_core::page::PageRequest;
 use heddle_core::{OauthAppId, OrgId, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,6 +8,7 @@ use sqlx::FromRow;
 use sqlx::types::Json;
 
 use crate::select::{Bind, Select, Set, affected};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
 
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
@@ -31,6 +31,16 @@ pub struct OauthApp {
     pub updated_at: Timestamp,
     /// When the secret was last made anew; `null` for public apps.
     pub secret_rotated_at: Option<Timestamp>,
+}
+
+impl Sorted for OauthApp {
+    const KEYS: &'static [Key] = &[
+        Key::of("name", "LOWER(a.name)"),
+        Key::of("created_at", "a.created_at"),
+        Key::of("updated_at", "a.updated_at"),
+    ];
+    const DEFAULT: &'static str = "created_at";
+    const LAST: &'static [&'static str] = &["a.id"];
 }
 
 #[derive(Clone)]
@@ -123,9 +133,9 @@ pub async fn list(
     scope: &Scope,
     owner: Option<UserId>,
     search: Option<&str>,
-    page: PageRequest,
+    page: impl Into<InOrder<OauthApp>>,
 ) -> Result<(Vec<OauthApp>, i64)> {
-    live(scope, owner).search(&["a.name", "a.description"], search).page(tx, "a.created_at, a.id", page).await
+    live(scope, owner).search(&["a.name", "a.description"], search).page(tx, page).await
 }
 
 /// How many apps the user has registered.

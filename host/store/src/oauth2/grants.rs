@@ -1,6 +1,5 @@
 //! What users allowed apps, and the codes that grants begin with.
 
-use heddle_core::page::PageRequest;
 use heddle_core::{OauthAppId, OauthGrantId, OrgId, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,6 +7,7 @@ use sqlx::FromRow;
 use sqlx::types::Json;
 
 use crate::select::{Bind, Select, affected};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Tx};
 
 /// A grant as its user sees it.
@@ -24,6 +24,17 @@ pub struct Grant {
     pub last_used_at: Timestamp,
     /// When it ends unless the app uses it before.
     pub expires_at: Timestamp,
+}
+
+impl Sorted for Grant {
+    const KEYS: &'static [Key] = &[
+        Key::of("app_name", "LOWER(a.name)"),
+        Key::of("created_at", "g.created_at"),
+        Key::of("last_used_at", "g.last_used_at"),
+        Key::of("expires_at", "g.expires_at"),
+    ];
+    const DEFAULT: &'static str = "-created_at";
+    const LAST: &'static [&'static str] = &["g.id"];
 }
 
 #[derive(Clone)]
@@ -177,9 +188,9 @@ pub async fn list_own(
     tx: &mut Tx,
     user: UserId,
     now: Timestamp,
-    page: PageRequest,
+    page: impl Into<InOrder<Grant>>,
 ) -> Result<(Vec<Grant>, i64)> {
-    own(user, now).page(tx, "g.created_at DESC, g.id DESC", page).await
+    own(user, now).page(tx, page).await
 }
 
 pub async fn find_own(tx: &mut Tx, user: UserId, id: OauthGrantId, now: Timestamp) -> Result<Option<Grant>> {

@@ -54,11 +54,11 @@ on_both! {
         assert_eq!(find(&mut tx, &scope, first.id).await.unwrap(), None);
         assert_eq!(update(&mut tx, &scope, first.id, &RoleUpdate::default(), now).await.unwrap(), None);
         assert!(!remove(&mut tx, &scope, first.id, now).await.unwrap());
-        assert_eq!(slice(&mut tx, &scope, None, 10, 0).await.unwrap(), (vec![], 0));
-        let (page, total) = slice(&mut tx, &a.scope(), None, 1, 1).await.unwrap();
+        assert_eq!(slice(&mut tx, &scope, None, None, (10, 0)).await.unwrap(), (vec![], 0));
+        let (page, total) = slice(&mut tx, &a.scope(), None, None, (1, 1)).await.unwrap();
         assert_eq!((page[0].id, total), (second.id, 2));
         for (text, expected) in [("0% M", 1), ("%", 1), ("_", 0), ("SCRIPTS", 2)] {
-            assert_eq!(slice(&mut tx, &a.scope(), Some(text), 10, 0).await.unwrap().1, expected, "{text}");
+            assert_eq!(slice(&mut tx, &a.scope(), Some(text), None, (10, 0)).await.unwrap().1, expected, "{text}");
         }
         remove(&mut tx, &a.scope(), first.id, now).await.unwrap();
         assert_eq!(restore(&mut tx, &scope, first.id, now).await.unwrap(), None);

@@ -15,6 +15,7 @@ use sqlx::{FromRow, QueryBuilder};
 
 use super::lanes;
 use crate::select::{Bind, Select, affected};
+use crate::sort::{Key, Sorted};
 use crate::{Result, Scope, Tx};
 
 /// Rows of one INSERT: fourteen values each, far below both databases' limit of parameters.
@@ -48,6 +49,12 @@ pub struct Delivery {
     pub response_is_truncated: bool,
     pub created_at: Timestamp,
     pub ended_at: Option<Timestamp>,
+}
+
+impl Sorted for Delivery {
+    const KEYS: &'static [Key] = &[Key::of("created_at", "d.created_at")];
+    const DEFAULT: &'static str = "-created_at";
+    const LAST: &'static [&'static str] = &["d.seq", "d.id"];
 }
 
 /// One attempt to send a delivery.
@@ -143,7 +150,7 @@ pub async fn walk(
     within(scope)
         .and_bind("d.subscription_id = ?", Bind::Id(subscription.0))
         .and_some("d.state = ?", state.map(|state| Bind::Text(state.to_string())))
-        .walk(tx, "d.created_at, d.seq, d.id", "d.created_at DESC, d.seq DESC, d.id DESC", request)
+        .walk::<_, Delivery>(tx, request)
         .await
 }
 
@@ -227,7 +234,7 @@ pub async fn replay_range(
     for state in states {
         let found: Vec<(DeliveryId, i64)> = on!(tx, conn => sqlx::query_as("
             SELECT id, seq FROM webhook_delivery
-            WHERE subscription_id = $1 AND state = $2 AND seq >= $3 AND seq <= $4
+            WHERE subscription_id = $1 AND state = $2 AND state <> 'pending' AND seq >= $3 AND seq <= $4
             ORDER BY seq LIMIT $5")
             .bind(subscription).bind(state).bind(range.from).bind(range.to).bind(i64::from(range.limit) + 1)
             .fetch_all(conn)

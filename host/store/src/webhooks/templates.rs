@@ -1,11 +1,11 @@
 //! Payloads that an organization writes for its webhooks.
 
-use heddle_core::page::PageRequest;
 use heddle_core::{OrgId, Timestamp, WebhookTemplateId};
 use serde_json::{Value, json};
 use sqlx::FromRow;
 
 use crate::select::{Bind, Select, affected};
+use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
 
 #[derive(Debug, Clone, PartialEq, FromRow)]
@@ -17,6 +17,16 @@ pub struct Template {
     payload: Value,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+impl Sorted for Template {
+    const KEYS: &'static [Key] = &[
+        Key::of("name", "LOWER(t.name)"),
+        Key::of("created_at", "t.created_at"),
+        Key::of("updated_at", "t.updated_at"),
+    ];
+    const DEFAULT: &'static str = "created_at";
+    const LAST: &'static [&'static str] = &["t.id"];
 }
 
 impl Template {
@@ -69,9 +79,9 @@ pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
     search: Option<&str>,
-    page: PageRequest,
+    page: impl Into<InOrder<Template>>,
 ) -> Result<(Vec<Template>, i64)> {
-    within(scope).search(&["t.name"], search).page(tx, "t.created_at, t.id", page).await
+    within(scope).search(&["t.name"], search).page(tx, page).await
 }
 
 /// # Errors

@@ -9,8 +9,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::login::Step;
+use super::super::password::{self, PASSWORD_BYTES_MAX};
 use super::super::session::{self, Tokens};
-use super::super::{Caller, REVOKED, cookies, hold_caller, login, password};
+use super::super::{Caller, REVOKED, cookies, hold_caller, login};
 use super::Way;
 use crate::app::{App, SharedApp};
 use crate::http::access::Access;
@@ -24,7 +25,8 @@ use crate::tenancy::checks::Checks;
 #[schemars(rename = "PasswordChange")]
 struct ChangeBody {
     current_password: Secret,
-    /// Meets the password rules, and is another than the current one.
+    /// Meets the password rules, and is another than the current one. At most 1024 bytes.
+    #[schemars(extend("maxLength" = PASSWORD_BYTES_MAX))]
     new_password: Secret,
 }
 

@@ -28,7 +28,7 @@ use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
 use crate::mail::Mail;
 use crate::metrics::{MailOutcome, RateWindow};
-use crate::tenancy::users::names::parse_email;
+use crate::tenancy::users::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, parse_email};
 
 /// What one address may ask for, whomever it asks for.
 const CLIENT_RATE: Rate = Rate::per_hour(5);
@@ -40,7 +40,8 @@ const SUBJECT: &str = "Reset your Heddle password";
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PasswordResetRequest")]
 struct RequestBody {
-    /// The account's, in any case.
+    /// The account's, in any case. At most 254 bytes.
+    #[schemars(length(min = EMAIL_BYTES_MIN, max = EMAIL_BYTES_MAX))]
     email: String,
 }
 

@@ -8,7 +8,7 @@ use heddle_store::{Scope, Tx, organizations, password_resets};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::super::password;
+use super::super::password::{self, PASSWORD_BYTES_MAX};
 use super::Way;
 use crate::app::{App, SharedApp};
 use crate::http::access::Access;
@@ -22,7 +22,8 @@ use crate::http::routes::{Routes, doc};
 struct ResetBody {
     /// What is behind `#token=` in the link.
     token: Secret,
-    /// Meets the password rules. One that does not spends no link.
+    /// Meets the password rules. One that does not spends no link. At most 1024 bytes.
+    #[schemars(extend("maxLength" = PASSWORD_BYTES_MAX))]
     new_password: Secret,
 }
 

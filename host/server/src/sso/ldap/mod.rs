@@ -25,16 +25,17 @@ use super::settings::{self, Ldap};
 use super::{secret, trail};
 use crate::app::{App, SharedApp};
 use crate::auth::admission::{Admission, AdmissionAnswer, Way};
-use crate::auth::login;
+use crate::auth::login::{self, LOGIN_CHARS_MAX};
+use crate::auth::password::PASSWORD_BYTES_MAX;
 use crate::http::access::Access;
 use crate::http::error::{Error, RateExceeded};
 use crate::http::extract::{Json, Origin};
 use crate::http::rate_limit::{CLOSED, Limit, Rate, Verdict};
 use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
+use crate::tenancy::checks::refuse_longer;
+use crate::tenancy::slug::SLUG_CHARS_MAX;
 
-const LOGIN_CHARS_MAX: usize = 256;
-const PASSWORD_BYTES_MAX: usize = 1024;
 /// Tries of one name, and of one entry, at one provider.
 const TRY_RATE: Rate = Rate { requests: 20, window_ms: 300_000 };
 
@@ -47,8 +48,10 @@ const WRONG: Error = Error::Unauthenticated("login or password is not correct");
 struct LoginBody {
     provider_id: Option<IdentityProviderId>,
     /// The organization's only directory, or the oldest of several.
+    #[schemars(length(min = 1, max = SLUG_CHARS_MAX))]
     organization_slug: Option<String>,
     /// What the directory's filter looks for.
+    #[schemars(length(max = LOGIN_CHARS_MAX))]
     login: String,
     password: Secret,
 }
@@ -89,6 +92,12 @@ async fn authenticate(
     Json(body): Json<LoginBody>,
 ) -> Result<Response, Error> {
     let started = Instant::now();
+    refuse_longer(
+        "organization_slug",
+        body.organization_slug.as_deref().unwrap_or_default(),
+        SLUG_CHARS_MAX,
+    )?;
+    refuse_longer("login", &body.login, LOGIN_CHARS_MAX)?;
     let result = prove(&app, &origin, body).await;
     app.metrics.login(&result);
     if matches!(result, Err(Error::Unauthenticated(_))) {
@@ -153,7 +162,7 @@ async fn person(
     if password.is_empty() || login.is_empty() {
         return Err(Stop::Wrong("empty"));
     }
-    if password.expose().len() > PASSWORD_BYTES_MAX || login.chars().count() > LOGIN_CHARS_MAX {
+    if password.expose().len() > PASSWORD_BYTES_MAX {
         return Err(Stop::Wrong("too_long"));
     }
     directory::person(app, provider, settings, account, login, password).await

@@ -33,7 +33,7 @@ use self::id_token::{Expected, Unproved};
 use super::account::{self, Emails, Person};
 use super::fault::ProviderFault;
 use super::secret;
-use super::settings::{self, Oidc};
+use super::settings::{self, Oidc, TEXT_CHARS_MAX};
 use super::trail;
 use crate::app::{App, SharedApp};
 use crate::auth::admission::{Admission, AdmissionAnswer, Way};
@@ -41,7 +41,9 @@ use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
+use crate::tenancy::checks::refuse_longer;
 
+/// Most bytes of what a provider sends the browser back with.
 const TEXT_BYTES_MAX: usize = 4096;
 
 const NOT_PROVED: Error = Error::Unauthenticated(
@@ -54,6 +56,7 @@ const NOT_PROVED: Error = Error::Unauthenticated(
 struct AuthorizeBody {
     provider_id: IdentityProviderId,
     /// One of the provider's `redirect_uris`, letter for letter.
+    #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     redirect_uri: String,
 }
 
@@ -70,9 +73,14 @@ struct AuthorizeAnswer {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "OidcCallback")]
 struct CallbackBody {
+    /// At most 4096 bytes.
+    #[schemars(extend("minLength" = 1, "maxLength" = TEXT_BYTES_MAX))]
     code: Secret,
+    /// At most 4096 bytes.
+    #[schemars(extend("minLength" = 1, "maxLength" = TEXT_BYTES_MAX))]
     state: Secret,
-    /// What the provider calls itself, where it came back with the code.
+    /// What the provider calls itself, where it came back with the code. At most 4096 bytes.
+    #[schemars(length(max = TEXT_BYTES_MAX))]
     iss: Option<String>,
     /// The provider that the address names which the browser came back to. Needed where the provider does not send
     /// `iss`: its `redirect_uris` must then hold its id, so that no other provider's answer can be taken for its own.
@@ -139,8 +147,9 @@ async fn authorize(
     origin: Origin,
     Json(body): Json<AuthorizeBody>,
 ) -> Result<Response, Error> {
+    refuse_longer("redirect_uri", &body.redirect_uri, TEXT_CHARS_MAX)?;
     let usable = {
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.single().await?;
         sso::find_usable(&mut tx, body.provider_id, ProviderKind::Oidc).await?
     };
     let usable = usable.ok_or(Error::NotFound("identity provider"))?;
@@ -197,8 +206,11 @@ async fn callback(
 ) -> Result<Response, Error> {
     for (field, text) in [("code", body.code.expose()), ("state", body.state.expose())] {
         if text.is_empty() || text.len() > TEXT_BYTES_MAX {
-            return Err(Error::field(field, "must have 1 to 4096 bytes"));
+            return Err(Error::field(field, format!("must have 1 to {TEXT_BYTES_MAX} bytes")));
         }
+    }
+    if body.iss.as_ref().is_some_and(|iss| iss.len() > TEXT_BYTES_MAX) {
+        return Err(Error::field("iss", format!("must not have more than {TEXT_BYTES_MAX} bytes")));
     }
     let result = finish(&app, &origin, &headers, &body).await;
     app.metrics.login(&result);
@@ -214,7 +226,7 @@ async fn finish(
 ) -> Result<Admission, Error> {
     let taken = attempt::take(app, headers, &body.state).await?;
     let usable = {
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.single().await?;
         sso::find_usable(&mut tx, taken.provider_id, ProviderKind::Oidc).await?
     };
     let usable = usable.ok_or(Error::NotFound("identity provider"))?;

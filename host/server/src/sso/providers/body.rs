@@ -6,13 +6,13 @@ use heddle_core::secret::Secret;
 use heddle_core::{OrgId, ProviderKind, Role};
 use heddle_store::Set;
 use heddle_store::sso::Provider;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::super::settings::{Ldap, Oidc, Saml, read, stored};
 use crate::http::error::Error;
-use crate::tenancy::checks::Checks;
+use crate::tenancy::checks::{Checks, NAME_CHARS_MAX};
 use crate::tenancy::users::rules;
 use crate::tenancy::{given, nullable};
 
@@ -26,6 +26,7 @@ const GROUP_CHARS_MAX: usize = 512;
 pub(super) struct NewBody {
     kind: ProviderKind,
     /// What the button of the login page says.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     label: String,
     /// True when absent.
     is_enabled: Option<bool>,
@@ -35,9 +36,12 @@ pub(super) struct NewBody {
     /// absent.
     allow_linking: Option<bool>,
     /// Of new accounts, where no group says another; `viewer` when absent, at most `org_admin`.
+    #[schemars(extend("enum" = rules::assignable_words()))]
     default_role: Option<String>,
-    /// From the provider's groups to roles, at most `org_admin`; the highest counts.
+    /// From the provider's groups to roles, at most `org_admin`; the highest counts. Up to 200 groups of 1 to 512
+    /// characters.
     #[serde(default)]
+    #[schemars(transform = say_mapping)]
     role_mapping: BTreeMap<String, String>,
     /// With kind `oidc`.
     oidc: Option<Oidc>,
@@ -45,9 +49,11 @@ pub(super) struct NewBody {
     ldap: Option<Ldap>,
     /// With kind `saml`.
     saml: Option<Saml>,
-    /// Of kind `oidc`; absent for a public client.
+    /// Of kind `oidc`; absent for a public client. At most 4096 bytes.
+    #[schemars(extend("minLength" = 1, "maxLength" = SECRET_BYTES_MAX))]
     client_secret: Option<Secret>,
-    /// Of kind `ldap`; the search account's.
+    /// Of kind `ldap`; the search account's. At most 4096 bytes.
+    #[schemars(extend("minLength" = 1, "maxLength" = SECRET_BYTES_MAX))]
     bind_password: Option<Secret>,
     /// Another organization than the own one; for `super_admin`.
     pub(super) organization_id: Option<OrgId>,
@@ -59,6 +65,7 @@ pub(super) struct NewBody {
 #[schemars(rename = "IdentityProviderUpdate")]
 pub(super) struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     label: Option<String>,
     #[serde(default, deserialize_with = "given")]
     is_enabled: Option<bool>,
@@ -67,8 +74,10 @@ pub(super) struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
     allow_linking: Option<bool>,
     #[serde(default, deserialize_with = "given")]
+    #[schemars(extend("enum" = rules::assignable_words()))]
     default_role: Option<String>,
     #[serde(default, deserialize_with = "given")]
+    #[schemars(transform = say_mapping)]
     role_mapping: Option<BTreeMap<String, String>>,
     /// Needs `client_secret` again when the secret would now go to another provider.
     #[serde(default, deserialize_with = "given")]
@@ -80,12 +89,20 @@ pub(super) struct UpdateBody {
     saml: Option<Saml>,
     /// `null` clears it.
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(extend("x-nullable" = true, "minLength" = 1, "maxLength" = SECRET_BYTES_MAX))]
     client_secret: Option<Option<Secret>>,
     /// `null` clears it.
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(extend("x-nullable" = true, "minLength" = 1, "maxLength" = SECRET_BYTES_MAX))]
     bind_password: Option<Option<Secret>>,
+}
+
+/// Says in the document what [`check_groups`] and [`parse_mapping`] accept.
+fn say_mapping(schema: &mut Schema) {
+    schema.insert("maxProperties".to_owned(), json!(GROUPS_MAX));
+    schema.insert("propertyNames".to_owned(), json!({ "minLength": 1, "maxLength": GROUP_CHARS_MAX }));
+    let role = json!({ "type": "string", "enum": rules::assignable_words() });
+    schema.insert("additionalProperties".to_owned(), role);
 }
 
 /// A provider to be added, checked.
@@ -296,7 +313,7 @@ fn parse_secret(field: &str, given: Option<Option<Secret>>, checks: &mut Checks)
     let set = Set::from(given);
     if let Set::To(secret) = &set {
         let fits = (1..=SECRET_BYTES_MAX).contains(&secret.expose().len());
-        checks.require(fits, field, "must have 1 to 4096 bytes");
+        checks.require(fits, field, &format!("must have 1 to {SECRET_BYTES_MAX} bytes"));
     }
     set
 }
@@ -324,5 +341,6 @@ fn parse_mapping(mapping: &BTreeMap<String, String>) -> Result<Value, Error> {
 fn check_groups(mapping: &BTreeMap<String, String>, checks: &mut Checks) {
     let is_group = |group: &String| (1..=GROUP_CHARS_MAX).contains(&group.chars().count());
     let fits = mapping.len() <= GROUPS_MAX && mapping.keys().all(is_group);
-    checks.require(fits, "role_mapping", "must have up to 200 groups of 1 to 512 characters");
+    let message = format!("must have up to {GROUPS_MAX} groups of 1 to {GROUP_CHARS_MAX} characters");
+    checks.require(fits, "role_mapping", &message);
 }

@@ -12,7 +12,7 @@ use axum::response::Response;
 use heddle_core::page::Page;
 use heddle_core::{IdentityProviderId, ProviderKind, Role};
 use heddle_store::sso::{self, NewProvider, Provider, ProviderUpdate};
-use heddle_store::{Set, Tx};
+use heddle_store::{InOrder, Set, Sort, Tx};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -48,6 +48,8 @@ struct ListQuery {
     kind: Option<ProviderKind>,
     /// Part of the label.
     search: Option<String>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<Provider>>,
 }
 
 pub(super) fn routes() -> Routes {
@@ -99,7 +101,8 @@ async fn list(
     let search = search(query.search)?;
     let mut tx = app.db.read().await?;
     let scope = organization_scope(&caller);
-    let (items, total) = sso::list(&mut tx, &scope, query.kind, search.as_deref(), page).await?;
+    let (items, total) =
+        sso::list(&mut tx, &scope, query.kind, search.as_deref(), InOrder::by(page, query.sort)).await?;
     let items: Result<Vec<View>, Error> = items.into_iter().map(View::of).collect();
     Ok(Answer(page.of(items?, total)))
 }
@@ -109,7 +112,7 @@ async fn get(
     caller: Caller,
     At(id): At<IdentityProviderId>,
 ) -> Result<One<View>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let found = sso::find(&mut tx, &organization_scope(&caller), id).await?.ok_or(NOT_FOUND)?;
     Ok(One(View::of(found)?))
 }

@@ -42,14 +42,15 @@ fn an_openid_provider_is_named_exactly_and_over_tls() {
     ] {
         check_oidc(json!({ "issuer": issuer }), &["oidc.issuer"]);
     }
-    check_oidc(json!({ "client_id": "", "scopes": ["a b"] }), &["oidc.client_id", "oidc.scopes"]);
-    for uris in
-        [json!([]), json!(["/back"]), json!(["http://ui.example/back"]), json!(["https://ui.example/#a"])]
-    {
-        check_oidc(json!({ "redirect_uris": uris }), &["oidc.redirect_uris"]);
+    check_oidc(json!({ "client_id": "", "scopes": ["a b"] }), &["oidc.client_id", "oidc.scopes[0]"]);
+    check_oidc(json!({ "scopes": ["a", "x".repeat(2049)] }), &["oidc.scopes[1]"]);
+    check_oidc(json!({ "redirect_uris": [] }), &["oidc.redirect_uris"]);
+    for uri in ["/back", "http://ui.example/back", "https://ui.example/#a"] {
+        check_oidc(json!({ "redirect_uris": [uri] }), &["oidc.redirect_uris[0]"]);
     }
     check_oidc(json!({ "tls": { "mode": "insecure" } }), &["oidc.tls"]);
     check_oidc(json!({ "tls": { "mode": "pin", "fingerprint": "ab".repeat(32) } }), &[]);
+    check_oidc(json!({ "tls": { "mode": "pin" } }), &["oidc.tls.fingerprint"]);
 }
 
 #[track_caller]

@@ -79,7 +79,7 @@ async fn held_until(
     id: ChangeId,
     owner: ProcessId,
 ) -> Result<Option<Option<Timestamp>>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let row = get(&mut tx, id).await?;
     let is_held = row.apply_step == ApplyStep::Holding && row.apply_owner == Some(owner);
     Ok(is_held.then_some(row.confirm_deadline))

@@ -1,6 +1,6 @@
 //! How a controller is reached: its address, and how its certificate is judged.
 
-use heddle_core::tls::{TlsMode, TlsPolicy};
+use heddle_core::tls::{CA_PEM_BYTES_MAX, FINGERPRINT_CHARS_MAX, FINGERPRINT_DIGITS, TlsMode, TlsPolicy};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -8,15 +8,13 @@ use url::Url;
 
 use super::super::checks::Checks;
 
-const URL_BYTES_MAX: usize = 2048;
-const CA_PEM_BYTES_MAX: usize = 65_536;
-/// Hex digits of a SHA-256.
-const FINGERPRINT_DIGITS: usize = 64;
+/// Most bytes of a controller's address.
+pub(in crate::tenancy) const URL_BYTES_MAX: usize = 2048;
 
 /// The address in its normal form, without a slash at the end.
 pub(in crate::tenancy) fn parse_url(text: &str) -> Result<String, String> {
     if text.len() > URL_BYTES_MAX {
-        return Err("must not exceed 2048 bytes".to_owned());
+        return Err(format!("must not exceed {URL_BYTES_MAX} bytes"));
     }
     let refused = |why: &str| Err(format!("{why}: give an address such as 'https://192.0.2.1:8443'"));
     let Ok(url) = Url::parse(text.trim()) else { return refused("is not a complete URL") };
@@ -35,36 +33,45 @@ pub(in crate::tenancy) fn parse_url(text: &str) -> Result<String, String> {
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// The policy with its fingerprint in lower-case hex.
-pub(crate) fn check_tls(mut policy: TlsPolicy, checks: &mut Checks) -> TlsPolicy {
+/// The policy in the field `tls` of a body, with its fingerprint in lower-case hex.
+pub(crate) fn check_tls(policy: TlsPolicy, checks: &mut Checks) -> TlsPolicy {
+    check_tls_at("tls", policy, checks)
+}
+
+/// The same in a field of another name, such as `oidc.tls`.
+pub(crate) fn check_tls_at(field: &str, mut policy: TlsPolicy, checks: &mut Checks) -> TlsPolicy {
+    let (fingerprint, ca_pem) = (format!("{field}.fingerprint"), format!("{field}.ca_pem"));
     match policy.mode {
         TlsMode::Pin => {
             let pinned = policy.fingerprint.as_deref().and_then(parse_fingerprint);
             checks.require(
                 pinned.is_some(),
-                "tls.fingerprint",
+                &fingerprint,
                 "mode 'pin' needs the SHA-256 fingerprint of the certificate: 64 hex digits, colons are accepted",
             );
             policy.fingerprint = pinned;
         }
         TlsMode::Verify | TlsMode::Insecure => {
-            checks.require(policy.fingerprint.is_none(), "tls.fingerprint", "is only for mode 'pin'");
+            checks.require(policy.fingerprint.is_none(), &fingerprint, "is only for mode 'pin'");
         }
     }
     if let Some(pem) = &policy.ca_pem {
-        checks.require(policy.mode == TlsMode::Verify, "tls.ca_pem", "is only for mode 'verify'");
+        checks.require(policy.mode == TlsMode::Verify, &ca_pem, "is only for mode 'verify'");
         checks.require(
             is_certificates(pem),
-            "tls.ca_pem",
-            "must hold one or more certificates in PEM, 64 KiB at most",
+            &ca_pem,
+            &format!("must hold one or more certificates in PEM, {CA_PEM_BYTES_MAX} bytes at most"),
         );
     }
     policy
 }
 
 fn parse_fingerprint(text: &str) -> Option<String> {
-    let digits: String = text.trim().chars().filter(|c| *c != ':').collect();
-    let fits = digits.len() == FINGERPRINT_DIGITS && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    let text = text.trim();
+    let digits: String = text.chars().filter(|c| *c != ':').collect();
+    let fits = text.len() <= FINGERPRINT_CHARS_MAX
+        && digits.len() == FINGERPRINT_DIGITS
+        && digits.bytes().all(|b| b.is_ascii_hexdigit());
     fits.then(|| digits.to_ascii_lowercase())
 }
 
@@ -137,6 +144,7 @@ mod tests {
         assert_eq!(check_policy(TlsMode::Pin, Some(&plain), None, &[]).fingerprint, Some("ab".repeat(32)));
         assert_eq!(check_policy(TlsMode::Pin, Some(&colons), None, &[]).fingerprint, Some("ab".repeat(32)));
         check_policy(TlsMode::Pin, None, None, &["tls.fingerprint"]);
+        check_policy(TlsMode::Pin, Some(&format!("{colons}:")), None, &["tls.fingerprint"]);
         check_policy(TlsMode::Pin, Some("abcd"), None, &["tls.fingerprint"]);
         check_policy(TlsMode::Pin, Some(&"zz".repeat(32)), None, &["tls.fingerprint"]);
     }

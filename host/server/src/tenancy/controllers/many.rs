@@ -57,7 +57,17 @@ use ControllerBulkStatus as Status;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ControllerIds")]
 struct IdsBody {
-    /// Different ones: up to 50 to test, up to 200 to read.
+    /// Different ones, 1 to 200.
+    #[schemars(length(min = 1, max = SYNCS_MAX))]
+    controller_ids: Vec<ControllerId>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ControllersToTest")]
+struct TestBody {
+    /// Different ones, 1 to 50.
+    #[schemars(length(min = 1, max = TESTS_MAX))]
     controller_ids: Vec<ControllerId>,
 }
 
@@ -80,7 +90,7 @@ pub(super) fn routes(access: Access) -> Routes {
             test,
             doc("Ask up to 50 controllers, 8 at a time and for a minute at most, whether they answer; \
                  those that do count as succeeded")
-            .body::<IdsBody>()
+            .body::<TestBody>()
             .answers::<Outcomes<Item>>(200),
         )
         .post(
@@ -121,20 +131,20 @@ fn in_order(ids: &[ControllerId], items: Vec<Item>) -> Vec<Item> {
     ids.iter().map(|id| items.remove(id).unwrap_or_else(|| absent(*id))).collect()
 }
 
-fn checked(body: IdsBody, most: usize) -> Result<Vec<ControllerId>, Error> {
+fn checked(ids: Vec<ControllerId>, most: usize) -> Result<Vec<ControllerId>, Error> {
     let mut checks = Checks::default();
-    check_ids(&mut checks, "controller_ids", &body.controller_ids, most);
+    check_ids(&mut checks, "controller_ids", &ids, most);
     checks.done()?;
-    Ok(body.controller_ids)
+    Ok(ids)
 }
 
 async fn test(
     State(app): State<SharedApp>,
     caller: Caller,
     origin: Origin,
-    Json(body): Json<IdsBody>,
+    Json(body): Json<TestBody>,
 ) -> Result<Answer<Outcomes<Item>>, Error> {
-    let ids = checked(body, TESTS_MAX)?;
+    let ids = checked(body.controller_ids, TESTS_MAX)?;
     let targets = {
         let mut tx = app.db.read().await?;
         controllers::find_targets(&mut tx, &caller.scope(), &ids).await?
@@ -219,7 +229,7 @@ async fn sync(
     caller: Caller,
     Json(body): Json<IdsBody>,
 ) -> Result<(StatusCode, Answer<Outcomes<Item>>), Error> {
-    let ids = checked(body, SYNCS_MAX)?;
+    let ids = checked(body.controller_ids, SYNCS_MAX)?;
     let mut tx = app.db.write().await?;
     let targets = controllers::find_targets(&mut tx, &caller.scope(), &ids).await?;
     let judge = |target: &ControllerTarget| {

@@ -12,16 +12,17 @@ use heddle_core::adapter::DeviceStatus;
 use heddle_core::page::Page;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId, Permission, Role, SiteId, SiteLevel, SyncId};
+use heddle_marketplace::ID_CHARS_MAX;
 use heddle_store::controllers::syncs::{self, NewSync, SyncView};
 use heddle_store::controllers::{self, Controller, ControllerFilter, ControllerUpdate, NewController};
-use heddle_store::{Scope, Site, SiteScope, Tx, changes, credentials, sites};
+use heddle_store::{InOrder, Scope, Site, SiteScope, Sort, Tx, changes, credentials, sites};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use self::endpoint::{check_tls, parse_url};
+use self::endpoint::{URL_BYTES_MAX, check_tls, parse_url};
 use self::probe::Tested;
-use super::checks::{Checks, search};
+use super::checks::{Checks, NAME_CHARS_MAX, search};
 use super::{given, quotas};
 use crate::adapters::validate_settings;
 use crate::app::SharedApp;
@@ -34,15 +35,22 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
 
+/// Seconds between two syncs of a controller.
+const SYNC_SECS_MIN: u32 = 10;
+const SYNC_SECS_MAX: u32 = 86_400;
+
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewController")]
 struct NewBody {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
     site_id: SiteId,
     /// Id of an installed adapter.
+    #[schemars(length(max = ID_CHARS_MAX))]
     vendor: String,
-    /// `http://` or `https://`, a host, and perhaps a port and a path.
+    /// `http://` or `https://`, a host, and perhaps a port and a path. At most 2048 bytes.
+    #[schemars(length(min = 1, max = URL_BYTES_MAX))]
     url: String,
     credential_id: CredentialId,
     #[serde(default)]
@@ -51,7 +59,7 @@ struct NewBody {
     #[serde(default)]
     settings: Map<String, Value>,
     /// From 10 to 86400; the service's default when absent.
-    #[schemars(range(min = 10, max = 86400))]
+    #[schemars(range(min = SYNC_SECS_MIN, max = SYNC_SECS_MAX))]
     sync_interval_secs: Option<u32>,
 }
 
@@ -61,10 +69,13 @@ struct NewBody {
 #[schemars(rename = "ControllerUpdate")]
 struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
     #[serde(default, deserialize_with = "given")]
     site_id: Option<SiteId>,
+    /// At most 2048 bytes.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = URL_BYTES_MAX))]
     url: Option<String>,
     #[serde(default, deserialize_with = "given")]
     credential_id: Option<CredentialId>,
@@ -74,7 +85,7 @@ struct UpdateBody {
     settings: Option<Map<String, Value>>,
     /// From 10 to 86400.
     #[serde(default, deserialize_with = "given")]
-    #[schemars(range(min = 10, max = 86400))]
+    #[schemars(range(min = SYNC_SECS_MIN, max = SYNC_SECS_MAX))]
     sync_interval_secs: Option<u32>,
 }
 
@@ -91,6 +102,8 @@ struct ListQuery {
     status: Option<DeviceStatus>,
     /// Part of the name or the address.
     search: Option<String>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<Controller>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -172,7 +185,8 @@ async fn list(
         search: search(query.search)?,
     };
     let mut tx = app.db.read().await?;
-    let (items, total) = controllers::list(&mut tx, &caller.scope(), &filter, page).await?;
+    let (items, total) =
+        controllers::list(&mut tx, &caller.scope(), &filter, InOrder::by(page, query.sort)).await?;
     Ok(Answer(page.of(items, total)))
 }
 
@@ -181,7 +195,7 @@ async fn get(
     caller: Caller,
     At(id): At<ControllerId>,
 ) -> Result<One<Controller>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     found(&mut tx, &caller, id).await.map(One)
 }
 
@@ -220,6 +234,7 @@ async fn create(
 ) -> Result<Response, Error> {
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
+    checks.chars("vendor", &body.vendor, ID_CHARS_MAX);
     let url = checks.keep("url", parse_url(&body.url));
     let tls = check_tls(body.tls, &mut checks);
     let interval = body.sync_interval_secs.unwrap_or(app.config.sync_interval_secs);
@@ -313,8 +328,9 @@ async fn update(
 }
 
 fn check_interval(secs: Option<u32>, checks: &mut Checks) {
-    let fits = secs.is_none_or(|secs| (10..=86_400).contains(&secs));
-    checks.require(fits, "sync_interval_secs", "must be from 10 to 86400");
+    let fits = secs.is_none_or(|secs| (SYNC_SECS_MIN..=SYNC_SECS_MAX).contains(&secs));
+    let message = format!("must be from {SYNC_SECS_MIN} to {SYNC_SECS_MAX}");
+    checks.require(fits, "sync_interval_secs", &message);
 }
 
 /// The site that a body names, when the caller may put controllers there.

@@ -5,21 +5,28 @@ use std::net::{IpAddr, Ipv6Addr};
 use heddle_store::Credential;
 use url::Host;
 
+/// Most characters of a host name or an address.
+pub(super) const HOST_CHARS_MAX: usize = 253;
+pub(super) const PORT_MAX: i64 = 65_535;
+
 /// A host name or an address, in its normal form and without brackets.
 pub(super) fn parse_host(text: &str) -> Result<String, String> {
     let text = text.trim();
+    if text.chars().count() > HOST_CHARS_MAX {
+        return Err(format!("must not have more than {HOST_CHARS_MAX} characters"));
+    }
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     if let Ok(address) = bare.parse::<IpAddr>() {
         return Ok(address.to_string());
     }
     match Host::parse(text) {
-        Ok(Host::Domain(name)) if name.len() <= 253 => Ok(name),
+        Ok(Host::Domain(name)) if name.len() <= HOST_CHARS_MAX => Ok(name),
         _ => Err("must be a host name or an IP address, such as 'router.example' or '192.0.2.1'".to_owned()),
     }
 }
 
 pub(super) fn parse_port(port: i64) -> Result<i64, String> {
-    if (1..=65_535).contains(&port) { Ok(port) } else { Err("must be from 1 to 65535".to_owned()) }
+    if (1..=PORT_MAX).contains(&port) { Ok(port) } else { Err(format!("must be from 1 to {PORT_MAX}")) }
 }
 
 /// `https://host:port` of a credential that has a host.

@@ -4,6 +4,7 @@ use axum::Json as Answer;
 use axum::extract::State;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, Permission, Role, SiteLevel};
+use heddle_marketplace::ID_CHARS_MAX;
 use heddle_runtime::{Adapter, Call, Target, Urgency};
 use heddle_store::{Credential, Tx, controllers, credentials};
 use schemars::JsonSchema;
@@ -13,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::super::checks::Checks;
 use super::super::controllers::check_credential;
-use super::super::controllers::endpoint::{check_tls, parse_url};
+use super::super::controllers::endpoint::{URL_BYTES_MAX, check_tls, parse_url};
 use super::super::controllers::probe::{Tested, ask};
 use super::super::{given, organization_scope};
 use super::address::url_of;
@@ -34,9 +35,11 @@ pub(super) struct TestBody {
     controller_id: Option<ControllerId>,
     /// Id of an installed adapter.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(max = ID_CHARS_MAX))]
     vendor: Option<String>,
-    /// `https://host:port` of the credential when absent.
+    /// `https://host:port` of the credential when absent. At most 2048 bytes.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = URL_BYTES_MAX))]
     url: Option<String>,
     /// The credential's own when absent.
     #[serde(default, deserialize_with = "given")]
@@ -117,6 +120,7 @@ fn at_address(
 ) -> Result<(Adapter, Call), Error> {
     let mut checks = Checks::default();
     checks.require(body.vendor.is_some(), "vendor", "give controller_id, or a vendor with an address");
+    checks.chars("vendor", body.vendor.as_deref().unwrap_or_default(), ID_CHARS_MAX);
     let url = match body.url.or_else(|| url_of(credential)) {
         Some(url) => checks.keep("url", parse_url(&url)),
         None => checks.keep("url", Err("is needed: the credential has no host of its own".to_owned())),

@@ -13,13 +13,14 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
 use heddle_core::{OrgId, Permission, Role, RoleId};
+use heddle_store::Sort;
 use heddle_store::roles::{self, NewRole, RoleUpdate, StoredRole};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::view::{RoleView, built_in};
-use super::checks::{Checks, search};
+use super::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX, search};
 use super::{given, nullable, organization_scope, owner};
 use crate::app::SharedApp;
 use crate::auth::Caller;
@@ -33,17 +34,19 @@ use crate::http::routes::{Routes, doc};
 
 /// Index that keeps names of one organization apart.
 const NAME_INDEX: &str = "stored_role_name";
-const DESCRIPTION_CHARS_MAX: usize = 2000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewRole")]
 struct NewBody {
     /// Unique within the organization, whatever its case; not a built-in one's.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
     /// At most 2000 characters.
+    #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
     description: Option<String>,
     /// At most 32 words such as `device:read` or `device:*`, of what the caller holds.
+    #[schemars(length(max = SCOPES_MAX), inner(length(max = SCOPE_CHARS_MAX)))]
     permissions: Vec<String>,
     /// Another organization than the own one; for `super_admin`.
     organization_id: Option<OrgId>,
@@ -54,13 +57,15 @@ struct NewBody {
 #[schemars(rename = "RoleUpdate")]
 struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
     /// `null` clears it.
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(length(max = DESCRIPTION_CHARS_MAX), extend("x-nullable" = true))]
     description: Option<Option<String>>,
     /// Replaced as a whole.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(max = SCOPES_MAX), inner(length(max = SCOPE_CHARS_MAX)))]
     permissions: Option<Vec<String>>,
 }
 
@@ -73,6 +78,8 @@ struct ListQuery {
     per_page: Option<u32>,
     /// Part of the name or the description.
     search: Option<String>,
+    /// Of the stored roles, `-` before the word for the other direction; the built-in ones come first.
+    sort: Option<Sort<StoredRole>>,
 }
 
 pub(super) fn routes() -> Routes {
@@ -132,7 +139,8 @@ async fn list(
     let offset = i64::try_from(start.saturating_sub(known_total)).map_err(Error::internal)?;
     let mut tx = app.db.read().await?;
     let (stored, total) =
-        roles::slice(&mut tx, &organization_scope(&caller), search.as_deref(), limit, offset).await?;
+        roles::slice(&mut tx, &organization_scope(&caller), search.as_deref(), query.sort, (limit, offset))
+            .await?;
     items.extend(stored.into_iter().map(RoleView::from));
     Ok(Answer(page.of(items, total + i64::try_from(known_total).map_err(Error::internal)?)))
 }
@@ -145,7 +153,7 @@ async fn get(
     if let Some(known) = built_in().find(|role| role.id == id) {
         return Ok(One(known));
     }
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let found = roles::find(&mut tx, &organization_scope(&caller), id).await?;
     found.map(|role| One(role.into())).ok_or(Error::NotFound("role"))
 }
@@ -160,7 +168,7 @@ async fn create(
     caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
-    check_description(body.description.as_deref(), &mut checks);
+    checks.description(body.description.as_deref());
     permissions::check(&body.permissions, &mut checks);
     checks.done()?;
     refuse_built_in_name(&name)?;
@@ -194,7 +202,7 @@ async fn update(
     refuse_built_in(id)?;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
-    check_description(body.description.as_ref().and_then(|text| text.as_deref()), &mut checks);
+    checks.description(body.description.as_ref().and_then(Option::as_deref));
     permissions::check(body.permissions.as_deref().unwrap_or_default(), &mut checks);
     checks.done()?;
     refuse_built_in_name(name.as_deref().unwrap_or_default())?;
@@ -259,11 +267,6 @@ async fn restore(
     trail::record(&mut tx, &app, &origin, deed(&caller, &role, "role.restored", json!({}))).await?;
     tx.commit().await?;
     Ok(One(role.into()))
-}
-
-fn check_description(text: Option<&str>, checks: &mut Checks) {
-    let fits = text.is_none_or(|text| text.chars().count() <= DESCRIPTION_CHARS_MAX);
-    checks.require(fits, "description", "must not have more than 2000 characters");
 }
 
 fn refuse_built_in(id: RoleId) -> Result<(), Error> {

@@ -2,22 +2,21 @@
 
 use heddle_core::permission::Scope as Pattern;
 
-use super::super::checks::Checks;
+use super::super::checks::{Checks, SCOPE_CHARS_MAX, SCOPES_MAX};
 use crate::auth::Caller;
 use crate::http::error::Error;
 
-/// As many as an API key may have scopes.
-const PERMISSIONS_MAX: usize = 32;
-
 /// Every word is known, and none is said twice.
 pub(super) fn check(words: &[String], checks: &mut Checks) {
-    if words.len() > PERMISSIONS_MAX {
-        checks.require(false, "permissions", "must not have more than 32 entries");
+    if words.len() > SCOPES_MAX {
+        checks.require(false, "permissions", &format!("must not have more than {SCOPES_MAX} entries"));
         return;
     }
     for (at, word) in words.iter().enumerate() {
         let field = format!("permissions[{at}]");
-        if let Err(unknown) = Pattern::parse(word) {
+        if word.chars().count() > SCOPE_CHARS_MAX {
+            checks.chars(&field, word, SCOPE_CHARS_MAX);
+        } else if let Err(unknown) = Pattern::parse(word) {
             checks.require(false, &field, &unknown.to_string());
         }
         checks.require(!words[..at].contains(word), &field, "is named twice");
@@ -60,5 +59,6 @@ mod tests {
         expect(&["device:read", "devices:*", "device"], &["permissions[1]", "permissions[2]"]);
         expect(&["device:read", "user:read", "device:read"], &["permissions[2]"]);
         expect(&["device:read"; 33], &["permissions"]);
+        expect(&["x".repeat(101).as_str()], &["permissions[0]"]);
     }
 }

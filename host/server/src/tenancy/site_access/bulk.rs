@@ -30,6 +30,7 @@ const GRANTS_MAX: usize = 200;
 #[schemars(rename = "SiteAccessBulk")]
 pub(super) struct BulkBody {
     /// From 1 to 200.
+    #[schemars(length(min = 1, max = GRANTS_MAX))]
     grants: Vec<GrantBody>,
 }
 

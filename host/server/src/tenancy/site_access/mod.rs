@@ -15,7 +15,7 @@ use heddle_core::event::{EventType, NewEvent};
 use heddle_core::page::Page;
 use heddle_core::{OrgId, Permission, Role, SiteId, SiteLevel, UserId};
 use heddle_store::grants::{self, GrantFilter, NewGrant, SiteAccess};
-use heddle_store::{Scope, Tx, events, organizations, sites, users};
+use heddle_store::{InOrder, Scope, Sort, Tx, events, organizations, sites, users};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,8 @@ struct ListQuery {
     per_page: Option<u32>,
     user_id: Option<UserId>,
     site_id: Option<SiteId>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<SiteAccess>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -128,7 +130,7 @@ async fn list(
     let filter = GrantFilter { user_id: query.user_id, site_id: query.site_id };
     let mut tx = app.db.read().await?;
     let scope = scope_of(&mut tx, &caller, org).await?;
-    let (items, total) = grants::page(&mut tx, &scope, &filter, page).await?;
+    let (items, total) = grants::page(&mut tx, &scope, &filter, InOrder::by(page, query.sort)).await?;
     Ok(Answer(page.of(items, total)))
 }
 

@@ -16,18 +16,19 @@ use heddle_core::page::Page;
 use heddle_core::secret::Secret;
 use heddle_core::{OrgId, Permission, Role, UserId};
 use heddle_store::users::{self, NewUser, User, UserFilter, UserUpdate};
-use heddle_store::{api_keys, sessions};
+use heddle_store::{InOrder, Sort, api_keys, sessions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::names::{parse_email, parse_username};
+use self::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX, parse_email, parse_username};
 use self::trail::{Step, record};
 use self::update::UpdateBody;
-use super::checks::{Checks, search};
+use super::checks::{Checks, NAME_CHARS_MAX, search};
 use super::quotas::{self, Resource};
 use super::{organization_scope, owner};
 use crate::app::SharedApp;
-use crate::auth::{Caller, password};
+use crate::auth::Caller;
+use crate::auth::password::{self, PASSWORD_BYTES_MAX};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
@@ -56,14 +57,19 @@ impl From<User> for Account {
 #[schemars(rename = "NewUser")]
 struct NewBody {
     /// 1 to 64 letters, digits, dots, underscores and hyphens; unique in the service, whatever its case.
+    #[schemars(length(min = 1, max = USERNAME_CHARS_MAX))]
     username: String,
-    /// Unique in the service, whatever its case.
+    /// At most 254 bytes; unique in the service, whatever its case.
+    #[schemars(length(min = EMAIL_BYTES_MIN, max = EMAIL_BYTES_MAX))]
     email: String,
     /// Meets the password rules: when they are not set otherwise, at least 12 characters with an upper-case and a
-    /// lower-case letter, a digit and a special character, and without the user name.
+    /// lower-case letter, a digit and a special character, and without the user name. At most 1024 bytes.
+    #[schemars(extend("maxLength" = PASSWORD_BYTES_MAX))]
     password: Secret,
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     full_name: Option<String>,
     /// One strictly below the own role; `admin` is another spelling of `org_admin`.
+    #[schemars(extend("enum" = rules::assignable_words()))]
     role: String,
     /// Another organization than the own one; for `super_admin`.
     organization_id: Option<OrgId>,
@@ -85,6 +91,8 @@ struct ListQuery {
     organization_id: Option<OrgId>,
     /// Part of the user name, the email or the full name.
     search: Option<String>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<User>>,
 }
 
 pub(super) fn routes() -> Routes {
@@ -135,7 +143,8 @@ async fn list(
         search: search(query.search)?,
     };
     let mut tx = app.db.read().await?;
-    let (items, total) = users::list(&mut tx, &organization_scope(&caller), &filter, page).await?;
+    let (items, total) =
+        users::list(&mut tx, &organization_scope(&caller), &filter, InOrder::by(page, query.sort)).await?;
     Ok(Answer(page.of(items.into_iter().map(Account::from).collect(), total)))
 }
 
@@ -144,7 +153,7 @@ async fn get(
     caller: Caller,
     At(id): At<UserId>,
 ) -> Result<One<Account>, Error> {
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let found = users::find(&mut tx, &organization_scope(&caller), id).await?;
     found.map(|user| One(user.into())).ok_or(Error::NotFound("user"))
 }

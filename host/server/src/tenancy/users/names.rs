@@ -2,9 +2,12 @@
 
 use heddle_core::name::{has_hidden, mixed_scripts, normalize};
 
-const USERNAME_CHARS_MAX: usize = 64;
+/// Most characters of a user name, in the form in which it is kept.
+pub(crate) const USERNAME_CHARS_MAX: usize = 64;
 /// Longest email address (RFC 5321 section 4.5.3.1.3).
-const EMAIL_BYTES_MAX: usize = 254;
+pub(crate) const EMAIL_BYTES_MAX: usize = 254;
+/// A name, `@` and a domain.
+pub(crate) const EMAIL_BYTES_MIN: usize = 3;
 
 /// Longest text that is brought into the form of names.
 const TEXT_BYTES_MAX: usize = 1_024;
@@ -16,7 +19,9 @@ pub(crate) fn parse_username(text: &str) -> Result<String, String> {
         && name.chars().all(is_name_character)
         && !has_hidden(&name);
     if !fits {
-        return Err("must have 1 to 64 letters, digits, dots, underscores and hyphens".to_owned());
+        return Err(format!(
+            "must have 1 to {USERNAME_CHARS_MAX} letters, digits, dots, underscores and hyphens"
+        ));
     }
     refuse_look_alike(&name)?;
     Ok(name)
@@ -44,7 +49,10 @@ pub(crate) fn parse_email(text: &str) -> Result<String, String> {
         !local.is_empty() && !domain.contains('@') && domain.split('.').all(|label| !label.is_empty())
     });
     let is_plain = !email.chars().any(char::is_whitespace) && !has_hidden(email);
-    if !is_address || !is_plain || email.len() > EMAIL_BYTES_MAX {
+    if email.len() > EMAIL_BYTES_MAX {
+        return Err(format!("must not have more than {EMAIL_BYTES_MAX} bytes"));
+    }
+    if !is_address || !is_plain {
         return Err("must be an email address such as 'ada@example.org'".to_owned());
     }
     // Each part by itself: a name in one script at a domain in another is how mail is written in many countries.

@@ -23,6 +23,18 @@ pub(crate) fn parse_role(text: &str) -> Result<Role, Error> {
     })
 }
 
+/// Every role that a caller can assign, as [`parse_role`] reads it. `super_admin` is the highest role, so no caller
+/// assigns it.
+pub(crate) fn assignable_words() -> Vec<&'static str> {
+    let assignable = Role::ALL.iter().filter(|role| !role.is_at_least(Role::SuperAdmin));
+    assignable.map(|role| role.as_str()).chain(["admin"]).collect()
+}
+
+/// Every word for a role: an update may also send back the highest one, where it is the user's already.
+pub(crate) fn role_words() -> Vec<&'static str> {
+    Role::ALL.iter().map(|role| role.as_str()).chain(["admin"]).collect()
+}
+
 /// Only roles strictly below the own one can be given, so that nobody makes their equal.
 pub(crate) fn require_assignable(caller: &Caller, role: Role) -> Result<(), Error> {
     if role.level() < caller.role.level() {

@@ -8,13 +8,14 @@ use heddle_store::{Set, Tx, sessions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::super::checks::Checks;
+use super::super::checks::{Checks, NAME_CHARS_MAX};
 use super::super::{given, nullable, organization_scope};
-use super::names::parse_email;
+use super::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, parse_email};
 use super::trail::{Step, record};
 use super::{Account, rules, taken};
 use crate::app::{App, SharedApp};
-use crate::auth::{Caller, password, recovery};
+use crate::auth::password::{self, PASSWORD_BYTES_MAX};
+use crate::auth::{Caller, recovery};
 use crate::http::conditional::{IfMatch, One};
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin};
@@ -23,20 +24,24 @@ use crate::http::extract::{At, Json, Origin};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "UserUpdate")]
 pub(super) struct UpdateBody {
+    /// At most 254 bytes.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = EMAIL_BYTES_MIN, max = EMAIL_BYTES_MAX))]
     email: Option<String>,
     /// `null` clears it.
     #[serde(default, deserialize_with = "nullable")]
-    #[schemars(extend("x-nullable" = true))]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX), extend("x-nullable" = true))]
     full_name: Option<Option<String>>,
     /// One strictly below the own role; `admin` is another spelling of `org_admin`. Ends the user's sessions.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(extend("enum" = rules::role_words()))]
     role: Option<String>,
     /// False ends the user's sessions.
     #[serde(default, deserialize_with = "given")]
     is_active: Option<bool>,
-    /// Ends the user's sessions, and lifts a lock after failed logins.
+    /// Ends the user's sessions, and lifts a lock after failed logins. At most 1024 bytes.
     #[serde(default, deserialize_with = "given")]
+    #[schemars(extend("maxLength" = PASSWORD_BYTES_MAX))]
     password: Option<Secret>,
 }
 
@@ -135,7 +140,7 @@ async fn check(app: &App, caller: &Caller, id: UserId, body: UpdateBody) -> Resu
     let full_name = body.full_name.map(|name| name.map(|name| checks.name("full_name", &name)));
     if let Some(password) = &body.password {
         // Whether there is such a user is found out when they are locked.
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.single().await?;
         let user = users::find(&mut tx, &organization_scope(caller), id).await?;
         let stored = user.as_ref().map(|user| [user.username.as_str(), user.email.as_str()]);
         let names: Vec<&str> = stored.into_iter().flatten().chain(email.as_deref()).collect();
