@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::staging::{ROUTER_PASSWORD, start_router};
-use crate::support::{Api, Database, Options, PASSWORD, Process, environment, heddle_binary, register};
+use crate::support::{Api, Database, Options, Process, environment, heddle_binary, register};
 
 pub(crate) const PASSPHRASE: &str = "correct horse battery staple";
 
@@ -97,15 +97,7 @@ impl Site {
     async fn start(database: Database, options: Options) -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let router = start_router().await;
-        let process = Process::start(folder.path(), &database, &options).await;
-        let setup = json!({
-            "organization": { "name": "Acme" },
-            "admin": { "username": "ada", "email": "ada@acme.test", "password": PASSWORD },
-            "site": { "name": "Head office" },
-        });
-        let answer = process.api.post("/setup/complete", &setup).await.expect_status(201);
-        let token = answer.body["access_token"].as_str().expect("a token").to_owned();
-        let process = process.with_token(&token);
+        let (process, token) = Process::start(folder.path(), &database, &options).await.set_up().await;
         let controller = register(&process.api, &router.url(), ROUTER_PASSWORD).await;
         let controller = controller["id"].as_str().expect("an id").to_owned();
         Self { folder, database, options, process, router, controller, token }

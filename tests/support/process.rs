@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{Api, Database, Options, environment, heddle_binary};
+use serde_json::json;
+
+use super::{Api, Database, Options, PASSWORD, environment, heddle_binary};
 
 /// A server process that dies with this value.
 pub(crate) struct Process {
@@ -17,6 +19,19 @@ impl Process {
         let mut command = Command::new(heddle_binary());
         command.arg("serve");
         Self::spawn(command, folder, database, options).await
+    }
+
+    /// Completes setup with an organization, an administrator and a site. Answers the process with the administrator's
+    /// token, and the token.
+    pub(crate) async fn set_up(self) -> (Self, String) {
+        let setup = json!({
+            "organization": { "name": "Acme" },
+            "admin": { "username": "ada", "email": "ada@acme.test", "password": PASSWORD },
+            "site": { "name": "Head office" },
+        });
+        let answer = self.api.post("/setup/complete", &setup).await.expect_status(201);
+        let token = answer.body["access_token"].as_str().expect("a token").to_owned();
+        (self.with_token(&token), token)
     }
 
     /// With a disk of its own for its data, of which a file `filler` takes the most.

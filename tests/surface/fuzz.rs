@@ -116,7 +116,8 @@ async fn a_fuzzer_succeeds_on_nine_of_ten_operations_that_need_no_device() {
     let document = folder.path().join("filled.json");
     std::fs::write(&document, filled_in(&world, &contract).to_string()).unwrap();
     let mut seen = BTreeSet::new();
-    // What is removed cannot be changed any more: that comes last, and twice, because some objects go only after others.
+    // Removals come last, because a removed object cannot be changed. They are run twice: some objects can be removed only
+    // after others.
     for (round, methods) in
         ["--exclude-method", "--include-method", "--include-method"].into_iter().enumerate()
     {

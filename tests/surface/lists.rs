@@ -71,6 +71,13 @@ async fn values(world: &World, path: &str, sort: &str) -> Vec<Value> {
     sorted.map(|item| item[sort.trim_start_matches('-')].clone()).collect()
 }
 
+/// Words that have a rank, from the least to the greatest.
+const RANKED: &[(&str, &[&str])] = &[
+    ("role", &["guest", "viewer", "operator", "site_admin", "org_admin", "super_admin"]),
+    ("tier", &["free", "standard", "enterprise"]),
+    ("level", &["read", "write", "admin"]),
+];
+
 /// Where values stand is known of times and numbers; of words, that one direction is the other one turned round.
 fn check_order(told: &str, ascending: &[Value], descending: &[Value]) {
     let there =
@@ -86,6 +93,10 @@ fn check_order(told: &str, ascending: &[Value], descending: &[Value]) {
     down.reverse();
     assert_eq!(up, down, "{told}: one direction is the other one turned round");
     let is_exact = told.ends_with("_at") || up.iter().all(Value::is_number);
+    if let Some((_, ranks)) = RANKED.iter().find(|(word, _)| told.ends_with(&format!(" {word}"))) {
+        let rank = |value: &Value| ranks.iter().position(|known| value == known);
+        assert!(up.is_sorted_by_key(rank), "{told}: {up:?}");
+    }
     if is_exact {
         let key = |value: &Value| (value.as_i64(), value.as_str().map(str::to_owned));
         assert!(up.is_sorted_by_key(key), "{told}: {up:?}");

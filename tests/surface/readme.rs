@@ -73,7 +73,7 @@ fn script(chapters: &[&str]) -> String {
         .replace("-d '{\"force\":true}' | jq .\n", "-d '{\"force\":true}' | jq . || true\n")
 }
 
-/// Runs a script like somebody who follows the guide, and returns what is shown.
+/// Runs a script in the environment that a reader of the guide has. Returns its output.
 async fn follow(script: &str, folder: &Path) -> String {
     let programs = heddle_binary().parent().expect("the program is in a folder").display().to_string();
     let mut environment = environment(folder, &Database::Sqlite, &Options::default());

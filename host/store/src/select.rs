@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use heddle_core::page::{Cursor, PageRequest, Place, WalkRequest, Walked};
+use heddle_core::page::{Cursor, Place, WalkRequest, Walked};
 use heddle_core::{OrgId, SiteId, Timestamp};
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
@@ -259,7 +259,7 @@ impl Select {
     pub(crate) async fn page<T: Row + Sorted>(
         self,
         tx: &mut Tx,
-        page: impl Into<InOrder<T, PageRequest>>,
+        page: impl Into<InOrder<T>>,
     ) -> Result<(Vec<T>, i64)> {
         let InOrder { request, sort } = page.into();
         let limit = request.limit().min(PER_PAGE_MAX);
@@ -279,8 +279,8 @@ impl Select {
         Ok((self.rows(tx, order, limit, offset).await?, total))
     }
 
-    /// Part of a list that grows for ever, along the time of its rows: two statements, none longer for a longer list
-    /// when a cursor says where to go on. The columns of `S` are those of a [`Cursor`]: time, number if there is one, id.
+    /// Part of a list without an end, such as events, ordered by time. Takes two statements; with a cursor, neither takes
+    /// longer in a longer list. The columns of `S` are those of a [`Cursor`]: time, number if there is one, id.
     pub(crate) async fn walk<T: Row, S: Sorted>(
         self,
         tx: &mut Tx,
@@ -303,7 +303,7 @@ impl Select {
         }
     }
 
-    /// A page of a list that grows for ever, in another order than that of its walks.
+    /// A page of such a list in the given order. It needs no cursor: a request that holds one gets the first page.
     pub(crate) async fn stretch<T: Row>(
         self,
         tx: &mut Tx,

@@ -129,22 +129,22 @@ impl<T: Sorted> JsonSchema for Sort<T> {
     }
 }
 
-/// A request for part of a list, and the order of the list.
+/// A request for a page of a list, and the order of the list.
 #[derive(Debug)]
-pub struct InOrder<T, R = PageRequest> {
-    pub(crate) request: R,
+pub struct InOrder<T> {
+    pub(crate) request: PageRequest,
     pub(crate) sort: Sort<T>,
 }
 
-impl<T: Sorted, R> From<R> for InOrder<T, R> {
-    fn from(request: R) -> Self {
+impl<T: Sorted> From<PageRequest> for InOrder<T> {
+    fn from(request: PageRequest) -> Self {
         Self { request, sort: Sort::default() }
     }
 }
 
-impl<T: Sorted, R> InOrder<T, R> {
+impl<T: Sorted> InOrder<T> {
     /// In the order that the caller chose, if any.
-    pub fn by(request: R, sort: Option<Sort<T>>) -> Self {
+    pub fn by(request: PageRequest, sort: Option<Sort<T>>) -> Self {
         Self { request, sort: sort.unwrap_or_default() }
     }
 }
@@ -173,7 +173,7 @@ mod tests {
         check("created_at", "r.created_at, r.seq, r.id");
         check("-created_at", "r.created_at DESC, r.seq DESC, r.id DESC");
         check("-seen_at", "r.seen_at DESC NULLS LAST, r.seq DESC, r.id DESC");
-        assert_eq!(InOrder::<Row, ()>::by((), None).sort.order(), "r.created_at DESC, r.seq DESC, r.id DESC");
+        assert_eq!(Sort::<Row>::default().order(), "r.created_at DESC, r.seq DESC, r.id DESC");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::staging::subject::times;
 use crate::support::Random;
 
-/// What somebody else saved.
+/// An edit that another person saved at the router.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::staging) enum Edit {
     /// A rule of this name was added, in a section of this name.

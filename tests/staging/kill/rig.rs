@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use heddle_openwrt_router::Router;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::staging::subject::Subject;
 use crate::staging::{ROUTER_PASSWORD, start_router};
-use crate::support::{Answer, Api, Database, Options, PASSWORD, Process, Random, register};
+use crate::support::{Answer, Api, Database, Options, Process, Random, register};
 
 pub(super) struct Rig {
     pub(super) process: Process,
@@ -30,15 +30,7 @@ impl Rig {
             .with("LOG_FILTER", "warn")
             .with("APPLY_SETTLE_MS", "50")
             .with("APPLY_HOLD_SECS", "8");
-        let process = Process::start(folder.path(), &database, &options).await;
-        let setup = json!({
-            "organization": { "name": "Acme" },
-            "admin": { "username": "ada", "email": "ada@acme.test", "password": PASSWORD },
-            "site": { "name": "Head office" },
-        });
-        let answer = process.api.post("/setup/complete", &setup).await.expect_status(201);
-        let token = answer.body["access_token"].as_str().expect("a token").to_owned();
-        let process = process.with_token(&token);
+        let (process, token) = Process::start(folder.path(), &database, &options).await.set_up().await;
         let random = Random::new();
         let mut rig = Self { process, random, routers: Vec::new(), database, options, token, folder };
         for _ in 0..routers {

@@ -405,7 +405,7 @@ impl Connection<'_> {
 
 /// Number of the organization's newest event; `None` when the database does not say.
 async fn newest(app: &SharedApp, org: OrgId) -> Option<i64> {
-    let mut tx = app.db.read().await.ok()?;
+    let mut tx = app.db.single().await.ok()?;
     heddle_store::events::last_seq(&mut tx, org).await.ok()
 }
 

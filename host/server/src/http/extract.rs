@@ -245,7 +245,8 @@ pub fn page_request(page: Option<u32>, per_page: Option<u32>, max: u32) -> Resul
     Ok(request)
 }
 
-/// Checks `page`, `per_page`, `cursor` and `sort` of a list that grows for ever. A cursor goes on in its own direction.
+/// Checks `page`, `per_page`, `cursor` and `sort` of a list without an end, such as events. The direction of a cursor is
+/// part of it.
 pub fn walk_request<T: Sorted>(
     (page, per_page, cursor): (Option<u32>, Option<u32>, Option<&str>),
     sort: Option<Sort<T>>,
