@@ -1,7 +1,9 @@
 //! A server in a process of its own, which can be killed.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -120,6 +122,13 @@ impl Drop for Process {
 }
 
 pub(crate) fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    listener.local_addr().expect("it is bound").port()
+    // Two tests with one port would talk to one server: the system may give a port again before its server listens.
+    static GIVEN: LazyLock<Mutex<HashSet<u16>>> = LazyLock::new(Mutex::default);
+    loop {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let port = listener.local_addr().expect("it is bound").port();
+        if GIVEN.lock().expect("no holder of this lock panics").insert(port) {
+            return port;
+        }
+    }
 }
