@@ -35,7 +35,8 @@ pub async fn record(tx: &mut Tx, release: &Release) -> Result<()> {
 /// The last release of every adapter that was released.
 pub async fn all(tx: &mut Tx) -> Result<Vec<Release>> {
     Ok(on!(tx, conn => sqlx::query_as("
-        SELECT adapter_id, component_sha256, released_at FROM adapter_release ORDER BY adapter_id LIMIT $1")
+        SELECT adapter_id, component_sha256, released_at FROM adapter_release
+        ORDER BY adapter_id LIMIT CAST($1 AS BIGINT)")
         .bind(RELEASES_MAX)
         .fetch_all(conn)
         .await)?)

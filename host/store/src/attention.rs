@@ -1,7 +1,7 @@
 //! What an operator should look at, over all organizations.
 
 use heddle_core::adapter::DeviceStatus;
-use heddle_core::change::{ApplyStep, ChangeStatus, OutcomeState};
+use heddle_core::change::{ApplyStep, OutcomeState};
 use heddle_core::{ChangeId, ControllerId, Timestamp};
 use sqlx::FromRow;
 
@@ -29,7 +29,7 @@ pub async fn unsettled_changes(tx: &mut Tx) -> Result<(Vec<UnsettledChange>, i64
     let states = [OutcomeState::Partial, OutcomeState::Unknown];
     Select::new("SELECT c.id, c.outcome_state", "FROM change c")
         .and("NOT c.is_set")
-        .and_bind("c.status = ?", Bind::Text(ChangeStatus::Pending.to_string()))
+        .and("c.status = 'pending'")
         .and_bind("c.apply_step = ?", Bind::Text(ApplyStep::Idle.to_string()))
         .and_in("c.outcome_state", states.map(|state| Bind::Text(state.to_string())))
         .slice(tx, "c.staged_at, c.id", SHOWN, 0)

@@ -295,7 +295,7 @@ pub async fn authors(
         WHERE c.state = 'enabled' AND c.deleted_at IS NULL
             AND ($1 IS NULL OR (c.author_id, c.org_id) > ($1, $2))
         ORDER BY c.author_id, c.org_id
-        LIMIT $3")
+        LIMIT CAST($3 AS BIGINT)")
         .bind(author).bind(org).bind(i64::from(limit))
         .fetch_all(conn)
         .await)?)
@@ -357,7 +357,7 @@ pub async fn with_operation(
         .and_bind("c.org_id = ?", Bind::Id(org.0))
         .and("c.deleted_at IS NULL")
         // Ids of operations have no character that a pattern knows but the underscore, which finds too much at worst.
-        .and_bind("CAST(c.steps AS TEXT) LIKE ?", Bind::Text(format!("%\"{operation}\"%")))
+        .and_bind("CAST(c.steps AS TEXT) LIKE CAST(? AS TEXT)", Bind::Text(format!("%\"{operation}\"%")))
         .and_some("c.id > ?", after.map(|id| Bind::Id(id.0)))
         .all(tx, "c.id", i64::from(limit))
         .await

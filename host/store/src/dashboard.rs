@@ -96,7 +96,7 @@ pub async fn devices_by_kind(tx: &mut Tx, org: OrgId, limit: u32) -> Result<Vec<
         WHERE org_id = $1 AND deleted_at IS NULL
         GROUP BY kind
         ORDER BY count DESC, kind
-        LIMIT $2")
+        LIMIT CAST($2 AS BIGINT)")
         .bind(org).bind(i64::from(limit))
         .fetch_all(conn)
         .await)?)

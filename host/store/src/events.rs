@@ -279,7 +279,7 @@ pub async fn behind(tx: &mut Tx, positions: &[(OrgId, i64)], limit: u32) -> Resu
     values.push(Bind::Number(i64::from(limit)));
     // An organization's times are in the order of its numbers.
     let sql = format!(
-        "{SELECT} {FROM} WHERE {} ORDER BY e.occurred_at, e.org_id, e.seq LIMIT ${}",
+        "{SELECT} {FROM} WHERE {} ORDER BY e.occurred_at, e.org_id, e.seq LIMIT CAST(${} AS BIGINT)",
         conditions.join(" OR "),
         values.len()
     );
@@ -393,7 +393,7 @@ pub async fn trim(tx: &mut Tx, org: OrgId, before: Timestamp, limit: u32) -> Res
             WHERE e.org_id = $1 AND e.occurred_at < $2
                 AND e.seq < (SELECT h.seq FROM event_head h WHERE h.org_id = $1)
             ORDER BY e.occurred_at, e.seq
-            LIMIT $3)"
+            LIMIT CAST($3 AS BIGINT))"
         )
         .bind(org)
         .bind(before)

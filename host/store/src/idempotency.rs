@@ -59,7 +59,7 @@ pub async fn trim(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
             "
         DELETE FROM idempotency WHERE (user_id, idempotency_key) IN (
             SELECT user_id, idempotency_key FROM idempotency WHERE created_at < $1
-            ORDER BY created_at, user_id, idempotency_key LIMIT $2)"
+            ORDER BY created_at, user_id, idempotency_key LIMIT CAST($2 AS BIGINT))"
         )
         .bind(before)
         .bind(i64::from(limit))

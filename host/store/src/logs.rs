@@ -136,7 +136,7 @@ pub async fn trim(tx: &mut Tx, retention: Retention, step: u32) -> Result<u64> {
         tx,
         sqlx::query(
             "DELETE FROM log_line WHERE id IN
-                (SELECT id FROM log_line WHERE at < $1 ORDER BY at, id LIMIT $2)"
+                (SELECT id FROM log_line WHERE at < $1 ORDER BY at, id LIMIT CAST($2 AS BIGINT))"
         )
         .bind(retention.oldest)
         .bind(i64::from(step))
@@ -150,8 +150,12 @@ pub async fn trim(tx: &mut Tx, retention: Retention, step: u32) -> Result<u64> {
     }
     Ok(affected!(
         tx,
-        sqlx::query("DELETE FROM log_line WHERE id IN (SELECT id FROM log_line ORDER BY at, id LIMIT $1)")
-            .bind(surplus.min(i64::from(step)))
+        sqlx::query(
+            "
+        DELETE FROM log_line WHERE id IN (
+            SELECT id FROM log_line ORDER BY at, id LIMIT CAST($1 AS BIGINT))"
+        )
+        .bind(surplus.min(i64::from(step)))
     ))
 }
 

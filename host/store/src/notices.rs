@@ -140,7 +140,7 @@ pub async fn trim(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
         sqlx::query(
             "
         DELETE FROM notice WHERE id IN (
-            SELECT id FROM notice WHERE created_at < $1 ORDER BY created_at, id LIMIT $2)"
+            SELECT id FROM notice WHERE created_at < $1 ORDER BY created_at, id LIMIT CAST($2 AS BIGINT))"
         )
         .bind(before)
         .bind(i64::from(limit))

@@ -73,7 +73,7 @@ pub async fn trim(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
             "
         DELETE FROM password_reset WHERE token_hash IN (
             SELECT token_hash FROM password_reset WHERE expires_at < $1
-            ORDER BY expires_at, token_hash LIMIT $2)"
+            ORDER BY expires_at, token_hash LIMIT CAST($2 AS BIGINT))"
         )
         .bind(before)
         .bind(i64::from(limit))

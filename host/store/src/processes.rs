@@ -236,7 +236,7 @@ pub async fn trim(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
         sqlx::query(
             "
         DELETE FROM process WHERE id IN (
-            SELECT id FROM process WHERE seen_at < $1 ORDER BY seen_at LIMIT $2)"
+            SELECT id FROM process WHERE seen_at < $1 ORDER BY seen_at LIMIT CAST($2 AS BIGINT))"
         )
         .bind(before)
         .bind(i64::from(limit))

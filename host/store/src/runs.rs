@@ -256,7 +256,7 @@ pub async fn waiting(tx: &mut Tx) -> Result<Vec<Waiting>> {
 pub async fn are_waiting(tx: &mut Tx, org: OrgId, count: u32) -> Result<bool> {
     let last: Option<RunId> = on!(tx, conn => sqlx::query_scalar("
         SELECT id FROM connection_run WHERE state = 'queued' AND org_id = $1
-        ORDER BY created_at, id LIMIT 1 OFFSET $2")
+        ORDER BY created_at, id LIMIT 1 OFFSET CAST($2 AS BIGINT)")
         .bind(org).bind(i64::from(count.saturating_sub(1)))
         .fetch_optional(conn)
         .await)?;
@@ -275,7 +275,7 @@ pub async fn claim(
         UPDATE connection_run SET state = 'running', owner = $1, started_at = COALESCE(started_at, $2)
         WHERE state = 'queued' AND id IN (
             SELECT id FROM connection_run WHERE state = 'queued' AND org_id = $3
-            ORDER BY created_at, id LIMIT $4)
+            ORDER BY created_at, id LIMIT CAST($4 AS BIGINT))
         RETURNING *")
         .bind(owner).bind(now).bind(org).bind(i64::from(count))
         .fetch_all(conn)
@@ -372,7 +372,7 @@ pub async fn resume_due(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<u64> 
             "
         UPDATE connection_run SET state = 'queued' WHERE state = 'waiting' AND id IN (
             SELECT id FROM connection_run WHERE state = 'waiting' AND resume_at <= $1
-            ORDER BY resume_at, id LIMIT $2)"
+            ORDER BY resume_at, id LIMIT CAST($2 AS BIGINT))"
         )
         .bind(now)
         .bind(i64::from(limit))
@@ -544,7 +544,7 @@ pub async fn trim(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
         sqlx::query(
             "
         DELETE FROM connection_run WHERE id IN (
-            SELECT id FROM connection_run WHERE ended_at < $1 ORDER BY ended_at, id LIMIT $2)"
+            SELECT id FROM connection_run WHERE ended_at < $1 ORDER BY ended_at, id LIMIT CAST($2 AS BIGINT))"
         )
         .bind(before)
         .bind(i64::from(limit))
@@ -560,7 +560,7 @@ pub async fn trim_skipped(tx: &mut Tx, connection: ConnectionId, keep: u32) -> R
         DELETE FROM connection_run
         WHERE connection_id = $1 AND state = 'skipped' AND id <= (
             SELECT id FROM connection_run WHERE connection_id = $1 AND state = 'skipped'
-            ORDER BY id DESC LIMIT 1 OFFSET $2)"
+            ORDER BY id DESC LIMIT 1 OFFSET CAST($2 AS BIGINT))"
         )
         .bind(connection)
         .bind(i64::from(keep))

@@ -72,7 +72,7 @@ pub async fn under_others(
     let sql = format!(
         "SELECT id, {column} AS bytes FROM {table}
          WHERE {column} IS NOT NULL AND SUBSTR({column}, 1, {MARK_BYTES}) <> $1 AND id > $2
-         ORDER BY id LIMIT $3"
+         ORDER BY id LIMIT CAST($3 AS BIGINT)"
     );
     Ok(on!(tx, conn => sqlx::query_as(AssertSqlSafe(sql))
         .bind(mark)

@@ -2,6 +2,10 @@
 //! filters, search and pages.
 //!
 //! SQL comes in as literals only, values only as bound parameters.
+//!
+//! A limit is bound as `CAST($1 AS BIGINT)`: `SQLite` looks at the value of a bare parameter to choose a plan, and so
+//! prepares the statement again each time that it runs. It does the same for a bare parameter behind `LIKE`, and for one
+//! that is compared with a column of a partial index's condition: such a state is written as a literal.
 
 use std::borrow::Cow;
 
@@ -410,7 +414,7 @@ impl Select {
     ) -> Result<Vec<T>> {
         let mut sql = format!("{} {}{} ORDER BY {order}", self.head, self.from, self.conditions);
         let at = self.binds.len();
-        sql.push_str(&format!(" LIMIT ${} OFFSET ${}", at + 1, at + 2));
+        sql.push_str(&format!(" LIMIT CAST(${} AS BIGINT) OFFSET CAST(${} AS BIGINT)", at + 1, at + 2));
         if let Some((table, waits)) = lock {
             sql.push_str(" FOR NO KEY UPDATE OF ");
             sql.push_str(table);
@@ -463,3 +467,32 @@ macro_rules! affected {
     };
 }
 pub(crate) use {affected, bind_all};
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// Every Rust source below a folder.
+    fn sources(folder: &Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn no_limit_makes_sqlite_prepare_its_statement_again() {
+        let mut texts = Vec::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut texts);
+        assert!(texts.len() > 50, "the sources are found");
+        let bare = ["LIMIT", "OFFSET"].map(|word| ['$', '"'].map(|next| format!("{word} {next}"))).concat();
+        for text in texts {
+            let line = text.lines().find(|line| bare.iter().any(|bare| line.contains(bare)));
+            assert_eq!(line, None, "a bare parameter is written CAST($1 AS BIGINT)");
+        }
+    }
+}

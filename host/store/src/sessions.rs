@@ -188,7 +188,7 @@ pub async fn trim(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
         sqlx::query(
             "
         DELETE FROM spent_refresh WHERE session_id IN (
-            SELECT id FROM user_session WHERE expires_at < $1 ORDER BY expires_at, id LIMIT $2)"
+            SELECT id FROM user_session WHERE expires_at < $1 ORDER BY expires_at, id LIMIT CAST($2 AS BIGINT))"
         )
         .bind(before)
         .bind(i64::from(limit))
@@ -198,7 +198,7 @@ pub async fn trim(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
         sqlx::query(
             "
         DELETE FROM user_session WHERE id IN (
-            SELECT id FROM user_session WHERE expires_at < $1 ORDER BY expires_at, id LIMIT $2)"
+            SELECT id FROM user_session WHERE expires_at < $1 ORDER BY expires_at, id LIMIT CAST($2 AS BIGINT))"
         )
         .bind(before)
         .bind(i64::from(limit))
@@ -212,7 +212,7 @@ pub async fn trim_spent(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u6
         sqlx::query(
             "
         DELETE FROM spent_refresh WHERE hash IN (
-            SELECT hash FROM spent_refresh WHERE spent_at < $1 ORDER BY spent_at, hash LIMIT $2)"
+            SELECT hash FROM spent_refresh WHERE spent_at < $1 ORDER BY spent_at, hash LIMIT CAST($2 AS BIGINT))"
         )
         .bind(before)
         .bind(i64::from(limit))
@@ -311,7 +311,7 @@ pub async fn trim_challenges(tx: &mut Tx, before: Timestamp, limit: u32) -> Resu
         sqlx::query(
             "
         DELETE FROM spent_challenge WHERE id IN (
-            SELECT id FROM spent_challenge WHERE expires_at < $1 ORDER BY expires_at, id LIMIT $2)"
+            SELECT id FROM spent_challenge WHERE expires_at < $1 ORDER BY expires_at, id LIMIT CAST($2 AS BIGINT))"
         )
         .bind(before)
         .bind(i64::from(limit))

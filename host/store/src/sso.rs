@@ -413,7 +413,7 @@ pub async fn trim_attempts(tx: &mut Tx, before: Timestamp, limit: u32) -> Result
         sqlx::query(
             "
         DELETE FROM sso_attempt WHERE id IN (
-            SELECT id FROM sso_attempt WHERE expires_at < $1 ORDER BY expires_at, id LIMIT $2)"
+            SELECT id FROM sso_attempt WHERE expires_at < $1 ORDER BY expires_at, id LIMIT CAST($2 AS BIGINT))"
         )
         .bind(before)
         .bind(i64::from(limit))

@@ -49,7 +49,8 @@ pub async fn trim(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
         sqlx::query(
             "
         DELETE FROM unknown_login WHERE name_hash IN (
-            SELECT name_hash FROM unknown_login WHERE updated_at < $1 ORDER BY updated_at, name_hash LIMIT $2)"
+            SELECT name_hash FROM unknown_login WHERE updated_at < $1
+            ORDER BY updated_at, name_hash LIMIT CAST($2 AS BIGINT))"
         )
         .bind(before)
         .bind(i64::from(limit))

@@ -344,7 +344,7 @@ pub(crate) async fn names(tx: &mut Tx, after: Option<UserId>, limit: i64) -> Res
     Ok(on!(tx, conn => sqlx::query_as("
         SELECT id, username, email FROM app_user
         WHERE deleted_at IS NULL AND ($1 IS NULL OR id > $1)
-        ORDER BY id LIMIT $2")
+        ORDER BY id LIMIT CAST($2 AS BIGINT)")
         .bind(after).bind(limit)
         .fetch_all(conn)
         .await)?)
@@ -353,7 +353,7 @@ pub(crate) async fn names(tx: &mut Tx, after: Option<UserId>, limit: i64) -> Res
 /// The names of users whose folded form is still to be made, removed ones included.
 pub(crate) async fn unfolded(tx: &mut Tx, limit: i64) -> Result<Vec<Names>> {
     Ok(on!(tx, conn => sqlx::query_as("
-        SELECT id, username, email FROM app_user WHERE username_folded IS NULL ORDER BY id LIMIT $1")
+        SELECT id, username, email FROM app_user WHERE username_folded IS NULL ORDER BY id LIMIT CAST($1 AS BIGINT)")
         .bind(limit)
         .fetch_all(conn)
         .await)?)

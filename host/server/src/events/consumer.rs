@@ -12,6 +12,7 @@ use chrono::TimeDelta;
 use heddle_core::OrgId;
 use heddle_store::events::{self, StoredEvent};
 use heddle_store::{Tx, event_consumers};
+use tokio::time::Instant;
 
 use super::RECENT;
 use crate::app::SharedApp;
@@ -21,6 +22,9 @@ use crate::http::error::Error;
 const UNWRITTEN_MAX: i64 = 500;
 /// Looks although nothing was published.
 const IDLE_INTERVAL: Duration = Duration::from_secs(5);
+/// A look that left nothing to take is followed by the next at least so long after it began: while many events are
+/// published, one look takes several. The first event after a pause waits for nothing.
+const LOOK_INTERVAL: Duration = Duration::from_millis(25);
 /// Every so many looks all sequences are compared, for clocks that are far apart.
 const FULL_LOOK: u32 = 20;
 
@@ -114,6 +118,7 @@ pub(crate) async fn consume<C: Consumer>(app: SharedApp, consumer: C) {
     let mut published = app.hub.published();
     let mut places: Option<Places> = None;
     loop {
+        let began = Instant::now();
         let looked = look(&app, &consumer, &mut places).await;
         if looked.is_ok() {
             consumer.looked(&app);
@@ -136,6 +141,10 @@ pub(crate) async fn consume<C: Consumer>(app: SharedApp, consumer: C) {
             () = consumer.called(&app) => {}
             () = tokio::time::sleep(IDLE_INTERVAL) => {}
         }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep_until(began + LOOK_INTERVAL) => {}
+        }
     }
 }
 
@@ -148,14 +157,14 @@ async fn look<C: Consumer>(
     let places = if let Some(places) = places {
         places
     } else {
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.single().await?;
         let written = event_consumers::positions(&mut tx, C::NAME).await?;
         places.insert(Places { seen: written.clone(), written, ..Places::default() })
     };
     let is_full_look = places.looks.is_multiple_of(FULL_LOOK);
     places.looks = places.looks.wrapping_add(1);
     let since = (!is_full_look).then(|| app.clock.now() - RECENT);
-    let mut tx = app.db.read().await?;
+    let mut tx = app.db.single().await?;
     let heads = events::heads(&mut tx, since).await?;
     drop(tx);
     let is_new = |(org, head): &(OrgId, i64)| *head > places.seen.get(org).copied().unwrap_or_default();

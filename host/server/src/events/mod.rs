@@ -151,7 +151,7 @@ pub(crate) struct Follower {
 impl Follower {
     /// Begins where the sequences are now.
     pub(crate) async fn start(app: &SharedApp) -> Result<Self, Error> {
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.single().await?;
         let positions = heddle_store::events::heads(&mut tx, None).await?;
         Ok(Self { positions: positions.into_iter().collect(), looks: 0 })
     }
@@ -160,8 +160,9 @@ impl Follower {
     async fn publish(&mut self, app: &SharedApp) -> Result<bool, Error> {
         self.looks = self.looks.wrapping_add(1);
         let since = (!self.looks.is_multiple_of(FULL_LOOK)).then(|| app.clock.now() - RECENT);
-        let mut tx = app.db.read().await?;
+        let mut tx = app.db.single().await?;
         let heads = heddle_store::events::heads(&mut tx, since).await?;
+        drop(tx);
         let moved: Vec<(OrgId, i64)> =
             heads.into_iter().filter(|(org, seq)| *seq > self.position(*org)).collect();
         if moved.is_empty() {
@@ -169,6 +170,7 @@ impl Follower {
         }
         let (now, later) = moved.split_at(moved.len().min(ORGANIZATIONS));
         let asked: Vec<(OrgId, i64)> = now.iter().map(|(org, _)| (*org, self.position(*org))).collect();
+        let mut tx = app.db.single().await?;
         let news = heddle_store::events::behind(&mut tx, &asked, BATCH).await?;
         drop(tx);
         for stored in news.events {
@@ -176,9 +178,15 @@ impl Follower {
             app.hub.lines.send(&Arc::new(Published::from(stored)));
         }
         app.hub.rounds.send_modify(|rounds| *rounds += 1);
-        // What is not there any more, or not known, is passed over too.
-        let reached = if news.is_full { news.reached } else { now.iter().copied().collect() };
-        self.positions.extend(reached);
+        // What was read may be further than the heads, which were read before.
+        self.positions.extend(news.reached);
+        if !news.is_full {
+            for (org, head) in now {
+                // What is not there any more, or not known, is passed over too.
+                let position = self.positions.entry(*org).or_default();
+                *position = (*position).max(*head);
+            }
+        }
         Ok(news.is_full || !later.is_empty())
     }
 

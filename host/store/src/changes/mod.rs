@@ -182,16 +182,16 @@ pub async fn discard(
 /// One whose device is in a state that nobody knows stays, until a person has looked.
 pub async fn expire_due(tx: &mut Tx, now: Timestamp) -> Result<Vec<ChangeRow>> {
     let mut rows: Vec<ChangeRow> = on!(tx, conn => sqlx::query_as("
-        UPDATE change SET status = $2, secret = NULL, plan_token = NULL, updated_at = $1, outcome_state = $8,
+        UPDATE change SET status = $2, secret = NULL, plan_token = NULL, updated_at = $1, outcome_state = $7,
             outcome_message = 'not applied before it expired'
-        WHERE status = $3 AND apply_step = $4 AND set_id IS NULL AND id IN (
+        WHERE status = 'pending' AND apply_step = $3 AND set_id IS NULL AND id IN (
             SELECT id FROM change
-            WHERE status = $3 AND apply_step = $4 AND expires_at <= $1 AND outcome_state NOT IN ($5, $6)
+            WHERE status = 'pending' AND apply_step = $3 AND expires_at <= $1 AND outcome_state NOT IN ($4, $5)
                 AND set_id IS NULL
             ORDER BY expires_at, id
-            LIMIT $7)
+            LIMIT CAST($6 AS BIGINT))
         RETURNING *")
-        .bind(now).bind(ChangeStatus::Discarded).bind(ChangeStatus::Pending).bind(ApplyStep::Idle)
+        .bind(now).bind(ChangeStatus::Discarded).bind(ApplyStep::Idle)
         .bind(OutcomeState::Partial).bind(OutcomeState::Unknown).bind(EXPIRE_MAX).bind(OutcomeState::Expired)
         .fetch_all(conn)
         .await)?;
@@ -237,7 +237,7 @@ pub async fn conflicts_among(tx: &mut Tx, rows: &[ChangeRow]) -> Result<HashMap<
     let pending: Vec<Touching> =
         Select::new("SELECT c.id, c.controller_id, c.area, c.set_id, c.plan ->> 'touches' AS touches", FROM)
             .and("NOT c.is_set")
-            .and_bind("c.status = ?", Bind::Text(ChangeStatus::Pending.to_string()))
+            .and("c.status = 'pending'")
             .and_in("c.controller_id", controllers.iter().map(|id| Bind::Id(id.0)))
             .all(tx, "c.staged_at, c.id", RELATED_MAX * 10)
             .await?;
@@ -273,7 +273,7 @@ pub async fn later_dependents(tx: &mut Tx, row: &ChangeRow) -> Result<Vec<Change
             AND applied_at > $5 AND reverted_by IS NULL AND NOT is_set
             AND (set_id IS NULL OR set_id <> $3)
         ORDER BY applied_at, id
-        LIMIT $6")
+        LIMIT CAST($6 AS BIGINT)")
         .bind(row.controller_id).bind(&row.area).bind(row.id).bind(ChangeStatus::Applied)
         .bind(row.applied_at).bind(RELATED_MAX)
         .fetch_all(conn)

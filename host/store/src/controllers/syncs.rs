@@ -116,7 +116,7 @@ pub async fn request(tx: &mut Tx, new: &NewSync) -> Result<SyncRow> {
             "DELETE FROM controller_sync
             WHERE controller_id = $1 AND ended_at IS NOT NULL AND id NOT IN (
                 SELECT id FROM controller_sync WHERE controller_id = $1 AND ended_at IS NOT NULL
-                ORDER BY created_at DESC, id DESC LIMIT $2)"
+                ORDER BY created_at DESC, id DESC LIMIT CAST($2 AS BIGINT))"
         )
         .bind(new.controller_id)
         .bind(KEPT - 1)

@@ -157,7 +157,7 @@ pub async fn revoke_older(
             SELECT id FROM oauth2_grant
             WHERE app_id = $1 AND user_id = $2 AND revoked_at IS NULL AND expires_at > $3
             ORDER BY created_at DESC, id DESC
-            LIMIT $4)
+            LIMIT CAST($4 AS BIGINT))
         RETURNING id")
         .bind(app).bind(user).bind(now).bind(i64::from(kept))
         .fetch_all(conn)
@@ -209,7 +209,7 @@ pub async fn trim_grants(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u
         sqlx::query(
             "
         DELETE FROM oauth2_token WHERE grant_id IN (
-            SELECT id FROM oauth2_grant WHERE expires_at < $1 ORDER BY expires_at, id LIMIT $2)"
+            SELECT id FROM oauth2_grant WHERE expires_at < $1 ORDER BY expires_at, id LIMIT CAST($2 AS BIGINT))"
         )
         .bind(before)
         .bind(i64::from(limit))
@@ -219,7 +219,7 @@ pub async fn trim_grants(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u
         sqlx::query(
             "
         DELETE FROM oauth2_grant WHERE id IN (
-            SELECT id FROM oauth2_grant WHERE expires_at < $1 ORDER BY expires_at, id LIMIT $2)"
+            SELECT id FROM oauth2_grant WHERE expires_at < $1 ORDER BY expires_at, id LIMIT CAST($2 AS BIGINT))"
         )
         .bind(before)
         .bind(i64::from(limit))

@@ -132,7 +132,7 @@ pub async fn end_older(tx: &mut Tx, grant: OauthGrantId, kept: u32, now: Timesta
             SELECT hash FROM oauth2_token
             WHERE grant_id = $1 AND kind = $2 AND ended_at IS NULL AND expires_at > $3
             ORDER BY issued_at DESC, hash
-            LIMIT $4)"
+            LIMIT CAST($4 AS BIGINT))"
         )
         .bind(grant)
         .bind(TokenKind::Access)
@@ -195,7 +195,7 @@ pub async fn trim(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
         sqlx::query(
             "
         DELETE FROM oauth2_token WHERE hash IN (
-            SELECT hash FROM oauth2_token WHERE expires_at < $1 ORDER BY expires_at, hash LIMIT $2)"
+            SELECT hash FROM oauth2_token WHERE expires_at < $1 ORDER BY expires_at, hash LIMIT CAST($2 AS BIGINT))"
         )
         .bind(before)
         .bind(i64::from(limit))

@@ -235,7 +235,7 @@ pub async fn replay_range(
         let found: Vec<(DeliveryId, i64)> = on!(tx, conn => sqlx::query_as("
             SELECT id, seq FROM webhook_delivery
             WHERE subscription_id = $1 AND state = $2 AND state <> 'pending' AND seq >= $3 AND seq <= $4
-            ORDER BY seq LIMIT $5")
+            ORDER BY seq LIMIT CAST($5 AS BIGINT)")
             .bind(subscription).bind(state).bind(range.from).bind(range.to).bind(i64::from(range.limit) + 1)
             .fetch_all(conn)
             .await)?;
@@ -275,7 +275,7 @@ pub async fn trim(tx: &mut Tx, state: DeliveryState, before: Timestamp, limit: u
             "
         DELETE FROM webhook_delivery WHERE state = $1 AND ended_at < $2 AND id IN (
             SELECT id FROM webhook_delivery WHERE state = $1 AND ended_at < $2
-            ORDER BY ended_at, id LIMIT $3)"
+            ORDER BY ended_at, id LIMIT CAST($3 AS BIGINT))"
         )
         .bind(state)
         .bind(before)
@@ -316,7 +316,7 @@ pub async fn trim_abandoned(tx: &mut Tx, before: Timestamp, limit: u32) -> Resul
         delete.push_bind(before).push(" OR g.deleted_at < ").push_bind(before);
         delete.push(" OR (NOT s.is_enabled AND s.updated_at < ").push_bind(before).push(")) AND s.id IN (");
         lanes::push_list!(delete, &locked);
-        delete.push(") ORDER BY s.id, d.seq DESC LIMIT ").push_bind(i64::from(limit)).push(")");
+        delete.push(") ORDER BY s.id, d.seq DESC LIMIT CAST(").push_bind(i64::from(limit)).push(" AS BIGINT))");
         delete.build().execute(conn).await.map(|done| done.rows_affected())
     })?)
 }
@@ -331,7 +331,7 @@ pub async fn mend(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<u64> {
         ") OR (next_at IS NOT NULL AND EXISTS (SELECT 1 FROM webhook_subscription s
             WHERE s.id = webhook_delivery.subscription_id AND s.due_at IS NULL AND s.is_enabled
                 AND s.deleted_at IS NULL)))
-        ORDER BY id LIMIT $1"
+        ORDER BY id LIMIT CAST($1 AS BIGINT)"
     );
     let found: Vec<(DeliveryId, SubscriptionId)> =
         on!(tx, conn => sqlx::query_as(sql).bind(i64::from(limit)).fetch_all(conn).await)?;

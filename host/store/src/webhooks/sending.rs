@@ -105,15 +105,16 @@ pub(super) const WAITING: &str = concat!(
     LEFT JOIN (SELECT org_id, COUNT(*) AS held FROM held GROUP BY org_id) p ON p.org_id = s.org_id
     WHERE s.due_at IS NOT NULL AND s.is_enabled AND s.deleted_at IS NULL AND g.deleted_at IS NULL
         AND s.due_at <= $1 AND COALESCE(o.held, 0) < $2 AND COALESCE(p.held, 0) < $3
-    ORDER BY s.due_at, s.id LIMIT $4"
+    ORDER BY s.due_at, s.id LIMIT CAST($4 AS BIGINT)"
 );
 
-/// The first of a subscription that are due; between these come the subscription and the time, behind them how many.
-pub(super) const READY: [&str; 3] = [
+/// The first of a subscription that are due; between these come the subscription, the time and how many.
+pub(super) const READY: [&str; 4] = [
     "SELECT r.id FROM webhook_delivery r
     WHERE r.state = 'pending' AND r.owner IS NULL AND r.next_at IS NOT NULL AND r.subscription_id = ",
     " AND r.next_at <= ",
-    " ORDER BY r.next_at, r.seq, r.id LIMIT ",
+    " ORDER BY r.next_at, r.seq, r.id LIMIT CAST(",
+    " AS BIGINT)",
 ];
 
 async fn waiting(tx: &mut Tx, now: Timestamp, room: Room, limit: i64) -> Result<Vec<Waiting>> {
@@ -189,7 +190,7 @@ async fn take(tx: &mut Tx, me: ProcessId, now: Timestamp, places: &[Places]) -> 
             update.push(if at == 0 { "" } else { " UNION ALL " });
             update.push("SELECT id FROM (").push(READY[0]).push_bind(places.subscription);
             update.push(READY[1]).push_bind(now).push(READY[2]).push_bind(places.count);
-            update.push(") AS ready");
+            update.push(READY[3]).push(") AS ready");
         }
         update.push(") RETURNING id");
         update.build_query_scalar().fetch_all(conn).await

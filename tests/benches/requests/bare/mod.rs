@@ -28,7 +28,7 @@ const DEVICES: &str =
     d.state, d.tags, d.notes,
     d.model, d.serial, d.firmware, d.mac, d.addresses, d.attributes, d.measurements,
     d.first_seen_at, d.last_seen_at, d.updated_at, d.deleted_at FROM device d
-    WHERE d.org_id = $1 AND d.deleted_at IS NULL ORDER BY d.first_seen_at, d.id LIMIT $2 OFFSET $3";
+    WHERE d.org_id = $1 AND d.deleted_at IS NULL ORDER BY d.first_seen_at, d.id LIMIT CAST($2 AS BIGINT) OFFSET CAST($3 AS BIGINT)";
 const DEVICE_COUNT: &str = "SELECT COUNT(*) FROM device d WHERE d.org_id = $1 AND d.deleted_at IS NULL";
 const DEVICE: &str =
     "SELECT d.id, d.org_id, d.site_id, d.controller_id, d.identity, d.name, d.display_name, d.kind, d.status,
@@ -43,7 +43,7 @@ const SITES: &str =
     (SELECT COUNT(*) FROM device d
         WHERE d.org_id = s.org_id AND d.site_id = s.id AND d.deleted_at IS NULL) AS device_count
     FROM site s
-    WHERE s.org_id = $1 AND s.deleted_at IS NULL ORDER BY s.created_at, s.id LIMIT $2 OFFSET $3";
+    WHERE s.org_id = $1 AND s.deleted_at IS NULL ORDER BY s.created_at, s.id LIMIT CAST($2 AS BIGINT) OFFSET CAST($3 AS BIGINT)";
 const SITE_COUNT: &str = "SELECT COUNT(*) FROM site s WHERE s.org_id = $1 AND s.deleted_at IS NULL";
 
 macro_rules! handlers {

@@ -317,7 +317,7 @@ async fn sqlite_reads_only_what_it_takes(db: &Db, world: &World) {
         assert!(step.contains("webhook_delivery_owner"), "{waiting:?}");
     }
     let ready = format!("{} x'00' {}", sending::READY[0], sending::READY[1]);
-    let ready = plan(&mut tx, format!("{ready} $1 {} $2", sending::READY[2])).await;
+    let ready = plan(&mut tx, format!("{ready} $1 {} $2 {}", sending::READY[2], sending::READY[3])).await;
     assert!(
         ready.iter().all(|step| step.contains("SEARCH") && step.contains("webhook_delivery_ready")),
         "{ready:?}"
