@@ -19,7 +19,7 @@ use crate::cache::{Found, KeepError};
 use crate::call::{Component, Indices, Prepared};
 use crate::compile::{self, CompileError};
 use crate::egress::Facts;
-use crate::limits::{Bounds, DESCRIBE_CPU};
+use crate::limits::DESCRIBE_CPU;
 use crate::runtime::Runtime;
 use crate::schemas::Schemas;
 use crate::state::{Phase, State, Surroundings};
@@ -67,11 +67,7 @@ impl Runtime {
         let component = Arc::new(Component {
             exports: indices(&code, &pre)?,
             pre,
-            facts: Arc::new(Facts {
-                bounds: Bounds::of(&manifest.limits),
-                manifest: manifest.clone(),
-                sha256,
-            }),
+            facts: Arc::new(Facts::new(manifest.clone(), sha256)),
             slots: OfComponent::new(),
             breaker: Breaker::new(format!("{} {}", manifest.id, manifest.version), self.shared.clock.clone()),
         });

@@ -4,7 +4,7 @@ use heddle_core::fault::Fault;
 use heddle_core::secret::Secret;
 
 use crate::api::SecretBook;
-use crate::egress::references::{self, Content};
+use crate::egress::references::{self, Content, SecretFields};
 use crate::egress::scrub;
 
 /// Takes secrets out of an answer's body that repeats them; answers how many there were.
@@ -18,7 +18,8 @@ pub fn scrub(body: &mut Vec<u8>, secrets: &[Secret]) -> u32 {
 /// The body is no JSON, or has more values than are accepted.
 pub fn replace(body: Vec<u8>, fields: &[String], key: &[u8; 32]) -> Result<Vec<u8>, Fault> {
     let content = Content::of(&body)?;
-    references::replace(body, content, (200, None), fields, key, &mut SecretBook::default())
+    let fields = SecretFields::of(fields);
+    references::replace(body, content, (200, None), &fields, key, &mut SecretBook::default())
 }
 
 /// How many references to secrets occur in a text.

@@ -140,7 +140,7 @@ impl Lab {
     }
 
     fn call_of(&self, manifest: Manifest, phase: Phase, approved: Option<Approved>) -> Outbound {
-        let facts = Facts { bounds: Bounds::of(&manifest.limits), manifest, sha256: "ab".to_owned() };
+        let facts = Facts::new(manifest, "ab".to_owned());
         let deadline = Instant::now() + Duration::from_secs(10);
         Outbound::new(
             Arc::clone(&self.egress),

@@ -47,7 +47,7 @@ use crate::limits::Bounds;
 use crate::state::Phase;
 pub(crate) use held::Held;
 use phase::Passage;
-use references::Content;
+use references::{Content, SecretFields};
 use session::Live;
 use wire::Outgoing;
 
@@ -114,8 +114,17 @@ pub(crate) struct Response {
 pub(crate) struct Facts {
     pub(crate) manifest: Manifest,
     pub(crate) bounds: Bounds,
+    pub(crate) secret_fields: SecretFields,
     /// SHA-256 of the component, hex.
     pub(crate) sha256: String,
+}
+
+impl Facts {
+    pub(crate) fn new(manifest: Manifest, sha256: String) -> Self {
+        let bounds = Bounds::of(&manifest.limits);
+        let secret_fields = SecretFields::of(&manifest.secret_fields);
+        Self { manifest, bounds, secret_fields, sha256 }
+    }
 }
 
 /// Connections, sessions and lanes, shared by all calls.
@@ -415,7 +424,7 @@ impl Outbound {
         let read = move || {
             let session = session.and_then(|name| facts.manifest.auth.get(&name));
             let asks = |session: &Session| session.expired.iter().any(|matcher| !matcher.json.is_empty());
-            let content = if session.is_some_and(asks) || !facts.manifest.secret_fields.is_empty() {
+            let content = if session.is_some_and(asks) || !facts.secret_fields.is_empty() {
                 Content::of(&answer.body)
             } else {
                 Ok(Content::Unread)
@@ -437,12 +446,12 @@ impl Outbound {
         let present = move || {
             let Read { answer, content, .. } = read;
             let kind = answer.header("content-type").map(str::to_owned);
-            let (fields, mut seen) = (&facts.manifest.secret_fields, SecretBook::default());
+            let mut seen = SecretBook::default();
             let body = references::replace(
                 answer.body,
                 content?,
                 (answer.status, kind.as_deref()),
-                fields,
+                &facts.secret_fields,
                 &key,
                 &mut seen,
             )?;

@@ -82,6 +82,30 @@ impl Content {
     }
 }
 
+/// The fields of a component that hold secrets, and what finds their names in a text.
+#[derive(Debug)]
+pub(crate) struct SecretFields {
+    names: Vec<String>,
+    /// `None` where it cannot be made; then any text may hold one.
+    finder: Option<AhoCorasick>,
+}
+
+impl SecretFields {
+    pub(crate) fn of(names: &[String]) -> Self {
+        let finder = AhoCorasick::builder().ascii_case_insensitive(true).build(names).ok();
+        Self { names: names.to_vec(), finder }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Whether one of the names may stand in a JSON text; an escape may spell any of them.
+    fn may_occur(&self, body: &[u8]) -> bool {
+        body.contains(&b'\\') || self.finder.as_ref().is_none_or(|finder| finder.is_match(body))
+    }
+}
+
 /// Types of answers that have no fields a component could read: it only needs to know that one came.
 fn has_no_fields(content_type: Option<&str>) -> bool {
     let kind = content_type.unwrap_or_default().trim_start().to_ascii_lowercase();
@@ -98,7 +122,7 @@ pub(crate) fn replace(
     body: Vec<u8>,
     content: Content,
     (status, content_type): (u16, Option<&str>),
-    fields: &[String],
+    fields: &SecretFields,
     key: &[u8; 32],
     book: &mut SecretBook,
 ) -> Result<Vec<u8>, Fault> {
@@ -119,19 +143,10 @@ pub(crate) fn replace(
         return Err(fault);
     };
     // Of two fields of one name only the last was walked: a text that may name a secret field anywhere is written anew.
-    if !walk(&mut value, fields, key, book) && !may_name(&body, fields) {
+    if !walk(&mut value, &fields.names, key, book) && !fields.may_occur(&body) {
         return Ok(body);
     }
     Ok(serde_json::to_vec(&value).expect("a JSON value serializes"))
-}
-
-/// Whether one of these names may stand in a JSON text; an escape may spell any of them.
-fn may_name(body: &[u8], fields: &[String]) -> bool {
-    body.contains(&b'\\')
-        || AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .build(fields)
-            .is_ok_and(|names| names.is_match(body))
 }
 
 /// Whether a secret field was met. Then the answer is written anew even when
@@ -183,7 +198,7 @@ mod tests {
 
     fn replaced(body: &str) -> (String, SecretBook) {
         let mut book = SecretBook::default();
-        let fields = ["key".to_owned(), "password".to_owned()];
+        let fields = SecretFields::of(&["key".to_owned(), "password".to_owned()]);
         let content = Content::of(body.as_bytes()).unwrap();
         let body = replace(body.as_bytes().to_vec(), content, (200, None), &fields, &KEY, &mut book).unwrap();
         (String::from_utf8(body).unwrap(), book)
@@ -191,7 +206,7 @@ mod tests {
 
     #[track_caller]
     fn without_json(body: &str, status: u16, kind: Option<&str>, expected: Result<&str, &str>) {
-        let (fields, book) = (["key".to_owned()], &mut SecretBook::default());
+        let (fields, book) = (SecretFields::of(&["key".to_owned()]), &mut SecretBook::default());
         let content = Content::of(body.as_bytes()).unwrap();
         let found = replace(body.as_bytes().to_vec(), content, (status, kind), &fields, &KEY, book);
         let found = found.map(|body| String::from_utf8(body).unwrap());

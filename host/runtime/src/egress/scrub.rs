@@ -75,7 +75,9 @@ pub(crate) fn body(body: &mut Vec<u8>, secrets: &[Secret]) -> u32 {
 struct Needles {
     /// Secrets and their base64 as a [`Reader`] gives them, sorted.
     whole: Vec<Vec<u8>>,
-    /// How any of them begins, by [`slot`]: most answers hold none, and need no automaton.
+    /// The first [`BYTES_MIN`] bytes of each, sorted: most answers hold none, and need no automaton.
+    beginnings: Vec<u64>,
+    /// Where one of those is, by [`slot`]: most bytes are not looked for among them.
     begins: Box<[bool; SLOTS]>,
     automaton: OnceCell<Option<Automaton>>,
 }
@@ -102,12 +104,16 @@ impl Needles {
             .collect();
         whole.sort_unstable();
         whole.dedup();
+        let window = |needle: &Vec<u8>| {
+            needle[..BYTES_MIN].iter().fold(0, |window, byte| window << 8 | u64::from(*byte))
+        };
+        // In the order of their needles, which are sorted.
+        let beginnings: Vec<u64> = whole.iter().map(window).collect();
         let mut begins = Box::new([false; SLOTS]);
-        for needle in &whole {
-            let window = needle[..BYTES_MIN].iter().fold(0, |window, byte| window << 8 | u64::from(*byte));
-            begins[slot(window)] = true;
+        for beginning in &beginnings {
+            begins[slot(*beginning)] = true;
         }
-        Self { whole, begins, automaton: OnceCell::new() }
+        Self { whole, beginnings, begins, automaton: OnceCell::new() }
     }
 
     fn scrub(&self, text: &mut Vec<u8>) -> u32 {
@@ -131,7 +137,8 @@ impl Needles {
         while let Some(byte) = reader.next(text) {
             window = window << 8 | u64::from(byte.value);
             read += 1;
-            if read >= BYTES_MIN && self.begins[slot(window)] {
+            let may_begin = read >= BYTES_MIN && self.begins[slot(window)];
+            if may_begin && self.beginnings.binary_search(&window).is_ok() {
                 return true;
             }
         }
