@@ -85,8 +85,8 @@ impl Running {
         staging::recover(&app).await.context("changes under way cannot be read")?;
         app.start_workers(follower);
         let (front, abandon) = (task::Tasks::default(), CancellationToken::new());
-        let router = http::service(&app);
-        let listener = listener::Listener::bind(&app.config, router, &app.metrics, &front, &abandon)
+        let service = http::service(&app);
+        let listener = listener::Listener::bind(&app.config, service, &app.metrics, &front, &abandon)
             .await
             .with_context(|| format!("cannot listen on {}", app.config.bind_addr))?;
         let addr = listener.local_addr()?;

@@ -3,6 +3,8 @@
 //! A token only says which user and session it was made for. Whether those are
 //! still good is read from the database with every request.
 
+use std::sync::LazyLock;
+
 use heddle_core::{OrgId, Role, SessionId, Timestamp, UserId};
 use heddle_store::users::User;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
@@ -18,6 +20,9 @@ const AUDIENCE: &str = "svc-api";
 /// Of tokens that only prove the first of two factors: no route takes them for an access token.
 const CHALLENGE_AUDIENCE: &str = "svc-mfa";
 const ISSUER: &str = "svc";
+/// What is asked of the tokens of either audience.
+static ACCESS: LazyLock<Validation> = LazyLock::new(|| validation(AUDIENCE));
+static CHALLENGE: LazyLock<Validation> = LazyLock::new(|| validation(CHALLENGE_AUDIENCE));
 
 /// What a token says. Times are seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -110,7 +115,7 @@ pub(super) fn sign_challenge(
 }
 
 pub(super) fn verify_challenge(app: &App, token: &str) -> Result<Challenged, Error> {
-    let claims: ChallengeClaims = decode(&app.keys.token_key(), token, CHALLENGE_AUDIENCE)?;
+    let claims: ChallengeClaims = decode(&app.keys.token_key(), token, &CHALLENGE)?;
     refuse_expired(claims.exp, app.clock.now())?;
     let expires_at =
         Timestamp::from_timestamp(claims.exp, 0).ok_or(Error::Unauthenticated("token is not valid"))?;
@@ -124,13 +129,13 @@ pub(super) fn sign<T: Serialize>(key: &[u8; 32], claims: &T) -> Result<String, E
 
 /// The claims of a token that this service signed and that has not expired.
 pub(super) fn verify(key: &[u8; 32], token: &str, now: Timestamp) -> Result<Claims, Error> {
-    let claims: Claims = decode(key, token, AUDIENCE)?;
+    let claims: Claims = decode(key, token, &ACCESS)?;
     refuse_expired(claims.exp, now)?;
     Ok(claims)
 }
 
-fn decode<T: DeserializeOwned>(key: &[u8; 32], token: &str, audience: &str) -> Result<T, Error> {
-    decode_as(key, token, &validation(audience)).map_err(|_| Error::Unauthenticated("token is not valid"))
+fn decode<T: DeserializeOwned>(key: &[u8; 32], token: &str, validation: &Validation) -> Result<T, Error> {
+    decode_as(key, token, validation).map_err(|_| Error::Unauthenticated("token is not valid"))
 }
 
 fn validation(audience: &str) -> Validation {

@@ -42,7 +42,7 @@ use crate::app::SharedApp;
 use crate::http::error::Error;
 
 pub(crate) use doubts::watch as watch_access;
-pub(crate) use routes::{routes, socket_routes};
+pub(crate) use routes::{SOCKET_PATH, routes, socket_routes};
 pub(crate) use wake::{announce, hear};
 
 /// Connections that ask at once who their caller is.

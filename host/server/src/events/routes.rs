@@ -53,9 +53,12 @@ struct Declared {
     payload_schema: Value,
 }
 
+/// Where connections are upgraded.
+pub(crate) const SOCKET_PATH: &str = "/api/v1/ws";
+
 /// Outside the access table: a connection authenticates after its upgrade.
 pub(crate) fn socket_routes() -> Router<SharedApp> {
-    Router::new().route("/ws", get(upgrade))
+    Router::new().route(SOCKET_PATH, get(upgrade))
 }
 
 pub(crate) fn routes() -> Routes {

@@ -145,7 +145,8 @@ pub(crate) async fn run_once(
     let bytes = Bytes::from_request(Request::from_parts(parts.clone(), body), app)
         .await
         .map_err(|rejection| too_large(&rejection))?;
-    let route = format!("{} {}", parts.method, parts.uri.path_and_query().map_or("", |path| path.as_str()));
+    let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
+    let route = format!("{} {}", parts.method, path.strip_prefix(crate::http::PREFIX).unwrap_or(path));
     let request_hash = request_hash(&caller, &bytes);
     let keyed = Keyed { user: caller.user_id, key, route, request_hash };
     if let Some(answered) = replay(app, &keyed).await? {
@@ -221,7 +222,7 @@ async fn replay(app: &App, keyed: &Keyed) -> Result<Option<Response>, Error> {
     })?;
     // Once more: an earlier version kept them.
     let json = without_secrets(std::str::from_utf8(&opened).map_err(Error::internal)?)?;
-    let mut response = answer(Tagged::from_json(json)?, &kept.location)?;
+    let mut response = answer(Tagged::from_json(json), &kept.location)?;
     response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     Ok(Some(response.into_response()))
 }

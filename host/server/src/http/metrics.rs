@@ -4,12 +4,11 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use prometheus::{Histogram, IntCounter, IntGauge};
@@ -18,6 +17,7 @@ use subtle::ConstantTimeEq as _;
 use super::{PREFIX, pages};
 use crate::app::SharedApp;
 use crate::config::{Config, Environment};
+use crate::events::SOCKET_PATH;
 use crate::fabric::Standing;
 use crate::health;
 use crate::http::error::Error;
@@ -32,7 +32,7 @@ const STATUSES: &[u16] = &[
     101, 200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 409, 412, 413, 422, 423, 429, 500, 502, 503, 504,
 ];
 /// Routes that are not in the table.
-const BESIDE_THE_TABLE: &[&str] = &["/", "/health", PATH, "/api/v1/ws"];
+const BESIDE_THE_TABLE: &[&str] = &["/", "/health", PATH, SOCKET_PATH];
 
 /// Counters of one method on one route, looked up once.
 #[derive(Debug, Default)]
@@ -103,21 +103,32 @@ impl Drop for InFlight {
     }
 }
 
-/// The outermost layer: sees every request, and what became of it.
-pub(super) async fn measure(
-    State((app, meters)): State<(SharedApp, Arc<Meters>)>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let started = Instant::now();
-    let _in_flight = InFlight::new(&app.metrics.requests_in_flight);
-    let method = request.method().clone();
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    let response = next.run(request).await;
-    let seconds = started.elapsed().as_secs_f64();
-    let route = route.as_ref().map(MatchedPath::as_str);
-    meters.record(&app.metrics, &method, route, response.status(), seconds);
-    response
+/// A request while it is answered, until what became of it is known.
+pub(super) struct Measured {
+    method: Method,
+    route: Option<MatchedPath>,
+    began: Instant,
+    _in_flight: InFlight,
+}
+
+impl Measured {
+    pub(super) fn begin(metrics: &Metrics, request: &Request) -> Self {
+        Self {
+            method: request.method().clone(),
+            route: request.extensions().get::<MatchedPath>().cloned(),
+            began: Instant::now(),
+            _in_flight: InFlight::new(&metrics.requests_in_flight),
+        }
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub(super) fn end(self, metrics: &Metrics, meters: &Meters, status: StatusCode) {
+        let route = self.route.as_ref().map(MatchedPath::as_str);
+        meters.record(metrics, &self.method, route, status, self.began.elapsed().as_secs_f64());
+    }
 }
 
 /// The exposition; a path like any unknown one where it is not served.

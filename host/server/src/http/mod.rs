@@ -18,17 +18,19 @@ pub mod rate_limit;
 pub mod routes;
 mod words;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
+use futures::FutureExt as _;
 use heddle_core::Clock;
-use tower::util::MapRequestLayer;
-use tower::{Layer, ServiceExt as _};
+use tower::ServiceBuilder;
+use tower::util::MapRequest;
 use tracing::Instrument as _;
 
 use crate::app::{App, SharedApp};
@@ -40,19 +42,42 @@ use rate_limit::{Allowance, Demand};
 /// Prefix of the versioned interface.
 pub const PREFIX: &str = "/api/v1";
 
+/// Room for the headers that every answer gets.
+const HEADERS_ADDED: usize = 12;
+
 /// The id of a request, as clients and logs see it.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestId(pub(crate) String);
 
 /// Everything that the service answers, ready to serve.
-pub fn service(app: &SharedApp) -> Router {
+pub(crate) type Service = MapRequest<Router, fn(Request) -> Request>;
+
+/// What the outermost layer has to know.
+#[derive(Clone)]
+struct Edge {
+    app: SharedApp,
+    meters: Arc<metrics::Meters>,
+    /// Preflights are answered before the gate that others pass.
+    answers_preflights: bool,
+}
+
+pub(crate) fn service(app: &SharedApp) -> Service {
     let table = routes(app);
     let document = Arc::new(openapi::document(&table));
     let table = table.merge(openapi::routes(app, &document));
     let meters = metrics::Meters::new(&table);
-    let api = table.into_router(app).merge(crate::events::socket_routes());
-    let router = Router::new()
-        .nest(PREFIX, api)
+    let cors = cors::layer(&app.config.cors_origins);
+    let edge_state = Edge { app: app.clone(), meters, answers_preflights: cors.is_some() };
+    // One stack: each layer that the router gets by itself costs every request two allocations more.
+    let layers = ServiceBuilder::new()
+        .layer(from_fn_with_state(edge_state, edge))
+        // Outside of the gate, so that a refusal of it is readable for a page.
+        .option_layer(cors)
+        .layer(from_fn_with_state(app.clone(), gate))
+        .layer(DefaultBodyLimit::max(extract::BODY_BYTES_MAX));
+    let router = table
+        .into_router(app)
+        .merge(crate::events::socket_routes())
         .merge(health::root_routes())
         .merge(metrics::router(&app.config))
         .merge(crate::oauth2::root_routes())
@@ -60,22 +85,10 @@ pub fn service(app: &SharedApp) -> Router {
         .merge(crate::auth::recovery::pages())
         .fallback(|| async { StatusCode::NOT_FOUND })
         .method_not_allowed_fallback(|| async { StatusCode::METHOD_NOT_ALLOWED })
-        .layer(DefaultBodyLimit::max(extract::BODY_BYTES_MAX))
-        .layer(tower_http::catch_panic::CatchPanicLayer::custom(panicked))
-        .layer(from_fn_with_state(app.clone(), draining))
-        .layer(from_fn_with_state(app.clone(), gate));
-    let router = match cors::layer(&app.config.cors_origins) {
-        // It answers preflights itself, so they pass the gate before it; and a refusal of the gate is readable for a page.
-        Some(cors) => router.layer(cors).layer(from_fn_with_state(app.clone(), gate_of_preflights)),
-        None => router,
-    };
-    let router = router
-        .layer(from_fn_with_state(app.clone(), edge))
-        .layer(from_fn_with_state((app.clone(), meters), metrics::measure))
+        .layer(layers)
         .with_state(app.clone());
     // The trailing slash goes before the router looks at the path, so both spellings reach one handler.
-    let service = MapRequestLayer::new(strip_trailing_slash).layer(router);
-    Router::new().fallback_service(service.map_response(IntoResponse::into_response))
+    MapRequest::new(router, strip_trailing_slash)
 }
 
 /// The table of all routes below the prefix.
@@ -118,22 +131,11 @@ fn strip_trailing_slash(mut request: Request) -> Request {
     request
 }
 
-/// While the service stops, only questions after its health are answered; the drain waits for the others that came before.
-async fn draining(State(app): State<SharedApp>, request: Request, next: Next) -> Response {
-    let path = request.uri().path();
-    if path.strip_prefix(PREFIX).unwrap_or(path).starts_with("/health") {
-        return next.run(request).await;
-    }
-    let _held = app.tasks.hold();
-    if app.tasks.stopping().is_cancelled() {
-        return Error::Unavailable("service is stopping; try again".to_owned()).into_response();
-    }
-    next.run(request).await
-}
-
-/// Gives the request its id, client and span, and the response its error body and headers.
-async fn edge(State(app): State<SharedApp>, request: Request, next: Next) -> Response {
-    let started = Instant::now();
+/// Measures a request, gives it its id, client and span, and the response its error body and headers. Preflights pass
+/// the limit here: they are answered before the gate.
+async fn edge(State(edge): State<Edge>, request: Request, next: Next) -> Response {
+    let Edge { app, meters, answers_preflights } = edge;
+    let measured = metrics::Measured::begin(&app.metrics, &request);
     let (id, logged) = request_id(&request, &app.clock);
     let client = Client::of(&request, &app.config.trusted_proxies);
     let span = tracing::info_span!(
@@ -149,23 +151,43 @@ async fn edge(State(app): State<SharedApp>, request: Request, next: Next) -> Res
     let mut request = body::read_to_its_end(request, &app.tasks, body_limit);
     request.extensions_mut().insert(RequestId(id.clone()));
     request.extensions_mut().insert(client);
-    let response = next.run(request).instrument(span.clone()).await;
+    let answered = async {
+        if answers_preflights && request.method() == Method::OPTIONS {
+            let answer = async |request| next.run(request).await;
+            admitted(&app, &client, request, answer).await
+        } else {
+            next.run(request).await
+        }
+    };
+    let response = answered.instrument(span.clone()).await;
     let _entered = span.enter();
-    finish(response, &id, &client, started)
+    let response = finish(response, &id, &client, measured.elapsed());
+    measured.end(&app.metrics, &meters, response.status());
+    response
 }
 
-/// Refuses what is too much or too large, before anything looks at what it is.
+/// Refuses what is too much or too large, before anything looks at what it is, and what comes while the service stops.
 async fn gate(
     State(app): State<SharedApp>,
     Extension(client): Extension<Client>,
     request: Request,
     next: Next,
 ) -> Response {
-    let demand = Demand::of(&app, &client, &request);
+    admitted(&app, &client, request, async |request| unless_stopping(&app, request, next).await).await
+}
+
+/// Answers a request with what is left of its limit, or refuses it.
+async fn admitted(
+    app: &App,
+    client: &Client,
+    request: Request,
+    answer: impl AsyncFnOnce(Request) -> Response,
+) -> Response {
+    let demand = Demand::of(app, client, &request);
     let length = body::check_length(request.headers());
-    match admit(&app, demand, length).await {
+    match admit(app, demand, length).await {
         Ok(allowance) => {
-            let mut response = next.run(request).await;
+            let mut response = answer(request).await;
             if let Some(allowance) = allowance {
                 allowance.tell(&mut response);
             }
@@ -175,17 +197,17 @@ async fn gate(
     }
 }
 
-async fn gate_of_preflights(
-    app: State<SharedApp>,
-    client: Extension<Client>,
-    request: Request,
-    next: Next,
-) -> Response {
-    if request.method() == Method::OPTIONS {
-        gate(app, client, request, next).await
-    } else {
-        next.run(request).await
+/// While the service stops, only questions after its health are answered; the drain waits for the others that came before.
+async fn unless_stopping(app: &App, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let is_probe = path.strip_prefix(PREFIX).unwrap_or(path).starts_with("/health");
+    let _held = (!is_probe).then(|| app.tasks.hold());
+    if !is_probe && app.tasks.stopping().is_cancelled() {
+        return Error::Unavailable("service is stopping; try again".to_owned()).into_response();
     }
+    // A handler that panics fails its own request only.
+    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    answered.unwrap_or_else(|payload| panicked(payload.as_ref()))
 }
 
 /// Too many before too large, so that what is too large counts, too.
@@ -201,7 +223,7 @@ async fn admit(
     length.map(|()| allowance)
 }
 
-fn finish(response: Response, id: &str, client: &Client, started: Instant) -> Response {
+fn finish(response: Response, id: &str, client: &Client, elapsed: Duration) -> Response {
     let failure = response.extensions().get::<Failure>().cloned();
     let status = response.status();
     let is_plain_error = (status.is_client_error() || status.is_server_error())
@@ -216,17 +238,28 @@ fn finish(response: Response, id: &str, client: &Client, started: Instant) -> Re
         None if is_plain_error || is_rejection => with_body_of(response, error::render_plain(status, id)),
         None => response,
     };
-    let elapsed_ms = started.elapsed().as_secs_f64() * 1000.0;
+    let elapsed_ms = milliseconds(elapsed);
     let headers = response.headers_mut();
+    headers.reserve(HEADERS_ADDED);
     headers::add_security(headers, client);
     if let Ok(value) = HeaderValue::from_str(id) {
         headers.insert("x-request-id", value);
     }
-    if let Ok(value) = HeaderValue::from_str(&format!("{elapsed_ms:.3}")) {
+    if let Ok(value) = HeaderValue::from_str(&elapsed_ms) {
         headers.insert("x-response-time", value);
     }
-    tracing::debug!(http.status = response.status().as_u16(), duration_ms = elapsed_ms, "answered");
+    tracing::debug!(
+        http.status = response.status().as_u16(),
+        duration_ms = elapsed.as_secs_f64() * 1000.0,
+        "answered"
+    );
     response
+}
+
+/// With three digits behind the point.
+fn milliseconds(elapsed: Duration) -> String {
+    let micros = elapsed.as_micros();
+    format!("{}.{:03}", micros / 1000, micros % 1000)
 }
 
 /// The rendered error, with what the layers below have said in headers: `Allow`, what origins may read, cookies.
@@ -254,7 +287,7 @@ fn log(error: &Error) {
     }
 }
 
-fn panicked(payload: Box<dyn std::any::Any + Send>) -> Response {
+fn panicked(payload: &(dyn std::any::Any + Send)) -> Response {
     let text = payload
         .downcast_ref::<String>()
         .cloned()

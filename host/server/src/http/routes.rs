@@ -9,6 +9,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::app::SharedApp;
+use crate::http::PREFIX;
 use crate::http::access::{Access, Gate, guard};
 
 /// Makes the schema of a type.
@@ -262,7 +263,7 @@ impl Routes {
         self.routes.iter()
     }
 
-    /// Every route behind its guard.
+    /// Every route behind its guard, below the prefix of the version.
     pub fn into_router(self, app: &SharedApp) -> Router<SharedApp> {
         self.routes.into_iter().fold(Router::new(), |router, route| {
             let gate = Gate {
@@ -272,7 +273,7 @@ impl Routes {
                 is_personal: is_personal(&route.path),
             };
             let guard = axum::middleware::from_fn_with_state((app.clone(), gate), guard);
-            router.route(&route.path, route.handler.route_layer(guard))
+            router.route(&format!("{PREFIX}{}", route.path), route.handler.route_layer(guard))
         })
     }
 }

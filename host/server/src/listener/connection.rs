@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::ConnectInfo;
 use axum::http::{Method, Request, Response, Version};
@@ -17,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
+use crate::http;
 use crate::metrics::ConnectionEnd;
 
 use super::Shared;
@@ -33,7 +33,7 @@ pub(super) async fn serve(
     abandon: CancellationToken,
 ) {
     let activity = wire.activity().clone();
-    let service = Requests { router: shared.router.clone(), peer, activity: activity.clone() };
+    let service = Requests { service: shared.service.clone(), peer, activity: activity.clone() };
     let serving = shared.builder.serve_connection_with_upgrades(TokioIo::new(wire), service);
     let mut serving = pin!(serving);
     let mut is_ending = false;
@@ -72,9 +72,9 @@ pub(super) async fn serve(
     }
 }
 
-/// Hands the requests of a connection to the router, with the peer's address.
+/// Hands the requests of a connection on, with the peer's address.
 struct Requests {
-    router: Router,
+    service: http::Service,
     peer: SocketAddr,
     activity: Arc<Activity>,
 }
@@ -95,9 +95,9 @@ impl Service<Request<Incoming>> for Requests {
             request.map(|body| Body::new(Held { body, _under_way: held }))
         };
         request.extensions_mut().insert(ConnectInfo(self.peer));
-        let (router, activity) = (self.router.clone(), self.activity.clone());
+        let (service, activity) = (self.service.clone(), self.activity.clone());
         Box::pin(async move {
-            let response = router.oneshot(request).await?;
+            let response = service.oneshot(request).await?;
             if is_tunnel && response.status().is_success() {
                 activity.became_tunnel();
             }

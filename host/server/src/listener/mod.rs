@@ -1,7 +1,7 @@
 //! Accepts connections and serves HTTP on them, within bounds.
 //!
 //! Connections are bounded in number, in total and per address, and in the time that they may take without a request.
-//! Which requests are answered, and how, is the router's part.
+//! Which requests are answered, and how, is the part of the service that is served.
 
 mod activity;
 mod connection;
@@ -12,7 +12,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::net::{TcpListener, TcpStream};
@@ -20,6 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
+use crate::http::Service;
 use crate::metrics::{ConnectionRefusal, Metrics};
 use crate::process::limits;
 use crate::task::Tasks;
@@ -50,7 +50,7 @@ const FULL: &[u8] =
 
 /// What every connection is served with.
 struct Shared {
-    router: Router,
+    service: Service,
     builder: Builder<TokioExecutor>,
     limits: Limits,
     places: Arc<Places>,
@@ -71,7 +71,7 @@ impl Listener {
     /// Listens on the configured address. `tasks` is what the connections belong to.
     pub(crate) async fn bind(
         config: &Config,
-        router: Router,
+        service: Service,
         metrics: &Arc<Metrics>,
         tasks: &Tasks,
         abandon: &CancellationToken,
@@ -86,7 +86,7 @@ impl Listener {
             "bounds of connections"
         );
         let shared = Shared {
-            router,
+            service,
             builder: builder(),
             limits: Limits::of(config),
             places: Arc::new(places),
