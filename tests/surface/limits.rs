@@ -9,9 +9,10 @@ use super::walk::{bytes, filled};
 use super::world::World;
 use crate::support::{Contract, Database, Server, on_both};
 
-/// Any of these bounds a text. Of the formats, `password` does not bound it: a secret that is only compared with a stored
-/// one is bounded by the size of a request; one that is stored says `maxLength`, too.
+/// Any of these bounds a text; of the formats all but [`SECRET`].
 const BOUNDS_OF_TEXT: &[&str] = &["maxLength", "pattern", "format", "enum", "const"];
+/// The format of a text that is not shown, whatever its length.
+const SECRET: &str = "password";
 /// Schemas inside a schema that describe the same value.
 const ALTERNATIVES: &[&str] = &["allOf", "anyOf", "oneOf"];
 /// The property whose schema comes from an adapter, or that is free of form.
@@ -41,24 +42,31 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn look(&mut self, schema: &'a Value, place: &str) {
+        self.look_within(schema, place, false);
+    }
+
+    /// `is_bounded` where a schema around it bounds the same value.
+    fn look_within(&mut self, schema: &'a Value, place: &str, is_bounded: bool) {
+        let has = |word: &str| schema.get(word).is_some_and(|value| *value != SECRET);
+        let is_bounded = is_bounded || BOUNDS_OF_TEXT.iter().any(|word| has(word));
         if let Some(reference) = schema["$ref"].as_str() {
-            if self.seen.insert(reference) {
+            // A bound may stand beside the reference.
+            if !is_bounded && self.seen.insert(reference) {
                 let name = reference.rsplit('/').next().unwrap_or(reference);
                 self.look(self.contract.resolve(schema), name);
             }
             return;
         }
-        let has = |word: &str| schema.get(word).is_some();
-        if is_of(schema, "string") && !BOUNDS_OF_TEXT.iter().any(|word| has(word)) {
+        if is_of(schema, "string") && !is_bounded {
             self.unbounded.push(format!("{place}: a text needs one of {BOUNDS_OF_TEXT:?}"));
         }
         if is_of(schema, "array") && !has("maxItems") {
             self.unbounded.push(format!("{place}: a list needs maxItems"));
         }
-        self.look_inside(schema, place);
+        self.look_inside(schema, place, is_bounded);
     }
 
-    fn look_inside(&mut self, schema: &'a Value, place: &str) {
+    fn look_inside(&mut self, schema: &'a Value, place: &str, is_bounded: bool) {
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             if name != FREE {
                 self.look(property, &format!("{place}.{name}"));
@@ -70,7 +78,7 @@ impl<'a> Search<'a> {
             }
         }
         for inner in ALTERNATIVES.iter().filter_map(|word| schema[word].as_array()).flatten() {
-            self.look(inner, place);
+            self.look_within(inner, place, is_bounded);
         }
     }
 }

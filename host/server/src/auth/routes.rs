@@ -23,7 +23,7 @@ use crate::http::conditional::One;
 use crate::http::error::{Detail, Error};
 use crate::http::extract::{At, Form, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::refuse_longer;
+use crate::tenancy::checks::{PRESENTED_CHARS_MAX, refuse_long_secret, refuse_longer};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +32,7 @@ struct LoginBody {
     /// User name or email, in any case.
     #[schemars(length(max = LOGIN_CHARS_MAX))]
     login: String,
+    #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
     password: Secret,
 }
 
@@ -48,6 +49,7 @@ struct TokenForm {
     /// User name or email, in any case.
     #[schemars(length(max = LOGIN_CHARS_MAX))]
     username: String,
+    #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
     password: Secret,
 }
 
@@ -56,6 +58,7 @@ struct TokenForm {
 #[schemars(rename = "Refresh")]
 struct RefreshBody {
     /// The one of the cookie `svc_refresh` when absent.
+    #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
     refresh_token: Option<Secret>,
 }
 
@@ -156,6 +159,7 @@ async fn log_in(
     Json(body): Json<LoginBody>,
 ) -> Result<Response, Error> {
     refuse_longer("login", &body.login, LOGIN_CHARS_MAX)?;
+    refuse_long_secret("password", &body.password)?;
     login::login(&app, &origin, &body.login, body.password).await?.respond(&app, &origin)
 }
 
@@ -172,6 +176,7 @@ async fn token(
         });
     }
     refuse_longer("username", &form.username, LOGIN_CHARS_MAX)?;
+    refuse_long_secret("password", &form.password)?;
     match login::login(&app, &origin, &form.username, form.password).await? {
         // No cookies: who uses this grant is no browser.
         Admission::Session(opened) => Ok(Answer(opened.tokens)),
@@ -192,6 +197,7 @@ async fn refresh(
     let token = given.or_else(|| cookies::refresh_token(&headers)).ok_or_else(|| {
         Error::Validation(vec![Detail::new("refresh_token", "missing field 'refresh_token'", "missing")])
     })?;
+    refuse_long_secret("refresh_token", &token)?;
     let tokens = session::refresh(&app, &origin, &token).await?;
     cookies::set(&app, &origin, &tokens, Answer(&tokens).into_response())
 }

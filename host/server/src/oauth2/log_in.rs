@@ -35,6 +35,8 @@ struct PasswordForm {
     /// User name or email, in any case.
     #[schemars(length(max = LOGIN_CHARS_MAX))]
     login: String,
+    /// At most 32768 bytes.
+    #[schemars(extend("maxLength" = FIELD_BYTES_MAX))]
     password: Secret,
 }
 
@@ -48,8 +50,11 @@ struct CodeForm {
     /// Of the page that was shown. At most 32768 bytes.
     #[schemars(length(max = FIELD_BYTES_MAX))]
     form_token: String,
+    /// At most 32768 bytes.
+    #[schemars(extend("maxLength" = FIELD_BYTES_MAX))]
     mfa_token: Secret,
-    /// Of the authenticator, or a backup code.
+    /// Of the authenticator, or a backup code. At most 32768 bytes.
+    #[schemars(extend("maxLength" = FIELD_BYTES_MAX))]
     code: Secret,
 }
 

@@ -25,7 +25,7 @@ use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::{Checks, NAME_CHARS_MAX};
+use crate::tenancy::checks::{Checks, NAME_CHARS_MAX, PRESENTED_CHARS_MAX, refuse_long_secret};
 use crate::tenancy::slug::{SLUG_CHARS_MAX, SLUG_PATTERN};
 use crate::tenancy::users::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX};
 use crate::tenancy::{sites as site_rules, slug};
@@ -48,6 +48,7 @@ struct CompleteBody {
     site: Option<SiteBody>,
     /// Needed where `GET /setup/status` says `token_required`: the log of the server's start shows it, and the file
     /// `setup-token` in its data folder holds it.
+    #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
     setup_token: Option<Secret>,
 }
 
@@ -138,6 +139,9 @@ async fn complete(
 ) -> Result<Response, Error> {
     // Before the costly hash: nobody who comes later can make the service work.
     refuse_completed(&app).await?;
+    if let Some(token) = &body.setup_token {
+        refuse_long_secret("setup_token", token)?;
+    }
     app.setup_gate.pass(body.setup_token.as_ref())?;
     let first = check(&app, &body)?;
     let founding = first.founding.with_password(&app, body.admin.password).await?;

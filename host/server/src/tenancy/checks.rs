@@ -1,6 +1,7 @@
 //! What is wrong with a body, all of it at once.
 
 use heddle_core::name::has_hidden;
+use heddle_core::secret::Secret;
 
 use crate::http::error::{Detail, Error};
 
@@ -70,6 +71,14 @@ impl Checks {
 
 fn too_many_chars(max: usize) -> String {
     format!("must not have more than {max} characters")
+}
+
+/// Most characters of a secret that is only compared: more than any has that the service makes or keeps.
+pub(crate) const PRESENTED_CHARS_MAX: usize = 4096;
+
+/// Refuses a secret that is longer than any that it could be equal to.
+pub(crate) fn refuse_long_secret(field: &str, secret: &Secret) -> Result<(), Error> {
+    refuse_longer(field, secret.expose(), PRESENTED_CHARS_MAX)
 }
 
 /// Refuses a text that has more characters than it may have, where nothing else of the body is checked with it.

@@ -16,14 +16,17 @@ use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
+use crate::tenancy::checks::{PRESENTED_CHARS_MAX, refuse_long_secret};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SecondFactor")]
 struct LoginBody {
     /// Of the answer to the first factor.
+    #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
     mfa_token: Secret,
     /// Six digits of the app, or a backup code.
+    #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
     code: Secret,
 }
 
@@ -31,6 +34,7 @@ struct LoginBody {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "OneTimeCode")]
 struct CodeBody {
+    #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
     code: Secret,
 }
 
@@ -113,6 +117,8 @@ async fn log_in(
     origin: Origin,
     Json(body): Json<LoginBody>,
 ) -> Result<Response, Error> {
+    refuse_long_secret("mfa_token", &body.mfa_token)?;
+    refuse_long_secret("code", &body.code)?;
     super::complete(&app, &origin, &body.mfa_token, &body.code).await?.respond(&app, &origin)
 }
 
@@ -138,6 +144,7 @@ async fn enable(
     origin: Origin,
     Json(body): Json<CodeBody>,
 ) -> Result<Response, Error> {
+    refuse_long_secret("code", &body.code)?;
     let enabled = super::enable(&app, &caller, &origin, &body.code).await?;
     let answer = MfaEnabled { backup_codes: shown(&enabled.backup_codes), tokens: enabled.tokens };
     cookies::set(&app, &origin, &answer.tokens, Answer(&answer).into_response())
@@ -154,6 +161,7 @@ async fn renew(
     origin: Origin,
     Json(body): Json<CodeBody>,
 ) -> Result<Answer<BackupCodes>, Error> {
+    refuse_long_secret("code", &body.code)?;
     let codes = super::renew_backup_codes(&app, &caller, &origin, &body.code).await?;
     Ok(Answer(BackupCodes { backup_codes: shown(&codes) }))
 }

@@ -18,12 +18,13 @@ use crate::http::access::Access;
 use crate::http::error::{Detail, Error};
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::Checks;
+use crate::tenancy::checks::{Checks, PRESENTED_CHARS_MAX, refuse_long_secret};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PasswordChange")]
 struct ChangeBody {
+    #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
     current_password: Secret,
     /// Meets the password rules, and is another than the current one. At most 1024 bytes.
     #[schemars(extend("maxLength" = PASSWORD_BYTES_MAX))]
@@ -48,6 +49,7 @@ async fn change(
     Json(body): Json<ChangeBody>,
 ) -> Result<Response, Error> {
     caller.session()?;
+    refuse_long_secret("current_password", &body.current_password)?;
     let known = find(&app, &caller).await?;
     if !password::is_set(&known.password_hash) {
         let message = "account has no password: it logs in by single sign-on";

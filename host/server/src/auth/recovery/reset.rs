@@ -15,12 +15,14 @@ use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
+use crate::tenancy::checks::{PRESENTED_CHARS_MAX, refuse_long_secret};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PasswordReset")]
 struct ResetBody {
     /// What is behind `#token=` in the link.
+    #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
     token: Secret,
     /// Meets the password rules. One that does not spends no link. At most 1024 bytes.
     #[schemars(extend("maxLength" = PASSWORD_BYTES_MAX))]
@@ -43,6 +45,7 @@ async fn reset(
     origin: Origin,
     Json(body): Json<ResetBody>,
 ) -> Result<StatusCode, Error> {
+    refuse_long_secret("token", &body.token)?;
     let token_hash = super::token_hash(&app.keys, &body.token);
     let known = find(&app, &token_hash).await?;
     let names = [known.user.username.as_str(), known.user.email.as_str()];

@@ -33,7 +33,7 @@ use crate::http::extract::{Json, Origin};
 use crate::http::rate_limit::{CLOSED, Limit, Rate, Verdict};
 use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
-use crate::tenancy::checks::refuse_longer;
+use crate::tenancy::checks::{PRESENTED_CHARS_MAX, refuse_long_secret, refuse_longer};
 use crate::tenancy::slug::SLUG_CHARS_MAX;
 
 /// Tries of one name, and of one entry, at one provider.
@@ -53,6 +53,7 @@ struct LoginBody {
     /// What the directory's filter looks for.
     #[schemars(length(max = LOGIN_CHARS_MAX))]
     login: String,
+    #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
     password: Secret,
 }
 
@@ -98,6 +99,7 @@ async fn authenticate(
         SLUG_CHARS_MAX,
     )?;
     refuse_longer("login", &body.login, LOGIN_CHARS_MAX)?;
+    refuse_long_secret("password", &body.password)?;
     let result = prove(&app, &origin, body).await;
     app.metrics.login(&result);
     if matches!(result, Err(Error::Unauthenticated(_))) {
