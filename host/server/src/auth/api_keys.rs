@@ -326,7 +326,7 @@ async fn load(app: &App, prefix: &str, hash: &str) -> Result<Known, Error> {
     if found.last_used_at.is_none_or(|at| now - at >= TimeDelta::seconds(LAST_USE_SECS)) {
         record_use(app, found.id, now).await;
     }
-    Ok(Known { token_version: None, expires_at: found.expires_at, caller: caller(found) })
+    Ok(Known { expires_at: found.expires_at, token_exp: None, caller: caller(found) })
 }
 
 /// A database that cannot be written does not keep a reader out.

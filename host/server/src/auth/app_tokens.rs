@@ -57,7 +57,7 @@ pub(super) async fn load(app: &App, hash: &str) -> Result<Known, Error> {
     if now - found.last_used_at >= TimeDelta::seconds(LAST_USE_SECS) {
         record_use(app, found.grant_id, now).await;
     }
-    Ok(Known { token_version: None, expires_at: Some(found.expires_at), caller: caller(found) })
+    Ok(Known { expires_at: Some(found.expires_at), token_exp: None, caller: caller(found) })
 }
 
 /// A database that cannot be written does not keep a reader out.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use heddle_core::{SessionId, Timestamp, UserId};
+use heddle_core::Timestamp;
 use moka::future::Cache;
 use tokio::sync::Notify;
 
@@ -24,20 +24,22 @@ const CALLERS_MAX: u64 = 10_000;
 /// What proves a caller: found again only by who presents the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Proof {
-    Session(UserId, SessionId),
+    /// The SHA-256 of the whole access token, which is verified when it is not known.
+    Session([u8; 32]),
     /// The keyed hash of the whole API key.
     ApiKey(String),
     /// The keyed hash of an app's access token.
     App(String),
 }
 
-/// A caller, and until when and with which token version.
+/// A caller, and until when.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) caller: Caller,
-    /// `None` where there are no tokens.
-    pub(super) token_version: Option<i64>,
+    /// End of the session, of the key or of the app's token.
     pub(super) expires_at: Option<Timestamp>,
+    /// End of a session's access token, in seconds since 1970.
+    pub(super) token_exp: Option<i64>,
 }
 
 #[derive(Debug, Clone)]

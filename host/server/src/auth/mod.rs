@@ -28,12 +28,14 @@ use heddle_core::{SessionId, SiteId, SiteLevel, Timestamp, UserId};
 use heddle_store::grants::SiteGrant;
 use heddle_store::users::{self, Login};
 use heddle_store::{Authenticated, Tx};
+use sha2::{Digest as _, Sha256};
 
 pub use caller::{Caller, Credential};
 pub use callers::Callers;
 pub use password::Hashing;
 
 use self::callers::{Known, Proof};
+use self::token::Claims;
 
 use crate::app::App;
 use crate::http::error::Error;
@@ -84,12 +86,15 @@ pub async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Erro
 
 /// The caller of an access token, as the stored user was at most a moment ago.
 async fn of_session(app: &App, token: &str) -> Result<Caller, Error> {
-    let identity = identify(app, token)?;
-    let proof = Proof::Session(identity.user, identity.session);
-    let known = app.callers.find(proof, || load(app, identity)).await?;
-    if known.token_version != Some(identity.token_version)
-        || known.expires_at.is_some_and(|at| at <= app.clock.now())
-    {
+    let proof = Proof::Session(Sha256::digest(token).into());
+    let verified = || async {
+        let claims = token::verify(&app.keys.token_key(), token, app.clock.now())?;
+        let known = load(app, Identity::of(&claims)).await?;
+        Ok(Known { token_exp: Some(claims.exp), ..known })
+    };
+    let (known, now) = (app.callers.find(proof, verified).await?, app.clock.now());
+    known.token_exp.map_or(Ok(()), |exp| token::refuse_expired(exp, now))?;
+    if known.expires_at.is_some_and(|at| at <= now) {
         return Err(REVOKED);
     }
     Ok(known.caller.clone())
@@ -104,6 +109,10 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
+    fn of(claims: &Claims) -> Self {
+        Self { user: claims.sub, session: claims.sid, token_version: claims.tv }
+    }
+
     pub(crate) fn user(&self) -> UserId {
         self.user
     }
@@ -111,8 +120,7 @@ impl Identity {
 
 /// Whom an access token that has not expired proves. Asks no database.
 pub(crate) fn identify(app: &App, token: &str) -> Result<Identity, Error> {
-    let claims = token::verify(&app.keys.token_key(), token, app.clock.now())?;
-    Ok(Identity { user: claims.sub, session: claims.sid, token_version: claims.tv })
+    token::verify(&app.keys.token_key(), token, app.clock.now()).map(|claims| Identity::of(&claims))
 }
 
 /// Who holds a connection that outlives the request it began with.
@@ -153,8 +161,8 @@ async fn load(app: &App, identity: Identity) -> Result<Known, Error> {
     }
     refuse_ended(&found, app.clock.now())?;
     Ok(Known {
-        token_version: Some(found.token_version),
         expires_at: Some(found.expires_at),
+        token_exp: None,
         caller: Caller {
             sites: found.sites(),
             grants: levels(&found.grants),

@@ -156,7 +156,7 @@ fn decode_as<T: DeserializeOwned>(
     jsonwebtoken::decode::<T>(token, &DecodingKey::from_secret(key), validation).map(|decoded| decoded.claims)
 }
 
-fn refuse_expired(exp: i64, now: Timestamp) -> Result<(), Error> {
+pub(super) fn refuse_expired(exp: i64, now: Timestamp) -> Result<(), Error> {
     if exp <= now.timestamp() { Err(Error::Unauthenticated("token is expired")) } else { Ok(()) }
 }
 
