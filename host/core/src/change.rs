@@ -235,3 +235,12 @@ pub struct Attempt {
     pub state: OutcomeState,
     pub message: Option<String>,
 }
+
+impl Attempt {
+    /// Says how it ended.
+    pub fn end(&mut self, state: OutcomeState, message: Option<&str>, now: crate::Timestamp) {
+        self.ended_at = Some(now);
+        self.state = state;
+        self.message = message.map(str::to_owned);
+    }
+}

@@ -36,9 +36,7 @@ pub(super) async fn finish_in(
     let now = app.clock.now();
     let mut attempts = row.attempts.clone();
     if let Some(last) = attempts.last_mut() {
-        last.ended_at = Some(now);
-        last.state = state;
-        last.message.clone_from(&message);
+        last.end(state, message.as_deref(), now);
     }
     let applied_by = attempts.last().map(|attempt| attempt.started_by);
     let is_applied = state == OutcomeState::Applied;

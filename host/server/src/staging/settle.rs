@@ -158,7 +158,7 @@ pub(super) async fn discard(
     let mut row = get(&mut tx, id).await?;
     if force && row.apply_step != ApplyStep::Idle {
         let message = "given up while the device gave no answer";
-        let given_up = changes::give_up_unknown(&mut tx, id, message, now).await?;
+        let given_up = changes::give_up_unknown(&mut tx, &row, message, now).await?;
         row = given_up.ok_or_else(|| under_way(&row))?;
     }
     let remains = remaining(&row);

@@ -255,15 +255,19 @@ pub async fn extend_window(
 /// `None` when it is at rest, or has an answer.
 pub async fn give_up_unknown(
     tx: &mut Tx,
-    id: ChangeId,
+    row: &ChangeRow,
     message: &str,
     now: Timestamp,
 ) -> Result<Option<ChangeRow>> {
+    let mut attempts = row.attempts.clone();
+    if let Some(last) = attempts.last_mut() {
+        last.end(OutcomeState::Unknown, Some(message), now);
+    }
     Ok(on!(tx, conn => sqlx::query_as("
-        UPDATE change SET apply_step = $2, apply_owner = NULL, outcome_message = $3, updated_at = $4
+        UPDATE change SET apply_step = $2, apply_owner = NULL, outcome_message = $3, updated_at = $4, attempts = $6
         WHERE id = $1 AND apply_step <> $2 AND outcome_state = $5
         RETURNING *")
-        .bind(id).bind(ApplyStep::Idle).bind(message).bind(now).bind(OutcomeState::Unknown)
+        .bind(row.id).bind(ApplyStep::Idle).bind(message).bind(now).bind(OutcomeState::Unknown).bind(Json(&attempts))
         .fetch_optional(conn)
         .await)?)
 }

@@ -239,11 +239,12 @@ on_both! {
         assert!(extend_window(&mut tx, id, now, later, "m", now).await.unwrap().is_none(), "it was moved meanwhile");
         let back = take_back_held(&mut tx, id, world.process, "asked for", now).await.unwrap().unwrap();
         assert_eq!((back.apply_step, back.outcome_message.as_deref()), (ApplyStep::Restoring, Some("asked for")));
-        assert!(give_up_unknown(&mut tx, id, "gone", now).await.unwrap().is_none(), "it may still answer");
+        assert!(give_up_unknown(&mut tx, &back, "gone", now).await.unwrap().is_none(), "it may still answer");
         let unknown = Advance { outcome_state: Some(OutcomeState::Unknown), ..Advance::default() };
         let (step, owner) = (ApplyStep::Restoring, Some(world.process));
         advance(&mut tx, id, owner, step, step, &unknown, now).await.unwrap().unwrap();
-        assert_eq!(give_up_unknown(&mut tx, id, "gone", now).await.unwrap().unwrap().apply_step, ApplyStep::Idle);
+        let given_up = give_up_unknown(&mut tx, &back, "gone", now).await.unwrap().unwrap();
+        assert_eq!((given_up.apply_step, given_up.attempts[0].ended_at), (ApplyStep::Idle, Some(now)));
         assert!(set_plan(&mut tx, id, &world.planned(), now).await.unwrap().is_none(), "it was not compared since");
         let again = take_back_unsettled(&mut tx, id, world.process, "again", now).await.unwrap().unwrap();
         assert_eq!(again.apply_step, ApplyStep::Restoring);
