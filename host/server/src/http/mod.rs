@@ -63,7 +63,7 @@ struct Edge {
 
 pub(crate) fn service(app: &SharedApp) -> Service {
     let table = routes(app);
-    let document = Arc::new(openapi::document(&table));
+    let document = openapi::Written::of(&table);
     let table = table.merge(openapi::routes(app, &document));
     let meters = metrics::Meters::new(&table);
     let cors = cors::layer(&app.config.cors_origins);

@@ -12,10 +12,11 @@ mod parameters;
 mod schemas;
 mod vocabulary;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use axum::Json;
-use axum::http::Method;
+use axum::body::Bytes;
+use axum::http::{Method, header};
+use axum::response::IntoResponse;
 use serde_json::{Map, Value, json};
 
 use crate::app::SharedApp;
@@ -29,8 +30,24 @@ pub(crate) fn is_served(config: &Config) -> bool {
     config.enable_docs && config.environment != Environment::Production
 }
 
+/// The document as it is answered, written when it is first asked for: most servers never are.
+#[derive(Clone)]
+pub(crate) struct Written(Arc<LazyLock<Bytes, Box<dyn FnOnce() -> Bytes + Send>>>);
+
+impl Written {
+    pub(crate) fn of(table: &Routes) -> Self {
+        let table = table.clone();
+        let write = move || document(&table).to_string().into();
+        Self(Arc::new(LazyLock::new(Box::new(write))))
+    }
+
+    pub(crate) fn answer(&self) -> impl IntoResponse + use<> {
+        ([(header::CONTENT_TYPE, "application/json")], Bytes::clone(&self.0))
+    }
+}
+
 /// The document's own route, where documentation is enabled.
-pub(crate) fn routes(app: &SharedApp, document: &Arc<Value>) -> Routes {
+pub(crate) fn routes(app: &SharedApp, document: &Written) -> Routes {
     if !is_served(&app.config) {
         return Routes::default();
     }
@@ -40,7 +57,7 @@ pub(crate) fn routes(app: &SharedApp, document: &Arc<Value>) -> Routes {
         Access::Public,
         move || {
             let document = document.clone();
-            async move { Json(Value::clone(&document)) }
+            async move { document.answer() }
         },
         doc("This document"),
     )

@@ -3,16 +3,13 @@
 //! They are no part of the interface and not in its document. Where
 //! documentation is not served they do not exist at all.
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::extract::Path;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use serde_json::Value;
 
-use super::openapi;
+use super::openapi::{self, Written};
 use crate::app::SharedApp;
 use crate::config::Config;
 
@@ -57,7 +54,7 @@ pub(super) const PATHS: &[&str] =
     &["/docs", "/api/v1/docs", "/redoc", "/api/v1/redoc", "/openapi.json", "/api/v1/docs/assets/{name}"];
 
 /// The pages, and the document at the root; nothing where documentation is not served.
-pub(super) fn router(config: &Config, document: &Arc<Value>) -> Router<SharedApp> {
+pub(super) fn router(config: &Config, document: &Written) -> Router<SharedApp> {
     if !openapi::is_served(config) {
         return Router::new();
     }
@@ -69,7 +66,7 @@ pub(super) fn router(config: &Config, document: &Arc<Value>) -> Router<SharedApp
         .route(PATHS[1], get(docs))
         .route(PATHS[2], get(redoc))
         .route(PATHS[3], get(redoc))
-        .route(PATHS[4], get(move || async move { axum::Json(Value::clone(&document)) }))
+        .route(PATHS[4], get(move || async move { document.answer() }))
         .route(PATHS[5], get(asset))
 }
 

@@ -189,7 +189,7 @@ impl Doc {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Route {
     pub method: Method,
     /// Without the version prefix: `/sites/{site_id}`.
@@ -199,7 +199,7 @@ pub struct Route {
     handler: MethodRouter<SharedApp>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Routes {
     routes: Vec<Route>,
 }

@@ -15,9 +15,9 @@ const TEXT_CHARS_MAX: u32 = 2000;
 pub(super) fn of(route: &Route, schemas: &mut Schemas) -> Vec<Value> {
     let vocabulary = Vocabulary::read();
     let mut parameters: Vec<Value> =
-        path_names(&route.path).map(|name| path_parameter(route, name, &vocabulary)).collect();
+        path_names(&route.path).map(|name| path_parameter(route, name, vocabulary)).collect();
     if let Some(query) = route.doc.query {
-        parameters.extend(query_parameters(&schemas.asked(query), &vocabulary));
+        parameters.extend(query_parameters(&schemas.asked(query), vocabulary));
     }
     if honours_if_match(route) {
         parameters.push(json!({ "$ref": "#/components/parameters/IfMatch" }));

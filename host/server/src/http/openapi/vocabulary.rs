@@ -4,18 +4,23 @@
 //! wins over them: there belongs what is true of that field only, such as a bound or a unit.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
 const TEXT: &str = include_str!("../../../assets/vocabulary.txt");
 
+static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(|| {
+    let lines = TEXT.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    Vocabulary(lines.filter_map(|line| line.split_once(": ")).collect())
+});
+
 /// Descriptions by name, and by schema and name.
 pub(super) struct Vocabulary(BTreeMap<&'static str, &'static str>);
 
 impl Vocabulary {
-    pub(super) fn read() -> Self {
-        let lines = TEXT.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-        Self(lines.filter_map(|line| line.split_once(": ")).collect())
+    pub(super) fn read() -> &'static Self {
+        &VOCABULARY
     }
 
     fn of(&self, schema: Option<&str>, name: &str) -> Option<&'static str> {
