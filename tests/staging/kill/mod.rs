@@ -20,7 +20,7 @@ async fn kill_applies(database: Database, kills: u32) {
         let subject = rig.stage(0, &[format!("Kill-{kill:03}")]).await;
         // An apply takes about 100 ms and 50 ms of settling.
         let moment = Duration::from_millis(rig.random.next(256));
-        rig.kill_during(&subject.path("apply"), &json!({ "force": true }), moment).await;
+        rig.kill_during(&subject.path("apply"), &json!({ "force": true }), Some(moment)).await;
         let seen = subject.ended(rig.api()).await;
         let told = format!("seed {}", rig.random.seed);
         ends.count(&subject.check_truth(rig.router(0), &seen, &told));

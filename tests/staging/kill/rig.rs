@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use heddle_openwrt_router::Router;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::sync::Notify;
 
 use crate::staging::subject::Subject;
 use crate::staging::{ROUTER_PASSWORD, start_router};
@@ -59,12 +60,26 @@ impl Rig {
         Subject::stage(self.api(), &self.routers[at].1, rules).await
     }
 
-    /// Sends a request, kills the server a moment later, and starts it again. Answers what the server still answered.
-    pub(super) async fn kill_during(&mut self, path: &str, body: &Value, moment: Duration) -> Option<Answer> {
+    /// Sends a request, kills the server a moment later, and starts it again. Returns what the server still answered.
+    /// Without a moment the server is killed when it has answered.
+    pub(super) async fn kill_during(
+        &mut self,
+        path: &str,
+        body: &Value,
+        moment: Option<Duration>,
+    ) -> Option<Answer> {
         let (api, body) = (self.process.api.clone(), body.to_string().into_bytes());
-        let sending = async move { api.try_send("POST", path, Some(body)).await.ok() };
+        let answered = Notify::new();
+        let sending = async {
+            let answer = api.try_send("POST", path, Some(body)).await.ok();
+            answered.notify_one();
+            answer
+        };
         let dying = async {
-            tokio::time::sleep(moment).await;
+            match moment {
+                Some(moment) => tokio::time::sleep(moment).await,
+                None => answered.notified().await,
+            }
             self.process.kill();
         };
         let (answer, ()) = tokio::join!(sending, dying);
@@ -99,7 +114,8 @@ impl Ends {
     }
 }
 
-/// Moments from the first byte of a request to after its end, spread over that time by chance.
+/// Moments from the first byte of a request to its answer, spread over that time by chance. The first kill comes at
+/// once and the last when there is an answer, so that the kills fall on different moments however fast the machine is.
 pub(super) struct Moments {
     span: Duration,
     kills: u32,
@@ -111,10 +127,14 @@ impl Moments {
         Self { span: began.elapsed() * 3 / 2, kills }
     }
 
-    /// The moment of one of the kills, counted from 0.
-    pub(super) fn of(&self, kill: u32, random: &mut Random) -> Duration {
+    /// The moment of one of the kills, counted from 0; `None` when there is an answer.
+    pub(super) fn of(&self, kill: u32, random: &mut Random) -> Option<Duration> {
         let part = self.span / self.kills;
         let within = u32::try_from(random.next(1000)).expect("it is small");
-        part * kill + part * within / 1000
+        match kill {
+            0 => Some(Duration::ZERO),
+            last if last + 1 == self.kills => None,
+            kill => Some(part * kill + part * within / 1000),
+        }
     }
 }
