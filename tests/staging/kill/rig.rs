@@ -115,7 +115,7 @@ impl Ends {
 }
 
 /// Moments from the first byte of a request to its answer, spread over that time by chance. The first kill comes at
-/// once and the last when there is an answer, so that the kills fall on different moments however fast the machine is.
+/// once and the last after the answer, so that the kills fall on different moments on a machine of any speed.
 pub(super) struct Moments {
     span: Duration,
     kills: u32,
@@ -127,7 +127,7 @@ impl Moments {
         Self { span: began.elapsed() * 3 / 2, kills }
     }
 
-    /// The moment of one of the kills, counted from 0; `None` when there is an answer.
+    /// The moment of one of the kills, counted from 0; `None` means after the answer.
     pub(super) fn of(&self, kill: u32, random: &mut Random) -> Option<Duration> {
         let part = self.span / self.kills;
         let within = u32::try_from(random.next(1000)).expect("it is small");

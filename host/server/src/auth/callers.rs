@@ -24,7 +24,7 @@ const CALLERS_MAX: u64 = 10_000;
 /// What proves a caller: found again only by who presents the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Proof {
-    /// The SHA-256 of the whole access token, which is verified when it is not known.
+    /// The SHA-256 of the whole access token. An unknown token is verified before its caller is kept.
     Session([u8; 32]),
     /// The keyed hash of the whole API key.
     ApiKey(String),

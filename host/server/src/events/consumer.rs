@@ -22,8 +22,8 @@ use crate::http::error::Error;
 const UNWRITTEN_MAX: i64 = 500;
 /// Looks although nothing was published.
 const IDLE_INTERVAL: Duration = Duration::from_secs(5);
-/// A look that left nothing to take is followed by the next at least so long after it began: while many events are
-/// published, one look takes several. The first event after a pause waits for nothing.
+/// Least time between the beginnings of two looks, where the first left nothing to take: while many events are
+/// published, one look takes several. The first event after a pause is taken without delay.
 const LOOK_INTERVAL: Duration = Duration::from_millis(25);
 /// Every so many looks all sequences are compared, for clocks that are far apart.
 const FULL_LOOK: u32 = 20;

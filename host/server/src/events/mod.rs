@@ -178,11 +178,11 @@ impl Follower {
             app.hub.lines.send(&Arc::new(Published::from(stored)));
         }
         app.hub.rounds.send_modify(|rounds| *rounds += 1);
-        // What was read may be further than the heads, which were read before.
+        // The heads were read first, so the events may reach further.
         self.positions.extend(news.reached);
         if !news.is_full {
             for (org, head) in now {
-                // What is not there any more, or not known, is passed over too.
+                // Events that were removed, or whose type is not known, are skipped.
                 let position = self.positions.entry(*org).or_default();
                 *position = (*position).max(*head);
             }

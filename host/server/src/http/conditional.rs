@@ -90,7 +90,7 @@ pub(crate) fn tagged(status: StatusCode, object: Tagged) -> Result<Response, Err
     Ok((status, [(header::ETAG, tag), (header::CONTENT_TYPE, json)], object.json).into_response())
 }
 
-/// The tag of an object that is written like this.
+/// The tag of an object, from its JSON text.
 fn tag(json: &str) -> String {
     let mut digest = Sha256::new();
     let mut reader = serde_json::Deserializer::from_str(json);
@@ -100,7 +100,7 @@ fn tag(json: &str) -> String {
     format!("\"{}\"", hex::encode(&digest.finalize()[..16]))
 }
 
-/// Takes the fields that people edit into a digest, each as it is written.
+/// Adds the fields that people edit to a digest, each as it stands in the text.
 struct Edited<'d>(&'d mut Sha256);
 
 impl<'de> Visitor<'de> for Edited<'_> {

@@ -103,7 +103,7 @@ impl Drop for InFlight {
     }
 }
 
-/// A request while it is answered, until what became of it is known.
+/// Measures one request, from its arrival to the status of its response.
 pub(super) struct Measured {
     method: Method,
     route: Option<MatchedPath>,

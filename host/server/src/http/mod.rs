@@ -49,7 +49,7 @@ const HEADERS_ADDED: usize = 12;
 #[derive(Debug, Clone)]
 pub(crate) struct RequestId(pub(crate) String);
 
-/// Everything that the service answers, ready to serve.
+/// The routes behind their layers, as the listener serves them.
 pub(crate) type Service = MapRequest<Router, fn(Request) -> Request>;
 
 /// What the outermost layer has to know.
@@ -61,10 +61,11 @@ struct Edge {
     answers_preflights: bool,
 }
 
+/// Builds everything that the service answers.
 pub(crate) fn service(app: &SharedApp) -> Service {
     let table = routes(app);
-    let document = openapi::Written::of(&table);
-    let table = table.merge(openapi::routes(app, &document));
+    let document = openapi::Written::of(&table, &app.config);
+    let table = table.merge(openapi::routes(document.as_ref()));
     let meters = metrics::Meters::new(&table);
     let cors = cors::layer(&app.config.cors_origins);
     let edge_state = Edge { app: app.clone(), meters, answers_preflights: cors.is_some() };
@@ -81,7 +82,7 @@ pub(crate) fn service(app: &SharedApp) -> Service {
         .merge(health::root_routes())
         .merge(metrics::router(&app.config))
         .merge(crate::oauth2::root_routes())
-        .merge(pages::router(&app.config, &document))
+        .merge(pages::router(document.as_ref()))
         .merge(crate::auth::recovery::pages())
         .fallback(|| async { StatusCode::NOT_FOUND })
         .method_not_allowed_fallback(|| async { StatusCode::METHOD_NOT_ALLOWED })
@@ -256,7 +257,7 @@ fn finish(response: Response, id: &str, client: &Client, elapsed: Duration) -> R
     response
 }
 
-/// With three digits behind the point.
+/// Milliseconds with three decimals.
 fn milliseconds(elapsed: Duration) -> String {
     let micros = elapsed.as_micros();
     format!("{}.{:03}", micros / 1000, micros % 1000)

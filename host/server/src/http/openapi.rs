@@ -19,7 +19,6 @@ use axum::http::{Method, header};
 use axum::response::IntoResponse;
 use serde_json::{Map, Value, json};
 
-use crate::app::SharedApp;
 use crate::config::{Config, Environment};
 use crate::http::access::Access;
 use crate::http::routes::{Mark, Route, Routes, doc};
@@ -30,15 +29,19 @@ pub(crate) fn is_served(config: &Config) -> bool {
     config.enable_docs && config.environment != Environment::Production
 }
 
-/// The document as it is answered, written when it is first asked for: most servers never are.
+/// The document as it is answered. It is written at the first request for it: most servers never get one.
 #[derive(Clone)]
 pub(crate) struct Written(Arc<LazyLock<Bytes, Box<dyn FnOnce() -> Bytes + Send>>>);
 
 impl Written {
-    pub(crate) fn of(table: &Routes) -> Self {
+    /// The document of these routes; `None` where documentation is not served.
+    pub(crate) fn of(table: &Routes, config: &Config) -> Option<Self> {
+        if !is_served(config) {
+            return None;
+        }
         let table = table.clone();
         let write = move || document(&table).to_string().into();
-        Self(Arc::new(LazyLock::new(Box::new(write))))
+        Some(Self(Arc::new(LazyLock::new(Box::new(write)))))
     }
 
     pub(crate) fn answer(&self) -> impl IntoResponse + use<> {
@@ -47,11 +50,8 @@ impl Written {
 }
 
 /// The document's own route, where documentation is enabled.
-pub(crate) fn routes(app: &SharedApp, document: &Written) -> Routes {
-    if !is_served(&app.config) {
-        return Routes::default();
-    }
-    let document = document.clone();
+pub(crate) fn routes(document: Option<&Written>) -> Routes {
+    let Some(document) = document.cloned() else { return Routes::default() };
     Routes::default().get(
         "/openapi.json",
         Access::Public,

@@ -9,9 +9,8 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use super::openapi::{self, Written};
+use super::openapi::Written;
 use crate::app::SharedApp;
-use crate::config::Config;
 
 /// Both pages write styles of their own into the document, and draw with pictures inside their style sheets.
 /// Redoc searches in a worker that it makes from a blob.
@@ -54,11 +53,8 @@ pub(super) const PATHS: &[&str] =
     &["/docs", "/api/v1/docs", "/redoc", "/api/v1/redoc", "/openapi.json", "/api/v1/docs/assets/{name}"];
 
 /// The pages, and the document at the root; nothing where documentation is not served.
-pub(super) fn router(config: &Config, document: &Written) -> Router<SharedApp> {
-    if !openapi::is_served(config) {
-        return Router::new();
-    }
-    let document = document.clone();
+pub(super) fn router(document: Option<&Written>) -> Router<SharedApp> {
+    let Some(document) = document.cloned() else { return Router::new() };
     let docs = || async { page(include_str!("../../assets/pages/docs.html")) };
     let redoc = || async { page(include_str!("../../assets/pages/redoc.html")) };
     Router::new()

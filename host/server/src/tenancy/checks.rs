@@ -73,10 +73,10 @@ fn too_many_chars(max: usize) -> String {
     format!("must not have more than {max} characters")
 }
 
-/// Most characters of a secret that is only compared: more than any has that the service makes or keeps.
+/// Most characters of a secret that is only compared. Every secret that the service makes or keeps is shorter.
 pub(crate) const PRESENTED_CHARS_MAX: usize = 4096;
 
-/// Refuses a secret that is longer than any that it could be equal to.
+/// Refuses a secret that is too long to equal a stored one.
 pub(crate) fn refuse_long_secret(field: &str, secret: &Secret) -> Result<(), Error> {
     refuse_longer(field, secret.expose(), PRESENTED_CHARS_MAX)
 }
