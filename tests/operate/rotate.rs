@@ -1,12 +1,14 @@
 //! Keys are rotated while the service runs, and through kills.
 
 use std::path::Path;
+use std::process::Child;
 use std::time::Duration;
 
 use heddle_core::{Clock, CredentialId, OrgId};
 use heddle_server::keys::Keys;
 use heddle_store::credentials::{self, NewCredential, SealedSecret};
-use heddle_store::{Db, PoolSettings};
+use heddle_store::{Db, PoolSettings, sealed};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::{Site, assert_credential_works, options, spawn};
@@ -83,32 +85,63 @@ async fn opened(site: &Site, org: OrgId, ids: &[CredentialId], keys: &Keys) -> u
     current
 }
 
+/// A process that is killed when this is dropped, also while it stands still.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// Begins a rotation and kills it when some credentials are under the new key and others are not; false when it ended
+/// before that was seen. The process is stopped during each look, so the duration of a look does not matter.
+async fn rotate_until_midway(site: &Site, keys: &Keys) -> bool {
+    let db = open(site.path(), &site.database).await;
+    let mut rotating = Killed(spawn(site.path(), &site.database, &site.options, &["keys", "rotate"]));
+    let pid = Pid::from_child(&rotating.0);
+    let mut is_midway = false;
+    while !is_midway && rotating.0.try_wait().unwrap().is_none() {
+        kill_process(pid, Signal::STOP).unwrap();
+        let shares = sealed::shares(&mut db.read().await.unwrap(), sealed::CREDENTIAL).await.unwrap();
+        is_midway = shares.len() > 1 && shares.iter().any(|share| share.mark == keys.mark());
+        if !is_midway {
+            kill_process(pid, Signal::CONT).unwrap();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    drop(rotating);
+    db.close().await;
+    is_midway
+}
+
 on_both! {
     async fn a_rotation_goes_on_where_it_was_killed(database: Database) {
         let mut site = Site::start(database, options()).await;
         let (org, ids) = many_credentials(&site).await;
         let before = site.options.clone();
-        site.options = before.with("ENCRYPTION_KEY", NEW).with("ENCRYPTION_KEY_PREVIOUS", OLD);
-        site.restart().await;
-        let both = Keys::from_texts("any", NEW).also_opening(OLD);
-        let mut stood: Vec<usize> = Vec::new();
-        for attempt in 0..40_u64 {
-            let mut rotating = spawn(site.path(), &site.database, &site.options, &["keys", "rotate"]);
-            tokio::time::sleep(Duration::from_millis(60 + 5 * attempt)).await;
-            rotating.kill().unwrap();
-            rotating.wait().unwrap();
-            // Every credential opens with both keys, wherever it stood.
-            stood.push(opened(&site, org, &ids, &both).await);
-            if stood.iter().any(|n| (1..CREDENTIALS).contains(n)) {
-                break;
+        let (mut from, mut to) = (OLD, NEW);
+        let mut tries = 0;
+        let both = loop {
+            site.options = before.clone().with("ENCRYPTION_KEY", to).with("ENCRYPTION_KEY_PREVIOUS", from);
+            site.restart().await;
+            let both = Keys::from_texts("any", to).also_opening(from);
+            if rotate_until_midway(&site, &both).await {
+                break both;
             }
-        }
-        assert!(stood.iter().any(|n| (1..CREDENTIALS).contains(n)), "a kill fell in the middle: {stood:?}");
+            // It ended unseen: everything is under the new key, and rotates back.
+            (from, to, tries) = (to, from, tries + 1);
+            assert!(tries < 10, "no rotation was seen midway");
+        };
+        // Every credential opens with both keys, wherever the rotation stood.
+        let stood = opened(&site, org, &ids, &both).await;
+        assert!((1..CREDENTIALS).contains(&stood), "the kill fell in the middle: {stood}");
         // A server that knows both keys works in the middle of it.
         assert_credential_works(&site.process.api, &site.controller).await;
         let said = site.run(&["keys", "rotate"]).expect_ok();
         assert!(said.out.contains("ENCRYPTION_KEY_PREVIOUS can be removed"), "{said:?}");
-        assert_eq!(opened(&site, org, &ids, &Keys::from_texts("any", NEW)).await, CREDENTIALS);
+        assert_eq!(opened(&site, org, &ids, &Keys::from_texts("any", to)).await, CREDENTIALS);
         let again = site.run(&["keys", "rotate"]).expect_ok();
         assert!(again.out.starts_with("0 rows"), "{again:?}");
 

@@ -41,8 +41,12 @@ on_both! {
         api.patch(&path, &json!({ "is_enabled": true })).await.expect_status(200);
         emit(&server, &api, None, "on again").await;
         assert_eq!(names(&receiver, "/ok", 2).await, ["after", "on again"]);
-        let metrics = api.get_root("/metrics").await.text;
-        assert!(metrics.contains("heddle_webhook_attempts_total{outcome=\"delivered\"} 2"), "{metrics}");
+        // Counted when the receiver's answer has come back.
+        until("both are counted", || async {
+            let metrics = api.get_root("/metrics").await.text;
+            metrics.contains("heddle_webhook_attempts_total{outcome=\"delivered\"} 2").then_some(())
+        })
+        .await;
 
         let api = later(&server, TimeDelta::days(8)).await;
         heddle_server::retention::round_if_due(&server.running().app).await.unwrap();
