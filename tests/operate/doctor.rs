@@ -123,7 +123,7 @@ async fn an_empty_folder_stays_empty() {
 
 on_both! {
     async fn migrating_says_from_where_to_where_and_may_be_done_twice_at_once(database: Database) {
-        let folder = tempfile::tempdir().unwrap();
+        let (folder, database) = (tempfile::tempdir().unwrap(), database.emptied().await);
         let mut both: Vec<_> =
             (0..3).map(|_| crate::operate::spawn(folder.path(), &database, &options(), &["migrate"])).collect();
         for one in &mut both {

@@ -79,11 +79,19 @@ impl std::fmt::Debug for Known {
 }
 
 impl Known {
-    /// Of a server in this process: nothing has to be asked.
+    /// Of a server in this process: nothing has to be asked. Servers with the same adapters have the same document.
     pub(crate) fn of_app(app: &heddle_server::SharedApp) -> Self {
-        let table = heddle_server::http::routes(app);
-        let known = Self::default();
-        known.0.get_or_init(|| Contract::shared(heddle_server::http::openapi::document(&table)));
+        static KNOWN: LazyLock<Mutex<HashMap<Vec<String>, Known>>> = LazyLock::new(Mutex::default);
+        let adapters = app.runtime.adapters();
+        let adapters = adapters
+            .iter()
+            .map(|adapter| format!("{} {}", adapter.id(), adapter.component_sha256()))
+            .collect();
+        let known = KNOWN.lock().expect("no holder of this lock panics").entry(adapters).or_default().clone();
+        known.0.get_or_init(|| {
+            let table = heddle_server::http::routes(app);
+            Contract::shared(heddle_server::http::openapi::document(&table))
+        });
         known
     }
 

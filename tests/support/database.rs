@@ -1,6 +1,15 @@
 //! A database of its own for each test.
 
-use sqlx::{Connection as _, Executor as _};
+use std::time::Duration;
+
+use heddle_core::Clock;
+use heddle_store::{Db, PoolSettings};
+use sqlx::{Connection as _, Executor as _, PgConnection};
+use tokio::sync::OnceCell;
+use url::Url;
+
+/// The template of an empty database.
+const EMPTY: &str = "template1";
 
 #[derive(Debug)]
 pub(crate) enum Database {
@@ -14,15 +23,44 @@ impl Database {
         Database::Sqlite
     }
 
-    /// A new database on the test runner's `PostgreSQL`; `None` when it runs without one.
+    /// A new database on the test runner's `PostgreSQL`, with the schema; `None` when it runs without one.
+    ///
+    /// It is copied: hundreds of tests would wait for the same statements. [`Database::emptied`] is for the others.
     pub(crate) async fn postgres() -> Option<Self> {
-        let url = super::variable("TEST_POSTGRES_URL")?;
-        let name = format!("it_{}", heddle_core::Clock::default().new_id::<uuid::Uuid>().simple());
-        let mut connection = sqlx::PgConnection::connect(&url).await.expect("TEST_POSTGRES_URL answers");
-        let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"));
-        connection.execute(create).await.expect("a database can be created");
-        let mut url: url::Url = url.parse().expect("TEST_POSTGRES_URL is a URL");
-        url.set_path(&name);
-        Some(Database::Postgres(url.to_string()))
+        static TEMPLATE: OnceCell<String> = OnceCell::const_new();
+        let url = runner()?;
+        let template = TEMPLATE.get_or_init(|| with_schema(&url)).await;
+        Some(Database::Postgres(create(&url, template).await.into()))
     }
+
+    /// One of the same kind without the schema.
+    pub(crate) async fn emptied(self) -> Self {
+        match (self, runner()) {
+            (Database::Postgres(_), Some(url)) => Database::Postgres(create(&url, EMPTY).await.into()),
+            (database, _) => database,
+        }
+    }
+}
+
+fn runner() -> Option<Url> {
+    Some(super::variable("TEST_POSTGRES_URL")?.parse().expect("TEST_POSTGRES_URL is a URL"))
+}
+
+/// Makes an empty database, has the schema written, and gives its name.
+async fn with_schema(url: &Url) -> String {
+    let template = create(url, EMPTY).await;
+    let pool = PoolSettings { connections_max: 1, acquire_timeout: Duration::from_secs(30) };
+    let db = Db::open(template.as_str(), &pool).await.expect("the schema can be written");
+    db.close().await;
+    template.path().trim_start_matches('/').to_owned()
+}
+
+async fn create(url: &Url, template: &str) -> Url {
+    let name = format!("it_{}", Clock::default().new_id::<uuid::Uuid>().simple());
+    let mut connection = PgConnection::connect(url.as_str()).await.expect("TEST_POSTGRES_URL answers");
+    let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE {name} TEMPLATE {template}"));
+    connection.execute(create).await.expect("a database can be created");
+    let mut url = url.clone();
+    url.set_path(&name);
+    url
 }

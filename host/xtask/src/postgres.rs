@@ -169,6 +169,8 @@ fn launch(programs: &Path, account: &Account, home: &Path, port: u16) -> anyhow:
         "fsync=off".to_owned(),
         "synchronous_commit=off".to_owned(),
         "full_page_writes=off".to_owned(),
+        // Each test has a database of its own: hundreds that are small and soon forgotten.
+        "autovacuum=off".to_owned(),
     ] {
         command.args(["-c", &setting]);
     }
