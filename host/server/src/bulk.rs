@@ -6,8 +6,8 @@ use std::hash::Hash;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::checks::Checks;
 use crate::http::error::Error;
-use crate::tenancy::checks::Checks;
 
 /// Why one of many was not done. The words are those of the request for one alone.
 #[derive(Debug, Serialize, JsonSchema)]

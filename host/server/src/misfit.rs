@@ -5,7 +5,7 @@ use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
 use crate::http::error::Detail;
-use crate::staging::nearest;
+use crate::nearest::nearest;
 
 /// Most candidates that a message lists.
 const CANDIDATES_MAX: usize = 100;

@@ -27,6 +27,7 @@ use super::security;
 use super::trail::{self, Deed};
 use super::{Caller, Credential, hold_caller, inactive};
 use crate::app::{App, SharedApp};
+use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
@@ -34,7 +35,6 @@ use crate::http::error::{Detail, Error};
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
-use crate::tenancy::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX};
 
 pub(crate) const HEADER: &str = "x-api-key";
 pub(super) const NOT_VALID: Error =

@@ -23,6 +23,7 @@ use super::password::PASSWORD_BYTES_MAX;
 use super::session::{self, Tokens};
 use super::trail::{self, Deed};
 use crate::app::{App, SharedApp};
+use crate::checks::{Checks, NAME_CHARS_MAX};
 use crate::http::access::Access;
 use crate::http::client::Client;
 use crate::http::error::{Error, RateExceeded};
@@ -30,10 +31,9 @@ use crate::http::extract::{Json, Origin};
 use crate::http::rate_limit::{CLOSED, Limit, Rate, Verdict};
 use crate::http::routes::{Routes, doc};
 use crate::metrics::RateWindow;
+use crate::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX};
 use crate::setup::founding::{self, Founding, Person};
-use crate::tenancy::checks::{Checks, NAME_CHARS_MAX};
-use crate::tenancy::slug::{SLUG_CHARS_MAX, SLUG_PATTERN};
-use crate::tenancy::users::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX};
+use crate::slug::{SLUG_CHARS_MAX, SLUG_PATTERN};
 
 /// Registrations that one address may try.
 const CLIENT_RATE: Rate = Rate::per_hour(5);

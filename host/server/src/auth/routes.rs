@@ -18,12 +18,12 @@ use super::login::LOGIN_CHARS_MAX;
 use super::session::{self, Tokens};
 use super::{Caller, Credential, REVOKED, cookies, login};
 use crate::app::SharedApp;
+use crate::checks::{PRESENTED_CHARS_MAX, refuse_long_secret, refuse_longer};
 use crate::http::access::Access;
 use crate::http::conditional::One;
 use crate::http::error::{Detail, Error};
 use crate::http::extract::{At, Form, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::{PRESENTED_CHARS_MAX, refuse_long_secret, refuse_longer};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -22,6 +22,7 @@ use super::timetable::{CRON_CHARS_MAX, TIME_ZONE_CHARS_MAX, Timetable};
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail;
+use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
 use crate::fabric::connections::{
     ListQuery, Verb, WantedState, deed, draft, edited_state, refuse_more, refuse_more_of_pattern,
     refuse_unfit,
@@ -35,9 +36,9 @@ use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::nulls::{given, nullable};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
-use crate::tenancy::{given, nullable, organization_scope, owner};
+use crate::tenancy::{organization_scope, owner};
 
 const KIND: ConnectionKind = ConnectionKind::Schedule;
 /// How often it is looked what is due.

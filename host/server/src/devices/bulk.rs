@@ -19,10 +19,10 @@ use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
 use crate::bulk::{ItemError, Outcomes, check_ids};
+use crate::checks::Checks;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
-use crate::tenancy::checks::Checks;
-use crate::tenancy::{given, nullable};
+use crate::http::nulls::{given, nullable};
 
 /// Most devices of one request.
 const IDS_MAX: usize = 200;

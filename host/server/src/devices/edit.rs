@@ -15,11 +15,11 @@ use super::state_changed;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::checks::{Checks, NAME_CHARS_MAX};
 use crate::http::conditional::{IfMatch, One};
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin};
-use crate::tenancy::checks::{Checks, NAME_CHARS_MAX};
-use crate::tenancy::{given, nullable};
+use crate::http::nulls::{given, nullable};
 
 /// What to change; absent keeps, `null` clears.
 #[derive(Debug, Deserialize, JsonSchema)]

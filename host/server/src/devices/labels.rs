@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use heddle_core::name::has_hidden;
 use heddle_store::devices::Labels;
 
+use crate::checks::Checks;
 use crate::http::error::Error;
-use crate::tenancy::checks::Checks;
 
 pub(super) const NOTES_CHARS_MAX: usize = 2_000;
 pub(super) const TAG_CHARS_MAX: usize = 64;

@@ -21,12 +21,12 @@ use serde_json::json;
 
 use crate::app::SharedApp;
 use crate::auth::Caller;
+use crate::checks::search;
 use crate::http::access::Access;
 use crate::http::conditional::One;
 use crate::http::error::Error;
 use crate::http::extract::{At, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::search;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -20,15 +20,16 @@ use super::{declared, restoring};
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
 use crate::events::patterns::PATTERN_CHARS_MAX;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::nulls::{given, nullable};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
-use crate::tenancy::{given, nullable, organization_scope, owner};
+use crate::tenancy::{organization_scope, owner};
 
 /// Longest pause between two firings: a day.
 pub(super) const COOLDOWN_SECS_MAX: i64 = 86_400;

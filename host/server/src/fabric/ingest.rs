@@ -17,10 +17,10 @@ use crate::http::access::Access;
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::Json;
+use crate::http::nulls::given;
 use crate::http::rate_limit::{Limit, Rate};
 use crate::http::routes::{Routes, doc};
 use crate::metrics::RateWindow;
-use crate::tenancy::given;
 
 /// Largest payload, as JSON without white space; in bytes.
 const PAYLOAD_BYTES_MAX: usize = 64 * 1024;

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::settings::{Email, Ntfy, Webhook, check_address, read, stored};
+use crate::checks::{Checks, NAME_CHARS_MAX};
 use crate::http::error::Error;
+use crate::http::nulls::{given, nullable};
 use crate::outgoing::URL_BYTES_MAX;
-use crate::tenancy::checks::{Checks, NAME_CHARS_MAX};
-use crate::tenancy::{given, nullable};
 
 const SECRET_BYTES_MAX: usize = 4096;
 const NOT_WHOLE: &str = "must be given as a whole: the query of an old one is not kept with another";

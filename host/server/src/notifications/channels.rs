@@ -23,6 +23,7 @@ use super::sealed::WebhookSecrets;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::checks::search;
 use crate::fabric::uses::require_channel_unused;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
@@ -30,7 +31,6 @@ use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::search;
 use crate::tenancy::{organization_scope, owner};
 
 const NOT_FOUND: Error = Error::NotFound("channel");

@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::checks::Checks;
 use crate::http::error::Error;
+use crate::names::EMAIL_BYTES_MIN;
 use crate::outgoing::{URL_BYTES_MAX, check_url};
-use crate::tenancy::checks::Checks;
-use crate::tenancy::users::names::EMAIL_BYTES_MIN;
 
 const RECIPIENTS_MAX: usize = 20;
 /// 64 before the `@` and 255 behind it: what RFC 5321 allows at most.

@@ -25,17 +25,15 @@ use super::{mark, redirect};
 use crate::app::SharedApp;
 use crate::auth::trail::{self, Deed};
 use crate::auth::{Caller, hold_caller};
+use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX, search};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::{Detail, Error};
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::nulls::{given, nullable};
 use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
-use crate::tenancy::checks::{
-    Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX, search,
-};
-use crate::tenancy::{given, nullable};
 
 /// How every secret of an app begins.
 const SECRET_MARK: &str = "hds";

@@ -13,12 +13,13 @@ use serde::Serialize;
 use crate::app::App;
 use crate::auth::session::Tokens;
 use crate::auth::{cookies, password};
+use crate::checks::Checks;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
-use crate::tenancy::checks::Checks;
-use crate::tenancy::users::names::{parse_email, parse_username};
+use crate::names::{parse_email, parse_username};
+use crate::slug;
+use crate::tenancy::organizations as organization_rules;
 use crate::tenancy::users::taken;
-use crate::tenancy::{organizations as organization_rules, slug};
 
 /// What a body says of the administrator.
 pub(crate) struct Person<'a> {

@@ -19,8 +19,8 @@ use crate::auth::admission::{self, Admission, Way};
 use crate::auth::password;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
+use crate::names::{is_name_character, parse_email, parse_username};
 use crate::tenancy::quotas::{self, Resource};
-use crate::tenancy::users::names::{is_name_character, parse_email, parse_username};
 use crate::tenancy::users::rules;
 
 /// How many names are tried for a new user.

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::{Host, Url};
 
+use crate::checks::Checks;
 use crate::http::error::Error;
 use crate::http::nulls::or_null;
-use crate::tenancy::check_tls_at;
-use crate::tenancy::checks::Checks;
+use crate::tls::check_tls_at;
 
 /// Most characters of an address, a claim, an attribute, a name of a directory.
 pub(super) const TEXT_CHARS_MAX: usize = 2048;

@@ -20,13 +20,13 @@ use super::view::{Beside, ChangeView, view};
 use super::{revert, settle, window};
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
+use crate::checks::refuse_longer;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::refuse_longer;
 
 /// The vendors that `by-gateway` accepts, installed or not.
 const GATEWAY_VENDORS: &[&str] = &["omada", "opnsense", "pfsense", "mikrotik", "openwrt"];

@@ -11,13 +11,13 @@ use heddle_runtime::LIGHT_BYTES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::nearest::nearest;
 use super::plan::controller_on_path;
 use super::routes::{Mounted, OnController, Who};
 use crate::adapters::call_for;
 use crate::app::App;
 use crate::http::error::Error;
 use crate::http::extract::{At, Params};
+use crate::nearest::nearest;
 
 const PER_PAGE_DEFAULT: u32 = 200;
 const PER_PAGE_MAX: u32 = 1000;

@@ -10,7 +10,6 @@ mod drive;
 mod ending;
 mod gates;
 mod live;
-mod nearest;
 mod new_key;
 mod outcome;
 mod payload;
@@ -34,7 +33,6 @@ use crate::app::SharedApp;
 use crate::http::error::Error;
 
 pub(crate) use drive::recover;
-pub(crate) use nearest::nearest;
 pub(crate) use new_key::{Rekey, rekey};
 pub(crate) use plan::{Request, controller_on_path, stage_for_run};
 pub(crate) use routes::routes;

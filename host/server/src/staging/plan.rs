@@ -14,7 +14,6 @@ use heddle_store::{Scope, Tx, organizations};
 use serde_json::{Value, json};
 
 use super::detail::takes_all_warning;
-use super::nearest::nearest;
 use super::outcome::{Actor, Step, record};
 use super::view::{Beside, view};
 use super::{gates, new_key, payload, set};
@@ -25,6 +24,7 @@ use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::keys::Keys;
+use crate::nearest::nearest;
 
 /// What a client asks for.
 #[derive(Debug)]

@@ -20,12 +20,12 @@ use super::view::ChangeView;
 use super::{NOTES_CHARS_MAX, change_routes, set_routes};
 use crate::app::SharedApp;
 use crate::auth::Caller;
+use crate::checks::refuse_longer;
 use crate::http::access::Access;
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, Params};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::refuse_longer;
 
 /// Areas of the family whose paths name a site.
 const SITE_SCOPED: &[&str] = &[

@@ -20,19 +20,20 @@ use serde_json::{Value, json};
 
 use self::address::{HOST_CHARS_MAX, PORT_MAX, parse_host, parse_port};
 use self::sealed::Fields;
-use super::checks::{Checks, NAME_CHARS_MAX, search};
-use super::controllers::endpoint::check_tls;
 use super::controllers::probe::Tested;
-use super::{given, nullable, organization_scope, owner};
+use super::{organization_scope, owner};
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::nulls::{given, nullable};
 use crate::http::routes::{Routes, doc};
+use crate::tls::check_tls;
 
 /// Most bytes of one secret.
 const SECRET_BYTES_MAX: usize = 16_384;

@@ -2,7 +2,6 @@
 //!
 //! Holds no way to a device; a controller is only tested and scheduled here.
 
-pub(crate) mod checks;
 mod controllers;
 pub(crate) mod credentials;
 mod dashboard;
@@ -11,16 +10,13 @@ pub(crate) mod quotas;
 mod roles;
 mod site_access;
 pub(crate) mod sites;
-pub(crate) mod slug;
 pub(crate) mod users;
 
 use heddle_core::OrgId;
 use heddle_store::{Scope, Tx};
 
-pub(crate) use self::controllers::endpoint::check_tls_at;
 use crate::auth::Caller;
 use crate::http::error::Error;
-pub(crate) use crate::http::nulls::{given, nullable};
 use crate::http::routes::Routes;
 
 pub(crate) fn routes() -> Routes {

@@ -14,18 +14,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::checks::{Checks, NAME_CHARS_MAX, search};
-use super::slug::{SLUG_CHARS_MAX, SLUG_PATTERN};
-use super::{dashboard, given, nullable, quotas, slug};
+use super::{dashboard, quotas};
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::nulls::{given, nullable};
 use crate::http::routes::{Routes, doc};
+use crate::slug;
+use crate::slug::{SLUG_CHARS_MAX, SLUG_PATTERN};
 
 /// Index that keeps slugs apart.
 pub(crate) const SLUG_INDEX: &str = "organization_slug";

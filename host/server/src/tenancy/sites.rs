@@ -12,19 +12,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::checks::{Checks, NAME_CHARS_MAX, search};
+use super::owner;
 use super::quotas::{self, Resource};
-use super::slug::{SLUG_CHARS_MAX, SLUG_PATTERN};
-use super::{given, owner, slug};
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, Params, page_request};
+use crate::http::nulls::given;
 use crate::http::routes::{Routes, doc};
+use crate::slug;
+use crate::slug::{SLUG_CHARS_MAX, SLUG_PATTERN};
 
 /// Index that keeps slugs of one organization apart.
 pub(crate) const SLUG_INDEX: &str = "site_slug";

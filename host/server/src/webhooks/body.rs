@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::rights::why_not;
 use crate::auth::Caller;
+use crate::checks::{Checks, NAME_CHARS_MAX};
 use crate::events::patterns::PATTERN_CHARS_MAX;
+use crate::http::nulls::{given, nullable};
 use crate::outgoing::{self, HEADER_VALUE_BYTES_MAX, HEADERS_MAX, URL_BYTES_MAX};
-use crate::tenancy::checks::{Checks, NAME_CHARS_MAX};
-use crate::tenancy::{given, nullable};
 
 const PATTERNS_MAX: usize = 50;
 const SECRET_CHARS_MIN: usize = 16;

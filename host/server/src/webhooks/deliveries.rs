@@ -19,11 +19,11 @@ use super::subscriptions::{NOT_FOUND, deed, require_events};
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail;
+use crate::checks::Checks;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, walk_request};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::Checks;
 use crate::tenancy::organization_scope;
 
 /// Deliveries of one range that are queued.

@@ -29,6 +29,7 @@ use super::templates::reference_fault;
 use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::checks::{Checks, search};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
@@ -36,7 +37,6 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
 use crate::outgoing::{self, Undelivered};
-use crate::tenancy::checks::{Checks, search};
 use crate::tenancy::{organization_scope, owner};
 use crate::unreached;
 

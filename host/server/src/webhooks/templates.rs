@@ -17,14 +17,15 @@ use serde_json::{Map, Value, json};
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::nulls::given;
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::{Checks, NAME_CHARS_MAX, search};
-use crate::tenancy::{given, organization_scope, owner};
+use crate::tenancy::{organization_scope, owner};
 
 const NOT_FOUND: Error = Error::NotFound("webhook template");
 const PAYLOAD_BYTES_MAX: usize = 64 * 1024;

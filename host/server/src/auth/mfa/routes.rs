@@ -12,11 +12,11 @@ use super::super::admission::Opened;
 use super::super::session::Tokens;
 use super::super::{Caller, REVOKED, cookies};
 use crate::app::SharedApp;
+use crate::checks::{PRESENTED_CHARS_MAX, refuse_long_secret};
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::{PRESENTED_CHARS_MAX, refuse_long_secret};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -14,11 +14,11 @@ use super::super::session::{self, Tokens};
 use super::super::{Caller, REVOKED, cookies, hold_caller, login};
 use super::Way;
 use crate::app::{App, SharedApp};
+use crate::checks::{Checks, PRESENTED_CHARS_MAX, refuse_long_secret};
 use crate::http::access::Access;
 use crate::http::error::{Detail, Error};
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::{Checks, PRESENTED_CHARS_MAX, refuse_long_secret};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -28,7 +28,7 @@ use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
 use crate::mail::Mail;
 use crate::metrics::{MailOutcome, RateWindow};
-use crate::tenancy::users::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, parse_email};
+use crate::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, parse_email};
 
 /// What one address may ask for, whomever it asks for.
 const CLIENT_RATE: Rate = Rate::per_hour(5);

@@ -11,11 +11,11 @@ use serde::Deserialize;
 use super::super::password::{self, PASSWORD_BYTES_MAX};
 use super::Way;
 use crate::app::{App, SharedApp};
+use crate::checks::{PRESENTED_CHARS_MAX, refuse_long_secret};
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::{PRESENTED_CHARS_MAX, refuse_long_secret};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

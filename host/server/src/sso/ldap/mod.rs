@@ -27,14 +27,14 @@ use crate::app::{App, SharedApp};
 use crate::auth::admission::{Admission, AdmissionAnswer, Way};
 use crate::auth::login::{self, LOGIN_CHARS_MAX};
 use crate::auth::password::PASSWORD_BYTES_MAX;
+use crate::checks::{PRESENTED_CHARS_MAX, refuse_long_secret, refuse_longer};
 use crate::http::access::Access;
 use crate::http::error::{Error, RateExceeded};
 use crate::http::extract::{Json, Origin};
 use crate::http::rate_limit::{CLOSED, Limit, Rate, Verdict};
 use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
-use crate::tenancy::checks::{PRESENTED_CHARS_MAX, refuse_long_secret, refuse_longer};
-use crate::tenancy::slug::SLUG_CHARS_MAX;
+use crate::slug::SLUG_CHARS_MAX;
 
 /// Tries of one name, and of one entry, at one provider.
 const TRY_RATE: Rate = Rate { requests: 20, window_ms: 300_000 };

@@ -37,11 +37,11 @@ use super::settings::{self, Oidc, TEXT_CHARS_MAX};
 use super::trail;
 use crate::app::{App, SharedApp};
 use crate::auth::admission::{Admission, AdmissionAnswer, Way};
+use crate::checks::refuse_longer;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::refuse_longer;
 
 /// Most bytes of what a provider sends the browser back with.
 const TEXT_BYTES_MAX: usize = 4096;

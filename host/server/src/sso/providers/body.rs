@@ -11,10 +11,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::super::settings::{Ldap, Oidc, Saml, read, stored};
+use crate::checks::{Checks, NAME_CHARS_MAX};
 use crate::http::error::Error;
-use crate::tenancy::checks::{Checks, NAME_CHARS_MAX};
+use crate::http::nulls::{given, nullable};
 use crate::tenancy::users::rules;
-use crate::tenancy::{given, nullable};
 
 const SECRET_BYTES_MAX: usize = 4096;
 const GROUPS_MAX: usize = 200;

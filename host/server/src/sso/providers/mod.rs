@@ -26,13 +26,13 @@ use super::trail::deed;
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::auth::trail;
+use crate::checks::search;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::search;
 use crate::tenancy::users::rules;
 use crate::tenancy::{organization_scope, owner};
 

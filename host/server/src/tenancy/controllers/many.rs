@@ -21,11 +21,11 @@ use crate::app::{App, SharedApp};
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
 use crate::bulk::{ItemError, Outcomes, check_ids};
+use crate::checks::Checks;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::checks::Checks;
 
 /// Most controllers of one test.
 const TESTS_MAX: usize = 50;

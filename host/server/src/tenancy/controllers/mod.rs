@@ -20,20 +20,22 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use self::endpoint::{URL_BYTES_MAX, check_tls, parse_url};
+use self::endpoint::{URL_BYTES_MAX, parse_url};
 use self::probe::Tested;
-use super::checks::{Checks, NAME_CHARS_MAX, search};
-use super::{given, quotas};
+use super::quotas;
 use crate::adapters::validate_settings;
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::nulls::given;
 use crate::http::routes::{Routes, doc};
+use crate::tls::check_tls;
 
 /// Seconds between two syncs of a controller.
 const SYNC_SECS_MIN: u32 = 10;

@@ -12,18 +12,20 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::super::checks::Checks;
 use super::super::controllers::check_credential;
-use super::super::controllers::endpoint::{URL_BYTES_MAX, check_tls, parse_url};
+use super::super::controllers::endpoint::{URL_BYTES_MAX, parse_url};
 use super::super::controllers::probe::{Tested, ask};
-use super::super::{given, organization_scope};
+use super::super::organization_scope;
 use super::address::url_of;
 use super::deed;
 use crate::adapters::{call_for, validate_settings};
 use crate::app::{App, SharedApp};
 use crate::auth::{Caller, trail};
+use crate::checks::Checks;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin};
+use crate::http::nulls::given;
+use crate::tls::check_tls;
 
 /// Either `controller_id`, or `vendor` with an address.
 #[derive(Debug, Deserialize, JsonSchema)]

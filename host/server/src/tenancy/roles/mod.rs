@@ -20,16 +20,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::view::{RoleView, built_in};
-use super::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX, search};
-use super::{given, nullable, organization_scope, owner};
+use super::{organization_scope, owner};
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::auth::trail::{self, Deed};
+use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX, search};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use crate::http::nulls::{given, nullable};
 use crate::http::routes::{Routes, doc};
 
 /// Index that keeps names of one organization apart.

@@ -2,8 +2,8 @@
 
 use heddle_core::permission::Scope as Pattern;
 
-use super::super::checks::{Checks, SCOPE_CHARS_MAX, SCOPES_MAX};
 use crate::auth::Caller;
+use crate::checks::{Checks, SCOPE_CHARS_MAX, SCOPES_MAX};
 use crate::http::error::Error;
 
 /// Every word is known, and none is said twice.

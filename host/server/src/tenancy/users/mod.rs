@@ -2,7 +2,6 @@
 //!
 //! What a user does with their own account (sessions, the own password) is not here but in `auth`.
 
-pub(crate) mod names;
 pub(crate) mod rules;
 mod second_factor;
 mod trail;
@@ -20,21 +19,21 @@ use heddle_store::{InOrder, Sort, api_keys, sessions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX, parse_email, parse_username};
 use self::trail::{Step, record};
 use self::update::UpdateBody;
-use super::checks::{Checks, NAME_CHARS_MAX, search};
 use super::quotas::{self, Resource};
 use super::{organization_scope, owner};
 use crate::app::SharedApp;
 use crate::auth::Caller;
 use crate::auth::password::{self, PASSWORD_BYTES_MAX};
+use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
+use crate::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX, parse_email, parse_username};
 
 /// A user, with what they may do.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -8,17 +8,18 @@ use heddle_store::{Set, Tx, sessions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::super::checks::{Checks, NAME_CHARS_MAX};
-use super::super::{given, nullable, organization_scope};
-use super::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, parse_email};
+use super::super::organization_scope;
 use super::trail::{Step, record};
 use super::{Account, rules, taken};
 use crate::app::{App, SharedApp};
 use crate::auth::password::{self, PASSWORD_BYTES_MAX};
 use crate::auth::{Caller, recovery};
+use crate::checks::{Checks, NAME_CHARS_MAX};
 use crate::http::conditional::{IfMatch, One};
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin};
+use crate::http::nulls::{given, nullable};
+use crate::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, parse_email};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
