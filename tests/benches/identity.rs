@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use futures::StreamExt as _;
 use futures::stream;
 use heddle_core::Role;
-use heddle_server::auth::authenticate;
+use heddle_server::caller::authenticate;
 use heddle_store::users::{self, NewUser};
 use serde_json::json;
 use tokio::runtime::Runtime;

@@ -11,8 +11,9 @@ use heddle_store::{Db, PoolSettings};
 
 use crate::adapters::{self, RefusedAdapter};
 use crate::audit::kept::Kept;
-use crate::auth::{Callers, Hashing};
+use crate::auth::Hashing;
 use crate::cache::Cache;
+use crate::caller::Callers;
 use crate::config::Config;
 use crate::events::consumer::consume;
 use crate::events::{Follower, Hub};

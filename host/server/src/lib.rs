@@ -11,6 +11,7 @@ pub mod auth;
 mod automation;
 mod bulk;
 pub mod cache;
+pub mod caller;
 mod checks;
 pub mod config;
 pub mod devices;

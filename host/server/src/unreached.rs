@@ -6,7 +6,7 @@
 use heddle_core::Role;
 use heddle_core::fault::{Fault, FaultKind};
 
-use crate::auth::Caller;
+use crate::caller::Caller;
 
 /// The one answer.
 pub(crate) const NEUTRAL: &str = "the destination was not reached: check its address and port, that it accepts connections \

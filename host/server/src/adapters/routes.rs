@@ -15,8 +15,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::app::SharedApp;
-use crate::auth::Caller;
-use crate::auth::trail::{self, Deed};
+use crate::audit::trail::{self, Deed};
+use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{At, Origin};

@@ -4,6 +4,7 @@
 
 pub(crate) mod kept;
 pub(crate) mod key;
+pub(crate) mod trail;
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::app::SharedApp;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{PER_PAGE_MAX, Params, walk_request};

@@ -10,10 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::challenge;
+use super::cookies;
 use super::session::{self, Tokens};
-use super::trail::{self, Deed};
-use super::{REVOKED, cookies, inactive, token};
 use crate::app::App;
+use crate::audit::trail::{self, Deed};
+use crate::caller::{REVOKED, inactive};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 
@@ -102,7 +104,7 @@ pub(crate) async fn admit(
     };
     trail::record(&mut tx, app, origin, deed).await?;
     tx.commit().await?;
-    let mfa_token = token::sign_challenge(app, &login.user, login.token_version, way, CHALLENGE_SECS)?;
+    let mfa_token = challenge::sign_challenge(app, &login.user, login.token_version, way, CHALLENGE_SECS)?;
     Ok(Admission::SecondFactor(Challenge { require_mfa: true, mfa_token, expires_in: CHALLENGE_SECS }))
 }
 

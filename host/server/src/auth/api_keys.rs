@@ -3,8 +3,6 @@
 //! A key looks like `hdl_<8 characters>_<secret>`: the first part finds it and
 //! lets scanners recognise a leak, the secret is only kept as a hash.
 
-use std::sync::Arc;
-
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -15,18 +13,17 @@ use heddle_core::page::Page;
 use heddle_core::permission::Scope as KeyScope;
 use heddle_core::secret::{Secret, random_bytes, random_secret};
 use heddle_core::{ApiKeyId, Timestamp};
-use heddle_store::api_keys::{self, ApiKey, NewApiKey, Presented};
+use heddle_store::api_keys::{self, ApiKey, NewApiKey};
 use heddle_store::{InOrder, Sort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use subtle::ConstantTimeEq as _;
 
-use super::callers::{Known, Proof};
 use super::security;
-use super::trail::{self, Deed};
-use super::{Caller, Credential, hold_caller, inactive};
-use crate::app::{App, SharedApp};
+use crate::app::SharedApp;
+use crate::audit::trail::{self, Deed};
+use crate::caller::api_key::MARK;
+use crate::caller::{Caller, hold_caller};
 use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
@@ -36,24 +33,12 @@ use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request}
 use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
 
-pub(crate) const HEADER: &str = "x-api-key";
-pub(super) const NOT_VALID: Error =
-    Error::Unauthenticated("API key is not valid, has expired, or was revoked");
-
-const MARK: &str = "hdl";
-/// Whether a text is written as a key, whoever made it.
-pub(crate) fn is_one(text: &str) -> bool {
-    text.strip_prefix(MARK).is_some_and(|rest| rest.starts_with('_'))
-}
-
 /// Of the public half: nothing that looks like something else.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// Active keys of one user.
 const KEYS_MAX: i64 = 50;
 /// Most days until a key expires.
 const EXPIRES_DAYS_MAX: u32 = 365;
-/// How exact the time of the last use is, in seconds: it is not written with every request.
-const LAST_USE_SECS: i64 = 60;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -297,62 +282,4 @@ async fn revoke(
 
 fn deed<'a>(caller: &'a Caller, id: ApiKeyId, action: &'static str, detail: serde_json::Value) -> Deed<'a> {
     Deed { org: caller.org_id, actor: caller.actor(), action, target: ("api_key", id.0), detail }
-}
-
-/// The caller that an API key proves.
-pub(super) async fn authenticate(app: &App, whole: &str) -> Result<Caller, Error> {
-    let prefix = whole.strip_prefix(MARK).and_then(|rest| rest.strip_prefix('_'));
-    let (prefix, _) = prefix.and_then(|rest| rest.split_once('_')).ok_or(NOT_VALID)?;
-    let hash = keyed_hash(&app.keys.api_key_key(), &Secret::new(whole));
-    let known = app.callers.find(Proof::ApiKey(hash.clone()), || load(app, prefix, &hash)).await?;
-    if known.expires_at.is_some_and(|at| at <= app.clock.now()) {
-        return Err(NOT_VALID);
-    }
-    Ok(known.caller.clone())
-}
-
-async fn load(app: &App, prefix: &str, hash: &str) -> Result<Known, Error> {
-    let now = app.clock.now();
-    let found = {
-        let mut tx = app.db.single().await?;
-        api_keys::present(&mut tx, prefix, now).await?.ok_or(NOT_VALID)?
-    };
-    if !bool::from(found.secret_hash.as_bytes().ct_eq(hash.as_bytes())) {
-        return Err(NOT_VALID);
-    }
-    if !found.is_active {
-        return Err(inactive());
-    }
-    if found.last_used_at.is_none_or(|at| now - at >= TimeDelta::seconds(LAST_USE_SECS)) {
-        record_use(app, found.id, now).await;
-    }
-    Ok(Known { expires_at: found.expires_at, token_exp: None, caller: caller(found) })
-}
-
-/// A database that cannot be written does not keep a reader out.
-async fn record_use(app: &App, id: ApiKeyId, now: Timestamp) {
-    let recorded = async {
-        let mut tx = app.db.write().await?;
-        api_keys::record_use(&mut tx, id, now).await?;
-        tx.commit().await
-    };
-    if let Err(error) = recorded.await {
-        tracing::warn!(api_key.id = %id, error = %error, "use of API key {id} is not recorded");
-    }
-}
-
-fn caller(found: Presented) -> Caller {
-    // A word that this version does not know covers nothing; the ceiling must not vanish with it.
-    let scopes: Arc<[KeyScope]> =
-        found.scopes.iter().filter_map(|scope| KeyScope::parse(scope).ok()).collect();
-    Caller {
-        sites: found.sites(),
-        grants: super::levels(&found.grants),
-        user_id: found.user_id,
-        username: found.username,
-        org_id: found.org_id,
-        role: found.role,
-        credential: Credential::ApiKey(found.id),
-        scopes: (!found.scopes.is_empty()).then_some(scopes),
-    }
 }

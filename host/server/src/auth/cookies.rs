@@ -1,60 +1,23 @@
-//! The channel of browsers: cookies that a login sets, and the token that keeps
-//! other sites from using them.
-//!
-//! `svc_csrf` is readable by the page, which echoes it in `X-CSRF-Token`. It is
-//! derived from the session, so that one that another site planted does not fit.
+//! The cookies that a login sets for browsers. What a request shows of them is told by `caller::cookies`.
 
-use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use cookie::time::Duration;
 use cookie::{Cookie, SameSite};
-use heddle_core::SessionId;
 use heddle_core::secret::Secret;
-use subtle::ConstantTimeEq as _;
 
 use super::session::Tokens;
 use crate::app::App;
-use crate::config::Environment;
+use crate::caller::cookies::{ACCESS, CSRF, csrf_token, is_secure, value};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
-use crate::keys::keyed_hash;
 
-const ACCESS: &str = "svc_access";
 const REFRESH: &str = "svc_refresh";
-const CSRF: &str = "svc_csrf";
-const CSRF_HEADER: &str = "x-csrf-token";
 /// Ties the forms of a log-in page to the browser that it was shown in.
 const FORM: &str = "svc_form";
 const FORM_PATH: &str = "/api/v1/oauth2";
 /// Where the refresh token is of use, and nowhere else.
 const REFRESH_PATH: &str = "/api/v1/auth";
-
-/// Below the version prefix: what a browser does before it has a session, or to get a new one.
-const EXEMPT: &[&str] = &[
-    "/auth/login",
-    "/auth/register",
-    "/auth/token",
-    "/auth/refresh",
-    "/auth/login/mfa",
-    "/auth/password/reset-request",
-    "/auth/password/reset",
-    "/auth/sso/oidc/callback",
-    "/auth/sso/saml/callback",
-    "/auth/sso/ldap/authenticate",
-    // Pages that work without scripts: their forms carry a token of their own.
-    "/oauth2/authorize",
-    "/oauth2/login",
-    "/oauth2/login/mfa",
-    // Asked by apps, which prove themselves; no cookie counts there.
-    "/oauth2/token",
-    "/oauth2/revoke",
-    "/oauth2/introspect",
-];
-
-/// The access token of the cookie channel.
-pub(crate) fn access_token(headers: &HeaderMap) -> Option<String> {
-    value(headers, ACCESS)
-}
 
 /// The refresh token of the cookie channel.
 pub(super) fn refresh_token(headers: &HeaderMap) -> Option<Secret> {
@@ -81,50 +44,6 @@ pub(crate) fn set_form(
         .build();
     append(&mut response, &cookie)?;
     Ok(response)
-}
-
-pub(crate) fn value(headers: &HeaderMap, name: &str) -> Option<String> {
-    let mut lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    lines.find_map(|line| {
-        let mut cookies = Cookie::split_parse(line).filter_map(Result::ok);
-        cookies.find(|cookie| cookie.name() == name).map(|cookie| cookie.value().to_owned())
-    })
-}
-
-/// 403 when a browser's cookies would be used without the page's consent.
-///
-/// Only who sends the access cookie is asked, then also beside another
-/// credential: the cookie shows that a browser is at work.
-pub(crate) fn refuse_forged(
-    app: &App,
-    method: &Method,
-    path: &str,
-    headers: &HeaderMap,
-) -> Result<(), Error> {
-    let is_safe = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-    let Some(access) = (!is_safe).then(|| access_token(headers)).flatten() else { return Ok(()) };
-    if EXEMPT.contains(&path.strip_prefix(crate::http::PREFIX).unwrap_or(path)) {
-        return Ok(());
-    }
-    let echoed = headers.get(CSRF_HEADER).map(HeaderValue::as_bytes).unwrap_or_default();
-    let own = value(headers, CSRF).unwrap_or_default();
-    let is_echoed = !own.is_empty() && bool::from(own.as_bytes().ct_eq(echoed));
-    // A token that proves nobody has no session to belong to; who then authenticates does so otherwise.
-    let belongs = super::identify(app, &access)
-        .map_or(true, |identity| csrf_token(app, identity.session).as_bytes().ct_eq(echoed).into());
-    if is_echoed && belongs {
-        return Ok(());
-    }
-    Err(Error::Refused {
-        kind: "csrf_failed",
-        message:
-            "CSRF token is missing or wrong: send the value of cookie 'svc_csrf' in header 'X-CSRF-Token'"
-                .to_owned(),
-    })
-}
-
-fn csrf_token(app: &App, session: SessionId) -> String {
-    keyed_hash(&app.keys.csrf_key(), &Secret::new(session.to_string()))
 }
 
 /// Sets the cookies of a session that was opened or prolonged.
@@ -164,11 +83,6 @@ pub(super) fn clear(app: &App, origin: &Origin, mut response: Response) -> Resul
         append(&mut response, &cookie)?;
     }
     Ok(response)
-}
-
-/// A development server on a plain loopback address could not set cookies otherwise.
-pub(crate) fn is_secure(app: &App, origin: &Origin) -> bool {
-    origin.is_https || app.config.environment != Environment::Development
 }
 
 fn append(response: &mut Response, cookie: &Cookie<'_>) -> Result<(), Error> {

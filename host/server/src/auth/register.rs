@@ -21,8 +21,8 @@ use serde_json::json;
 
 use super::password::PASSWORD_BYTES_MAX;
 use super::session::{self, Tokens};
-use super::trail::{self, Deed};
 use crate::app::{App, SharedApp};
+use crate::audit::trail::{self, Deed};
 use crate::checks::{Checks, NAME_CHARS_MAX};
 use crate::http::access::Access;
 use crate::http::client::Client;

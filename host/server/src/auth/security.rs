@@ -6,7 +6,7 @@ use heddle_store::users::User;
 use heddle_store::{Tx, events};
 use serde_json::{Value, json};
 
-use super::Caller;
+use crate::caller::Caller;
 use crate::http::error::Error;
 
 /// Whose account it is.

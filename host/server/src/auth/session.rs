@@ -14,11 +14,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
+use super::admission;
 use super::security;
-use super::token::{self, Claims, Subject};
-use super::trail::{self, Deed};
-use super::{Caller, REVOKED, admission};
 use crate::app::App;
+use crate::audit::trail::{self, Deed};
+use crate::caller::token::{self, Claims, Subject};
+use crate::caller::{Caller, REVOKED};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::keys::keyed_hash;
@@ -68,7 +69,7 @@ pub(crate) async fn open(
 
 /// Makes every token of the user worthless, and opens a session for who is at the keyboard now.
 ///
-/// `held` is of [`super::hold_caller`] in the same transaction.
+/// `held` is of [`crate::caller::hold_caller`] in the same transaction.
 pub(crate) async fn renew(tx: &mut Tx, app: &App, origin: &Origin, held: &User) -> Result<Tokens, Error> {
     let now = app.clock.now();
     let version = users::bump_token_version(tx, held.id, now).await?.ok_or(Error::NotFound("user"))?;

@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::app::SharedApp;
-use crate::auth::trail::{self, Deed};
-use crate::auth::{Caller, Credential};
+use crate::audit::trail::{self, Deed};
+use crate::caller::{Caller, Credential};
 use crate::fabric::hands::take_by_hand;
 use crate::fabric::run::{Work, begin, carry_out_apart};
 use crate::fabric::runs::{ListQuery, RunView, list_actions, view};

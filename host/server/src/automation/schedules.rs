@@ -20,8 +20,8 @@ use serde_json::json;
 
 use super::timetable::{CRON_CHARS_MAX, TIME_ZONE_CHARS_MAX, Timetable};
 use crate::app::{App, SharedApp};
-use crate::auth::Caller;
-use crate::auth::trail;
+use crate::audit::trail;
+use crate::caller::Caller;
 use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
 use crate::fabric::connections::{
     ListQuery, Verb, WantedState, deed, draft, edited_state, refuse_more, refuse_more_of_pattern,

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::app::SharedApp;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::checks::search;
 use crate::http::access::Access;
 use crate::http::conditional::One;

@@ -27,7 +27,7 @@ use super::wire::{
     first_text, in_time, let_go, read,
 };
 use crate::app::SharedApp;
-use crate::auth::{Caller, Holder, api_keys};
+use crate::caller::{Caller, Holder, api_key};
 use crate::http::error::Error;
 
 const AUTHENTICATION_LIMIT: Duration = Duration::from_secs(10);
@@ -147,7 +147,7 @@ async fn named(inlet: &mut Inlet) -> Result<Secret, End> {
 }
 
 async fn prove(app: &SharedApp, token: &Secret) -> Result<(Holder, Caller), End> {
-    if api_keys::is_one(token.expose()) {
+    if api_key::is_one(token.expose()) {
         return Err(API_KEY);
     }
     let proved = async {

@@ -11,7 +11,7 @@ use heddle_store::audit::{self, Done};
 
 use super::places::Named;
 use crate::app::SharedApp;
-use crate::auth::Credential;
+use crate::caller::Credential;
 use crate::http::error::Error;
 
 /// Looks although this process changed nobody's access.

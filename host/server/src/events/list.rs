@@ -17,7 +17,7 @@ use serde::Deserialize;
 use super::socket::may_read_without_site;
 use super::{Published, patterns};
 use crate::app::SharedApp;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::conditional::One;
 use crate::http::error::Error;
 use crate::http::extract::{At, PER_PAGE_MAX, Params, walk_request};
@@ -159,7 +159,7 @@ mod tests {
             username: "ada".to_owned(),
             org_id: clock.new_id(),
             role,
-            credential: crate::auth::Credential::Session(clock.new_id()),
+            credential: crate::caller::Credential::Session(clock.new_id()),
             scopes: None,
             grants: std::collections::BTreeMap::new(),
             sites: SiteScope::All,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use heddle_core::{OrgId, UserId};
 use tokio::sync::Notify;
 
-use crate::auth::{Caller, Credential};
+use crate::caller::{Caller, Credential};
 
 /// Connections of one user.
 const PER_USER_MAX: usize = 25;

@@ -21,7 +21,7 @@ use super::connection::{self, Opening};
 use super::list::{ListQuery, get as get_one, list};
 use super::meter::Metered;
 use crate::app::{App, SharedApp};
-use crate::auth::{api_keys, cookies};
+use crate::caller::{api_key, cookies};
 use crate::http::access::Access;
 use crate::http::client::Client;
 use crate::http::error::Error;
@@ -93,7 +93,7 @@ async fn upgrade(
     let is_https = client.is_some_and(|client| client.is_https);
     let opening = if !origin_is_allowed(&app, &headers, is_https) {
         Opening::ForeignOrigin
-    } else if headers.contains_key(api_keys::HEADER) {
+    } else if headers.contains_key(api_key::HEADER) {
         Opening::ApiKey
     } else {
         // A browser sends it without being asked; the origin was looked at for that.

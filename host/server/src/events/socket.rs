@@ -11,7 +11,7 @@ use heddle_store::SiteScope;
 
 use super::Published;
 use super::frames::Denial;
-use crate::auth::Caller;
+use crate::caller::Caller;
 
 const SUBSCRIPTIONS_MAX: usize = 200;
 const PATTERN_CHARS_MAX: usize = 200;
@@ -188,7 +188,7 @@ mod tests {
             username: "ada".to_owned(),
             org_id: clock.new_id(),
             role,
-            credential: crate::auth::Credential::Session(clock.new_id()),
+            credential: crate::caller::Credential::Session(clock.new_id()),
             scopes: None,
             sites: SiteScope::All,
             grants: std::collections::BTreeMap::new(),

@@ -3,7 +3,7 @@
 use heddle_core::{ConnectionId, OrgId, Role, UserId};
 use heddle_store::{Scope, SiteScope, Tx, grants, organizations, users};
 
-use crate::auth::{Caller, Credential};
+use crate::caller::{Caller, Credential};
 use crate::http::error::Error;
 
 /// The author as a caller, or why they may not have steps run any more.

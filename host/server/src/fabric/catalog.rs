@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::operation::{Declaration, Example, schema_of};
 use crate::app::SharedApp;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::routes::{Routes, doc};
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::app::SharedApp;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::creation::Creation;
 use crate::http::error::Error;

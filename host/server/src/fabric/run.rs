@@ -24,7 +24,7 @@ use super::operation::{Operation, StepCall, StepError};
 use super::steps::{self, Step};
 use super::{telling, wait};
 use crate::app::{App, SharedApp};
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::notifications::message::Message;
 use crate::notifications::notices;

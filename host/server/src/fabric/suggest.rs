@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::operation::Declaration;
 use super::steps;
 use crate::app::SharedApp;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::Params;

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::operation::{Declaration, Operation, StepCall, StepError, params_of};
 use super::steps;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::error::Error;
 
 pub(crate) const ID: &str = "fabric.wait";

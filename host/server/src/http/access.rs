@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use heddle_core::{Permission, Role};
 
 use crate::app::SharedApp;
-use crate::auth::{Caller, authenticate, cookies};
+use crate::caller::{Caller, authenticate, cookies};
 use crate::http::creation::{self, IDEMPOTENCY_KEY};
 use crate::http::error::Error;
 use crate::http::extract::too_large;

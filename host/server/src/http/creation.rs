@@ -21,7 +21,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use crate::app::{App, SharedApp};
-use crate::auth::{Caller, Credential};
+use crate::caller::{Caller, Credential};
 use crate::http::conditional::{Tagged, tagged, without_secrets};
 use crate::http::error::Error;
 use crate::http::extract::too_large;

@@ -10,7 +10,7 @@ use heddle_store::{Sort, Sorted};
 use serde::de::DeserializeOwned;
 
 use crate::app::SharedApp;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::error::{Detail, Error};
 use crate::http::nulls::Strict;
 

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::routes::{cursor, walk};
 use crate::app::SharedApp;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{PER_PAGE_MAX, Params, walk_request};

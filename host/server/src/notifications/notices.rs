@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::message::{BODY_CHARS_MAX, Message, SUBJECT_CHARS_MAX};
 use crate::app::{App, SharedApp};
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{At, PER_PAGE_MAX, Params, walk_request};

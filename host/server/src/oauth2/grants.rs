@@ -13,8 +13,8 @@ use serde_json::json;
 
 use super::mark;
 use crate::app::SharedApp;
-use crate::auth::trail::{self, Deed};
-use crate::auth::{Caller, app_tokens};
+use crate::audit::trail::{self, Deed};
+use crate::caller::{Caller, app_token};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::error::Error;
@@ -46,7 +46,7 @@ struct ListQuery {
 
 impl From<Grant> for View {
     fn from(grant: Grant) -> Self {
-        let token_prefix = format!("{}_{}", app_tokens::MARK, mark(grant.id.0));
+        let token_prefix = format!("{}_{}", app_token::MARK, mark(grant.id.0));
         Self { grant, token_prefix }
     }
 }

@@ -16,8 +16,8 @@ use super::client;
 use super::fields::{FIELD_BYTES_MAX, Fields};
 use super::token::refresh_hash;
 use crate::app::{App, SharedApp};
-use crate::auth::app_tokens;
-use crate::auth::trail::{self, Deed};
+use crate::audit::trail::{self, Deed};
+use crate::caller::app_token;
 use crate::http::access::Access;
 use crate::http::error::{Error, OauthError, OauthRefusal};
 use crate::http::extract::Origin;
@@ -99,7 +99,7 @@ pub(super) fn routes() -> Routes {
 /// The hashes under which a token can be kept.
 fn hashes(app: &App, fields: &Fields) -> Result<[String; 2], OauthRefusal> {
     let token = Secret::new(fields.require("token")?);
-    Ok([app_tokens::hash(app, &token), refresh_hash(app, &token)])
+    Ok([app_token::hash(app, &token), refresh_hash(app, &token)])
 }
 
 async fn revoke(

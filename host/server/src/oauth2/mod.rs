@@ -3,7 +3,7 @@
 //! The authorization code flow of RFC 6749 with PKCE (RFC 7636) in every case,
 //! and none of the other flows. An app never gets more than its user allowed,
 //! the user holds, and the app is registered for. What a token may do is decided
-//! where all requests are (`auth::app_tokens` and the routes); nothing here
+//! where all requests are (`caller::app_token` and the routes); nothing here
 //! knows any other route.
 
 mod apps;

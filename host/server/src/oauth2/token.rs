@@ -25,8 +25,8 @@ use super::client::{self, refusal};
 use super::fields::{FIELD_BYTES_MAX, Fields};
 use super::{mark, request};
 use crate::app::{App, SharedApp};
-use crate::auth::app_tokens;
-use crate::auth::trail::{self, Deed};
+use crate::audit::trail::{self, Deed};
+use crate::caller::app_token;
 use crate::http::access::Access;
 use crate::http::error::{Error, OauthError, OauthRefusal, RateExceeded};
 use crate::http::extract::Origin;
@@ -263,9 +263,9 @@ async fn give(
     let now = app.clock.now();
     let expires_in = app.config.access_token_minutes.saturating_mul(60);
     let of = |start: &str| Secret::new(format!("{start}_{}_{}", mark(grant.id.0), random_secret().expose()));
-    let (access, refresh) = (of(app_tokens::MARK), of(REFRESH_MARK));
+    let (access, refresh) = (of(app_token::MARK), of(REFRESH_MARK));
     let access_token = NewToken {
-        hash: app_tokens::hash(app, &access),
+        hash: app_token::hash(app, &access),
         grant_id: grant.id,
         kind: TokenKind::Access,
         scopes: scopes.to_vec(),

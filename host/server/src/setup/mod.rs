@@ -18,17 +18,16 @@ use serde_json::json;
 
 use self::founding::{Founding, Person};
 use crate::app::{App, SharedApp};
+use crate::audit::trail::{self, Deed};
 use crate::auth::password::PASSWORD_BYTES_MAX;
 use crate::auth::session::{self, Tokens};
-use crate::auth::trail::{self, Deed};
 use crate::checks::{Checks, NAME_CHARS_MAX, PRESENTED_CHARS_MAX, refuse_long_secret};
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
 use crate::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX};
-use crate::slug;
-use crate::slug::{SLUG_CHARS_MAX, SLUG_PATTERN};
+use crate::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
 use crate::tenancy::sites as site_rules;
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -13,8 +13,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::app::SharedApp;
-use crate::auth::trail::{self, Deed};
-use crate::auth::{Caller, recovery};
+use crate::audit::trail::{self, Deed};
+use crate::auth::recovery;
+use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{At, Origin, PER_PAGE_MAX, Params, page_request};

@@ -15,7 +15,7 @@ use super::outcome::{Actor, Step, record};
 use super::plan::{controller_on_path, settings_of};
 use super::{gates, new_key, set};
 use crate::app::{App, SharedApp};
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 

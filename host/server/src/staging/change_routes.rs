@@ -19,7 +19,7 @@ use super::plan::{self, controller_on_path};
 use super::view::{Beside, ChangeView, view};
 use super::{revert, settle, window};
 use crate::app::{App, SharedApp};
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::checks::refuse_longer;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};

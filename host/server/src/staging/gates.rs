@@ -8,7 +8,7 @@ use heddle_store::changes::ChangeRow;
 use serde_json::Value;
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::error::{Detail, Error};
 
 /// The permission that the feature's prefix asks for.

@@ -9,7 +9,7 @@ use heddle_store::{Tx, audit, changes, events};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 

@@ -19,7 +19,7 @@ use super::view::{Beside, view};
 use super::{gates, new_key, payload, set};
 use crate::adapters::{self, call_for};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::Origin;

@@ -9,7 +9,7 @@ use heddle_store::changes::{self, ChangeRow};
 use super::plan::{self, Inverse, Request, controller_on_path, secrets_of};
 use super::{gates, new_key, window};
 use crate::app::SharedApp;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::Origin;

@@ -19,7 +19,7 @@ use super::plan::{self, Request, controller_on_path};
 use super::view::ChangeView;
 use super::{NOTES_CHARS_MAX, change_routes, set_routes};
 use crate::app::SharedApp;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::checks::refuse_longer;
 use crate::http::access::Access;
 use crate::http::creation::Creation;

@@ -20,7 +20,7 @@ use super::plan::{self, controller_on_path, secrets_of, settings_of, specs_of, t
 use super::view::{Beside, ChangeView, Outcome, masked_plan, outcome_of, view};
 use super::{gates, new_key, settle};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::Origin;

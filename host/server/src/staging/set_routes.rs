@@ -12,7 +12,7 @@ use super::set::{self, ChangeSet, MEMBERS};
 use super::view::ChangeView;
 use super::{apply, plan, revert, settle, window};
 use crate::app::SharedApp;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;

@@ -16,7 +16,7 @@ use super::plan::{controller_on_path, specs_of};
 use super::{drive, gates, set};
 use crate::adapters::call_for;
 use crate::app::{App, SharedApp};
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 

@@ -13,7 +13,7 @@ use super::outcome::{Actor, Step, record};
 use super::settle::compare_now;
 use super::{gates, set};
 use crate::app::SharedApp;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 

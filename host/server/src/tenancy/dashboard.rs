@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::quotas::Quota;
 use crate::app::SharedApp;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::At;
 

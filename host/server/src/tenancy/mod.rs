@@ -15,7 +15,7 @@ pub(crate) mod users;
 use heddle_core::OrgId;
 use heddle_store::{Scope, Tx};
 
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::routes::Routes;
 

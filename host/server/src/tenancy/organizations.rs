@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use super::{dashboard, quotas};
 use crate::app::SharedApp;
-use crate::auth::Caller;
-use crate::auth::trail::{self, Deed};
+use crate::audit::trail::{self, Deed};
+use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
@@ -26,8 +26,7 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::nulls::{given, nullable};
 use crate::http::routes::{Routes, doc};
-use crate::slug;
-use crate::slug::{SLUG_CHARS_MAX, SLUG_PATTERN};
+use crate::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
 
 /// Index that keeps slugs apart.
 pub(crate) const SLUG_INDEX: &str = "organization_slug";

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use super::owner;
 use super::quotas::{self, Resource};
 use crate::app::SharedApp;
-use crate::auth::Caller;
-use crate::auth::trail::{self, Deed};
+use crate::audit::trail::{self, Deed};
+use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
@@ -25,8 +25,7 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, Params, page_request};
 use crate::http::nulls::given;
 use crate::http::routes::{Routes, doc};
-use crate::slug;
-use crate::slug::{SLUG_CHARS_MAX, SLUG_PATTERN};
+use crate::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
 
 /// Index that keeps slugs of one organization apart.
 pub(crate) const SLUG_INDEX: &str = "site_slug";

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::rights::why_not;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX};
 use crate::events::patterns::PATTERN_CHARS_MAX;
 use crate::http::nulls::{given, nullable};

@@ -7,7 +7,7 @@ use heddle_core::permission::{ReadingAccess, for_reading};
 use heddle_core::{Permission, Role, SiteId};
 use heddle_store::webhooks::Author;
 
-use crate::auth::Caller;
+use crate::caller::Caller;
 
 /// How a subscription that its author may not have comes to life again.
 const REMEDY: &str = "somebody who may have them has to save its events anew";

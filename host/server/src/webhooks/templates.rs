@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::app::SharedApp;
-use crate::auth::Caller;
-use crate::auth::trail::{self, Deed};
+use crate::audit::trail::{self, Deed};
+use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};

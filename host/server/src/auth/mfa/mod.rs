@@ -15,12 +15,13 @@ use serde_json::json;
 
 use self::totp::Generator;
 use super::admission::{self, Opened};
-use super::login::{Name, Step};
+use super::challenge;
+use super::login::{self, Name, Step};
 use super::security;
 use super::session::{self, Tokens};
-use super::trail::{self, Deed};
-use super::{Caller, REVOKED, hold_caller, login, token};
 use crate::app::App;
+use crate::audit::trail::{self, Deed};
+use crate::caller::{Caller, REVOKED, hold_caller};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::keys::keyed_hash;
@@ -64,7 +65,7 @@ pub(crate) async fn complete(
 }
 
 async fn prove(app: &App, origin: &Origin, mfa_token: &Secret, code: &Secret) -> Result<Opened, Error> {
-    let challenged = token::verify_challenge(app, mfa_token.expose())?;
+    let challenged = challenge::verify_challenge(app, mfa_token.expose())?;
     let known = {
         let mut tx = app.db.read().await?;
         users::find_login(&mut tx, challenged.user).await?.ok_or(REVOKED)?

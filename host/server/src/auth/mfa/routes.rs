@@ -9,9 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::admission::Opened;
+use super::super::cookies;
 use super::super::session::Tokens;
-use super::super::{Caller, REVOKED, cookies};
 use crate::app::SharedApp;
+use crate::caller::{Caller, REVOKED};
 use crate::checks::{PRESENTED_CHARS_MAX, refuse_long_secret};
 use crate::http::access::Access;
 use crate::http::error::Error;

@@ -19,8 +19,8 @@ use heddle_store::{Scope, Tx, api_keys, events, password_resets, sessions};
 use serde_json::json;
 
 use super::security;
-use super::trail::{self, Deed};
 use crate::app::App;
+use crate::audit::trail::{self, Deed};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::http::routes::Routes;

@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::super::password;
-use super::super::trail::{self, Deed};
 use super::LINK_MINUTES;
 use crate::app::{App, SharedApp};
+use crate::audit::trail::{self, Deed};
 use crate::config::Environment;
 use crate::http::access::Access;
 use crate::http::client::Client;

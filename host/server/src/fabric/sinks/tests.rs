@@ -16,7 +16,7 @@ use heddle_store::{Scope, SiteScope};
 use serde_json::{Value, json};
 
 use crate::app::{App, SharedApp, Surroundings};
-use crate::auth::{Caller, Credential};
+use crate::caller::{Caller, Credential};
 use crate::config::Config;
 use crate::fabric::operation::{StepCall, StepError};
 

@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use heddle_core::UserId;
 
 use crate::app::App;
-use crate::auth::{cookies, identify};
+use crate::caller::{cookies, identify};
 use crate::http::client::{Client, Network};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::super::secret::Proofs;
 use crate::app::App;
-use crate::auth::cookies::{self, is_secure};
+use crate::caller::cookies::{self, is_secure};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::keys::keyed_hash;

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use crate::adapters::call_for;
 use crate::app::App;
-use crate::auth::Caller;
-use crate::auth::trail::{self, Deed};
+use crate::audit::trail::{self, Deed};
+use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::unreached;

@@ -2,7 +2,7 @@
 
 use heddle_core::permission::Scope as Pattern;
 
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::checks::{Checks, SCOPE_CHARS_MAX, SCOPES_MAX};
 use crate::http::error::Error;
 

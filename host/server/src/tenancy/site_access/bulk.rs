@@ -17,8 +17,8 @@ use serde_json::json;
 use super::refusal::{ItemError, judge};
 use super::{GrantBody, Segments, locked};
 use crate::app::SharedApp;
-use crate::auth::Caller;
-use crate::auth::trail::{self, Deed};
+use crate::audit::trail::{self, Deed};
+use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::super::users::rules;
 use super::GrantBody;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::error::Error;
 
 /// What is wrong with one grant.

@@ -5,7 +5,7 @@ use heddle_store::users::{self, User};
 use heddle_store::{Tx, organizations};
 
 use super::super::organization_scope;
-use crate::auth::Caller;
+use crate::caller::Caller;
 use crate::http::error::Error;
 
 /// Reads a role as clients write it.

@@ -7,8 +7,9 @@ use heddle_store::{Tx, events};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::auth::trail::{self, Deed};
-use crate::auth::{Caller, security};
+use crate::audit::trail::{self, Deed};
+use crate::auth::security;
+use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 

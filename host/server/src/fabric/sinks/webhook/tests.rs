@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
 use crate::app::{App, SharedApp};
-use crate::auth::{Caller, Credential};
+use crate::caller::{Caller, Credential};
 use crate::config::Config;
 
 /// Answers every request with this text; what came is in the channel.

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::Caller;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 
@@ -108,7 +108,7 @@ fn shortened(value: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::audit::trail::*;
 
     #[test]
     fn an_update_tells_what_was_and_what_is_and_nothing_that_stayed() {

@@ -205,7 +205,7 @@ fn session_required(credential: Credential) -> Error {
 mod tests {
     use heddle_core::Clock;
 
-    use super::*;
+    use crate::caller::rights::*;
 
     fn caller(role: Role, scopes: Option<&[&str]>, sites: SiteScope) -> Caller {
         let clock = Clock::default();
