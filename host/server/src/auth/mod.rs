@@ -8,7 +8,6 @@ pub(crate) mod login;
 pub(crate) mod mfa;
 pub(crate) mod password;
 pub(crate) mod recovery;
-mod register;
 mod routes;
 pub(crate) mod security;
 pub(crate) mod session;
@@ -18,9 +17,5 @@ pub use password::Hashing;
 use crate::http::routes::Routes;
 
 pub(crate) fn routes() -> Routes {
-    routes::routes()
-        .merge(mfa::routes())
-        .merge(api_keys::routes())
-        .merge(recovery::routes())
-        .merge(register::routes())
+    routes::routes().merge(mfa::routes()).merge(api_keys::routes()).merge(recovery::routes())
 }

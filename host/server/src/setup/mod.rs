@@ -2,6 +2,7 @@
 
 pub(crate) mod founding;
 pub(crate) mod gate;
+mod register;
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -123,6 +124,7 @@ pub(crate) fn routes() -> Routes {
                 .fails_with(403)
                 .answers::<Completed>(201),
         )
+        .merge(register::routes())
 }
 
 async fn status(State(app): State<SharedApp>) -> Result<Answer<Status>, Error> {

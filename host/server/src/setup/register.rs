@@ -19,10 +19,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::password::PASSWORD_BYTES_MAX;
-use super::session::{self, Tokens};
 use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
+use crate::auth::password::PASSWORD_BYTES_MAX;
+use crate::auth::session::{self, Tokens};
 use crate::checks::{Checks, NAME_CHARS_MAX};
 use crate::http::access::Access;
 use crate::http::client::Client;
