@@ -8,8 +8,6 @@ use heddle_runtime::CallError;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::sso::ProviderFault;
-
 /// One thing that is wrong with a body or a parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Detail {
@@ -87,9 +85,9 @@ pub enum Error {
     /// An adapter's fault, or its trap.
     #[error("{0}")]
     Adapter(#[from] CallError),
-    /// 502 or 504. The identity provider that somebody signs in at.
-    #[error("{0}")]
-    Provider(#[from] ProviderFault),
+    /// 502 or 504. A server that a feature needs failed; the words are the feature's.
+    #[error("{message}")]
+    Upstream { status: StatusCode, kind: &'static str, message: &'static str },
     /// 501. This server cannot do it.
     #[error("{0}")]
     NotAvailable(&'static str),
@@ -102,37 +100,24 @@ pub enum Error {
     /// 429. Exactly `{"detail": …, "retry_after": …}`, outside the envelope.
     #[error("{}", .0.detail())]
     RateLimited(RateExceeded),
-    /// Exactly `{"error": …, "error_description": …}` (RFC 6749 section 5.2), outside the envelope.
-    #[error("{}", .0.error_description)]
-    Oauth(OauthRefusal),
+    /// A body in the words of another interface, outside the envelope.
+    #[error("{}", .0.message)]
+    Shaped(Box<Shaped>),
     /// 500. The source goes to the log; the client sees a generic sentence.
     #[error("internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-heddle_core::words! {
-    /// Why an app is not given what it asked for (RFC 6749 section 5.2).
-    pub enum OauthError {
-        InvalidRequest = "invalid_request",
-        InvalidClient = "invalid_client",
-        InvalidGrant = "invalid_grant",
-        InvalidScope = "invalid_scope",
-        UnsupportedGrantType = "unsupported_grant_type",
-    }
-}
-
-/// What an app is answered in the words of its protocol.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-#[schemars(rename = "OAuth2Error")]
-pub struct OauthRefusal {
-    pub error: OauthError,
-    pub error_description: String,
-}
-
-impl From<OauthRefusal> for Error {
-    fn from(refusal: OauthRefusal) -> Self {
-        Error::Oauth(refusal)
-    }
+/// A refusal as another interface than ours writes it.
+#[derive(Debug)]
+pub struct Shaped {
+    pub status: StatusCode,
+    pub kind: &'static str,
+    /// For logs.
+    pub message: String,
+    pub body: Value,
+    /// `WWW-Authenticate`.
+    pub challenge: Option<&'static str>,
 }
 
 /// Which limit of requests is used up.
@@ -189,24 +174,21 @@ impl Error {
             Error::Validation(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Error::Locked { .. } => StatusCode::LOCKED,
             Error::Adapter(error) => adapter_public(error).0,
-            Error::Provider(fault) => {
-                StatusCode::from_u16(fault.kind.public().0).expect("the table holds valid codes")
-            }
             Error::NotAvailable(_) => StatusCode::NOT_IMPLEMENTED,
             Error::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Error::Bare { status, .. } => *status,
+            Error::Bare { status, .. } | Error::Upstream { status, .. } => *status,
             Error::RateLimited(_) => StatusCode::TOO_MANY_REQUESTS,
-            Error::Oauth(OauthRefusal { error: OauthError::InvalidClient, .. }) => StatusCode::UNAUTHORIZED,
-            Error::Oauth(_) => StatusCode::BAD_REQUEST,
+            Error::Shaped(shaped) => shaped.status,
             Error::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
     pub fn kind(&self) -> &'static str {
         match self {
-            Error::BadRequest { kind, .. } | Error::Refused { kind, .. } | Error::Conflict { kind, .. } => {
-                kind
-            }
+            Error::BadRequest { kind, .. }
+            | Error::Refused { kind, .. }
+            | Error::Conflict { kind, .. }
+            | Error::Upstream { kind, .. } => kind,
             Error::Unauthenticated(_) => "unauthenticated",
             Error::Forbidden(_) | Error::ForbiddenRole(_) => "permission_denied",
             Error::NotFound(_) | Error::Unknown(_) => "not_found",
@@ -215,12 +197,11 @@ impl Error {
             Error::Validation(_) => "validation_error",
             Error::Locked { .. } => "locked",
             Error::Adapter(error) => adapter_public(error).1,
-            Error::Provider(fault) => fault.kind.public().1,
             Error::NotAvailable(_) => "not_implemented",
             Error::Unavailable(_) => "unavailable",
             Error::Bare { .. } => "refused",
             Error::RateLimited(_) => "rate_limited",
-            Error::Oauth(refusal) => refusal.error.as_str(),
+            Error::Shaped(shaped) => shaped.kind,
             Error::Internal(_) => "internal_error",
         }
     }
@@ -311,11 +292,10 @@ pub(crate) fn render(error: &Error, request_id: &str) -> Response {
         let wait = [(header::RETRY_AFTER, HeaderValue::from(seconds))];
         return (error.status(), wait, axum::Json(body)).into_response();
     }
-    if let Error::Oauth(refusal) = error {
-        let mut response = (error.status(), axum::Json(refusal)).into_response();
-        if error.status() == StatusCode::UNAUTHORIZED {
-            let how = HeaderValue::from_static("Basic realm=\"heddle\", charset=\"UTF-8\"");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, how);
+    if let Error::Shaped(shaped) = error {
+        let mut response = (shaped.status, axum::Json(&shaped.body)).into_response();
+        if let Some(how) = shaped.challenge {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(how));
         }
         return response;
     }

@@ -10,8 +10,9 @@ use heddle_store::oauth2::{self, OauthApp, RegisteredApp};
 use subtle::ConstantTimeEq as _;
 
 use super::fields::Fields;
+use super::refusal::{OauthError, OauthRefusal};
 use crate::app::App;
-use crate::http::error::{Error, OauthError, OauthRefusal};
+use crate::http::error::Error;
 use crate::keys::keyed_hash;
 
 /// What an app presents.

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::fields::{self, FIELD_BYTES_MAX, Fields};
 use super::metadata::Issuer;
 use super::page::{self, Question};
+use super::refusal::OauthRefusal;
 use super::request::{self, Asked, Fault, Parameters, Refusal};
 use super::token::{code_hash, words};
 use super::{log_in, redirect};
@@ -25,7 +26,7 @@ use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::caller::{Caller, authenticate, hold_caller};
 use crate::http::access::Access;
-use crate::http::error::{Error, OauthRefusal};
+use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::http::routes::{Routes, doc};
 

@@ -8,8 +8,9 @@ use heddle_core::secret::Secret;
 use serde_json::json;
 use subtle::ConstantTimeEq as _;
 
+use super::refusal::{OauthError, OauthRefusal};
 use crate::app::{App, SharedApp};
-use crate::http::error::{Error, OauthError, OauthRefusal};
+use crate::http::error::Error;
 use crate::http::extract::too_large;
 use crate::keys::keyed_hash;
 

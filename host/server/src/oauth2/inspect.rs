@@ -14,12 +14,13 @@ use serde_json::json;
 
 use super::client;
 use super::fields::{FIELD_BYTES_MAX, Fields};
+use super::refusal::{OauthError, OauthRefusal};
 use super::token::refresh_hash;
 use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::caller::app_token;
 use crate::http::access::Access;
-use crate::http::error::{Error, OauthError, OauthRefusal};
+use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::http::routes::{Routes, doc};
 

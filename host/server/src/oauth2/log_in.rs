@@ -10,13 +10,14 @@ use heddle_core::secret::{Secret, random_secret};
 use schemars::JsonSchema;
 
 use super::fields::{self, FIELD_BYTES_MAX, Fields};
+use super::refusal::OauthRefusal;
 use super::{consent, page, redirect, request};
 use crate::app::{App, SharedApp};
 use crate::auth::admission::{Admission, Opened};
 use crate::auth::login::LOGIN_CHARS_MAX;
 use crate::auth::{cookies, login, mfa};
 use crate::http::access::Access;
-use crate::http::error::{Error, OauthRefusal};
+use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::http::routes::{Routes, doc};
 

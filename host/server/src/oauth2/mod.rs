@@ -16,6 +16,7 @@ mod log_in;
 mod metadata;
 mod page;
 mod redirect;
+mod refusal;
 mod request;
 mod token;
 mod words;

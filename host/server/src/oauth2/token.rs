@@ -23,12 +23,13 @@ use subtle::ConstantTimeEq as _;
 
 use super::client::{self, refusal};
 use super::fields::{FIELD_BYTES_MAX, Fields};
+use super::refusal::{OauthError, OauthRefusal};
 use super::{mark, request};
 use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::caller::app_token;
 use crate::http::access::Access;
-use crate::http::error::{Error, OauthError, OauthRefusal, RateExceeded};
+use crate::http::error::{Error, RateExceeded};
 use crate::http::extract::Origin;
 use crate::http::rate_limit::{Limit, Rate, Verdict};
 use crate::http::routes::{Routes, doc};

@@ -2,8 +2,11 @@
 //!
 //! Who signs in is told the kind only; an administrator sees the rest in the log and in the provider's test.
 
+use axum::http::StatusCode;
 use heddle_core::IdentityProviderId;
 use heddle_core::fault::{Fault, FaultKind};
+
+use crate::http::error::Error;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderFaultKind {
@@ -81,6 +84,14 @@ impl ProviderFault {
             self.detail
         );
         self
+    }
+}
+
+impl From<ProviderFault> for Error {
+    fn from(fault: ProviderFault) -> Self {
+        let (status, kind) = fault.kind.public();
+        let status = StatusCode::from_u16(status).expect("the table holds valid codes");
+        Error::Upstream { status, kind, message: fault.kind.message() }
     }
 }
 

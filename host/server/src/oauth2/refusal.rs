@@ -1,0 +1,40 @@
+//! What an app is answered in the words of its protocol (RFC 6749, section 5.2).
+
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::http::error::{Error, Shaped};
+
+heddle_core::words! {
+    /// Why an app is not given what it asked for (RFC 6749 section 5.2).
+    pub enum OauthError {
+        InvalidRequest = "invalid_request",
+        InvalidClient = "invalid_client",
+        InvalidGrant = "invalid_grant",
+        InvalidScope = "invalid_scope",
+        UnsupportedGrantType = "unsupported_grant_type",
+    }
+}
+
+/// What an app is answered in the words of its protocol.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "OAuth2Error")]
+pub struct OauthRefusal {
+    pub error: OauthError,
+    pub error_description: String,
+}
+
+impl From<OauthRefusal> for Error {
+    fn from(refusal: OauthRefusal) -> Self {
+        let proves_nobody = refusal.error == OauthError::InvalidClient;
+        Error::Shaped(Box::new(Shaped {
+            status: if proves_nobody { StatusCode::UNAUTHORIZED } else { StatusCode::BAD_REQUEST },
+            kind: refusal.error.as_str(),
+            body: json!({ "error": refusal.error, "error_description": refusal.error_description }),
+            message: refusal.error_description,
+            challenge: proves_nobody.then_some("Basic realm=\"heddle\", charset=\"UTF-8\""),
+        }))
+    }
+}
