@@ -15,7 +15,7 @@ use heddle_store::controllers::ControllerTarget;
 
 use serde_json::Value;
 
-use crate::app::{App, Surroundings};
+use crate::app::Surroundings;
 use crate::config::Config;
 use crate::http::error::Error;
 use crate::keys::Keys;
@@ -23,14 +23,7 @@ use crate::misfit;
 use crate::tenancy::credentials::sealed::Fields;
 pub(crate) use routes::{follow_releases, routes};
 
-pub(crate) use self::packages::{audit_new, load_packages};
-
-/// A package that was not loaded.
-#[derive(Debug, Clone)]
-pub struct RefusedAdapter {
-    pub package: String,
-    pub reason: String,
-}
+pub(crate) use self::packages::load_packages;
 
 /// Half of the cores, at least two: a burst of guest CPU cannot delay the API.
 fn guest_workers() -> usize {
@@ -96,34 +89,6 @@ impl Vault for StoredVault {
 
     fn reference_key(&self, controller: ControllerId) -> [u8; 32] {
         *self.keys.reference_key(controller)
-    }
-}
-
-impl App {
-    /// The adapter of a controller's vendor.
-    pub fn adapter(&self, vendor: &str) -> Result<Adapter, Error> {
-        self.runtime.adapter(vendor).ok_or_else(|| Error::BadRequest {
-            kind: "unknown_vendor",
-            message: format!(
-                "vendor '{vendor}' has no installed adapter; installed are: {}",
-                self.vendors().join(", ")
-            ),
-        })
-    }
-
-    /// There should be adapters, and there is none.
-    pub(crate) fn modules_have_failed(&self) -> bool {
-        !self.refused_adapters.is_empty() && self.runtime.adapters().is_empty()
-    }
-
-    /// Every refused package with its reason, in one sentence; `None` when all were loaded.
-    pub(crate) fn refusals(&self) -> Option<String> {
-        let refusals = self.refused_adapters.iter().map(|r| format!("{}: {}", r.package, r.reason));
-        Some(refusals.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
-    }
-
-    pub fn vendors(&self) -> Vec<String> {
-        self.runtime.adapters().iter().map(|adapter| adapter.id().to_owned()).collect()
     }
 }
 

@@ -9,21 +9,22 @@ use heddle_runtime::{Compiler, Runtime, Tap};
 use heddle_store::audit::AuditKey;
 use heddle_store::{Db, PoolSettings};
 
-use crate::adapters::{self, RefusedAdapter};
+use crate::adapters;
 use crate::audit::kept::Kept;
-use crate::auth::Hashing;
 use crate::cache::Cache;
 use crate::caller::Callers;
 use crate::config::Config;
 use crate::events::consumer::consume;
 use crate::events::{Follower, Hub};
 use crate::fabric::{Operations, Standing};
+use crate::hashing::Hashing;
 use crate::health::Looks;
 use crate::http::rate_limit::Limiter;
 use crate::keys::Keys;
 use crate::logs::Logs;
 use crate::mail::Mailer;
 use crate::metrics::Metrics;
+use crate::modules::RefusedPackage;
 use crate::process::Membership;
 use crate::setup::gate::Gate;
 use crate::sso::Documents;
@@ -76,7 +77,7 @@ pub struct App {
     /// Wakes the sync worker when something became due.
     pub sync_wake: Arc<tokio::sync::Notify>,
     /// Packages that were not loaded, and why.
-    pub refused_adapters: Vec<RefusedAdapter>,
+    pub refused_adapters: Vec<RefusedPackage>,
     pub logs: Logs,
     pub mailer: Mailer,
     pub metrics: Arc<Metrics>,

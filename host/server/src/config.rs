@@ -6,6 +6,7 @@
 
 mod mail;
 mod outgoing;
+pub(crate) mod smtp;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};

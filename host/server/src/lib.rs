@@ -18,6 +18,7 @@ pub mod devices;
 pub mod events;
 pub mod fabric;
 mod files;
+mod hashing;
 mod health;
 pub mod http;
 pub mod keys;
@@ -26,6 +27,7 @@ pub mod logs;
 pub mod mail;
 pub mod metrics;
 mod misfit;
+mod modules;
 mod names;
 mod nearest;
 mod notifications;
@@ -44,6 +46,7 @@ pub mod task;
 pub mod tenancy;
 mod tls;
 mod unreached;
+mod version;
 mod webhooks;
 
 use std::net::SocketAddr;
@@ -54,13 +57,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use app::{App, SharedApp, Surroundings};
 pub use config::Config;
-
-/// Version of the interface, as the `OpenAPI` document says it.
-pub const API_VERSION: &str = "26.06.1";
-/// Version of this server.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The same with the commit that a release was built from.
-pub const BUILD: &str = env!("HEDDLE_BUILD");
+pub use version::{API_VERSION, BUILD, VERSION};
 
 /// How long a drain waits for running work.
 const DRAIN_SECS: u64 = 30;

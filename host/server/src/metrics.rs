@@ -426,7 +426,7 @@ impl Families<'_> {
         self.0.register(Box::new(ProcessCollector::for_self())).expect(LITERAL);
         let help = "Always 1; the labels say what runs.";
         let build = self.gauges("heddle_build_info", help, &["version", "api_version"]);
-        build.with_label_values(&[crate::VERSION, crate::API_VERSION]).set(1);
+        build.with_label_values(&[crate::version::VERSION, crate::version::API_VERSION]).set(1);
     }
 
     fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {

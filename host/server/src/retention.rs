@@ -14,8 +14,8 @@ use heddle_store::{
 };
 
 use crate::app::SharedApp;
+use crate::events::keeping::event_retention_days;
 use crate::http::error::Error;
-use crate::tenancy::organizations::event_retention_days;
 
 /// How often it is looked whether it is time.
 const INTERVAL: Duration = Duration::from_mins(10);

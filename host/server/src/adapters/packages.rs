@@ -10,14 +10,16 @@ use std::path::Path;
 use heddle_core::Clock;
 use heddle_marketplace::{TrustedKey, Verified, in_words};
 use heddle_runtime::{Adapter, Runtime};
-use heddle_store::audit::{self, AuditKey, NewAudit};
+use heddle_store::Db;
+use heddle_store::audit::AuditKey;
 use heddle_store::packages::{self, Binding, Package};
-use heddle_store::{Db, Tx};
 use semver::Version;
 use serde_json::{Value, json};
 
-use super::{RefusedAdapter, package_folders, trusted_keys};
+use super::{package_folders, trusted_keys};
+use crate::audit::packages::audit_new;
 use crate::config::Config;
+use crate::modules::RefusedPackage;
 
 /// Lines of a package's rules that the audit log keeps, and characters of each.
 const RULES_MAX: usize = 200;
@@ -42,7 +44,7 @@ pub(crate) async fn load_packages(
     runtime: &Runtime,
     db: &Db,
     (clock, audit_key): (&Clock, &AuditKey),
-) -> Vec<RefusedAdapter> {
+) -> Vec<RefusedPackage> {
     let Some(folder) = &config.adapter_packages else {
         tracing::warn!("no adapter is loaded: ADAPTER_PACKAGES is not set, so no controller can be managed");
         return Vec::new();
@@ -51,7 +53,7 @@ pub(crate) async fn load_packages(
         Ok(trusted) => trusted,
         Err(error) => {
             tracing::error!(error = %error, "trusted keys cannot be read, no adapter is loaded");
-            return vec![RefusedAdapter { package: "all".to_owned(), reason: error.to_string() }];
+            return vec![RefusedPackage { package: "all".to_owned(), reason: error.to_string() }];
         }
     };
     let mut refused = Refused::default();
@@ -74,12 +76,12 @@ pub(crate) async fn load_packages(
 
 /// Packages that were not loaded, so far.
 #[derive(Default)]
-struct Refused(Vec<RefusedAdapter>);
+struct Refused(Vec<RefusedPackage>);
 
 impl Refused {
     fn add(&mut self, package: String, reason: String) {
         tracing::error!(component = %package, reason = %reason, "refused adapter {package}");
-        self.0.push(RefusedAdapter { package, reason });
+        self.0.push(RefusedPackage { package, reason });
     }
 }
 
@@ -319,36 +321,6 @@ async fn write_audit(db: &Db, clock: &Clock, audit_key: &AuditKey) -> heddle_sto
     let mut tx = db.write().await?;
     audit_new(&mut tx, clock, audit_key).await?;
     tx.commit().await
-}
-
-/// Writes packages that are not in the audit log yet into that of the organization of the first `super_admin`. Before
-/// the setup there is none; then the setup does it.
-pub(crate) async fn audit_new(tx: &mut Tx, clock: &Clock, audit_key: &AuditKey) -> heddle_store::Result<()> {
-    let Some(org_id) = packages::platform_organization(tx).await? else { return Ok(()) };
-    for package in packages::take_unaudited(tx, clock.now()).await? {
-        let entry = NewAudit {
-            org_id,
-            actor_id: None,
-            actor_name: "heddle".to_owned(),
-            action: "adapter.installed".to_owned(),
-            target_type: "adapter_package".to_owned(),
-            target_id: None,
-            detail: json!({
-                "adapter": package.adapter_id,
-                "version": package.version,
-                "publisher": package.publisher,
-                "signed_by": package.key_id,
-                "manifest_sha256": package.manifest_sha256,
-                "component_sha256": package.component_sha256,
-                "first_served_at": package.first_served_at,
-                "rules": package.rules,
-            }),
-            request_id: None,
-            ip: None,
-        };
-        audit::append(tx, &entry, clock, audit_key).await?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 pub(crate) mod kept;
 pub(crate) mod key;
+pub(crate) mod packages;
 pub(crate) mod trail;
 
 use std::time::{Duration, Instant};

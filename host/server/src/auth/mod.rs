@@ -12,8 +12,6 @@ mod routes;
 pub(crate) mod security;
 pub(crate) mod session;
 
-pub use password::Hashing;
-
 use crate::http::routes::Routes;
 
 pub(crate) fn routes() -> Routes {

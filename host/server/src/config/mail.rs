@@ -3,8 +3,8 @@
 use lettre::message::Mailbox;
 use url::{Host, Url};
 
+use super::smtp::Server;
 use super::{Config, ConfigError, Environment};
-use crate::mail::Server;
 
 const FROM_ACCEPTED: &str = "an address such as 'heddle@example.org' or 'Heddle <heddle@example.org>'";
 const PUBLIC_ACCEPTED: &str =

@@ -10,6 +10,7 @@ mod connection;
 pub(crate) mod consumer;
 mod doubts;
 mod frames;
+pub(crate) mod keeping;
 mod lines;
 mod list;
 mod meter;

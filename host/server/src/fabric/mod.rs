@@ -14,6 +14,7 @@ mod executor;
 pub(crate) mod hands;
 mod host_operations;
 mod ingest;
+mod log_lines;
 mod negotiator;
 pub(crate) mod operation;
 pub(crate) mod restoring;
@@ -128,6 +129,7 @@ pub(crate) fn routes() -> Routes {
         .merge(connections::routes("/automation/rules", "rule_id", ConnectionKind::Rule))
         .merge(trial::routes("/automation/rules", "rule_id", ConnectionKind::Rule))
         .merge(runs::routes())
+        .merge(log_lines::routes())
         .merge(ingest::routes())
         .merge(signing::routes())
 }

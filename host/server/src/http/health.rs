@@ -217,7 +217,7 @@ fn describe(app: &App, report: &Report, database: DatabaseDetail, log_database: 
         version: adapter.version().to_owned(),
         quarantined: adapter.is_quarantined(),
     };
-    let refused = |refused: &crate::adapters::RefusedAdapter| RefusedDetail {
+    let refused = |refused: &crate::modules::RefusedPackage| RefusedDetail {
         package: refused.package.clone(),
         reason: refused.reason.clone(),
     };
@@ -226,8 +226,8 @@ fn describe(app: &App, report: &Report, database: DatabaseDetail, log_database: 
     Detail {
         status: word(&degraded_subsystems),
         degraded_subsystems,
-        version: crate::VERSION,
-        api_version: crate::API_VERSION,
+        version: crate::version::VERSION,
+        api_version: crate::version::API_VERSION,
         build: format!("{profile} {}-{}", std::env::consts::ARCH, std::env::consts::OS),
         environment: app.config.environment.to_string(),
         uptime_secs: app.started.elapsed().as_secs(),

@@ -82,7 +82,7 @@ pub fn document(table: &Routes) -> Value {
         "openapi": "3.1.0",
         "info": {
             "title": "Heddle",
-            "version": crate::API_VERSION,
+            "version": crate::version::API_VERSION,
             "description": "Manages the network infrastructure of many organizations through their vendors' controllers. \
                             Nothing is written to a device unless it was staged, reviewed and applied.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },

@@ -5,8 +5,7 @@
 //! find no place are dropped and counted.
 
 mod layer;
-mod own;
-mod routes;
+pub(crate) mod routes;
 mod writer;
 
 use std::sync::{Mutex, OnceLock, PoisonError};

@@ -44,7 +44,7 @@ struct ListQuery {
 }
 
 pub(crate) fn routes() -> Routes {
-    super::own::routes().get(
+    Routes::default().get(
         "/logs",
         Access::Role(Role::SuperAdmin),
         list,
@@ -55,7 +55,7 @@ pub(crate) fn routes() -> Routes {
 }
 
 /// Lines that fit, or why the log database does not say.
-pub(super) async fn walk(
+pub(crate) async fn walk(
     app: &SharedApp,
     filter: &LogFilter,
     request: WalkRequest,
@@ -73,7 +73,7 @@ pub(super) async fn walk(
     }
 }
 
-pub(super) fn cursor(line: &LogLine) -> Cursor {
+pub(crate) fn cursor(line: &LogLine) -> Cursor {
     Cursor { occurred_at: line.at, seq: 0, id: line.id }
 }
 

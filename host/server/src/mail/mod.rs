@@ -5,8 +5,6 @@
 //! What a mail says is the caller's; to whom it goes and what it says is never
 //! logged here, nor what the server answered, which may repeat it.
 
-mod server;
-
 use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
@@ -27,8 +25,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use url::Host;
 
-pub(crate) use server::{Security, Server};
-
+use crate::config::smtp::{Security, Server};
 use crate::config::{Config, Environment};
 
 /// The longest that one try takes, from the connection to the server's last word.

@@ -121,7 +121,7 @@ async fn manifest(tx: &mut Tx, tables: &[Table], keys: &KeyTexts) -> anyhow::Res
     let keys: Value = serde_json::from_slice(&keys.to_json())?;
     Ok(Manifest {
         format: FORMAT,
-        heddle: crate::VERSION.to_owned(),
+        heddle: crate::version::VERSION.to_owned(),
         schema_version: Db::known_version(),
         created_at: Clock::default().now(),
         keys: RawValue::from_string(keys.to_string())?,

@@ -105,7 +105,7 @@ async fn introduce(app: &App, id: ProcessId) -> Stored<()> {
         id,
         host: host.trim().to_owned(),
         pid: std::process::id(),
-        version: crate::VERSION.to_owned(),
+        version: crate::version::VERSION.to_owned(),
         now: app.clock.now(),
     };
     let mut tx = app.db.write().await?;

@@ -131,7 +131,7 @@ async fn status(State(app): State<SharedApp>) -> Result<Answer<Status>, Error> {
     let mut tx = app.db.read().await?;
     let completed = setup::is_completed(&mut tx).await?;
     let token_required = !completed && app.setup_gate.is_shut();
-    Ok(Answer(Status { completed, token_required, version: crate::VERSION }))
+    Ok(Answer(Status { completed, token_required, version: crate::version::VERSION }))
 }
 
 async fn complete(
@@ -205,7 +205,7 @@ async fn create(app: &App, origin: &Origin, first: &First) -> Result<Completed, 
         detail: json!({ "organization": organization.name, "user_id": user.id, "site_id": site.as_ref().map(|s| s.id) }),
     };
     trail::record(&mut tx, app, origin, deed).await?;
-    crate::adapters::audit_new(&mut tx, &app.clock, &app.audit_key).await?;
+    crate::audit::packages::audit_new(&mut tx, &app.clock, &app.audit_key).await?;
     tx.commit().await?;
     tracing::info!(organization.id = %organization.id, "completed setup with organization {}", organization.id);
     Ok(Completed { organization, user, site, tokens })

@@ -16,7 +16,7 @@ use super::fault::ProviderFault;
 use super::trail::{self, Step};
 use crate::app::App;
 use crate::auth::admission::{self, Admission, Way};
-use crate::auth::password;
+use crate::hashing;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::names::{is_name_character, parse_email, parse_username};
@@ -211,7 +211,7 @@ async fn register(
         full_name: person.full_name.as_deref().and_then(clean_name),
         email,
         // Nobody has a password that fits, until one is set.
-        password_hash: password::NONE.to_owned(),
+        password_hash: hashing::NONE.to_owned(),
         role: role_of(provider, &person.groups),
         now: app.clock.now(),
     };

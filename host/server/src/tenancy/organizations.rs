@@ -19,6 +19,7 @@ use crate::app::SharedApp;
 use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
+use crate::events::keeping::EVENT_RETENTION_DAYS_MAX;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
@@ -47,18 +48,6 @@ pub(crate) struct Settings {
 
 /// Most hours until a pending change expires.
 const CHANGE_TTL_HOURS_MAX: u32 = 8760;
-/// Most days that events are kept.
-const EVENT_RETENTION_DAYS_MAX: u32 = 3650;
-/// Days that events are kept where the organization does not say.
-const EVENT_RETENTION_DAYS: i64 = 90;
-
-/// Days that the events of an organization with these settings are kept.
-pub(crate) fn event_retention_days(settings: &Value) -> i64 {
-    let days = settings.get("event_retention_days").and_then(Value::as_i64);
-    days.filter(|days| (1..=i64::from(EVENT_RETENTION_DAYS_MAX)).contains(days))
-        .unwrap_or(EVENT_RETENTION_DAYS)
-}
-
 /// What to change of the settings; absent keeps.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -16,6 +16,7 @@ use super::Way;
 use crate::app::{App, SharedApp};
 use crate::caller::{Caller, REVOKED, hold_caller};
 use crate::checks::{Checks, PRESENTED_CHARS_MAX, refuse_long_secret};
+use crate::hashing;
 use crate::http::access::Access;
 use crate::http::error::{Detail, Error};
 use crate::http::extract::{Json, Origin};
@@ -52,7 +53,7 @@ async fn change(
     caller.session()?;
     refuse_long_secret("current_password", &body.current_password)?;
     let known = find(&app, &caller).await?;
-    if !password::is_set(&known.password_hash) {
+    if !hashing::is_set(&known.password_hash) {
         let message = "account has no password: it logs in by single sign-on";
         return Err(Error::Conflict { kind: "no_password", message: message.to_owned() });
     }

@@ -14,11 +14,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::super::password;
 use super::LINK_MINUTES;
 use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::config::Environment;
+use crate::hashing;
 use crate::http::access::Access;
 use crate::http::client::Client;
 use crate::http::error::{Error, RateExceeded};
@@ -149,7 +149,7 @@ async fn find(app: &App, email: &str) -> Result<Option<Login>, Error> {
     };
     let org = login.user.org_id;
     let is_there = organizations::find(&mut tx, &Scope::organization(org), org).await?.is_some();
-    let may_reset = is_there && login.user.is_active && password::is_set(&login.password_hash);
+    let may_reset = is_there && login.user.is_active && hashing::is_set(&login.password_hash);
     Ok(may_reset.then_some(login))
 }
 

@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::routes::{cursor, walk};
 use crate::app::SharedApp;
 use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{PER_PAGE_MAX, Params, walk_request};
 use crate::http::routes::{Routes, doc};
+use crate::logs::routes::{cursor, walk};
 
 /// A line that a step of the organization wrote.
 #[derive(Debug, Serialize, JsonSchema)]

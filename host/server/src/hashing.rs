@@ -1,0 +1,168 @@
+//! Argon2id in a bounded number of places.
+//!
+//! Every hash costs memory and time on purpose. The places bound both, and leave a core to everything else; the queue
+//! for them is bounded, too. No thread that serves requests waits.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
+use argon2::{Algorithm, Argon2, Params, Version};
+use heddle_core::secret::{Secret, random_bytes};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::http::error::{Error, RateExceeded};
+
+/// What a hash costs.
+#[derive(Debug, PartialEq, Eq)]
+struct Cost {
+    memory_kib: u32,
+    passes: u32,
+    lanes: u32,
+}
+
+/// With twice the passes of the first choice in OWASP's cheat sheet for password storage (46 MiB, one pass): 65 ms
+/// of one core where this was measured; 50 to 150 ms are wanted. The only place that says it: hashes of another
+/// cost are made anew at the next login.
+const COST: Cost = Cost { memory_kib: 47_104, passes: 2, lanes: 1 };
+
+/// How long a request waits for a place.
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
+/// Most hashes at once, on whatever machine: together they take 368 MiB.
+const PLACES_MAX: usize = 8;
+/// Requests that wait for a place; one more is refused.
+const QUEUE_MAX: usize = 64;
+
+/// Where passwords are hashed. Each server has one.
+#[derive(Debug)]
+pub struct Hashing {
+    /// Hashes at once: all cores but one, which everything else has for itself.
+    places: Arc<Semaphore>,
+    /// Requests that have a place or wait for one.
+    admitted: Arc<Semaphore>,
+}
+
+impl Default for Hashing {
+    fn default() -> Self {
+        Self::with(places(), QUEUE_MAX)
+    }
+}
+
+fn places() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    cores.saturating_sub(1).clamp(1, PLACES_MAX)
+}
+
+/// Made of the same constant as real ones: it costs the same.
+static NOBODY: LazyLock<String> = LazyLock::new(|| {
+    let Cost { memory_kib, passes, lanes } = COST;
+    // A salt like any other, and a digest of zeros.
+    let (salt, digest) = ("aGVkZGxlZHVtbXlzYWx0MQ", "A".repeat(43));
+    format!("$argon2id$v=19$m={memory_kib},t={passes},p={lanes}${salt}${digest}")
+});
+
+/// What stands in the place of a hash for users who log in elsewhere: no password fits it.
+pub(crate) const NONE: &str = "";
+
+/// A hash that no password has, of the same cost as real ones: for logins of users who do not exist.
+pub(crate) fn nobody() -> String {
+    NOBODY.clone()
+}
+
+/// Whether it is a hash at all. Who logs in elsewhere has none.
+pub(crate) fn is_set(hash: &str) -> bool {
+    PasswordHash::new(hash).is_ok()
+}
+
+/// Whether a hash was made at another cost than today's.
+pub(crate) fn needs_rehash(hash: &str) -> bool {
+    let Ok(hash) = PasswordHash::new(hash) else { return false };
+    let is_current = hash.algorithm == Algorithm::Argon2id.ident()
+        && hash.version == Some(Version::V0x13.into())
+        && Params::try_from(&hash).is_ok_and(|params| {
+            COST == Cost { memory_kib: params.m_cost(), passes: params.t_cost(), lanes: params.p_cost() }
+        });
+    !is_current
+}
+
+impl Hashing {
+    fn with(places: usize, queue: usize) -> Self {
+        Self { places: Arc::new(Semaphore::new(places)), admitted: Arc::new(Semaphore::new(places + queue)) }
+    }
+
+    /// The argon2id hash of a password, with its parameters and a new salt.
+    ///
+    /// # Errors
+    /// As [`Hashing::place`].
+    pub(crate) async fn hash(&self, password: Secret) -> Result<String, Error> {
+        self.place().await?.hash(password).await
+    }
+
+    /// Whether `hash` is the password's. It takes as long where there is no password.
+    ///
+    /// # Errors
+    /// As [`Hashing::place`].
+    pub(crate) async fn verify(&self, password: Secret, hash: String) -> Result<bool, Error> {
+        let is_set = is_set(&hash);
+        let hash = if is_set { hash } else { nobody() };
+        let fits = self.place().await?.run(move || {
+            let hash = PasswordHash::new(&hash)?;
+            // At the cost that the hash names, not at today's.
+            match argon2()?.verify_password(password.expose().as_bytes(), &hash) {
+                Ok(()) => Ok(true),
+                Err(argon2::password_hash::Error::Password) => Ok(false),
+                Err(error) => Err(error),
+            }
+        });
+        Ok(fits.await? && is_set)
+    }
+
+    /// Waits for a place, but neither in a long queue nor for long.
+    ///
+    /// # Errors
+    /// 429 when too many wait already, and after [`WAIT_LIMIT`].
+    pub(crate) async fn place(&self) -> Result<Place, Error> {
+        let overloaded = || Error::RateLimited(RateExceeded::AtOnce);
+        let admitted = self.admitted.clone().try_acquire_owned().map_err(|_| overloaded())?;
+        let held = tokio::time::timeout(WAIT_LIMIT, self.places.clone().acquire_owned()).await;
+        let held = held.map_err(|_| overloaded())?.expect("the places are never closed");
+        Ok(Place { _held: held, _admitted: admitted })
+    }
+}
+
+fn argon2() -> Result<Argon2<'static>, argon2::password_hash::Error> {
+    let params = Params::new(COST.memory_kib, COST.passes, COST.lanes, None)?;
+    Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
+}
+
+/// A place to hash in. Who had to wait for one may look again whether the work is still needed.
+#[derive(Debug)]
+pub(crate) struct Place {
+    _held: OwnedSemaphorePermit,
+    _admitted: OwnedSemaphorePermit,
+}
+
+impl Place {
+    pub(crate) async fn hash(self, password: Secret) -> Result<String, Error> {
+        self.run(move || {
+            let salt = SaltString::encode_b64(random_bytes::<16>().as_slice())?;
+            Ok(argon2()?.hash_password(password.expose().as_bytes(), &salt)?.to_string())
+        })
+        .await
+    }
+
+    async fn run<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> Result<T, argon2::password_hash::Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let done = tokio::task::spawn_blocking(move || {
+            // Held until the work ends, also when the request is gone by then.
+            let _place = self;
+            work()
+        });
+        done.await.map_err(Error::internal)?.map_err(Error::internal)
+    }
+}
+
+#[cfg(test)]
+mod tests;
