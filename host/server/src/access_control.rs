@@ -1,5 +1,7 @@
 //! Door access control, which this service does not have: every route says so, as the interface asks.
 
+use crate::app::SharedApp;
+use crate::feature::Feature;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::routes::{Routes, doc};
@@ -7,30 +9,35 @@ use crate::http::routes::{Routes, doc};
 /// Both spellings of the module's address.
 const ADDRESSES: [&str; 2] = ["/access_control", "/access_control/access"];
 
-pub(crate) fn routes() -> Routes {
-    let never = |summary| doc(summary).empty(501);
-    ADDRESSES.iter().fold(Routes::default(), |routes, address| {
-        let door = |verb: &str| format!("{address}/doors/{{door_id}}/{verb}");
-        routes
-            .get(
-                address,
-                Access::Authenticated,
-                refuse,
-                never("Always 501: access control is disabled and cannot be enabled"),
-            )
-            .post(
-                &door("lock"),
-                Access::Authenticated,
-                refuse,
-                never("Always 501: doors cannot be locked from here"),
-            )
-            .post(
-                &door("unlock"),
-                Access::Authenticated,
-                refuse,
-                never("Always 501: doors cannot be unlocked from here"),
-            )
-    })
+/// Door access control, refused.
+pub(crate) struct AccessControl;
+
+impl Feature for AccessControl {
+    fn routes(&self, _: &SharedApp) -> Routes {
+        let never = |summary| doc(summary).empty(501);
+        ADDRESSES.iter().fold(Routes::default(), |routes, address| {
+            let door = |verb: &str| format!("{address}/doors/{{door_id}}/{verb}");
+            routes
+                .get(
+                    address,
+                    Access::Authenticated,
+                    refuse,
+                    never("Always 501: access control is disabled and cannot be enabled"),
+                )
+                .post(
+                    &door("lock"),
+                    Access::Authenticated,
+                    refuse,
+                    never("Always 501: doors cannot be locked from here"),
+                )
+                .post(
+                    &door("unlock"),
+                    Access::Authenticated,
+                    refuse,
+                    never("Always 501: doors cannot be unlocked from here"),
+                )
+        })
+    }
 }
 
 async fn refuse() -> Error {

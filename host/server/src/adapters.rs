@@ -15,15 +15,26 @@ use heddle_store::controllers::ControllerTarget;
 
 use serde_json::Value;
 
-use crate::app::Surroundings;
+use crate::app::{SharedApp, Surroundings};
 use crate::config::Config;
+use crate::feature::Feature;
 use crate::http::error::Error;
+use crate::http::routes::Routes;
 use crate::keys::Keys;
 use crate::misfit;
 use crate::tenancy::credentials::sealed::Fields;
-pub(crate) use routes::{follow_releases, routes};
+pub(crate) use routes::follow_releases;
 
 pub(crate) use self::packages::load_packages;
+
+/// Installed adapters.
+pub(crate) struct Adapters;
+
+impl Feature for Adapters {
+    fn routes(&self, _: &SharedApp) -> Routes {
+        routes::routes()
+    }
+}
 
 /// Half of the cores, at least two: a burst of guest CPU cannot delay the API.
 fn guest_workers() -> usize {

@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::events::consumer::consume;
 use crate::events::{Follower, Hub};
 use crate::fabric::{Operations, Standing};
+use crate::feature::Feature;
 use crate::hashing::Hashing;
 use crate::health::Looks;
 use crate::http::rate_limit::Limiter;
@@ -84,6 +85,7 @@ pub struct App {
     pub looks: Looks,
     pub(crate) webhooks: Outbox,
     pub(crate) setup_gate: Gate,
+    features: &'static [&'static dyn Feature],
     /// When this process opened the database.
     pub started: std::time::Instant,
 }
@@ -95,7 +97,12 @@ impl std::fmt::Debug for App {
 }
 
 impl App {
-    pub async fn open(config: Config, surroundings: Surroundings) -> anyhow::Result<SharedApp> {
+    /// Opens what the features share, and these features.
+    pub async fn open(
+        config: Config,
+        surroundings: Surroundings,
+        features: &'static [&'static dyn Feature],
+    ) -> anyhow::Result<SharedApp> {
         // Password hashes and log lines lie in it.
         crate::files::prepare(&config)?;
         let keys = Keys::open(&config)?;
@@ -147,8 +154,13 @@ impl App {
             looks: Looks::default(),
             webhooks: Outbox::default(),
             setup_gate: Gate::default(),
+            features,
             started: std::time::Instant::now(),
         }))
+    }
+
+    pub(crate) fn features(&self) -> &'static [&'static dyn Feature] {
+        self.features
     }
 
     /// The loops that run beside the requests.

@@ -17,6 +17,8 @@ pub mod config;
 pub mod devices;
 pub mod events;
 pub mod fabric;
+pub mod feature;
+mod features;
 mod files;
 mod hashing;
 mod health;
@@ -67,6 +69,14 @@ const KEEP_LIMIT: Duration = Duration::from_secs(5);
 /// How long it then waits for connections to be closed.
 const CLOSE_SECS: u64 = 2;
 
+/// Opens everything but listens to nothing: for commands that only look.
+///
+/// # Errors
+/// Whatever keeps this process from serving: settings, keys, the database, components.
+pub async fn open(config: Config, surroundings: impl Into<Surroundings>) -> anyhow::Result<SharedApp> {
+    App::open(config, surroundings.into(), features::ALL).await
+}
+
 /// A server that listens.
 #[derive(Debug)]
 pub struct Running {
@@ -81,7 +91,7 @@ pub struct Running {
 impl Running {
     /// Opens the database, loads the adapters, takes up what a crash left, and listens.
     pub async fn start(config: Config, surroundings: impl Into<Surroundings>) -> anyhow::Result<Self> {
-        let app = App::open(config, surroundings.into()).await?;
+        let app = open(config, surroundings).await?;
         check_subsystems(&app)?;
         process::join(&app).await.context("process cannot register")?;
         let follower = events::Follower::start(&app).await.context("events cannot be read")?;

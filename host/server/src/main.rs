@@ -224,7 +224,7 @@ fn doctor() -> anyhow::Result<bool> {
 
 async fn openapi(config: Config) -> anyhow::Result<()> {
     let (config, folder) = operate::without_traces(config);
-    let app = heddle_server::App::open(config, compiler()?.into()).await?;
+    let app = heddle_server::open(config, compiler()?).await?;
     let document = heddle_server::http::openapi::document(&heddle_server::http::routes(&app));
     writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&document)?)?;
     app.db.close().await;

@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use crate::app::SharedApp;
 use crate::caller::Caller;
+use crate::feature::Feature;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{PER_PAGE_MAX, Params, walk_request};
@@ -65,31 +66,38 @@ struct HeadQuery {
     organization_id: Option<OrgId>,
 }
 
-pub(crate) fn routes() -> Routes {
-    let read = Access::Permission(Permission::AuditRead);
-    Routes::default()
-        .get(
-            "/audit",
-            read,
-            list,
-            doc("Audit entries, newest first").query::<ListQuery>().answers::<CursorPage<AuditEntry>>(200),
-        )
-        .get(
-            "/audit/head",
-            Access::Role(Role::OrgAdmin),
-            head,
-            doc("The end of the log: keep it elsewhere, and a cut or replaced log shows")
-                .query::<HeadQuery>()
-                .answers::<Head>(200),
-        )
-        .get(
-            "/audit/validate",
-            Access::RoleWith(Role::OrgAdmin, Permission::AuditRead),
-            validate,
-            doc("Recompute the hash chain, for up to 20 seconds")
-                .query::<ValidateQuery>()
-                .answers::<Validation>(200),
-        )
+/// The audit log.
+pub(crate) struct AuditLog;
+
+impl Feature for AuditLog {
+    fn routes(&self, _: &SharedApp) -> Routes {
+        let read = Access::Permission(Permission::AuditRead);
+        Routes::default()
+            .get(
+                "/audit",
+                read,
+                list,
+                doc("Audit entries, newest first")
+                    .query::<ListQuery>()
+                    .answers::<CursorPage<AuditEntry>>(200),
+            )
+            .get(
+                "/audit/head",
+                Access::Role(Role::OrgAdmin),
+                head,
+                doc("The end of the log: keep it elsewhere, and a cut or replaced log shows")
+                    .query::<HeadQuery>()
+                    .answers::<Head>(200),
+            )
+            .get(
+                "/audit/validate",
+                Access::RoleWith(Role::OrgAdmin, Permission::AuditRead),
+                validate,
+                doc("Recompute the hash chain, for up to 20 seconds")
+                    .query::<ValidateQuery>()
+                    .answers::<Validation>(200),
+            )
+    }
 }
 
 async fn list(

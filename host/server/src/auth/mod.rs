@@ -12,8 +12,19 @@ mod routes;
 pub(crate) mod security;
 pub(crate) mod session;
 
+use crate::app::SharedApp;
+use crate::feature::{Feature, Pages};
 use crate::http::routes::Routes;
 
-pub(crate) fn routes() -> Routes {
-    routes::routes().merge(mfa::routes()).merge(api_keys::routes()).merge(recovery::routes())
+/// Logins, sessions, second factors and API keys.
+pub(crate) struct SignIn;
+
+impl Feature for SignIn {
+    fn routes(&self, _: &SharedApp) -> Routes {
+        routes::routes().merge(mfa::routes()).merge(api_keys::routes()).merge(recovery::routes())
+    }
+
+    fn pages(&self) -> Pages {
+        Pages::new(recovery::pages(), recovery::PAGES)
+    }
 }

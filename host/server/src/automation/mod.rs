@@ -10,11 +10,18 @@ pub(crate) use schedules::keep_time;
 
 use heddle_core::operation::ConnectionKind;
 
+use crate::app::SharedApp;
 use crate::fabric::trial;
+use crate::feature::Feature;
 use crate::http::routes::Routes;
 
-pub(crate) fn routes() -> Routes {
-    schedules::routes()
-        .merge(trial::routes("/automation/schedules", "schedule_id", ConnectionKind::Schedule))
-        .merge(actions::routes())
+/// Rules, schedules and actions.
+pub(crate) struct Automation;
+
+impl Feature for Automation {
+    fn routes(&self, _: &SharedApp) -> Routes {
+        schedules::routes()
+            .merge(trial::routes("/automation/schedules", "schedule_id", ConnectionKind::Schedule))
+            .merge(actions::routes())
+    }
 }

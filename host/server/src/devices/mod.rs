@@ -22,6 +22,7 @@ use serde_json::json;
 use crate::app::SharedApp;
 use crate::caller::Caller;
 use crate::checks::search;
+use crate::feature::Feature;
 use crate::http::access::Access;
 use crate::http::conditional::One;
 use crate::http::error::Error;
@@ -51,44 +52,49 @@ struct ListQuery {
     sort: Option<Sort<Device>>,
 }
 
-pub(crate) fn routes() -> Routes {
-    let one = "/devices/{device_id}";
-    let read = Access::Permission(Permission::DeviceRead);
-    let write = Access::Permission(Permission::DeviceWrite);
-    Routes::default()
-        .get("/devices", read, list, doc("Devices").query::<ListQuery>().answers::<Page<Device>>(200))
-        .get(one, read, get, doc("One device").answers::<Device>(200))
-        .patch(
-            one,
-            write,
-            edit::update,
-            doc("Name, tag and annotate a device, or take it into maintenance, in which it may go offline \
-                 without a device.offline event")
-            .body::<edit::UpdateBody>()
-            .answers::<Device>(200),
-        )
-        .delete(
-            one,
-            write,
-            edit::remove,
-            doc("Remove a device that is gone; one that its controller still reports comes back with the next \
-                 reading, with its id and all that was written on it")
-            .empty(204),
-        )
-        .post(
-            &format!("{one}/restore"),
-            Access::RoleWith(Role::OrgAdmin, Permission::DeviceWrite),
-            edit::restore,
-            doc("Bring a removed device back").answers::<Device>(200),
-        )
-        .post(
-            "/devices/bulk",
-            write,
-            bulk::run,
-            doc("Change or remove up to 200 devices, each by itself")
-                .body::<bulk::BulkBody>()
-                .answers::<bulk::Done>(200),
-        )
+/// What the readings of controllers found.
+pub(crate) struct Devices;
+
+impl Feature for Devices {
+    fn routes(&self, _: &SharedApp) -> Routes {
+        let one = "/devices/{device_id}";
+        let read = Access::Permission(Permission::DeviceRead);
+        let write = Access::Permission(Permission::DeviceWrite);
+        Routes::default()
+            .get("/devices", read, list, doc("Devices").query::<ListQuery>().answers::<Page<Device>>(200))
+            .get(one, read, get, doc("One device").answers::<Device>(200))
+            .patch(
+                one,
+                write,
+                edit::update,
+                doc("Name, tag and annotate a device, or take it into maintenance, in which it may go offline \
+                     without a device.offline event")
+                .body::<edit::UpdateBody>()
+                .answers::<Device>(200),
+            )
+            .delete(
+                one,
+                write,
+                edit::remove,
+                doc("Remove a device that is gone; one that its controller still reports comes back with the next \
+                     reading, with its id and all that was written on it")
+                .empty(204),
+            )
+            .post(
+                &format!("{one}/restore"),
+                Access::RoleWith(Role::OrgAdmin, Permission::DeviceWrite),
+                edit::restore,
+                doc("Bring a removed device back").answers::<Device>(200),
+            )
+            .post(
+                "/devices/bulk",
+                write,
+                bulk::run,
+                doc("Change or remove up to 200 devices, each by itself")
+                    .body::<bulk::BulkBody>()
+                    .answers::<bulk::Done>(200),
+            )
+    }
 }
 
 async fn list(

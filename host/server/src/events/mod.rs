@@ -40,10 +40,11 @@ use self::lines::Lines;
 use self::places::Places;
 use self::wake::Wakes;
 use crate::app::SharedApp;
+use crate::feature::{Feature, Pages};
 use crate::http::error::Error;
+use crate::http::routes::Routes;
 
 pub(crate) use doubts::watch as watch_access;
-pub(crate) use routes::{SOCKET_PATH, routes, socket_routes};
 pub(crate) use wake::{announce, hear};
 
 /// Connections that ask at once who their caller is.
@@ -87,6 +88,19 @@ impl Published {
         }
         let frame = serde_json::to_string(&ServerFrame::Event { event: &self.event })?;
         Ok(self.frame.get_or_init(|| frame.into()).clone())
+    }
+}
+
+/// The stream and the list of events.
+pub(crate) struct Stream;
+
+impl Feature for Stream {
+    fn routes(&self, _: &SharedApp) -> Routes {
+        routes::routes()
+    }
+
+    fn pages(&self) -> Pages {
+        Pages::new(routes::socket_routes(), &[routes::SOCKET_PATH])
     }
 }
 

@@ -54,14 +54,14 @@ struct Declared {
 }
 
 /// Where connections are upgraded.
-pub(crate) const SOCKET_PATH: &str = "/api/v1/ws";
+pub(super) const SOCKET_PATH: &str = "/api/v1/ws";
 
 /// Outside the access table: a connection authenticates after its upgrade.
-pub(crate) fn socket_routes() -> Router<SharedApp> {
+pub(super) fn socket_routes() -> Router<SharedApp> {
     Router::new().route(SOCKET_PATH, get(upgrade))
 }
 
-pub(crate) fn routes() -> Routes {
+pub(super) fn routes() -> Routes {
     Routes::default()
         .get("/ws/stats", Access::Member, stats, doc("Open connections").answers::<Stats>(200))
         .get(

@@ -39,6 +39,8 @@ use heddle_runtime::Adapter;
 use serde_json::Value;
 
 use self::operation::{Declaration, Example, Operation};
+use crate::app::SharedApp;
+use crate::feature::Feature;
 use crate::http::error::Error;
 use crate::http::routes::Routes;
 use crate::sample::{self, Extent};
@@ -121,15 +123,20 @@ impl Operations {
     }
 }
 
-pub(crate) fn routes() -> Routes {
-    catalog::routes()
-        .merge(suggest::routes())
-        .merge(connections::routes("/fabric/connections", "connection_id", ConnectionKind::Connection))
-        .merge(trial::routes("/fabric/connections", "connection_id", ConnectionKind::Connection))
-        .merge(connections::routes("/automation/rules", "rule_id", ConnectionKind::Rule))
-        .merge(trial::routes("/automation/rules", "rule_id", ConnectionKind::Rule))
-        .merge(runs::routes())
-        .merge(log_lines::routes())
-        .merge(ingest::routes())
-        .merge(signing::routes())
+/// Operations, Connections and their runs.
+pub(crate) struct Fabric;
+
+impl Feature for Fabric {
+    fn routes(&self, _: &SharedApp) -> Routes {
+        catalog::routes()
+            .merge(suggest::routes())
+            .merge(connections::routes("/fabric/connections", "connection_id", ConnectionKind::Connection))
+            .merge(trial::routes("/fabric/connections", "connection_id", ConnectionKind::Connection))
+            .merge(connections::routes("/automation/rules", "rule_id", ConnectionKind::Rule))
+            .merge(trial::routes("/automation/rules", "rule_id", ConnectionKind::Rule))
+            .merge(runs::routes())
+            .merge(log_lines::routes())
+            .merge(ingest::routes())
+            .merge(signing::routes())
+    }
 }

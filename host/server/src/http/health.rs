@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::openapi;
 use crate::app::{App, SharedApp};
+use crate::feature::{Feature, Pages};
 use crate::health::{self, Check, Report, Status};
 use crate::http::access::Access;
 use crate::http::routes::{Routes, doc};
@@ -129,36 +130,43 @@ struct RefusedDetail {
     reason: String,
 }
 
-pub(crate) fn root_routes() -> Router<SharedApp> {
-    Router::new().route("/health", get(health)).route("/", get(root)).route(super::PREFIX, get(root))
-}
+/// Answers to probes.
+pub(crate) struct Probes;
 
-pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .get("/health", Access::Public, health, doc("Overall status").answers::<Health>(200))
-        .get("/health/live", Access::Public, live, doc("The process runs").answers::<Alive>(200))
-        .get(
-            "/health/ready",
-            Access::Public,
-            ready,
-            doc("The process can serve; 503 with the same body when it cannot")
-                .answers::<Readiness>(200)
-                .also_answers::<Readiness>(503),
-        )
-        .get(
-            "/health/db",
-            Access::Public,
-            database,
-            doc("The database answers; 503 with the same body when it does not")
-                .answers::<Connectivity>(200)
-                .also_answers::<Connectivity>(503),
-        )
-        .get(
-            "/health/detail",
-            Access::Permission(Permission::SettingsRead),
-            detail,
-            doc("Latencies, versions and adapters").answers::<Detail>(200),
-        )
+impl Feature for Probes {
+    fn routes(&self, _: &SharedApp) -> Routes {
+        Routes::default()
+            .get("/health", Access::Public, health, doc("Overall status").answers::<Health>(200))
+            .get("/health/live", Access::Public, live, doc("The process runs").answers::<Alive>(200))
+            .get(
+                "/health/ready",
+                Access::Public,
+                ready,
+                doc("The process can serve; 503 with the same body when it cannot")
+                    .answers::<Readiness>(200)
+                    .also_answers::<Readiness>(503),
+            )
+            .get(
+                "/health/db",
+                Access::Public,
+                database,
+                doc("The database answers; 503 with the same body when it does not")
+                    .answers::<Connectivity>(200)
+                    .also_answers::<Connectivity>(503),
+            )
+            .get(
+                "/health/detail",
+                Access::Permission(Permission::SettingsRead),
+                detail,
+                doc("Latencies, versions and adapters").answers::<Detail>(200),
+            )
+    }
+
+    fn pages(&self) -> Pages {
+        let router =
+            Router::new().route("/health", get(health)).route("/", get(root)).route(super::PREFIX, get(root));
+        Pages::new(router, &["/", "/health"])
+    }
 }
 
 async fn root(State(app): State<SharedApp>) -> Json<Value> {

@@ -17,7 +17,6 @@ use subtle::ConstantTimeEq as _;
 use super::{PREFIX, pages};
 use crate::app::SharedApp;
 use crate::config::{Config, Environment};
-use crate::events::SOCKET_PATH;
 use crate::fabric::Standing;
 use crate::health;
 use crate::http::error::Error;
@@ -31,8 +30,6 @@ const OTHER: &str = "other";
 const STATUSES: &[u16] = &[
     101, 200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 409, 412, 413, 422, 423, 429, 500, 502, 503, 504,
 ];
-/// Routes that are not in the table.
-const BESIDE_THE_TABLE: &[&str] = &["/", "/health", PATH, SOCKET_PATH];
 
 /// Counters of one method on one route, looked up once.
 #[derive(Debug, Default)]
@@ -64,10 +61,10 @@ pub(super) struct Meters {
 const METHODS: [&str; 8] = ["GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS", OTHER];
 
 impl Meters {
-    pub(super) fn new(table: &Routes) -> Arc<Self> {
+    /// `beside` are templates of features that are not in the table.
+    pub(super) fn new<'t>(table: &Routes, beside: impl Iterator<Item = &'t &'static str>) -> Arc<Self> {
         let of_table = table.iter().map(|route| format!("{PREFIX}{}", route.path));
-        let pages = pages::PATHS.iter().chain(crate::auth::recovery::PAGES);
-        let beside = BESIDE_THE_TABLE.iter().chain(pages).map(|path| (*path).to_owned());
+        let beside = pages::PATHS.iter().chain([&PATH]).chain(beside).map(|path| (*path).to_owned());
         let by_route = of_table.chain(beside).map(|path| (path, Default::default())).collect();
         Arc::new(Self { by_route, other: Default::default() })
     }

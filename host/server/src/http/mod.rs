@@ -9,7 +9,7 @@ pub mod creation;
 pub mod error;
 pub mod extract;
 mod headers;
-mod health;
+pub(crate) mod health;
 mod metrics;
 pub(crate) mod nulls;
 pub mod openapi;
@@ -34,6 +34,7 @@ use tower::util::MapRequest;
 use tracing::Instrument as _;
 
 use crate::app::{App, SharedApp};
+use crate::feature::Pages;
 use client::Client;
 use error::{Error, Failure};
 use heddle_runtime::CallError;
@@ -66,7 +67,8 @@ pub(crate) fn service(app: &SharedApp) -> Service {
     let table = routes(app);
     let document = openapi::Written::of(&table, &app.config);
     let table = table.merge(openapi::routes(document.as_ref()));
-    let meters = metrics::Meters::new(&table);
+    let pages: Vec<Pages> = app.features().iter().map(|feature| feature.pages()).collect();
+    let meters = metrics::Meters::new(&table, pages.iter().flat_map(|pages| pages.counted));
     let cors = cors::layer(&app.config.cors_origins);
     let edge_state = Edge { app: app.clone(), meters, answers_preflights: cors.is_some() };
     // One stack: each layer that the router gets by itself costs every request two allocations more.
@@ -76,14 +78,11 @@ pub(crate) fn service(app: &SharedApp) -> Service {
         .option_layer(cors)
         .layer(from_fn_with_state(app.clone(), gate))
         .layer(DefaultBodyLimit::max(extract::BODY_BYTES_MAX));
-    let router = table
-        .into_router(app)
-        .merge(crate::events::socket_routes())
-        .merge(health::root_routes())
+    let beside = pages.into_iter().map(|pages| pages.router);
+    let router = beside
+        .fold(table.into_router(app), Router::merge)
         .merge(metrics::router(&app.config))
-        .merge(crate::oauth2::root_routes())
         .merge(pages::router(document.as_ref()))
-        .merge(crate::auth::recovery::pages())
         .fallback(|| async { StatusCode::NOT_FOUND })
         .method_not_allowed_fallback(|| async { StatusCode::METHOD_NOT_ALLOWED })
         .layer(layers)
@@ -94,23 +93,7 @@ pub(crate) fn service(app: &SharedApp) -> Service {
 
 /// The table of all routes below the prefix.
 pub fn routes(app: &SharedApp) -> routes::Routes {
-    health::routes()
-        .merge(crate::setup::routes())
-        .merge(crate::auth::routes())
-        .merge(crate::sso::routes())
-        .merge(crate::oauth2::routes())
-        .merge(crate::tenancy::routes())
-        .merge(crate::adapters::routes())
-        .merge(crate::devices::routes())
-        .merge(crate::staging::routes(app))
-        .merge(crate::events::routes())
-        .merge(crate::fabric::routes())
-        .merge(crate::notifications::routes())
-        .merge(crate::automation::routes())
-        .merge(crate::audit::routes())
-        .merge(crate::logs::routes())
-        .merge(crate::webhooks::routes())
-        .merge(crate::access_control::routes())
+    app.features().iter().fold(routes::Routes::default(), |table, feature| table.merge(feature.routes(app)))
 }
 
 fn strip_trailing_slash(mut request: Request) -> Request {

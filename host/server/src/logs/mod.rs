@@ -14,10 +14,12 @@ use std::time::Duration;
 use heddle_store::{Db, PoolSettings};
 use prometheus::IntCounter;
 
+use crate::app::SharedApp;
 use crate::config::Config;
+use crate::feature::Feature;
+use crate::http::routes::Routes;
 
 pub use layer::{LogLayer, layer};
-pub(crate) use routes::routes;
 pub(crate) use writer::{TASK, write};
 
 use layer::Lines;
@@ -29,6 +31,15 @@ pub(crate) const OF_ORGANIZATIONS: &str = "heddle_server::fabric::log";
 const FIRST_LIMIT: Duration = Duration::from_secs(3);
 /// How long a later try may take.
 const LATER_LIMIT: Duration = Duration::from_secs(15);
+
+/// The service's own log lines.
+pub(crate) struct ServiceLog;
+
+impl Feature for ServiceLog {
+    fn routes(&self, _: &SharedApp) -> Routes {
+        routes::routes()
+    }
+}
 
 /// The log database, which may not have been reached yet, and the lines on their way to it.
 #[derive(Debug)]

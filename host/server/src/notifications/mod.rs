@@ -11,10 +11,17 @@ pub(crate) mod notices;
 mod sealed;
 mod settings;
 
+use crate::app::SharedApp;
+use crate::feature::Feature;
 use crate::http::routes::Routes;
 
 pub(crate) use self::message::{BODY_CHARS_MAX, Message, SUBJECT_CHARS_MAX};
 
-pub(crate) fn routes() -> Routes {
-    notices::routes().merge(channels::routes())
+/// Channels and notices.
+pub(crate) struct Notifications;
+
+impl Feature for Notifications {
+    fn routes(&self, _: &SharedApp) -> Routes {
+        notices::routes().merge(channels::routes())
+    }
 }

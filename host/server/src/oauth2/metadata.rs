@@ -53,7 +53,7 @@ fn origin(is_https: bool, host: &str) -> Option<String> {
     (is_plain && url.has_host() && !host.ends_with('/')).then(|| url.origin().ascii_serialization())
 }
 
-pub(crate) fn root_routes() -> Router<SharedApp> {
+pub(super) fn root_routes() -> Router<SharedApp> {
     Router::new().route(PATH, get(metadata))
 }
 

@@ -23,20 +23,29 @@ mod words;
 
 use uuid::Uuid;
 
+use crate::app::SharedApp;
+use crate::feature::{Feature, Pages};
 use crate::http::routes::Routes;
-
-pub(crate) use metadata::root_routes;
 
 /// Of the public half of tokens and secrets: nothing that looks like something else.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
-pub(crate) fn routes() -> Routes {
-    apps::routes()
-        .merge(consent::routes())
-        .merge(log_in::routes())
-        .merge(token::routes())
-        .merge(inspect::routes())
-        .merge(grants::routes())
+/// Apps of others that act for a user.
+pub(crate) struct Apps;
+
+impl Feature for Apps {
+    fn routes(&self, _: &SharedApp) -> Routes {
+        apps::routes()
+            .merge(consent::routes())
+            .merge(log_in::routes())
+            .merge(token::routes())
+            .merge(inspect::routes())
+            .merge(grants::routes())
+    }
+
+    fn pages(&self) -> Pages {
+        Pages::new(metadata::root_routes(), &[])
+    }
 }
 
 /// Eight characters that name an app or a grant in what belongs to it, so that who finds a leak can end it.

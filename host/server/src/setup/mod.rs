@@ -23,6 +23,7 @@ use crate::audit::trail::{self, Deed};
 use crate::auth::password::PASSWORD_BYTES_MAX;
 use crate::auth::session::{self, Tokens};
 use crate::checks::{Checks, NAME_CHARS_MAX, PRESENTED_CHARS_MAX, refuse_long_secret};
+use crate::feature::Feature;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
@@ -107,24 +108,29 @@ struct First {
     site: Option<NewSite>,
 }
 
-pub(crate) fn routes() -> Routes {
-    Routes::default()
-        .get(
-            "/setup/status",
-            Access::Public,
-            status,
-            doc("Whether the setup was done").answers::<Status>(200),
-        )
-        .post(
-            "/setup/complete",
-            Access::Public,
-            complete,
-            doc("Create the first organization and its administrator")
-                .body::<CompleteBody>()
-                .fails_with(403)
-                .answers::<Completed>(201),
-        )
-        .merge(register::routes())
+/// The first organization, and registration.
+pub(crate) struct Setup;
+
+impl Feature for Setup {
+    fn routes(&self, _: &SharedApp) -> Routes {
+        Routes::default()
+            .get(
+                "/setup/status",
+                Access::Public,
+                status,
+                doc("Whether the setup was done").answers::<Status>(200),
+            )
+            .post(
+                "/setup/complete",
+                Access::Public,
+                complete,
+                doc("Create the first organization and its administrator")
+                    .body::<CompleteBody>()
+                    .fails_with(403)
+                    .answers::<Completed>(201),
+            )
+            .merge(register::routes())
+    }
 }
 
 async fn status(State(app): State<SharedApp>) -> Result<Answer<Status>, Error> {

@@ -18,13 +18,20 @@ mod trail;
 pub use fault::{ProviderFault, ProviderFaultKind};
 pub use oidc::Documents;
 
+use crate::app::SharedApp;
+use crate::feature::Feature;
 use crate::http::routes::Routes;
 
-pub(crate) fn routes() -> Routes {
-    providers::routes()
-        .merge(public::routes())
-        .merge(oidc::routes())
-        .merge(ldap::routes())
-        .merge(saml::routes())
-        .merge(identities::routes())
+/// Logins by identity providers.
+pub(crate) struct SingleSignOn;
+
+impl Feature for SingleSignOn {
+    fn routes(&self, _: &SharedApp) -> Routes {
+        providers::routes()
+            .merge(public::routes())
+            .merge(oidc::routes())
+            .merge(ldap::routes())
+            .merge(saml::routes())
+            .merge(identities::routes())
+    }
 }

@@ -30,12 +30,13 @@ use heddle_core::ChangeId;
 use heddle_core::change::ApplyStep;
 
 use crate::app::SharedApp;
+use crate::feature::Feature;
 use crate::http::error::Error;
+use crate::http::routes::Routes;
 
 pub(crate) use drive::recover;
 pub(crate) use new_key::{Rekey, rekey};
 pub(crate) use plan::{Request, controller_on_path, stage_for_run};
-pub(crate) use routes::routes;
 
 /// Most characters of what is noted beside a change.
 pub(crate) const NOTES_CHARS_MAX: usize = 2000;
@@ -48,6 +49,15 @@ const TAKE_UP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a change is let alone whose drive ended by an error.
 const REST: Duration = Duration::from_secs(30);
+
+/// Staged changes.
+pub(crate) struct Changes;
+
+impl Feature for Changes {
+    fn routes(&self, app: &SharedApp) -> Routes {
+        routes::routes(app)
+    }
+}
 
 /// Changes that this process is bringing forward right now.
 #[derive(Debug, Default, Clone)]

@@ -15,18 +15,25 @@ pub(crate) mod users;
 use heddle_core::OrgId;
 use heddle_store::{Scope, Tx};
 
+use crate::app::SharedApp;
 use crate::caller::Caller;
+use crate::feature::Feature;
 use crate::http::error::Error;
 use crate::http::routes::Routes;
 
-pub(crate) fn routes() -> Routes {
-    organizations::routes()
-        .merge(site_access::routes())
-        .merge(users::routes())
-        .merge(roles::routes())
-        .merge(sites::routes())
-        .merge(credentials::routes())
-        .merge(controllers::routes())
+/// Organizations and what belongs to them.
+pub(crate) struct Tenancy;
+
+impl Feature for Tenancy {
+    fn routes(&self, _: &SharedApp) -> Routes {
+        organizations::routes()
+            .merge(site_access::routes())
+            .merge(users::routes())
+            .merge(roles::routes())
+            .merge(sites::routes())
+            .merge(credentials::routes())
+            .merge(controllers::routes())
+    }
 }
 
 /// The organization that a new object belongs to: the caller's, or the one that it names and may see.

@@ -13,11 +13,18 @@ mod send;
 mod subscriptions;
 mod templates;
 
+use crate::app::SharedApp;
+use crate::feature::Feature;
 use crate::http::routes::Routes;
 
 pub(crate) use self::queue::Queue;
 pub(crate) use self::send::{Outbox, send_due};
 
-pub(crate) fn routes() -> Routes {
-    subscriptions::routes().merge(templates::routes()).merge(deliveries::routes())
+/// Subscriptions to events by HTTP.
+pub(crate) struct Webhooks;
+
+impl Feature for Webhooks {
+    fn routes(&self, _: &SharedApp) -> Routes {
+        subscriptions::routes().merge(templates::routes()).merge(deliveries::routes())
+    }
 }

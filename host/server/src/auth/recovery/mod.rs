@@ -26,7 +26,7 @@ use crate::http::extract::Origin;
 use crate::http::routes::Routes;
 use crate::keys::{Keys, keyed_hash};
 
-pub(crate) use page::{PATHS as PAGES, router as pages};
+pub(super) use page::{PATHS as PAGES, router as pages};
 
 /// How long a link is good.
 pub(crate) const LINK_MINUTES: i64 = 60;

@@ -47,7 +47,7 @@ async fn app(folder: &std::path::Path, more: &[(&str, &str)]) -> SharedApp {
         base.iter().chain(more).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let config = Config::from_maps(&settings, &BTreeMap::new()).unwrap();
     let compiler = Compiler { program: "unused".into(), args: Vec::new() };
-    App::open(config, compiler.into()).await.unwrap()
+    App::open(config, compiler.into(), crate::features::ALL).await.unwrap()
 }
 
 fn event(clock: &Clock) -> Event {
