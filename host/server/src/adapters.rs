@@ -17,13 +17,12 @@ use serde_json::Value;
 
 use crate::app::{SharedApp, Surroundings};
 use crate::config::Config;
-use crate::feature::Feature;
+use crate::feature::{Feature, Worker};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
 use crate::keys::Keys;
 use crate::misfit;
 use crate::tenancy::credentials::sealed::Fields;
-pub(crate) use routes::follow_releases;
 
 pub(crate) use self::packages::load_packages;
 
@@ -33,6 +32,10 @@ pub(crate) struct Adapters;
 impl Feature for Adapters {
     fn routes(&self, _: &SharedApp) -> Routes {
         routes::routes()
+    }
+
+    fn workers(&self, app: &SharedApp) -> Vec<Worker> {
+        vec![Worker::new("adapters.releases", routes::follow_releases(app.clone()))]
     }
 }
 

@@ -14,12 +14,12 @@ use crate::audit::kept::Kept;
 use crate::cache::Cache;
 use crate::caller::Callers;
 use crate::config::Config;
-use crate::events::consumer::consume;
 use crate::events::{Follower, Hub};
 use crate::fabric::{Operations, Standing};
-use crate::feature::Feature;
+use crate::feature::{Feature, Worker};
 use crate::hashing::Hashing;
 use crate::health::Looks;
+use crate::http::error::Error;
 use crate::http::rate_limit::Limiter;
 use crate::keys::Keys;
 use crate::logs::Logs;
@@ -163,45 +163,30 @@ impl App {
         self.features
     }
 
-    /// The loops that run beside the requests.
+    /// Has every feature take up the work that is left: this process has a term.
+    pub(crate) async fn begin_term(self: &Arc<Self>) -> Result<(), Error> {
+        for feature in self.features {
+            feature.term_begun(self).await?;
+        }
+        Ok(())
+    }
+
+    /// Starts the loops that run beside the requests.
     pub(crate) fn start_workers(self: &Arc<Self>, follower: Follower) {
         let (cache, stop) = (self.cache.clone(), self.tasks.stopping());
-        self.tasks.spawn("cache", async move { cache.keep_connected(stop).await });
-        let app = self.clone();
-        self.tasks.spawn("events.dispatch", async move { crate::events::dispatch(app, follower).await });
-        let app = self.clone();
-        self.tasks.spawn("events.access", async move { crate::events::watch_access(app).await });
-        let app = self.clone();
-        self.tasks.spawn("events.announce", async move { crate::events::announce(app).await });
-        let app = self.clone();
-        self.tasks.spawn("events.hear", async move { crate::events::hear(app).await });
-        let app = self.clone();
-        self.tasks.spawn("staging.expire", async move { crate::staging::expire_loop(app).await });
-        let app = self.clone();
-        self.tasks.spawn("staging.take_up", async move { crate::staging::take_up_loop(app).await });
-        let app = self.clone();
-        self.tasks.spawn("fabric.negotiate", async move {
-            crate::events::consumer::consume(app, crate::fabric::Negotiator::default()).await;
-        });
-        let app = self.clone();
-        self.tasks.spawn("fabric.authors", async move { crate::fabric::watch_authors(app).await });
-        let app = self.clone();
-        self.tasks.spawn("fabric.execute", async move { crate::fabric::execute(app).await });
-        let app = self.clone();
-        self.tasks.spawn("automation.schedules", async move { crate::automation::keep_time(app).await });
-        let app = self.clone();
-        self.tasks.spawn("retention", async move { crate::retention::run(app).await });
-        let app = self.clone();
-        self.tasks.spawn("adapters.releases", async move { crate::adapters::follow_releases(app).await });
-        let app = self.clone();
-        self.tasks.spawn("audit.kept", async move { crate::audit::kept::keep(app).await });
-        let app = self.clone();
-        self.tasks.spawn("sync", async move { crate::sync::run(app).await });
-        let app = self.clone();
-        self.tasks.spawn("webhooks.queue", async move { consume(app, crate::webhooks::Queue).await });
-        let app = self.clone();
-        self.tasks.spawn("webhooks.send", async move { crate::webhooks::send_due(app).await });
-        let app = self.clone();
-        self.tasks.spawn(crate::logs::TASK, async move { crate::logs::write(app).await });
+        let own = [
+            Worker::new("cache", async move { cache.keep_connected(stop).await }),
+            Worker::new("events.dispatch", crate::events::dispatch(self.clone(), follower)),
+            Worker::new("events.access", crate::events::watch_access(self.clone())),
+            Worker::new("events.announce", crate::events::announce(self.clone())),
+            Worker::new("events.hear", crate::events::hear(self.clone())),
+            Worker::new("retention", crate::retention::run(self.clone())),
+            Worker::new("audit.kept", crate::audit::kept::keep(self.clone())),
+            Worker::new(crate::logs::TASK, crate::logs::write(self.clone())),
+        ];
+        let of_features = self.features.iter().flat_map(|feature| feature.workers(self));
+        for worker in own.into_iter().chain(of_features) {
+            self.tasks.spawn(worker.name, worker.run);
+        }
     }
 }

@@ -21,4 +21,5 @@ pub(crate) static ALL: &[&dyn Feature] = &[
     &crate::logs::ServiceLog,
     &crate::webhooks::Webhooks,
     &crate::access_control::AccessControl,
+    &crate::sync::Readings,
 ];

@@ -95,7 +95,7 @@ impl Running {
         check_subsystems(&app)?;
         process::join(&app).await.context("process cannot register")?;
         let follower = events::Follower::start(&app).await.context("events cannot be read")?;
-        staging::recover(&app).await.context("changes under way cannot be read")?;
+        app.begin_term().await.context("work that was under way cannot be read")?;
         app.start_workers(follower);
         let (front, abandon) = (task::Tasks::default(), CancellationToken::new());
         let service = http::service(&app);
@@ -103,7 +103,9 @@ impl Running {
             .await
             .with_context(|| format!("cannot listen on {}", app.config.bind_addr))?;
         let addr = listener.local_addr()?;
-        setup::gate::shut(&app, addr).await?;
+        for feature in app.features() {
+            feature.listening(&app, addr).await?;
+        }
         front.spawn("http", listener.accept());
         tracing::info!(addr = %addr, "listening on http://{addr}");
         Ok(Self { addr, app, front, abandon })

@@ -142,7 +142,7 @@ async fn release(
 }
 
 /// Releases what another process released, until the service stops. Asks nothing while no adapter is suspended.
-pub(crate) async fn follow_releases(app: SharedApp) {
+pub(super) async fn follow_releases(app: SharedApp) {
     let stop = app.tasks.stopping();
     loop {
         tokio::select! {

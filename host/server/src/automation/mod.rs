@@ -6,13 +6,11 @@ mod actions;
 mod schedules;
 mod timetable;
 
-pub(crate) use schedules::keep_time;
-
 use heddle_core::operation::ConnectionKind;
 
 use crate::app::SharedApp;
 use crate::fabric::trial;
-use crate::feature::Feature;
+use crate::feature::{Feature, Worker};
 use crate::http::routes::Routes;
 
 /// Rules, schedules and actions.
@@ -23,5 +21,9 @@ impl Feature for Automation {
         schedules::routes()
             .merge(trial::routes("/automation/schedules", "schedule_id", ConnectionKind::Schedule))
             .merge(actions::routes())
+    }
+
+    fn workers(&self, app: &SharedApp) -> Vec<Worker> {
+        vec![Worker::new("automation.schedules", schedules::keep_time(app.clone()))]
     }
 }

@@ -377,7 +377,7 @@ async fn restore(
 }
 
 /// Starts what is due until the service stops.
-pub(crate) async fn keep_time(app: SharedApp) {
+pub(super) async fn keep_time(app: SharedApp) {
     let stop = app.tasks.stopping();
     loop {
         match start_due(&app).await {

@@ -40,14 +40,13 @@ use serde_json::Value;
 
 use self::operation::{Declaration, Example, Operation};
 use crate::app::SharedApp;
-use crate::feature::Feature;
+use crate::events::consumer::consume;
+use crate::feature::{Feature, Worker};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
 use crate::sample::{self, Extent};
 
 use self::author::author_of;
-pub(crate) use self::authors::watch as watch_authors;
-pub(crate) use self::executor::execute;
 pub(crate) use self::negotiator::{Negotiator, WAITING_MAX};
 pub use self::standing::Standing;
 
@@ -138,5 +137,13 @@ impl Feature for Fabric {
             .merge(log_lines::routes())
             .merge(ingest::routes())
             .merge(signing::routes())
+    }
+
+    fn workers(&self, app: &SharedApp) -> Vec<Worker> {
+        vec![
+            Worker::new("fabric.negotiate", consume(app.clone(), Negotiator::default())),
+            Worker::new("fabric.authors", authors::watch(app.clone())),
+            Worker::new("fabric.execute", executor::execute(app.clone())),
+        ]
     }
 }

@@ -132,8 +132,8 @@ async fn watch(app: SharedApp, mut presence: Presence) {
             () = leaving.cancelled() => return,
             again = register_again(&app) => again,
         };
-        if let Err(error) = crate::staging::recover(&app).await {
-            tracing::warn!(error = %error, "applies under way cannot be read; tried again later");
+        if let Err(error) = app.begin_term().await {
+            tracing::warn!(error = %error, "work that was under way cannot be read; tried again later");
         }
     }
 }

@@ -74,7 +74,7 @@ fn path(config: &Config) -> PathBuf {
 /// Shuts the gate where the service listens beyond this machine and setup is open, and says in the log how it opens.
 ///
 /// The token survives a restart. A file that a crash left after the setup is removed.
-pub(crate) async fn shut(app: &App, addr: SocketAddr) -> anyhow::Result<()> {
+pub(super) async fn shut(app: &App, addr: SocketAddr) -> anyhow::Result<()> {
     let is_completed = setup::is_completed(&mut app.db.read().await?).await?;
     if is_completed {
         return remove(&app.config).context("file 'setup-token' cannot be removed");

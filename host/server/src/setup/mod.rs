@@ -31,6 +31,9 @@ use crate::http::routes::{Routes, doc};
 use crate::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX};
 use crate::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
 use crate::tenancy::sites as site_rules;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use std::net::SocketAddr;
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SetupStatus")]
@@ -130,6 +133,10 @@ impl Feature for Setup {
                     .answers::<Completed>(201),
             )
             .merge(register::routes())
+    }
+
+    fn listening<'a>(&'a self, app: &'a SharedApp, addr: SocketAddr) -> BoxFuture<'a, anyhow::Result<()>> {
+        gate::shut(app, addr).boxed()
     }
 }
 

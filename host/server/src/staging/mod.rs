@@ -30,11 +30,12 @@ use heddle_core::ChangeId;
 use heddle_core::change::ApplyStep;
 
 use crate::app::SharedApp;
-use crate::feature::Feature;
+use crate::feature::{Feature, Worker};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
-pub(crate) use drive::recover;
 pub(crate) use new_key::{Rekey, rekey};
 pub(crate) use plan::{Request, controller_on_path, stage_for_run};
 
@@ -56,6 +57,17 @@ pub(crate) struct Changes;
 impl Feature for Changes {
     fn routes(&self, app: &SharedApp) -> Routes {
         routes::routes(app)
+    }
+
+    fn workers(&self, app: &SharedApp) -> Vec<Worker> {
+        vec![
+            Worker::new("staging.expire", expire_loop(app.clone())),
+            Worker::new("staging.take_up", take_up_loop(app.clone())),
+        ]
+    }
+
+    fn term_begun<'a>(&'a self, app: &'a SharedApp) -> BoxFuture<'a, Result<(), Error>> {
+        drive::recover(app).boxed()
     }
 }
 
@@ -121,21 +133,21 @@ impl Drop for DriverClaim {
 
 /// Takes up applies that nobody drives: their process is gone or has given
 /// them up, or a database that was away ended their drive.
-pub(crate) async fn take_up_loop(app: SharedApp) {
+async fn take_up_loop(app: SharedApp) {
     let stop = app.tasks.stopping();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(TAKE_UP_INTERVAL) => {}
         }
-        if let Err(error) = recover(&app).await {
+        if let Err(error) = drive::recover(&app).await {
             tracing::warn!(error = %error, "applies under way cannot be read; tried again later");
         }
     }
 }
 
 /// Discards pending changes whose time has run out.
-pub(crate) async fn expire_loop(app: SharedApp) {
+async fn expire_loop(app: SharedApp) {
     let stop = app.tasks.stopping();
     loop {
         if let Err(error) = expire(&app).await {

@@ -16,6 +16,7 @@ use heddle_core::{ProcessId, Timestamp};
 use heddle_store::controllers::{self, ControllerTarget, syncs};
 
 use crate::app::SharedApp;
+use crate::feature::{Feature, Worker};
 use crate::http::error::Error;
 use crate::metrics::ReadingOutcome;
 use crate::process::Term;
@@ -35,8 +36,17 @@ struct Start {
     owner: ProcessId,
 }
 
+/// Readings of controllers.
+pub(crate) struct Readings;
+
+impl Feature for Readings {
+    fn workers(&self, app: &SharedApp) -> Vec<Worker> {
+        vec![Worker::new("sync", run(app.clone()))]
+    }
+}
+
 /// Starts readings until the service stops.
-pub(crate) async fn run(app: SharedApp) {
+async fn run(app: SharedApp) {
     let stop = app.tasks.stopping();
     let slots = Slots::new(app.sync_wake.clone());
     loop {

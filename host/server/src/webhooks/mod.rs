@@ -14,11 +14,12 @@ mod subscriptions;
 mod templates;
 
 use crate::app::SharedApp;
-use crate::feature::Feature;
+use crate::events::consumer::consume;
+use crate::feature::{Feature, Worker};
 use crate::http::routes::Routes;
 
-pub(crate) use self::queue::Queue;
-pub(crate) use self::send::{Outbox, send_due};
+use self::queue::Queue;
+pub(crate) use self::send::Outbox;
 
 /// Subscriptions to events by HTTP.
 pub(crate) struct Webhooks;
@@ -26,5 +27,12 @@ pub(crate) struct Webhooks;
 impl Feature for Webhooks {
     fn routes(&self, _: &SharedApp) -> Routes {
         subscriptions::routes().merge(templates::routes()).merge(deliveries::routes())
+    }
+
+    fn workers(&self, app: &SharedApp) -> Vec<Worker> {
+        vec![
+            Worker::new("webhooks.queue", consume(app.clone(), Queue)),
+            Worker::new("webhooks.send", send::send_due(app.clone())),
+        ]
     }
 }
