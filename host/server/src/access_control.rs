@@ -13,6 +13,10 @@ const ADDRESSES: [&str; 2] = ["/access_control", "/access_control/access"];
 pub(crate) struct AccessControl;
 
 impl Feature for AccessControl {
+    fn name(&self) -> &'static str {
+        "access_control"
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         let never = |summary| doc(summary).empty(501);
         ADDRESSES.iter().fold(Routes::default(), |routes, address| {

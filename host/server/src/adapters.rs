@@ -7,29 +7,45 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use heddle_core::{Clock, ControllerId, CredentialId, OrgId};
+use heddle_core::{ControllerId, CredentialId, OrgId};
 use heddle_marketplace::{Schema, TrustedKey};
-use heddle_runtime::{Adapter, Call, Credential, Runtime, Settings, Target, Urgency, Vault, VaultError};
+use heddle_runtime::{Adapter, Call, Credential, Target, Urgency, Vault, VaultError};
 use heddle_store::Db;
 use heddle_store::controllers::ControllerTarget;
 
 use serde_json::Value;
 
-use crate::app::{SharedApp, Surroundings};
+use crate::app::SharedApp;
 use crate::config::Config;
-use crate::feature::{Feature, Worker};
+use crate::feature::{Feature, Parts, Worker};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
 use crate::keys::Keys;
 use crate::misfit;
 use crate::tenancy::credentials::sealed::Fields;
-
-pub(crate) use self::packages::load_packages;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 /// Installed adapters.
 pub(crate) struct Adapters;
 
 impl Feature for Adapters {
+    fn name(&self) -> &'static str {
+        "adapters"
+    }
+
+    fn vault(&self, db: &Db, keys: &Keys) -> Option<Arc<dyn Vault>> {
+        Some(Arc::new(StoredVault { db: db.clone(), keys: keys.clone() }))
+    }
+
+    fn open<'a>(&'a self, app: &'a SharedApp, parts: &'a mut Parts) -> BoxFuture<'a, anyhow::Result<()>> {
+        async move {
+            parts.add(packages::load_all(app).await);
+            Ok(())
+        }
+        .boxed()
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         routes::routes()
     }
@@ -37,32 +53,6 @@ impl Feature for Adapters {
     fn workers(&self, app: &SharedApp) -> Vec<Worker> {
         vec![Worker::new("adapters.releases", routes::follow_releases(app.clone()))]
     }
-}
-
-/// Half of the cores, at least two: a burst of guest CPU cannot delay the API.
-fn guest_workers() -> usize {
-    std::thread::available_parallelism().map_or(2, |n| (n.get() / 2).max(2))
-}
-
-pub(crate) fn start_runtime(
-    config: &Config,
-    keys: &Keys,
-    db: &Db,
-    clock: &Clock,
-    surroundings: Surroundings,
-) -> anyhow::Result<Arc<Runtime>> {
-    let settings = Settings {
-        code_cache_dir: config.data_dir.join("code"),
-        code_cache_key: *keys.code_cache_key(),
-        compiler: surroundings.compiler,
-        extra_networks: config.egress_extra_networks.clone(),
-        denied_networks: config.egress_denied_networks.clone(),
-        pooling_instances: config.component_instances,
-        guest_workers: guest_workers(),
-        tap: surroundings.tap,
-    };
-    let vault = Arc::new(StoredVault { db: db.clone(), keys: keys.clone() });
-    Runtime::start(settings, vault, clock.clone()).context("component runtime cannot be started")
 }
 
 pub(crate) fn trusted_keys(config: &Config) -> anyhow::Result<Vec<TrustedKey>> {

@@ -1,6 +1,7 @@
 //! What the whole server shares.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -9,14 +10,12 @@ use heddle_runtime::{Compiler, Runtime, Tap};
 use heddle_store::audit::AuditKey;
 use heddle_store::{Db, PoolSettings};
 
-use crate::adapters;
 use crate::audit::kept::Kept;
 use crate::cache::Cache;
 use crate::caller::Callers;
 use crate::config::Config;
 use crate::events::{Follower, Hub};
-use crate::fabric::{Operations, Standing};
-use crate::feature::{Feature, Worker};
+use crate::feature::{Feature, Parts, Worker};
 use crate::hashing::Hashing;
 use crate::health::Looks;
 use crate::http::error::Error;
@@ -25,13 +24,9 @@ use crate::keys::Keys;
 use crate::logs::Logs;
 use crate::mail::Mailer;
 use crate::metrics::Metrics;
-use crate::modules::RefusedPackage;
+use crate::modules;
 use crate::process::Membership;
-use crate::setup::gate::Gate;
-use crate::sso::Documents;
-use crate::staging::Drivers;
 use crate::task::Tasks;
-use crate::webhooks::Outbox;
 
 pub type SharedApp = Arc<App>;
 
@@ -63,29 +58,18 @@ pub struct App {
     pub runtime: Arc<Runtime>,
     pub tasks: Tasks,
     pub hub: Hub,
-    /// What a step can do.
-    pub operations: Operations,
-    /// Whether events find their Connections.
-    pub fabric: Standing,
-    pub drivers: Drivers,
     pub callers: Callers,
     /// Where passwords are hashed.
     pub hashing: Hashing,
-    /// What identity providers publish of themselves.
-    pub sso: Documents,
     /// This process's place among those that serve the same database.
     pub membership: Membership,
-    /// Wakes the sync worker when something became due.
-    pub sync_wake: Arc<tokio::sync::Notify>,
-    /// Packages that were not loaded, and why.
-    pub refused_adapters: Vec<RefusedPackage>,
     pub logs: Logs,
     pub mailer: Mailer,
     pub metrics: Arc<Metrics>,
     pub looks: Looks,
-    pub(crate) webhooks: Outbox,
-    pub(crate) setup_gate: Gate,
     features: &'static [&'static dyn Feature],
+    /// What the features own; set once all are open.
+    parts: OnceLock<Parts>,
     /// When this process opened the database.
     pub started: std::time::Instant,
 }
@@ -122,12 +106,12 @@ impl App {
         let mailer = Mailer::open(&config)?;
         let cache = Cache::open(&config).await?;
         let limiter = Limiter::new(&cache);
-        let runtime = adapters::start_runtime(&config, &keys, &db, &clock, surroundings)?;
+        let vault = features.iter().find_map(|feature| feature.vault(&db, &keys));
+        let vault = vault.context("no feature opens credentials")?;
+        let runtime = modules::start_runtime(&config, &keys, &clock, vault, surroundings)?;
         let observer = metrics.clone();
         runtime.observe(Arc::new(move |call| observer.adapter_call(call)));
-        let refused_adapters = adapters::load_packages(&config, &runtime, &db, (&clock, &audit_key)).await;
-        let operations = Operations::new(&runtime.adapters());
-        Ok(Arc::new(Self {
+        let app = Arc::new(Self {
             config,
             clock,
             keys,
@@ -139,24 +123,33 @@ impl App {
             runtime,
             tasks: Tasks::default(),
             hub: Hub::default(),
-            operations,
-            fabric: Standing::default(),
-            drivers: Drivers::default(),
             callers: Callers::default(),
             hashing: Hashing::default(),
-            sso: Documents::default(),
             membership: Membership::default(),
-            sync_wake: Arc::default(),
-            refused_adapters,
             logs,
             mailer,
             metrics,
             looks: Looks::default(),
-            webhooks: Outbox::default(),
-            setup_gate: Gate::default(),
             features,
+            parts: OnceLock::new(),
             started: std::time::Instant::now(),
-        }))
+        });
+        let mut parts = Parts::default();
+        for feature in features {
+            let opened = feature.open(&app, &mut parts).await;
+            opened.with_context(|| format!("feature '{}' cannot be opened", feature.name()))?;
+        }
+        app.parts.set(parts).expect("only this function sets them");
+        Ok(app)
+    }
+
+    /// What a feature of this process owns, by its type.
+    ///
+    /// # Panics
+    /// Where no feature in the list opened it.
+    pub(crate) fn part<T: Any + Send + Sync>(&self) -> &T {
+        let part = self.parts.get().and_then(Parts::find);
+        part.expect("a part is open before it is asked for: its feature is in the list")
     }
 
     pub(crate) fn features(&self) -> &'static [&'static dyn Feature] {

@@ -2,7 +2,7 @@
 
 use crate::feature::Feature;
 
-/// In the order of the groups in the API document.
+/// In the order of the groups in the API document. A feature that needs what another one opened stands behind it.
 pub(crate) static ALL: &[&dyn Feature] = &[
     &crate::http::health::Probes,
     &crate::setup::Setup,

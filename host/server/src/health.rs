@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, Shared};
+use futures::future::{BoxFuture, Shared, join_all};
 use heddle_core::change::OutcomeState;
 use heddle_store::runs::{self, Backlog};
 use heddle_store::webhooks::deliveries;
@@ -156,8 +156,8 @@ pub(crate) struct Report {
     pub(crate) event_bus_up: bool,
     /// Other processes' events come at once, not only within half a second.
     pub(crate) event_wakeups_up: bool,
-    /// Events find their Connections, and what they start is carried out.
-    pub(crate) fabric_up: bool,
+    /// Subsystems of features.
+    pub(crate) of_features: Vec<(&'static str, bool)>,
     pub(crate) backlog: Backlog,
     pub(crate) last_look_age_secs: f64,
     is_draining: bool,
@@ -169,24 +169,36 @@ pub(crate) struct Report {
 
 pub(crate) async fn report(app: &SharedApp) -> Report {
     let find = || look(app.db.clone(), app.logs.db().cloned(), app.cache.clone());
-    let waiting = app.looks.backlog.get(COUNTS_KEPT, || read_backlog(app.db.clone()));
-    let (seen, backlog) = tokio::join!(app.looks.seen.get(LOOK_KEPT, find), waiting);
-    let now = app.clock.now();
     let is_draining = app.tasks.stopping().is_cancelled();
+    let subsystems = app.features().iter().flat_map(|feature| feature.subsystems());
+    let of_features = subsystems
+        .map(|subsystem| async move { (subsystem.name, is_draining || (subsystem.is_up)(app).await) });
+    let (seen, backlog, of_features) =
+        tokio::join!(app.looks.seen.get(LOOK_KEPT, find), backlog(app), join_all(of_features));
+    let now = app.clock.now();
     Report {
         seen,
         modules_up: !app.modules_have_failed(),
         // The dispatcher ends first in a drain.
         event_bus_up: is_draining || !app.hub.bus.has_failed(now),
         event_wakeups_up: is_draining || !app.hub.wakes.are_lost(),
-        fabric_up: is_draining || app.fabric.is_up(now, backlog),
+        of_features,
         backlog,
         last_look_age_secs: app.hub.bus.last_look_age(now).as_seconds_f64(),
         is_draining,
         is_strict: app.config.readiness_strict_deps,
-        lacks_adapters: app.refused_adapters.is_empty() && app.runtime.adapters().is_empty(),
-        refused: app.refused_adapters.iter().map(|refused| format!("adapter:{}", refused.package)).collect(),
+        lacks_adapters: app.refused_packages().is_empty() && app.runtime.adapters().is_empty(),
+        refused: app
+            .refused_packages()
+            .iter()
+            .map(|refused| format!("adapter:{}", refused.package))
+            .collect(),
     }
+}
+
+/// Runs that wait, in all organizations; at most five seconds old.
+pub(crate) async fn backlog(app: &App) -> Backlog {
+    app.looks.backlog.get(COUNTS_KEPT, || read_backlog(app.db.clone())).await
 }
 
 /// Deliveries of webhooks that are pending, in all organizations; at most five seconds old.
@@ -200,16 +212,17 @@ pub(crate) async fn pending_changes(app: &App) -> Vec<(OutcomeState, i64)> {
 }
 
 impl Report {
-    pub(crate) fn subsystems(&self) -> [(&'static str, bool); 7] {
-        [
+    pub(crate) fn subsystems(&self) -> Vec<(&'static str, bool)> {
+        let mut all = vec![
             ("database", self.seen.database.is_up()),
             ("cache", self.seen.cache.is_up()),
             ("logdb", self.seen.logdb.is_up()),
             ("modules", self.modules_up),
             ("event_bus", self.event_bus_up),
             ("event_wakeups", self.event_wakeups_up),
-            ("fabric", self.fabric_up),
-        ]
+        ];
+        all.extend(&self.of_features);
+        all
     }
 
     /// What does not work as it should, though the rest may.
@@ -223,9 +236,9 @@ impl Report {
     pub(crate) fn failed(&self) -> Vec<&'static str> {
         let is_needed = |name: &str| match name {
             "cache" | "logdb" => self.is_strict,
-            // Without wake-ups events come half a second later; what Connections start waits.
-            "event_wakeups" | "fabric" => false,
-            _ => true,
+            // Without wake-ups events come half a second later.
+            "event_wakeups" => false,
+            name => !self.of_features.iter().any(|(of_feature, _)| *of_feature == name),
         };
         let down = self.subsystems().into_iter().filter(|(name, is_up)| !is_up && is_needed(name));
         let draining = self.is_draining.then_some("draining");
@@ -250,7 +263,7 @@ mod tests {
             modules_up: !down.contains(&"modules"),
             event_bus_up: !down.contains(&"event_bus"),
             event_wakeups_up: !down.contains(&"event_wakeups"),
-            fabric_up: !down.contains(&"fabric"),
+            of_features: vec![("fabric", !down.contains(&"fabric"))],
             backlog: Backlog::default(),
             last_look_age_secs: 0.0,
             is_draining,

@@ -1,16 +1,26 @@
 //! What is installed, as everything but the features about it needs to know it.
 
-use heddle_runtime::Adapter;
+use std::sync::Arc;
 
-use crate::app::App;
+use anyhow::Context as _;
+use heddle_core::Clock;
+use heddle_runtime::{Adapter, Runtime, Settings, Vault};
+
+use crate::app::{App, Surroundings};
+use crate::config::Config;
 use crate::http::error::Error;
+use crate::keys::Keys;
 
 /// A package that was not loaded.
 #[derive(Debug, Clone)]
-pub struct RefusedPackage {
-    pub package: String,
-    pub reason: String,
+pub(crate) struct RefusedPackage {
+    pub(crate) package: String,
+    pub(crate) reason: String,
 }
+
+/// The packages that were not loaded when this process started.
+#[derive(Debug, Default)]
+pub(crate) struct RefusedPackages(pub(crate) Vec<RefusedPackage>);
 
 impl App {
     /// The adapter of a controller's vendor.
@@ -24,18 +34,48 @@ impl App {
         })
     }
 
+    pub(crate) fn refused_packages(&self) -> &[RefusedPackage] {
+        &self.part::<RefusedPackages>().0
+    }
+
     /// There should be adapters, and there is none.
     pub(crate) fn modules_have_failed(&self) -> bool {
-        !self.refused_adapters.is_empty() && self.runtime.adapters().is_empty()
+        !self.refused_packages().is_empty() && self.runtime.adapters().is_empty()
     }
 
     /// Every refused package with its reason, in one sentence; `None` when all were loaded.
     pub(crate) fn refusals(&self) -> Option<String> {
-        let refusals = self.refused_adapters.iter().map(|r| format!("{}: {}", r.package, r.reason));
+        let refusals = self.refused_packages().iter().map(|r| format!("{}: {}", r.package, r.reason));
         Some(refusals.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
     }
 
     pub fn vendors(&self) -> Vec<String> {
         self.runtime.adapters().iter().map(|adapter| adapter.id().to_owned()).collect()
     }
+}
+
+/// Half of the cores, at least two: a burst of guest CPU cannot delay the API.
+fn guest_workers() -> usize {
+    std::thread::available_parallelism().map_or(2, |n| (n.get() / 2).max(2))
+}
+
+/// Starts what runs components. Nothing is loaded yet.
+pub(crate) fn start_runtime(
+    config: &Config,
+    keys: &Keys,
+    clock: &Clock,
+    vault: Arc<dyn Vault>,
+    surroundings: Surroundings,
+) -> anyhow::Result<Arc<Runtime>> {
+    let settings = Settings {
+        code_cache_dir: config.data_dir.join("code"),
+        code_cache_key: *keys.code_cache_key(),
+        compiler: surroundings.compiler,
+        extra_networks: config.egress_extra_networks.clone(),
+        denied_networks: config.egress_denied_networks.clone(),
+        pooling_instances: config.component_instances,
+        guest_workers: guest_workers(),
+        tap: surroundings.tap,
+    };
+    Runtime::start(settings, vault, clock.clone()).context("component runtime cannot be started")
 }

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use chrono::TimeDelta;
 use heddle_core::condition::Conditions;
 use heddle_core::operation::{RunKind, RunState, StepRecord};
 use heddle_core::page::{WalkRequest, Walked};
@@ -124,6 +125,13 @@ pub struct Progress<'a> {
 pub struct Backlog {
     pub queued: i64,
     pub oldest: Option<Timestamp>,
+}
+
+impl Backlog {
+    /// How long the first run has waited.
+    pub fn age(self, now: Timestamp) -> TimeDelta {
+        self.oldest.map_or(TimeDelta::zero(), |oldest| (now - oldest).max(TimeDelta::zero()))
+    }
 }
 
 /// An organization that has runs waiting.

@@ -17,9 +17,9 @@ use semver::Version;
 use serde_json::{Value, json};
 
 use super::{package_folders, trusted_keys};
+use crate::app::App;
 use crate::audit::packages::audit_new;
-use crate::config::Config;
-use crate::modules::RefusedPackage;
+use crate::modules::{RefusedPackage, RefusedPackages};
 
 /// Lines of a package's rules that the audit log keeps, and characters of each.
 const RULES_MAX: usize = 200;
@@ -39,21 +39,18 @@ struct Ground<'a> {
 }
 
 /// Loads every package of the folder. One that is refused does not keep the server from starting.
-pub(crate) async fn load_packages(
-    config: &Config,
-    runtime: &Runtime,
-    db: &Db,
-    (clock, audit_key): (&Clock, &AuditKey),
-) -> Vec<RefusedPackage> {
+pub(super) async fn load_all(app: &App) -> RefusedPackages {
+    let (config, runtime, db, clock) = (&app.config, &app.runtime, &app.db, &app.clock);
     let Some(folder) = &config.adapter_packages else {
         tracing::warn!("no adapter is loaded: ADAPTER_PACKAGES is not set, so no controller can be managed");
-        return Vec::new();
+        return RefusedPackages::default();
     };
     let trusted = match trusted_keys(config) {
         Ok(trusted) => trusted,
         Err(error) => {
             tracing::error!(error = %error, "trusted keys cannot be read, no adapter is loaded");
-            return vec![RefusedPackage { package: "all".to_owned(), reason: error.to_string() }];
+            let all = RefusedPackage { package: "all".to_owned(), reason: error.to_string() };
+            return RefusedPackages(vec![all]);
         }
     };
     let mut refused = Refused::default();
@@ -61,7 +58,7 @@ pub(crate) async fn load_packages(
     for (id, candidates) in verified(folder, &trusted, &mut refused) {
         serve_one(&id, candidates, &ground, (runtime, db, clock), &mut refused).await;
     }
-    if let Err(error) = write_audit(db, clock, audit_key).await {
+    if let Err(error) = write_audit(db, clock, &app.audit_key).await {
         tracing::error!(error = %error, "new adapter packages are not in the audit log yet; the next start tries again");
     }
     if runtime.adapters().is_empty() {
@@ -71,7 +68,7 @@ pub(crate) async fn load_packages(
             folder.display()
         );
     }
-    refused.0
+    RefusedPackages(refused.0)
 }
 
 /// Packages that were not loaded, so far.

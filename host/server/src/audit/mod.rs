@@ -70,6 +70,10 @@ struct HeadQuery {
 pub(crate) struct AuditLog;
 
 impl Feature for AuditLog {
+    fn name(&self) -> &'static str {
+        "audit"
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         let read = Access::Permission(Permission::AuditRead);
         Routes::default()

@@ -20,6 +20,10 @@ use crate::http::routes::Routes;
 pub(crate) struct SignIn;
 
 impl Feature for SignIn {
+    fn name(&self) -> &'static str {
+        "auth"
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         routes::routes().merge(mfa::routes()).merge(api_keys::routes()).merge(recovery::routes())
     }

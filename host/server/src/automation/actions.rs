@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use crate::app::SharedApp;
 use crate::audit::trail::{self, Deed};
 use crate::caller::{Caller, Credential};
+use crate::fabric::Operations;
 use crate::fabric::hands::take_by_hand;
 use crate::fabric::run::{Work, begin, carry_out_apart};
 use crate::fabric::runs::{ListQuery, RunView, list_actions, view};
@@ -69,7 +70,7 @@ async fn act(
     if let Some(message) = steps::operation_id_fault(&body.operation_id) {
         return Err(Error::field("operation_id", message));
     }
-    let operation = app.operations.find(&body.operation_id).ok_or_else(|| {
+    let operation = Operations::of(&app).find(&body.operation_id).ok_or_else(|| {
         let message = format!(
             "operation '{}' does not exist; GET /fabric/catalog lists those that do",
             body.operation_id
@@ -82,7 +83,7 @@ async fn act(
         // Who may have it in a Connection.
         None => caller.require_unscoped_role(Role::OrgAdmin)?,
     }
-    app.operations.check_params(&body.operation_id, &Value::Object(body.params.clone()))?;
+    Operations::of(&app).check_params(&body.operation_id, &Value::Object(body.params.clone()))?;
     let step = Step {
         operation_id: body.operation_id,
         params: body.params,

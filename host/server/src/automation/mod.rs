@@ -17,6 +17,10 @@ use crate::http::routes::Routes;
 pub(crate) struct Automation;
 
 impl Feature for Automation {
+    fn name(&self) -> &'static str {
+        "automation"
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         schedules::routes()
             .merge(trial::routes("/automation/schedules", "schedule_id", ConnectionKind::Schedule))

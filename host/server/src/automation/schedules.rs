@@ -23,6 +23,7 @@ use crate::app::{App, SharedApp};
 use crate::audit::trail;
 use crate::caller::Caller;
 use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
+use crate::fabric::Standing;
 use crate::fabric::connections::{
     ListQuery, Verb, WantedState, deed, draft, edited_state, refuse_more, refuse_more_of_pattern,
     refuse_unfit,
@@ -412,7 +413,7 @@ async fn start_due(app: &SharedApp) -> Result<bool, Error> {
         }
     }
     if !due.is_empty() {
-        app.fabric.wake.notify_one();
+        Standing::of(app).wake.notify_one();
     }
     Ok(is_full)
 }

@@ -56,6 +56,10 @@ struct ListQuery {
 pub(crate) struct Devices;
 
 impl Feature for Devices {
+    fn name(&self) -> &'static str {
+        "devices"
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         let one = "/devices/{device_id}";
         let read = Access::Permission(Permission::DeviceRead);

@@ -95,6 +95,10 @@ impl Published {
 pub(crate) struct Stream;
 
 impl Feature for Stream {
+    fn name(&self) -> &'static str {
+        "events"
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         routes::routes()
     }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::operation::{Declaration, Example, schema_of};
 use crate::app::SharedApp;
 use crate::caller::Caller;
+use crate::fabric::Operations;
 use crate::http::access::Access;
 use crate::http::routes::{Routes, doc};
 
@@ -93,7 +94,7 @@ pub(super) fn routes() -> Routes {
 async fn catalog(State(app): State<SharedApp>, caller: Caller) -> Answer<Catalog> {
     let may = |declaration: &&Declaration| declaration.permission.is_none_or(|needed| caller.holds(needed));
     let offered: Vec<&Declaration> =
-        app.operations.all().map(|operation| operation.declaration()).filter(may).collect();
+        Operations::of(&app).all().map(|operation| operation.declaration()).filter(may).collect();
     let ai_tools = offered
         .iter()
         .map(|operation| Tool {
@@ -107,7 +108,7 @@ async fn catalog(State(app): State<SharedApp>, caller: Caller) -> Answer<Catalog
         .into_iter()
         .map(|declaration| Offered {
             declaration: declaration.clone(),
-            example: app.operations.example(&declaration.id),
+            example: Operations::of(&app).example(&declaration.id),
         })
         .collect();
     let events = EventType::ALL

@@ -22,6 +22,7 @@ use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
 use crate::events::patterns::PATTERN_CHARS_MAX;
+use crate::fabric::Operations;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
@@ -500,7 +501,7 @@ pub(crate) async fn refuse_unfit(
 }
 
 pub(super) fn require_fit(app: &App, author: &Caller, row: &ConnectionRow) -> Result<(), Error> {
-    let gone = row.steps.iter().find(|step| app.operations.find(&step.operation_id).is_none());
+    let gone = row.steps.iter().find(|step| Operations::of(app).find(&step.operation_id).is_none());
     if let Some(step) = gone {
         return Err(Error::conflict(format!("operation '{}' does not exist any more", step.operation_id)));
     }

@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::each;
 use super::steps::Step;
 use crate::app::App;
+use crate::fabric::Operations;
 use crate::http::error::{Detail, Error};
 
 /// Parameters that name an object of the organization, whichever operation has them.
@@ -50,7 +51,7 @@ pub(crate) fn faults(
             let wrong = references.iter().find_map(|one| reference_fault(app, shape, steps, one));
             faults.extend(wrong.map(|message| fault(format!("{field}{pointer}"), message)));
         }
-        if let Some(operation) = app.operations.find(&step.operation_id) {
+        if let Some(operation) = Operations::of(app).find(&step.operation_id) {
             let of_values = operation.value_faults(&params).into_iter();
             faults.extend(of_values.map(|(name, message)| fault(format!("{field}.{name}"), message)));
         }
@@ -87,7 +88,7 @@ fn reference_fault(app: &App, shape: &Shape, steps: &[Step], reference: &Referen
     }
     let (step, segments) = reference.in_output()?;
     let given = steps.get(step)?;
-    let operation = app.operations.find(&given.operation_id)?;
+    let operation = Operations::of(app).find(&given.operation_id)?;
     let of_items = given.for_each.as_ref().map(|_| each::output_schema());
     path_fault(of_items.as_ref().unwrap_or(&operation.declaration().output_schema), segments)
         .map(|message| format!("the output of step {step} ('{}'): {message}", operation.declaration().id))

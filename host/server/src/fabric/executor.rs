@@ -16,6 +16,7 @@ use super::hands;
 use super::run::{Work, carry_out, end};
 use super::{steps, telling};
 use crate::app::SharedApp;
+use crate::fabric::Standing;
 use crate::http::error::Error;
 use crate::process::Term;
 
@@ -39,7 +40,7 @@ pub(crate) async fn execute(app: SharedApp) {
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = app.fabric.wake.notified() => {}
+            () = Standing::of(&app).wake.notified() => {}
             () = tokio::time::sleep(IDLE_INTERVAL) => {}
         }
     }
@@ -64,8 +65,8 @@ async fn start_queued(app: &SharedApp, sweep: &mut Sweep) -> Result<bool, Error>
     let mut tx = app.db.read().await?;
     let waiting = runs::waiting(&mut tx).await?;
     drop(tx);
-    app.fabric.let_on(&waiting);
-    let mut shares = app.fabric.hands.shares(&waiting);
+    Standing::of(app).let_on(&waiting);
+    let mut shares = Standing::of(app).hands.shares(&waiting);
     if shares.is_empty() || app.tasks.stopping().is_cancelled() || term.is_over() {
         return Ok(false);
     }
@@ -113,7 +114,7 @@ async fn end_lost(app: &SharedApp, term: &Term, sweep: &mut Sweep) -> Result<(),
     let mut lost = runs::running(&mut tx, term.id).await?;
     drop(tx);
     // Looked at afterwards: what is written as running was in hand before.
-    let held = app.fabric.hands.runs();
+    let held = Standing::of(app).hands.runs();
     lost.retain(|run| !held.contains(run));
     if gone.is_empty() && lost.is_empty() {
         return Ok(());

@@ -11,6 +11,7 @@ use heddle_core::{OrgId, RunId};
 use heddle_store::runs::Waiting;
 
 use crate::app::SharedApp;
+use crate::fabric::Standing;
 use crate::http::error::{Error, RateExceeded};
 
 /// Runs out of the queue that a process carries out at once.
@@ -51,13 +52,13 @@ pub(crate) struct InHand {
 
 impl Drop for InHand {
     fn drop(&mut self) {
-        let mut held = self.app.fabric.hands.held();
+        let mut held = Standing::of(&self.app).hands.held();
         if held.get(&self.run).is_some_and(|one| one.serial == self.serial) {
             held.remove(&self.run);
         }
         drop(held);
         // Its place is free.
-        self.app.fabric.wake.notify_one();
+        Standing::of(&self.app).wake.notify_one();
     }
 }
 
@@ -104,18 +105,18 @@ fn most_of_org(free: usize) -> usize {
 
 /// Takes a run out of the queue into the hand.
 pub(super) fn take(app: &SharedApp, org: OrgId, run: RunId) -> InHand {
-    let serial = app.fabric.hands.taken.fetch_add(1, Ordering::Relaxed);
-    app.fabric.hands.held().insert(run, Held { org, origin: Origin::Queue, serial });
+    let serial = Standing::of(app).hands.taken.fetch_add(1, Ordering::Relaxed);
+    Standing::of(app).hands.held().insert(run, Held { org, origin: Origin::Queue, serial });
     InHand { app: app.clone(), run, serial }
 }
 
 /// Takes a run into the hand that somebody waits for; before it is written.
 pub(crate) fn take_by_hand(app: &SharedApp, org: OrgId, run: RunId) -> Result<InHand, Error> {
-    let mut held = app.fabric.hands.held();
+    let mut held = Standing::of(app).hands.held();
     if held.values().filter(|one| one.org == org && one.origin == Origin::Person).count() >= BY_HAND_OF_ORG {
         return Err(Error::RateLimited(RateExceeded::AtOnce));
     }
-    let serial = app.fabric.hands.taken.fetch_add(1, Ordering::Relaxed);
+    let serial = Standing::of(app).hands.taken.fetch_add(1, Ordering::Relaxed);
     held.insert(run, Held { org, origin: Origin::Person, serial });
     drop(held);
     Ok(InHand { app: app.clone(), run, serial })

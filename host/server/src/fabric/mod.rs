@@ -31,24 +31,27 @@ pub(crate) mod uses;
 mod wait;
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use heddle_core::operation::ConnectionKind;
 use heddle_marketplace::Schema;
 use heddle_runtime::Adapter;
 use serde_json::Value;
 
+use self::author::author_of;
+pub(crate) use self::negotiator::{Negotiator, WAITING_MAX};
 use self::operation::{Declaration, Example, Operation};
-use crate::app::SharedApp;
+pub use self::standing::Standing;
+use crate::app::{App, SharedApp};
 use crate::events::consumer::consume;
-use crate::feature::{Feature, Worker};
+use crate::feature::{Feature, Parts, Subsystem, Worker};
+use crate::health;
 use crate::http::error::Error;
 use crate::http::routes::Routes;
 use crate::sample::{self, Extent};
-
-use self::author::author_of;
-pub(crate) use self::negotiator::{Negotiator, WAITING_MAX};
-pub use self::standing::Standing;
 
 /// The operations of the host itself.
 fn native() -> Vec<Arc<dyn Operation>> {
@@ -72,6 +75,11 @@ pub struct Operations {
 }
 
 impl Operations {
+    /// The one of this process.
+    pub(crate) fn of(app: &App) -> &Self {
+        app.part()
+    }
+
     pub(crate) fn new(adapters: &[Adapter]) -> Self {
         let of_adapters = adapters.iter().flat_map(adapter_operations::of);
         let (mut by_id, mut params) = (BTreeMap::new(), BTreeMap::new());
@@ -122,10 +130,27 @@ impl Operations {
     }
 }
 
+/// Events find their Connections, and what they start is carried out.
+const SUBSYSTEMS: &[Subsystem] = &[Subsystem { name: "fabric", is_up }];
+
+fn is_up(app: &SharedApp) -> BoxFuture<'_, bool> {
+    async { Standing::of(app).is_up(app.clock.now(), health::backlog(app).await) }.boxed()
+}
+
 /// Operations, Connections and their runs.
 pub(crate) struct Fabric;
 
 impl Feature for Fabric {
+    fn name(&self) -> &'static str {
+        "fabric"
+    }
+
+    fn open<'a>(&'a self, app: &'a SharedApp, parts: &'a mut Parts) -> BoxFuture<'a, anyhow::Result<()>> {
+        parts.add(Operations::new(&app.runtime.adapters()));
+        parts.add(Standing::default());
+        ready(Ok(())).boxed()
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         catalog::routes()
             .merge(suggest::routes())
@@ -145,5 +170,9 @@ impl Feature for Fabric {
             Worker::new("fabric.authors", authors::watch(app.clone())),
             Worker::new("fabric.execute", executor::execute(app.clone())),
         ]
+    }
+
+    fn subsystems(&self) -> &'static [Subsystem] {
+        SUBSYSTEMS
     }
 }

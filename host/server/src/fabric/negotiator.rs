@@ -24,6 +24,7 @@ use sha2::{Digest as _, Sha256};
 use super::connections::COOLDOWN_SECS_MAX;
 use crate::app::SharedApp;
 use crate::events::consumer::{Consumer, Took};
+use crate::fabric::Standing;
 use crate::http::error::Error;
 
 /// Most Connections in one chain.
@@ -62,7 +63,7 @@ impl Consumer for Negotiator {
     async fn is_held_up(&self, app: &SharedApp, tx: &mut Tx, org: OrgId) -> Result<bool, Error> {
         let is_held_up = runs::are_waiting(tx, org, WAITING_MAX).await?;
         if is_held_up {
-            app.fabric.hold_up(org);
+            Standing::of(app).hold_up(org);
         }
         Ok(is_held_up)
     }
@@ -128,15 +129,15 @@ impl Consumer for Negotiator {
     }
 
     fn taken(&self, app: &SharedApp) {
-        app.fabric.wake.notify_one();
+        Standing::of(app).wake.notify_one();
     }
 
     fn looked(&self, app: &SharedApp) {
-        app.fabric.looked(app.clock.now());
+        Standing::of(app).looked(app.clock.now());
     }
 
     async fn called(&self, app: &SharedApp) {
-        app.fabric.room.notified().await;
+        Standing::of(app).room.notified().await;
     }
 }
 

@@ -25,6 +25,7 @@ use super::steps::{self, Step};
 use super::{telling, wait};
 use crate::app::{App, SharedApp};
 use crate::caller::Caller;
+use crate::fabric::Operations;
 use crate::http::error::Error;
 use crate::notifications::message::Message;
 use crate::notifications::notices;
@@ -435,7 +436,7 @@ impl Course<'_> {
         let values = self.values(event.as_ref(), &own);
         let params = filled(written, &values)?;
         self.params[at] = params.clone();
-        self.app.operations.check_params(wait::ID, &params)?;
+        Operations::of(self.app).check_params(wait::ID, &params)?;
         wait::plan(self.app, &author, params)
     }
 
@@ -501,7 +502,7 @@ impl Course<'_> {
         let written = Value::Object(step.params.clone());
         self.params.push(written.clone());
         let author = &self.author().await?;
-        let operation = self.app.operations.find(&step.operation_id).ok_or_else(|| {
+        let operation = Operations::of(self.app).find(&step.operation_id).ok_or_else(|| {
             let message = format!("operation '{}' does not exist any more", step.operation_id);
             StepError::new(StepErrorCode::UnknownOperation, message)
         })?;
@@ -543,7 +544,7 @@ impl Course<'_> {
         key: &str,
         params: Value,
     ) -> Result<Value, StepError> {
-        self.app.operations.check_params(&step.operation_id, &params)?;
+        Operations::of(self.app).check_params(&step.operation_id, &params)?;
         let call = StepCall {
             app: self.app,
             author,

@@ -19,6 +19,8 @@ use super::wait;
 use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
+use crate::fabric::Operations;
+use crate::fabric::Standing;
 use crate::http::access::Access;
 use crate::http::conditional::One;
 use crate::http::creation::Creation;
@@ -262,7 +264,7 @@ async fn rerun(
     trail::record(&mut tx, &app, &origin, deed).await?;
     let path = format!("/fabric/runs/{}", again.id);
     let answer = creation.finish(tx, &app, &path, &view(&app, &caller, again)?).await?;
-    app.fabric.wake.notify_one();
+    Standing::of(&app).wake.notify_one();
     Ok(answer)
 }
 
@@ -427,7 +429,7 @@ fn may_ask(app: &App, caller: &Caller, step: &StepRecord) -> bool {
     if step.skipped || step.operation_id == wait::ID {
         return caller.require_unscoped_role(Role::OrgAdmin).is_ok() && caller.sites == SiteScope::All;
     }
-    let operation = app.operations.find(&step.operation_id);
+    let operation = Operations::of(app).find(&step.operation_id);
     let permission = operation.map(|operation| operation.declaration().permission);
     let may = permission.is_some_and(|needed| needed.is_none_or(|permission| caller.holds(permission)));
     may && caller.sites == SiteScope::All

@@ -10,6 +10,7 @@ use heddle_store::runs::{Backlog, Waiting};
 use tokio::sync::Notify;
 
 use super::hands::Hands;
+use crate::app::App;
 
 /// A negotiator that has seen nothing, or a run that has waited, for longer than this is behind.
 const BEHIND_MAX: TimeDelta = TimeDelta::seconds(60);
@@ -28,6 +29,11 @@ pub struct Standing {
 }
 
 impl Standing {
+    /// The one of this process.
+    pub(crate) fn of(app: &App) -> &Self {
+        app.part()
+    }
+
     pub(super) fn hold_up(&self, org: OrgId) {
         self.held_up.lock().unwrap_or_else(PoisonError::into_inner).insert(org);
     }
@@ -50,12 +56,7 @@ impl Standing {
     pub(crate) fn is_up(&self, now: Timestamp, backlog: Backlog) -> bool {
         let looked_at = self.looked_at.load(Ordering::Relaxed);
         let age = TimeDelta::microseconds((now.timestamp_micros() - looked_at).max(0));
-        (looked_at == 0 || age <= BEHIND_MAX) && Self::age(now, backlog) <= BEHIND_MAX
-    }
-
-    /// How long the first run has waited.
-    pub(crate) fn age(now: Timestamp, backlog: Backlog) -> TimeDelta {
-        backlog.oldest.map_or(TimeDelta::zero(), |oldest| (now - oldest).max(TimeDelta::zero()))
+        (looked_at == 0 || age <= BEHIND_MAX) && backlog.age(now) <= BEHIND_MAX
     }
 }
 

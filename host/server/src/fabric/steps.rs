@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::events::patterns;
+use crate::fabric::Operations;
 use crate::http::error::{Detail, Error};
 use crate::keys::Keys;
 
@@ -179,7 +180,7 @@ pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
             faults.push(fault(&format!("{field}.operation_id"), message));
             continue;
         }
-        let Some(schema) = app.operations.params_schema(&step.operation_id) else {
+        let Some(schema) = Operations::of(app).params_schema(&step.operation_id) else {
             let message = format!(
                 "operation '{}' does not exist; GET /fabric/catalog lists those that do",
                 step.operation_id
@@ -319,7 +320,7 @@ fn templates(value: &Value, at: String, found: &mut Vec<String>) {
 
 /// The author may do what the steps do.
 pub(crate) fn require(app: &App, author: &Caller, steps: &[StepOutline]) -> Result<(), Error> {
-    let operations = steps.iter().filter_map(|step| app.operations.find(&step.operation_id));
+    let operations = steps.iter().filter_map(|step| Operations::of(app).find(&step.operation_id));
     let mut needed = operations.filter_map(|operation| operation.declaration().permission);
     needed.try_for_each(|permission| author.require(permission))
 }

@@ -14,6 +14,7 @@ use super::operation::Declaration;
 use super::steps;
 use crate::app::SharedApp;
 use crate::caller::Caller;
+use crate::fabric::Operations;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::Params;
@@ -89,8 +90,10 @@ async fn suggest(
     }
     let types: Vec<_> = steps::covered(&query.source_event).collect();
     let fields = common_fields(&types.iter().map(|event| event.payload_schema()).collect::<Vec<_>>());
-    let mut operations: Vec<Suggestion> =
-        app.operations.all().map(|operation| suggestion(operation.declaration(), &caller, &fields)).collect();
+    let mut operations: Vec<Suggestion> = Operations::of(&app)
+        .all()
+        .map(|operation| suggestion(operation.declaration(), &caller, &fields))
+        .collect();
     operations
         .sort_by_key(|found| (rank(found.artifact_match), !found.permitted, found.operation_id.clone()));
     let event_types = types.iter().map(|event| event.as_str()).collect();

@@ -22,6 +22,7 @@ use super::steps::{self, Step};
 use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
+use crate::fabric::Operations;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin};
@@ -170,9 +171,9 @@ fn resolve(app: &App, step: &Step, payload: &Value, event: Option<&Value>) -> (V
 }
 
 fn misfit(app: &App, step: &Step, params: &Value) -> Option<StepError> {
-    if app.operations.find(&step.operation_id).is_none() {
+    if Operations::of(app).find(&step.operation_id).is_none() {
         let message = format!("operation '{}' does not exist any more", step.operation_id);
         return Some(StepError::new(StepErrorCode::UnknownOperation, message));
     }
-    app.operations.check_params(&step.operation_id, params).err().map(StepError::from)
+    Operations::of(app).check_params(&step.operation_id, params).err().map(StepError::from)
 }

@@ -134,6 +134,10 @@ struct RefusedDetail {
 pub(crate) struct Probes;
 
 impl Feature for Probes {
+    fn name(&self) -> &'static str {
+        "health"
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         Routes::default()
             .get("/health", Access::Public, health, doc("Overall status").answers::<Health>(200))
@@ -253,7 +257,7 @@ fn describe(app: &App, report: &Report, database: DatabaseDetail, log_database: 
             last_look_age_secs: report.last_look_age_secs,
         },
         adapters: app.runtime.adapters().iter().map(adapter).collect(),
-        refused_adapters: app.refused_adapters.iter().map(refused).collect(),
+        refused_adapters: app.refused_packages().iter().map(refused).collect(),
     }
 }
 

@@ -17,7 +17,6 @@ use subtle::ConstantTimeEq as _;
 use super::{PREFIX, pages};
 use crate::app::SharedApp;
 use crate::config::{Config, Environment};
-use crate::fabric::Standing;
 use crate::health;
 use crate::http::error::Error;
 use crate::http::routes::Routes;
@@ -151,7 +150,7 @@ async fn expose(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Resp
         websocket_connections: app.hub.connections(),
         pending_deliveries: health::pending_deliveries(&app).await,
         runs_queued: report.backlog.queued,
-        runs_wait_secs: Standing::age(app.clock.now(), report.backlog).as_seconds_f64(),
+        runs_wait_secs: report.backlog.age(app.clock.now()).as_seconds_f64(),
     };
     let text = app.metrics.text(&moment)?;
     Ok(([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response())

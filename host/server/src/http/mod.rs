@@ -29,6 +29,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use futures::FutureExt as _;
 use heddle_core::Clock;
+use heddle_runtime::CallError;
 use tower::ServiceBuilder;
 use tower::util::MapRequest;
 use tracing::Instrument as _;
@@ -37,7 +38,6 @@ use crate::app::{App, SharedApp};
 use crate::feature::Pages;
 use client::Client;
 use error::{Error, Failure};
-use heddle_runtime::CallError;
 use rate_limit::{Allowance, Demand};
 
 /// Prefix of the versioned interface.

@@ -36,6 +36,10 @@ const LATER_LIMIT: Duration = Duration::from_secs(15);
 pub(crate) struct ServiceLog;
 
 impl Feature for ServiceLog {
+    fn name(&self) -> &'static str {
+        "logs"
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         routes::routes()
     }

@@ -21,6 +21,10 @@ pub(crate) use self::message::{BODY_CHARS_MAX, Message, SUBJECT_CHARS_MAX};
 pub(crate) struct Notifications;
 
 impl Feature for Notifications {
+    fn name(&self) -> &'static str {
+        "notifications"
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         notices::routes().merge(channels::routes())
     }

@@ -34,6 +34,10 @@ const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 pub(crate) struct Apps;
 
 impl Feature for Apps {
+    fn name(&self) -> &'static str {
+        "oauth2"
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         apps::routes()
             .merge(consent::routes())

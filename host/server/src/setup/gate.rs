@@ -35,6 +35,11 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
+    /// The one of this process.
+    pub(super) fn of(app: &App) -> &Self {
+        app.part()
+    }
+
     pub(super) fn is_shut(&self) -> bool {
         self.token.get().is_some()
     }
@@ -86,7 +91,7 @@ pub(super) async fn shut(app: &App, addr: SocketAddr) -> anyhow::Result<()> {
     let token = read_or_make(&app.config).context("file 'setup-token' cannot be written")?;
     tracing::warn!("{INVITATION}: {}", command(addr, Some(&token)));
     // Only the start calls this.
-    let _ = app.setup_gate.token.set(token);
+    let _ = Gate::of(app).token.set(token);
     Ok(())
 }
 

@@ -4,9 +4,14 @@ pub(crate) mod founding;
 pub(crate) mod gate;
 mod register;
 
+use std::future::ready;
+use std::net::SocketAddr;
+
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::Response;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use heddle_core::Role;
 use heddle_core::secret::Secret;
 use heddle_store::organizations::Organization;
@@ -23,17 +28,15 @@ use crate::audit::trail::{self, Deed};
 use crate::auth::password::PASSWORD_BYTES_MAX;
 use crate::auth::session::{self, Tokens};
 use crate::checks::{Checks, NAME_CHARS_MAX, PRESENTED_CHARS_MAX, refuse_long_secret};
-use crate::feature::Feature;
+use crate::feature::{Feature, Parts};
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
 use crate::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX};
+use crate::setup::gate::Gate;
 use crate::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
 use crate::tenancy::sites as site_rules;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
-use std::net::SocketAddr;
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SetupStatus")]
@@ -115,6 +118,15 @@ struct First {
 pub(crate) struct Setup;
 
 impl Feature for Setup {
+    fn name(&self) -> &'static str {
+        "setup"
+    }
+
+    fn open<'a>(&'a self, _: &'a SharedApp, parts: &'a mut Parts) -> BoxFuture<'a, anyhow::Result<()>> {
+        parts.add(Gate::default());
+        ready(Ok(())).boxed()
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         Routes::default()
             .get(
@@ -143,7 +155,7 @@ impl Feature for Setup {
 async fn status(State(app): State<SharedApp>) -> Result<Answer<Status>, Error> {
     let mut tx = app.db.read().await?;
     let completed = setup::is_completed(&mut tx).await?;
-    let token_required = !completed && app.setup_gate.is_shut();
+    let token_required = !completed && Gate::of(&app).is_shut();
     Ok(Answer(Status { completed, token_required, version: crate::version::VERSION }))
 }
 
@@ -157,7 +169,7 @@ async fn complete(
     if let Some(token) = &body.setup_token {
         refuse_long_secret("setup_token", token)?;
     }
-    app.setup_gate.pass(body.setup_token.as_ref())?;
+    Gate::of(&app).pass(body.setup_token.as_ref())?;
     let first = check(&app, &body)?;
     let founding = first.founding.with_password(&app, body.admin.password).await?;
     let completed = create(&app, &origin, &First { founding, ..first }).await?;

@@ -18,14 +18,28 @@ mod trail;
 pub use fault::{ProviderFault, ProviderFaultKind};
 pub use oidc::Documents;
 
+use std::future::ready;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
 use crate::app::SharedApp;
-use crate::feature::Feature;
+use crate::feature::{Feature, Parts};
 use crate::http::routes::Routes;
 
 /// Logins by identity providers.
 pub(crate) struct SingleSignOn;
 
 impl Feature for SingleSignOn {
+    fn name(&self) -> &'static str {
+        "sso"
+    }
+
+    fn open<'a>(&'a self, _: &'a SharedApp, parts: &'a mut Parts) -> BoxFuture<'a, anyhow::Result<()>> {
+        parts.add(Documents::default());
+        ready(Ok(())).boxed()
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         providers::routes()
             .merge(public::routes())

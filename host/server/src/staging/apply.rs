@@ -18,6 +18,7 @@ use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
+use crate::staging::Drivers;
 
 /// Beyond the time in which the device must have been read, how long a request waits for the end.
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);
@@ -66,7 +67,7 @@ pub(super) async fn apply(
     controller_on_path(app, caller, row.controller_id, None, None).await?;
     // All that could keep the drive from starting is found out before the intent is recorded.
     let term = app.membership.term()?;
-    let driver = app.drivers.claim(id).ok_or_else(|| under_way(&row))?;
+    let driver = Drivers::of(app).claim(id).ok_or_else(|| under_way(&row))?;
     drive::prepare(app, &row).await?;
     let row = claim(app, caller, origin, row, &request, term.id).await?;
     tracing::info!(change.id = %row.id, controller.id = %row.controller_id, user.id = %caller.user_id, "applying change {id}");

@@ -13,6 +13,7 @@ use super::outcome::{Actor, Step, record};
 use super::set;
 use crate::app::App;
 use crate::http::error::Error;
+use crate::sync::Bell;
 
 /// Ends an attempt.
 pub(super) async fn finish(
@@ -64,7 +65,7 @@ pub(super) async fn finish_in(
     tx.commit().await?;
     app.metrics.apply_ended(&ended.vendor, state);
     app.hub.wake();
-    app.sync_wake.notify_one();
+    Bell::of(app).ring();
     tracing::info!(change.id = %ended.id, outcome = %state, "apply of change {} ended: {state}", ended.id);
     Ok(ended)
 }

@@ -23,18 +23,19 @@ mod view;
 mod window;
 
 use std::collections::{HashMap, HashSet};
+use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use heddle_core::ChangeId;
 use heddle_core::change::ApplyStep;
 
-use crate::app::SharedApp;
-use crate::feature::{Feature, Worker};
+use crate::app::{App, SharedApp};
+use crate::feature::{Feature, Parts, Worker};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 
 pub(crate) use new_key::{Rekey, rekey};
 pub(crate) use plan::{Request, controller_on_path, stage_for_run};
@@ -55,6 +56,15 @@ const REST: Duration = Duration::from_secs(30);
 pub(crate) struct Changes;
 
 impl Feature for Changes {
+    fn name(&self) -> &'static str {
+        "staging"
+    }
+
+    fn open<'a>(&'a self, _: &'a SharedApp, parts: &'a mut Parts) -> BoxFuture<'a, anyhow::Result<()>> {
+        parts.add(Drivers::default());
+        ready(Ok(())).boxed()
+    }
+
     fn routes(&self, app: &SharedApp) -> Routes {
         routes::routes(app)
     }
@@ -83,6 +93,11 @@ pub struct Drivers {
 type Claims = Arc<Mutex<HashSet<ChangeId>>>;
 
 impl Drivers {
+    /// The one of this process.
+    pub(super) fn of(app: &App) -> &Self {
+        app.part()
+    }
+
     /// A claim on one change, or `None` while another task has it.
     fn claim(&self, change: ChangeId) -> Option<DriverClaim> {
         DriverClaim::new(&self.under_way, change)

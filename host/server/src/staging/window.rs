@@ -16,6 +16,7 @@ use crate::app::SharedApp;
 use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
+use crate::staging::Drivers;
 
 /// The longest that a request waits for the device to come to rest.
 const REST_MAX: Duration = Duration::from_mins(1);
@@ -53,7 +54,7 @@ pub(super) async fn confirm(
     }
     let term = app.membership.term()?;
     // Before others of this process see that it is to be driven: who confirms waits for the end.
-    let driver = app.drivers.claim(id);
+    let driver = Drivers::of(app).claim(id);
     let mut tx = app.db.write().await?;
     let row = changes::take_held(&mut tx, id, term.id, &super::settle::seen(&row, &found), now)
         .await?
@@ -84,7 +85,7 @@ pub(super) async fn take_back(
     let held_by = row.apply_owner;
     let term = app.membership.term()?;
     drive::prepare(app, &row).await?;
-    let driver = app.drivers.claim(id);
+    let driver = Drivers::of(app).claim(id);
     let (message, now) = (format!("taken back by {}", caller.username), app.clock.now());
     let mut tx = app.db.write().await?;
     let taken = if row.apply_step == ApplyStep::Holding {

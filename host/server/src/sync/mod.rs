@@ -9,14 +9,18 @@ mod record;
 mod slots;
 mod storable;
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use heddle_core::{ProcessId, Timestamp};
 use heddle_store::controllers::{self, ControllerTarget, syncs};
+use tokio::sync::Notify;
 
-use crate::app::SharedApp;
-use crate::feature::{Feature, Worker};
+use crate::app::{App, SharedApp};
+use crate::feature::{Feature, Parts, Worker};
 use crate::http::error::Error;
 use crate::metrics::ReadingOutcome;
 use crate::process::Term;
@@ -36,10 +40,34 @@ struct Start {
     owner: ProcessId,
 }
 
+/// Wakes the worker when a controller became due.
+#[derive(Debug, Default)]
+pub(crate) struct Bell(Arc<Notify>);
+
+impl Bell {
+    /// The one of this process.
+    pub(crate) fn of(app: &App) -> &Self {
+        app.part()
+    }
+
+    pub(crate) fn ring(&self) {
+        self.0.notify_one();
+    }
+}
+
 /// Readings of controllers.
 pub(crate) struct Readings;
 
 impl Feature for Readings {
+    fn name(&self) -> &'static str {
+        "sync"
+    }
+
+    fn open<'a>(&'a self, _: &'a SharedApp, parts: &'a mut Parts) -> BoxFuture<'a, anyhow::Result<()>> {
+        parts.add(Bell::default());
+        ready(Ok(())).boxed()
+    }
+
     fn workers(&self, app: &SharedApp) -> Vec<Worker> {
         vec![Worker::new("sync", run(app.clone()))]
     }
@@ -48,7 +76,8 @@ impl Feature for Readings {
 /// Starts readings until the service stops.
 async fn run(app: SharedApp) {
     let stop = app.tasks.stopping();
-    let slots = Slots::new(app.sync_wake.clone());
+    let bell = Bell::of(&app).0.clone();
+    let slots = Slots::new(bell.clone());
     loop {
         match start_due(&app, &slots).await {
             // There may be more: those that came first can be all of one organization.
@@ -60,7 +89,7 @@ async fn run(app: SharedApp) {
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = app.sync_wake.notified() => {}
+            () = bell.notified() => {}
             () = tokio::time::sleep(IDLE_INTERVAL) => {}
         }
     }

@@ -25,6 +25,10 @@ use crate::http::routes::Routes;
 pub(crate) struct Tenancy;
 
 impl Feature for Tenancy {
+    fn name(&self) -> &'static str {
+        "tenancy"
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         organizations::routes()
             .merge(site_access::routes())

@@ -25,6 +25,7 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, walk_request};
 use crate::http::routes::{Routes, doc};
 use crate::tenancy::organization_scope;
+use crate::webhooks::Outbox;
 
 /// Deliveries of one range that are queued.
 const RANGE_MAX: u32 = 1_000;
@@ -179,7 +180,7 @@ async fn replay(
     trail::record(&mut tx, &app, &origin, deed(&caller, &subscription, "webhook.replayed", detail)).await?;
     let delivery = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
     tx.commit().await?;
-    app.webhooks.wake();
+    Outbox::of(&app).wake();
     Ok((StatusCode::ACCEPTED, Answer(ReplayedOne { delivery, replay: done })))
 }
 
@@ -210,7 +211,7 @@ async fn replay_range(
     });
     trail::record(&mut tx, &app, &origin, deed(&caller, &subscription, "webhook.replayed", detail)).await?;
     tx.commit().await?;
-    app.webhooks.wake();
+    Outbox::of(&app).wake();
     Ok((StatusCode::ACCEPTED, Answer(replayed)))
 }
 

@@ -13,18 +13,31 @@ mod send;
 mod subscriptions;
 mod templates;
 
-use crate::app::SharedApp;
-use crate::events::consumer::consume;
-use crate::feature::{Feature, Worker};
-use crate::http::routes::Routes;
+use std::future::ready;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use self::queue::Queue;
 pub(crate) use self::send::Outbox;
+use crate::app::SharedApp;
+use crate::events::consumer::consume;
+use crate::feature::{Feature, Parts, Worker};
+use crate::http::routes::Routes;
 
 /// Subscriptions to events by HTTP.
 pub(crate) struct Webhooks;
 
 impl Feature for Webhooks {
+    fn name(&self) -> &'static str {
+        "webhooks"
+    }
+
+    fn open<'a>(&'a self, _: &'a SharedApp, parts: &'a mut Parts) -> BoxFuture<'a, anyhow::Result<()>> {
+        parts.add(Outbox::default());
+        ready(Ok(())).boxed()
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         subscriptions::routes().merge(templates::routes()).merge(deliveries::routes())
     }

@@ -20,6 +20,7 @@ use crate::events::consumer::{Consumer, Took};
 use crate::http::error::Error;
 use crate::notifications::Message;
 use crate::notifications::notices::tell_administrators;
+use crate::webhooks::Outbox;
 
 /// Deliveries of one subscription that wait at once.
 pub(super) const WAITING_MAX: i64 = 10_000;
@@ -82,7 +83,7 @@ impl Consumer for Queue {
     }
 
     fn taken(&self, app: &SharedApp) {
-        app.webhooks.wake();
+        Outbox::of(app).wake();
     }
 }
 

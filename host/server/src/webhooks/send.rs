@@ -54,6 +54,11 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    /// The one of this process.
+    pub(super) fn of(app: &App) -> &Self {
+        app.part()
+    }
+
     /// Something may be due.
     pub(crate) fn wake(&self) {
         self.called.notify_one();
@@ -77,9 +82,9 @@ struct InHand<'a>(&'a App, DeliveryId);
 
 impl Drop for InHand<'_> {
     fn drop(&mut self) {
-        self.0.webhooks.put_down(self.1);
+        Outbox::of(self.0).put_down(self.1);
         // Its place is free.
-        self.0.webhooks.wake();
+        Outbox::of(self.0).wake();
     }
 }
 
@@ -88,7 +93,7 @@ pub(crate) async fn send_due(app: SharedApp) {
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            () = app.webhooks.called.notified() => {}
+            () = Outbox::of(&app).called.notified() => {}
             () = tokio::time::sleep(INTERVAL) => {}
         }
         if let Err(error) = round(&app).await {
@@ -100,7 +105,7 @@ pub(crate) async fn send_due(app: SharedApp) {
 async fn round(app: &SharedApp) -> Result<(), Error> {
     let Ok(term) = app.membership.term() else { return Ok(()) };
     let now = app.clock.now();
-    let in_hand = app.webhooks.in_hand();
+    let in_hand = Outbox::of(app).in_hand();
     let room = Room {
         per_subscription: PER_SUBSCRIPTION,
         per_organization: PER_ORGANIZATION,
@@ -135,10 +140,10 @@ async fn round(app: &SharedApp) -> Result<(), Error> {
     tx.commit().await?;
     if !due.is_empty() {
         // Places that one subscription had no use for are for another.
-        app.webhooks.wake();
+        Outbox::of(app).wake();
     }
     for due in due {
-        app.webhooks.take(due.id);
+        Outbox::of(app).take(due.id);
         let (app2, term) = (app.clone(), term.clone());
         app.tasks.spawn("webhooks.deliver", async move { deliver(&app2, &term, due).await });
     }

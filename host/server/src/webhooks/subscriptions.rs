@@ -39,6 +39,7 @@ use crate::http::routes::{Routes, doc};
 use crate::outgoing::{self, Undelivered};
 use crate::tenancy::{organization_scope, owner};
 use crate::unreached;
+use crate::webhooks::Outbox;
 
 pub(super) const NOT_FOUND: Error = Error::NotFound("webhook subscription");
 const TEST_TYPE: &str = "webhook.test";
@@ -375,7 +376,7 @@ async fn update(
     let detail = trail::with_difference(detail(&updated), &before, &View::from(updated.clone()));
     trail::record(&mut tx, &app, &origin, deed(&caller, &updated, "webhook.updated", detail)).await?;
     tx.commit().await?;
-    app.webhooks.wake();
+    Outbox::of(&app).wake();
     Ok(One(updated.into()))
 }
 

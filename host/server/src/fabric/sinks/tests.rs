@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use crate::app::{App, SharedApp, Surroundings};
 use crate::caller::{Caller, Credential};
 use crate::config::Config;
+use crate::fabric::Operations;
 use crate::fabric::operation::{StepCall, StepError};
 
 struct Bench {
@@ -81,7 +82,7 @@ impl Bench {
             step: 0,
             connection: None,
         };
-        self.app.operations.find(operation).unwrap().run(&call, params).await
+        Operations::of(&self.app).find(operation).unwrap().run(&call, params).await
     }
 
     async fn channel(&self, secret: &str) -> ChannelId {

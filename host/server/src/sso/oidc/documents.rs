@@ -43,6 +43,13 @@ pub struct Documents {
     refetched: Cache<Key, Result<Arc<Vec<Jwk>>, ProviderFault>>,
 }
 
+impl Documents {
+    /// The ones of this process.
+    fn of(app: &App) -> &Self {
+        app.part()
+    }
+}
+
 /// What is used of a discovery document.
 #[derive(Debug, Deserialize)]
 pub(in crate::sso) struct Metadata {
@@ -74,13 +81,13 @@ impl Client<'_> {
 
     pub(super) async fn metadata(&self) -> Result<Arc<Metadata>, ProviderFault> {
         let fetch = async { fetch_metadata(self.app, self.settings).await.map(|(found, _)| Arc::new(found)) };
-        let found = self.app.sso.metadata.try_get_with(self.key(), fetch).await;
+        let found = Documents::of(self.app).metadata.try_get_with(self.key(), fetch).await;
         found.map_err(|fault| ProviderFault::clone(&fault))
     }
 
     pub(super) async fn keys(&self, metadata: &Metadata) -> Result<Arc<Vec<Jwk>>, ProviderFault> {
         let fetch = async { fetch_keys(self.app, self.settings, metadata).await.map(Arc::new) };
-        let found = self.app.sso.keys.try_get_with(self.key(), fetch).await;
+        let found = Documents::of(self.app).keys.try_get_with(self.key(), fetch).await;
         found.map_err(|fault| ProviderFault::clone(&fault))
     }
 
@@ -88,10 +95,10 @@ impl Client<'_> {
     pub(super) async fn newer_keys(&self, metadata: &Metadata) -> Result<Arc<Vec<Jwk>>, ProviderFault> {
         let fetch = async {
             let keys = Arc::new(fetch_keys(self.app, self.settings, metadata).await?);
-            self.app.sso.keys.insert(self.key(), keys.clone()).await;
+            Documents::of(self.app).keys.insert(self.key(), keys.clone()).await;
             Ok(keys)
         };
-        self.app.sso.refetched.get_with(self.key(), fetch).await
+        Documents::of(self.app).refetched.get_with(self.key(), fetch).await
     }
 }
 

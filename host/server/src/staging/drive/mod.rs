@@ -41,6 +41,7 @@ use crate::adapters::call_for;
 use crate::app::SharedApp;
 use crate::http::error::Error;
 use crate::process::Term;
+use crate::staging::Drivers;
 
 pub(super) use window::held_message;
 
@@ -89,7 +90,7 @@ pub(crate) async fn recover(app: &SharedApp) -> Result<(), Error> {
         }
     }
     for change in ours {
-        if !app.drivers.has(change.id, change.apply_step) {
+        if !Drivers::of(app).has(change.id, change.apply_step) {
             spawn(app, change.id, Start::Again);
         }
     }
@@ -112,7 +113,7 @@ pub(super) async fn prepare(app: &SharedApp, row: &ChangeRow) -> Result<(Adapter
 
 /// Drives in the background, what is this process's.
 pub(super) fn spawn(app: &SharedApp, id: ChangeId, start: Start) -> Driving {
-    match (app.membership.term(), app.drivers.claim(id)) {
+    match (app.membership.term(), Drivers::of(app).claim(id)) {
         (Ok(term), Some(claim)) => spawn_claimed(app, claim, term, start),
         _ => app.tasks.spawn("staging.drive", async { Ok(None) }),
     }
@@ -129,7 +130,7 @@ pub(super) fn spawn_claimed(app: &SharedApp, claim: DriverClaim, term: Term, sta
                 tracing::warn!(change.id = %id, error = %error, "apply of change {id} is left to another process");
             }
             Err(error) => {
-                app2.drivers.rest(id);
+                Drivers::of(&app2).rest(id);
                 tracing::error!(change.id = %id, error = %error, "apply of change {id} stopped; it is taken up again");
             }
             Ok(_) => {}

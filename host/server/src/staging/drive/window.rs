@@ -12,6 +12,7 @@ use super::{Start, get, give_up, spawn};
 use crate::app::SharedApp;
 use crate::http::error::Error;
 use crate::process::Term;
+use crate::staging::Drivers;
 use crate::staging::set;
 
 /// How often the confirm window is looked at.
@@ -19,7 +20,7 @@ const HOLD_NAP: Duration = Duration::from_millis(500);
 
 /// Waits for the confirm window to end; the change is taken back unless someone was faster.
 pub(super) fn hold(app: &SharedApp, row: &ChangeRow, term: &Term) {
-    let Some(claim) = app.drivers.claim_hold(row.id) else { return };
+    let Some(claim) = Drivers::of(app).claim_hold(row.id) else { return };
     let (app2, term, deadline) = (app.clone(), term.clone(), row.confirm_deadline);
     app.tasks.spawn("staging.hold", async move {
         let id = claim.change;

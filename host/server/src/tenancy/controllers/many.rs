@@ -26,6 +26,7 @@ use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
+use crate::sync::Bell;
 
 /// Most controllers of one test.
 const TESTS_MAX: usize = 50;
@@ -241,6 +242,6 @@ async fn sync(
     let scheduled: Vec<ControllerId> = items.iter().filter(|i| is_scheduled(i)).map(|i| i.id).collect();
     controllers::schedule_all_now(&mut tx, &scheduled, app.clock.now()).await?;
     tx.commit().await?;
-    app.sync_wake.notify_one();
+    Bell::of(&app).ring();
     Ok((StatusCode::ACCEPTED, Answer(Outcomes::of(in_order(&ids, items), is_scheduled))))
 }

@@ -35,6 +35,7 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::nulls::given;
 use crate::http::routes::{Routes, doc};
+use crate::sync::Bell;
 use crate::tls::check_tls;
 
 /// Seconds between two syncs of a controller.
@@ -270,7 +271,7 @@ async fn create(
     });
     trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.created", detail)).await?;
     let response = creation.finish(tx, &app, &format!("/controllers/{}", controller.id), &controller).await?;
-    app.sync_wake.notify_one();
+    Bell::of(&app).ring();
     Ok(response)
 }
 
@@ -325,7 +326,7 @@ async fn update(
     trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.updated", detail)).await?;
     tx.commit().await?;
     // Reached in another way, it is due.
-    app.sync_wake.notify_one();
+    Bell::of(&app).ring();
     Ok(One(controller))
 }
 
@@ -455,7 +456,7 @@ async fn sync(
     };
     let sync = syncs::request(&mut tx, &new).await?;
     tx.commit().await?;
-    app.sync_wake.notify_one();
+    Bell::of(&app).ring();
     Ok((StatusCode::ACCEPTED, Answer(sync.into())))
 }
 
