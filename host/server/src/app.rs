@@ -5,10 +5,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use heddle_core::Clock;
+use heddle_core::{Clock, OrgId};
 use heddle_runtime::{Compiler, Runtime, Tap};
 use heddle_store::audit::AuditKey;
-use heddle_store::{Db, PoolSettings};
+use heddle_store::{Db, PoolSettings, Tx};
+use uuid::Uuid;
 
 use crate::audit::kept::Kept;
 use crate::cache::Cache;
@@ -154,6 +155,24 @@ impl App {
 
     pub(crate) fn features(&self) -> &'static [&'static dyn Feature] {
         self.features
+    }
+
+    /// Asks every feature whether an object can be removed.
+    ///
+    /// # Errors
+    /// 409 that names what needs it.
+    pub(crate) async fn require_unused(
+        &self,
+        tx: &mut Tx,
+        noun: &str,
+        org: OrgId,
+        id: Uuid,
+    ) -> Result<(), Error> {
+        let guards = self.features.iter().flat_map(|feature| feature.guards());
+        for (_, guard) in guards.filter(|(of, _)| *of == noun) {
+            guard(tx, self, org, id).await?;
+        }
+        Ok(())
     }
 
     /// Has every feature take up the work that is left: this process has a term.

@@ -9,10 +9,12 @@ use std::sync::Arc;
 use axum::Router;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use heddle_core::OrgId;
 use heddle_runtime::Vault;
-use heddle_store::Db;
+use heddle_store::{Db, Tx};
+use uuid::Uuid;
 
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
 use crate::keys::Keys;
@@ -49,6 +51,11 @@ pub trait Feature: Send + Sync + 'static {
         &[]
     }
 
+    /// What keeps objects of other features from being removed, by the noun of the object.
+    fn guards(&self) -> &'static [(&'static str, Guard)] {
+        &[]
+    }
+
     /// Loops that run beside the requests.
     fn workers(&self, _app: &SharedApp) -> Vec<Worker> {
         Vec::new()
@@ -65,6 +72,10 @@ pub trait Feature: Send + Sync + 'static {
         ready(Ok(())).boxed()
     }
 }
+
+/// Refuses to remove an object of an organization that something needs; the error names what. It is asked in the
+/// transaction that removes.
+pub type Guard = for<'a> fn(&'a mut Tx, &'a App, OrgId, Uuid) -> BoxFuture<'a, Result<(), Error>>;
 
 /// Something of a feature that works or does not.
 #[derive(Debug)]

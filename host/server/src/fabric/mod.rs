@@ -27,7 +27,7 @@ pub(crate) mod steps;
 mod suggest;
 mod telling;
 pub(crate) mod trial;
-pub(crate) mod uses;
+mod uses;
 mod wait;
 
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ use self::operation::{Declaration, Example, Operation};
 pub use self::standing::Standing;
 use crate::app::{App, SharedApp};
 use crate::events::consumer::consume;
-use crate::feature::{Feature, Parts, Subsystem, Worker};
+use crate::feature::{Feature, Guard, Parts, Subsystem, Worker};
 use crate::health;
 use crate::http::error::Error;
 use crate::http::routes::Routes;
@@ -174,5 +174,9 @@ impl Feature for Fabric {
 
     fn subsystems(&self) -> &'static [Subsystem] {
         SUBSYSTEMS
+    }
+
+    fn guards(&self) -> &'static [(&'static str, Guard)] {
+        uses::GUARDS
     }
 }

@@ -1,10 +1,12 @@
 //! Which Connections, rules and schedules use an object. Their parameters are sealed, so they are opened to see it.
 
+use futures::FutureExt as _;
 use heddle_core::{ChannelId, ConnectionId, OrgId};
 use heddle_store::{Tx, connections};
 
 use super::steps;
 use crate::app::App;
+use crate::feature::Guard;
 use crate::http::error::Error;
 
 /// The operation that sends through channels.
@@ -14,15 +16,13 @@ const BATCH: u32 = 500;
 /// Names that an answer holds; the others are counted.
 const NAMED_MAX: usize = 10;
 
+pub(super) const GUARDS: &[(&str, Guard)] =
+    &[("channel", |tx, app, org, id| require_channel_unused(tx, app, org, id.into()).boxed())];
+
 /// Refuses to take away a channel that something sends through; the answer names what.
 ///
 /// Reads every Connection of the organization that has a step of `fabric.notify`, in portions.
-pub(crate) async fn require_channel_unused(
-    tx: &mut Tx,
-    app: &App,
-    org: OrgId,
-    channel: ChannelId,
-) -> Result<(), Error> {
+async fn require_channel_unused(tx: &mut Tx, app: &App, org: OrgId, channel: ChannelId) -> Result<(), Error> {
     let wanted = channel.to_string();
     let mut after: Option<ConnectionId> = None;
     let (mut named, mut others) = (Vec::new(), 0_usize);

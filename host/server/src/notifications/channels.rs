@@ -24,7 +24,6 @@ use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::checks::search;
-use crate::fabric::uses::require_channel_unused;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
@@ -205,7 +204,7 @@ async fn remove(
     let mut tx = app.db.write().await?;
     let channel = channels::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::of(channel.clone())?)?;
-    require_channel_unused(&mut tx, &app, channel.org_id, id).await?;
+    app.require_unused(&mut tx, "channel", channel.org_id, id.0).await?;
     channels::remove(&mut tx, &scope, id, app.clock.now()).await?;
     record(&mut tx, &app, &caller, &origin, &channel, "channel.removed").await?;
     tx.commit().await?;
