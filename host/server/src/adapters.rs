@@ -4,15 +4,13 @@ mod packages;
 mod routes;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Context as _;
-use heddle_core::{ControllerId, CredentialId, OrgId};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use heddle_marketplace::{Schema, TrustedKey};
-use heddle_runtime::{Adapter, Call, Credential, Target, Urgency, Vault, VaultError};
-use heddle_store::Db;
+use heddle_runtime::{Adapter, Call, Target, Urgency};
 use heddle_store::controllers::ControllerTarget;
-
 use serde_json::Value;
 
 use crate::app::SharedApp;
@@ -20,11 +18,7 @@ use crate::config::Config;
 use crate::feature::{Feature, Parts, Worker};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
-use crate::keys::Keys;
 use crate::misfit;
-use crate::tenancy::credentials::sealed::Fields;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 
 /// Installed adapters.
 pub(crate) struct Adapters;
@@ -32,10 +26,6 @@ pub(crate) struct Adapters;
 impl Feature for Adapters {
     fn name(&self) -> &'static str {
         "adapters"
-    }
-
-    fn vault(&self, db: &Db, keys: &Keys) -> Option<Arc<dyn Vault>> {
-        Some(Arc::new(StoredVault { db: db.clone(), keys: keys.clone() }))
     }
 
     fn open<'a>(&'a self, app: &'a SharedApp, parts: &'a mut Parts) -> BoxFuture<'a, anyhow::Result<()>> {
@@ -72,28 +62,6 @@ pub(crate) fn package_folders(folder: &Path) -> std::io::Result<Vec<std::path::P
 /// A folder whose name does not begin with a dot: those are being written.
 fn is_package(path: &Path) -> bool {
     path.is_dir() && path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'))
-}
-
-/// Decrypts credentials for the egress engine.
-struct StoredVault {
-    db: Db,
-    keys: Keys,
-}
-
-#[async_trait::async_trait]
-impl Vault for StoredVault {
-    async fn credential(&self, org: OrgId, id: CredentialId) -> Result<Credential, VaultError> {
-        let failed = |error: &dyn std::fmt::Display| VaultError(error.to_string());
-        let mut tx = self.db.read().await.map_err(|e| failed(&e))?;
-        let row = heddle_store::credentials::find_sealed(&mut tx, org, id).await.map_err(|e| failed(&e))?;
-        let row = row.ok_or_else(|| VaultError("it was removed".to_owned()))?;
-        let fields = Fields::open(&self.keys, id, &row.secret).map_err(|e| failed(&e))?;
-        Ok(Credential { fields: fields.into_named() })
-    }
-
-    fn reference_key(&self, controller: ControllerId) -> [u8; 32] {
-        *self.keys.reference_key(controller)
-    }
 }
 
 /// Every way in which a value does not fit a schema of an adapter's, by field. The schema was compiled when it was loaded.

@@ -10,6 +10,8 @@ pub(crate) static ALL: &[&dyn Feature] = &[
     &crate::sso::SingleSignOn,
     &crate::oauth2::Apps,
     &crate::tenancy::Tenancy,
+    &crate::credentials::Credentials,
+    &crate::controllers::Controllers,
     &crate::adapters::Adapters,
     &crate::devices::Devices,
     &crate::staging::Changes,

@@ -14,6 +14,8 @@ pub mod cache;
 pub mod caller;
 mod checks;
 pub mod config;
+mod controllers;
+mod credentials;
 pub mod devices;
 pub mod events;
 pub mod fabric;

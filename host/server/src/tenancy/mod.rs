@@ -1,9 +1,5 @@
-//! Organizations, users, sites, credentials, controllers: what belongs to whom.
-//!
-//! Holds no way to a device; a controller is only tested and scheduled here.
+//! Organizations, users, roles, sites: what belongs to whom.
 
-mod controllers;
-pub(crate) mod credentials;
 mod dashboard;
 pub(crate) mod organizations;
 pub(crate) mod quotas;
@@ -35,8 +31,6 @@ impl Feature for Tenancy {
             .merge(users::routes())
             .merge(roles::routes())
             .merge(sites::routes())
-            .merge(credentials::routes())
-            .merge(controllers::routes())
     }
 }
 

@@ -30,7 +30,7 @@ use crate::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
 /// Index that keeps slugs of one organization apart.
 pub(crate) const SLUG_INDEX: &str = "site_slug";
 /// Most rows of a page.
-pub(super) const PER_PAGE_MAX: u32 = 100;
+pub(crate) const PER_PAGE_MAX: u32 = 100;
 
 /// How a site works.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,6 +3,9 @@
 mod address;
 mod probe;
 pub(crate) mod sealed;
+mod vault;
+
+use std::sync::Arc;
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -12,6 +15,8 @@ use heddle_core::page::Page;
 use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{CredentialId, OrgId, Permission, Role};
+use heddle_runtime::Vault;
+use heddle_store::Db;
 use heddle_store::credentials::{self, Credential, CredentialUpdate, NewCredential, SealedSecret};
 use heddle_store::{InOrder, Set, Sort};
 use schemars::JsonSchema;
@@ -20,12 +25,13 @@ use serde_json::{Value, json};
 
 use self::address::{HOST_CHARS_MAX, PORT_MAX, parse_host, parse_port};
 use self::sealed::Fields;
-use super::controllers::probe::Tested;
-use super::{organization_scope, owner};
+use self::vault::StoredVault;
 use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
+use crate::controllers::probe::Tested;
+use crate::feature::Feature;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
@@ -33,10 +39,29 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::nulls::{given, nullable};
 use crate::http::routes::{Routes, doc};
+use crate::keys::Keys;
+use crate::tenancy::{organization_scope, owner};
 use crate::tls::check_tls;
 
 /// Most bytes of one secret.
 const SECRET_BYTES_MAX: usize = 16_384;
+
+/// What controllers are logged in to with.
+pub(crate) struct Credentials;
+
+impl Feature for Credentials {
+    fn name(&self) -> &'static str {
+        "credentials"
+    }
+
+    fn vault(&self, db: &Db, keys: &Keys) -> Option<Arc<dyn Vault>> {
+        Some(Arc::new(StoredVault { db: db.clone(), keys: keys.clone() }))
+    }
+
+    fn routes(&self, _: &SharedApp) -> Routes {
+        routes()
+    }
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -109,7 +134,7 @@ struct ListQuery {
     sort: Option<Sort<Credential>>,
 }
 
-pub(super) fn routes() -> Routes {
+fn routes() -> Routes {
     let one = "/credentials/{credential_id}";
     let read = Access::Permission(Permission::SettingsRead);
     let write = Access::Permission(Permission::SettingsWrite);

@@ -1,8 +1,8 @@
 //! Controllers: registered with an address, a credential and an adapter.
 
-pub(super) mod endpoint;
+pub(crate) mod endpoint;
 mod many;
-pub(super) mod probe;
+pub(crate) mod probe;
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -22,12 +22,12 @@ use serde_json::{Map, Value, json};
 
 use self::endpoint::{URL_BYTES_MAX, parse_url};
 use self::probe::Tested;
-use super::quotas;
 use crate::adapters::validate_settings;
 use crate::app::SharedApp;
 use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
+use crate::feature::Feature;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
@@ -36,11 +36,25 @@ use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request}
 use crate::http::nulls::given;
 use crate::http::routes::{Routes, doc};
 use crate::sync::Bell;
+use crate::tenancy::quotas;
 use crate::tls::check_tls;
 
 /// Seconds between two syncs of a controller.
 const SYNC_SECS_MIN: u32 = 10;
 const SYNC_SECS_MAX: u32 = 86_400;
+
+/// What the devices of an organization are reached through.
+pub(crate) struct Controllers;
+
+impl Feature for Controllers {
+    fn name(&self) -> &'static str {
+        "controllers"
+    }
+
+    fn routes(&self, _: &SharedApp) -> Routes {
+        routes()
+    }
+}
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -118,7 +132,7 @@ struct SitesQuery {
     per_page: Option<u32>,
 }
 
-pub(super) fn routes() -> Routes {
+fn routes() -> Routes {
     let one = "/controllers/{controller_id}";
     let read = Access::Permission(Permission::ControllerRead);
     let write = Access::RoleWith(Role::OrgAdmin, Permission::ControllerWrite);
@@ -208,7 +222,7 @@ async fn sites_of(
     At(id): At<ControllerId>,
     Params(query): Params<SitesQuery>,
 ) -> Result<Answer<Page<Site>>, Error> {
-    let page = page_request(query.page, query.per_page, super::sites::PER_PAGE_MAX)?;
+    let page = page_request(query.page, query.per_page, crate::tenancy::sites::PER_PAGE_MAX)?;
     let mut tx = app.db.read().await?;
     let controller = found(&mut tx, &caller, id).await?;
     let site = sites::find(&mut tx, &caller.scope(), controller.site_id).await?;
@@ -349,7 +363,7 @@ async fn site_for(tx: &mut Tx, caller: &Caller, id: SiteId) -> Result<Site, Erro
 /// Whoever chooses a controller's address receives what its credential holds.
 /// So a caller of some sites uses only what those sites, and no others, use; and only where the
 /// grant allows to register controllers.
-pub(super) async fn check_credential(
+pub(crate) async fn check_credential(
     tx: &mut Tx,
     caller: &Caller,
     org: OrgId,

@@ -12,10 +12,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::super::controllers::check_credential;
-use super::super::controllers::endpoint::{URL_BYTES_MAX, parse_url};
-use super::super::controllers::probe::{Tested, ask};
-use super::super::organization_scope;
 use super::address::url_of;
 use super::deed;
 use crate::adapters::{call_for, validate_settings};
@@ -23,9 +19,13 @@ use crate::app::{App, SharedApp};
 use crate::audit::trail;
 use crate::caller::Caller;
 use crate::checks::Checks;
+use crate::controllers::check_credential;
+use crate::controllers::endpoint::{URL_BYTES_MAX, parse_url};
+use crate::controllers::probe::{Tested, ask};
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin};
 use crate::http::nulls::given;
+use crate::tenancy::organization_scope;
 use crate::tls::check_tls;
 
 /// Either `controller_id`, or `vendor` with an address.

@@ -3,10 +3,10 @@
 use url::Url;
 
 /// Most bytes of a controller's address.
-pub(in crate::tenancy) const URL_BYTES_MAX: usize = 2048;
+pub(crate) const URL_BYTES_MAX: usize = 2048;
 
 /// The address in its normal form, without a slash at the end.
-pub(in crate::tenancy) fn parse_url(text: &str) -> Result<String, String> {
+pub(crate) fn parse_url(text: &str) -> Result<String, String> {
     if text.len() > URL_BYTES_MAX {
         return Err(format!("must not exceed {URL_BYTES_MAX} bytes"));
     }

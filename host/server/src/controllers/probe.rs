@@ -23,7 +23,7 @@ use crate::unreached;
 /// How a test ended. It is answered 200 also when the device did not answer: the test itself worked.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ControllerTest")]
-pub(in crate::tenancy) struct Tested {
+pub(crate) struct Tested {
     ok: bool,
     latency_ms: f64,
     /// What answered.
@@ -41,7 +41,7 @@ pub(in crate::tenancy) struct Tested {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ControllerTestError")]
-pub(in crate::tenancy) struct TestError {
+pub(crate) struct TestError {
     /// Such as `adapter_authentication_error`.
     #[serde(rename = "type")]
     kind: &'static str,
@@ -49,12 +49,12 @@ pub(in crate::tenancy) struct TestError {
 }
 
 impl Tested {
-    pub(in crate::tenancy) fn is_ok(&self) -> bool {
+    pub(crate) fn is_ok(&self) -> bool {
         self.ok
     }
 
     /// What the audit log keeps of it.
-    pub(in crate::tenancy) fn detail(&self) -> Value {
+    pub(crate) fn detail(&self) -> Value {
         json!({ "ok": self.ok, "error": self.error.as_ref().map(|error| error.kind) })
     }
 }
@@ -88,11 +88,7 @@ pub(super) async fn test(
 /// Makes the adapter's own check. An error only where the test itself could not be made.
 ///
 /// Why a device was not reached, only callers are told who operate the service.
-pub(in crate::tenancy) async fn ask(
-    adapter: &Adapter,
-    call: &Call,
-    caller: &Caller,
-) -> Result<Tested, Error> {
+pub(crate) async fn ask(adapter: &Adapter, call: &Call, caller: &Caller) -> Result<Tested, Error> {
     let started = Instant::now();
     let checked = adapter.check(call).await;
     let latency_ms = started.elapsed().as_secs_f64() * 1000.0;
