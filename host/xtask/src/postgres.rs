@@ -27,8 +27,8 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// Starts one, after installing it where that is possible.
-    pub(crate) fn start(stop: &Stop) -> anyhow::Result<Self> {
+    /// Starts one with these settings beside the own ones, after installing it where that is possible.
+    pub(crate) fn start(stop: &Stop, settings: &[&str]) -> anyhow::Result<Self> {
         let programs = match find_programs() {
             Some(programs) => programs,
             None => install(stop)?,
@@ -42,7 +42,7 @@ impl Postgres {
         let password = hex::encode(heddle_marketplace::keygen()?.as_bytes());
         initialize(&programs, &account, &home, &password, stop)?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let mut server = launch(&programs, &account, &home, port)?;
+        let mut server = launch(&programs, &account, &home, port, settings)?;
         wait_until_ready(&programs, &mut server, port, stop)?;
         let url = format!("postgres://{USER}:{password}@127.0.0.1:{port}/postgres");
         Ok(Self { url, server, _folder: folder })
@@ -56,7 +56,7 @@ impl Postgres {
 
 /// `db`: one that stays until Ctrl-C.
 pub(crate) fn serve(stop: &Stop) -> anyhow::Result<ExitCode> {
-    let mut postgres = Postgres::start(stop)?;
+    let mut postgres = Postgres::start(stop, &[])?;
     writeln!(std::io::stdout(), "{}", postgres.url())?;
     say("stop it with Ctrl-C");
     while !stop.is_set() {
@@ -157,11 +157,17 @@ fn initialize(
     process::run("initdb", &mut command, stop)
 }
 
-fn launch(programs: &Path, account: &Account, home: &Path, port: u16) -> anyhow::Result<Guarded> {
+fn launch(
+    programs: &Path,
+    account: &Account,
+    home: &Path,
+    port: u16,
+    settings: &[&str],
+) -> anyhow::Result<Guarded> {
     let log = std::fs::File::create(home.join("log"))?;
     let mut command = account.command(&programs.join("postgres"));
     command.current_dir("/").arg("-D").arg(home.join("data"));
-    for setting in [
+    let own = [
         "listen_addresses=127.0.0.1".to_owned(),
         format!("port={port}"),
         format!("unix_socket_directories={}", home.display()),
@@ -169,10 +175,9 @@ fn launch(programs: &Path, account: &Account, home: &Path, port: u16) -> anyhow:
         "fsync=off".to_owned(),
         "synchronous_commit=off".to_owned(),
         "full_page_writes=off".to_owned(),
-        // Each test has a database of its own: hundreds that are small and soon forgotten.
-        "autovacuum=off".to_owned(),
-    ] {
-        command.args(["-c", &setting]);
+    ];
+    for setting in own.iter().map(String::as_str).chain(settings.iter().copied()) {
+        command.args(["-c", setting]);
     }
     // Its own group: Ctrl-C must reach the tests first, and the server after them.
     command.process_group(0).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
