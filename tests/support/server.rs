@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use heddle_runtime::{Compiler, Tap};
-use heddle_server::{Config, Running, Surroundings};
+use heddle_server::{Config, HashCost, Running, Surroundings};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -16,16 +16,26 @@ const ENCRYPTION_KEY: &str = "it-4d0a1f7c9b2e8365aa71cc09-encrypt-XyZ";
 const SECRET_KEY: &str = "it-9c2e8365aa71cc094d0a1f7b-signing-XyZ";
 pub(crate) const PASSWORD: &str = "Correct-Horse-7-Battery";
 
+/// A tenth of what hashing costs a service: nothing is protected here.
+const HASH_COST: HashCost = HashCost { memory_kib: 4_096, passes: 2, lanes: 1 };
+
 /// Settings beyond the defaults of a test.
 #[derive(Default, Clone)]
 pub(crate) struct Options {
     settings: Vec<(&'static str, String)>,
     tap: Option<Tap>,
+    hash_cost: Option<HashCost>,
 }
 
 impl Options {
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.settings.push((name, value.into()));
+        self
+    }
+
+    /// Passwords cost what they cost a service.
+    pub(crate) fn hashing_as_served(mut self) -> Self {
+        self.hash_cost = Some(HashCost::default());
         self
     }
 
@@ -41,6 +51,7 @@ pub(crate) struct Server {
     contract: Known,
     environment: BTreeMap<String, String>,
     tap: Option<Tap>,
+    hash_cost: HashCost,
     folder: TempDir,
 }
 
@@ -109,8 +120,14 @@ impl Server {
         rustls::crypto::ring::default_provider().install_default().ok();
         let folder = tempfile::tempdir().expect("a folder can be made");
         let environment = environment(folder.path(), &database, &options);
-        let mut server =
-            Self { running: None, contract: Known::default(), environment, tap: options.tap, folder };
+        let mut server = Self {
+            running: None,
+            contract: Known::default(),
+            environment,
+            tap: options.tap,
+            hash_cost: options.hash_cost.unwrap_or(HASH_COST),
+            folder,
+        };
         server.run().await;
         server
     }
@@ -118,7 +135,8 @@ impl Server {
     async fn run(&mut self) {
         let config =
             Config::from_maps(&self.environment, &BTreeMap::new()).expect("test settings are accepted");
-        let surroundings = Surroundings { compiler: compiler(), tap: self.tap.clone() };
+        let surroundings =
+            Surroundings { tap: self.tap.clone(), hash_cost: self.hash_cost, ..compiler().into() };
         let running = Running::start(config, surroundings).await.expect("the server starts");
         self.contract = Known::of_app(&running.app);
         self.running = Some(running);

@@ -17,7 +17,7 @@ use crate::caller::Callers;
 use crate::config::Config;
 use crate::events::{Follower, Hub};
 use crate::feature::{Feature, Parts, Worker};
-use crate::hashing::Hashing;
+use crate::hashing::{Cost, Hashing};
 use crate::health::Looks;
 use crate::http::error::Error;
 use crate::http::rate_limit::Limiter;
@@ -37,11 +37,13 @@ pub struct Surroundings {
     pub compiler: Compiler,
     /// Sees all that enters a component's memory; for tests.
     pub tap: Option<Tap>,
+    /// What hashing a password costs. Tests log in thousands of times and ask for less.
+    pub hash_cost: Cost,
 }
 
 impl From<Compiler> for Surroundings {
     fn from(compiler: Compiler) -> Self {
-        Self { compiler, tap: None }
+        Self { compiler, tap: None, hash_cost: Cost::default() }
     }
 }
 
@@ -107,6 +109,7 @@ impl App {
         let mailer = Mailer::open(&config)?;
         let cache = Cache::open(&config).await?;
         let limiter = Limiter::new(&cache);
+        let hashing = Hashing::new(surroundings.hash_cost);
         let vault = features.iter().find_map(|feature| feature.vault(&db, &keys));
         let vault = vault.context("no feature opens credentials")?;
         let runtime = modules::start_runtime(&config, &keys, &clock, vault, surroundings)?;
@@ -125,7 +128,7 @@ impl App {
             tasks: Tasks::default(),
             hub: Hub::default(),
             callers: Callers::default(),
-            hashing: Hashing::default(),
+            hashing,
             membership: Membership::default(),
             logs,
             mailer,

@@ -3,7 +3,7 @@
 //! Every hash costs memory and time on purpose. The places bound both, and leave a core to everything else; the queue
 //! for them is bounded, too. No thread that serves requests waits.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
@@ -14,17 +14,30 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::http::error::{Error, RateExceeded};
 
 /// What a hash costs.
-#[derive(Debug, PartialEq, Eq)]
-struct Cost {
-    memory_kib: u32,
-    passes: u32,
-    lanes: u32,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cost {
+    pub memory_kib: u32,
+    pub passes: u32,
+    pub lanes: u32,
 }
 
 /// With twice the passes of the first choice in OWASP's cheat sheet for password storage (46 MiB, one pass): 65 ms
 /// of one core where this was measured; 50 to 150 ms are wanted. The only place that says it: hashes of another
 /// cost are made anew at the next login.
 const COST: Cost = Cost { memory_kib: 47_104, passes: 2, lanes: 1 };
+
+impl Default for Cost {
+    fn default() -> Self {
+        COST
+    }
+}
+
+impl Cost {
+    fn argon2(self) -> Result<Argon2<'static>, argon2::password_hash::Error> {
+        let params = Params::new(self.memory_kib, self.passes, self.lanes, None)?;
+        Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
+    }
+}
 
 /// How long a request waits for a place.
 const WAIT_LIMIT: Duration = Duration::from_secs(10);
@@ -36,16 +49,11 @@ const QUEUE_MAX: usize = 64;
 /// Where passwords are hashed. Each server has one.
 #[derive(Debug)]
 pub struct Hashing {
+    cost: Cost,
     /// Hashes at once: all cores but one, which everything else has for itself.
     places: Arc<Semaphore>,
     /// Requests that have a place or wait for one.
     admitted: Arc<Semaphore>,
-}
-
-impl Default for Hashing {
-    fn default() -> Self {
-        Self::with(places(), QUEUE_MAX)
-    }
 }
 
 fn places() -> usize {
@@ -53,41 +61,43 @@ fn places() -> usize {
     cores.saturating_sub(1).clamp(1, PLACES_MAX)
 }
 
-/// Made of the same constant as real ones: it costs the same.
-static NOBODY: LazyLock<String> = LazyLock::new(|| {
-    let Cost { memory_kib, passes, lanes } = COST;
-    // A salt like any other, and a digest of zeros.
-    let (salt, digest) = ("aGVkZGxlZHVtbXlzYWx0MQ", "A".repeat(43));
-    format!("$argon2id$v=19$m={memory_kib},t={passes},p={lanes}${salt}${digest}")
-});
-
 /// What stands in the place of a hash for users who log in elsewhere: no password fits it.
 pub(crate) const NONE: &str = "";
-
-/// A hash that no password has, of the same cost as real ones: for logins of users who do not exist.
-pub(crate) fn nobody() -> String {
-    NOBODY.clone()
-}
 
 /// Whether it is a hash at all. Who logs in elsewhere has none.
 pub(crate) fn is_set(hash: &str) -> bool {
     PasswordHash::new(hash).is_ok()
 }
 
-/// Whether a hash was made at another cost than today's.
-pub(crate) fn needs_rehash(hash: &str) -> bool {
-    let Ok(hash) = PasswordHash::new(hash) else { return false };
-    let is_current = hash.algorithm == Algorithm::Argon2id.ident()
-        && hash.version == Some(Version::V0x13.into())
-        && Params::try_from(&hash).is_ok_and(|params| {
-            COST == Cost { memory_kib: params.m_cost(), passes: params.t_cost(), lanes: params.p_cost() }
-        });
-    !is_current
-}
-
 impl Hashing {
-    fn with(places: usize, queue: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(places)), admitted: Arc::new(Semaphore::new(places + queue)) }
+    pub(crate) fn new(cost: Cost) -> Self {
+        Self::with(cost, places(), QUEUE_MAX)
+    }
+
+    fn with(cost: Cost, places: usize, queue: usize) -> Self {
+        let semaphore = |permits| Arc::new(Semaphore::new(permits));
+        Self { cost, places: semaphore(places), admitted: semaphore(places + queue) }
+    }
+
+    /// A hash that no password has, of the same cost as real ones: for logins of users who do not exist.
+    pub(crate) fn decoy(&self) -> String {
+        let Cost { memory_kib, passes, lanes } = self.cost;
+        // A salt like any other, and a digest of zeros.
+        let (salt, digest) = ("aGVkZGxlZHVtbXlzYWx0MQ", "A".repeat(43));
+        format!("$argon2id$v=19$m={memory_kib},t={passes},p={lanes}${salt}${digest}")
+    }
+
+    /// Whether a hash was made at another cost than today's.
+    pub(crate) fn needs_rehash(&self, hash: &str) -> bool {
+        let Ok(hash) = PasswordHash::new(hash) else { return false };
+        let is_current = hash.algorithm == Algorithm::Argon2id.ident()
+            && hash.version == Some(Version::V0x13.into())
+            && Params::try_from(&hash).is_ok_and(|params| {
+                let of_hash =
+                    Cost { memory_kib: params.m_cost(), passes: params.t_cost(), lanes: params.p_cost() };
+                of_hash == self.cost
+            });
+        !is_current
     }
 
     /// The argon2id hash of a password, with its parameters and a new salt.
@@ -104,11 +114,12 @@ impl Hashing {
     /// As [`Hashing::place`].
     pub(crate) async fn verify(&self, password: Secret, hash: String) -> Result<bool, Error> {
         let is_set = is_set(&hash);
-        let hash = if is_set { hash } else { nobody() };
+        let hash = if is_set { hash } else { self.decoy() };
+        let cost = self.cost;
         let fits = self.place().await?.run(move || {
             let hash = PasswordHash::new(&hash)?;
             // At the cost that the hash names, not at today's.
-            match argon2()?.verify_password(password.expose().as_bytes(), &hash) {
+            match cost.argon2()?.verify_password(password.expose().as_bytes(), &hash) {
                 Ok(()) => Ok(true),
                 Err(argon2::password_hash::Error::Password) => Ok(false),
                 Err(error) => Err(error),
@@ -126,27 +137,24 @@ impl Hashing {
         let admitted = self.admitted.clone().try_acquire_owned().map_err(|_| overloaded())?;
         let held = tokio::time::timeout(WAIT_LIMIT, self.places.clone().acquire_owned()).await;
         let held = held.map_err(|_| overloaded())?.expect("the places are never closed");
-        Ok(Place { _held: held, _admitted: admitted })
+        Ok(Place { cost: self.cost, _held: held, _admitted: admitted })
     }
-}
-
-fn argon2() -> Result<Argon2<'static>, argon2::password_hash::Error> {
-    let params = Params::new(COST.memory_kib, COST.passes, COST.lanes, None)?;
-    Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
 }
 
 /// A place to hash in. Who had to wait for one may look again whether the work is still needed.
 #[derive(Debug)]
 pub(crate) struct Place {
+    cost: Cost,
     _held: OwnedSemaphorePermit,
     _admitted: OwnedSemaphorePermit,
 }
 
 impl Place {
     pub(crate) async fn hash(self, password: Secret) -> Result<String, Error> {
+        let cost = self.cost;
         self.run(move || {
             let salt = SaltString::encode_b64(random_bytes::<16>().as_slice())?;
-            Ok(argon2()?.hash_password(password.expose().as_bytes(), &salt)?.to_string())
+            Ok(cost.argon2()?.hash_password(password.expose().as_bytes(), &salt)?.to_string())
         })
         .await
     }

@@ -61,6 +61,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use app::{App, SharedApp, Surroundings};
 pub use config::Config;
+pub use hashing::Cost as HashCost;
 pub use version::{API_VERSION, BUILD, VERSION};
 
 /// How long a drain waits for running work.

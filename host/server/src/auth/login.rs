@@ -21,7 +21,6 @@ use super::admission::{self, Admission, Way};
 use super::security;
 use crate::app::App;
 use crate::audit::trail::{self, Deed};
-use crate::hashing;
 use crate::http::error::{Error, RateExceeded};
 use crate::http::extract::Origin;
 use crate::http::rate_limit::{CLOSED, Limit, Rate, Verdict};
@@ -72,14 +71,14 @@ async fn prove(app: &App, origin: &Origin, name: &str, password: Secret) -> Resu
     name.refuse_flood(app).await?;
     let (known, locked_until) = name.find(app).await?;
     refuse_locked(locked_until, app.clock.now())?;
-    let hash = known.as_ref().map_or_else(hashing::nobody, |known| known.password_hash.clone());
+    let hash = known.as_ref().map_or_else(|| app.hashing.decoy(), |known| known.password_hash.clone());
     let fits = app.hashing.verify(password.clone(), hash).await?;
     if !fits || known.is_none() {
         name.count_failure(app).await?;
     }
     let Some(known) = known else { return Err(fail_unknown(app, &name).await?) };
     if fits
-        && hashing::needs_rehash(&known.password_hash)
+        && app.hashing.needs_rehash(&known.password_hash)
         && let Err(error) = rehash(app, &known, password.clone()).await
     {
         tracing::warn!(error = %error, user.id = %known.user.id, "a password keeps the hash of another cost until the next login");
