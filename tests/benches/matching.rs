@@ -143,7 +143,6 @@ impl Place {
         let news = vec![event; EVENTS_AT_ONCE];
         events::append_all(&mut tx, self.org, &news, &app.clock).await.expect("it is written");
         tx.commit().await.expect("it is written");
-        app.hub.wake();
         loop {
             let mut tx = app.db.read().await.expect("the database answers");
             let positions = event_consumers::positions(&mut tx, "fabric").await.expect("it can be read");

@@ -31,7 +31,6 @@ async fn offline(server: &Server, org: OrgId, site_id: SiteId) {
     let mut tx = app.db.write().await.unwrap();
     heddle_store::events::append(&mut tx, &event, &app.clock).await.unwrap();
     tx.commit().await.unwrap();
-    app.hub.wake();
 }
 
 on_both! {

@@ -170,7 +170,6 @@ on_both! {
                 let mut tx = app.db.write().await.unwrap();
                 heddle_store::events::append_all(&mut tx, org, &vec![event.clone(); 500], &app.clock).await.unwrap();
                 tx.commit().await.unwrap();
-                app.hub.wake();
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };

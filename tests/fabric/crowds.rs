@@ -38,7 +38,6 @@ async fn flood(world: &World) {
     let mut tx = app.db.write().await.unwrap();
     heddle_store::events::append_all(&mut tx, world.org, &events, &app.clock).await.unwrap();
     tx.commit().await.unwrap();
-    app.hub.wake();
 }
 
 async fn total(world: &World, connection: &Value, state: &str) -> u64 {
@@ -197,12 +196,10 @@ on_both! {
             heddle_store::Tx::Postgres(tx) => drop(sqlx::query(renamed).execute(&mut **tx).await.unwrap()),
         }
         tx.commit().await.unwrap();
-        app.hub.wake();
         tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         world.runs(&connection, 0).await;
         // Nobody newer came.
         app.clock.advance(chrono::TimeDelta::minutes(6));
-        app.hub.wake();
         let found = world.runs(&connection, 1).await;
         assert_eq!(found[0]["steps"][0]["params"], json!({ "search": "after" }), "{found:?}");
     }

@@ -105,7 +105,6 @@ async fn emit(app: &App, org: OrgId, event_type: EventType, payload: Value) {
     let mut tx = app.db.write().await.unwrap();
     heddle_store::events::append(&mut tx, &event, &app.clock).await.unwrap();
     tx.commit().await.unwrap();
-    app.hub.wake();
 }
 
 /// A body of a Connection on devices that go offline, with these fields instead.

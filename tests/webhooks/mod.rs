@@ -59,9 +59,7 @@ fn offline(org: OrgId, device: Option<DeviceId>, name: &str) -> NewEvent {
 /// Writes an event, and answers its number.
 async fn emit(server: &Server, api: &Api, device: Option<DeviceId>, name: &str) -> i64 {
     let app = &server.running().app;
-    let seq = write(&app.db, &app.clock, &offline(organization(api).await, device, name)).await;
-    app.hub.wake();
-    seq
+    write(&app.db, &app.clock, &offline(organization(api).await, device, name)).await
 }
 
 async fn write(db: &Db, clock: &Clock, event: &NewEvent) -> i64 {

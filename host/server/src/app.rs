@@ -60,7 +60,7 @@ pub struct App {
     pub limiter: Limiter,
     pub runtime: Arc<Runtime>,
     pub tasks: Tasks,
-    pub hub: Hub,
+    pub hub: Arc<Hub>,
     pub callers: Callers,
     /// Where passwords are hashed.
     pub hashing: Hashing,
@@ -102,6 +102,11 @@ impl App {
             acquire_timeout: Duration::from_secs(30),
         };
         let db = Db::open(&config.database(), &pool).await.context("database cannot be opened")?;
+        let hub = Arc::<Hub>::default();
+        db.on_events({
+            let hub = hub.clone();
+            move || hub.wake()
+        });
         let audit_key = crate::audit::key::open(&db, &keys, &clock).await?;
         let audit_kept = Kept::open(&config, &audit_key);
         let logs = Logs::open(&config).await;
@@ -126,7 +131,7 @@ impl App {
             limiter,
             runtime,
             tasks: Tasks::default(),
-            hub: Hub::default(),
+            hub,
             callers: Callers::default(),
             hashing,
             membership: Membership::default(),

@@ -65,7 +65,10 @@ pub struct PoolUse {
 
 /// An open, migrated database. Cloning shares its connections.
 #[derive(Debug, Clone)]
-pub struct Db(Pools);
+pub struct Db {
+    pools: Pools,
+    bell: Bell,
+}
 
 #[derive(Debug, Clone)]
 enum Pools {
@@ -105,6 +108,7 @@ macro_rules! on {
 mod held;
 mod schema;
 
+use held::Bell;
 pub use held::Held;
 pub use schema::Schema;
 pub(crate) use schema::migrated_in_memory;
@@ -176,7 +180,7 @@ impl Db {
             .test_before_acquire(false)
             .connect_with(options.pragma("query_only", "ON"))
             .await?;
-        Ok(Self(Pools::Sqlite { reader, writer }))
+        Ok(Self::over(Pools::Sqlite { reader, writer }))
     }
 
     async fn open_postgres(url: &str, settings: &PoolSettings, migrations: &Migrator) -> Result<Self> {
@@ -195,13 +199,13 @@ impl Db {
             })?;
         schema::prepare(&mut Tx::Postgres(pool.begin().await?.into()), migrations).await?;
         migrations.run(&pool).await.map_err(|error| migration_error(error, migrations))?;
-        Ok(Self(Pools::Postgres(pool)))
+        Ok(Self::over(Pools::Postgres(pool)))
     }
 
     /// What [`Db::open`] does with the tables, on a database that is open.
     #[cfg(test)]
     pub(crate) async fn migrate_again(&self) -> Result<()> {
-        match &self.0 {
+        match &self.pools {
             Pools::Sqlite { writer, .. } => {
                 schema::prepare(&mut Tx::Sqlite(writer.begin().await?.into()), &MIGRATIONS).await?;
                 schema::migrate_file(&MIGRATIONS, writer).await
@@ -215,12 +219,23 @@ impl Db {
         crate::folding::fill_in(self).await
     }
 
+    fn over(pools: Pools) -> Self {
+        Self { pools, bell: Bell::default() }
+    }
+
+    /// Calls `wake` after each commit of a transaction that appended an event, begun by this or a clone of it. Only the first
+    /// call has an effect.
+    pub fn on_events(&self, wake: impl Fn() + Send + Sync + 'static) {
+        self.bell.set(Box::new(wake));
+    }
+
     /// Begins a transaction that sees one state of the database and cannot change it.
     pub async fn read(&self) -> Result<Tx> {
-        match &self.0 {
+        match &self.pools {
             Pools::Sqlite { reader, .. } => Ok(Tx::Sqlite(reader.begin_with("BEGIN DEFERRED").await?.into())),
             Pools::Postgres(pool) => {
-                begin_postgres(pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
+                begin_postgres(pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", &Bell::default())
+                    .await
             }
         }
     }
@@ -230,7 +245,7 @@ impl Db {
     /// One statement sees one state of the database by itself; a transaction around it would be two more round trips,
     /// which is what most reads of one object would wait for. Two statements on it are a fault, which debug builds find.
     pub async fn single(&self) -> Result<Tx> {
-        match &self.0 {
+        match &self.pools {
             Pools::Sqlite { reader, .. } => Ok(Tx::Sqlite(reader.acquire().await?.into())),
             Pools::Postgres(pool) => match pool.acquire().await {
                 Ok(connection) => Ok(Tx::Postgres(connection.into())),
@@ -241,11 +256,12 @@ impl Db {
 
     /// Begins a transaction that writes. On `SQLite` it waits here for the writers before it.
     pub async fn write(&self) -> Result<Tx> {
-        match &self.0 {
+        match &self.pools {
             Pools::Sqlite { writer, .. } => {
-                Ok(Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?.into()))
+                let transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+                Ok(Tx::Sqlite(Held::ringing(transaction, &self.bell)))
             }
-            Pools::Postgres(pool) => begin_postgres(pool, "BEGIN").await,
+            Pools::Postgres(pool) => begin_postgres(pool, "BEGIN", &self.bell).await,
         }
     }
 
@@ -275,7 +291,7 @@ impl Db {
     }
 
     async fn answer_apart(&self) -> Result<()> {
-        match &self.0 {
+        match &self.pools {
             Pools::Sqlite { reader, .. } => {
                 let mut own = SqliteConnection::connect_with(&reader.connect_options()).await?;
                 sqlx::query("SELECT COUNT(*) FROM sqlite_schema").execute(&mut own).await?;
@@ -292,7 +308,7 @@ impl Db {
 
     /// `sqlite` or `postgres`.
     pub fn kind(&self) -> &'static str {
-        match &self.0 {
+        match &self.pools {
             Pools::Sqlite { .. } => "sqlite",
             Pools::Postgres(_) => "postgres",
         }
@@ -310,7 +326,7 @@ impl Db {
     /// How many connections there are; the one that writes to `SQLite` counts.
     pub fn pool_use(&self) -> PoolUse {
         let idle = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        match &self.0 {
+        match &self.pools {
             Pools::Sqlite { reader, writer } => PoolUse {
                 open: reader.size() + writer.size(),
                 idle: idle(reader.num_idle() + writer.num_idle()),
@@ -326,7 +342,7 @@ impl Db {
 
     /// How the server is reached, when it is `PostgreSQL`; else the path of the file.
     pub(crate) fn whereabouts(&self) -> Whereabouts {
-        match &self.0 {
+        match &self.pools {
             Pools::Sqlite { writer, .. } => {
                 Whereabouts::File(writer.connect_options().get_filename().to_owned())
             }
@@ -336,7 +352,7 @@ impl Db {
 
     /// Closes every connection, once the transactions on them have ended.
     pub async fn close(&self) {
-        match &self.0 {
+        match &self.pools {
             Pools::Sqlite { reader, writer } => {
                 reader.close().await;
                 // The last connection empties the log; it must be the one that may write.
@@ -348,6 +364,15 @@ impl Db {
 }
 
 impl Tx {
+    /// Has the commit tell that there are events.
+    pub(crate) fn note_events(&mut self) {
+        match self {
+            Tx::Sqlite(tx) => tx.note_events(),
+            Tx::Postgres(tx) => tx.note_events(),
+        }
+    }
+
+    /// Makes the changes permanent. If an event was appended, calls what [`Db::on_events`] was given.
     pub async fn commit(self) -> Result<()> {
         match self {
             Tx::Sqlite(tx) => Ok(tx.commit().await?),
@@ -363,9 +388,9 @@ impl Tx {
     }
 }
 
-async fn begin_postgres(pool: &PgPool, begin: &'static str) -> Result<Tx> {
+async fn begin_postgres(pool: &PgPool, begin: &'static str, bell: &Bell) -> Result<Tx> {
     match pool.begin_with(begin).await {
-        Ok(tx) => Ok(Tx::Postgres(tx.into())),
+        Ok(transaction) => Ok(Tx::Postgres(Held::ringing(transaction, bell))),
         Err(error) => Err(not_acquired(pool, error)),
     }
 }

@@ -163,6 +163,7 @@ const FROM: &str = "FROM event e";
 /// An event of a run names the event that started the run as its cause, unless another cause is given.
 pub async fn append(tx: &mut Tx, new: &NewEvent, clock: &Clock) -> Result<Event> {
     let (seq, occurred_at) = advance_head(tx, new.org_id, 1, clock.now()).await?;
+    tx.note_events();
     let id = clock.new_id();
     let causation_id: Option<EventId> = on!(tx, conn => sqlx::query_scalar("
         INSERT INTO event (id, org_id, seq, event_type, site_id, controller_id, device_id, causation_id,
@@ -208,6 +209,7 @@ pub async fn append_all(tx: &mut Tx, org: OrgId, new: &[NewEvent], clock: &Clock
         return Ok(());
     }
     let (last, occurred_at) = advance_head(tx, org, count, clock.now()).await?;
+    tx.note_events();
     let first = last - count + 1;
     let numbered: Vec<(i64, &NewEvent)> = (first..).zip(new).collect();
     for rows in numbered.chunks(ROWS_PER_STATEMENT) {

@@ -236,7 +236,6 @@ async fn busy(report: &mut Report) {
         let mut tx = app.db.write().await.expect("the database answers");
         heddle_store::events::append_all(&mut tx, org, &events, &app.clock).await.expect("it is written");
         tx.commit().await.expect("it is written");
-        app.hub.wake();
     });
     let (ours, took) = tokio::join!(listen(clients), writing);
     server.stop().await;

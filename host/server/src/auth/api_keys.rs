@@ -209,9 +209,7 @@ async fn create(
     });
     security::record(&mut tx, &app.clock, EventType::ApiKeyCreated, &caller, fields).await?;
     let created = Created { key, api_key: Some(whole.expose().to_owned()) };
-    let response = creation.finish(tx, &app, &path, &created).await?;
-    app.hub.wake();
-    Ok(response)
+    creation.finish(tx, &app, &path, &created).await
 }
 
 fn check(body: &NewBody) -> Result<String, Error> {
@@ -276,7 +274,6 @@ async fn revoke(
     let fields = json!({ "api_key_id": id, "name": name });
     security::record(&mut tx, &app.clock, EventType::ApiKeyRevoked, &caller, fields).await?;
     tx.commit().await?;
-    app.hub.wake();
     Ok(StatusCode::NO_CONTENT)
 }
 

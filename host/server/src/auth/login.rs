@@ -223,7 +223,6 @@ pub(super) async fn fail(
         security::record(&mut tx, &app.clock, EventType::AccountLocked, user, fields).await?;
     }
     tx.commit().await?;
-    app.hub.wake();
     if is_locked {
         tracing::warn!(user.id = %user.id, "locked account of user {} after repeated failures", user.id);
     }

@@ -29,8 +29,7 @@ impl<'a> From<&'a Caller> for Account<'a> {
     }
 }
 
-/// Appends a security event with the fields that the catalogue declares beside the account. The outbox is to be woken
-/// after the commit.
+/// Appends a security event with the fields that the catalogue declares beside the account.
 pub(crate) async fn record(
     tx: &mut Tx,
     clock: &Clock,

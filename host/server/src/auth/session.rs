@@ -182,7 +182,6 @@ async fn stolen(
         security::record(&mut tx, &app.clock, EventType::RefreshReuse, &login.user, fields).await?;
     }
     tx.commit().await?;
-    app.hub.wake();
     app.callers.forget();
     tracing::warn!(session.id = %session.id, "revoked session {}: its spent refresh token was used again", session.id);
     Ok(REVOKED)

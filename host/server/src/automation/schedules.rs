@@ -453,7 +453,6 @@ async fn stop(app: &SharedApp, row: &ConnectionRow, due_at: Timestamp) -> Result
     }
     break_off(&mut tx, app, row, reason, None).await?;
     tx.commit().await?;
-    app.hub.wake();
     Ok(())
 }
 

@@ -212,7 +212,6 @@ pub(super) async fn run(
     devices::remove_all(&mut tx, &work.removed, now).await?;
     tell(&mut tx, &app, (&caller, &origin), &deeds, &work.news).await?;
     tx.commit().await?;
-    app.hub.wake();
     Ok(Answer(work.into_results(&ids)))
 }
 

@@ -89,7 +89,6 @@ pub(super) async fn update(
     tell(&mut tx, &app, (&caller, &origin), &device, ("device.updated", detail), &changed).await?;
     let device = devices::find(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("device"))?;
     tx.commit().await?;
-    app.hub.wake();
     Ok(One(device))
 }
 
@@ -107,7 +106,6 @@ pub(super) async fn remove(
     let detail = json!({ "name": device.name, "identity": device.identity });
     tell(&mut tx, &app, (&caller, &origin), &device, ("device.removed", detail), &["deleted_at"]).await?;
     tx.commit().await?;
-    app.hub.wake();
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -128,7 +126,6 @@ pub(super) async fn restore(
     let deed = ("device.restored", json!({}));
     tell(&mut tx, &app, (&caller, &origin), &device, deed, &["deleted_at"]).await?;
     tx.commit().await?;
-    app.hub.wake();
     Ok(One(device))
 }
 

@@ -137,8 +137,8 @@ impl Default for Hub {
 }
 
 impl Hub {
-    /// An event was committed.
-    pub fn wake(&self) {
+    /// An event was committed. The database calls this for each transaction with events that is committed through it.
+    pub(crate) fn wake(&self) {
         self.outbox.notify_one();
         self.wakes.call();
     }

@@ -97,7 +97,6 @@ async fn stop_unfit(app: &SharedApp, org: OrgId, author: UserId) -> Result<(), E
                 let mut tx = app.db.write().await?;
                 break_off(&mut tx, app, row, &why, None).await?;
                 tx.commit().await?;
-                app.hub.wake();
             }
         }
     }

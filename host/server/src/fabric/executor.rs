@@ -139,9 +139,6 @@ async fn end_lost(app: &SharedApp, term: &Term, sweep: &mut Sweep) -> Result<(),
     }
     tx.commit().await?;
     app.metrics.runs_ended(RunState::Interrupted, ended.len());
-    if !ended.is_empty() {
-        app.hub.wake();
-    }
     Ok(())
 }
 

@@ -100,9 +100,7 @@ async fn ingest(
     let mut tx = app.db.write().await?;
     let event = heddle_store::events::append(&mut tx, &new, &app.clock).await?;
     let receipt = Receipt { accepted: true, event_type: event.event_type, name, event_id: event.id };
-    let response = creation.accept(tx, &app, &receipt).await?;
-    app.hub.wake();
-    Ok(response)
+    creation.accept(tx, &app, &receipt).await
 }
 
 /// Values at all depths: each costs far more memory than its letter or two.

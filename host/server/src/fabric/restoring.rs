@@ -71,7 +71,6 @@ pub(crate) async fn put_back(
         restored = broken.ok_or(Error::NotFound(noun(row.kind)))?;
     }
     tx.commit().await?;
-    app.hub.wake();
     app.metrics.runs_ended(RunState::Skipped, usize::try_from(skipped).unwrap_or_default());
     Ok(restored)
 }

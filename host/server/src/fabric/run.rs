@@ -165,7 +165,6 @@ pub(super) async fn end(
                 if is_ours {
                     app.metrics.runs_ended(progress.state, 1);
                 }
-                app.hub.wake();
                 return;
             }
             Err(error) => {

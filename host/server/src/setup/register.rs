@@ -138,7 +138,6 @@ async fn register(
     let tokens = session::open(&mut tx, &app, &origin, &user, user.token_version).await?;
     record(&mut tx, &app, &origin, &organization, &user).await?;
     tx.commit().await?;
-    app.hub.wake();
     tracing::info!(organization.id = %organization.id, "registered organization {}", organization.id);
     let registered = Registered { organization, user, tokens };
     founding::created(&app, &origin, registered.organization.id, &registered.tokens, &registered)

@@ -116,9 +116,7 @@ pub(super) async fn admit(
     match resolve(app, origin, provider, &person, emails).await {
         Ok((mut tx, user)) => {
             let login = users::find_login(&mut tx, user).await?.ok_or(Error::NotFound("user"))?;
-            let admission = admission::admit(tx, app, origin, login, way).await;
-            app.hub.wake();
-            admission
+            admission::admit(tx, app, origin, login, way).await
         }
         Err(Stop::Failed(error)) => Err(error),
         Err(Stop::Refused(refusal)) => {

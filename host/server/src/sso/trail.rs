@@ -92,7 +92,7 @@ impl Step {
     }
 }
 
-/// Writes the step's audit entry and, where there is one, its event. The outbox is to be woken after the commit.
+/// Writes the step's audit entry and, where there is one, its event.
 pub(super) async fn record(
     tx: &mut Tx,
     app: &App,

@@ -64,7 +64,6 @@ pub(super) async fn finish_in(
     }
     tx.commit().await?;
     app.metrics.apply_ended(&ended.vendor, state);
-    app.hub.wake();
     Bell::of(app).ring();
     tracing::info!(change.id = %ended.id, outcome = %state, "apply of change {} ended: {state}", ended.id);
     Ok(ended)

@@ -184,8 +184,5 @@ async fn expire(app: &SharedApp) -> Result<(), Error> {
         outcome::record(&mut tx, app, change, &outcome::Step::expired()).await?;
     }
     tx.commit().await?;
-    if !expired.is_empty() {
-        app.hub.wake();
-    }
     Ok(())
 }

@@ -143,7 +143,7 @@ pub(crate) async fn stage_for_run(
     match stage_checked(app, author, Asker::of_run(author, run.clone()), checked).await {
         Ok((tx, row)) => {
             tx.commit().await?;
-            announce(app, &row);
+            log_staged(&row);
             Ok(row)
         }
         Err(Error::Conflict { kind: STAGED_ALREADY, .. }) => {
@@ -320,12 +320,11 @@ async fn answer(app: &App, mut tx: Tx, row: ChangeRow, creation: Creation) -> Re
     let path = format!("/gateway-vpn/changes/{}", row.id);
     let shown = view(row.clone(), Beside { conflicts_with, set: None })?;
     let response = creation.finish(tx, app, &path, &shown).await?;
-    announce(app, &row);
+    log_staged(&row);
     Ok(response)
 }
 
-fn announce(app: &App, row: &ChangeRow) {
-    app.hub.wake();
+fn log_staged(row: &ChangeRow) {
     tracing::info!(change.id = %row.id, controller.id = %row.controller_id, "staged change {}", row.id);
 }
 

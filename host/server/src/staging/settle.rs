@@ -176,7 +176,6 @@ pub(super) async fn discard(
     };
     record(&mut tx, app, &row, &step).await?;
     tx.commit().await?;
-    app.hub.wake();
     Ok(row)
 }
 

@@ -165,7 +165,6 @@ async fn sync(app: &SharedApp, controller: &ControllerTarget, start: Start, slot
             tracing::error!(controller.id = %controller.id, error = %error, "reading of controller {} is lost", controller.id);
         }
     }
-    app.hub.wake();
 }
 
 /// Records a reading; when that fails, that it failed.

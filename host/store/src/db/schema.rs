@@ -59,7 +59,7 @@ impl Db {
                     sqlx::Error::PoolTimedOut => Error::Unavailable(Box::new(error)),
                     other => other.into(),
                 })?;
-            return Ok(Some(Self(Pools::Postgres(pool))));
+            return Ok(Some(Self::over(Pools::Postgres(pool))));
         }
         if !url.starts_with("sqlite://") {
             return Err(Error::Url(
@@ -79,7 +79,7 @@ impl Db {
         };
         let reader = pool(settings.connections_max.max(1)).connect_with(options.clone()).await?;
         // The connection that would write cannot, and opens only if somebody asks for it.
-        Ok(Some(Self(Pools::Sqlite { reader, writer: pool(1).connect_lazy_with(options) })))
+        Ok(Some(Self::over(Pools::Sqlite { reader, writer: pool(1).connect_lazy_with(options) })))
     }
 
     /// Which version the tables have.

@@ -19,7 +19,7 @@ on_both! {
 
     async fn a_newer_database_is_refused(db) {
         tamper(&db, "UPDATE _sqlx_migrations SET version = 9999 WHERE version = (SELECT MAX(version) FROM _sqlx_migrations)").await;
-        let error = match &db.0 {
+        let error = match &db.pools {
             Pools::Sqlite { writer, .. } => MIGRATIONS.run(writer).await.map_err(|error| migration_error(error, &MIGRATIONS)),
             Pools::Postgres(pool) => MIGRATIONS.run(pool).await.map_err(|error| migration_error(error, &MIGRATIONS)),
         }.unwrap_err();
@@ -47,7 +47,7 @@ on_both! {
 
     async fn a_second_opening_changes_nothing(db) {
         World::new(&db, "one").await;
-        match &db.0 {
+        match &db.pools {
             Pools::Sqlite { writer, .. } => MIGRATIONS.run(writer).await.unwrap(),
             Pools::Postgres(pool) => MIGRATIONS.run(pool).await.unwrap(),
         }

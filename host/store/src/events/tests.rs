@@ -1,3 +1,6 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 use crate::testing::{World, first, on_both, tamper};
 
@@ -42,6 +45,36 @@ on_both! {
         assert_eq!(list(&mut tx, a.org, 1, &[], 10).await.unwrap().events[0].event.seq, 2);
         let some = list(&mut tx, a.org, 0, &[EventType::DeviceOffline], 1).await.unwrap();
         assert_eq!((some.events.len(), some.last_seq, some.is_full), (1, 2, true));
+    }
+
+    async fn each_commit_that_has_events_is_told_and_no_other(db) {
+        let world = World::new(&db, "a").await;
+        let told = Arc::new(AtomicUsize::new(0));
+        db.on_events({
+            let told = told.clone();
+            move || {
+                told.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        let count = || told.load(Ordering::SeqCst);
+        let event = new(&world, EventType::DeviceOffline);
+        let mut tx = db.write().await.unwrap();
+        append_all(&mut tx, world.org, &[], &world.clock).await.unwrap();
+        tx.commit().await.unwrap();
+        let mut tx = db.write().await.unwrap();
+        append(&mut tx, &event, &world.clock).await.unwrap();
+        tx.rollback().await.unwrap();
+        assert_eq!(count(), 0);
+        let mut tx = db.clone().write().await.unwrap();
+        append(&mut tx, &event, &world.clock).await.unwrap();
+        append(&mut tx, &event, &world.clock).await.unwrap();
+        assert_eq!(count(), 0, "not before it is committed");
+        tx.commit().await.unwrap();
+        assert_eq!(count(), 1);
+        let mut tx = db.write().await.unwrap();
+        append_all(&mut tx, world.org, &[event], &world.clock).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(count(), 2);
     }
 
     async fn writers_at_once_leave_no_gap(db) {

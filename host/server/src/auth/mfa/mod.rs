@@ -174,7 +174,6 @@ async fn enable(app: &App, caller: &Caller, origin: &Origin, code: &Secret) -> R
     let fields = json!({ "actor_id": caller.user_id });
     security::record(&mut tx, &app.clock, EventType::MfaEnabled, caller, fields).await?;
     tx.commit().await?;
-    app.hub.wake();
     Ok(Enabled { backup_codes, tokens })
 }
 
@@ -190,7 +189,6 @@ async fn disable(app: &App, caller: &Caller, origin: &Origin) -> Result<Tokens, 
         security::record(&mut tx, &app.clock, EventType::MfaDisabled, caller, fields).await?;
     }
     tx.commit().await?;
-    app.hub.wake();
     Ok(tokens)
 }
 

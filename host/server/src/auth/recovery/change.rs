@@ -78,7 +78,6 @@ async fn change(
     let ended = super::renew(&mut tx, &app, &origin, &current.user, password_hash, Way::Changed).await?;
     let tokens = session::open(&mut tx, &app, &origin, &current.user, ended.token_version).await?;
     tx.commit().await?;
-    app.hub.wake();
     cookies::set(&app, &origin, &tokens, Answer(&tokens).into_response())
 }
 

@@ -101,8 +101,7 @@ pub(crate) async fn end_access(tx: &mut Tx, user: UserId, now: Timestamp) -> Res
     Ok(Ended { token_version, sessions, api_keys })
 }
 
-/// Gives users their new password and ends what the old one gave; a lock is lifted. The outbox is to be woken after
-/// the commit.
+/// Gives users their new password and ends what the old one gave; a lock is lifted.
 async fn renew(
     tx: &mut Tx,
     app: &App,

@@ -65,7 +65,6 @@ async fn reset(
     let user = holder(&app, &mut tx, &taken).await?.user;
     super::renew(&mut tx, &app, &origin, &user, password_hash, Way::Reset).await?;
     tx.commit().await?;
-    app.hub.wake();
     tracing::info!(user.id = %user.id, "user {} has set a new password by a link", user.id);
     Ok(StatusCode::NO_CONTENT)
 }

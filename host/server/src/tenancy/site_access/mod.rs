@@ -223,7 +223,6 @@ async fn revoke(
         tell_widened(&mut tx, &app, &caller, &granted).await?;
     }
     tx.commit().await?;
-    app.hub.wake();
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -190,9 +190,7 @@ async fn create(
     quotas::check(&mut tx, &app, org_id, Resource::Users).await?;
     record(&mut tx, &app, &caller, &origin, &user, Step::Created).await?;
     let path = format!("/users/{}", user.id);
-    let response = creation.finish(tx, &app, &path, &Account::from(user)).await?;
-    app.hub.wake();
-    Ok(response)
+    creation.finish(tx, &app, &path, &Account::from(user)).await
 }
 
 async fn remove(
@@ -215,7 +213,6 @@ async fn remove(
     api_keys::revoke_all(&mut tx, id, now).await?;
     record(&mut tx, &app, &caller, &origin, &user, Step::Removed).await?;
     tx.commit().await?;
-    app.hub.wake();
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -238,7 +235,6 @@ async fn restore(
     quotas::check(&mut tx, &app, user.org_id, Resource::Users).await?;
     record(&mut tx, &app, &caller, &origin, &user, Step::Restored).await?;
     tx.commit().await?;
-    app.hub.wake();
     Ok(One(user.into()))
 }
 

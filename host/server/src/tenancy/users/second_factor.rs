@@ -54,6 +54,5 @@ pub(super) async fn reset(
     let user =
         users::find(&mut tx, &organization_scope(&caller), id).await?.ok_or(Error::NotFound("user"))?;
     tx.commit().await?;
-    app.hub.wake();
     Ok(One(user.into()))
 }

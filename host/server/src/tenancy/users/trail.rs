@@ -65,7 +65,7 @@ impl Step<'_> {
     }
 }
 
-/// Writes the step's audit entry and event. The outbox is to be woken after the commit.
+/// Writes the step's audit entry and event.
 pub(super) async fn record(
     tx: &mut Tx,
     app: &App,

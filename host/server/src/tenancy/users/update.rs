@@ -131,7 +131,6 @@ pub(super) async fn update(
         record(&mut tx, &app, &caller, &origin, &updated, Step::RoleChanged(user.role)).await?;
     }
     tx.commit().await?;
-    app.hub.wake();
     Ok(One(updated.into()))
 }
 
