@@ -1,7 +1,7 @@
 //! The rooms of the server, and who may name whom: a room names itself and the rooms below it.
 //!
-//! Read from the sources, with the unit tests left out: every path of an import or of an expression that leads into
-//! another module counts.
+//! Read from the sources, with the unit tests left out: every path of an import, an expression, an attribute or a macro that
+//! leads into another module counts. The rooms are those of the table in ARCHITECTURE.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,57 +9,6 @@ use std::path::{Path, PathBuf};
 
 use syn::visit::{self, Visit};
 use syn::{Attribute, File, ItemMod, ItemUse, UseTree};
-
-/// From the bottom to the top, with the modules of each. What is not named here fails the test.
-const ROOMS: &[(&str, &[&str])] = &[
-    (
-        "kernel",
-        &[
-            "app",
-            "audit",
-            "bulk",
-            "cache",
-            "caller",
-            "checks",
-            "config",
-            "events",
-            "feature",
-            "files",
-            "hashing",
-            "health",
-            "http",
-            "keys",
-            "listener",
-            "logs",
-            "mail",
-            "metrics",
-            "misfit",
-            "modules",
-            "names",
-            "nearest",
-            "outgoing",
-            "process",
-            "retention",
-            "sample",
-            "slug",
-            "task",
-            "tls",
-            "unreached",
-            "version",
-        ],
-    ),
-    ("access control", &["access_control"]),
-    ("identity", &["auth"]),
-    ("tenancy", &["setup", "tenancy"]),
-    ("federation", &["oauth2", "sso"]),
-    ("inventory", &["adapters", "controllers", "credentials", "devices", "sync"]),
-    ("changes", &["staging"]),
-    ("delivery", &["notifications", "webhooks"]),
-    ("fabric", &["fabric"]),
-    ("automation", &["automation"]),
-    ("operate", &["operate"]),
-    ("composition", &["features", "lib", "main"]),
-];
 
 /// A module by its path from the root of the crate, which is empty.
 type Module = Vec<String>;
@@ -76,17 +25,25 @@ struct Names {
 impl Names {
     /// From the root; `None` for a path into another crate or to something local.
     fn resolved(&self, path: &[String]) -> Option<Vec<String>> {
-        let ups = path.iter().take_while(|segment| *segment == "super").count();
-        match path.first()?.as_str() {
-            "crate" => Some(path[1..].to_vec()),
-            "self" => Some(self.of.iter().chain(&path[1..]).cloned().collect()),
-            "super" => {
-                let base = &self.of[..self.of.len().saturating_sub(ups)];
-                Some(base.iter().chain(&path[ups..]).cloned().collect())
-            }
-            first if self.children.contains(first) => Some(self.of.iter().chain(path).cloned().collect()),
-            _ => None,
+        let first = path.first()?;
+        if first == "crate" {
+            return Some(path[1..].to_vec());
         }
+        let relative = path.iter().take_while(|segment| matches!(segment.as_str(), "self" | "super")).count();
+        let ups = path[..relative].iter().filter(|segment| *segment == "super").count();
+        if relative == 0 && !self.children.contains(first) {
+            return None;
+        }
+        let base = &self.of[..self.of.len().saturating_sub(ups)];
+        Some(base.iter().chain(&path[relative..]).cloned().collect())
+    }
+
+    /// Paths among tokens that are not parsed, and in their texts.
+    fn tokens(&mut self, tokens: &impl ToString) {
+        let text = tokens.to_string().replace(" :: ", "::");
+        let is_of_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
+        let words = text.split(|c| !is_of_path(c)).filter(|word| word.contains("::"));
+        self.paths.extend(words.map(|word| word.split("::").map(str::to_owned).collect::<Vec<_>>()));
     }
 
     fn import(&mut self, tree: &UseTree, before: &[String]) {
@@ -112,8 +69,23 @@ fn is_test(attributes: &[Attribute]) -> bool {
 impl Visit<'_> for Names {
     fn visit_item_mod(&mut self, module: &ItemMod) {
         if !is_test(&module.attrs) {
+            assert!(
+                module.content.is_none(),
+                "module '{}' stands within a file: give it its own",
+                module.ident
+            );
             visit::visit_item_mod(self, module);
         }
+    }
+
+    fn visit_macro(&mut self, call: &syn::Macro) {
+        self.tokens(&call.tokens);
+        visit::visit_macro(self, call);
+    }
+
+    fn visit_meta_list(&mut self, list: &syn::MetaList) {
+        self.tokens(&list.tokens);
+        visit::visit_meta_list(self, list);
     }
 
     fn visit_item_use(&mut self, import: &ItemUse) {
@@ -181,41 +153,51 @@ fn arrows() -> BTreeMap<Module, BTreeSet<Module>> {
     arrows
 }
 
-/// The place of a module's room, from the bottom.
-fn room(module: &Module) -> usize {
-    let top = module.first().map_or("lib", String::as_str);
-    let found = ROOMS.iter().position(|(_, modules)| modules.contains(&top));
-    found.unwrap_or_else(|| panic!("module '{top}' stands in no room: name it in ROOMS"))
+/// Each room with its modules, from the bottom to the top, as ARCHITECTURE.md lists them.
+fn rooms() -> Vec<(String, Vec<String>)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ARCHITECTURE.md");
+    let text = fs::read_to_string(path).unwrap();
+    let (_, table) = text.split_once("| Room | Modules |\n|---|---|\n").expect("the table of rooms is there");
+    let rows = table.lines().take_while(|line| line.starts_with('|'));
+    let mut rooms: Vec<(String, Vec<String>)> = rows
+        .map(|row| {
+            let (room, modules) = row.trim_matches('|').split_once('|').expect("a row has two cells");
+            let modules = modules.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+            (room.trim().to_owned(), modules)
+        })
+        .collect();
+    rooms.reverse();
+    rooms
+}
+
+fn top(module: &Module) -> &str {
+    module.first().map_or("lib", String::as_str)
 }
 
 #[test]
 fn no_room_names_one_above_it() {
-    let arrows = arrows();
+    let (arrows, rooms) = (arrows(), rooms());
     assert!(arrows.len() > 200, "the sources were found: {}", arrows.len());
+    let room = |module: &Module| {
+        let found = rooms.iter().position(|(_, modules)| modules.iter().any(|one| one == top(module)));
+        found.unwrap_or_else(|| panic!("module '{}' stands in no room of ARCHITECTURE.md", top(module)))
+    };
     let mut up = Vec::new();
     for (from, named) in &arrows {
         for to in named.iter().filter(|to| room(to) > room(from)) {
-            up.push(format!(
-                "{} ({}) names {} ({})",
-                from.join("::"),
-                ROOMS[room(from)].0,
-                to.join("::"),
-                ROOMS[room(to)].0
-            ));
+            let named = |module: &Module| format!("{} ({})", module.join("::"), rooms[room(module)].0);
+            up.push(format!("{} names {}", named(from), named(to)));
         }
     }
     assert!(up.is_empty(), "{}", up.join("\n"));
 }
 
 #[test]
-fn every_room_has_its_modules() {
-    let modules: BTreeSet<String> =
-        arrows().into_keys().map(|module| module.first().map_or("lib".to_owned(), Clone::clone)).collect();
-    for (room, named) in ROOMS {
-        for module in *named {
-            assert!(modules.contains(*module), "room '{room}' names '{module}', which there is not");
-        }
-    }
+fn each_room_has_its_modules_once() {
+    let there: BTreeSet<String> = arrows().keys().map(|module| top(module).to_owned()).collect();
+    let listed: Vec<String> = rooms().into_iter().flat_map(|(_, modules)| modules).collect();
+    let once: BTreeSet<String> = listed.iter().cloned().collect();
+    assert_eq!((once.len(), &once), (listed.len(), &there));
 }
 
 #[test]
@@ -223,7 +205,9 @@ fn every_way_to_name_a_module_is_followed() {
     let text = "
         use crate::fabric::{Standing, runs::{self, Run as One}};
         use super::super::webhooks::*;
-        fn f() { crate::staging::Drivers::of(app); probe::test(); other_crate::sync(); }
+        #[schemars(with = \"Option<super::view::One>\")]
+        fn f() { crate::staging::Drivers::of(app); probe::test(); other_crate::sync(); self::super::fault::of(); }
+        fn g() { select! { () = crate::sync::run(app) => {} } }
         #[cfg(test)]
         mod tests { use crate::operate; }
     ";
@@ -239,8 +223,11 @@ fn every_way_to_name_a_module_is_followed() {
             "fabric::runs",
             "fabric::runs::Run",
             "webhooks",
+            "sso::view::One",
             "staging::Drivers::of",
             "sso::ldap::probe::test",
+            "sso::fault::of",
+            "sync::run",
         ]
     );
 }

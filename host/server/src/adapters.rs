@@ -6,14 +6,12 @@ mod routes;
 use std::path::Path;
 
 use anyhow::Context as _;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use heddle_marketplace::{Schema, TrustedKey};
 use heddle_runtime::{Adapter, Call, Target, Urgency};
 use heddle_store::controllers::ControllerTarget;
 use serde_json::Value;
 
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
 use crate::config::Config;
 use crate::feature::{Feature, Parts, Worker};
 use crate::http::error::Error;
@@ -23,17 +21,14 @@ use crate::misfit;
 /// Installed adapters.
 pub(crate) struct Adapters;
 
+#[async_trait::async_trait]
 impl Feature for Adapters {
     fn name(&self) -> &'static str {
         "adapters"
     }
 
-    fn open<'a>(&'a self, app: &'a SharedApp, parts: &'a mut Parts) -> BoxFuture<'a, anyhow::Result<()>> {
-        async move {
-            parts.add(packages::load_all(app).await);
-            Ok(())
-        }
-        .boxed()
+    async fn open(&self, app: &App, parts: &mut Parts) {
+        parts.add(packages::load_all(app).await);
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

@@ -1,7 +1,7 @@
 //! What the whole server shares.
 
 use std::any::Any;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::events::{Follower, Hub};
 use crate::feature::{Feature, Parts, Worker};
 use crate::hashing::{Cost, Hashing};
-use crate::health::Looks;
+use crate::health::{self, Looks};
 use crate::http::error::Error;
 use crate::http::rate_limit::Limiter;
 use crate::keys::Keys;
@@ -71,8 +71,7 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     pub looks: Looks,
     features: &'static [&'static dyn Feature],
-    /// What the features own; set once all are open.
-    parts: OnceLock<Parts>,
+    parts: Parts,
     /// When this process opened the database.
     pub started: std::time::Instant,
 }
@@ -85,7 +84,7 @@ impl std::fmt::Debug for App {
 
 impl App {
     /// Opens what the features share, and these features.
-    pub async fn open(
+    pub(crate) async fn open(
         config: Config,
         surroundings: Surroundings,
         features: &'static [&'static dyn Feature],
@@ -115,12 +114,13 @@ impl App {
         let cache = Cache::open(&config).await?;
         let limiter = Limiter::new(&cache);
         let hashing = Hashing::new(surroundings.hash_cost);
-        let vault = features.iter().find_map(|feature| feature.vault(&db, &keys));
-        let vault = vault.context("no feature opens credentials")?;
+        let mut vaults = features.iter().filter_map(|feature| feature.vault(&db, &keys));
+        let vault = vaults.next().context("no feature opens credentials")?;
+        anyhow::ensure!(vaults.next().is_none(), "two features open credentials");
         let runtime = modules::start_runtime(&config, &keys, &clock, vault, surroundings)?;
         let observer = metrics.clone();
         runtime.observe(Arc::new(move |call| observer.adapter_call(call)));
-        let app = Arc::new(Self {
+        let mut app = Self {
             config,
             clock,
             keys,
@@ -140,25 +140,32 @@ impl App {
             metrics,
             looks: Looks::default(),
             features,
-            parts: OnceLock::new(),
+            parts: Parts::default(),
             started: std::time::Instant::now(),
-        });
+        };
         let mut parts = Parts::default();
         for feature in features {
-            let opened = feature.open(&app, &mut parts).await;
-            opened.with_context(|| format!("feature '{}' cannot be opened", feature.name()))?;
+            feature.open(&app, &mut parts).await;
         }
-        app.parts.set(parts).expect("only this function sets them");
-        Ok(app)
+        app.parts = parts;
+        let of_features = features.iter().flat_map(|feature| feature.subsystems()).map(|one| one.name);
+        let mut names: Vec<&str> = health::OWN.into_iter().chain(of_features).collect();
+        names.sort_unstable();
+        assert!(names.is_sorted_by(|a, b| a < b), "two subsystems have the same name: {names:?}");
+        Ok(Arc::new(app))
     }
 
-    /// What a feature of this process owns, by its type.
+    /// State that a feature owns, by its type; `None` where no feature in the list has it.
+    pub(crate) fn find_part<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.parts.find()
+    }
+
+    /// State that a feature owns, by its type.
     ///
     /// # Panics
-    /// Where no feature in the list opened it.
+    /// Where no feature in the list has it.
     pub(crate) fn part<T: Any + Send + Sync>(&self) -> &T {
-        let part = self.parts.get().and_then(Parts::find);
-        part.expect("a part is open before it is asked for: its feature is in the list")
+        self.find_part().expect("the feature that owns it is in the list")
     }
 
     pub(crate) fn features(&self) -> &'static [&'static dyn Feature] {
@@ -183,12 +190,18 @@ impl App {
         Ok(())
     }
 
-    /// Has every feature take up the work that is left: this process has a term.
-    pub(crate) async fn begin_term(self: &Arc<Self>) -> Result<(), Error> {
+    /// Asks every feature to take up unfinished work. Called when the process has registered.
+    ///
+    /// # Errors
+    /// The first of the features' errors, after all were asked.
+    pub(crate) async fn begin_term(self: &Arc<Self>) -> anyhow::Result<()> {
+        let mut begun = Ok(());
         for feature in self.features {
-            feature.term_begun(self).await?;
+            let done = feature.term_begun(self).await;
+            let done = done.with_context(|| format!("work of '{}' cannot be taken up", feature.name()));
+            begun = begun.and(done);
         }
-        Ok(())
+        begun
     }
 
     /// Starts the loops that run beside the requests.
@@ -202,10 +215,10 @@ impl App {
             Worker::new("events.hear", crate::events::hear(self.clone())),
             Worker::new("retention", crate::retention::run(self.clone())),
             Worker::new("audit.kept", crate::audit::kept::keep(self.clone())),
-            Worker::new(crate::logs::TASK, crate::logs::write(self.clone())),
         ];
         let of_features = self.features.iter().flat_map(|feature| feature.workers(self));
-        for worker in own.into_iter().chain(of_features) {
+        let log = Worker::new(crate::logs::TASK, crate::logs::write(self.clone()));
+        for worker in own.into_iter().chain(of_features).chain([log]) {
             self.tasks.spawn(worker.name, worker.run);
         }
     }

@@ -2,7 +2,7 @@
 
 mod address;
 mod probe;
-pub(crate) mod sealed;
+mod sealed;
 mod vault;
 
 use std::sync::Arc;
@@ -46,7 +46,7 @@ use crate::tls::check_tls;
 /// Most bytes of one secret.
 const SECRET_BYTES_MAX: usize = 16_384;
 
-/// What controllers are logged in to with.
+/// Credentials of controllers.
 pub(crate) struct Credentials;
 
 impl Feature for Credentials {

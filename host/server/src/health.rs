@@ -147,6 +147,9 @@ fn is_good(age: Duration, is_found: bool, kept: Duration) -> bool {
     if is_found { age < kept } else { age < LOOK_LIMIT * 2 }
 }
 
+/// Subsystems that every server has.
+pub(crate) const OWN: [&str; 6] = ["database", "cache", "logdb", "modules", "event_bus", "event_wakeups"];
+
 /// The whole state of the service.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each says another thing, and none follows from another")]
@@ -169,20 +172,20 @@ pub(crate) struct Report {
 
 pub(crate) async fn report(app: &SharedApp) -> Report {
     let find = || look(app.db.clone(), app.logs.db().cloned(), app.cache.clone());
-    let is_draining = app.tasks.stopping().is_cancelled();
     let subsystems = app.features().iter().flat_map(|feature| feature.subsystems());
-    let of_features = subsystems
-        .map(|subsystem| async move { (subsystem.name, is_draining || (subsystem.is_up)(app).await) });
+    let of_features =
+        subsystems.map(|subsystem| async move { (subsystem.name, (subsystem.is_up)(app).await) });
     let (seen, backlog, of_features) =
         tokio::join!(app.looks.seen.get(LOOK_KEPT, find), backlog(app), join_all(of_features));
     let now = app.clock.now();
+    let is_draining = app.tasks.stopping().is_cancelled();
     Report {
         seen,
         modules_up: !app.modules_have_failed(),
         // The dispatcher ends first in a drain.
         event_bus_up: is_draining || !app.hub.bus.has_failed(now),
         event_wakeups_up: is_draining || !app.hub.wakes.are_lost(),
-        of_features,
+        of_features: of_features.into_iter().map(|(name, is_up)| (name, is_draining || is_up)).collect(),
         backlog,
         last_look_age_secs: app.hub.bus.last_look_age(now).as_seconds_f64(),
         is_draining,
@@ -212,17 +215,21 @@ pub(crate) async fn pending_changes(app: &App) -> Vec<(OutcomeState, i64)> {
 }
 
 impl Report {
-    pub(crate) fn subsystems(&self) -> Vec<(&'static str, bool)> {
-        let mut all = vec![
-            ("database", self.seen.database.is_up()),
-            ("cache", self.seen.cache.is_up()),
-            ("logdb", self.seen.logdb.is_up()),
-            ("modules", self.modules_up),
-            ("event_bus", self.event_bus_up),
-            ("event_wakeups", self.event_wakeups_up),
+    /// Subsystems that every server has, in the order of [`OWN`].
+    fn own(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        let up = [
+            self.seen.database.is_up(),
+            self.seen.cache.is_up(),
+            self.seen.logdb.is_up(),
+            self.modules_up,
+            self.event_bus_up,
+            self.event_wakeups_up,
         ];
-        all.extend(&self.of_features);
-        all
+        OWN.into_iter().zip(up)
+    }
+
+    pub(crate) fn subsystems(&self) -> Vec<(&'static str, bool)> {
+        self.own().chain(self.of_features.iter().copied()).collect()
     }
 
     /// What does not work as it should, though the rest may.
@@ -238,9 +245,9 @@ impl Report {
             "cache" | "logdb" => self.is_strict,
             // Without wake-ups events come half a second later.
             "event_wakeups" => false,
-            name => !self.of_features.iter().any(|(of_feature, _)| *of_feature == name),
+            _ => true,
         };
-        let down = self.subsystems().into_iter().filter(|(name, is_up)| !is_up && is_needed(name));
+        let down = self.own().filter(|(name, is_up)| !is_up && is_needed(name));
         let draining = self.is_draining.then_some("draining");
         draining.into_iter().chain(down.map(|(name, _)| name)).collect()
     }

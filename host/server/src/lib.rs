@@ -19,7 +19,7 @@ mod credentials;
 pub mod devices;
 pub mod events;
 pub mod fabric;
-pub mod feature;
+mod feature;
 mod features;
 mod files;
 mod hashing;
@@ -75,7 +75,7 @@ const CLOSE_SECS: u64 = 2;
 /// Opens everything but listens to nothing: for commands that only look.
 ///
 /// # Errors
-/// Whatever keeps this process from serving: settings, keys, the database, components.
+/// Where settings, keys, the database or the component runtime cannot be opened.
 pub async fn open(config: Config, surroundings: impl Into<Surroundings>) -> anyhow::Result<SharedApp> {
     App::open(config, surroundings.into(), features::ALL).await
 }
@@ -98,7 +98,7 @@ impl Running {
         check_subsystems(&app)?;
         process::join(&app).await.context("process cannot register")?;
         let follower = events::Follower::start(&app).await.context("events cannot be read")?;
-        app.begin_term().await.context("work that was under way cannot be read")?;
+        app.begin_term().await?;
         app.start_workers(follower);
         let (front, abandon) = (task::Tasks::default(), CancellationToken::new());
         let service = http::service(&app);

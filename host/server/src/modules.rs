@@ -1,4 +1,4 @@
-//! What is installed, as everything but the features about it needs to know it.
+//! Installed packages, as the kernel sees them.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl App {
     }
 
     pub(crate) fn refused_packages(&self) -> &[RefusedPackage] {
-        &self.part::<RefusedPackages>().0
+        self.find_part::<RefusedPackages>().map_or(&[], |refused| &refused.0)
     }
 
     /// There should be adapters, and there is none.

@@ -1,4 +1,4 @@
-//! How a certificate is judged, as bodies say it.
+//! Checks the TLS policy in the body of a request.
 
 use heddle_core::tls::{CA_PEM_BYTES_MAX, FINGERPRINT_CHARS_MAX, FINGERPRINT_DIGITS, TlsMode, TlsPolicy};
 use rustls::RootCertStore;

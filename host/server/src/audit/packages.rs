@@ -1,4 +1,4 @@
-//! Adapter packages, as the audit log names each one once.
+//! Records each new adapter package in the audit log, once.
 
 use heddle_core::Clock;
 use heddle_store::audit::{self, AuditKey, NewAudit};

@@ -10,9 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::challenge;
-use super::cookies;
 use super::session::{self, Tokens};
+use super::{challenge, cookies};
 use crate::app::App;
 use crate::audit::trail::{self, Deed};
 use crate::caller::{REVOKED, inactive};

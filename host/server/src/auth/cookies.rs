@@ -1,4 +1,4 @@
-//! The cookies that a login sets for browsers. What a request shows of them is told by `caller::cookies`.
+//! The cookies that a login sets for browsers. They are read in `caller::cookies`.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;

@@ -1,4 +1,4 @@
-//! API keys as they prove a caller. How they are made is told by `auth::api_keys`.
+//! API keys as they prove a caller. They are made in `auth::api_keys`.
 
 use std::sync::Arc;
 

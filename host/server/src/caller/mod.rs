@@ -1,7 +1,6 @@
 //! Who is calling: what proves it, and what they may do.
 //!
-//! The one place that decides who a request is from. How people sign in, and what they are given then, is no business
-//! of this module.
+//! The one place that decides who a request is from. It neither logs users in nor issues tokens.
 
 pub(crate) mod api_key;
 pub(crate) mod app_token;

@@ -69,7 +69,7 @@ pub(crate) fn sign<T: Serialize>(key: &[u8; 32], claims: &T) -> Result<String, E
 }
 
 /// The claims of a token that this service signed and that has not expired.
-pub(crate) fn verify(key: &[u8; 32], token: &str, now: Timestamp) -> Result<Claims, Error> {
+pub(super) fn verify(key: &[u8; 32], token: &str, now: Timestamp) -> Result<Claims, Error> {
     let claims: Claims = decode(key, token, &ACCESS)?;
     refuse_expired(claims.exp, now)?;
     Ok(claims)

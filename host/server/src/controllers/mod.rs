@@ -43,7 +43,7 @@ use crate::tls::check_tls;
 const SYNC_SECS_MIN: u32 = 10;
 const SYNC_SECS_MAX: u32 = 86_400;
 
-/// What the devices of an organization are reached through.
+/// Controllers of vendors, through which devices are reached.
 pub(crate) struct Controllers;
 
 impl Feature for Controllers {

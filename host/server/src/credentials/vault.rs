@@ -1,4 +1,4 @@
-//! Opens credentials for the one place that sends them.
+//! Decrypts credentials for the egress engine, the one place that sends them.
 
 use heddle_core::{ControllerId, CredentialId, OrgId};
 use heddle_runtime::{Credential, Vault, VaultError};
@@ -7,7 +7,6 @@ use heddle_store::Db;
 use super::sealed::Fields;
 use crate::keys::Keys;
 
-/// Decrypts credentials for the egress engine.
 pub(super) struct StoredVault {
     pub(super) db: Db,
     pub(super) keys: Keys,

@@ -24,7 +24,7 @@ const FULL_LOOK: Duration = Duration::from_hours(1);
 const BATCH: u32 = 200;
 
 /// Looks until the service stops.
-pub(crate) async fn watch(app: SharedApp) {
+pub(super) async fn watch(app: SharedApp) {
     let stop = app.tasks.stopping();
     let mut full: Option<Instant> = None;
     loop {

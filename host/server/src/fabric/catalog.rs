@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::Operations;
 use super::operation::{Declaration, Example, schema_of};
 use crate::app::SharedApp;
 use crate::caller::Caller;
-use crate::fabric::Operations;
 use crate::http::access::Access;
 use crate::http::routes::{Routes, doc};
 

@@ -16,13 +16,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::steps::{self, STEPS_MAX, Step};
-use super::{declared, restoring};
+use super::{Operations, declared, restoring};
 use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
 use crate::events::patterns::PATTERN_CHARS_MAX;
-use crate::fabric::Operations;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;

@@ -12,10 +12,9 @@ use heddle_store::known::{self, Noun};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::each;
 use super::steps::Step;
+use super::{Operations, each};
 use crate::app::App;
-use crate::fabric::Operations;
 use crate::http::error::{Detail, Error};
 
 /// Parameters that name an object of the organization, whichever operation has them.

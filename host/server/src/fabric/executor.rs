@@ -12,11 +12,9 @@ use heddle_store::runs::{self, Progress, RunRow};
 use heddle_store::{Scope, events};
 
 use super::author::author_of;
-use super::hands;
 use super::run::{Work, carry_out, end};
-use super::{steps, telling};
+use super::{Standing, hands, steps, telling};
 use crate::app::SharedApp;
-use crate::fabric::Standing;
 use crate::http::error::Error;
 use crate::process::Term;
 
@@ -26,7 +24,7 @@ const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 const DUE_MAX: u32 = 500;
 
 /// Has runs carried out until the service stops.
-pub(crate) async fn execute(app: SharedApp) {
+pub(super) async fn execute(app: SharedApp) {
     let stop = app.tasks.stopping();
     let mut sweep = Sweep::default();
     loop {

@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use heddle_core::{OrgId, RunId};
 use heddle_store::runs::Waiting;
 
+use super::Standing;
 use crate::app::SharedApp;
-use crate::fabric::Standing;
 use crate::http::error::{Error, RateExceeded};
 
 /// Runs out of the queue that a process carries out at once.

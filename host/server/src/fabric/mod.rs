@@ -31,7 +31,6 @@ mod uses;
 mod wait;
 
 use std::collections::BTreeMap;
-use std::future::ready;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -42,9 +41,10 @@ use heddle_runtime::Adapter;
 use serde_json::Value;
 
 use self::author::author_of;
-pub(crate) use self::negotiator::{Negotiator, WAITING_MAX};
+use self::negotiator::Negotiator;
+pub(crate) use self::negotiator::WAITING_MAX;
 use self::operation::{Declaration, Example, Operation};
-pub use self::standing::Standing;
+pub(crate) use self::standing::Standing;
 use crate::app::{App, SharedApp};
 use crate::events::consumer::consume;
 use crate::feature::{Feature, Guard, Parts, Subsystem, Worker};
@@ -66,7 +66,7 @@ fn native() -> Vec<Arc<dyn Operation>> {
 }
 
 /// Everything that a step can do, by id.
-pub struct Operations {
+pub(crate) struct Operations {
     by_id: BTreeMap<String, Arc<dyn Operation>>,
     /// What their parameters are checked against, compiled once.
     params: BTreeMap<String, Schema>,
@@ -75,7 +75,7 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// The one of this process.
+    /// Those of this process.
     pub(crate) fn of(app: &App) -> &Self {
         app.part()
     }
@@ -134,21 +134,25 @@ impl Operations {
 const SUBSYSTEMS: &[Subsystem] = &[Subsystem { name: "fabric", is_up }];
 
 fn is_up(app: &SharedApp) -> BoxFuture<'_, bool> {
-    async { Standing::of(app).is_up(app.clock.now(), health::backlog(app).await) }.boxed()
+    let judged = async {
+        let backlog = health::backlog(app).await;
+        Standing::of(app).is_up(app.clock.now(), backlog)
+    };
+    judged.boxed()
 }
 
 /// Operations, Connections and their runs.
 pub(crate) struct Fabric;
 
+#[async_trait::async_trait]
 impl Feature for Fabric {
     fn name(&self) -> &'static str {
         "fabric"
     }
 
-    fn open<'a>(&'a self, app: &'a SharedApp, parts: &'a mut Parts) -> BoxFuture<'a, anyhow::Result<()>> {
+    async fn open(&self, app: &App, parts: &mut Parts) {
         parts.add(Operations::new(&app.runtime.adapters()));
         parts.add(Standing::default());
-        ready(Ok(())).boxed()
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

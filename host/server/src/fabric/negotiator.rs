@@ -21,10 +21,10 @@ use heddle_store::{StoredEvent, Tx};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::Standing;
 use super::connections::COOLDOWN_SECS_MAX;
 use crate::app::SharedApp;
 use crate::events::consumer::{Consumer, Took};
-use crate::fabric::Standing;
 use crate::http::error::Error;
 
 /// Most Connections in one chain.

@@ -15,12 +15,10 @@ use serde_json::{Map, Value, json};
 
 use super::negotiator::WAITING_MAX;
 use super::steps::{self, hidden, open_run};
-use super::wait;
+use super::{Operations, Standing, wait};
 use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
-use crate::fabric::Operations;
-use crate::fabric::Standing;
 use crate::http::access::Access;
 use crate::http::conditional::One;
 use crate::http::creation::Creation;

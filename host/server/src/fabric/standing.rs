@@ -16,7 +16,7 @@ use crate::app::App;
 const BEHIND_MAX: TimeDelta = TimeDelta::seconds(60);
 
 #[derive(Debug, Default)]
-pub struct Standing {
+pub(crate) struct Standing {
     /// There is something to carry out.
     pub(crate) wake: Notify,
     /// A queue has room again that events wait for.
@@ -29,7 +29,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// The one of this process.
+    /// That of this process.
     pub(crate) fn of(app: &App) -> &Self {
         app.part()
     }

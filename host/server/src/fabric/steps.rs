@@ -13,10 +13,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::Operations;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::events::patterns;
-use crate::fabric::Operations;
 use crate::http::error::{Detail, Error};
 use crate::keys::Keys;
 

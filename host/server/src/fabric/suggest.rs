@@ -11,10 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::operation::Declaration;
-use super::steps;
+use super::{Operations, steps};
 use crate::app::SharedApp;
 use crate::caller::Caller;
-use crate::fabric::Operations;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::Params;

@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::Operations;
 use super::author::author_of;
 use super::hands::take_by_hand;
 use super::operation::StepError;
@@ -22,7 +23,6 @@ use super::steps::{self, Step};
 use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
-use crate::fabric::Operations;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin};

@@ -8,6 +8,7 @@ use super::steps;
 use crate::app::App;
 use crate::feature::Guard;
 use crate::http::error::Error;
+use crate::notifications::CHANNEL;
 
 /// The operation that sends through channels.
 const NOTIFY: &str = "fabric.notify";
@@ -17,7 +18,7 @@ const BATCH: u32 = 500;
 const NAMED_MAX: usize = 10;
 
 pub(super) const GUARDS: &[(&str, Guard)] =
-    &[("channel", |tx, app, org, id| require_channel_unused(tx, app, org, id.into()).boxed())];
+    &[(CHANNEL, |tx, app, org, id| require_channel_unused(tx, app, org, id.into()).boxed())];
 
 /// Refuses to take away a channel that something sends through; the answer names what.
 ///

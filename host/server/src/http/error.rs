@@ -85,7 +85,7 @@ pub enum Error {
     /// An adapter's fault, or its trap.
     #[error("{0}")]
     Adapter(#[from] CallError),
-    /// 502 or 504. A server that a feature needs failed; the words are the feature's.
+    /// 502 or 504. A server that a feature needs failed; the message comes from the feature.
     #[error("{message}")]
     Upstream { status: StatusCode, kind: &'static str, message: &'static str },
     /// 501. This server cannot do it.
@@ -100,21 +100,19 @@ pub enum Error {
     /// 429. Exactly `{"detail": …, "retry_after": …}`, outside the envelope.
     #[error("{}", .0.detail())]
     RateLimited(RateExceeded),
-    /// A body in the words of another interface, outside the envelope.
-    #[error("{}", .0.message)]
+    /// A body in the format of another protocol, outside the envelope.
+    #[error("{}", .0.kind)]
     Shaped(Box<Shaped>),
     /// 500. The source goes to the log; the client sees a generic sentence.
     #[error("internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// A refusal as another interface than ours writes it.
+/// A refusal in the format of another protocol.
 #[derive(Debug)]
 pub struct Shaped {
     pub status: StatusCode,
     pub kind: &'static str,
-    /// For logs.
-    pub message: String,
     pub body: Value,
     /// `WWW-Authenticate`.
     pub challenge: Option<&'static str>,

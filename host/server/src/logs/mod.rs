@@ -35,6 +35,7 @@ const LATER_LIMIT: Duration = Duration::from_secs(15);
 /// The service's own log lines.
 pub(crate) struct ServiceLog;
 
+#[async_trait::async_trait]
 impl Feature for ServiceLog {
     fn name(&self) -> &'static str {
         "logs"

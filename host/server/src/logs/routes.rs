@@ -43,7 +43,7 @@ struct ListQuery {
     sort: Option<Sort<LogLine>>,
 }
 
-pub(crate) fn routes() -> Routes {
+pub(super) fn routes() -> Routes {
     Routes::default().get(
         "/logs",
         Access::Role(Role::SuperAdmin),

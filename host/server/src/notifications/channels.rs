@@ -204,7 +204,7 @@ async fn remove(
     let mut tx = app.db.write().await?;
     let channel = channels::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::of(channel.clone())?)?;
-    app.require_unused(&mut tx, "channel", channel.org_id, id.0).await?;
+    app.require_unused(&mut tx, super::CHANNEL, channel.org_id, id.0).await?;
     channels::remove(&mut tx, &scope, id, app.clock.now()).await?;
     record(&mut tx, &app, &caller, &origin, &channel, "channel.removed").await?;
     tx.commit().await?;

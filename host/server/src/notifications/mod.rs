@@ -17,6 +17,9 @@ use crate::http::routes::Routes;
 
 pub(crate) use self::message::{BODY_CHARS_MAX, Message, SUBJECT_CHARS_MAX};
 
+/// The noun by which others guard channels.
+pub(crate) const CHANNEL: &str = "channel";
+
 /// Channels and notices.
 pub(crate) struct Notifications;
 

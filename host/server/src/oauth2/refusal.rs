@@ -28,13 +28,12 @@ pub struct OauthRefusal {
 
 impl From<OauthRefusal> for Error {
     fn from(refusal: OauthRefusal) -> Self {
-        let proves_nobody = refusal.error == OauthError::InvalidClient;
+        let is_unknown_client = refusal.error == OauthError::InvalidClient;
         Error::Shaped(Box::new(Shaped {
-            status: if proves_nobody { StatusCode::UNAUTHORIZED } else { StatusCode::BAD_REQUEST },
+            status: if is_unknown_client { StatusCode::UNAUTHORIZED } else { StatusCode::BAD_REQUEST },
             kind: refusal.error.as_str(),
             body: json!({ "error": refusal.error, "error_description": refusal.error_description }),
-            message: refusal.error_description,
-            challenge: proves_nobody.then_some("Basic realm=\"heddle\", charset=\"UTF-8\""),
+            challenge: is_unknown_client.then_some("Basic realm=\"heddle\", charset=\"UTF-8\""),
         }))
     }
 }

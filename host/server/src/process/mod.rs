@@ -133,7 +133,7 @@ async fn watch(app: SharedApp, mut presence: Presence) {
             again = register_again(&app) => again,
         };
         if let Err(error) = app.begin_term().await {
-            tracing::warn!(error = %error, "work that was under way cannot be read; tried again later");
+            tracing::warn!(error = format!("{error:#}"), "unfinished work is not taken up yet");
         }
     }
 }

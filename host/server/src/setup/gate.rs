@@ -35,7 +35,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// The one of this process.
+    /// That of this process.
     pub(super) fn of(app: &App) -> &Self {
         app.part()
     }

@@ -1,17 +1,14 @@
 //! The first organization and its administrator. Inert after it was done once.
 
-pub(crate) mod founding;
-pub(crate) mod gate;
+mod founding;
+mod gate;
 mod register;
 
-use std::future::ready;
 use std::net::SocketAddr;
 
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::Response;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use heddle_core::Role;
 use heddle_core::secret::Secret;
 use heddle_store::organizations::Organization;
@@ -23,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::founding::{Founding, Person};
+use self::gate::Gate;
 use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::auth::password::PASSWORD_BYTES_MAX;
@@ -34,7 +32,6 @@ use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
 use crate::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX};
-use crate::setup::gate::Gate;
 use crate::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
 use crate::tenancy::sites as site_rules;
 
@@ -117,14 +114,14 @@ struct First {
 /// The first organization, and registration.
 pub(crate) struct Setup;
 
+#[async_trait::async_trait]
 impl Feature for Setup {
     fn name(&self) -> &'static str {
         "setup"
     }
 
-    fn open<'a>(&'a self, _: &'a SharedApp, parts: &'a mut Parts) -> BoxFuture<'a, anyhow::Result<()>> {
+    async fn open(&self, _: &App, parts: &mut Parts) {
         parts.add(Gate::default());
-        ready(Ok(())).boxed()
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {
@@ -147,8 +144,8 @@ impl Feature for Setup {
             .merge(register::routes())
     }
 
-    fn listening<'a>(&'a self, app: &'a SharedApp, addr: SocketAddr) -> BoxFuture<'a, anyhow::Result<()>> {
-        gate::shut(app, addr).boxed()
+    async fn listening(&self, app: &SharedApp, addr: SocketAddr) -> anyhow::Result<()> {
+        gate::shut(app, addr).await
     }
 }
 

@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::founding::{self, Founding, Person};
 use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::auth::password::PASSWORD_BYTES_MAX;
@@ -32,7 +33,6 @@ use crate::http::rate_limit::{CLOSED, Limit, Rate, Verdict};
 use crate::http::routes::{Routes, doc};
 use crate::metrics::RateWindow;
 use crate::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX};
-use crate::setup::founding::{self, Founding, Person};
 use crate::slug::{SLUG_CHARS_MAX, SLUG_PATTERN};
 
 /// Registrations that one address may try.

@@ -9,7 +9,7 @@ use heddle_core::fault::{Fault, FaultKind};
 use crate::http::error::Error;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProviderFaultKind {
+pub(crate) enum ProviderFaultKind {
     /// No connection, or one that is not trusted.
     Unreachable,
     /// It does not accept the client's secret, or the search account's password.
@@ -21,7 +21,7 @@ pub enum ProviderFaultKind {
 
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", .kind.message())]
-pub struct ProviderFault {
+pub(crate) struct ProviderFault {
     pub(crate) kind: ProviderFaultKind,
     /// For administrators: names addresses and certificates, never secrets.
     pub(crate) detail: String,

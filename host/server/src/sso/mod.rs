@@ -15,29 +15,23 @@ mod secret;
 mod settings;
 mod trail;
 
-pub use fault::{ProviderFault, ProviderFaultKind};
-pub use oidc::Documents;
+use oidc::Documents;
 
-use std::future::ready;
-
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
-
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
 use crate::feature::{Feature, Parts};
 use crate::http::routes::Routes;
 
 /// Logins by identity providers.
 pub(crate) struct SingleSignOn;
 
+#[async_trait::async_trait]
 impl Feature for SingleSignOn {
     fn name(&self) -> &'static str {
         "sso"
     }
 
-    fn open<'a>(&'a self, _: &'a SharedApp, parts: &'a mut Parts) -> BoxFuture<'a, anyhow::Result<()>> {
+    async fn open(&self, _: &App, parts: &mut Parts) {
         parts.add(Documents::default());
-        ready(Ok(())).boxed()
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

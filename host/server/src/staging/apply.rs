@@ -13,12 +13,11 @@ use serde_json::json;
 use super::drive::{self, Driving, Rest, Start, held_message};
 use super::outcome::{Actor, Step, record};
 use super::plan::{controller_on_path, settings_of};
-use super::{gates, new_key, set};
+use super::{Drivers, gates, new_key, set};
 use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
-use crate::staging::Drivers;
 
 /// Beyond the time in which the device must have been read, how long a request waits for the end.
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);

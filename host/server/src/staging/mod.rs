@@ -23,12 +23,9 @@ mod view;
 mod window;
 
 use std::collections::{HashMap, HashSet};
-use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use heddle_core::ChangeId;
 use heddle_core::change::ApplyStep;
 
@@ -55,14 +52,14 @@ const REST: Duration = Duration::from_secs(30);
 /// Staged changes.
 pub(crate) struct Changes;
 
+#[async_trait::async_trait]
 impl Feature for Changes {
     fn name(&self) -> &'static str {
         "staging"
     }
 
-    fn open<'a>(&'a self, _: &'a SharedApp, parts: &'a mut Parts) -> BoxFuture<'a, anyhow::Result<()>> {
+    async fn open(&self, _: &App, parts: &mut Parts) {
         parts.add(Drivers::default());
-        ready(Ok(())).boxed()
     }
 
     fn routes(&self, app: &SharedApp) -> Routes {
@@ -76,14 +73,14 @@ impl Feature for Changes {
         ]
     }
 
-    fn term_begun<'a>(&'a self, app: &'a SharedApp) -> BoxFuture<'a, Result<(), Error>> {
-        drive::recover(app).boxed()
+    async fn term_begun(&self, app: &SharedApp) -> Result<(), Error> {
+        drive::recover(app).await
     }
 }
 
 /// Changes that this process is bringing forward right now.
 #[derive(Debug, Default, Clone)]
-pub struct Drivers {
+pub(crate) struct Drivers {
     under_way: Claims,
     holding: Claims,
     /// Until when a change whose drive ended by an error is let alone.
@@ -93,7 +90,7 @@ pub struct Drivers {
 type Claims = Arc<Mutex<HashSet<ChangeId>>>;
 
 impl Drivers {
-    /// The one of this process.
+    /// Those of this process.
     pub(super) fn of(app: &App) -> &Self {
         app.part()
     }

@@ -88,7 +88,7 @@ struct AreaView {
     resources: Vec<heddle_core::adapter::ObjectKind>,
 }
 
-pub(crate) fn routes(app: &SharedApp) -> Routes {
+pub(super) fn routes(app: &SharedApp) -> Routes {
     let mut routes = set_routes::routes(change_routes::routes(Routes::default()));
     let mut site_areas = BTreeMap::new();
     for adapter in app.runtime.adapters() {

@@ -11,12 +11,11 @@ use super::apply::{CONFIRM_SECS, answer, controller_busy, rest_within};
 use super::drive::{self, Start, held_message};
 use super::outcome::{Actor, Step, record};
 use super::settle::compare_now;
-use super::{gates, set};
+use super::{Drivers, gates, set};
 use crate::app::SharedApp;
 use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
-use crate::staging::Drivers;
 
 /// The longest that a request waits for the device to come to rest.
 const REST_MAX: Duration = Duration::from_mins(1);

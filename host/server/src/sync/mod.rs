@@ -9,12 +9,9 @@ mod record;
 mod slots;
 mod storable;
 
-use std::future::ready;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use heddle_core::{ProcessId, Timestamp};
 use heddle_store::controllers::{self, ControllerTarget, syncs};
 use tokio::sync::Notify;
@@ -45,7 +42,7 @@ struct Start {
 pub(crate) struct Bell(Arc<Notify>);
 
 impl Bell {
-    /// The one of this process.
+    /// That of this process.
     pub(crate) fn of(app: &App) -> &Self {
         app.part()
     }
@@ -58,14 +55,14 @@ impl Bell {
 /// Readings of controllers.
 pub(crate) struct Readings;
 
+#[async_trait::async_trait]
 impl Feature for Readings {
     fn name(&self) -> &'static str {
         "sync"
     }
 
-    fn open<'a>(&'a self, _: &'a SharedApp, parts: &'a mut Parts) -> BoxFuture<'a, anyhow::Result<()>> {
+    async fn open(&self, _: &App, parts: &mut Parts) {
         parts.add(Bell::default());
-        ready(Ok(())).boxed()
     }
 
     fn workers(&self, app: &SharedApp) -> Vec<Worker> {

@@ -48,6 +48,7 @@ pub(crate) struct Settings {
 
 /// Most hours until a pending change expires.
 const CHANGE_TTL_HOURS_MAX: u32 = 8760;
+
 /// What to change of the settings; absent keeps.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

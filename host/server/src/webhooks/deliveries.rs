@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::queue::{self, is_for};
-use super::rights;
 use super::subscriptions::{NOT_FOUND, deed, require_events};
+use super::{Outbox, rights};
 use crate::app::{App, SharedApp};
 use crate::audit::trail;
 use crate::caller::Caller;
@@ -25,7 +25,6 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, walk_request};
 use crate::http::routes::{Routes, doc};
 use crate::tenancy::organization_scope;
-use crate::webhooks::Outbox;
 
 /// Deliveries of one range that are queued.
 const RANGE_MAX: u32 = 1_000;

@@ -13,14 +13,9 @@ mod send;
 mod subscriptions;
 mod templates;
 
-use std::future::ready;
-
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
-
 use self::queue::Queue;
 pub(crate) use self::send::Outbox;
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
 use crate::events::consumer::consume;
 use crate::feature::{Feature, Parts, Worker};
 use crate::http::routes::Routes;
@@ -28,14 +23,14 @@ use crate::http::routes::Routes;
 /// Subscriptions to events by HTTP.
 pub(crate) struct Webhooks;
 
+#[async_trait::async_trait]
 impl Feature for Webhooks {
     fn name(&self) -> &'static str {
         "webhooks"
     }
 
-    fn open<'a>(&'a self, _: &'a SharedApp, parts: &'a mut Parts) -> BoxFuture<'a, anyhow::Result<()>> {
+    async fn open(&self, _: &App, parts: &mut Parts) {
         parts.add(Outbox::default());
-        ready(Ok(())).boxed()
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

@@ -13,6 +13,7 @@ use heddle_store::webhooks::deliveries::{self, NewDelivery};
 use heddle_store::webhooks::{self, Listening, Unqueued};
 use serde_json::json;
 
+use super::Outbox;
 use super::rights::{self, Asked};
 use crate::app::{App, SharedApp};
 use crate::events::Published;
@@ -20,7 +21,6 @@ use crate::events::consumer::{Consumer, Took};
 use crate::http::error::Error;
 use crate::notifications::Message;
 use crate::notifications::notices::tell_administrators;
-use crate::webhooks::Outbox;
 
 /// Deliveries of one subscription that wait at once.
 pub(super) const WAITING_MAX: i64 = 10_000;

@@ -54,7 +54,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// The one of this process.
+    /// That of this process.
     pub(super) fn of(app: &App) -> &Self {
         app.part()
     }
@@ -88,7 +88,7 @@ impl Drop for InHand<'_> {
     }
 }
 
-pub(crate) async fn send_due(app: SharedApp) {
+pub(super) async fn send_due(app: SharedApp) {
     let stop = app.tasks.stopping();
     loop {
         tokio::select! {

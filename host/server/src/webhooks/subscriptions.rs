@@ -23,9 +23,9 @@ use url::Url;
 
 use super::body::{NewBody, UpdateBody, check_events, check_headers, check_secret, check_url};
 use super::message::Message;
-use super::rights;
 use super::sealed::Secrets;
 use super::templates::reference_fault;
+use super::{Outbox, rights};
 use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
@@ -39,7 +39,6 @@ use crate::http::routes::{Routes, doc};
 use crate::outgoing::{self, Undelivered};
 use crate::tenancy::{organization_scope, owner};
 use crate::unreached;
-use crate::webhooks::Outbox;
 
 pub(super) const NOT_FOUND: Error = Error::NotFound("webhook subscription");
 const TEST_TYPE: &str = "webhook.test";

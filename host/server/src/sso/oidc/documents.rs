@@ -36,7 +36,7 @@ type Key = (IdentityProviderId, Timestamp);
 
 /// What providers published, for a while.
 #[derive(Debug)]
-pub struct Documents {
+pub(in crate::sso) struct Documents {
     metadata: Cache<Key, Arc<Metadata>>,
     keys: Cache<Key, Arc<Vec<Jwk>>>,
     /// What was fetched because a signature fitted nothing. Who comes at once, or soon after, gets the same.
@@ -44,7 +44,7 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// The ones of this process.
+    /// Those of this process.
     fn of(app: &App) -> &Self {
         app.part()
     }

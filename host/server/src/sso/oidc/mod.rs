@@ -25,7 +25,7 @@ use url::Url;
 
 use self::attempt::Began;
 use self::claims::Claims;
-pub use self::documents::Documents;
+pub(super) use self::documents::Documents;
 use self::documents::Metadata;
 pub(super) use self::documents::{fetch_keys, fetch_metadata};
 pub(super) use self::exchange::try_client;

@@ -69,7 +69,7 @@ pub(super) enum Start {
 }
 
 /// Takes every apply that no living process owns, and takes up those of this process that nobody drives.
-pub(crate) async fn recover(app: &SharedApp) -> Result<(), Error> {
+pub(super) async fn recover(app: &SharedApp) -> Result<(), Error> {
     if app.tasks.stopping().is_cancelled() {
         return Ok(());
     }
