@@ -7,6 +7,7 @@ mod examples;
 mod fuzz;
 mod limits;
 mod lists;
+mod marks;
 mod readme;
 mod snapshots;
 mod statements;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use heddle_core::event::EventType;
 use heddle_core::{Permission, Role};
 use heddle_server::Config;
+use heddle_server::http::routes::Mark;
 
 use crate::support::{Database, Server, variable};
 
@@ -65,13 +66,26 @@ fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// What routes say of themselves that decides about a request.
+const MARKS: &[(Mark, &str)] = &[
+    (Mark::ChangesCallers, "changes callers"),
+    (Mark::Personal, "personal"),
+    (Mark::LimitedAsLogin, "limited as login"),
+    (Mark::Unlimited, "unlimited"),
+    (Mark::OwnProof, "own proof"),
+];
+
 #[tokio::test]
 async fn routes_and_who_may_call_them() {
     let server = Server::start(Database::sqlite()).await;
     let routes = heddle_server::http::routes(&server.running().app);
     let mut rows: Vec<Vec<String>> = routes
         .iter()
-        .map(|route| vec![route.method.to_string(), route.path.clone(), route.access.to_string()])
+        .map(|route| {
+            let marks = MARKS.iter().filter(|(mark, _)| route.doc.has(*mark)).map(|(_, word)| *word);
+            let marks: Vec<&str> = marks.collect();
+            vec![route.method.to_string(), route.path.clone(), route.access.to_string(), marks.join(", ")]
+        })
         .collect();
     rows.sort_by(|a, b| (&a[1], &a[0]).cmp(&(&b[1], &b[0])));
     check("routes.txt", &table(&rows));

@@ -99,11 +99,17 @@ pub(crate) struct Pages {
     pub(crate) router: Router<SharedApp>,
     /// Templates whose requests have counters of their own; requests of others are counted as `other`.
     pub(crate) counted: &'static [&'static str],
+    /// Templates that no limit counts.
+    pub(crate) unlimited: &'static [&'static str],
 }
 
 impl Pages {
     pub(crate) fn new(router: Router<SharedApp>, counted: &'static [&'static str]) -> Self {
-        Self { router, counted }
+        Self { router, counted, unlimited: &[] }
+    }
+
+    pub(crate) fn unlimited(self, templates: &'static [&'static str]) -> Self {
+        Self { unlimited: templates, ..self }
     }
 }
 

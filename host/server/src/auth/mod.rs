@@ -14,7 +14,7 @@ pub(crate) mod session;
 
 use crate::app::SharedApp;
 use crate::feature::{Feature, Pages};
-use crate::http::routes::Routes;
+use crate::http::routes::{Doc, Routes};
 
 /// Logins, sessions, second factors and API keys.
 pub(crate) struct SignIn;
@@ -25,7 +25,10 @@ impl Feature for SignIn {
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {
-        routes::routes().merge(mfa::routes()).merge(api_keys::routes()).merge(recovery::routes())
+        routes::routes()
+            .merge(mfa::routes())
+            .merge(api_keys::routes().each(Doc::personal).changing_callers())
+            .merge(recovery::routes())
     }
 
     fn pages(&self) -> Pages {

@@ -121,22 +121,43 @@ pub(crate) fn routes() -> Routes {
             "/auth/login",
             Access::Public,
             log_in,
-            doc("Log in with a password").body::<LoginBody>().answers::<AdmissionAnswer>(200),
+            doc("Log in with a password")
+                .body::<LoginBody>()
+                .answers::<AdmissionAnswer>(200)
+                .limited_as_login()
+                .own_proof(),
         )
         .post(
             "/auth/token",
             Access::Public,
             token,
-            doc("Log in with the password grant of OAuth 2.0").form::<TokenForm>().answers::<Tokens>(200),
+            doc("Log in with the password grant of OAuth 2.0")
+                .form::<TokenForm>()
+                .answers::<Tokens>(200)
+                .limited_as_login()
+                .own_proof(),
         )
         .post(
             "/auth/refresh",
             Access::Public,
             refresh,
-            doc("Spend a refresh token for a new pair").body::<RefreshBody>().answers::<Tokens>(200),
+            doc("Spend a refresh token for a new pair")
+                .body::<RefreshBody>()
+                .answers::<Tokens>(200)
+                .own_proof(),
         )
-        .post("/auth/logout", Access::Authenticated, log_out, doc("End this session").empty(204))
-        .post("/auth/logout-all", Access::Authenticated, log_out_all, doc("End all own sessions").empty(204))
+        .post(
+            "/auth/logout",
+            Access::Authenticated,
+            log_out,
+            doc("End this session").empty(204).personal().changes_callers(),
+        )
+        .post(
+            "/auth/logout-all",
+            Access::Authenticated,
+            log_out_all,
+            doc("End all own sessions").empty(204).personal().changes_callers(),
+        )
         .get("/auth/me", Access::Member, me, doc("The caller's profile").answers::<Profile>(200).tagged())
         .get(
             "/auth/sessions",
@@ -144,13 +165,14 @@ pub(crate) fn routes() -> Routes {
             list_sessions,
             doc("The caller's active sessions, last used first")
                 .query::<SessionQuery>()
-                .answers::<Page<SessionView>>(200),
+                .answers::<Page<SessionView>>(200)
+                .personal(),
         )
         .delete(
             "/auth/sessions/{session_id}",
             Access::Authenticated,
             revoke_session,
-            doc("End one own session").empty(204),
+            doc("End one own session").empty(204).personal().changes_callers(),
         )
 }
 

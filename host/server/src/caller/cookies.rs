@@ -19,28 +19,6 @@ pub(crate) const ACCESS: &str = "svc_access";
 pub(crate) const CSRF: &str = "svc_csrf";
 const CSRF_HEADER: &str = "x-csrf-token";
 
-/// Below the version prefix: what a browser does before it has a session, or to get a new one.
-const EXEMPT: &[&str] = &[
-    "/auth/login",
-    "/auth/register",
-    "/auth/token",
-    "/auth/refresh",
-    "/auth/login/mfa",
-    "/auth/password/reset-request",
-    "/auth/password/reset",
-    "/auth/sso/oidc/callback",
-    "/auth/sso/saml/callback",
-    "/auth/sso/ldap/authenticate",
-    // Pages that work without scripts: their forms carry a token of their own.
-    "/oauth2/authorize",
-    "/oauth2/login",
-    "/oauth2/login/mfa",
-    // Asked by apps, which prove themselves; no cookie counts there.
-    "/oauth2/token",
-    "/oauth2/revoke",
-    "/oauth2/introspect",
-];
-
 /// The access token of the cookie channel.
 pub(crate) fn access_token(headers: &HeaderMap) -> Option<String> {
     value(headers, ACCESS)
@@ -58,17 +36,9 @@ pub(crate) fn value(headers: &HeaderMap, name: &str) -> Option<String> {
 ///
 /// Only who sends the access cookie is asked, then also beside another
 /// credential: the cookie shows that a browser is at work.
-pub(crate) fn refuse_forged(
-    app: &App,
-    method: &Method,
-    path: &str,
-    headers: &HeaderMap,
-) -> Result<(), Error> {
+pub(crate) fn refuse_forged(app: &App, method: &Method, headers: &HeaderMap) -> Result<(), Error> {
     let is_safe = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     let Some(access) = (!is_safe).then(|| access_token(headers)).flatten() else { return Ok(()) };
-    if EXEMPT.contains(&path.strip_prefix(crate::http::PREFIX).unwrap_or(path)) {
-        return Ok(());
-    }
     let echoed = headers.get(CSRF_HEADER).map(HeaderValue::as_bytes).unwrap_or_default();
     let own = value(headers, CSRF).unwrap_or_default();
     let is_echoed = !own.is_empty() && bool::from(own.as_bytes().ct_eq(echoed));

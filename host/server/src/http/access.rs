@@ -75,14 +75,14 @@ pub const BEYOND_SCOPES: &[(&str, &str)] = &[
 
 /// What a route declares to its guard.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each says another thing, and none follows from another")]
 pub(crate) struct Gate {
     pub(crate) access: Access,
     /// It creates an object, and so honours `Idempotency-Key`.
     pub(crate) creates: bool,
-    /// It may change who is who or who may do what.
-    pub(crate) changes_access: bool,
-    /// It is about how the caller signs in: no app sees it.
+    pub(crate) changes_callers: bool,
     pub(crate) is_personal: bool,
+    pub(crate) has_own_proof: bool,
 }
 
 /// Lets a request through to its handler, with the caller as proof.
@@ -91,9 +91,8 @@ pub(crate) async fn guard(
     request: Request,
     next: Next,
 ) -> Response {
-    let is_safe = request.method().is_safe();
     let response = pass(&app, gate, request, next).await;
-    if gate.changes_access && !is_safe && response.status().is_success() {
+    if gate.changes_callers && response.status().is_success() {
         // What this process knows of callers may be of before.
         app.callers.forget();
     }
@@ -101,7 +100,8 @@ pub(crate) async fn guard(
 }
 
 async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> Response {
-    if let Err(error) = cookies::refuse_forged(app, request.method(), request.uri().path(), request.headers())
+    if !gate.has_own_proof
+        && let Err(error) = cookies::refuse_forged(app, request.method(), request.headers())
     {
         return error.into_response();
     }

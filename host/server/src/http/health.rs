@@ -20,7 +20,7 @@ use crate::app::{App, SharedApp};
 use crate::feature::{Feature, Pages};
 use crate::health::{self, Check, Report, Status};
 use crate::http::access::Access;
-use crate::http::routes::{Routes, doc};
+use crate::http::routes::{Doc, Routes, doc};
 
 /// A database that just answered says its version in this time, or stays without one.
 const VERSION_LIMIT: Duration = Duration::from_secs(2);
@@ -139,7 +139,7 @@ impl Feature for Probes {
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {
-        Routes::default()
+        let probes = Routes::default()
             .get("/health", Access::Public, health, doc("Overall status").answers::<Health>(200))
             .get("/health/live", Access::Public, live, doc("The process runs").answers::<Alive>(200))
             .get(
@@ -163,13 +163,14 @@ impl Feature for Probes {
                 Access::Permission(Permission::SettingsRead),
                 detail,
                 doc("Latencies, versions and adapters").answers::<Detail>(200),
-            )
+            );
+        probes.each(Doc::unlimited)
     }
 
     fn pages(&self) -> Pages {
         let router =
             Router::new().route("/health", get(health)).route("/", get(root)).route(super::PREFIX, get(root));
-        Pages::new(router, &["/", "/health"])
+        Pages::new(router, &["/", "/health"]).unlimited(&["/health"])
     }
 }
 

@@ -3,7 +3,7 @@
 //! A route's counters are found by its template, which the router knows, never by the path that was asked for.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -61,11 +61,11 @@ const METHODS: [&str; 8] = ["GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OP
 
 impl Meters {
     /// `beside` are templates of features that are not in the table.
-    pub(super) fn new<'t>(table: &Routes, beside: impl Iterator<Item = &'t &'static str>) -> Arc<Self> {
+    pub(super) fn new<'t>(table: &Routes, beside: impl Iterator<Item = &'t &'static str>) -> Self {
         let of_table = table.iter().map(|route| format!("{PREFIX}{}", route.path));
         let beside = pages::PATHS.iter().chain([&PATH]).chain(beside).map(|path| (*path).to_owned());
         let by_route = of_table.chain(beside).map(|path| (path, Default::default())).collect();
-        Arc::new(Self { by_route, other: Default::default() })
+        Self { by_route, other: Default::default() }
     }
 
     fn record(

@@ -38,7 +38,7 @@ use crate::app::{App, SharedApp};
 use crate::feature::Pages;
 use client::Client;
 use error::{Error, Failure};
-use rate_limit::{Allowance, Demand};
+use rate_limit::{Allowance, Classes, Demand};
 
 /// Prefix of the versioned interface.
 pub const PREFIX: &str = "/api/v1";
@@ -53,11 +53,11 @@ pub(crate) struct RequestId(pub(crate) String);
 /// The routes behind their layers, as the listener serves them.
 pub(crate) type Service = MapRequest<Router, fn(Request) -> Request>;
 
-/// What the outermost layer has to know.
-#[derive(Clone)]
+/// What the layers have to know.
 struct Edge {
     app: SharedApp,
-    meters: Arc<metrics::Meters>,
+    meters: metrics::Meters,
+    classes: Classes,
     /// Preflights are answered before the gate that others pass.
     answers_preflights: bool,
 }
@@ -70,13 +70,14 @@ pub(crate) fn service(app: &SharedApp) -> Service {
     let pages: Vec<Pages> = app.features().iter().map(|feature| feature.pages()).collect();
     let meters = metrics::Meters::new(&table, pages.iter().flat_map(|pages| pages.counted));
     let cors = cors::layer(&app.config.cors_origins);
-    let edge_state = Edge { app: app.clone(), meters, answers_preflights: cors.is_some() };
+    let classes = Classes::of(&table, &pages);
+    let state = Arc::new(Edge { app: app.clone(), meters, classes, answers_preflights: cors.is_some() });
     // One stack: each layer that the router gets by itself costs every request two allocations more.
     let layers = ServiceBuilder::new()
-        .layer(from_fn_with_state(edge_state, edge))
+        .layer(from_fn_with_state(state.clone(), edge))
         // Outside of the gate, so that a refusal of it is readable for a page.
         .option_layer(cors)
-        .layer(from_fn_with_state(app.clone(), gate))
+        .layer(from_fn_with_state(state, gate))
         .layer(DefaultBodyLimit::max(extract::BODY_BYTES_MAX));
     let beside = pages.into_iter().map(|pages| pages.router);
     let router = beside
@@ -117,8 +118,8 @@ fn strip_trailing_slash(mut request: Request) -> Request {
 
 /// Measures a request, gives it its id, client and span, and the response its error body and headers. Preflights pass
 /// the limit here: they are answered before the gate.
-async fn edge(State(edge): State<Edge>, request: Request, next: Next) -> Response {
-    let Edge { app, meters, answers_preflights } = edge;
+async fn edge(State(edge): State<Arc<Edge>>, request: Request, next: Next) -> Response {
+    let app = &edge.app;
     let measured = metrics::Measured::begin(&app.metrics, &request);
     let (id, logged) = request_id(&request, &app.clock);
     let client = Client::of(&request, &app.config.trusted_proxies);
@@ -136,9 +137,9 @@ async fn edge(State(edge): State<Edge>, request: Request, next: Next) -> Respons
     request.extensions_mut().insert(RequestId(id.clone()));
     request.extensions_mut().insert(client);
     let answered = async {
-        if answers_preflights && request.method() == Method::OPTIONS {
+        if edge.answers_preflights && request.method() == Method::OPTIONS {
             let answer = async |request| next.run(request).await;
-            admitted(&app, &client, request, answer).await
+            admitted(&edge, &client, request, answer).await
         } else {
             next.run(request).await
         }
@@ -146,28 +147,29 @@ async fn edge(State(edge): State<Edge>, request: Request, next: Next) -> Respons
     let response = answered.instrument(span.clone()).await;
     let _entered = span.enter();
     let response = finish(response, &id, &client, measured.elapsed());
-    measured.end(&app.metrics, &meters, response.status());
+    measured.end(&app.metrics, &edge.meters, response.status());
     response
 }
 
 /// Refuses what is too much or too large, before anything looks at what it is, and what comes while the service stops.
 async fn gate(
-    State(app): State<SharedApp>,
+    State(edge): State<Arc<Edge>>,
     Extension(client): Extension<Client>,
     request: Request,
     next: Next,
 ) -> Response {
-    admitted(&app, &client, request, async |request| unless_stopping(&app, request, next).await).await
+    admitted(&edge, &client, request, async |request| unless_stopping(&edge.app, request, next).await).await
 }
 
 /// Answers a request with what is left of its limit, or refuses it.
 async fn admitted(
-    app: &App,
+    edge: &Edge,
     client: &Client,
     request: Request,
     answer: impl AsyncFnOnce(Request) -> Response,
 ) -> Response {
-    let demand = Demand::of(app, client, &request);
+    let app = &edge.app;
+    let demand = Demand::of(app, &edge.classes, client, &request);
     let length = body::check_length(request.headers());
     match admit(app, demand, length).await {
         Ok(allowance) => {

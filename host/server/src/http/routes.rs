@@ -30,6 +30,18 @@ pub enum Mark {
     AsSeen,
     /// It honours `Idempotency-Key`, although it answers no new object.
     Keyed,
+    /// When it succeeds, identities or rights may have changed: cached callers are dropped.
+    ChangesCallers,
+    /// It is about how its user signs in. Tokens of apps are told that it needs a session; their scopes would not open it
+    /// either.
+    Personal,
+    /// It takes a password, a code or an address to write to: each try costs an attacker one of five a minute.
+    LimitedAsLogin,
+    /// No limit counts it: probes ask often, and must get an answer when it is needed most.
+    Unlimited,
+    /// No CSRF token is asked for: the request needs no session (login, refresh by a `SameSite=Strict` cookie, callbacks), its
+    /// form carries a token, or an app proves itself.
+    OwnProof,
 }
 
 /// What a route's document says.
@@ -179,6 +191,36 @@ impl Doc {
         self.mark(Mark::Keyed)
     }
 
+    /// When it succeeds, identities or rights may have changed.
+    #[must_use]
+    pub fn changes_callers(self) -> Self {
+        self.mark(Mark::ChangesCallers)
+    }
+
+    /// It is about how its user signs in: no app sees it.
+    #[must_use]
+    pub fn personal(self) -> Self {
+        self.mark(Mark::Personal)
+    }
+
+    /// It takes a password, a code or an address to write to, and has the limit of those.
+    #[must_use]
+    pub fn limited_as_login(self) -> Self {
+        self.mark(Mark::LimitedAsLogin)
+    }
+
+    /// No limit counts it.
+    #[must_use]
+    pub fn unlimited(self) -> Self {
+        self.mark(Mark::Unlimited)
+    }
+
+    /// Needs no CSRF token: [`Mark::OwnProof`] says why.
+    #[must_use]
+    pub fn own_proof(self) -> Self {
+        self.mark(Mark::OwnProof)
+    }
+
     fn mark(mut self, mark: Mark) -> Self {
         self.marks.push(mark);
         self
@@ -259,6 +301,22 @@ impl Routes {
         self
     }
 
+    /// Says the same of each of these routes.
+    #[must_use]
+    pub fn each(mut self, say: fn(Doc) -> Doc) -> Self {
+        self.routes = self.routes.into_iter().map(|route| Route { doc: say(route.doc), ..route }).collect();
+        self
+    }
+
+    /// Says of those of these routes that write that identities or rights may have changed when they succeed.
+    #[must_use]
+    pub fn changing_callers(mut self) -> Self {
+        for route in self.routes.iter_mut().filter(|route| !route.method.is_safe()) {
+            route.doc.marks.push(Mark::ChangesCallers);
+        }
+        self
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Route> {
         self.routes.iter()
     }
@@ -269,39 +327,12 @@ impl Routes {
             let gate = Gate {
                 access: route.access,
                 creates: route.doc.status == 201 || route.doc.has(Mark::Keyed),
-                changes_access: changes_access(&route.path),
-                is_personal: is_personal(&route.path),
+                changes_callers: route.doc.has(Mark::ChangesCallers),
+                is_personal: route.doc.has(Mark::Personal),
+                has_own_proof: route.doc.has(Mark::OwnProof),
             };
             let guard = axum::middleware::from_fn_with_state((app.clone(), gate), guard);
             router.route(&format!("{PREFIX}{}", route.path), route.handler.route_layer(guard))
         })
     }
-}
-
-/// Routes below these words make callers others than they were. What ends an app's token forgets by itself: anybody may
-/// try it.
-fn changes_access(path: &str) -> bool {
-    let word = path.split('/').nth(1).unwrap_or_default();
-    let changes_nobody = matches!(
-        path,
-        "/auth/login"
-            | "/auth/login/mfa"
-            | "/auth/token"
-            | "/auth/refresh"
-            | "/auth/password/reset-request"
-            | "/auth/sso/oidc/authorize"
-            | "/oauth2/authorize"
-            | "/oauth2/login"
-            | "/oauth2/login/mfa"
-            | "/oauth2/revoke"
-            | "/oauth2/token"
-            | "/oauth2/introspect"
-    );
-    !changes_nobody && matches!(word, "auth" | "users" | "organizations" | "api-keys" | "oauth2" | "setup")
-}
-
-/// Routes below these words are about how their user signs in, which is none of an app's business.
-fn is_personal(path: &str) -> bool {
-    let word = path.split('/').nth(1).unwrap_or_default();
-    path != "/auth/me" && matches!(word, "auth" | "api-keys" | "oauth2")
 }

@@ -92,6 +92,7 @@ pub(super) fn routes() -> Routes {
             decide,
             doc("The user's answer, as the page's form sends it; leads back to the app")
                 .form::<DecisionForm>()
+                .own_proof()
                 .redirects()
                 .shows(200)
                 .shows(400)

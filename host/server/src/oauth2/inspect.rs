@@ -81,6 +81,7 @@ pub(super) fn routes() -> Routes {
             revoke,
             doc("End one of an app's own tokens; a refresh token ends its whole grant (RFC 7009)")
                 .form::<TokenForm>()
+                .own_proof()
                 .answers::<Revoked>(200)
                 .also_answers::<OauthRefusal>(400)
                 .also_answers::<OauthRefusal>(401),
@@ -91,6 +92,7 @@ pub(super) fn routes() -> Routes {
             introspect,
             doc("What one of an app's own tokens is worth (RFC 7662)")
                 .form::<TokenForm>()
+                .own_proof()
                 .answers::<Introspection>(200)
                 .also_answers::<OauthRefusal>(400)
                 .also_answers::<OauthRefusal>(401),

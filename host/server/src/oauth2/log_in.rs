@@ -62,6 +62,8 @@ struct CodeForm {
 pub(super) fn routes() -> Routes {
     let shown = |doc: crate::http::routes::Doc| {
         doc.redirects()
+            .limited_as_login()
+            .own_proof()
             .fails_with(401)
             .fails_with(423)
             .shows(200)

@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 use crate::app::SharedApp;
 use crate::feature::{Feature, Pages};
-use crate::http::routes::Routes;
+use crate::http::routes::{Doc, Routes};
 
 /// Of the public half of tokens and secrets: nothing that looks like something else.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
@@ -39,12 +39,13 @@ impl Feature for Apps {
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {
-        apps::routes()
+        let own = |routes: Routes| routes.each(Doc::personal).changing_callers();
+        own(apps::routes())
             .merge(consent::routes())
             .merge(log_in::routes())
             .merge(token::routes())
             .merge(inspect::routes())
-            .merge(grants::routes())
+            .merge(own(grants::routes()))
     }
 
     fn pages(&self) -> Pages {

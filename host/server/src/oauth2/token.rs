@@ -96,6 +96,7 @@ pub(super) fn routes() -> Routes {
         token,
         doc("Tokens of an app, for a code or a refresh token (RFC 6749)")
             .form::<TokenForm>()
+            .own_proof()
             .answers::<Tokens>(200)
             .also_answers::<OauthRefusal>(400)
             .also_answers::<OauthRefusal>(401),

@@ -139,7 +139,8 @@ impl Feature for Setup {
                 doc("Create the first organization and its administrator")
                     .body::<CompleteBody>()
                     .fails_with(403)
-                    .answers::<Completed>(201),
+                    .answers::<Completed>(201)
+                    .changes_callers(),
             )
             .merge(register::routes())
     }

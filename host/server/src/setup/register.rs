@@ -103,7 +103,10 @@ pub(super) fn routes() -> Routes {
         register,
         doc("Register an organization of one's own, where the service allows it")
             .body::<RegisterBody>()
-            .answers::<Registered>(201),
+            .answers::<Registered>(201)
+            .changes_callers()
+            .limited_as_login()
+            .own_proof(),
     )
 }
 

@@ -19,7 +19,7 @@ use oidc::Documents;
 
 use crate::app::{App, SharedApp};
 use crate::feature::{Feature, Parts};
-use crate::http::routes::Routes;
+use crate::http::routes::{Doc, Routes};
 
 /// Logins by identity providers.
 pub(crate) struct SingleSignOn;
@@ -36,10 +36,12 @@ impl Feature for SingleSignOn {
 
     fn routes(&self, _: &SharedApp) -> Routes {
         providers::routes()
+            .each(Doc::personal)
+            .changing_callers()
             .merge(public::routes())
             .merge(oidc::routes())
             .merge(ldap::routes())
             .merge(saml::routes())
-            .merge(identities::routes())
+            .merge(identities::routes().changing_callers())
     }
 }

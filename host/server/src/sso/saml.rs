@@ -57,7 +57,7 @@ pub(super) fn routes() -> Routes {
                 .answers::<Redirect>(200),
         )
         .get(callback, Access::Public, refuse, not_there())
-        .post(callback, Access::Public, refuse, not_there())
+        .post(callback, Access::Public, refuse, not_there().changes_callers().own_proof())
 }
 
 async fn login(

@@ -26,11 +26,8 @@ impl Feature for Tenancy {
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {
-        organizations::routes()
-            .merge(site_access::routes())
-            .merge(users::routes())
-            .merge(roles::routes())
-            .merge(sites::routes())
+        let who = organizations::routes().merge(site_access::routes()).merge(users::routes());
+        who.changing_callers().merge(roles::routes()).merge(sites::routes())
     }
 }
 

@@ -17,7 +17,7 @@ use crate::checks::{PRESENTED_CHARS_MAX, refuse_long_secret};
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
-use crate::http::routes::{Routes, doc};
+use crate::http::routes::{Doc, Routes, doc};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -71,13 +71,17 @@ struct BackupCodes {
 }
 
 pub(in crate::auth) fn routes() -> Routes {
-    Routes::default()
-        .post(
-            "/auth/login/mfa",
-            Access::Public,
-            log_in,
-            doc("Complete a login with the second factor").body::<LoginBody>().answers::<Opened>(200),
-        )
+    let login = Routes::default().post(
+        "/auth/login/mfa",
+        Access::Public,
+        log_in,
+        doc("Complete a login with the second factor")
+            .body::<LoginBody>()
+            .answers::<Opened>(200)
+            .limited_as_login()
+            .own_proof(),
+    );
+    let own = Routes::default()
         .get(
             "/auth/mfa",
             Access::Authenticated,
@@ -110,7 +114,8 @@ pub(in crate::auth) fn routes() -> Routes {
             Access::Authenticated,
             renew,
             doc("Replace all backup codes").body::<CodeBody>().answers::<BackupCodes>(200),
-        )
+        );
+    login.merge(own.each(Doc::personal).changing_callers())
 }
 
 async fn log_in(

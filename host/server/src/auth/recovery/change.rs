@@ -40,7 +40,9 @@ pub(super) fn routes() -> Routes {
         change,
         doc("Change the own password, which ends all own sessions and API keys; answers a new session")
             .body::<ChangeBody>()
-            .answers::<Tokens>(200),
+            .answers::<Tokens>(200)
+            .personal()
+            .changes_callers(),
     )
 }
 

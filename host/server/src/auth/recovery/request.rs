@@ -63,7 +63,9 @@ pub(super) fn routes() -> Routes {
         request,
         doc("Mail a link to reset the password, if there is such a user; the answer does not tell")
             .body::<RequestBody>()
-            .answers::<Requested>(202),
+            .answers::<Requested>(202)
+            .limited_as_login()
+            .own_proof(),
     )
 }
 

@@ -36,7 +36,9 @@ pub(super) fn routes() -> Routes {
         reset,
         doc("Set a new password by a link, which ends all sessions and API keys of the user")
             .body::<ResetBody>()
-            .empty(204),
+            .empty(204)
+            .changes_callers()
+            .own_proof(),
     )
 }
 

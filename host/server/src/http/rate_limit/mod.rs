@@ -27,6 +27,7 @@ use crate::http::client::Client;
 use crate::http::error::{Error, RateExceeded};
 use crate::metrics::RateWindow;
 
+pub(crate) use routes::Classes;
 pub use window::Rate;
 
 /// What one address may ask of the routes that take passwords. Fixed, so that no setting opens them.
@@ -168,9 +169,9 @@ pub(super) struct Demand {
 
 impl Demand {
     /// `None` when the route is not limited.
-    pub(super) fn of(app: &App, client: &Client, request: &Request) -> Option<Self> {
-        let class = routes::class(request);
-        if class == Class::Exempt {
+    pub(super) fn of(app: &App, classes: &Classes, client: &Client, request: &Request) -> Option<Self> {
+        let class = classes.class(request);
+        if class == Class::Unlimited {
             return None;
         }
         let principal = principal(app, client, request.headers());
@@ -180,7 +181,7 @@ impl Demand {
             Limit { key: format!("minute:{principal}"), rate: minute },
             Limit { key: format!("second:{principal}"), rate: second },
         ];
-        if class == Class::Auth {
+        if class == Class::Login {
             limits.insert(0, Limit { key: format!("auth:{}", client.network()), rate: AUTH_RATE });
         }
         Some(Self { class, limits })
@@ -198,7 +199,7 @@ impl Demand {
                 let is_burst = index + 1 == self.limits.len();
                 let window = match (is_burst, self.class) {
                     (true, _) => RateWindow::Burst,
-                    (false, Class::Auth) if index == 0 => RateWindow::Auth,
+                    (false, Class::Login) if index == 0 => RateWindow::Auth,
                     (false, _) => RateWindow::Minute,
                 };
                 app.metrics.rate_limited(window);
@@ -206,7 +207,7 @@ impl Demand {
             }
             Err(error) => {
                 app.limiter.complain(&error, now);
-                if self.class == Class::Auth {
+                if self.class == Class::Login {
                     return Err(Error::Unavailable(CLOSED.to_owned()));
                 }
                 Ok(None)

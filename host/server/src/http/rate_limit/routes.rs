@@ -1,75 +1,86 @@
-//! Which routes have a limit of their own, and which have none.
+//! Which routes have a limit of their own, and which have none, as the routes themselves say.
+
+use std::collections::HashMap;
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::Method;
 
-/// Routes that take a password, a code or an address to write to: each try costs an attacker one of five.
-const AUTH: &[&str] = &[
-    "/api/v1/auth/login",
-    "/api/v1/auth/login/mfa",
-    "/api/v1/auth/token",
-    "/api/v1/auth/register",
-    "/api/v1/auth/password/reset-request",
-    "/api/v1/auth/sso/ldap/authenticate",
-    "/api/v1/oauth2/login",
-    "/api/v1/oauth2/login/mfa",
-];
+use crate::feature::Pages;
+use crate::http::PREFIX;
+use crate::http::routes::{Mark, Routes};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Probes ask often, and must get an answer when it is needed most.
-    Exempt,
-    Auth,
+    Unlimited,
+    Login,
     General,
 }
 
-/// By the route that will answer, not by the text of the path: no other spelling evades it.
-pub(super) fn class(request: &Request) -> Class {
-    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    of(request.method(), path)
-}
+/// The classes of the routes that are not general, by template and method; of the method `None` for all.
+#[derive(Debug)]
+pub(crate) struct Classes(HashMap<String, Vec<(Option<Method>, Class)>>);
 
-fn of(method: &Method, path: &str) -> Class {
-    let is_health = path == "/health" || path == "/api/v1/health" || path.starts_with("/api/v1/health/");
-    // A camera's page asks for one with each picture that it opens.
-    if is_health || path.ends_with("/stream-token") {
-        Class::Exempt
-    } else if method == Method::POST && AUTH.contains(&path) {
-        Class::Auth
-    } else {
-        Class::General
+impl Classes {
+    pub(crate) fn of(table: &Routes, pages: &[Pages]) -> Self {
+        let mut classes: HashMap<String, Vec<(Option<Method>, Class)>> = HashMap::new();
+        for route in table.iter() {
+            let template = || format!("{PREFIX}{}", route.path);
+            if route.doc.has(Mark::Unlimited) {
+                classes.entry(template()).or_default().push((None, Class::Unlimited));
+            } else if route.doc.has(Mark::LimitedAsLogin) {
+                classes.entry(template()).or_default().push((Some(route.method.clone()), Class::Login));
+            }
+        }
+        for template in pages.iter().flat_map(|pages| pages.unlimited) {
+            classes.entry((*template).to_owned()).or_default().push((None, Class::Unlimited));
+        }
+        Self(classes)
+    }
+
+    /// By the route that will answer, not by the text of the path: no other spelling evades it.
+    pub(super) fn class(&self, request: &Request) -> Class {
+        let template = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        self.at(request.method(), template)
+    }
+
+    fn at(&self, method: &Method, template: &str) -> Class {
+        let Some(classes) = self.0.get(template) else { return Class::General };
+        // The handler of GET answers HEAD as well.
+        let method = if method == Method::HEAD { &Method::GET } else { method };
+        let of = |wanted: Option<&Method>| classes.iter().find(|(of, _)| of.as_ref() == wanted);
+        of(Some(method)).or_else(|| of(None)).map_or(Class::General, |(_, class)| *class)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[track_caller]
-    fn check(method: &Method, path: &str, expected: Class) {
-        assert_eq!(of(method, path), expected, "{method} {path}");
-    }
+    use crate::http::access::Access;
+    use crate::http::routes::doc;
 
     #[test]
-    fn each_route_has_the_limit_that_the_interface_names() {
-        for path in ["/health", "/api/v1/health", "/api/v1/health/ready", "/api/v1/health/detail"] {
-            check(&Method::GET, path, Class::Exempt);
+    fn a_route_has_the_limit_that_it_says_on_its_own_method() {
+        let answer = || async {};
+        let table = Routes::default()
+            .get("/health/live", Access::Public, answer, doc("").unlimited())
+            .post("/login", Access::Public, answer, doc("").limited_as_login())
+            .get("/login", Access::Public, answer, doc(""))
+            .get("/code", Access::Public, answer, doc("").limited_as_login())
+            .get("/sites", Access::Public, answer, doc(""));
+        let pages = [Pages::default().unlimited(&["/health"])];
+        let classes = Classes::of(&table, &pages);
+        for (method, template, class) in [
+            (Method::GET, "/health", Class::Unlimited),
+            (Method::GET, "/api/v1/health/live", Class::Unlimited),
+            (Method::POST, "/api/v1/health/live", Class::Unlimited),
+            (Method::POST, "/api/v1/login", Class::Login),
+            (Method::GET, "/api/v1/login", Class::General),
+            (Method::HEAD, "/api/v1/code", Class::Login),
+            (Method::GET, "/api/v1/sites", Class::General),
+            (Method::GET, "/health/live", Class::General),
+            (Method::GET, "", Class::General),
+        ] {
+            assert_eq!(classes.at(&method, template), class, "{method} {template}");
         }
-        check(&Method::POST, "/api/v1/cameras/{camera_id}/stream-token", Class::Exempt);
-        for path in
-            ["token", "login", "register", "password/reset-request", "login/mfa", "sso/ldap/authenticate"]
-        {
-            check(&Method::POST, &format!("/api/v1/auth/{path}"), Class::Auth);
-        }
-        check(&Method::POST, "/api/v1/oauth2/login", Class::Auth);
-        check(&Method::POST, "/api/v1/oauth2/login/mfa", Class::Auth);
-        check(&Method::POST, "/api/v1/oauth2/token", Class::General);
-        check(&Method::GET, "/api/v1/auth/login", Class::General);
-        check(&Method::POST, "/api/v1/auth/refresh", Class::General);
-        check(&Method::POST, "/api/v1/auth/password/change", Class::General);
-        check(&Method::GET, "/api/v1/sites", Class::General);
-        check(&Method::GET, "/api/v1/healthy", Class::General);
-        check(&Method::GET, "/", Class::General);
-        check(&Method::GET, "", Class::General);
     }
 }

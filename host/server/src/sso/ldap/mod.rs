@@ -83,7 +83,10 @@ pub(super) fn routes() -> Routes {
             .answers::<AdmissionAnswer>(200)
             .fails_with(404)
             .fails_with(502)
-            .fails_with(504),
+            .fails_with(504)
+            .changes_callers()
+            .limited_as_login()
+            .own_proof(),
     )
 }
 

@@ -138,7 +138,9 @@ pub(super) fn routes() -> Routes {
                 .answers::<AdmissionAnswer>(200)
                 .fails_with(404)
                 .fails_with(502)
-                .fails_with(504),
+                .fails_with(504)
+                .changes_callers()
+                .own_proof(),
         )
 }
 
