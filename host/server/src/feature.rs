@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::Router;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_core::OrgId;
+use heddle_core::{OrgId, Timestamp};
 use heddle_runtime::Vault;
 use heddle_store::{Db, Tx};
 use uuid::Uuid;
@@ -54,13 +54,18 @@ pub(crate) trait Feature: Send + Sync {
         &[]
     }
 
+    /// Rows that are kept for a while only.
+    fn forgets(&self) -> &'static [Forget] {
+        &[]
+    }
+
     /// Loops that run beside the requests.
     fn workers(&self, _app: &SharedApp) -> Vec<Worker> {
         Vec::new()
     }
 
     /// Takes up work that other processes left. Called when this process has registered, before the workers start, and
-    /// whenever it registers again. What fails then is tried again by the feature itself.
+    /// whenever it registers again. An error ends a start; later, the feature has to try again by itself.
     async fn term_begun(&self, _app: &SharedApp) -> Result<(), Error> {
         Ok(())
     }
@@ -74,6 +79,14 @@ pub(crate) trait Feature: Send + Sync {
 /// Refuses to remove an object of an organization that something needs; the error names what. It is asked in the
 /// transaction that removes.
 pub(crate) type Guard = for<'a> fn(&'a mut Tx, &'a App, OrgId, Uuid) -> BoxFuture<'a, Result<(), Error>>;
+
+/// Rows that are kept for a while only.
+pub(crate) struct Forget {
+    /// Days that they are kept; 0 where each row has its own end.
+    pub(crate) days: i64,
+    /// Forgets up to so many rows of before this time, and returns their number.
+    pub(crate) batch: for<'a> fn(&'a mut Tx, Timestamp, u32) -> BoxFuture<'a, heddle_store::Result<u64>>,
+}
 
 /// A subsystem of a feature, and whether it works.
 pub(crate) struct Subsystem {

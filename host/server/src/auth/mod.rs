@@ -12,9 +12,26 @@ mod routes;
 pub(crate) mod security;
 pub(crate) mod session;
 
+use futures::FutureExt as _;
+use heddle_store::{password_resets, sessions, unknown_logins};
+
 use crate::app::SharedApp;
-use crate::feature::{Feature, Pages};
+use crate::feature::{Feature, Forget, Pages};
 use crate::http::routes::{Doc, Routes};
+
+/// How long sessions and spent tokens are kept after their end.
+const SESSION_DAYS: i64 = 30;
+
+const FORGETS: &[Forget] = &[
+    Forget { days: SESSION_DAYS, batch: |tx, before, rows| sessions::trim(tx, before, rows).boxed() },
+    Forget { days: SESSION_DAYS, batch: |tx, before, rows| sessions::trim_spent(tx, before, rows).boxed() },
+    // They say themselves when they end.
+    Forget { days: 0, batch: |tx, before, rows| sessions::trim_challenges(tx, before, rows).boxed() },
+    // After the links have expired.
+    Forget { days: 1, batch: |tx, before, rows| password_resets::trim(tx, before, rows).boxed() },
+    // So long that waiting for it does not help an attacker.
+    Forget { days: 90, batch: |tx, before, rows| unknown_logins::trim(tx, before, rows).boxed() },
+];
 
 /// Logins, sessions, second factors and API keys.
 pub(crate) struct SignIn;
@@ -33,5 +50,9 @@ impl Feature for SignIn {
 
     fn pages(&self) -> Pages {
         Pages::new(recovery::pages(), recovery::PAGES)
+    }
+
+    fn forgets(&self) -> &'static [Forget] {
+        FORGETS
     }
 }

@@ -47,7 +47,7 @@ use self::operation::{Declaration, Example, Operation};
 pub(crate) use self::standing::Standing;
 use crate::app::{App, SharedApp};
 use crate::events::consumer::consume;
-use crate::feature::{Feature, Guard, Parts, Subsystem, Worker};
+use crate::feature::{Feature, Forget, Guard, Parts, Subsystem, Worker};
 use crate::health;
 use crate::http::error::Error;
 use crate::http::routes::Routes;
@@ -141,6 +141,11 @@ fn is_up(app: &SharedApp) -> BoxFuture<'_, bool> {
     judged.boxed()
 }
 
+const FORGETS: &[Forget] = &[
+    // Runs, after they ended.
+    Forget { days: 30, batch: |tx, before, rows| heddle_store::runs::trim(tx, before, rows).boxed() },
+];
+
 /// Operations, Connections and their runs.
 pub(crate) struct Fabric;
 
@@ -182,5 +187,9 @@ impl Feature for Fabric {
 
     fn guards(&self) -> &'static [(&'static str, Guard)] {
         uses::GUARDS
+    }
+
+    fn forgets(&self) -> &'static [Forget] {
+        FORGETS
     }
 }

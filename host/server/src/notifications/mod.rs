@@ -11,14 +11,19 @@ pub(crate) mod notices;
 mod sealed;
 mod settings;
 
+use futures::FutureExt as _;
+
 use crate::app::SharedApp;
-use crate::feature::Feature;
+use crate::feature::{Feature, Forget};
 use crate::http::routes::Routes;
 
 pub(crate) use self::message::{BODY_CHARS_MAX, Message, SUBJECT_CHARS_MAX};
 
 /// The noun by which others guard channels.
 pub(crate) const CHANNEL: &str = "channel";
+
+const FORGETS: &[Forget] =
+    &[Forget { days: 30, batch: |tx, before, rows| heddle_store::notices::trim(tx, before, rows).boxed() }];
 
 /// Channels and notices.
 pub(crate) struct Notifications;
@@ -30,5 +35,9 @@ impl Feature for Notifications {
 
     fn routes(&self, _: &SharedApp) -> Routes {
         notices::routes().merge(channels::routes())
+    }
+
+    fn forgets(&self) -> &'static [Forget] {
+        FORGETS
     }
 }

@@ -21,14 +21,21 @@ mod request;
 mod token;
 mod words;
 
+use futures::FutureExt as _;
 use uuid::Uuid;
 
 use crate::app::SharedApp;
-use crate::feature::{Feature, Pages};
+use crate::feature::{Feature, Forget, Pages};
 use crate::http::routes::{Doc, Routes};
 
 /// Of the public half of tokens and secrets: nothing that looks like something else.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+
+const FORGETS: &[Forget] = &[
+    // Codes, tokens and grants, after they expired.
+    Forget { days: 1, batch: |tx, before, rows| heddle_store::oauth2::trim(tx, before, rows).boxed() },
+    Forget { days: 1, batch: |tx, before, rows| heddle_store::oauth2::trim_grants(tx, before, rows).boxed() },
+];
 
 /// Apps of others that act for a user.
 pub(crate) struct Apps;
@@ -50,6 +57,10 @@ impl Feature for Apps {
 
     fn pages(&self) -> Pages {
         Pages::new(metadata::root_routes(), &[])
+    }
+
+    fn forgets(&self) -> &'static [Forget] {
+        FORGETS
     }
 }
 

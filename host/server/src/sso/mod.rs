@@ -15,11 +15,17 @@ mod secret;
 mod settings;
 mod trail;
 
+use futures::FutureExt as _;
 use oidc::Documents;
 
 use crate::app::{App, SharedApp};
-use crate::feature::{Feature, Parts};
+use crate::feature::{Feature, Forget, Parts};
 use crate::http::routes::{Doc, Routes};
+
+const FORGETS: &[Forget] = &[
+    // They say themselves when they end.
+    Forget { days: 0, batch: |tx, before, rows| heddle_store::sso::trim_attempts(tx, before, rows).boxed() },
+];
 
 /// Logins by identity providers.
 pub(crate) struct SingleSignOn;
@@ -43,5 +49,9 @@ impl Feature for SingleSignOn {
             .merge(ldap::routes())
             .merge(saml::routes())
             .merge(identities::routes().changing_callers())
+    }
+
+    fn forgets(&self) -> &'static [Forget] {
+        FORGETS
     }
 }

@@ -15,10 +15,31 @@ mod templates;
 
 use self::queue::Queue;
 pub(crate) use self::send::Outbox;
+use futures::FutureExt as _;
+use heddle_core::webhook::DeliveryState;
+use heddle_store::webhooks::deliveries as stored;
+
 use crate::app::{App, SharedApp};
 use crate::events::consumer::consume;
-use crate::feature::{Feature, Parts, Worker};
+use crate::feature::{Feature, Forget, Parts, Worker};
 use crate::http::routes::Routes;
+
+/// Long enough that a receiver can be mended and what it missed sent again.
+const DEAD_DAYS: i64 = 30;
+
+const FORGETS: &[Forget] = &[
+    // Not forgotten: put in their places.
+    Forget { days: 0, batch: |tx, before, rows| stored::mend(tx, before, rows).boxed() },
+    Forget {
+        days: 7,
+        batch: |tx, before, rows| stored::trim(tx, DeliveryState::Delivered, before, rows).boxed(),
+    },
+    Forget {
+        days: DEAD_DAYS,
+        batch: |tx, before, rows| stored::trim(tx, DeliveryState::Dead, before, rows).boxed(),
+    },
+    Forget { days: DEAD_DAYS, batch: |tx, before, rows| stored::trim_abandoned(tx, before, rows).boxed() },
+];
 
 /// Subscriptions to events by HTTP.
 pub(crate) struct Webhooks;
@@ -42,5 +63,9 @@ impl Feature for Webhooks {
             Worker::new("webhooks.queue", consume(app.clone(), Queue)),
             Worker::new("webhooks.send", send::send_due(app.clone())),
         ]
+    }
+
+    fn forgets(&self) -> &'static [Forget] {
+        FORGETS
     }
 }
