@@ -22,6 +22,13 @@ pub(crate) struct RefusedPackage {
 #[derive(Debug, Default)]
 pub(crate) struct RefusedPackages(pub(crate) Vec<RefusedPackage>);
 
+impl RefusedPackages {
+    pub(crate) fn add(&mut self, package: String, reason: String) {
+        tracing::error!(component = %package, reason = %reason, "refused adapter {package}");
+        self.0.push(RefusedPackage { package, reason });
+    }
+}
+
 impl App {
     /// The adapter of a controller's vendor.
     pub fn adapter(&self, vendor: &str) -> Result<Adapter, Error> {

@@ -27,6 +27,7 @@ const EVERY: TimeDelta = TimeDelta::hours(1);
 const ROUND_LIMIT: Duration = Duration::from_mins(30);
 /// Rows that one transaction forgets.
 const BATCH: u32 = 1_000;
+
 /// What the service keeps for a while itself. What features keep, they say.
 const OWN: &[Forget] = &[
     Forget { days: 7, batch: |tx, before, rows| processes::trim(tx, before, rows).boxed() },
@@ -78,7 +79,7 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
         let before = now - TimeDelta::days(event_retention_days(&settings));
         done.push(batches(app, end, &|tx| events::trim(tx, org, before, BATCH).boxed()).await);
     }
-    // What cannot be forgotten keeps nothing else.
+    // The first error is reported, after all were tried.
     done.into_iter().sum()
 }
 

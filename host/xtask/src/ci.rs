@@ -15,8 +15,8 @@ use crate::workspace::Workspace;
 
 /// All tests, with components, programs, tools and `PostgreSQL` in place.
 pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyhow::Result<ExitCode> {
-    // First: without it, all that is built here would be for nothing.
-    // Each test has a database of its own: hundreds that are small and soon forgotten.
+    // First: without it, all that is built here would be for nothing. No autovacuum: each test has a small database of its
+    // own, which is soon forgotten.
     let postgres = phase("postgresql", || Postgres::start(stop, &["autovacuum=off"]))?;
     let tools = phase("tools", || Tools::prepare(workspace, stop))?;
     phase("components", || package::components(workspace, stop))?;

@@ -53,7 +53,7 @@ pub(super) async fn load_all(app: &App) -> RefusedPackages {
             return RefusedPackages(vec![all]);
         }
     };
-    let mut refused = Refused::default();
+    let mut refused = RefusedPackages::default();
     let ground = Ground { trusted: &trusted, downgrades: &config.adapter_downgrades };
     for (id, candidates) in verified(folder, &trusted, &mut refused) {
         serve_one(&id, candidates, &ground, (runtime, db, clock), &mut refused).await;
@@ -68,25 +68,14 @@ pub(super) async fn load_all(app: &App) -> RefusedPackages {
             folder.display()
         );
     }
-    RefusedPackages(refused.0)
-}
-
-/// Packages that were not loaded, so far.
-#[derive(Default)]
-struct Refused(Vec<RefusedPackage>);
-
-impl Refused {
-    fn add(&mut self, package: String, reason: String) {
-        tracing::error!(component = %package, reason = %reason, "refused adapter {package}");
-        self.0.push(RefusedPackage { package, reason });
-    }
+    refused
 }
 
 /// The packages that are what their publishers signed, by id.
 fn verified(
     folder: &Path,
     trusted: &[TrustedKey],
-    refused: &mut Refused,
+    refused: &mut RefusedPackages,
 ) -> BTreeMap<String, Vec<Candidate>> {
     let mut by_id: BTreeMap<String, Vec<Candidate>> = BTreeMap::new();
     let folders = package_folders(folder).unwrap_or_else(|error| {
@@ -112,7 +101,7 @@ async fn serve_one(
     candidates: Vec<Candidate>,
     ground: &Ground<'_>,
     (runtime, db, clock): (&Runtime, &Db, &Clock),
-    refused: &mut Refused,
+    refused: &mut RefusedPackages,
 ) {
     let binding = match find_binding(db, id).await {
         Ok(binding) => binding,
@@ -170,7 +159,7 @@ fn in_order(
     candidates: Vec<Candidate>,
     binding: Option<&Binding>,
     ground: &Ground<'_>,
-    refused: &mut Refused,
+    refused: &mut RefusedPackages,
 ) -> Vec<Candidate> {
     let mut fit = Vec::new();
     for candidate in candidates {

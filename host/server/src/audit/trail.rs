@@ -108,7 +108,7 @@ fn shortened(value: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use crate::audit::trail::*;
+    use super::*;
 
     #[test]
     fn an_update_tells_what_was_and_what_is_and_nothing_that_stayed() {

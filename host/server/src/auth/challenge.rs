@@ -31,7 +31,7 @@ struct ChallengeClaims {
     exp: i64,
 }
 
-/// Who has proved the first factor, and how.
+/// A user who has proved the first factor, and the way in which they did.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Challenged {
     pub(super) user: UserId,

@@ -24,7 +24,7 @@ pub(crate) const MARK: &str = "hdl";
 /// How exact the time of the last use is, in seconds: it is not written with every request.
 const LAST_USE_SECS: i64 = 60;
 
-/// Whether a text is written as a key, whoever made it.
+/// Whether a text has the form of a key. The key need not exist.
 pub(crate) fn is_one(text: &str) -> bool {
     text.strip_prefix(MARK).is_some_and(|rest| rest.starts_with('_'))
 }

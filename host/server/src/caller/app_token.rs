@@ -12,9 +12,9 @@ use heddle_core::secret::Secret;
 use heddle_core::{OauthGrantId, Permission, Timestamp};
 use heddle_store::oauth2::{self, Presented};
 
+use super::known::{Known, Proof};
+use super::{Caller, Credential, inactive};
 use crate::app::App;
-use crate::caller::known::{Known, Proof};
-use crate::caller::{Caller, Credential, inactive};
 use crate::http::error::Error;
 use crate::keys::keyed_hash;
 
@@ -75,7 +75,7 @@ async fn record_use(app: &App, id: OauthGrantId, now: Timestamp) {
 fn caller(found: Presented) -> Caller {
     Caller {
         sites: found.sites(),
-        grants: crate::caller::levels(&found.grants),
+        grants: super::levels(&found.grants),
         user_id: found.user_id,
         username: found.username,
         org_id: found.org_id,
@@ -96,7 +96,7 @@ fn ceiling(token: &[String], registered: &[String]) -> Arc<[KeyScope]> {
 
 #[cfg(test)]
 mod tests {
-    use crate::caller::app_token::*;
+    use super::*;
 
     #[track_caller]
     fn check(token: &[&str], registered: &[&str], expected: &[&str]) {

@@ -42,8 +42,9 @@ pub(crate) fn refuse_forged(app: &App, method: &Method, headers: &HeaderMap) -> 
     let echoed = headers.get(CSRF_HEADER).map(HeaderValue::as_bytes).unwrap_or_default();
     let own = value(headers, CSRF).unwrap_or_default();
     let is_echoed = !own.is_empty() && bool::from(own.as_bytes().ct_eq(echoed));
-    // A token that proves nobody has no session to belong to; who then authenticates does so otherwise.
-    let belongs = crate::caller::identify(app, &access)
+    // An invalid access token has no session, so only the echo is compared: such a request can only authenticate by another
+    // credential.
+    let belongs = super::identify(app, &access)
         .map_or(true, |identity| csrf_token(app, identity.session).as_bytes().ct_eq(echoed).into());
     if is_echoed && belongs {
         return Ok(());

@@ -13,7 +13,7 @@ use heddle_core::Timestamp;
 use moka::future::Cache;
 use tokio::sync::Notify;
 
-use crate::caller::Caller;
+use super::Caller;
 use crate::http::error::Error;
 
 /// How old what is known of a caller may be.

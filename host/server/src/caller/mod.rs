@@ -99,7 +99,7 @@ pub(crate) fn identify(app: &App, token: &str) -> Result<Identity, Error> {
     token::verify(&app.keys.token_key(), token, app.clock.now()).map(|claims| Identity::of(&claims))
 }
 
-/// Who holds a connection that outlives the request it began with.
+/// The user or app behind a connection that stays open after its first request.
 #[derive(Debug, Clone)]
 pub(crate) enum Holder {
     Session(Identity),
@@ -160,7 +160,7 @@ fn refuse_ended(found: &Authenticated, now: Timestamp) -> Result<(), Error> {
     if found.is_active { Ok(()) } else { Err(inactive()) }
 }
 
-/// The caller's user, whom nobody else changes until the transaction ends, when their session is still good now.
+/// Locks and returns the caller's user, if their session is still good now. The lock lasts until the transaction ends.
 ///
 /// What gives a session, a key or a second factor asks for it: what is known of a caller may be of a moment ago, and
 /// what is given would outlive the session that has just ended.

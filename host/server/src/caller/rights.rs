@@ -205,7 +205,7 @@ fn session_required(credential: Credential) -> Error {
 mod tests {
     use heddle_core::Clock;
 
-    use crate::caller::rights::*;
+    use super::*;
 
     fn caller(role: Role, scopes: Option<&[&str]>, sites: SiteScope) -> Caller {
         let clock = Clock::default();

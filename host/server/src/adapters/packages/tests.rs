@@ -58,7 +58,7 @@ fn decide(
     trusted: &[TrustedKey],
     downgrades: &[String],
 ) -> (Vec<String>, Vec<String>) {
-    let mut refused = Refused::default();
+    let mut refused = RefusedPackages::default();
     let ground = Ground { trusted, downgrades };
     let fit = in_order("switch", candidates, binding, &ground, &mut refused);
     let reasons = refused.0.into_iter().map(|refused| format!("{}: {}", refused.package, refused.reason));
