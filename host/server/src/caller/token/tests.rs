@@ -44,9 +44,9 @@ fn a_token_says_what_was_signed() {
 fn a_token_ends_by_the_services_clock() {
     let clock = Clock::default();
     let token = sign(&KEY, &claims(&clock)).unwrap();
-    clock.advance(TimeDelta::seconds(1799));
+    clock.advance(TimeDelta::seconds(1200));
     assert!(verify(&KEY, &token, clock.now()).is_ok());
-    clock.advance(TimeDelta::seconds(2));
+    clock.advance(TimeDelta::seconds(600));
     let error = verify(&KEY, &token, clock.now()).unwrap_err();
     assert!(matches!(error, Error::Unauthenticated("token is expired")));
 }
