@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use heddle_core::DeviceId;
 use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
 use heddle_store::devices::{self, Seen};
-use heddle_store::{Scope, controllers};
+use heddle_store::{Controller, Device, Object as _, Scope};
 use serde_json::json;
 use tracing::Instrument as _;
 
@@ -59,7 +59,7 @@ async fn statements_of_the_handler(server: &Server, device: DeviceId) -> Vec<Str
     let request = counted_request();
     let work = async {
         let mut tx = server.running().app.db.read().await.unwrap();
-        devices::find(&mut tx, &Scope::everything(), device).await.unwrap().unwrap();
+        Device::find(&mut tx, &Scope::everything(), device).await.unwrap().unwrap();
     };
     work.instrument(tracing::info_span!("request", request.id = %format!("ext-{request}"))).await;
     statements(&request)
@@ -70,7 +70,7 @@ async fn add_device(server: &Server, admin: &Api) -> DeviceId {
     let app = &server.running().app;
     let mut tx = app.db.write().await.unwrap();
     let id = serde_json::from_value(controller["id"].clone()).unwrap();
-    let controller = controllers::find(&mut tx, &Scope::everything(), id).await.unwrap().unwrap();
+    let controller = Controller::find(&mut tx, &Scope::everything(), id).await.unwrap().unwrap();
     let device = SeenDevice {
         identity: "02:00:00:00:00:01".to_owned(),
         name: "ap".to_owned(),

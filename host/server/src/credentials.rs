@@ -16,9 +16,8 @@ use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{CredentialId, OrgId, Permission, Role};
 use heddle_runtime::Vault;
-use heddle_store::Db;
 use heddle_store::credentials::{self, Credential, CredentialUpdate, NewCredential, SealedSecret};
-use heddle_store::{InOrder, Set, Sort};
+use heddle_store::{Db, InOrder, Object as _, Set, Sort};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -216,7 +215,7 @@ async fn get(
     At(id): At<CredentialId>,
 ) -> Result<One<Credential>, Error> {
     let mut tx = app.db.single().await?;
-    let found = credentials::find(&mut tx, &organization_scope(&caller), id).await?;
+    let found = Credential::find(&mut tx, &organization_scope(&caller), id).await?;
     found.map(One).ok_or(Error::NotFound("credential"))
 }
 
@@ -266,7 +265,7 @@ async fn update(
     let port = set(body.port, |port| checks.keep("port", parse_port(port)));
     let tls = set(body.tls, |tls| check_tls(tls, &mut checks));
     let mut tx = app.db.write().await?;
-    let current = credentials::lock(&mut tx, &scope, id).await?.ok_or(Error::NotFound("credential"))?;
+    let current = Credential::lock(&mut tx, &scope, id).await?.ok_or(Error::NotFound("credential"))?;
     if_match.check(&current)?;
     let stored = credentials::find_sealed(&mut tx, current.org_id, id).await?;
     let stored = stored.ok_or(Error::NotFound("credential"))?;
@@ -328,7 +327,7 @@ async fn remove(
     caller.require_all_sites()?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
-    let credential = credentials::lock(&mut tx, &scope, id).await?.ok_or(Error::NotFound("credential"))?;
+    let credential = Credential::lock(&mut tx, &scope, id).await?.ok_or(Error::NotFound("credential"))?;
     if_match.check(&credential)?;
     let users = credentials::used_by(&mut tx, id).await?;
     if users > 0 {
@@ -336,7 +335,7 @@ async fn remove(
             "credential is used by controllers ({users}): give them another first"
         )));
     }
-    credentials::remove(&mut tx, &scope, id, app.clock.now()).await?;
+    Credential::remove(&mut tx, &scope, id, app.clock.now()).await?;
     let detail = json!({ "name": credential.name });
     trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.removed", detail)).await?;
     tx.commit().await?;
@@ -351,7 +350,7 @@ async fn restore(
 ) -> Result<One<Credential>, Error> {
     caller.require_all_sites()?;
     let mut tx = app.db.write().await?;
-    let restored = credentials::restore(&mut tx, &organization_scope(&caller), id, app.clock.now()).await?;
+    let restored = Credential::restore(&mut tx, &organization_scope(&caller), id, app.clock.now()).await?;
     let credential = restored.ok_or(Error::NotFound("credential"))?;
     trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.restored", json!({})))
         .await?;

@@ -5,7 +5,8 @@ use heddle_core::{ChannelId, OrgId, Timestamp};
 use serde_json::Value;
 use sqlx::FromRow;
 
-use crate::select::{Bind, Select, Set, affected};
+use crate::object::{self, Columns, Object, Table, table};
+use crate::select::{Bind, Select, Set};
 use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
 
@@ -26,13 +27,13 @@ pub struct Channel {
 
 impl Sorted for Channel {
     const KEYS: &'static [Key] = &[
-        Key::of("label", "LOWER(c.label)"),
-        Key::of("kind", "c.kind"),
-        Key::of("created_at", "c.created_at"),
-        Key::of("updated_at", "c.updated_at"),
+        Key::of("label", "LOWER(channel.label)"),
+        Key::of("kind", "channel.kind"),
+        Key::of("created_at", "channel.created_at"),
+        Key::of("updated_at", "channel.updated_at"),
     ];
     const DEFAULT: &'static str = "created_at";
-    const LAST: &'static [&'static str] = &["c.id"];
+    const LAST: &'static [&'static str] = &["channel.id"];
 }
 
 /// A channel with its sealed secret.
@@ -64,36 +65,35 @@ pub struct ChannelUpdate {
     pub secret: Set<Vec<u8>>,
 }
 
-const SELECT: &str = "SELECT c.id, c.org_id, c.kind, c.label, c.is_enabled, c.settings,
-    (c.secret IS NOT NULL) AS has_secret, c.created_at, c.updated_at, c.deleted_at";
-const SELECT_SEALED: &str = "SELECT c.id, c.org_id, c.kind, c.label, c.is_enabled, c.settings,
-    (c.secret IS NOT NULL) AS has_secret, c.created_at, c.updated_at, c.deleted_at, c.secret";
-const FROM: &str = "FROM channel c";
+/// The columns of [`Channel`].
+macro_rules! channel {
+    () => {
+        "channel.id, channel.org_id, channel.kind, channel.label, channel.is_enabled, channel.settings,
+        (channel.secret IS NOT NULL) AS has_secret, channel.created_at, channel.updated_at, channel.deleted_at"
+    };
+}
+
+impl Object for Channel {
+    type Id = ChannelId;
+    const TABLE: Table = table!("channel", channel!(), org: "org_id");
+}
 
 pub async fn insert(tx: &mut Tx, new: &NewChannel) -> Result<Channel> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        INSERT INTO channel (id, org_id, kind, label, is_enabled, settings, secret, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)
-        RETURNING id, org_id, kind, label, is_enabled, settings, (secret IS NOT NULL) AS has_secret,
-            created_at, updated_at, deleted_at")
-        .bind(new.id).bind(new.org_id).bind(new.kind).bind(&new.label).bind(new.is_enabled)
-        .bind(&new.settings).bind(new.secret.as_ref()).bind(new.now)
-        .fetch_one(conn)
-        .await)?)
-}
-
-pub async fn find(tx: &mut Tx, scope: &Scope, id: ChannelId) -> Result<Option<Channel>> {
-    live(SELECT, scope).and_bind("c.id = ?", Bind::Id(id.0)).one(tx).await
-}
-
-/// The channel as it is until the transaction ends: nobody else changes it meanwhile.
-pub async fn lock(tx: &mut Tx, scope: &Scope, id: ChannelId) -> Result<Option<Channel>> {
-    live(SELECT, scope).and_bind("c.id = ?", Bind::Id(id.0)).one_locked(tx, "c").await
+    let columns = Columns::default()
+        .with("org_id", new.org_id.0)
+        .with("kind", new.kind.to_string())
+        .with("label", &new.label)
+        .with("is_enabled", new.is_enabled)
+        .with("settings", &new.settings)
+        .or_null("secret", new.secret.as_ref());
+    object::insert(tx, new.id, columns, new.now).await
 }
 
 /// The channel with what it takes to send there.
 pub async fn find_sealed(tx: &mut Tx, scope: &Scope, id: ChannelId) -> Result<Option<SealedChannel>> {
-    live(SELECT_SEALED, scope).and_bind("c.id = ?", Bind::Id(id.0)).one(tx).await
+    let select = Select::new(concat!("SELECT ", channel!(), ", channel.secret"), Channel::TABLE.from);
+    let within = select.within(scope, Channel::TABLE.org, None).and(Channel::TABLE.live);
+    within.and_bind(Channel::TABLE.is, Bind::Id(id.0)).one(tx).await
 }
 
 pub async fn list(
@@ -103,9 +103,9 @@ pub async fn list(
     search: Option<&str>,
     page: impl Into<InOrder<Channel>>,
 ) -> Result<(Vec<Channel>, i64)> {
-    live(SELECT, scope)
-        .and_some("c.kind = ?", kind.map(|kind| Bind::Text(kind.to_string())))
-        .search(&["c.label"], search)
+    object::live::<Channel>(scope)
+        .and_some("channel.kind = ?", kind.map(|kind| Bind::Text(kind.to_string())))
+        .search(&["channel.label"], search)
         .page(tx, page)
         .await
 }
@@ -117,56 +117,12 @@ pub async fn update(
     update: &ChannelUpdate,
     now: Timestamp,
 ) -> Result<Option<Channel>> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        UPDATE channel
-        SET label = COALESCE($3, label), is_enabled = COALESCE($4, is_enabled),
-            settings = COALESCE($5, settings), secret = CASE WHEN $6 THEN $7 ELSE secret END, updated_at = $8
-        WHERE id = $1 AND deleted_at IS NULL AND ($9 OR org_id = $2)
-        RETURNING id, org_id, kind, label, is_enabled, settings, (secret IS NOT NULL) AS has_secret,
-            created_at, updated_at, deleted_at")
-        .bind(id).bind(scope.org).bind(update.label.as_ref()).bind(update.is_enabled)
-        .bind(update.settings.as_ref()).bind(update.secret.is_set()).bind(update.secret.value())
-        .bind(now).bind(scope.org.is_none())
-        .fetch_optional(conn)
-        .await)?)
-}
-
-/// Hides the channel; false when there is none to hide.
-pub async fn remove(tx: &mut Tx, scope: &Scope, id: ChannelId, now: Timestamp) -> Result<bool> {
-    let rows = affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE channel SET deleted_at = $2, updated_at = $2
-        WHERE id = $1 AND deleted_at IS NULL AND ($3 OR org_id = $4)"
-        )
-        .bind(id)
-        .bind(now)
-        .bind(scope.org.is_none())
-        .bind(scope.org)
-    );
-    Ok(rows == 1)
-}
-
-/// Brings a removed channel back.
-pub async fn restore(tx: &mut Tx, scope: &Scope, id: ChannelId, now: Timestamp) -> Result<Option<Channel>> {
-    let rows = affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE channel SET deleted_at = NULL, updated_at = $2
-        WHERE id = $1 AND deleted_at IS NOT NULL AND ($3 OR org_id = $4)"
-        )
-        .bind(id)
-        .bind(now)
-        .bind(scope.org.is_none())
-        .bind(scope.org)
-    );
-    if rows == 1 { find(tx, scope, id).await } else { Ok(None) }
-}
-
-fn live(select: &'static str, scope: &Scope) -> Select {
-    Select::new(select, FROM).within(scope, "c.org_id", None).and("c.deleted_at IS NULL")
+    let columns = Columns::default()
+        .or_keep("label", update.label.as_ref())
+        .or_keep("is_enabled", update.is_enabled)
+        .or_keep("settings", update.settings.as_ref())
+        .set("secret", &update.secret);
+    object::update(tx, scope, id, columns, now).await
 }
 
 #[cfg(test)]
@@ -194,9 +150,9 @@ mod tests {
             let made = insert(&mut tx, &new(&a, "Night shift")).await.unwrap();
             insert(&mut tx, &new(&b, "Others")).await.unwrap();
             assert!(made.has_secret && made.is_enabled);
-            assert_eq!(find(&mut tx, &a.scope(), made.id).await.unwrap().unwrap(), made);
-            assert_eq!(lock(&mut tx, &a.scope(), made.id).await.unwrap().unwrap(), made);
-            assert!(find(&mut tx, &b.scope(), made.id).await.unwrap().is_none());
+            assert_eq!(Channel::find(&mut tx, &a.scope(), made.id).await.unwrap().unwrap(), made);
+            assert_eq!(Channel::lock(&mut tx, &a.scope(), made.id).await.unwrap().unwrap(), made);
+            assert!(Channel::find(&mut tx, &b.scope(), made.id).await.unwrap().is_none());
             let sealed = find_sealed(&mut tx, &a.scope(), made.id).await.unwrap().unwrap();
             assert_eq!((sealed.channel, sealed.secret), (made.clone(), Some(vec![1, 2])));
             let now = a.clock.now();
@@ -208,11 +164,11 @@ mod tests {
             assert_eq!((all.len(), total), (1, 1));
             let (none, _) = list(&mut tx, &a.scope(), Some(ChannelKind::Email), None, page()).await.unwrap();
             assert!(none.is_empty());
-            assert!(!remove(&mut tx, &b.scope(), made.id, now).await.unwrap());
-            assert!(remove(&mut tx, &a.scope(), made.id, now).await.unwrap());
-            assert!(find(&mut tx, &a.scope(), made.id).await.unwrap().is_none());
-            assert!(restore(&mut tx, &b.scope(), made.id, now).await.unwrap().is_none());
-            assert!(restore(&mut tx, &a.scope(), made.id, now).await.unwrap().is_some());
+            assert!(!Channel::remove(&mut tx, &b.scope(), made.id, now).await.unwrap());
+            assert!(Channel::remove(&mut tx, &a.scope(), made.id, now).await.unwrap());
+            assert!(Channel::find(&mut tx, &a.scope(), made.id).await.unwrap().is_none());
+            assert!(Channel::restore(&mut tx, &b.scope(), made.id, now).await.unwrap().is_none());
+            assert!(Channel::restore(&mut tx, &a.scope(), made.id, now).await.unwrap().is_some());
         }
     }
 }

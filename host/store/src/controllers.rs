@@ -9,18 +9,17 @@ use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId, SiteId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::FromRow;
-use sqlx::types::Json;
 
+use crate::object::{self, Columns, Object, Table, table};
+use crate::select::{Bind, Select, affected};
+use crate::sort::{InOrder, Key, Sorted};
+use crate::{Result, Scope, Tx};
 pub use reading::{
     Except, Held, SyncResult, abandoned, claim, due, hold, record_sync, release, release_all,
     schedule_all_now, schedule_now,
 };
-
-use crate::select::{Bind, Select, affected};
-use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, Scope, Tx};
 
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct Controller {
@@ -51,15 +50,15 @@ pub struct Controller {
 
 impl Sorted for Controller {
     const KEYS: &'static [Key] = &[
-        Key::of("name", "LOWER(c.name)"),
-        Key::of("vendor", "c.vendor"),
-        Key::of("status", "c.status"),
-        Key::of("created_at", "c.created_at"),
-        Key::of("updated_at", "c.updated_at"),
-        Key::nullable("last_sync_at", "c.last_sync_at"),
+        Key::of("name", "LOWER(controller.name)"),
+        Key::of("vendor", "controller.vendor"),
+        Key::of("status", "controller.status"),
+        Key::of("created_at", "controller.created_at"),
+        Key::of("updated_at", "controller.updated_at"),
+        Key::nullable("last_sync_at", "controller.last_sync_at"),
     ];
     const DEFAULT: &'static str = "created_at";
-    const LAST: &'static [&'static str] = &["c.id"];
+    const LAST: &'static [&'static str] = &["controller.id"];
 }
 
 /// What a call to the controller needs.
@@ -126,11 +125,49 @@ pub struct ControllerFilter {
     pub search: Option<String>,
 }
 
-const SELECT: &str =
-    "SELECT c.id, c.org_id, c.site_id, c.credential_id, c.name, c.vendor, c.url, c.tls, c.settings,
-    c.status, c.firmware, c.product, c.last_sync_at, c.last_error, c.sync_interval_secs, c.next_sync_at,
-    c.created_at, c.updated_at, c.deleted_at";
-const FROM: &str = "FROM controller c";
+impl Object for Controller {
+    type Id = ControllerId;
+    const TABLE: Table = table!(
+        "controller",
+        "controller.id, controller.org_id, controller.site_id, controller.credential_id, controller.name,
+        controller.vendor, controller.url, controller.tls, controller.settings, controller.status, controller.firmware,
+        controller.product, controller.last_sync_at, controller.last_error, controller.sync_interval_secs,
+        controller.next_sync_at, controller.created_at, controller.updated_at, controller.deleted_at",
+        org: "org_id",
+        site: "site_id"
+    );
+
+    /// Its devices are hidden with it.
+    async fn remove(tx: &mut Tx, scope: &Scope, id: ControllerId, now: Timestamp) -> Result<bool> {
+        if !object::hide::<Self>(tx, scope, id, Columns::default(), now).await? {
+            return Ok(false);
+        }
+        affected!(
+            tx,
+            sqlx::query(
+                "UPDATE device SET deleted_at = $2, updated_at = $2 WHERE controller_id = $1 AND deleted_at IS NULL"
+            )
+            .bind(id)
+            .bind(now)
+        );
+        Ok(true)
+    }
+
+    /// With the devices that went with it.
+    async fn restore(tx: &mut Tx, scope: &Scope, id: ControllerId, now: Timestamp) -> Result<Option<Self>> {
+        let Some(removed) = Self::find_removed(tx, scope, id).await? else { return Ok(None) };
+        affected!(
+            tx,
+            sqlx::query(
+                "UPDATE device SET deleted_at = NULL, updated_at = $2 WHERE controller_id = $1 AND deleted_at = $3"
+            )
+            .bind(id)
+            .bind(now)
+            .bind(removed.deleted_at)
+        );
+        object::unhide(tx, scope, id, now).await
+    }
+}
 
 const SELECT_TARGET: &str =
     "SELECT c.id, c.org_id, c.site_id, c.name, c.vendor, c.url, c.tls, c.settings, c.status,
@@ -140,27 +177,20 @@ const FROM_TARGET: &str = "FROM controller c JOIN credential k ON k.id = c.crede
     JOIN organization o ON o.id = c.org_id AND o.deleted_at IS NULL";
 
 pub async fn insert(tx: &mut Tx, new: &NewController) -> Result<Controller> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        INSERT INTO controller (id, org_id, site_id, credential_id, name, vendor, url, tls, settings, status,
-            sync_interval_secs, next_sync_at, created_at, updated_at, sync_requested)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, FALSE)
-        RETURNING id, org_id, site_id, credential_id, name, vendor, url, tls, settings,
-            status, firmware, product, last_sync_at, last_error, sync_interval_secs, next_sync_at,
-            created_at, updated_at, deleted_at")
-        .bind(new.id).bind(new.org_id).bind(new.site_id).bind(new.credential_id).bind(&new.name)
-        .bind(&new.vendor).bind(&new.url).bind(Json(&new.tls)).bind(&new.settings).bind(DeviceStatus::Unknown)
-        .bind(new.sync_interval_secs).bind(new.next_sync_at).bind(new.now)
-        .fetch_one(conn)
-        .await)?)
-}
-
-pub async fn find(tx: &mut Tx, scope: &Scope, id: ControllerId) -> Result<Option<Controller>> {
-    live(scope).and_bind("c.id = ?", Bind::Id(id.0)).one(tx).await
-}
-
-/// The controller as it is until the transaction ends: nobody else changes it meanwhile.
-pub async fn lock(tx: &mut Tx, scope: &Scope, id: ControllerId) -> Result<Option<Controller>> {
-    live(scope).and_bind("c.id = ?", Bind::Id(id.0)).one_locked(tx, "c").await
+    let columns = Columns::default()
+        .with("org_id", new.org_id.0)
+        .with("site_id", new.site_id.0)
+        .with("credential_id", new.credential_id.0)
+        .with("name", &new.name)
+        .with("vendor", &new.vendor)
+        .with("url", &new.url)
+        .with("tls", json!(new.tls))
+        .with("settings", &new.settings)
+        .with("status", DeviceStatus::Unknown.to_string())
+        .with("sync_interval_secs", new.sync_interval_secs)
+        .or_null("next_sync_at", new.next_sync_at)
+        .with("sync_requested", false);
+    object::insert(tx, new.id, columns, new.now).await
 }
 
 /// The controller with its credential's version, to call it.
@@ -189,12 +219,12 @@ pub async fn list(
     filter: &ControllerFilter,
     page: impl Into<InOrder<Controller>>,
 ) -> Result<(Vec<Controller>, i64)> {
-    live(scope)
-        .and_some("c.site_id = ?", filter.site_id.map(|id| Bind::Id(id.0)))
-        .and_some("c.credential_id = ?", filter.credential_id.map(|id| Bind::Id(id.0)))
-        .and_some("c.vendor = ?", filter.vendor.clone().map(Bind::Text))
-        .and_some("c.status = ?", filter.status.map(|status| Bind::Text(status.to_string())))
-        .search(&["c.name", "c.url"], filter.search.as_deref())
+    object::live::<Controller>(scope)
+        .and_some("controller.site_id = ?", filter.site_id.map(|id| Bind::Id(id.0)))
+        .and_some("controller.credential_id = ?", filter.credential_id.map(|id| Bind::Id(id.0)))
+        .and_some("controller.vendor = ?", filter.vendor.clone().map(Bind::Text))
+        .and_some("controller.status = ?", filter.status.map(|status| Bind::Text(status.to_string())))
+        .search(&["controller.name", "controller.url"], filter.search.as_deref())
         .page(tx, page)
         .await
 }
@@ -209,22 +239,19 @@ pub async fn update(
     update: &ControllerUpdate,
     now: Timestamp,
 ) -> Result<Option<Controller>> {
-    let Some(current) = find(tx, scope, id).await? else { return Ok(None) };
-    let updated = on!(tx, conn => sqlx::query_as("
-        UPDATE controller
-        SET name = COALESCE($2, name), url = COALESCE($3, url), site_id = COALESCE($4, site_id),
-            credential_id = COALESCE($5, credential_id), tls = COALESCE($6, tls),
-            settings = COALESCE($7, settings), sync_interval_secs = COALESCE($8, sync_interval_secs),
-            next_sync_at = CASE WHEN $10 THEN $9 ELSE next_sync_at END, updated_at = $9
-        WHERE id = $1 AND deleted_at IS NULL
-        RETURNING id, org_id, site_id, credential_id, name, vendor, url, tls, settings,
-            status, firmware, product, last_sync_at, last_error, sync_interval_secs, next_sync_at,
-            created_at, updated_at, deleted_at")
-        .bind(id).bind(update.name.as_ref()).bind(update.url.as_ref()).bind(update.site_id)
-        .bind(update.credential_id).bind(update.tls.as_ref().map(Json)).bind(update.settings.as_ref())
-        .bind(update.sync_interval_secs).bind(now).bind(update.is_reached_otherwise(&current))
-        .fetch_optional(conn)
-        .await)?;
+    let Some(current) = Controller::find(tx, scope, id).await? else { return Ok(None) };
+    let mut columns = Columns::default()
+        .or_keep("name", update.name.as_ref())
+        .or_keep("url", update.url.as_ref())
+        .or_keep("site_id", update.site_id.map(|id| id.0))
+        .or_keep("credential_id", update.credential_id.map(|id| id.0))
+        .or_keep("tls", update.tls.as_ref().map(|tls| json!(tls)))
+        .or_keep("settings", update.settings.as_ref())
+        .or_keep("sync_interval_secs", update.sync_interval_secs);
+    if update.is_reached_otherwise(&current) {
+        columns = columns.with("next_sync_at", now);
+    }
+    let updated = object::update(tx, scope, id, columns, now).await?;
     if let Some(site) = update.site_id {
         affected!(
             tx,
@@ -246,66 +273,6 @@ pub async fn update(
         );
     }
     Ok(updated)
-}
-
-/// Hides the controller and its devices; false when there is none to hide.
-pub async fn remove(tx: &mut Tx, scope: &Scope, id: ControllerId, now: Timestamp) -> Result<bool> {
-    if find(tx, scope, id).await?.is_none() {
-        return Ok(false);
-    }
-    let rows = affected!(
-        tx,
-        sqlx::query(
-            "UPDATE controller SET deleted_at = $2, updated_at = $2 WHERE id = $1 AND deleted_at IS NULL"
-        )
-        .bind(id)
-        .bind(now)
-    );
-    affected!(
-        tx,
-        sqlx::query(
-            "UPDATE device SET deleted_at = $2, updated_at = $2 WHERE controller_id = $1 AND deleted_at IS NULL"
-        )
-        .bind(id)
-        .bind(now)
-    );
-    Ok(rows == 1)
-}
-
-/// Brings a removed controller back, with the devices that went with it.
-pub async fn restore(
-    tx: &mut Tx,
-    scope: &Scope,
-    id: ControllerId,
-    now: Timestamp,
-) -> Result<Option<Controller>> {
-    let removed: Option<Controller> = Select::new(SELECT, FROM)
-        .within(scope, "c.org_id", Some("c.site_id"))
-        .and("c.deleted_at IS NOT NULL")
-        .and_bind("c.id = ?", Bind::Id(id.0))
-        .one(tx)
-        .await?;
-    let Some(removed) = removed else { return Ok(None) };
-    affected!(
-        tx,
-        sqlx::query("UPDATE controller SET deleted_at = NULL, updated_at = $2 WHERE id = $1")
-            .bind(id)
-            .bind(now)
-    );
-    affected!(
-        tx,
-        sqlx::query(
-            "UPDATE device SET deleted_at = NULL, updated_at = $2 WHERE controller_id = $1 AND deleted_at = $3"
-        )
-        .bind(id)
-        .bind(now)
-        .bind(removed.deleted_at)
-    );
-    find(tx, scope, id).await
-}
-
-fn live(scope: &Scope) -> Select {
-    Select::new(SELECT, FROM).within(scope, "c.org_id", Some("c.site_id")).and("c.deleted_at IS NULL")
 }
 
 #[cfg(test)]

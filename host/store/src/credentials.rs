@@ -4,10 +4,11 @@ use heddle_core::tls::TlsPolicy;
 use heddle_core::{CredentialId, OrgId, SiteId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 use sqlx::FromRow;
-use sqlx::types::Json;
 
-use crate::select::{Bind, Select, affected};
+use crate::object::{self, Columns, Object, Table, table};
+use crate::select::{Bind, Select};
 use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Set, Tx};
 
@@ -34,12 +35,12 @@ pub struct Credential {
 
 impl Sorted for Credential {
     const KEYS: &'static [Key] = &[
-        Key::of("name", "LOWER(c.name)"),
-        Key::of("created_at", "c.created_at"),
-        Key::of("updated_at", "c.updated_at"),
+        Key::of("name", "LOWER(credential.name)"),
+        Key::of("created_at", "credential.created_at"),
+        Key::of("updated_at", "credential.updated_at"),
     ];
     const DEFAULT: &'static str = "created_at";
-    const LAST: &'static [&'static str] = &["c.id"];
+    const LAST: &'static [&'static str] = &["credential.id"];
 }
 
 /// A sealed secret and what may be told of it.
@@ -51,6 +52,17 @@ pub struct SealedSecret {
     /// Which key sealed it.
     pub key_id: String,
     pub secret: Vec<u8>,
+}
+
+impl SealedSecret {
+    fn columns(&self, columns: Columns) -> Columns {
+        columns
+            .or_null("username", self.username.as_ref())
+            .with("has_password", self.has_password)
+            .with("has_api_key", self.has_api_key)
+            .with("key_id", &self.key_id)
+            .with("secret", &self.secret)
+    }
 }
 
 #[derive(Clone)]
@@ -83,33 +95,26 @@ pub struct SealedCredential {
     pub version: i64,
 }
 
-const SELECT: &str =
-    "SELECT c.id, c.org_id, c.name, c.username, c.has_password, c.has_api_key, c.host, c.port,
-    c.tls, c.version, c.created_at, c.updated_at, c.deleted_at";
-const FROM: &str = "FROM credential c";
+impl Object for Credential {
+    type Id = CredentialId;
+    const TABLE: Table = table!(
+        "credential",
+        "credential.id, credential.org_id, credential.name, credential.username, credential.has_password,
+        credential.has_api_key, credential.host, credential.port, credential.tls, credential.version,
+        credential.created_at, credential.updated_at, credential.deleted_at",
+        org: "org_id"
+    );
+}
 
 pub async fn insert(tx: &mut Tx, new: &NewCredential) -> Result<Credential> {
-    let sealed = &new.sealed;
-    Ok(on!(tx, conn => sqlx::query_as("
-        INSERT INTO credential (id, org_id, name, username, has_password, has_api_key, key_id, secret,
-            host, port, tls, version, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10, $11, $12, 1, $9, $9)
-        RETURNING id, org_id, name, username, has_password, has_api_key, host, port, tls, version,
-            created_at, updated_at, deleted_at")
-        .bind(new.id).bind(new.org_id).bind(&new.name).bind(sealed.username.as_ref())
-        .bind(sealed.has_password).bind(sealed.has_api_key).bind(&sealed.key_id).bind(&sealed.secret)
-        .bind(new.now).bind(new.host.as_ref()).bind(new.port).bind(new.tls.as_ref().map(Json))
-        .fetch_one(conn)
-        .await)?)
-}
-
-pub async fn find(tx: &mut Tx, scope: &Scope, id: CredentialId) -> Result<Option<Credential>> {
-    live(scope).and_bind("c.id = ?", Bind::Id(id.0)).one(tx).await
-}
-
-/// The credential as it is until the transaction ends: nobody else changes it meanwhile.
-pub async fn lock(tx: &mut Tx, scope: &Scope, id: CredentialId) -> Result<Option<Credential>> {
-    live(scope).and_bind("c.id = ?", Bind::Id(id.0)).one_locked(tx, "c").await
+    let columns = Columns::default()
+        .with("org_id", new.org_id.0)
+        .with("name", &new.name)
+        .or_null("host", new.host.as_ref())
+        .or_null("port", new.port)
+        .or_null("tls", new.tls.as_ref().map(|tls| json!(tls)))
+        .with("version", 1);
+    object::insert(tx, new.id, new.sealed.columns(columns), new.now).await
 }
 
 /// The sealed secret: for the call that needs it.
@@ -129,7 +134,10 @@ pub async fn list(
     search: Option<&str>,
     page: impl Into<InOrder<Credential>>,
 ) -> Result<(Vec<Credential>, i64)> {
-    live(scope).search(&["c.name", "c.username"], search).page(tx, page).await
+    object::live::<Credential>(scope)
+        .search(&["credential.name", "credential.username"], search)
+        .page(tx, page)
+        .await
 }
 
 /// A new secret raises the version, so that sessions opened with the old one are not used again.
@@ -140,63 +148,15 @@ pub async fn update(
     update: &CredentialUpdate,
     now: Timestamp,
 ) -> Result<Option<Credential>> {
-    let sealed = update.sealed.as_ref();
-    Ok(on!(tx, conn => sqlx::query_as("
-        UPDATE credential
-        SET name = COALESCE($3, name),
-            username = CASE WHEN $4 THEN $5 ELSE username END,
-            has_password = COALESCE($6, has_password), has_api_key = COALESCE($7, has_api_key),
-            key_id = COALESCE($8, key_id), secret = COALESCE($9, secret),
-            host = CASE WHEN $12 THEN $13 ELSE host END, port = CASE WHEN $14 THEN $15 ELSE port END,
-            tls = CASE WHEN $16 THEN $17 ELSE tls END,
-            version = CASE WHEN $4 THEN version + 1 ELSE version END, updated_at = $10
-        WHERE id = $1 AND deleted_at IS NULL AND ($11 OR org_id = $2)
-        RETURNING id, org_id, name, username, has_password, has_api_key, host, port, tls, version,
-            created_at, updated_at, deleted_at")
-        .bind(id).bind(scope.org).bind(update.name.as_ref())
-        .bind(sealed.is_some()).bind(sealed.and_then(|s| s.username.as_ref()))
-        .bind(sealed.map(|s| s.has_password)).bind(sealed.map(|s| s.has_api_key))
-        .bind(sealed.map(|s| &s.key_id)).bind(sealed.map(|s| &s.secret))
-        .bind(now).bind(scope.org.is_none())
-        .bind(update.host.is_set()).bind(update.host.value())
-        .bind(update.port.is_set()).bind(update.port.value())
-        .bind(update.tls.is_set()).bind(update.tls.value().map(Json))
-        .fetch_optional(conn)
-        .await)?)
-}
-
-/// Hides the credential; false when there is none to hide. Ask [`used_by`] first.
-pub async fn remove(tx: &mut Tx, scope: &Scope, id: CredentialId, now: Timestamp) -> Result<bool> {
-    let rows = affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE credential SET deleted_at = $2, updated_at = $2
-        WHERE id = $1 AND deleted_at IS NULL AND ($3 OR org_id = $4)"
-        )
-        .bind(id)
-        .bind(now)
-        .bind(scope.org.is_none())
-        .bind(scope.org)
-    );
-    Ok(rows == 1)
-}
-
-/// Brings a removed credential back.
-pub async fn restore(
-    tx: &mut Tx,
-    scope: &Scope,
-    id: CredentialId,
-    now: Timestamp,
-) -> Result<Option<Credential>> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        UPDATE credential SET deleted_at = NULL, updated_at = $2
-        WHERE id = $1 AND deleted_at IS NOT NULL AND ($3 OR org_id = $4)
-        RETURNING id, org_id, name, username, has_password, has_api_key, host, port, tls, version,
-            created_at, updated_at, deleted_at")
-        .bind(id).bind(now).bind(scope.org.is_none()).bind(scope.org)
-        .fetch_optional(conn)
-        .await)?)
+    let mut columns = Columns::default()
+        .or_keep("name", update.name.as_ref())
+        .set("host", &update.host)
+        .set("port", &update.port)
+        .set("tls", &update.tls.map(|tls| json!(tls)));
+    if let Some(sealed) = &update.sealed {
+        columns = sealed.columns(columns).raised("version");
+    }
+    object::update(tx, scope, id, columns, now).await
 }
 
 /// How many controllers that are not removed use the credential.
@@ -217,10 +177,6 @@ pub async fn is_used_only_at(tx: &mut Tx, id: CredentialId, sites: &[SiteId]) ->
     let here = || using().and_in("c.site_id", sites.iter().map(|site| Bind::Id(site.0)));
     let in_use = here().and("c.deleted_at IS NULL").count(tx).await?;
     Ok(in_use > 0 && here().count(tx).await? == using().count(tx).await?)
-}
-
-fn live(scope: &Scope) -> Select {
-    Select::new(SELECT, FROM).within(scope, "c.org_id", None).and("c.deleted_at IS NULL")
 }
 
 #[cfg(test)]

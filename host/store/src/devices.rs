@@ -16,11 +16,11 @@ use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{AssertSqlSafe, FromRow, QueryBuilder};
 
-pub use labels::{Labels, lock_all, remove_all, restore, set_labels};
-
+use crate::object::{self, Object, Table, table};
 use crate::select::{Bind, Select, affected, bind_all};
 use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
+pub use labels::{Labels, lock_all, remove_all, set_labels};
 
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct Device {
@@ -59,18 +59,18 @@ pub struct Device {
 
 impl Sorted for Device {
     const KEYS: &'static [Key] = &[
-        Key::of("name", "LOWER(d.name)"),
-        Key::of("kind", "d.kind"),
-        Key::of("status", "d.status"),
-        Key::of("state", "d.state"),
-        Key::nullable("model", "LOWER(d.model)"),
-        Key::nullable("firmware", "LOWER(d.firmware)"),
-        Key::of("first_seen_at", "d.first_seen_at"),
-        Key::of("last_seen_at", "d.last_seen_at"),
-        Key::of("updated_at", "d.updated_at"),
+        Key::of("name", "LOWER(device.name)"),
+        Key::of("kind", "device.kind"),
+        Key::of("status", "device.status"),
+        Key::of("state", "device.state"),
+        Key::nullable("model", "LOWER(device.model)"),
+        Key::nullable("firmware", "LOWER(device.firmware)"),
+        Key::of("first_seen_at", "device.first_seen_at"),
+        Key::of("last_seen_at", "device.last_seen_at"),
+        Key::of("updated_at", "device.updated_at"),
     ];
     const DEFAULT: &'static str = "first_seen_at";
-    const LAST: &'static [&'static str] = &["d.id"];
+    const LAST: &'static [&'static str] = &["device.id"];
 }
 
 #[derive(Debug, Clone, Default)]
@@ -120,25 +120,23 @@ pub struct Sighting {
     pub status: Option<DeviceStatus>,
 }
 
-const SELECT: &str =
-    "SELECT d.id, d.org_id, d.site_id, d.controller_id, d.identity, d.name, d.display_name, d.kind, d.status,
-    d.state, d.tags, d.notes, d.model, d.serial, d.firmware, d.mac, d.addresses, d.attributes, d.measurements,
-    d.first_seen_at, d.last_seen_at, d.updated_at, d.deleted_at";
-const FROM: &str = "FROM device d";
+impl Object for Device {
+    type Id = DeviceId;
+    const TABLE: Table = table!(
+        "device",
+        "device.id, device.org_id, device.site_id, device.controller_id, device.identity, device.name,
+        device.display_name, device.kind, device.status, device.state, device.tags, device.notes, device.model,
+        device.serial, device.firmware, device.mac, device.addresses, device.attributes, device.measurements,
+        device.first_seen_at, device.last_seen_at, device.updated_at, device.deleted_at",
+        org: "org_id",
+        site: "site_id"
+    );
+}
 
 /// Rows of one statement; keeps its parameters below what both databases accept.
 const ROWS_PER_STATEMENT: usize = 1_000;
 /// Most devices of one controller.
 pub const DEVICES_MAX: u32 = 100_000;
-
-pub async fn find(tx: &mut Tx, scope: &Scope, id: DeviceId) -> Result<Option<Device>> {
-    live(scope).and_bind("d.id = ?", Bind::Id(id.0)).one(tx).await
-}
-
-/// The device as it is until the transaction ends: nobody else changes it meanwhile.
-pub async fn lock(tx: &mut Tx, scope: &Scope, id: DeviceId) -> Result<Option<Device>> {
-    live(scope).and_bind("d.id = ?", Bind::Id(id.0)).one_locked(tx, "d").await
-}
 
 pub async fn list(
     tx: &mut Tx,
@@ -146,19 +144,26 @@ pub async fn list(
     filter: &DeviceFilter,
     page: impl Into<InOrder<Device>>,
 ) -> Result<(Vec<Device>, i64)> {
-    live(scope)
-        .and_some("d.site_id = ?", filter.site_id.map(|id| Bind::Id(id.0)))
-        .and_some("d.controller_id = ?", filter.controller_id.map(|id| Bind::Id(id.0)))
+    object::live::<Device>(scope)
+        .and_some("device.site_id = ?", filter.site_id.map(|id| Bind::Id(id.0)))
+        .and_some("device.controller_id = ?", filter.controller_id.map(|id| Bind::Id(id.0)))
         .and_some(
-            "d.controller_id IN (SELECT c.id FROM controller c WHERE c.vendor = ?)",
+            "device.controller_id IN (SELECT c.id FROM controller c WHERE c.vendor = ?)",
             filter.vendor.clone().map(Bind::Text),
         )
-        .and_some("d.kind = ?", filter.kind.clone().map(Bind::Text))
-        .and_some("d.status = ?", filter.status.map(|status| Bind::Text(status.to_string())))
-        .and_some("d.state = ?", filter.state.map(|state| Bind::Text(state.to_string())))
+        .and_some("device.kind = ?", filter.kind.clone().map(Bind::Text))
+        .and_some("device.status = ?", filter.status.map(|status| Bind::Text(status.to_string())))
+        .and_some("device.state = ?", filter.state.map(|state| Bind::Text(state.to_string())))
         .and_some(labels::HAS_TAG, filter.tag.as_deref().map(|tag| Bind::Text(labels::tag_in_list(tag))))
         .search(
-            &["d.name", "d.display_name", "d.identity", "d.model", "d.serial", "d.mac"],
+            &[
+                "device.name",
+                "device.display_name",
+                "device.identity",
+                "device.model",
+                "device.serial",
+                "device.mac",
+            ],
             filter.search.as_deref(),
         )
         .page(tx, page)
@@ -172,9 +177,9 @@ pub async fn list(
 /// Of two seen devices with the same identity the later one counts.
 pub async fn upsert_seen(tx: &mut Tx, seen: &Seen<'_>, clock: &Clock) -> Result<Vec<Sighting>> {
     let now = clock.now();
-    let stored: Vec<Device> = Select::new(SELECT, FROM)
-        .and_bind("d.controller_id = ?", Bind::Id(seen.controller_id.0))
-        .all(tx, "d.first_seen_at, d.id", i64::from(DEVICES_MAX))
+    let stored: Vec<Device> = Select::new(Device::TABLE.select, Device::TABLE.from)
+        .and_bind("device.controller_id = ?", Bind::Id(seen.controller_id.0))
+        .all(tx, "device.first_seen_at, device.id", i64::from(DEVICES_MAX))
         .await?;
     let stored: HashMap<&str, &Device> = stored.iter().map(|d| (d.identity.as_str(), d)).collect();
     let mut fresh: HashMap<&str, (usize, &SeenDevice)> = HashMap::new();
@@ -391,12 +396,13 @@ async fn own_device(tx: &mut Tx, controller: ControllerId, host: Option<&str>) -
         #[sqlx(json)]
         addresses: Vec<String>,
     }
-    let carriers: Vec<Carrier> = Select::new("SELECT d.id, d.kind, d.addresses", FROM)
-        .and_bind("d.controller_id = ?", Bind::Id(controller.0))
-        .and("d.deleted_at IS NULL")
-        .and_in("d.kind", CARRIER_KINDS.map(|kind| Bind::Text(kind.to_owned())))
-        .all(tx, "d.first_seen_at, d.id", CARRIERS_MAX)
-        .await?;
+    let carriers: Vec<Carrier> =
+        Select::new("SELECT device.id, device.kind, device.addresses", Device::TABLE.from)
+            .and_bind("device.controller_id = ?", Bind::Id(controller.0))
+            .and("device.deleted_at IS NULL")
+            .and_in("device.kind", CARRIER_KINDS.map(|kind| Bind::Text(kind.to_owned())))
+            .all(tx, "device.first_seen_at, device.id", CARRIERS_MAX)
+            .await?;
     let can_be = |carrier: &&Carrier| CARRIER_KINDS[..SELF_KINDS].contains(&carrier.kind.as_str());
     // Addresses can have the length of their network behind them.
     let has_host = |address: &String| address.split('/').next() == host;
@@ -413,10 +419,6 @@ async fn set_by_id(tx: &mut Tx, update: &'static str, mut values: Vec<Bind>, ids
     values.extend_from_slice(ids);
     affected!(tx, bind_all!(sqlx::query(AssertSqlSafe(sql)), &values));
     Ok(())
-}
-
-fn live(scope: &Scope) -> Select {
-    Select::new(SELECT, FROM).within(scope, "d.org_id", Some("d.site_id")).and("d.deleted_at IS NULL")
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 //! static permissions; a stored role is a list to copy into the scopes of an API key.
 
 use heddle_core::{OrgId, RoleId, Timestamp, UserId};
+use serde_json::json;
 use sqlx::FromRow;
-use sqlx::types::Json;
 
-use crate::select::{Bind, Select, Set, affected};
+use crate::object::{self, Columns, Object, Table, table};
+use crate::select::Set;
 use crate::sort::{Key, Sort, Sorted};
 use crate::{Result, Scope, Tx};
 
@@ -28,12 +29,12 @@ pub struct StoredRole {
 
 impl Sorted for StoredRole {
     const KEYS: &'static [Key] = &[
-        Key::of("name", "LOWER(r.name)"),
-        Key::of("created_at", "r.created_at"),
-        Key::of("updated_at", "r.updated_at"),
+        Key::of("name", "LOWER(stored_role.name)"),
+        Key::of("created_at", "stored_role.created_at"),
+        Key::of("updated_at", "stored_role.updated_at"),
     ];
     const DEFAULT: &'static str = "created_at";
-    const LAST: &'static [&'static str] = &["r.id"];
+    const LAST: &'static [&'static str] = &["stored_role.id"];
 }
 
 #[derive(Debug, Clone)]
@@ -55,30 +56,26 @@ pub struct RoleUpdate {
     pub permissions: Option<Vec<String>>,
 }
 
-const SELECT: &str = "SELECT r.id, r.org_id, r.name, r.description, r.permissions, r.created_by,
-    r.created_at, r.updated_at, r.deleted_at";
-const FROM: &str = "FROM stored_role r";
+impl Object for StoredRole {
+    type Id = RoleId;
+    const TABLE: Table = table!(
+        "stored_role",
+        "stored_role.id, stored_role.org_id, stored_role.name, stored_role.description, stored_role.permissions,
+        stored_role.created_by, stored_role.created_at, stored_role.updated_at, stored_role.deleted_at",
+        org: "org_id"
+    );
+}
 
 /// # Errors
 /// [`crate::Error::Unique`] with `stored_role_name` when the name is taken.
 pub async fn insert(tx: &mut Tx, new: &NewRole) -> Result<StoredRole> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        INSERT INTO stored_role (id, org_id, name, description, permissions, created_by, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
-        RETURNING id, org_id, name, description, permissions, created_by, created_at, updated_at, deleted_at")
-        .bind(new.id).bind(new.org_id).bind(&new.name).bind(new.description.as_ref())
-        .bind(Json(&new.permissions)).bind(new.created_by).bind(new.now)
-        .fetch_one(conn)
-        .await)?)
-}
-
-pub async fn find(tx: &mut Tx, scope: &Scope, id: RoleId) -> Result<Option<StoredRole>> {
-    live(scope).and_bind("r.id = ?", Bind::Id(id.0)).one(tx).await
-}
-
-/// The role as it is until the transaction ends: nobody else changes it meanwhile.
-pub async fn lock(tx: &mut Tx, scope: &Scope, id: RoleId) -> Result<Option<StoredRole>> {
-    live(scope).and_bind("r.id = ?", Bind::Id(id.0)).one_locked(tx, "r").await
+    let columns = Columns::default()
+        .with("org_id", new.org_id.0)
+        .with("name", &new.name)
+        .or_null("description", new.description.as_ref())
+        .with("permissions", json!(new.permissions))
+        .with("created_by", new.created_by.0);
+    object::insert(tx, new.id, columns, new.now).await
 }
 
 /// Roles from an offset, in the given order, and how many there are in all.
@@ -89,8 +86,8 @@ pub async fn slice(
     sort: Option<Sort<StoredRole>>,
     (limit, offset): (i64, i64),
 ) -> Result<(Vec<StoredRole>, i64)> {
-    live(scope)
-        .search(&["r.name", "r.description"], search)
+    object::live::<StoredRole>(scope)
+        .search(&["stored_role.name", "stored_role.description"], search)
         .slice(tx, &sort.unwrap_or_default().order(), limit, offset)
         .await
 }
@@ -104,51 +101,11 @@ pub async fn update(
     update: &RoleUpdate,
     now: Timestamp,
 ) -> Result<Option<StoredRole>> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        UPDATE stored_role
-        SET name = COALESCE($2, name), description = CASE WHEN $3 THEN $4 ELSE description END,
-            permissions = COALESCE($5, permissions), updated_at = $6
-        WHERE id = $1 AND deleted_at IS NULL AND ($7 OR org_id = $8)
-        RETURNING id, org_id, name, description, permissions, created_by, created_at, updated_at, deleted_at")
-        .bind(id).bind(update.name.as_ref()).bind(update.description.is_set()).bind(update.description.value())
-        .bind(update.permissions.as_ref().map(Json)).bind(now).bind(scope.org.is_none()).bind(scope.org)
-        .fetch_optional(conn)
-        .await)?)
-}
-
-/// Hides the role; false when there is none to hide. Its name is free again.
-pub async fn remove(tx: &mut Tx, scope: &Scope, id: RoleId, now: Timestamp) -> Result<bool> {
-    let rows = affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE stored_role SET deleted_at = $2, updated_at = $2
-        WHERE id = $1 AND deleted_at IS NULL AND ($3 OR org_id = $4)"
-        )
-        .bind(id)
-        .bind(now)
-        .bind(scope.org.is_none())
-        .bind(scope.org)
-    );
-    Ok(rows == 1)
-}
-
-/// Brings a removed role back.
-///
-/// # Errors
-/// [`crate::Error::Unique`] with `stored_role_name` when its name was taken since.
-pub async fn restore(tx: &mut Tx, scope: &Scope, id: RoleId, now: Timestamp) -> Result<Option<StoredRole>> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        UPDATE stored_role SET deleted_at = NULL, updated_at = $2
-        WHERE id = $1 AND deleted_at IS NOT NULL AND ($3 OR org_id = $4)
-        RETURNING id, org_id, name, description, permissions, created_by, created_at, updated_at, deleted_at")
-        .bind(id).bind(now).bind(scope.org.is_none()).bind(scope.org)
-        .fetch_optional(conn)
-        .await)?)
-}
-
-fn live(scope: &Scope) -> Select {
-    Select::new(SELECT, FROM).within(scope, "r.org_id", None).and("r.deleted_at IS NULL")
+    let columns = Columns::default()
+        .or_keep("name", update.name.as_ref())
+        .set("description", &update.description)
+        .or_keep("permissions", update.permissions.as_ref().map(|words| json!(words)));
+    object::update(tx, scope, id, columns, now).await
 }
 
 #[cfg(test)]

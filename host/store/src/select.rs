@@ -83,6 +83,14 @@ impl<T> Set<T> {
             Set::Keep | Set::Clear => None,
         }
     }
+
+    pub(crate) fn map<'v, U>(&'v self, to: impl FnOnce(&'v T) -> U) -> Set<U> {
+        match self {
+            Set::Keep => Set::Keep,
+            Set::Clear => Set::Clear,
+            Set::To(value) => Set::To(to(value)),
+        }
+    }
 }
 
 /// What an update's body says of a field: absent keeps, `null` clears.
@@ -104,6 +112,8 @@ pub(crate) enum Bind {
     Time(Timestamp),
     Flag(bool),
     Number(i64),
+    Json(serde_json::Value),
+    Bytes(Vec<u8>),
 }
 
 /// Binds every value of a list to a query, in order.
@@ -117,6 +127,8 @@ macro_rules! bind_all {
                 $crate::select::Bind::Time(value) => query.bind(*value),
                 $crate::select::Bind::Flag(value) => query.bind(*value),
                 $crate::select::Bind::Number(value) => query.bind(*value),
+                $crate::select::Bind::Json(value) => query.bind(value.clone()),
+                $crate::select::Bind::Bytes(value) => query.bind(value.clone()),
             };
         }
         query
@@ -124,10 +136,7 @@ macro_rules! bind_all {
 }
 
 /// A row that both databases can give.
-pub(crate) trait Row:
-    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
-{
-}
+pub trait Row: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin {}
 impl<T> Row for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin {}
 
 /// A statement whose conditions are known only when it runs.
@@ -322,6 +331,11 @@ impl Select {
         };
         let items = self.rows(tx, order, limit + 1, i64::from(page.saturating_sub(1)) * limit).await?;
         Ok(walked(items, limit, counted))
+    }
+
+    /// The conditions alone, for a statement that writes.
+    pub(crate) fn into_conditions(self) -> (String, Vec<Bind>) {
+        (self.conditions, self.binds)
     }
 
     fn behind(mut self, columns: &str, is_descending: bool, cursor: &Cursor) -> Self {

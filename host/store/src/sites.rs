@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 use sqlx::FromRow;
 
-use crate::select::{Bind, Select, affected};
+use crate::object::{self, Columns, Object, Table, table};
+use crate::select::{Bind, Select};
 use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
 
@@ -29,15 +30,15 @@ pub struct Site {
 
 impl Sorted for Site {
     const KEYS: &'static [Key] = &[
-        Key::of("name", "LOWER(s.name)"),
-        Key::of("slug", "LOWER(s.slug)"),
-        Key::of("created_at", "s.created_at"),
-        Key::of("updated_at", "s.updated_at"),
+        Key::of("name", "LOWER(site.name)"),
+        Key::of("slug", "LOWER(site.slug)"),
+        Key::of("created_at", "site.created_at"),
+        Key::of("updated_at", "site.updated_at"),
         Key::of("controller_count", "controller_count"),
         Key::of("device_count", "device_count"),
     ];
     const DEFAULT: &'static str = "created_at";
-    const LAST: &'static [&'static str] = &["s.id"];
+    const LAST: &'static [&'static str] = &["site.id"];
 }
 
 #[derive(Debug, Clone)]
@@ -58,43 +59,38 @@ pub struct SiteUpdate {
     pub settings: Option<Value>,
 }
 
-const SELECT: &str =
-    "SELECT s.id, s.org_id, s.name, s.slug, s.settings, s.created_at, s.updated_at, s.deleted_at,
-    (SELECT COUNT(*) FROM controller c
-        WHERE c.site_id = s.id AND c.deleted_at IS NULL) AS controller_count,
-    (SELECT COUNT(*) FROM device d
-        WHERE d.org_id = s.org_id AND d.site_id = s.id AND d.deleted_at IS NULL) AS device_count";
-const FROM: &str = "FROM site s";
+impl Object for Site {
+    type Id = SiteId;
+    const TABLE: Table = table!(
+        "site",
+        "site.id, site.org_id, site.name, site.slug, site.settings, site.created_at, site.updated_at, site.deleted_at,
+        (SELECT COUNT(*) FROM controller c
+            WHERE c.site_id = site.id AND c.deleted_at IS NULL) AS controller_count,
+        (SELECT COUNT(*) FROM device d
+            WHERE d.org_id = site.org_id AND d.site_id = site.id AND d.deleted_at IS NULL) AS device_count",
+        org: "org_id",
+        site: "id"
+    );
+}
 
 /// # Errors
 /// [`crate::Error::Unique`] with `site_slug` when the slug is taken.
 pub async fn insert(tx: &mut Tx, new: &NewSite) -> Result<Site> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        INSERT INTO site (id, org_id, name, slug, settings, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $6)
-        RETURNING id, org_id, name, slug, settings, created_at, updated_at, deleted_at,
-            CAST(0 AS BIGINT) AS controller_count, CAST(0 AS BIGINT) AS device_count")
-        .bind(new.id).bind(new.org_id).bind(&new.name).bind(&new.slug).bind(&new.settings).bind(new.now)
-        .fetch_one(conn)
-        .await)?)
-}
-
-pub async fn find(tx: &mut Tx, scope: &Scope, id: SiteId) -> Result<Option<Site>> {
-    within(scope).and("s.deleted_at IS NULL").and_bind("s.id = ?", Bind::Id(id.0)).one(tx).await
-}
-
-/// The site as it is until the transaction ends: nobody else changes it meanwhile.
-pub async fn lock(tx: &mut Tx, scope: &Scope, id: SiteId) -> Result<Option<Site>> {
-    within(scope).and("s.deleted_at IS NULL").and_bind("s.id = ?", Bind::Id(id.0)).one_locked(tx, "s").await
+    let columns = Columns::default()
+        .with("org_id", new.org_id.0)
+        .with("name", &new.name)
+        .with("slug", &new.slug)
+        .with("settings", &new.settings);
+    object::insert(tx, new.id, columns, new.now).await
 }
 
 /// Those of these sites that are in the scope and not removed.
 pub async fn visible(tx: &mut Tx, scope: &Scope, ids: &[SiteId]) -> Result<Vec<SiteId>> {
-    let found: Vec<(SiteId,)> = Select::new("SELECT s.id", FROM)
-        .within(scope, "s.org_id", Some("s.id"))
-        .and("s.deleted_at IS NULL")
-        .and_in("s.id", ids.iter().map(|id| Bind::Id(id.0)))
-        .all(tx, "s.id", i64::try_from(ids.len()).unwrap_or(i64::MAX))
+    let found: Vec<(SiteId,)> = Select::new("SELECT site.id", "FROM site")
+        .within(scope, "site.org_id", Some("site.id"))
+        .and("site.deleted_at IS NULL")
+        .and_in("site.id", ids.iter().map(|id| Bind::Id(id.0)))
+        .all(tx, "site.id", i64::try_from(ids.len()).unwrap_or(i64::MAX))
         .await?;
     Ok(found.into_iter().map(|(id,)| id).collect())
 }
@@ -106,7 +102,7 @@ pub async fn list(
     search: Option<&str>,
     page: impl Into<InOrder<Site>>,
 ) -> Result<(Vec<Site>, i64)> {
-    within(scope).and("s.deleted_at IS NULL").search(&["s.name", "s.slug"], search).page(tx, page).await
+    object::live::<Site>(scope).search(&["site.name", "site.slug"], search).page(tx, page).await
 }
 
 /// # Errors
@@ -118,59 +114,11 @@ pub async fn update(
     update: &SiteUpdate,
     now: Timestamp,
 ) -> Result<Option<Site>> {
-    if find(tx, scope, id).await?.is_none() {
-        return Ok(None);
-    }
-    affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE site
-        SET name = COALESCE($2, name), slug = COALESCE($3, slug),
-            settings = COALESCE($4, settings), updated_at = $5
-        WHERE id = $1 AND deleted_at IS NULL"
-        )
-        .bind(id)
-        .bind(update.name.as_ref())
-        .bind(update.slug.as_ref())
-        .bind(update.settings.as_ref())
-        .bind(now)
-    );
-    find(tx, scope, id).await
-}
-
-/// Hides the site; false when there is none to hide. Its slug is free again.
-pub async fn remove(tx: &mut Tx, scope: &Scope, id: SiteId, now: Timestamp) -> Result<bool> {
-    if find(tx, scope, id).await?.is_none() {
-        return Ok(false);
-    }
-    let rows = affected!(
-        tx,
-        sqlx::query("UPDATE site SET deleted_at = $2, updated_at = $2 WHERE id = $1 AND deleted_at IS NULL")
-            .bind(id)
-            .bind(now)
-    );
-    Ok(rows == 1)
-}
-
-/// Brings a removed site back.
-///
-/// # Errors
-/// [`crate::Error::Unique`] with `site_slug` when its slug was taken since.
-pub async fn restore(tx: &mut Tx, scope: &Scope, id: SiteId, now: Timestamp) -> Result<Option<Site>> {
-    let removed = within(scope).and("s.deleted_at IS NOT NULL").and_bind("s.id = ?", Bind::Id(id.0));
-    if removed.one::<Site>(tx).await?.is_none() {
-        return Ok(None);
-    }
-    affected!(
-        tx,
-        sqlx::query("UPDATE site SET deleted_at = NULL, updated_at = $2 WHERE id = $1").bind(id).bind(now)
-    );
-    find(tx, scope, id).await
-}
-
-fn within(scope: &Scope) -> Select {
-    Select::new(SELECT, FROM).within(scope, "s.org_id", Some("s.id"))
+    let columns = Columns::default()
+        .or_keep("name", update.name.as_ref())
+        .or_keep("slug", update.slug.as_ref())
+        .or_keep("settings", update.settings.as_ref());
+    object::update(tx, scope, id, columns, now).await
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sqlx::FromRow;
 
+use crate::object::{self, Columns, Object, Table, table};
 use crate::select::{Bind, Select, Set, affected};
 use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
@@ -42,13 +43,13 @@ pub struct Provider {
 
 impl Sorted for Provider {
     const KEYS: &'static [Key] = &[
-        Key::of("label", "LOWER(p.label)"),
-        Key::of("kind", "p.kind"),
-        Key::of("created_at", "p.created_at"),
-        Key::of("updated_at", "p.updated_at"),
+        Key::of("label", "LOWER(identity_provider.label)"),
+        Key::of("kind", "identity_provider.kind"),
+        Key::of("created_at", "identity_provider.created_at"),
+        Key::of("updated_at", "identity_provider.updated_at"),
     ];
     const DEFAULT: &'static str = "created_at";
-    const LAST: &'static [&'static str] = &["p.id"];
+    const LAST: &'static [&'static str] = &["identity_provider.id"];
 }
 
 #[derive(Clone)]
@@ -131,46 +132,46 @@ pub struct NewAttempt {
     pub expires_at: Timestamp,
 }
 
-const SELECT: &str =
-    "SELECT p.id, p.org_id, p.kind, p.label, p.is_enabled, p.allow_registration, p.allow_linking,
-    p.default_role, p.role_mapping, p.settings, (p.secret IS NOT NULL) AS has_secret,
-    p.created_at, p.updated_at, p.deleted_at";
-const SELECT_USABLE: &str =
-    "SELECT p.id, p.org_id, p.kind, p.label, p.is_enabled, p.allow_registration, p.allow_linking,
-    p.default_role, p.role_mapping, p.settings, (p.secret IS NOT NULL) AS has_secret,
-    p.created_at, p.updated_at, p.deleted_at, p.secret";
-const FROM: &str = "FROM identity_provider p";
-const FROM_LIVE: &str = "FROM identity_provider p JOIN organization o ON o.id = p.org_id";
+/// The columns of [`Provider`].
+macro_rules! provider {
+    () => {
+        "identity_provider.id, identity_provider.org_id, identity_provider.kind, identity_provider.label,
+        identity_provider.is_enabled, identity_provider.allow_registration, identity_provider.allow_linking,
+        identity_provider.default_role, identity_provider.role_mapping, identity_provider.settings,
+        (identity_provider.secret IS NOT NULL) AS has_secret, identity_provider.created_at,
+        identity_provider.updated_at, identity_provider.deleted_at"
+    };
+}
+
+const SELECT_USABLE: &str = concat!("SELECT ", provider!(), ", identity_provider.secret");
+const FROM_LIVE: &str = "FROM identity_provider JOIN organization o ON o.id = identity_provider.org_id";
+
+impl Object for Provider {
+    type Id = IdentityProviderId;
+    const TABLE: Table = table!("identity_provider", provider!(), org: "org_id");
+}
 
 pub async fn insert(tx: &mut Tx, new: &NewProvider) -> Result<Provider> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        INSERT INTO identity_provider (id, org_id, kind, label, is_enabled, allow_registration, allow_linking,
-            default_role, role_mapping, settings, secret, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)
-        RETURNING id, org_id, kind, label, is_enabled, allow_registration, allow_linking, default_role,
-            role_mapping, settings, (secret IS NOT NULL) AS has_secret, created_at, updated_at, deleted_at")
-        .bind(new.id).bind(new.org_id).bind(new.kind).bind(&new.label).bind(new.is_enabled)
-        .bind(new.allow_registration).bind(new.allow_linking).bind(new.default_role)
-        .bind(&new.role_mapping).bind(&new.settings).bind(new.secret.as_ref()).bind(new.now)
-        .fetch_one(conn)
-        .await)?)
-}
-
-pub async fn find(tx: &mut Tx, scope: &Scope, id: IdentityProviderId) -> Result<Option<Provider>> {
-    live(scope).and_bind("p.id = ?", Bind::Id(id.0)).one(tx).await
-}
-
-/// The provider as it is until the transaction ends: nobody else changes it meanwhile.
-pub async fn lock(tx: &mut Tx, scope: &Scope, id: IdentityProviderId) -> Result<Option<Provider>> {
-    live(scope).and_bind("p.id = ?", Bind::Id(id.0)).one_locked(tx, "p").await
+    let columns = Columns::default()
+        .with("org_id", new.org_id.0)
+        .with("kind", new.kind.to_string())
+        .with("label", &new.label)
+        .with("is_enabled", new.is_enabled)
+        .with("allow_registration", new.allow_registration)
+        .with("allow_linking", new.allow_linking)
+        .with("default_role", new.default_role.to_string())
+        .with("role_mapping", &new.role_mapping)
+        .with("settings", &new.settings)
+        .or_null("secret", new.secret.as_ref());
+    object::insert(tx, new.id, columns, new.now).await
 }
 
 /// A provider with its sealed secret, enabled or not: for its test.
 pub async fn find_sealed(tx: &mut Tx, scope: &Scope, id: IdentityProviderId) -> Result<Option<Usable>> {
-    Select::new(SELECT_USABLE, FROM)
-        .within(scope, "p.org_id", None)
-        .and("p.deleted_at IS NULL")
-        .and_bind("p.id = ?", Bind::Id(id.0))
+    Select::new(SELECT_USABLE, Provider::TABLE.from)
+        .within(scope, Provider::TABLE.org, None)
+        .and(Provider::TABLE.live)
+        .and_bind(Provider::TABLE.is, Bind::Id(id.0))
         .one(tx)
         .await
 }
@@ -182,9 +183,9 @@ pub async fn list(
     search: Option<&str>,
     page: impl Into<InOrder<Provider>>,
 ) -> Result<(Vec<Provider>, i64)> {
-    live(scope)
-        .and_some("p.kind = ?", kind.map(|kind| Bind::Text(kind.to_string())))
-        .search(&["p.label"], search)
+    object::live::<Provider>(scope)
+        .and_some("identity_provider.kind = ?", kind.map(|kind| Bind::Text(kind.to_string())))
+        .search(&["identity_provider.label"], search)
         .page(tx, page)
         .await
 }
@@ -196,68 +197,23 @@ pub async fn update(
     update: &ProviderUpdate,
     now: Timestamp,
 ) -> Result<Option<Provider>> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        UPDATE identity_provider
-        SET label = COALESCE($3, label), is_enabled = COALESCE($4, is_enabled),
-            allow_registration = COALESCE($5, allow_registration),
-            allow_linking = COALESCE($6, allow_linking), default_role = COALESCE($7, default_role),
-            role_mapping = COALESCE($8, role_mapping), settings = COALESCE($9, settings),
-            secret = CASE WHEN $10 THEN $11 ELSE secret END, updated_at = $12
-        WHERE id = $1 AND deleted_at IS NULL AND ($13 OR org_id = $2)
-        RETURNING id, org_id, kind, label, is_enabled, allow_registration, allow_linking, default_role,
-            role_mapping, settings, (secret IS NOT NULL) AS has_secret, created_at, updated_at, deleted_at")
-        .bind(id).bind(scope.org).bind(update.label.as_ref()).bind(update.is_enabled)
-        .bind(update.allow_registration).bind(update.allow_linking).bind(update.default_role)
-        .bind(update.role_mapping.as_ref()).bind(update.settings.as_ref())
-        .bind(update.secret.is_set()).bind(update.secret.value()).bind(now).bind(scope.org.is_none())
-        .fetch_optional(conn)
-        .await)?)
-}
-
-/// Hides the provider; false when there is none to hide. Who signed in there stays known, for a restore.
-pub async fn remove(tx: &mut Tx, scope: &Scope, id: IdentityProviderId, now: Timestamp) -> Result<bool> {
-    let rows = affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE identity_provider SET deleted_at = $2, updated_at = $2
-        WHERE id = $1 AND deleted_at IS NULL AND ($3 OR org_id = $4)"
-        )
-        .bind(id)
-        .bind(now)
-        .bind(scope.org.is_none())
-        .bind(scope.org)
-    );
-    Ok(rows == 1)
-}
-
-/// Brings a removed provider back.
-pub async fn restore(
-    tx: &mut Tx,
-    scope: &Scope,
-    id: IdentityProviderId,
-    now: Timestamp,
-) -> Result<Option<Provider>> {
-    let rows = affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE identity_provider SET deleted_at = NULL, updated_at = $2
-        WHERE id = $1 AND deleted_at IS NOT NULL AND ($3 OR org_id = $4)"
-        )
-        .bind(id)
-        .bind(now)
-        .bind(scope.org.is_none())
-        .bind(scope.org)
-    );
-    if rows == 1 { find(tx, scope, id).await } else { Ok(None) }
+    let columns = Columns::default()
+        .or_keep("label", update.label.as_ref())
+        .or_keep("is_enabled", update.is_enabled)
+        .or_keep("allow_registration", update.allow_registration)
+        .or_keep("allow_linking", update.allow_linking)
+        .or_keep("default_role", update.default_role.map(|role| role.to_string()))
+        .or_keep("role_mapping", update.role_mapping.as_ref())
+        .or_keep("settings", update.settings.as_ref())
+        .set("secret", &update.secret);
+    object::update(tx, scope, id, columns, now).await
 }
 
 /// The provider, if people may sign in there now.
 pub async fn find_usable(tx: &mut Tx, id: IdentityProviderId, kind: ProviderKind) -> Result<Option<Usable>> {
     usable(SELECT_USABLE)
-        .and_bind("p.id = ?", Bind::Id(id.0))
-        .and_bind("p.kind = ?", Bind::Text(kind.to_string()))
+        .and_bind("identity_provider.id = ?", Bind::Id(id.0))
+        .and_bind("identity_provider.kind = ?", Bind::Text(kind.to_string()))
         .one(tx)
         .await
 }
@@ -266,16 +222,16 @@ pub async fn find_usable(tx: &mut Tx, id: IdentityProviderId, kind: ProviderKind
 pub async fn list_usable(tx: &mut Tx, slug: &str, kind: ProviderKind) -> Result<Vec<Usable>> {
     usable(SELECT_USABLE)
         .and_bind("o.slug = ?", Bind::Text(slug.to_owned()))
-        .and_bind("p.kind = ?", Bind::Text(kind.to_string()))
-        .all(tx, "p.created_at, p.id", PUBLIC_MAX)
+        .and_bind("identity_provider.kind = ?", Bind::Text(kind.to_string()))
+        .all(tx, "identity_provider.created_at, identity_provider.id", PUBLIC_MAX)
         .await
 }
 
 /// What a login page of the organization with this slug shows; nothing where there is no such organization.
 pub async fn list_public(tx: &mut Tx, slug: &str) -> Result<Vec<Provider>> {
-    usable(SELECT)
+    usable(Provider::TABLE.select)
         .and_bind("o.slug = ?", Bind::Text(slug.to_owned()))
-        .all(tx, "p.created_at, p.id", PUBLIC_MAX)
+        .all(tx, "identity_provider.created_at, identity_provider.id", PUBLIC_MAX)
         .await
 }
 
@@ -420,15 +376,11 @@ pub async fn trim_attempts(tx: &mut Tx, before: Timestamp, limit: u32) -> Result
     ))
 }
 
-fn live(scope: &Scope) -> Select {
-    Select::new(SELECT, FROM).within(scope, "p.org_id", None).and("p.deleted_at IS NULL")
-}
-
 fn usable(select: &'static str) -> Select {
     Select::new(select, FROM_LIVE)
-        .and("p.deleted_at IS NULL")
+        .and("identity_provider.deleted_at IS NULL")
         .and("o.deleted_at IS NULL")
-        .and_bind("p.is_enabled = ?", Bind::Flag(true))
+        .and_bind("identity_provider.is_enabled = ?", Bind::Flag(true))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::FromRow;
 
+use crate::object::{self, Columns, Object, Table, table};
 use crate::select::{Bind, Select, Set, affected};
 use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
@@ -32,19 +33,19 @@ pub struct User {
 
 impl Sorted for User {
     const KEYS: &'static [Key] = &[
-        Key::of("username", "u.username_folded"),
-        Key::of("email", "u.email_folded"),
-        Key::nullable("full_name", "LOWER(u.full_name)"),
+        Key::of("username", "app_user.username_folded"),
+        Key::of("email", "app_user.email_folded"),
+        Key::nullable("full_name", "LOWER(app_user.full_name)"),
         Key::of(
             "role",
-            "CASE u.role WHEN 'guest' THEN 0 WHEN 'viewer' THEN 1 WHEN 'operator' THEN 2 WHEN 'site_admin' THEN 3
+            "CASE app_user.role WHEN 'guest' THEN 0 WHEN 'viewer' THEN 1 WHEN 'operator' THEN 2 WHEN 'site_admin' THEN 3
                 WHEN 'org_admin' THEN 4 ELSE 5 END",
         ),
-        Key::of("created_at", "u.created_at"),
-        Key::of("updated_at", "u.updated_at"),
+        Key::of("created_at", "app_user.created_at"),
+        Key::of("updated_at", "app_user.updated_at"),
     ];
     const DEFAULT: &'static str = "created_at";
-    const LAST: &'static [&'static str] = &["u.id"];
+    const LAST: &'static [&'static str] = &["app_user.id"];
 }
 
 /// A user together with what proves who they are.
@@ -101,78 +102,82 @@ pub struct LoginState {
     pub locked_until: Option<Timestamp>,
 }
 
-const SELECT: &str = "SELECT u.id, u.org_id, u.username, u.email, u.full_name, u.role, u.is_active,
-    u.token_version, u.locked_until, u.mfa_enabled, u.created_at, u.updated_at, u.deleted_at";
-const SELECT_LOGIN: &str = "SELECT u.id, u.org_id, u.username, u.email, u.full_name, u.role, u.is_active,
-    u.locked_until, u.mfa_enabled, u.created_at, u.updated_at, u.deleted_at, u.password_hash, u.token_version, u.failed_logins";
-const FROM: &str = "FROM app_user u";
+impl Object for User {
+    type Id = UserId;
+    const TABLE: Table = table!(
+        "app_user",
+        "app_user.id, app_user.org_id, app_user.username, app_user.email, app_user.full_name, app_user.role,
+        app_user.is_active, app_user.token_version, app_user.locked_until, app_user.mfa_enabled, app_user.created_at,
+        app_user.updated_at, app_user.deleted_at",
+        org: "org_id"
+    );
+
+    /// The tokens of the user are worthless from then on. Grants of sites stay: without them a restored user would reach
+    /// every site.
+    async fn remove(tx: &mut Tx, scope: &Scope, id: UserId, now: Timestamp) -> Result<bool> {
+        object::hide::<Self>(tx, scope, id, Columns::default().raised("token_version"), now).await
+    }
+}
+
+/// The columns of [`Login`].
+const SELECT_LOGIN: &str =
+    "SELECT app_user.id, app_user.org_id, app_user.username, app_user.email, app_user.full_name, app_user.role,
+    app_user.is_active, app_user.token_version, app_user.locked_until, app_user.mfa_enabled, app_user.created_at,
+    app_user.updated_at, app_user.deleted_at, app_user.password_hash, app_user.failed_logins";
 
 /// # Errors
 /// [`crate::Error::Unique`] with `app_user_username` or `app_user_email`.
 pub async fn insert(tx: &mut Tx, new: &NewUser) -> Result<User> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        INSERT INTO app_user (id, org_id, username, email, full_name, password_hash, role,
-            is_active, token_version, failed_logins, created_at, updated_at, username_folded, email_folded)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, $9, $9, $10, $11)
-        RETURNING id, org_id, username, email, full_name, role, is_active,
-            token_version, locked_until, mfa_enabled, created_at, updated_at, deleted_at")
-        .bind(new.id).bind(new.org_id).bind(&new.username).bind(&new.email).bind(new.full_name.as_ref())
-        .bind(&new.password_hash).bind(new.role).bind(true).bind(new.now)
-        .bind(fold(&new.username)).bind(fold(&new.email))
-        .fetch_one(conn)
-        .await)?)
-}
-
-pub async fn find(tx: &mut Tx, scope: &Scope, id: UserId) -> Result<Option<User>> {
-    live(SELECT, scope).and_bind("u.id = ?", Bind::Id(id.0)).one(tx).await
-}
-
-/// The user as they are until the transaction ends: nobody else changes them meanwhile.
-pub async fn lock(tx: &mut Tx, scope: &Scope, id: UserId) -> Result<Option<User>> {
-    live(SELECT, scope).and_bind("u.id = ?", Bind::Id(id.0)).one_locked(tx, "u").await
+    let columns = Columns::default()
+        .with("org_id", new.org_id.0)
+        .with("username", &new.username)
+        .with("username_folded", fold(&new.username))
+        .with("email", &new.email)
+        .with("email_folded", fold(&new.email))
+        .or_null("full_name", new.full_name.as_ref())
+        .with("password_hash", &new.password_hash)
+        .with("role", new.role.to_string())
+        .with("is_active", true)
+        .with("token_version", 0)
+        .with("failed_logins", 0);
+    object::insert(tx, new.id, columns, new.now).await
 }
 
 /// The user with their password's hash: for a change of the own password.
 pub async fn find_login(tx: &mut Tx, id: UserId) -> Result<Option<Login>> {
-    live(SELECT_LOGIN, &Scope::everything()).and_bind("u.id = ?", Bind::Id(id.0)).one(tx).await
+    logins().and_bind("app_user.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
 /// The same, and nobody else changes them until the transaction ends: for what counts failures or opens sessions.
 pub async fn lock_login(tx: &mut Tx, id: UserId) -> Result<Option<Login>> {
-    live(SELECT_LOGIN, &Scope::everything()).and_bind("u.id = ?", Bind::Id(id.0)).one_locked(tx, "u").await
+    logins().and_bind("app_user.id = ?", Bind::Id(id.0)).one_locked(tx, "app_user").await
 }
 
 /// The user with this user name or, when there is none, with this email, as [`fold`] compares them.
 pub async fn find_by_login(tx: &mut Tx, text: &str) -> Result<Option<Login>> {
     let folded = fold(text);
-    let by =
-        |condition| live(SELECT_LOGIN, &Scope::everything()).and_bind(condition, Bind::Text(folded.clone()));
-    match by("u.username_folded = ?").one(tx).await? {
+    let by = |condition| logins().and_bind(condition, Bind::Text(folded.clone()));
+    match by("app_user.username_folded = ?").one(tx).await? {
         Some(login) => Ok(Some(login)),
-        None => by("u.email_folded = ?").one(tx).await,
+        None => by("app_user.email_folded = ?").one(tx).await,
     }
 }
 
 /// Those of these users that are in the scope and not removed.
 pub async fn find_all(tx: &mut Tx, scope: &Scope, ids: &[UserId]) -> Result<Vec<User>> {
-    live(SELECT, scope)
-        .and_in("u.id", ids.iter().map(|id| Bind::Id(id.0)))
-        .all(tx, "u.created_at, u.id", i64::try_from(ids.len()).unwrap_or(i64::MAX))
+    object::live::<User>(scope)
+        .and_in("app_user.id", ids.iter().map(|id| Bind::Id(id.0)))
+        .all(tx, "app_user.created_at, app_user.id", i64::try_from(ids.len()).unwrap_or(i64::MAX))
         .await
-}
-
-/// A user who was removed.
-pub async fn find_removed(tx: &mut Tx, scope: &Scope, id: UserId) -> Result<Option<User>> {
-    removed(scope).and_bind("u.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
 /// How many others of the organization may administer it: active, `org_admin` or higher.
 pub async fn other_admins(tx: &mut Tx, org: OrgId, but: UserId) -> Result<i64> {
     let admins = Role::ALL.iter().filter(|role| role.is_at_least(Role::OrgAdmin));
-    live(SELECT, &Scope::organization(org))
-        .and_bind("u.is_active = ?", Bind::Flag(true))
-        .and_bind("u.id <> ?", Bind::Id(but.0))
-        .and_in("u.role", admins.map(|role| Bind::Text(role.to_string())))
+    object::live::<User>(&Scope::organization(org))
+        .and_bind("app_user.is_active = ?", Bind::Flag(true))
+        .and_bind("app_user.id <> ?", Bind::Id(but.0))
+        .and_in("app_user.role", admins.map(|role| Bind::Text(role.to_string())))
         .count(tx)
         .await
 }
@@ -183,11 +188,11 @@ pub async fn list(
     filter: &UserFilter,
     page: impl Into<InOrder<User>>,
 ) -> Result<(Vec<User>, i64)> {
-    live(SELECT, scope)
-        .and_some("u.org_id = ?", filter.org_id.map(|id| Bind::Id(id.0)))
-        .and_some("u.role = ?", filter.role.map(|role| Bind::Text(role.to_string())))
-        .and_some("u.is_active = ?", filter.is_active.map(Bind::Flag))
-        .search(&["u.username", "u.email", "u.full_name"], filter.search.as_deref())
+    object::live::<User>(scope)
+        .and_some("app_user.org_id = ?", filter.org_id.map(|id| Bind::Id(id.0)))
+        .and_some("app_user.role = ?", filter.role.map(|role| Bind::Text(role.to_string())))
+        .and_some("app_user.is_active = ?", filter.is_active.map(Bind::Flag))
+        .search(&["app_user.username", "app_user.email", "app_user.full_name"], filter.search.as_deref())
         .page(tx, page)
         .await
 }
@@ -201,60 +206,16 @@ pub async fn update(
     update: &UserUpdate,
     now: Timestamp,
 ) -> Result<Option<User>> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        UPDATE app_user
-        SET email = COALESCE($3, email), email_folded = COALESCE($11, email_folded), role = COALESCE($4, role), is_active = COALESCE($5, is_active),
-            password_hash = COALESCE($6, password_hash),
-            failed_logins = CASE WHEN $6 IS NULL THEN failed_logins ELSE 0 END,
-            locked_until = CASE WHEN $6 IS NULL THEN locked_until ELSE NULL END,
-            full_name = CASE WHEN $7 THEN $8 ELSE full_name END, updated_at = $9
-        WHERE id = $1 AND deleted_at IS NULL AND ($10 OR org_id = $2)
-        RETURNING id, org_id, username, email, full_name, role, is_active,
-            token_version, locked_until, mfa_enabled, created_at, updated_at, deleted_at")
-        .bind(id).bind(scope.org).bind(update.email.as_ref()).bind(update.role).bind(update.is_active)
-        .bind(update.password_hash.as_ref()).bind(update.full_name.is_set()).bind(update.full_name.value())
-        .bind(now).bind(scope.org.is_none()).bind(update.email.as_deref().map(fold))
-        .fetch_optional(conn)
-        .await)?)
-}
-
-/// Hides the user and makes their tokens worthless; false when there is none to hide.
-///
-/// Their names are free again. Grants of sites stay: without them a restored user would reach every site.
-pub async fn remove(tx: &mut Tx, scope: &Scope, id: UserId, now: Timestamp) -> Result<bool> {
-    let rows = affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE app_user SET deleted_at = $2, updated_at = $2, token_version = token_version + 1
-        WHERE id = $1 AND deleted_at IS NULL AND ($3 OR org_id = $4)"
-        )
-        .bind(id)
-        .bind(now)
-        .bind(scope.org.is_none())
-        .bind(scope.org)
-    );
-    Ok(rows == 1)
-}
-
-/// Brings a removed user back.
-///
-/// # Errors
-/// [`crate::Error::Unique`] with `app_user_username` or `app_user_email` when that was taken since.
-pub async fn restore(tx: &mut Tx, scope: &Scope, id: UserId, now: Timestamp) -> Result<Option<User>> {
-    let rows = affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE app_user SET deleted_at = NULL, updated_at = $2
-        WHERE id = $1 AND deleted_at IS NOT NULL AND ($3 OR org_id = $4)"
-        )
-        .bind(id)
-        .bind(now)
-        .bind(scope.org.is_none())
-        .bind(scope.org)
-    );
-    if rows == 1 { find(tx, scope, id).await } else { Ok(None) }
+    let mut columns = Columns::default()
+        .or_keep("email", update.email.as_ref())
+        .or_keep("email_folded", update.email.as_deref().map(fold))
+        .set("full_name", &update.full_name)
+        .or_keep("role", update.role.map(|role| role.to_string()))
+        .or_keep("is_active", update.is_active);
+    if let Some(hash) = &update.password_hash {
+        columns = columns.with("password_hash", hash).with("failed_logins", 0).null("locked_until");
+    }
+    object::update(tx, scope, id, columns, now).await
 }
 
 /// Counts a failed login, and locks the account when there were `lock_after` in a row; `None` while it is locked.
@@ -376,15 +337,11 @@ pub(crate) async fn keep_folded(tx: &mut Tx, names: &Names) -> Result<()> {
 }
 
 pub async fn count(tx: &mut Tx, scope: &Scope) -> Result<i64> {
-    live(SELECT, scope).count(tx).await
+    object::live::<User>(scope).count(tx).await
 }
 
-fn live(select: &'static str, scope: &Scope) -> Select {
-    Select::new(select, FROM).within(scope, "u.org_id", None).and("u.deleted_at IS NULL")
-}
-
-fn removed(scope: &Scope) -> Select {
-    Select::new(SELECT, FROM).within(scope, "u.org_id", None).and("u.deleted_at IS NOT NULL")
+fn logins() -> Select {
+    Select::new(SELECT_LOGIN, User::TABLE.from).and(User::TABLE.live)
 }
 
 #[cfg(test)]

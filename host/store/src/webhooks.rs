@@ -8,9 +8,10 @@ pub mod templates;
 use std::collections::HashMap;
 
 use heddle_core::{OrgId, Role, SiteId, SubscriptionId, Timestamp, UserId, WebhookTemplateId};
+use serde_json::json;
 use sqlx::FromRow;
-use sqlx::types::Json;
 
+use crate::object::{self, Columns, Object, Table, table};
 use crate::select::{Bind, Select, affected};
 use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Set, Tx};
@@ -48,13 +49,13 @@ pub struct Subscription {
 
 impl Sorted for Subscription {
     const KEYS: &'static [Key] = &[
-        Key::of("name", "LOWER(s.name)"),
-        Key::of("created_at", "s.created_at"),
-        Key::of("updated_at", "s.updated_at"),
-        Key::nullable("last_delivered_at", "s.last_delivered_at"),
+        Key::of("name", "LOWER(webhook_subscription.name)"),
+        Key::of("created_at", "webhook_subscription.created_at"),
+        Key::of("updated_at", "webhook_subscription.updated_at"),
+        Key::nullable("last_delivered_at", "webhook_subscription.last_delivered_at"),
     ];
     const DEFAULT: &'static str = "created_at";
-    const LAST: &'static [&'static str] = &["s.id"];
+    const LAST: &'static [&'static str] = &["webhook_subscription.id"];
 }
 
 /// Whoever a subscription sends by the rights of, as they are now.
@@ -133,67 +134,80 @@ pub struct Unqueued {
     pub to: i64,
 }
 
-/// The columns of [`Author`]: `s` is the subscription, `u` the user.
+/// The columns of [`Author`]: of a subscription under this name, and of `u`, its user.
 macro_rules! author {
-    () => {
-        "u.username AS author_name, u.role AS author_role,
+    ($subscription:literal) => {
+        concat!(
+            "u.username AS author_name, u.role AS author_role,
         (u.is_active AND u.deleted_at IS NULL) AS author_is_active,
-        (u.org_id = s.org_id OR u.role = 'super_admin') AS author_is_member,
+        (u.org_id = ",
+            $subscription,
+            ".org_id OR u.role = 'super_admin') AS author_is_member,
         (NOT EXISTS (SELECT 1 FROM site_grant sg WHERE sg.user_id = u.id)) AS author_has_all_sites"
+        )
     };
 }
 use author;
 
-const SELECT: &str = concat!(
-    "SELECT s.id, s.org_id, s.name, s.url, s.events, s.site_id, s.template_id, s.header_names, s.is_enabled,
-    s.after_seq, s.author_id, s.consecutive_failures, s.last_delivered_at, s.last_failed_at, s.last_error, s.unqueued,
-    s.unqueued_from, s.unqueued_to, s.created_at, s.updated_at, ",
-    author!()
-);
-const FROM: &str = "FROM webhook_subscription s JOIN app_user u ON u.id = s.author_id";
+impl Object for Subscription {
+    type Id = SubscriptionId;
+    const TABLE: Table = table!(
+        "webhook_subscription",
+        concat!(
+            "webhook_subscription.id, webhook_subscription.org_id, webhook_subscription.name, webhook_subscription.url,
+            webhook_subscription.events, webhook_subscription.site_id, webhook_subscription.template_id,
+            webhook_subscription.header_names, webhook_subscription.is_enabled, webhook_subscription.after_seq,
+            webhook_subscription.author_id, webhook_subscription.consecutive_failures,
+            webhook_subscription.last_delivered_at, webhook_subscription.last_failed_at,
+            webhook_subscription.last_error, webhook_subscription.unqueued, webhook_subscription.unqueued_from,
+            webhook_subscription.unqueued_to, webhook_subscription.created_at, webhook_subscription.updated_at, ",
+            author!("webhook_subscription")
+        ),
+        org: "org_id",
+        join: "JOIN app_user u ON u.id = webhook_subscription.author_id"
+    );
+
+    /// What is on its way to it is dead. The caller has locked the subscription.
+    async fn remove(tx: &mut Tx, scope: &Scope, id: SubscriptionId, now: Timestamp) -> Result<bool> {
+        if !object::hide::<Self>(tx, scope, id, Columns::default().null("due_at"), now).await? {
+            return Ok(false);
+        }
+        affected!(
+            tx,
+            sqlx::query(
+                "
+            UPDATE webhook_delivery
+            SET state = 'dead', next_at = NULL, owner = NULL, last_error = 'the subscription was removed', ended_at = $2
+            WHERE subscription_id = $1 AND state = 'pending'"
+            )
+            .bind(id)
+            .bind(now)
+        );
+        Ok(true)
+    }
+}
+
 /// Most subscriptions of one organization.
 pub const SUBSCRIPTIONS_MAX: i64 = 100;
 /// Some may be made at the same moment, beyond the most.
 const LISTENING_MAX: i64 = 1_000;
 
-fn within(scope: &Scope) -> Select {
-    Select::new(SELECT, FROM).within(scope, "s.org_id", None).and("s.deleted_at IS NULL")
-}
-
 pub async fn insert(tx: &mut Tx, new: &NewSubscription) -> Result<Subscription> {
-    affected!(
-        tx,
-        sqlx::query(
-            "
-        INSERT INTO webhook_subscription (id, org_id, name, url, events, site_id, template_id, header_names, secret,
-            is_enabled, after_seq, author_id, consecutive_failures, unqueued, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 0, $13, $13)"
-        )
-        .bind(new.id)
-        .bind(new.org_id)
-        .bind(&new.name)
-        .bind(&new.url)
-        .bind(Json(&new.events))
-        .bind(new.site_id)
-        .bind(new.template_id)
-        .bind(Json(&new.header_names))
-        .bind(&new.secret)
-        .bind(new.is_enabled)
-        .bind(new.after_seq)
-        .bind(new.author_id)
-        .bind(new.now)
-    );
-    let made = find(tx, &Scope::organization(new.org_id), new.id).await?;
-    made.ok_or_else(|| crate::Error::Internal("a subscription that was just made is not there".into()))
-}
-
-pub async fn find(tx: &mut Tx, scope: &Scope, id: SubscriptionId) -> Result<Option<Subscription>> {
-    within(scope).and_bind("s.id = ?", Bind::Id(id.0)).one(tx).await
-}
-
-/// The subscription as it is until the transaction ends: nobody else changes it meanwhile.
-pub async fn lock(tx: &mut Tx, scope: &Scope, id: SubscriptionId) -> Result<Option<Subscription>> {
-    within(scope).and_bind("s.id = ?", Bind::Id(id.0)).one_locked(tx, "s").await
+    let columns = Columns::default()
+        .with("org_id", new.org_id.0)
+        .with("name", &new.name)
+        .with("url", &new.url)
+        .with("events", json!(new.events))
+        .or_null("site_id", new.site_id.map(|id| id.0))
+        .or_null("template_id", new.template_id.map(|id| id.0))
+        .with("header_names", json!(new.header_names))
+        .with("secret", &new.secret)
+        .with("is_enabled", new.is_enabled)
+        .with("after_seq", new.after_seq)
+        .with("author_id", new.author_id.0)
+        .with("consecutive_failures", 0)
+        .with("unqueued", 0);
+    object::insert(tx, new.id, columns, new.now).await
 }
 
 /// Those of these that are there and not removed, locked until the transaction ends, and whether each is enabled.
@@ -225,12 +239,12 @@ pub async fn list(
     search: Option<&str>,
     page: impl Into<InOrder<Subscription>>,
 ) -> Result<(Vec<Subscription>, i64)> {
-    within(scope).search(&["s.name"], search).page(tx, page).await
+    object::live::<Subscription>(scope).search(&["webhook_subscription.name"], search).page(tx, page).await
 }
 
 /// How many an organization has.
 pub async fn count(tx: &mut Tx, org: OrgId) -> Result<i64> {
-    within(&Scope::organization(org)).count(tx).await
+    object::live::<Subscription>(&Scope::organization(org)).count(tx).await
 }
 
 /// The sealed secret of a subscription.
@@ -249,80 +263,32 @@ pub async fn update(
     update: &SubscriptionUpdate,
     now: Timestamp,
 ) -> Result<Option<Subscription>> {
-    if find(tx, scope, id).await?.is_none() {
-        return Ok(None);
-    }
-    affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE webhook_subscription
-        SET name = COALESCE($2, name), url = COALESCE($3, url), events = COALESCE($4, events),
-            site_id = CASE WHEN $5 THEN $6 ELSE site_id END,
-            template_id = CASE WHEN $7 THEN $8 ELSE template_id END,
-            header_names = COALESCE($9, header_names), secret = COALESCE($10, secret),
-            is_enabled = COALESCE($11, is_enabled), after_seq = COALESCE($12, after_seq),
-            author_id = COALESCE($13, author_id), updated_at = $14
-        WHERE id = $1 AND deleted_at IS NULL"
-        )
-        .bind(id)
-        .bind(update.name.as_ref())
-        .bind(update.url.as_ref())
-        .bind(update.events.as_ref().map(Json))
-        .bind(update.site_id.is_set())
-        .bind(update.site_id.value().copied())
-        .bind(update.template_id.is_set())
-        .bind(update.template_id.value().copied())
-        .bind(update.header_names.as_ref().map(Json))
-        .bind(update.secret.as_ref())
-        .bind(update.is_enabled)
-        .bind(update.after_seq)
-        .bind(update.author_id)
-        .bind(now)
-    );
-    find(tx, scope, id).await
-}
-
-/// Hides the subscription, which the caller has locked; what was on its way to it is dead.
-pub async fn remove(tx: &mut Tx, scope: &Scope, id: SubscriptionId, now: Timestamp) -> Result<bool> {
-    if find(tx, scope, id).await?.is_none() {
-        return Ok(false);
-    }
-    affected!(
-        tx,
-        sqlx::query(
-            "
-        UPDATE webhook_delivery
-        SET state = 'dead', next_at = NULL, owner = NULL, last_error = 'the subscription was removed', ended_at = $2
-        WHERE subscription_id = $1 AND state = 'pending'"
-        )
-        .bind(id)
-        .bind(now)
-    );
-    let rows = affected!(
-        tx,
-        sqlx::query(
-            "UPDATE webhook_subscription SET deleted_at = $2, updated_at = $2, due_at = NULL
-            WHERE id = $1 AND deleted_at IS NULL"
-        )
-        .bind(id)
-        .bind(now)
-    );
-    Ok(rows == 1)
+    let columns = Columns::default()
+        .or_keep("name", update.name.as_ref())
+        .or_keep("url", update.url.as_ref())
+        .or_keep("events", update.events.as_ref().map(|events| json!(events)))
+        .set("site_id", &update.site_id.map(|id| id.0))
+        .set("template_id", &update.template_id.map(|id| id.0))
+        .or_keep("header_names", update.header_names.as_ref().map(|names| json!(names)))
+        .or_keep("secret", update.secret.as_ref())
+        .or_keep("is_enabled", update.is_enabled)
+        .or_keep("after_seq", update.after_seq)
+        .or_keep("author_id", update.author_id.map(|id| id.0));
+    object::update(tx, scope, id, columns, now).await
 }
 
 /// Enabled subscriptions of an organization, in the order in which they are locked.
 pub async fn listening(tx: &mut Tx, org: OrgId) -> Result<Vec<Listening>> {
     Select::new(
         concat!(
-            "SELECT s.id, s.name, s.events, s.site_id, s.after_seq, s.unqueued, s.told_problem, ",
-            author!()
+            "SELECT webhook_subscription.id, webhook_subscription.name, webhook_subscription.events, webhook_subscription.site_id, webhook_subscription.after_seq, webhook_subscription.unqueued, webhook_subscription.told_problem, ",
+            author!("webhook_subscription")
         ),
-        FROM,
+        Subscription::TABLE.from,
     )
-    .and_bind("s.org_id = ?", Bind::Id(org.0))
-    .and("s.is_enabled AND s.deleted_at IS NULL")
-    .all(tx, "s.id", LISTENING_MAX)
+    .and_bind("webhook_subscription.org_id = ?", Bind::Id(org.0))
+    .and("webhook_subscription.is_enabled AND webhook_subscription.deleted_at IS NULL")
+    .all(tx, "webhook_subscription.id", LISTENING_MAX)
     .await
 }
 

@@ -5,7 +5,7 @@
 use axum::Json as Answer;
 use axum::response::{IntoResponse as _, Response};
 use heddle_store::users::{self, Login, User};
-use heddle_store::{Scope, Tx, organizations};
+use heddle_store::{Object as _, Organization, Scope, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -134,7 +134,7 @@ pub(super) async fn open(
 
 /// 401 when the organization is removed, 403 when the user is disabled.
 pub(super) async fn refuse_barred(tx: &mut Tx, user: &User) -> Result<(), Error> {
-    organizations::find(tx, &Scope::organization(user.org_id), user.org_id).await?.ok_or(REVOKED)?;
+    Organization::find(tx, &Scope::organization(user.org_id), user.org_id).await?.ok_or(REVOKED)?;
     if user.is_active { Ok(()) } else { Err(inactive()) }
 }
 

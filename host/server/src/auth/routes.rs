@@ -8,8 +8,7 @@ use heddle_core::page::Page;
 use heddle_core::secret::Secret;
 use heddle_core::{OrgId, Role, SessionId, Timestamp, UserId};
 use heddle_store::grants::{self, SiteGrant};
-use heddle_store::{InOrder, Session, Sort, users};
-use heddle_store::{Scope, organizations, sessions};
+use heddle_store::{InOrder, Object as _, Organization, Scope, Session, Sort, sessions, users};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -244,7 +243,7 @@ async fn me(State(app): State<SharedApp>, caller: Caller) -> Result<One<Profile>
     let mut tx = app.db.read().await?;
     let login = users::find_login(&mut tx, caller.user_id).await?.ok_or(REVOKED)?;
     let scope = Scope::organization(caller.org_id);
-    let organization = organizations::find(&mut tx, &scope, caller.org_id).await?.ok_or(REVOKED)?;
+    let organization = Organization::find(&mut tx, &scope, caller.org_id).await?.ok_or(REVOKED)?;
     let user = login.user;
     Ok(One(Profile {
         id: user.id,

@@ -15,7 +15,9 @@ use heddle_core::{ControllerId, CredentialId, OrgId, Permission, Role, SiteId, S
 use heddle_marketplace::ID_CHARS_MAX;
 use heddle_store::controllers::syncs::{self, NewSync, SyncView};
 use heddle_store::controllers::{self, Controller, ControllerFilter, ControllerUpdate, NewController};
-use heddle_store::{InOrder, Scope, Site, SiteScope, Sort, Tx, changes, credentials, sites};
+use heddle_store::{
+    Credential, InOrder, Object as _, Scope, Site, SiteScope, Sort, Tx, changes, credentials,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -225,18 +227,18 @@ async fn sites_of(
     let page = page_request(query.page, query.per_page, crate::tenancy::sites::PER_PAGE_MAX)?;
     let mut tx = app.db.read().await?;
     let controller = found(&mut tx, &caller, id).await?;
-    let site = sites::find(&mut tx, &caller.scope(), controller.site_id).await?;
+    let site = Site::find(&mut tx, &caller.scope(), controller.site_id).await?;
     let total = i64::from(site.is_some());
     Ok(Answer(page.of(site.into_iter().filter(|_| page.page == 1).collect(), total)))
 }
 
 async fn found(tx: &mut Tx, caller: &Caller, id: ControllerId) -> Result<Controller, Error> {
-    controllers::find(tx, &caller.scope(), id).await?.ok_or(Error::NotFound("controller"))
+    Controller::find(tx, &caller.scope(), id).await?.ok_or(Error::NotFound("controller"))
 }
 
 /// The controller, which this caller may change.
 async fn locked(tx: &mut Tx, caller: &Caller, id: ControllerId) -> Result<Controller, Error> {
-    let found = controllers::lock(tx, &caller.scope(), id).await?;
+    let found = Controller::lock(tx, &caller.scope(), id).await?;
     let controller = found.ok_or(Error::NotFound("controller"))?;
     caller.require_level(controller.site_id, SiteLevel::Admin)?;
     Ok(controller)
@@ -352,7 +354,7 @@ fn check_interval(secs: Option<u32>, checks: &mut Checks) {
 
 /// The site that a body names, when the caller may put controllers there.
 async fn site_for(tx: &mut Tx, caller: &Caller, id: SiteId) -> Result<Site, Error> {
-    let found = sites::find(tx, &caller.scope(), id).await?;
+    let found = Site::find(tx, &caller.scope(), id).await?;
     let site = found.ok_or_else(|| Error::field("site_id", "site not found"))?;
     caller.require_level(site.id, SiteLevel::Admin)?;
     Ok(site)
@@ -369,7 +371,7 @@ pub(crate) async fn check_credential(
     org: OrgId,
     id: CredentialId,
 ) -> Result<(), Error> {
-    if credentials::find(tx, &Scope::organization(org), id).await?.is_none() {
+    if Credential::find(tx, &Scope::organization(org), id).await?.is_none() {
         return Err(Error::field("credential_id", "credential not found"));
     }
     match caller.sites_at(SiteLevel::Admin) {
@@ -408,7 +410,7 @@ async fn remove(
     let mut tx = app.db.write().await?;
     let controller = locked(&mut tx, &caller, id).await?;
     if_match.check(&controller)?;
-    controllers::remove(&mut tx, &caller.scope(), id, app.clock.now()).await?;
+    Controller::remove(&mut tx, &caller.scope(), id, app.clock.now()).await?;
     refuse_under_way(&mut tx, id).await?;
     let detail = json!({ "name": controller.name, "vendor": controller.vendor, "url": controller.url });
     trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.removed", detail)).await?;
@@ -423,15 +425,15 @@ async fn restore(
     At(id): At<ControllerId>,
 ) -> Result<One<Controller>, Error> {
     let mut tx = app.db.write().await?;
-    let restored = controllers::restore(&mut tx, &caller.scope(), id, app.clock.now()).await?;
+    let restored = Controller::restore(&mut tx, &caller.scope(), id, app.clock.now()).await?;
     let controller = restored.ok_or(Error::NotFound("controller"))?;
     caller.require_level(controller.site_id, SiteLevel::Admin)?;
     quotas::check(&mut tx, &app, controller.org_id, quotas::Resource::Controllers).await?;
     let scope = Scope::organization(controller.org_id);
-    if sites::find(&mut tx, &scope, controller.site_id).await?.is_none() {
+    if Site::find(&mut tx, &scope, controller.site_id).await?.is_none() {
         return Err(Error::conflict("site of the controller was removed: restore it first"));
     }
-    if credentials::find(&mut tx, &scope, controller.credential_id).await?.is_none() {
+    if Credential::find(&mut tx, &scope, controller.credential_id).await?.is_none() {
         return Err(Error::conflict("credential of the controller was removed: restore it first"));
     }
     trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.restored", json!({})))

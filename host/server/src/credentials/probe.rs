@@ -6,7 +6,7 @@ use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, Permission, Role, SiteLevel};
 use heddle_marketplace::ID_CHARS_MAX;
 use heddle_runtime::{Adapter, Call, Target, Urgency};
-use heddle_store::{Credential, Tx, controllers, credentials};
+use heddle_store::{Credential, Object as _, Tx, controllers};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -61,7 +61,7 @@ pub(super) async fn test(
 ) -> Result<Answer<Tested>, Error> {
     let (credential, adapter, call) = {
         let mut tx = app.db.read().await?;
-        let found = credentials::find(&mut tx, &organization_scope(&caller), id).await?;
+        let found = Credential::find(&mut tx, &organization_scope(&caller), id).await?;
         let credential = found.ok_or(Error::NotFound("credential"))?;
         let (adapter, call) = if let Some(controller) = body.controller_id {
             at_controller(&mut tx, &app, &caller, &origin, &credential, controller, &body).await?

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use heddle_core::device::DeviceState;
 use heddle_core::{DeviceId, SiteLevel};
 use heddle_store::devices::{self, Device, Labels};
-use heddle_store::{Scope, Tx, controllers, events};
+use heddle_store::{Controller, Object as _, Scope, Tx, events};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ pub(super) struct UpdateBody {
 
 /// The device, which this caller may change.
 async fn locked(tx: &mut Tx, caller: &Caller, id: DeviceId) -> Result<Device, Error> {
-    let device = devices::lock(tx, &caller.scope(), id).await?.ok_or(Error::NotFound("device"))?;
+    let device = Device::lock(tx, &caller.scope(), id).await?.ok_or(Error::NotFound("device"))?;
     caller.require_level(device.site_id, SiteLevel::Write)?;
     Ok(device)
 }
@@ -87,7 +87,7 @@ pub(super) async fn update(
     let detail = trail::with_difference(detail, &told(&before), &told(&after));
     devices::set_labels(&mut tx, &[(id, after)], app.clock.now()).await?;
     tell(&mut tx, &app, (&caller, &origin), &device, ("device.updated", detail), &changed).await?;
-    let device = devices::find(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("device"))?;
+    let device = Device::find(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("device"))?;
     tx.commit().await?;
     Ok(One(device))
 }
@@ -116,11 +116,11 @@ pub(super) async fn restore(
     At(id): At<DeviceId>,
 ) -> Result<One<Device>, Error> {
     let mut tx = app.db.write().await?;
-    let restored = devices::restore(&mut tx, &caller.scope(), id, app.clock.now()).await?;
+    let restored = Device::restore(&mut tx, &caller.scope(), id, app.clock.now()).await?;
     let device = restored.ok_or(Error::NotFound("device"))?;
     caller.require_level(device.site_id, SiteLevel::Write)?;
     let scope = Scope::organization(device.org_id);
-    if controllers::find(&mut tx, &scope, device.controller_id).await?.is_none() {
+    if Controller::find(&mut tx, &scope, device.controller_id).await?.is_none() {
         return Err(Error::conflict("controller of the device was removed: restore it first"));
     }
     let deed = ("device.restored", json!({}));

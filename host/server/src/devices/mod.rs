@@ -14,7 +14,7 @@ use heddle_core::event::{EventType, NewEvent};
 use heddle_core::page::Page;
 use heddle_core::{ControllerId, DeviceId, Permission, Role, SiteId};
 use heddle_store::devices::{self, Device, DeviceFilter};
-use heddle_store::{InOrder, Sort};
+use heddle_store::{InOrder, Object as _, Sort};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -129,7 +129,7 @@ async fn get(
     At(id): At<DeviceId>,
 ) -> Result<One<Device>, Error> {
     let mut tx = app.db.single().await?;
-    devices::find(&mut tx, &caller.scope(), id).await?.map(One).ok_or(Error::NotFound("device"))
+    Device::find(&mut tx, &caller.scope(), id).await?.map(One).ok_or(Error::NotFound("device"))
 }
 
 /// Says that these fields of a device are others than before.

@@ -1,7 +1,7 @@
 //! Who wrote the steps, with the rights of this moment.
 
 use heddle_core::{ConnectionId, OrgId, Role, UserId};
-use heddle_store::{Scope, SiteScope, Tx, grants, organizations, users};
+use heddle_store::{Object as _, Organization, Scope, SiteScope, Tx, User, grants};
 
 use crate::caller::{Caller, Credential};
 use crate::http::error::Error;
@@ -14,7 +14,7 @@ pub(crate) async fn author_of(
     connection: ConnectionId,
 ) -> Result<Result<Caller, String>, Error> {
     let everything = Scope::everything();
-    let Some(user) = users::find(tx, &everything, author).await? else {
+    let Some(user) = User::find(tx, &everything, author).await? else {
         return Ok(Err("its author's account was removed".to_owned()));
     };
     let name = user.username;
@@ -24,7 +24,7 @@ pub(crate) async fn author_of(
     if user.org_id != org && user.role != Role::SuperAdmin {
         return Ok(Err(format!("its author '{name}' is not in the organization any more")));
     }
-    if organizations::find(tx, &everything, org).await?.is_none() {
+    if Organization::find(tx, &everything, org).await?.is_none() {
         return Ok(Err("its organization was removed".to_owned()));
     }
     if !user.role.is_at_least(Role::OrgAdmin) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use heddle_core::{OrgId, UserId};
-use heddle_store::{Scope, connections, organizations};
+use heddle_store::{Object as _, Organization, Scope, connections};
 
 use super::author::author_of;
 use super::connections::require_rights;
@@ -79,7 +79,7 @@ async fn stop_unfit(app: &SharedApp, org: OrgId, author: UserId) -> Result<(), E
     let mut after = None;
     loop {
         let mut tx = app.db.read().await?;
-        if organizations::find(&mut tx, &Scope::everything(), org).await?.is_none() {
+        if Organization::find(&mut tx, &Scope::everything(), org).await?.is_none() {
             return Ok(());
         }
         let enabled = connections::enabled_of(&mut tx, org, author, after, i64::from(BATCH)).await?;

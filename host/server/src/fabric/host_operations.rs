@@ -11,7 +11,7 @@ use heddle_core::page::PageRequest;
 use heddle_core::{ControllerId, DeviceId, Permission, SiteId};
 use heddle_store::controllers::{self, ControllerFilter};
 use heddle_store::devices::{self, DeviceFilter};
-use heddle_store::sites;
+use heddle_store::{Controller, Device, Object as _, Site, sites};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -186,11 +186,11 @@ impl Question {
         let scope = call.author.scope();
         let mut tx = call.app.db.read().await?;
         match self.what {
-            What::Site => found(sites::find(&mut tx, &scope, SiteId(params.id)).await?, "site"),
+            What::Site => found(Site::find(&mut tx, &scope, SiteId(params.id)).await?, "site"),
             What::Controller => {
-                found(controllers::find(&mut tx, &scope, ControllerId(params.id)).await?, "controller")
+                found(Controller::find(&mut tx, &scope, ControllerId(params.id)).await?, "controller")
             }
-            _ => found(devices::find(&mut tx, &scope, DeviceId(params.id)).await?, "device"),
+            _ => found(Device::find(&mut tx, &scope, DeviceId(params.id)).await?, "device"),
         }
     }
 }

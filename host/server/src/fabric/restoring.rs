@@ -5,7 +5,7 @@
 use heddle_core::ConnectionId;
 use heddle_core::operation::{ConnectionKind, ConnectionState, RunState};
 use heddle_store::connections::{self, ConnectionRow};
-use heddle_store::{Scope, Tx, events, organizations};
+use heddle_store::{Object as _, Organization, Scope, Tx, events};
 
 use super::author_of;
 use super::connections::{Verb, deed, noun, refuse_more, refuse_more_of_pattern, require_fit};
@@ -29,7 +29,7 @@ pub(crate) async fn removed(
     let row = connections::lock_removed(tx, &organization_scope(caller), kind, id).await?;
     let mut row = row.ok_or(Error::NotFound(noun(kind)))?;
     caller.require_all_sites()?;
-    organizations::find(tx, &Scope::organization(row.org_id), row.org_id)
+    Organization::find(tx, &Scope::organization(row.org_id), row.org_id)
         .await?
         .ok_or(Error::NotFound(noun(kind)))?;
     refuse_more(tx, row.org_id).await?;

@@ -11,7 +11,7 @@ use heddle_core::page::Page;
 use heddle_core::secret::Secret;
 use heddle_core::{ChannelId, Permission, Role};
 use heddle_store::channels::{self, Channel, ChannelUpdate, NewChannel};
-use heddle_store::{InOrder, Scope, Set, Sort, Tx};
+use heddle_store::{InOrder, Object as _, Scope, Set, Sort, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ async fn get(
     At(id): At<ChannelId>,
 ) -> Result<One<View>, Error> {
     let mut tx = app.db.single().await?;
-    let found = channels::find(&mut tx, &organization_scope(&caller), id).await?.ok_or(NOT_FOUND)?;
+    let found = Channel::find(&mut tx, &organization_scope(&caller), id).await?.ok_or(NOT_FOUND)?;
     Ok(One(View::of(found)?))
 }
 
@@ -166,7 +166,7 @@ async fn update(
     caller.require_all_sites()?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
-    let current = channels::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    let current = Channel::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::of(current.clone())?)?;
     let wanted = body.check(current.kind, Some(&current))?;
     let secret = match current.kind {
@@ -202,10 +202,10 @@ async fn remove(
     caller.require_all_sites()?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
-    let channel = channels::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    let channel = Channel::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::of(channel.clone())?)?;
     app.require_unused(&mut tx, super::CHANNEL, channel.org_id, id.0).await?;
-    channels::remove(&mut tx, &scope, id, app.clock.now()).await?;
+    Channel::remove(&mut tx, &scope, id, app.clock.now()).await?;
     record(&mut tx, &app, &caller, &origin, &channel, "channel.removed").await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
@@ -219,7 +219,7 @@ async fn restore(
 ) -> Result<One<View>, Error> {
     caller.require_all_sites()?;
     let mut tx = app.db.write().await?;
-    let restored = channels::restore(&mut tx, &organization_scope(&caller), id, app.clock.now()).await?;
+    let restored = Channel::restore(&mut tx, &organization_scope(&caller), id, app.clock.now()).await?;
     let channel = restored.ok_or(NOT_FOUND)?;
     record(&mut tx, &app, &caller, &origin, &channel, "channel.restored").await?;
     tx.commit().await?;

@@ -9,7 +9,7 @@ use heddle_core::Clock;
 use heddle_core::event::EventType;
 use heddle_store::audit::{self, AuditKey, NewAudit};
 use heddle_store::users::{self, Login, User};
-use heddle_store::{Db, Scope, Tx, organizations, second_factors, sessions};
+use heddle_store::{Db, Object as _, Organization, Scope, Tx, second_factors, sessions};
 use serde_json::{Value, json};
 
 use super::open_current_writing;
@@ -98,7 +98,7 @@ async fn find(tx: &mut Tx, login: &str) -> anyhow::Result<Login> {
     let found = users::find_by_login(tx, login.trim()).await?;
     let Some(found) = found else { bail!("no user has the user name or email '{login}'") };
     let org = found.user.org_id;
-    if organizations::find(tx, &Scope::organization(org), org).await?.is_none() {
+    if Organization::find(tx, &Scope::organization(org), org).await?.is_none() {
         bail!("the organization of user '{}' was removed: restore it first", found.user.username);
     }
     users::lock_login(tx, found.user.id).await?.context("user was removed meanwhile")

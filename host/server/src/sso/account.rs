@@ -7,10 +7,9 @@
 
 use heddle_core::name::{fold, normalize, without_hidden};
 use heddle_core::{Role, UserId};
-use heddle_store::organizations;
 use heddle_store::sso::{self, Identity, NewIdentity, Provider};
 use heddle_store::users::{self, NewUser, User, UserUpdate};
-use heddle_store::{Scope, Tx, sessions};
+use heddle_store::{Object as _, Organization, Scope, Tx, sessions};
 
 use super::fault::ProviderFault;
 use super::trail::{self, Step};
@@ -137,7 +136,7 @@ async fn resolve(
     let mut tx = app.db.write().await?;
     let scope = Scope::organization(provider.org_id);
     // Of two first sign-ins at once, the second finds what the first made.
-    organizations::lock(&mut tx, &scope, provider.org_id)
+    Organization::lock(&mut tx, &scope, provider.org_id)
         .await?
         .ok_or(Error::NotFound("identity provider"))?;
     // It may have been switched off, pointed elsewhere or given other roles while the person was there.
@@ -148,7 +147,7 @@ async fn resolve(
     }
     let found = sso::find_identity(&mut tx, provider.id, &person.issuer, &person.subject).await?;
     if let Some(identity) = found {
-        let user = users::lock(&mut tx, &scope, identity.user_id).await?;
+        let user = User::lock(&mut tx, &scope, identity.user_id).await?;
         let user = user.ok_or(Stop::Refused(Refusal::Removed))?;
         follow_role(&mut tx, app, origin, provider, person, &identity, &user).await?;
         sso::record_identity_login(&mut tx, identity.id, app.clock.now()).await?;

@@ -6,8 +6,8 @@ use axum::http::StatusCode;
 use heddle_core::page::Page;
 use heddle_core::{IdentityId, Permission, Role, UserId};
 use heddle_store::sso::{self, LinkedIdentity};
-use heddle_store::users::{self, User};
-use heddle_store::{InOrder, Sort, Tx};
+use heddle_store::users::User;
+use heddle_store::{InOrder, Object as _, Sort, Tx};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -58,10 +58,10 @@ pub(super) fn routes() -> Routes {
 /// A removed user, too: their person could never get another account.
 async fn known(tx: &mut Tx, caller: &Caller, id: UserId) -> Result<User, Error> {
     let scope = organization_scope(caller);
-    if let Some(user) = users::find(tx, &scope, id).await? {
+    if let Some(user) = User::find(tx, &scope, id).await? {
         return Ok(user);
     }
-    users::find_removed(tx, &scope, id).await?.ok_or(Error::NotFound("user"))
+    User::find_removed(tx, &scope, id).await?.ok_or(Error::NotFound("user"))
 }
 
 /// The same until the transaction ends. Nobody signs in meanwhile, nor gets another role: both wait for the

@@ -10,7 +10,7 @@ use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, SiteLevel};
 use heddle_runtime::{Adapter, CallError, SecretBook};
 use heddle_store::changes::{self, ChangeRow, NewChange, Planned as PlanRecord, RunStep};
 use heddle_store::controllers::{self, ControllerTarget};
-use heddle_store::{Scope, Tx, organizations};
+use heddle_store::{Object as _, Organization, Scope, Tx};
 use serde_json::{Value, json};
 
 use super::detail::takes_all_warning;
@@ -330,7 +330,7 @@ fn log_staged(row: &ChangeRow) {
 
 /// An organization's own settings.
 pub(super) async fn settings_of(tx: &mut Tx, org: OrgId) -> Result<Value, Error> {
-    let found = organizations::find(tx, &Scope::everything(), org).await?;
+    let found = Organization::find(tx, &Scope::everything(), org).await?;
     Ok(found.map_or_else(|| json!({}), |organization| organization.settings))
 }
 

@@ -13,7 +13,7 @@ use heddle_core::{OrgId, Permission, Role, Tier, Timestamp};
 use heddle_store::dashboard::{
     self as counts, ChangeCount, Horizon, KindCount, RoleCount, StatusCount, Totals,
 };
-use heddle_store::{AuditEntry, audit, organizations};
+use heddle_store::{AuditEntry, Object as _, Organization, audit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -114,7 +114,7 @@ pub(super) async fn show(
         expiring_before: now + TimeDelta::hours(EXPIRES_SOON_HOURS),
     };
     let mut tx = app.db.read().await?;
-    let found = organizations::find(&mut tx, &caller.scope(), id).await?;
+    let found = Organization::find(&mut tx, &caller.scope(), id).await?;
     let organization = found.ok_or(Error::NotFound("organization"))?;
     let totals = counts::totals(&mut tx, id).await?;
     let recent_audit = if caller.holds(Permission::AuditRead) {

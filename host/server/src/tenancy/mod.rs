@@ -9,7 +9,7 @@ pub(crate) mod sites;
 pub(crate) mod users;
 
 use heddle_core::OrgId;
-use heddle_store::{Scope, Tx};
+use heddle_store::{Object as _, Organization, Scope, Tx};
 
 use crate::app::SharedApp;
 use crate::caller::Caller;
@@ -34,7 +34,7 @@ impl Feature for Tenancy {
 /// The organization that a new object belongs to: the caller's, or the one that it names and may see.
 pub(crate) async fn owner(tx: &mut Tx, caller: &Caller, named: Option<OrgId>) -> Result<OrgId, Error> {
     let Some(named) = named.filter(|named| *named != caller.org_id) else { return Ok(caller.org_id) };
-    let found = heddle_store::organizations::find(tx, &caller.scope(), named).await?;
+    let found = Organization::find(tx, &caller.scope(), named).await?;
     found.map(|found| found.id).ok_or_else(|| Error::field("organization_id", "organization not found"))
 }
 

@@ -9,7 +9,7 @@ use heddle_core::{OrgId, Permission, Role, Tier};
 use heddle_store::organizations::{
     self, NewOrganization, Organization, OrganizationFilter, OrganizationUpdate,
 };
-use heddle_store::{InOrder, Sort, sessions, users};
+use heddle_store::{InOrder, Object as _, Sort, sessions, users};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -210,7 +210,7 @@ async fn get(
     At(id): At<OrgId>,
 ) -> Result<One<Organization>, Error> {
     let mut tx = app.db.single().await?;
-    let found = organizations::find(&mut tx, &caller.scope(), id).await?;
+    let found = Organization::find(&mut tx, &caller.scope(), id).await?;
     found.map(One).ok_or(Error::NotFound("organization"))
 }
 
@@ -256,7 +256,7 @@ async fn update(
     }
     let mut tx = app.db.write().await?;
     let current =
-        organizations::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("organization"))?;
+        Organization::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("organization"))?;
     if_match.check(&current)?;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
@@ -297,7 +297,7 @@ async fn remove(
     }
     let mut tx = app.db.write().await?;
     let current =
-        organizations::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("organization"))?;
+        Organization::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("organization"))?;
     if_match.check(&current)?;
     // Whoever brings a change back needs its controller, and that goes with the organization.
     if heddle_store::changes::under_way(&mut tx).await?.iter().any(|change| change.org_id == id) {
@@ -305,7 +305,7 @@ async fn remove(
             "a change of the organization is being applied; try again when it has ended",
         ));
     }
-    if !organizations::remove(&mut tx, &caller.scope(), id, app.clock.now()).await? {
+    if !Organization::remove(&mut tx, &caller.scope(), id, app.clock.now()).await? {
         return Err(Error::NotFound("organization"));
     }
     // Whoever was signed in signs in again when it comes back.
@@ -325,7 +325,7 @@ async fn restore(
     At(id): At<OrgId>,
 ) -> Result<One<Organization>, Error> {
     let mut tx = app.db.write().await?;
-    let restored = organizations::restore(&mut tx, &caller.scope(), id, app.clock.now()).await;
+    let restored = Organization::restore(&mut tx, &caller.scope(), id, app.clock.now()).await;
     let organization = restored.map_err(restore_conflict)?.ok_or(Error::NotFound("organization"))?;
     trail::record(&mut tx, &app, &origin, deed(&caller, id, "organization.restored", json!({}))).await?;
     tx.commit().await?;

@@ -8,7 +8,7 @@ use axum::Json as Answer;
 use axum::extract::State;
 use heddle_core::{OrgId, Tier};
 use heddle_store::dashboard::{self, Totals};
-use heddle_store::{Scope, Tx, organizations};
+use heddle_store::{Object as _, Organization, Scope, Tx};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -89,7 +89,7 @@ pub(crate) async fn check(tx: &mut Tx, app: &App, org: OrgId, resource: Resource
     if !app.config.enforce_org_quotas {
         return Ok(());
     }
-    let found = organizations::lock(tx, &Scope::organization(org), org).await?;
+    let found = Organization::lock(tx, &Scope::organization(org), org).await?;
     let tier = found.ok_or(Error::NotFound("organization"))?.tier;
     let Some(limit) = resource.limit(tier) else { return Ok(()) };
     let used = resource.used(&dashboard::totals(tx, org).await?);
@@ -112,7 +112,7 @@ pub(super) async fn show(
 ) -> Result<Answer<Quotas>, Error> {
     caller.require_all_sites()?;
     let mut tx = app.db.read().await?;
-    let found = organizations::find(&mut tx, &caller.scope(), id).await?;
+    let found = Organization::find(&mut tx, &caller.scope(), id).await?;
     let tier = found.ok_or(Error::NotFound("organization"))?.tier;
     let items = Quota::all(tier, &dashboard::totals(&mut tx, id).await?);
     Ok(Answer(Quotas { organization_id: id, tier, enforced: app.config.enforce_org_quotas, items }))

@@ -7,7 +7,7 @@ use axum::response::Response;
 use heddle_core::page::Page;
 use heddle_core::{OrgId, Permission, Role, SiteId, SiteLevel};
 use heddle_store::sites::{self, NewSite, Site, SiteUpdate};
-use heddle_store::{InOrder, Sort};
+use heddle_store::{InOrder, Object as _, Sort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -127,7 +127,7 @@ async fn list(
 
 async fn get(State(app): State<SharedApp>, caller: Caller, At(id): At<SiteId>) -> Result<One<Site>, Error> {
     let mut tx = app.db.single().await?;
-    sites::find(&mut tx, &caller.scope(), id).await?.map(One).ok_or(Error::NotFound("site"))
+    Site::find(&mut tx, &caller.scope(), id).await?.map(One).ok_or(Error::NotFound("site"))
 }
 
 async fn create(
@@ -176,7 +176,7 @@ async fn update(
     let settings = body.settings.as_ref().map(Settings::to_json);
     let change = SiteUpdate { name, slug: body.slug, settings };
     let mut tx = app.db.write().await?;
-    let current = sites::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("site"))?;
+    let current = Site::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("site"))?;
     caller.require_level(id, SiteLevel::Admin)?;
     if_match.check(&current)?;
     let updated = sites::update(&mut tx, &caller.scope(), id, &change, app.clock.now())
@@ -198,7 +198,7 @@ async fn remove(
     if_match: IfMatch,
 ) -> Result<StatusCode, Error> {
     let mut tx = app.db.write().await?;
-    let site = sites::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("site"))?;
+    let site = Site::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("site"))?;
     caller.require_level(id, SiteLevel::Admin)?;
     if_match.check(&site)?;
     if site.controller_count > 0 {
@@ -207,7 +207,7 @@ async fn remove(
             "site still has controllers ({count}): remove or move them first"
         )));
     }
-    sites::remove(&mut tx, &caller.scope(), id, app.clock.now()).await?;
+    Site::remove(&mut tx, &caller.scope(), id, app.clock.now()).await?;
     let detail = json!({ "name": site.name, "slug": site.slug });
     trail::record(&mut tx, &app, &origin, deed(&caller, &site, "site.removed", detail)).await?;
     tx.commit().await?;
@@ -221,7 +221,7 @@ async fn restore(
     At(id): At<SiteId>,
 ) -> Result<One<Site>, Error> {
     let mut tx = app.db.write().await?;
-    let restored = sites::restore(&mut tx, &caller.scope(), id, app.clock.now()).await;
+    let restored = Site::restore(&mut tx, &caller.scope(), id, app.clock.now()).await;
     let site = restored.map_err(restore_conflict)?.ok_or(Error::NotFound("site"))?;
     caller.require_level(id, SiteLevel::Admin)?;
     quotas::check(&mut tx, &app, site.org_id, Resource::Sites).await?;

@@ -8,7 +8,7 @@ use heddle_core::webhook::DeliveryState;
 use heddle_core::{DeliveryId, OrgId, Permission, SubscriptionId};
 use heddle_store::webhooks::deliveries::{self, Delivery, Range, Replay};
 use heddle_store::webhooks::{Listening, Subscription};
-use heddle_store::{Sort, Tx, events, webhooks};
+use heddle_store::{Object as _, Sort, Tx, events, webhooks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -131,7 +131,7 @@ async fn list(
         walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.read().await?;
-    webhooks::find(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    Subscription::find(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     let walked = deliveries::walk(&mut tx, &scope, id, query.state, request).await?;
     let cursor = |row: &Delivery| Cursor { occurred_at: row.created_at, seq: row.seq, id: row.id.0 };
     Ok(Answer(request.of(walked, cursor)))
@@ -242,7 +242,7 @@ async fn lock_listening(
     caller: &Caller,
     id: SubscriptionId,
 ) -> Result<(Subscription, Listening), Error> {
-    let subscription = webhooks::lock(tx, &organization_scope(caller), id).await?.ok_or(NOT_FOUND)?;
+    let subscription = Subscription::lock(tx, &organization_scope(caller), id).await?.ok_or(NOT_FOUND)?;
     let listening = webhooks::listening(tx, subscription.org_id).await?;
     let Some(listening) = listening.into_iter().find(|one| one.id == id) else {
         return Err(Error::conflict("subscription is disabled: enable it first"));

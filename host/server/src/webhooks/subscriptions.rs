@@ -13,9 +13,9 @@ use heddle_core::template::references;
 use heddle_core::{
     DeliveryId, OrgId, Permission, SiteId, SubscriptionId, Timestamp, UserId, WebhookTemplateId,
 };
-use heddle_store::webhooks::templates::{self, Template};
+use heddle_store::webhooks::templates::Template;
 use heddle_store::webhooks::{self, NewSubscription, Subscription, SubscriptionUpdate};
-use heddle_store::{InOrder, Scope, Set, Sort, Tx, events, sites};
+use heddle_store::{InOrder, Object as _, Scope, Set, Site, Sort, Tx, events};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -219,7 +219,7 @@ async fn get(
     At(id): At<SubscriptionId>,
 ) -> Result<One<View>, Error> {
     let mut tx = app.db.single().await?;
-    let found = webhooks::find(&mut tx, &organization_scope(&caller), id).await?;
+    let found = Subscription::find(&mut tx, &organization_scope(&caller), id).await?;
     found.map(View::from).map(One).ok_or(NOT_FOUND)
 }
 
@@ -284,10 +284,10 @@ async fn check_related(
     let scope = Scope::organization(org);
     let mut checks = Checks::default();
     if let Some(site) = site {
-        checks.require(sites::find(tx, &scope, site).await?.is_some(), "site_id", "site not found");
+        checks.require(Site::find(tx, &scope, site).await?.is_some(), "site_id", "site not found");
     }
     if let Some(template) = template {
-        let found = templates::lock(tx, &scope, template).await?;
+        let found = Template::lock(tx, &scope, template).await?;
         checks.require(found.is_some(), "template_id", "webhook template not found");
         let wrong = found.and_then(|template| unfit(&template, events));
         checks.require(wrong.is_none(), "template_id", &wrong.unwrap_or_default());
@@ -328,7 +328,7 @@ async fn update(
     checks.done()?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
-    let current = webhooks::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    let current = Subscription::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::from(current.clone()))?;
     if shown.is_some_and(|shown| shown != shown_url(&current.url)) {
         return Err(Error::field(
@@ -421,9 +421,9 @@ async fn remove(
     caller.require_all_sites()?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
-    let current = webhooks::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    let current = Subscription::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::from(current.clone()))?;
-    webhooks::remove(&mut tx, &scope, id, app.clock.now()).await?;
+    Subscription::remove(&mut tx, &scope, id, app.clock.now()).await?;
     trail::record(&mut tx, &app, &origin, deed(&caller, &current, "webhook.removed", detail(&current)))
         .await?;
     tx.commit().await?;
@@ -440,7 +440,7 @@ async fn rotate(
     caller.require_all_sites()?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
-    let current = webhooks::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    let current = Subscription::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::from(current))?;
     let signing: Secret = heddle_core::secret::random_secret();
     let sealed = webhooks::find_sealed(&mut tx, id).await?.ok_or(NOT_FOUND)?;
@@ -468,10 +468,10 @@ async fn test(
     caller.require_all_sites()?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.read().await?;
-    let found = webhooks::find(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    let found = Subscription::find(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     let sealed = webhooks::find_sealed(&mut tx, id).await?.ok_or(NOT_FOUND)?;
     let template = match found.template_id {
-        Some(template) => templates::find(&mut tx, &Scope::organization(found.org_id), template).await?,
+        Some(template) => Template::find(&mut tx, &Scope::organization(found.org_id), template).await?,
         None => None,
     };
     // Nothing of the database is held while somebody outside is waited for.

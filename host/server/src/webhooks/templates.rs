@@ -9,7 +9,7 @@ use heddle_core::shape::Shape;
 use heddle_core::template::{Reference, references};
 use heddle_core::{OrgId, Permission, Timestamp, WebhookTemplateId};
 use heddle_store::webhooks::templates::{self, NAME_INDEX, NewTemplate, Template};
-use heddle_store::{InOrder, Sort};
+use heddle_store::{InOrder, Object as _, Sort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -135,7 +135,7 @@ async fn get(
     At(id): At<WebhookTemplateId>,
 ) -> Result<One<View>, Error> {
     let mut tx = app.db.single().await?;
-    let found = templates::find(&mut tx, &organization_scope(&caller), id).await?;
+    let found = Template::find(&mut tx, &organization_scope(&caller), id).await?;
     found.map(View::from).map(One).ok_or(NOT_FOUND)
 }
 
@@ -220,7 +220,7 @@ async fn update(
     checks.done()?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
-    let current = templates::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    let current = Template::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::from(current))?;
     let change = (name.as_deref(), payload.as_ref());
     let updated = templates::update(&mut tx, &scope, id, change, app.clock.now())
@@ -242,7 +242,7 @@ async fn remove(
     caller.require_all_sites()?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
-    let current = templates::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    let current = Template::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::from(current.clone()))?;
     let uses = templates::uses(&mut tx, id).await?;
     if uses > 0 {
@@ -250,7 +250,7 @@ async fn remove(
             "template is used by webhook subscriptions ({uses}): give them another one first"
         )));
     }
-    templates::remove(&mut tx, &scope, id, app.clock.now()).await?;
+    Template::remove(&mut tx, &scope, id, app.clock.now()).await?;
     trail::record(&mut tx, &app, &origin, deed(&caller, &current, "webhook_template.removed")).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)

@@ -11,7 +11,8 @@ use heddle_core::adapter::DeviceStatus;
 use heddle_core::{ControllerId, OrgId, ProcessId, SiteId, Timestamp};
 use sqlx::{AssertSqlSafe, FromRow};
 
-use super::{ControllerTarget, FROM_TARGET, SELECT_TARGET, find};
+use super::{Controller, ControllerTarget, FROM_TARGET, SELECT_TARGET};
+use crate::object::Object as _;
 use crate::processes::gone_among;
 use crate::select::{Bind, Select, affected, bind_all};
 use crate::{Result, Scope, Tx};
@@ -194,7 +195,7 @@ pub async fn release_all(tx: &mut Tx, gone: ProcessId) -> Result<()> {
 
 /// Makes the controller due because somebody asks for it; false when there is none.
 pub async fn schedule_now(tx: &mut Tx, scope: &Scope, id: ControllerId, now: Timestamp) -> Result<bool> {
-    if find(tx, scope, id).await?.is_none() {
+    if Controller::find(tx, scope, id).await?.is_none() {
         return Ok(false);
     }
     let rows = affected!(

@@ -2,6 +2,7 @@ use chrono::TimeDelta;
 use heddle_core::ProcessId;
 
 use super::*;
+use crate::Organization;
 use crate::testing::{World, on_both, page, seen};
 
 on_both! {
@@ -16,23 +17,23 @@ on_both! {
         assert_eq!((updated.site_id, updated.name.as_str(), updated.tls), (site, "n", TlsPolicy::default()));
         let all = crate::devices::DeviceFilter { site_id: Some(site), ..Default::default() };
         assert_eq!(crate::devices::list(&mut tx, &scope, &all, page()).await.unwrap().1, 1);
-        assert!(remove(&mut tx, &scope, world.controller, now).await.unwrap());
-        assert!(!remove(&mut tx, &scope, world.controller, now).await.unwrap());
+        assert!(Controller::remove(&mut tx, &scope, world.controller, now).await.unwrap());
+        assert!(!Controller::remove(&mut tx, &scope, world.controller, now).await.unwrap());
         assert_eq!(crate::devices::list(&mut tx, &scope, &all, page()).await.unwrap().1, 0);
         assert!(find_target(&mut tx, &scope, world.controller).await.unwrap().is_none());
-        assert!(restore(&mut tx, &scope, world.controller, now).await.unwrap().is_some());
+        assert!(Controller::restore(&mut tx, &scope, world.controller, now).await.unwrap().is_some());
         assert_eq!(crate::devices::list(&mut tx, &scope, &all, page()).await.unwrap().1, 1);
-        assert!(restore(&mut tx, &scope, world.controller, now).await.unwrap().is_none());
+        assert!(Controller::restore(&mut tx, &scope, world.controller, now).await.unwrap().is_none());
     }
 
     async fn another_organization_finds_nothing(db) {
         let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
         let mut tx = db.write().await.unwrap();
         let now = a.clock.now();
-        assert!(find(&mut tx, &b.scope(), a.controller).await.unwrap().is_none());
+        assert!(Controller::find(&mut tx, &b.scope(), a.controller).await.unwrap().is_none());
         assert!(find_target(&mut tx, &b.scope(), a.controller).await.unwrap().is_none());
         assert!(update(&mut tx, &b.scope(), a.controller, &ControllerUpdate::default(), now).await.unwrap().is_none());
-        assert!(!remove(&mut tx, &b.scope(), a.controller, now).await.unwrap());
+        assert!(!Controller::remove(&mut tx, &b.scope(), a.controller, now).await.unwrap());
         assert!(!schedule_now(&mut tx, &b.scope(), a.controller, now).await.unwrap());
         let filter = ControllerFilter { vendor: Some("acme".into()), status: Some(DeviceStatus::Unknown), site_id: Some(a.site), credential_id: Some(a.credential), search: Some("EDGE".into()) };
         assert_eq!(list(&mut tx, &a.scope(), &filter, page()).await.unwrap().1, 1);
@@ -60,7 +61,7 @@ on_both! {
         assert_eq!(due(&mut tx, world.process, now, &none, 10).await.unwrap().len(), 0);
         result = SyncResult { status: DeviceStatus::Offline, error: Some("no answer".into()), firmware: None, now: now + TimeDelta::seconds(5), ..result };
         assert!(record_sync(&mut tx, world.controller, &result).await.unwrap());
-        let found = find(&mut tx, &scope, world.controller).await.unwrap().unwrap();
+        let found = Controller::find(&mut tx, &scope, world.controller).await.unwrap().unwrap();
         assert_eq!((found.last_sync_at, found.firmware.as_deref(), found.last_error.as_deref()), (Some(now), Some("2"), Some("no answer")));
     }
 
@@ -75,10 +76,10 @@ on_both! {
         take(&mut tx, &world).await;
         let held = hold(&mut tx, &read, world.process).await.unwrap().unwrap();
         assert_eq!((held.site_id, held.last_sync_at), (site, None), "it is recorded where it is now");
-        assert!(remove(&mut tx, &scope, world.controller, now).await.unwrap());
+        assert!(Controller::remove(&mut tx, &scope, world.controller, now).await.unwrap());
         take(&mut tx, &world).await;
         assert_eq!(hold(&mut tx, &read, world.process).await.unwrap(), None);
-        restore(&mut tx, &scope, world.controller, now).await.unwrap().unwrap();
+        Controller::restore(&mut tx, &scope, world.controller, now).await.unwrap().unwrap();
         take(&mut tx, &world).await;
         assert!(hold(&mut tx, &read, world.process).await.unwrap().is_some());
         let elsewhere = ControllerUpdate { url: Some("https://192.0.2.2".into()), ..Default::default() };
@@ -151,7 +152,7 @@ on_both! {
         let held = hold(&mut tx, &read, world.process).await.unwrap().unwrap();
         assert!(!held.was_requested(started_at));
         record_sync(&mut tx, world.controller, &online(started_at)).await.unwrap();
-        let found = find(&mut tx, &scope, world.controller).await.unwrap().unwrap();
+        let found = Controller::find(&mut tx, &scope, world.controller).await.unwrap().unwrap();
         assert_eq!(found.next_sync_at, Some(asked_at));
         let again = asked_at + TimeDelta::seconds(1);
         take(&mut tx, &world).await;
@@ -159,7 +160,7 @@ on_both! {
         record_sync(&mut tx, world.controller, &online(again)).await.unwrap();
         take(&mut tx, &world).await;
         assert!(!hold(&mut tx, &read, world.process).await.unwrap().unwrap().was_requested(again + TimeDelta::hours(1)));
-        let found = find(&mut tx, &scope, world.controller).await.unwrap().unwrap();
+        let found = Controller::find(&mut tx, &scope, world.controller).await.unwrap().unwrap();
         assert_eq!(found.next_sync_at, Some(again + TimeDelta::minutes(1)));
     }
 
@@ -204,12 +205,12 @@ on_both! {
         let (scope, now) = (world.scope(), world.clock.now());
         schedule_now(&mut tx, &scope, world.controller, now).await.unwrap();
         let read = find_target(&mut tx, &scope, world.controller).await.unwrap().unwrap();
-        crate::organizations::remove(&mut tx, &scope, world.org, now).await.unwrap();
+        Organization::remove(&mut tx, &scope, world.org, now).await.unwrap();
         assert!(due(&mut tx, world.process, now, &Except::default(), 10).await.unwrap().is_empty());
         assert!(find_target(&mut tx, &Scope::everything(), world.controller).await.unwrap().is_none());
         take(&mut tx, &world).await;
         assert_eq!(hold(&mut tx, &read, world.process).await.unwrap(), None);
-        crate::organizations::restore(&mut tx, &scope, world.org, now).await.unwrap().unwrap();
+        Organization::restore(&mut tx, &scope, world.org, now).await.unwrap().unwrap();
         assert_eq!(due(&mut tx, world.process, now, &Except::default(), 10).await.unwrap().len(), 1);
     }
 
@@ -219,7 +220,7 @@ on_both! {
         let (scope, now) = (a.scope(), a.clock.now());
         let second = insert(&mut tx, &a.new_controller(a.clock.new_id(), "two")).await.unwrap().id;
         let gone = insert(&mut tx, &a.new_controller(a.clock.new_id(), "gone")).await.unwrap().id;
-        assert!(remove(&mut tx, &scope, gone, now).await.unwrap());
+        assert!(Controller::remove(&mut tx, &scope, gone, now).await.unwrap());
         let found = find_targets(&mut tx, &scope, &[second, b.controller, a.controller, gone]).await.unwrap();
         let ids: Vec<ControllerId> = found.iter().map(|target| target.id).collect();
         assert_eq!(ids, [a.controller, second]);

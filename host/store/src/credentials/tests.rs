@@ -1,4 +1,5 @@
 use super::*;
+use crate::Controller;
 use crate::testing::{World, on_both, page};
 
 on_both! {
@@ -18,9 +19,9 @@ on_both! {
         assert_eq!((new.version, new.username, new.has_password, new.has_api_key), (2, None, false, true));
         assert_eq!(list(&mut tx, &scope, Some("N"), page()).await.unwrap().1, 1);
         assert_eq!(used_by(&mut tx, world.credential).await.unwrap(), 1);
-        assert!(remove(&mut tx, &scope, world.credential, now).await.unwrap());
-        assert_eq!(find(&mut tx, &scope, world.credential).await.unwrap(), None);
-        assert!(find(&mut tx, &other.scope(), other.credential).await.unwrap().is_some());
+        assert!(Credential::remove(&mut tx, &scope, world.credential, now).await.unwrap());
+        assert_eq!(Credential::find(&mut tx, &scope, world.credential).await.unwrap(), None);
+        assert!(Credential::find(&mut tx, &other.scope(), other.credential).await.unwrap().is_some());
     }
 
     async fn a_credential_is_of_some_sites_only_while_no_other_site_uses_it(db) {
@@ -33,7 +34,7 @@ on_both! {
         assert!(is_used_only_at(&mut tx, world.credential, &[world.site, branch]).await.unwrap());
         assert!(!is_used_only_at(&mut tx, world.credential, &[branch]).await.unwrap());
         assert!(!is_used_only_at(&mut tx, world.credential, &[]).await.unwrap());
-        assert!(crate::controllers::remove(&mut tx, &scope, world.controller, now).await.unwrap());
+        assert!(Controller::remove(&mut tx, &scope, world.controller, now).await.unwrap());
         assert!(!is_used_only_at(&mut tx, world.credential, &[world.site]).await.unwrap(), "nobody uses it");
     }
 
@@ -41,10 +42,10 @@ on_both! {
         let (world, other) = (World::new(&db, "a").await, World::new(&db, "b").await);
         let mut tx = db.write().await.unwrap();
         let (scope, now) = (world.scope(), world.clock.now());
-        assert_eq!(restore(&mut tx, &scope, world.credential, now).await.unwrap(), None);
-        assert!(remove(&mut tx, &scope, world.credential, now).await.unwrap());
-        assert_eq!(restore(&mut tx, &other.scope(), world.credential, now).await.unwrap(), None);
-        let restored = restore(&mut tx, &scope, world.credential, now).await.unwrap().unwrap();
+        assert_eq!(Credential::restore(&mut tx, &scope, world.credential, now).await.unwrap(), None);
+        assert!(Credential::remove(&mut tx, &scope, world.credential, now).await.unwrap());
+        assert_eq!(Credential::restore(&mut tx, &other.scope(), world.credential, now).await.unwrap(), None);
+        let restored = Credential::restore(&mut tx, &scope, world.credential, now).await.unwrap().unwrap();
         assert_eq!((restored.id, restored.deleted_at), (world.credential, None));
         assert!(find_sealed(&mut tx, world.org, world.credential).await.unwrap().is_some());
     }
@@ -64,6 +65,6 @@ on_both! {
         let new = NewCredential { id: world.clock.new_id(), org_id: world.org, name: "b".into(), host: Some("h".into()), port: Some(1), tls: Some(pin.clone()), sealed, now };
         let made = insert(&mut tx, &new).await.unwrap();
         assert_eq!((made.host.as_deref(), made.port, made.tls.as_ref()), (Some("h"), Some(1), Some(&pin)));
-        assert_eq!(find(&mut tx, &scope, made.id).await.unwrap(), Some(made));
+        assert_eq!(Credential::find(&mut tx, &scope, made.id).await.unwrap(), Some(made));
     }
 }

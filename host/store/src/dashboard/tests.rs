@@ -5,7 +5,7 @@ use heddle_core::change::ApplyStep;
 use super::*;
 use crate::changes::{Advance, advance, claim_apply};
 use crate::testing::{World, on_both, seen};
-use crate::{Db, users};
+use crate::{Controller, Db, Object as _, Site, User, users};
 
 fn horizon(now: Timestamp) -> Horizon {
     Horizon {
@@ -52,9 +52,9 @@ on_both! {
             RoleCount { role: Role::Viewer, is_active: false, count: 1 },
         ];
         assert_eq!(users_by_role(&mut tx, a.org).await.unwrap(), expected);
-        users::remove(&mut tx, &a.scope(), bea, now).await.unwrap();
-        crate::controllers::remove(&mut tx, &a.scope(), a.controller, now).await.unwrap();
-        crate::sites::remove(&mut tx, &a.scope(), a.site, now).await.unwrap();
+        User::remove(&mut tx, &a.scope(), bea, now).await.unwrap();
+        Controller::remove(&mut tx, &a.scope(), a.controller, now).await.unwrap();
+        Site::remove(&mut tx, &a.scope(), a.site, now).await.unwrap();
         assert_eq!(totals(&mut tx, a.org).await.unwrap(), Totals { sites: 0, controllers: 0, users: 1 });
         assert_eq!(totals(&mut tx, b.org).await.unwrap(), Totals { sites: 1, controllers: 1, users: 1 });
         assert!(controllers_by_status(&mut tx, a.org).await.unwrap().is_empty());

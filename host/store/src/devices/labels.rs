@@ -5,9 +5,9 @@ use heddle_core::{DeviceId, Timestamp};
 use sqlx::QueryBuilder;
 use sqlx::types::Json;
 
-use super::{Device, FROM, ROWS_PER_STATEMENT, SELECT, live, set_by_id};
-use crate::select::{Bind, Select, affected};
-use crate::{Result, Scope, Tx};
+use super::{Device, ROWS_PER_STATEMENT, set_by_id};
+use crate::select::Bind;
+use crate::{Result, Scope, Tx, object};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Labels {
@@ -32,8 +32,8 @@ impl Device {
 ///
 /// The databases space a list's elements differently, so the space is taken out and the first
 /// bracket becomes a comma. Within a text of JSON a quote never follows a comma or a space.
-pub(super) const HAS_TAG: &str = r#"REPLACE(',' || SUBSTR(REPLACE(CAST(d.tags AS TEXT), '", "', '","'), 2), ?, '')
-    <> ',' || SUBSTR(REPLACE(CAST(d.tags AS TEXT), '", "', '","'), 2)"#;
+pub(super) const HAS_TAG: &str = r#"REPLACE(',' || SUBSTR(REPLACE(CAST(device.tags AS TEXT), '", "', '","'), 2), ?, '')
+    <> ',' || SUBSTR(REPLACE(CAST(device.tags AS TEXT), '", "', '","'), 2)"#;
 
 pub(super) fn tag_in_list(tag: &str) -> String {
     format!(",{}", serde_json::Value::from(tag))
@@ -42,9 +42,9 @@ pub(super) fn tag_in_list(tag: &str) -> String {
 /// Those of these devices that are in the scope and not removed, by id, each as it is until
 /// the transaction ends.
 pub async fn lock_all(tx: &mut Tx, scope: &Scope, ids: &[DeviceId]) -> Result<Vec<Device>> {
-    live(scope)
-        .and_in("d.id", ids.iter().map(|id| Bind::Id(id.0)))
-        .all_locked(tx, "d.id", i64::try_from(ids.len()).unwrap_or(i64::MAX), ("d", true))
+    object::live::<Device>(scope)
+        .and_in("device.id", ids.iter().map(|id| Bind::Id(id.0)))
+        .all_locked(tx, "device.id", i64::try_from(ids.len()).unwrap_or(i64::MAX), ("device", true))
         .await
 }
 
@@ -82,22 +82,4 @@ pub async fn remove_all(tx: &mut Tx, ids: &[DeviceId], now: Timestamp) -> Result
             .await?;
     }
     Ok(())
-}
-
-/// Brings a removed device back. Whether its controller is there is not asked here.
-pub async fn restore(tx: &mut Tx, scope: &Scope, id: DeviceId, now: Timestamp) -> Result<Option<Device>> {
-    let removed: Option<Device> = Select::new(SELECT, FROM)
-        .within(scope, "d.org_id", Some("d.site_id"))
-        .and("d.deleted_at IS NOT NULL")
-        .and_bind("d.id = ?", Bind::Id(id.0))
-        .one(tx)
-        .await?;
-    if removed.is_none() {
-        return Ok(None);
-    }
-    affected!(
-        tx,
-        sqlx::query("UPDATE device SET deleted_at = NULL, updated_at = $2 WHERE id = $1").bind(id).bind(now)
-    );
-    super::find(tx, scope, id).await
 }

@@ -19,7 +19,7 @@ on_both! {
         assert_eq!((third[1].device_id, third[1].status), (first[1].device_id, Some(DeviceStatus::Offline)));
         let back = world.see(&mut tx, &[seen("1"), seen("2")]).await;
         assert_eq!((back[1].status, back[1].changed.len()), (Some(DeviceStatus::Online), 0));
-        let found = find(&mut tx, &world.scope(), first[0].device_id).await.unwrap().unwrap();
+        let found = Device::find(&mut tx, &world.scope(), first[0].device_id).await.unwrap().unwrap();
         assert_eq!((found.identity.as_str(), found.addresses), ("1", vec!["192.0.2.7".to_owned()]));
     }
 
@@ -74,7 +74,7 @@ on_both! {
         let (a, b) = (World::new(&db, "a").await, World::new(&db, "b").await);
         let mut tx = db.write().await.unwrap();
         let id = a.see(&mut tx, &[seen("1")]).await[0].device_id;
-        assert!(find(&mut tx, &b.scope(), id).await.unwrap().is_none());
+        assert!(Device::find(&mut tx, &b.scope(), id).await.unwrap().is_none());
         let search = DeviceFilter { search: Some("AP 1".into()), ..Default::default() };
         assert_eq!(list(&mut tx, &b.scope(), &search, page()).await.unwrap().1, 0);
         assert_eq!(list(&mut tx, &a.scope(), &search, page()).await.unwrap().1, 1);
@@ -85,7 +85,7 @@ on_both! {
         let mut tx = db.write().await.unwrap();
         let (scope, now) = (world.scope(), world.clock.now());
         let ids: Vec<DeviceId> = world.see(&mut tx, &[seen("1"), seen("2")]).await.iter().map(|s| s.device_id).collect();
-        let plain = find(&mut tx, &scope, ids[1]).await.unwrap().unwrap().labels();
+        let plain = Device::find(&mut tx, &scope, ids[1]).await.unwrap().unwrap().labels();
         assert_eq!(plain, Labels { display_name: None, notes: None, tags: vec![], state: DeviceState::Active });
         let written = Labels { display_name: Some("Lobby".into()), notes: Some("under the stairs".into()), tags: vec!["b".into(), "a".into()], state: DeviceState::Maintenance };
         set_labels(&mut tx, &[(ids[0], written.clone()), (ids[1], Labels { tags: vec!["a".into()], ..plain })], now).await.unwrap();
@@ -94,17 +94,17 @@ on_both! {
         let sightings = world.see(&mut tx, &[changed.clone()]).await;
         assert_eq!((sightings[0].state, sightings[0].changed.as_slice()), (DeviceState::Maintenance, &["name"][..]));
         assert_eq!((sightings[1].state, sightings[1].status), (DeviceState::Active, Some(DeviceStatus::Offline)));
-        let found = find(&mut tx, &scope, ids[0]).await.unwrap().unwrap();
+        let found = Device::find(&mut tx, &scope, ids[0]).await.unwrap().unwrap();
         assert_eq!((found.name.as_str(), found.labels()), ("renamed", written.clone()));
 
         remove_all(&mut tx, &ids, now).await.unwrap();
-        assert!(find(&mut tx, &scope, ids[0]).await.unwrap().is_none());
+        assert!(Device::find(&mut tx, &scope, ids[0]).await.unwrap().is_none());
         let back = world.see(&mut tx, &[changed]).await;
         assert_eq!((back[0].device_id, back[0].novelty, back[0].state), (ids[0], Novelty::Created, DeviceState::Maintenance));
-        assert_eq!(find(&mut tx, &scope, ids[0]).await.unwrap().unwrap().labels(), written);
-        assert!(find(&mut tx, &scope, ids[1]).await.unwrap().is_none(), "what is not reported stays away");
-        assert!(restore(&mut tx, &scope, ids[0], now).await.unwrap().is_none(), "it is there");
-        assert_eq!(restore(&mut tx, &scope, ids[1], now).await.unwrap().unwrap().tags, ["a"]);
+        assert_eq!(Device::find(&mut tx, &scope, ids[0]).await.unwrap().unwrap().labels(), written);
+        assert!(Device::find(&mut tx, &scope, ids[1]).await.unwrap().is_none(), "what is not reported stays away");
+        assert!(Device::restore(&mut tx, &scope, ids[0], now).await.unwrap().is_none(), "it is there");
+        assert_eq!(Device::restore(&mut tx, &scope, ids[1], now).await.unwrap().unwrap().tags, ["a"]);
     }
 
     async fn a_tag_is_found_as_it_is_written_and_never_in_part(db) {
@@ -155,6 +155,6 @@ on_both! {
         let rows: Vec<(DeviceId, Labels)> = a.see(&mut tx, &many).await.iter().map(|s| (s.device_id, labels.clone())).collect();
         set_labels(&mut tx, &rows, a.clock.now()).await.unwrap();
         let last = rows.last().unwrap().0;
-        assert_eq!(find(&mut tx, &a.scope(), last).await.unwrap().unwrap().notes.as_deref(), Some("n"));
+        assert_eq!(Device::find(&mut tx, &a.scope(), last).await.unwrap().unwrap().notes.as_deref(), Some("n"));
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::{World, on_both, postgres, sqlite};
-use crate::{Db, Scope};
+use crate::{Credential, Db, Object as _, Scope};
 
 /// All rows of all tables, as JSON.
 async fn all(db: &Db) -> Vec<(String, Vec<Vec<serde_json::Value>>)> {
@@ -38,7 +38,7 @@ async fn fill(db: &Db) {
     assert!(crate::changes::mark_reverted(&mut tx, first, second, world.clock.now()).await.unwrap());
     world.see(&mut tx, &[crate::testing::seen("1"), crate::testing::seen("2")]).await;
     let scope = Scope::everything();
-    assert!(crate::credentials::remove(&mut tx, &scope, world.credential, world.clock.now()).await.unwrap());
+    assert!(Credential::remove(&mut tx, &scope, world.credential, world.clock.now()).await.unwrap());
     tx.commit().await.unwrap();
 }
 

@@ -2,7 +2,7 @@ use heddle_core::Clock;
 
 use super::*;
 use crate::testing::{World, on_both, tamper};
-use crate::{Scope, users};
+use crate::{Object as _, Scope, User, users};
 
 /// The tables as they were before the migration, as far as it goes.
 const BEFORE: &str = "
@@ -33,7 +33,7 @@ on_both! {
         let eve = user(&db, &world, "Éve", "Éve@example.org").await;
         let gone = user(&db, &world, "Straße", "s@example.org").await;
         let mut tx = db.write().await.unwrap();
-        users::remove(&mut tx, &Scope::everything(), gone, Clock::default().now()).await.unwrap();
+        User::remove(&mut tx, &Scope::everything(), gone, Clock::default().now()).await.unwrap();
         tx.commit().await.unwrap();
         tamper(&db, BEFORE).await;
         db.migrate_again().await.unwrap();
@@ -45,7 +45,7 @@ on_both! {
         let other = user(&db, &world, "STRASSE", "t@example.org").await;
         assert_eq!(found(&db, "straße").await, Some(other));
         let mut tx = db.write().await.unwrap();
-        let restored = users::restore(&mut tx, &Scope::everything(), gone, Clock::default().now()).await;
+        let restored = User::restore(&mut tx, &Scope::everything(), gone, Clock::default().now()).await;
         assert!(restored.unwrap_err().is_unique("app_user_username"));
     }
 

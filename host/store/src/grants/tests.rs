@@ -1,6 +1,6 @@
 use super::*;
-use crate::SiteScope;
 use crate::testing::{World, on_both, page as first_page};
+use crate::{Object as _, Site, SiteScope, User};
 
 fn new(world: &World, user: UserId, site: SiteId, level: SiteLevel) -> NewGrant {
     NewGrant { user_id: user, site_id: site, level, granted_by: world.user, now: world.clock.now() }
@@ -66,10 +66,10 @@ on_both! {
             assert_eq!(page(&mut tx, &a.scope(), &filter, first_page()).await.unwrap().1, expected, "{filter:?}");
         }
         assert_eq!(find(&mut tx, &b.scope(), a.user, a.site).await.unwrap(), None);
-        crate::sites::remove(&mut tx, &a.scope(), a.site, a.clock.now()).await.unwrap();
+        Site::remove(&mut tx, &a.scope(), a.site, a.clock.now()).await.unwrap();
         let granted = find(&mut tx, &a.scope(), a.user, a.site).await.unwrap().unwrap();
         assert!(granted.site_deleted_at.is_some(), "a grant for a removed site is still one");
-        crate::users::remove(&mut tx, &a.scope(), a.user, a.clock.now()).await.unwrap();
+        User::remove(&mut tx, &a.scope(), a.user, a.clock.now()).await.unwrap();
         assert_eq!(find(&mut tx, &a.scope(), a.user, a.site).await.unwrap(), None);
         assert_eq!(count(&mut tx, a.user).await.unwrap(), 1, "it is there when the user comes back");
     }

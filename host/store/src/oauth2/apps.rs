@@ -4,9 +4,10 @@ use heddle_core::oauth2::ClientType;
 use heddle_core::{OauthAppId, OrgId, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::json;
 use sqlx::FromRow;
-use sqlx::types::Json;
 
+use crate::object::{self, Columns, Object, Table, table};
 use crate::select::{Bind, Select, Set, affected};
 use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
@@ -35,12 +36,12 @@ pub struct OauthApp {
 
 impl Sorted for OauthApp {
     const KEYS: &'static [Key] = &[
-        Key::of("name", "LOWER(a.name)"),
-        Key::of("created_at", "a.created_at"),
-        Key::of("updated_at", "a.updated_at"),
+        Key::of("name", "LOWER(oauth2_app.name)"),
+        Key::of("created_at", "oauth2_app.created_at"),
+        Key::of("updated_at", "oauth2_app.updated_at"),
     ];
     const DEFAULT: &'static str = "created_at";
-    const LAST: &'static [&'static str] = &["a.id"];
+    const LAST: &'static [&'static str] = &["oauth2_app.id"];
 }
 
 #[derive(Clone)]
@@ -75,22 +76,32 @@ pub struct RegisteredApp {
     pub org_name: String,
 }
 
-const SELECT: &str = "SELECT a.id, a.org_id, a.owner_id, a.name, a.description, a.client_type,
-    a.redirect_uris, a.scopes, a.created_at, a.updated_at, a.secret_rotated_at";
-const FROM: &str = "FROM oauth2_app a";
+/// The columns of [`OauthApp`].
+macro_rules! app {
+    () => {
+        "oauth2_app.id, oauth2_app.org_id, oauth2_app.owner_id, oauth2_app.name, oauth2_app.description,
+        oauth2_app.client_type, oauth2_app.redirect_uris, oauth2_app.scopes, oauth2_app.created_at,
+        oauth2_app.updated_at, oauth2_app.secret_rotated_at"
+    };
+}
+
+impl Object for OauthApp {
+    type Id = OauthAppId;
+    const TABLE: Table = table!("oauth2_app", app!(), org: "org_id");
+}
 
 pub async fn insert(tx: &mut Tx, new: &NewApp) -> Result<OauthApp> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        INSERT INTO oauth2_app (id, org_id, owner_id, name, description, client_type, secret_hash,
-            secret_rotated_at, redirect_uris, scopes, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, CASE WHEN $7 IS NULL THEN NULL ELSE $10 END, $8, $9, $10, $10)
-        RETURNING id, org_id, owner_id, name, description, client_type, redirect_uris, scopes,
-            created_at, updated_at, secret_rotated_at")
-        .bind(new.id).bind(new.org_id).bind(new.owner_id).bind(&new.name).bind(new.description.as_ref())
-        .bind(new.client_type).bind(new.secret_hash.as_ref()).bind(Json(&new.redirect_uris))
-        .bind(Json(&new.scopes)).bind(new.now)
-        .fetch_one(conn)
-        .await)?)
+    let columns = Columns::default()
+        .with("org_id", new.org_id.0)
+        .with("owner_id", new.owner_id.0)
+        .with("name", &new.name)
+        .or_null("description", new.description.as_ref())
+        .with("client_type", new.client_type.to_string())
+        .or_null("secret_hash", new.secret_hash.as_ref())
+        .or_null("secret_rotated_at", new.secret_hash.as_ref().map(|_| new.now))
+        .with("redirect_uris", json!(new.redirect_uris))
+        .with("scopes", json!(new.scopes));
+    object::insert(tx, new.id, columns, new.now).await
 }
 
 /// One app of the scope, and of this owner where one is given.
@@ -100,7 +111,7 @@ pub async fn find(
     owner: Option<UserId>,
     id: OauthAppId,
 ) -> Result<Option<OauthApp>> {
-    live(scope, owner).and_bind("a.id = ?", Bind::Id(id.0)).one(tx).await
+    live(scope, owner).and_bind("oauth2_app.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
 /// The app as it is until the transaction ends: nobody else changes it meanwhile.
@@ -110,22 +121,23 @@ pub async fn lock(
     owner: Option<UserId>,
     id: OauthAppId,
 ) -> Result<Option<OauthApp>> {
-    live(scope, owner).and_bind("a.id = ?", Bind::Id(id.0)).one_locked(tx, "a").await
+    live(scope, owner)
+        .and_bind("oauth2_app.id = ?", Bind::Id(id.0))
+        .one_locked(tx, OauthApp::TABLE.name)
+        .await
 }
 
 /// The app of an owner who is active in an organization that is not removed, for whoever presents its id.
 pub async fn find_registered(tx: &mut Tx, id: OauthAppId) -> Result<Option<RegisteredApp>> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        SELECT a.id, a.org_id, a.owner_id, a.name, a.description, a.client_type, a.redirect_uris, a.scopes,
-            a.created_at, a.updated_at, a.secret_rotated_at, a.secret_hash, o.name AS org_name
-        FROM oauth2_app a
-        JOIN organization o ON o.id = a.org_id
-        JOIN app_user w ON w.id = a.owner_id
-        WHERE a.id = $1 AND a.deleted_at IS NULL AND o.deleted_at IS NULL
-            AND w.deleted_at IS NULL AND w.is_active")
-        .bind(id)
-        .fetch_optional(conn)
-        .await)?)
+    Select::new(
+        concat!("SELECT ", app!(), ", oauth2_app.secret_hash, o.name AS org_name"),
+        "FROM oauth2_app JOIN organization o ON o.id = oauth2_app.org_id JOIN app_user w ON w.id = oauth2_app.owner_id",
+    )
+    .and_bind(OauthApp::TABLE.is, Bind::Id(id.0))
+    .and(OauthApp::TABLE.live)
+    .and("o.deleted_at IS NULL AND w.deleted_at IS NULL AND w.is_active")
+    .one(tx)
+    .await
 }
 
 pub async fn list(
@@ -135,7 +147,7 @@ pub async fn list(
     search: Option<&str>,
     page: impl Into<InOrder<OauthApp>>,
 ) -> Result<(Vec<OauthApp>, i64)> {
-    live(scope, owner).search(&["a.name", "a.description"], search).page(tx, page).await
+    live(scope, owner).search(&["oauth2_app.name", "oauth2_app.description"], search).page(tx, page).await
 }
 
 /// How many apps the user has registered.
@@ -150,47 +162,30 @@ pub async fn update(
     update: &AppUpdate,
     now: Timestamp,
 ) -> Result<Option<OauthApp>> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        UPDATE oauth2_app
-        SET name = COALESCE($2, name), description = CASE WHEN $3 THEN $4 ELSE description END,
-            redirect_uris = COALESCE($5, redirect_uris), scopes = COALESCE($6, scopes), updated_at = $7
-        WHERE id = $1 AND deleted_at IS NULL
-        RETURNING id, org_id, owner_id, name, description, client_type, redirect_uris, scopes,
-            created_at, updated_at, secret_rotated_at")
-        .bind(id).bind(update.name.as_ref()).bind(update.description.is_set()).bind(update.description.value())
-        .bind(update.redirect_uris.as_ref().map(Json)).bind(update.scopes.as_ref().map(Json)).bind(now)
-        .fetch_optional(conn)
-        .await)?)
+    let columns = Columns::default()
+        .or_keep("name", update.name.as_ref())
+        .set("description", &update.description)
+        .or_keep("redirect_uris", update.redirect_uris.as_ref().map(|uris| json!(uris)))
+        .or_keep("scopes", update.scopes.as_ref().map(|scopes| json!(scopes)));
+    object::update(tx, &Scope::everything(), id, columns, now).await
 }
 
-/// Replaces the secret's hash; the one before is worthless at once.
+/// Replaces the secret's hash of an app that has one; the one before is worthless at once.
 pub async fn rotate_secret(
     tx: &mut Tx,
     id: OauthAppId,
     secret_hash: &str,
     now: Timestamp,
 ) -> Result<Option<OauthApp>> {
-    Ok(on!(tx, conn => sqlx::query_as("
-        UPDATE oauth2_app
-        SET secret_hash = $2, secret_rotated_at = $3, updated_at = $3
-        WHERE id = $1 AND deleted_at IS NULL AND secret_hash IS NOT NULL
-        RETURNING id, org_id, owner_id, name, description, client_type, redirect_uris, scopes,
-            created_at, updated_at, secret_rotated_at")
-        .bind(id).bind(secret_hash).bind(now)
-        .fetch_optional(conn)
-        .await)?)
+    let scope = Scope::everything();
+    let columns = Columns::default().with("secret_hash", secret_hash).with("secret_rotated_at", now);
+    let with_secret = live(&scope, None).and("oauth2_app.secret_hash IS NOT NULL");
+    object::write(tx, &scope, (id, with_secret), columns, now).await
 }
 
 /// Removes the app for good and ends everything that it was allowed; tells how many grants that were.
 pub async fn remove(tx: &mut Tx, id: OauthAppId, now: Timestamp) -> Result<u64> {
-    affected!(
-        tx,
-        sqlx::query(
-            "UPDATE oauth2_app SET deleted_at = $2, updated_at = $2 WHERE id = $1 AND deleted_at IS NULL"
-        )
-        .bind(id)
-        .bind(now)
-    );
+    OauthApp::remove(tx, &Scope::everything(), id, now).await?;
     Ok(affected!(
         tx,
         sqlx::query("UPDATE oauth2_grant SET revoked_at = $2 WHERE app_id = $1 AND revoked_at IS NULL")
@@ -200,8 +195,5 @@ pub async fn remove(tx: &mut Tx, id: OauthAppId, now: Timestamp) -> Result<u64> 
 }
 
 fn live(scope: &Scope, owner: Option<UserId>) -> Select {
-    Select::new(SELECT, FROM)
-        .within(scope, "a.org_id", None)
-        .and("a.deleted_at IS NULL")
-        .and_some("a.owner_id = ?", owner.map(|id| Bind::Id(id.0)))
+    object::live::<OauthApp>(scope).and_some("oauth2_app.owner_id = ?", owner.map(|id| Bind::Id(id.0)))
 }

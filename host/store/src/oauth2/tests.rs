@@ -4,7 +4,7 @@ use heddle_core::{OauthAppId, OauthGrantId, Timestamp};
 
 use super::*;
 use crate::testing::{World, on_both, page};
-use crate::{Db, Scope, SiteScope, Tx};
+use crate::{Db, Object as _, Organization, Scope, SiteScope, Tx, User};
 
 fn app(world: &World, name: &str) -> NewApp {
     NewApp {
@@ -130,7 +130,7 @@ on_both! {
         let (made, _) = granted(&db, &world).await;
         let now = world.clock.now();
         let mut tx = db.write().await.unwrap();
-        crate::organizations::remove(&mut tx, &Scope::everything(), world.org, now).await.unwrap();
+        Organization::remove(&mut tx, &Scope::everything(), world.org, now).await.unwrap();
         assert!(find_registered(&mut tx, made.id).await.unwrap().is_none());
         assert!(present(&mut tx, "access", now).await.unwrap().is_none());
     }
@@ -231,7 +231,7 @@ on_both! {
         assert!(present(&mut tx, "access", now).await.unwrap().is_none());
         drop(tx);
         let mut tx = db.write().await.unwrap();
-        crate::users::remove(&mut tx, &world.scope(), world.user, now).await.unwrap();
+        User::remove(&mut tx, &world.scope(), world.user, now).await.unwrap();
         assert!(present(&mut tx, "access", now).await.unwrap().is_none());
     }
 

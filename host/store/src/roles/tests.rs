@@ -20,7 +20,7 @@ on_both! {
         let mut tx = db.write().await.unwrap();
         let role = insert(&mut tx, &new(&world, "Reader")).await.unwrap();
         assert_eq!(role.permissions, ["device:read", "controller:*"]);
-        assert_eq!(lock(&mut tx, &scope, role.id).await.unwrap(), Some(role.clone()));
+        assert_eq!(StoredRole::lock(&mut tx, &scope, role.id).await.unwrap(), Some(role.clone()));
         let change = RoleUpdate { description: Set::Clear, ..Default::default() };
         let changed = update(&mut tx, &scope, role.id, &change, now).await.unwrap().unwrap();
         assert_eq!((changed.name.as_str(), changed.description), ("Reader", None));
@@ -35,12 +35,12 @@ on_both! {
         let mut tx = db.write().await.unwrap();
         let role = insert(&mut tx, &new(&a, "Reader")).await.unwrap();
         insert(&mut tx, &new(&b, "Reader")).await.unwrap();
-        assert!(remove(&mut tx, &scope, role.id, now).await.unwrap());
-        assert!(!remove(&mut tx, &scope, role.id, now).await.unwrap());
-        assert!(restore(&mut tx, &scope, role.id, now).await.unwrap().is_some());
-        assert!(remove(&mut tx, &scope, role.id, now).await.unwrap());
+        assert!(StoredRole::remove(&mut tx, &scope, role.id, now).await.unwrap());
+        assert!(!StoredRole::remove(&mut tx, &scope, role.id, now).await.unwrap());
+        assert!(StoredRole::restore(&mut tx, &scope, role.id, now).await.unwrap().is_some());
+        assert!(StoredRole::remove(&mut tx, &scope, role.id, now).await.unwrap());
         insert(&mut tx, &new(&a, "READER")).await.unwrap();
-        let error = restore(&mut tx, &scope, role.id, now).await.unwrap_err();
+        let error = StoredRole::restore(&mut tx, &scope, role.id, now).await.unwrap_err();
         assert!(error.is_unique("stored_role_name"), "{error:?}");
     }
 
@@ -51,16 +51,16 @@ on_both! {
         let first = insert(&mut tx, &new(&a, "first")).await.unwrap();
         let second = insert(&mut tx, &new(&a, "50% more")).await.unwrap();
         let scope = b.scope();
-        assert_eq!(find(&mut tx, &scope, first.id).await.unwrap(), None);
+        assert_eq!(StoredRole::find(&mut tx, &scope, first.id).await.unwrap(), None);
         assert_eq!(update(&mut tx, &scope, first.id, &RoleUpdate::default(), now).await.unwrap(), None);
-        assert!(!remove(&mut tx, &scope, first.id, now).await.unwrap());
+        assert!(!StoredRole::remove(&mut tx, &scope, first.id, now).await.unwrap());
         assert_eq!(slice(&mut tx, &scope, None, None, (10, 0)).await.unwrap(), (vec![], 0));
         let (page, total) = slice(&mut tx, &a.scope(), None, None, (1, 1)).await.unwrap();
         assert_eq!((page[0].id, total), (second.id, 2));
         for (text, expected) in [("0% M", 1), ("%", 1), ("_", 0), ("SCRIPTS", 2)] {
             assert_eq!(slice(&mut tx, &a.scope(), Some(text), None, (10, 0)).await.unwrap().1, expected, "{text}");
         }
-        remove(&mut tx, &a.scope(), first.id, now).await.unwrap();
-        assert_eq!(restore(&mut tx, &scope, first.id, now).await.unwrap(), None);
+        StoredRole::remove(&mut tx, &a.scope(), first.id, now).await.unwrap();
+        assert_eq!(StoredRole::restore(&mut tx, &scope, first.id, now).await.unwrap(), None);
     }
 }

@@ -2,7 +2,7 @@ use chrono::TimeDelta;
 
 use super::*;
 use crate::testing::{World, on_both};
-use crate::{Scope, users};
+use crate::{Object as _, Scope, User};
 
 on_both! {
     async fn a_staged_generator_is_replaced_until_it_is_confirmed(db) {
@@ -18,11 +18,11 @@ on_both! {
         assert!(!confirm(&mut tx, world.user, now).await.unwrap(), "it is confirmed once");
         assert!(!stage(&mut tx, world.user, b"third", now).await.unwrap(), "a confirmed one stays");
         assert_eq!(find(&mut tx, world.user).await.unwrap().unwrap().secret, b"second");
-        let user = users::find(&mut tx, &Scope::everything(), world.user).await.unwrap().unwrap();
+        let user = User::find(&mut tx, &Scope::everything(), world.user).await.unwrap().unwrap();
         assert!(user.mfa_enabled);
         assert!(remove(&mut tx, world.user, now).await.unwrap());
         assert!(!remove(&mut tx, world.user, now).await.unwrap());
-        let user = users::find(&mut tx, &Scope::everything(), world.user).await.unwrap().unwrap();
+        let user = User::find(&mut tx, &Scope::everything(), world.user).await.unwrap().unwrap();
         assert!(!user.mfa_enabled);
     }
 

@@ -2,6 +2,7 @@ use chrono::TimeDelta;
 
 use super::*;
 use crate::testing::{World, on_both, page};
+use crate::{Object as _, Organization};
 
 async fn login(tx: &mut Tx, world: &World, hash: &str) -> Session {
     let now = world.clock.now();
@@ -123,7 +124,7 @@ on_both! {
         let caller = authenticate(&mut tx, world.user, session.id).await.unwrap().unwrap();
         assert_eq!(caller.sites(), SiteScope::Only(vec![world.site]));
         assert!(authenticate(&mut tx, world.clock.new_id(), session.id).await.unwrap().is_none());
-        crate::organizations::remove(&mut tx, &world.scope(), world.org, world.clock.now()).await.unwrap();
+        Organization::remove(&mut tx, &world.scope(), world.org, world.clock.now()).await.unwrap();
         assert!(authenticate(&mut tx, world.user, session.id).await.unwrap().is_none());
     }
 

@@ -25,12 +25,12 @@ on_both! {
         let mut tx = db.write().await.unwrap();
         let now = a.clock.now();
         for scope in [b.scope(), Scope { org: Some(a.org), sites: SiteScope::Only(vec![]) }, Scope { org: Some(a.org), sites: SiteScope::Only(vec![b.site]) }] {
-            assert_eq!(find(&mut tx, &scope, a.site).await.unwrap(), None);
+            assert_eq!(Site::find(&mut tx, &scope, a.site).await.unwrap(), None);
             assert_eq!(update(&mut tx, &scope, a.site, &SiteUpdate::default(), now).await.unwrap(), None);
-            assert!(!remove(&mut tx, &scope, a.site, now).await.unwrap());
-            assert_eq!(restore(&mut tx, &scope, a.site, now).await.unwrap(), None);
+            assert!(!Site::remove(&mut tx, &scope, a.site, now).await.unwrap());
+            assert_eq!(Site::restore(&mut tx, &scope, a.site, now).await.unwrap(), None);
         }
-        assert!(find(&mut tx, &Scope { org: None, sites: SiteScope::Only(vec![a.site]) }, a.site).await.unwrap().is_some());
+        assert!(Site::find(&mut tx, &Scope { org: None, sites: SiteScope::Only(vec![a.site]) }, a.site).await.unwrap().is_some());
     }
 
     async fn only_sites_of_the_scope_are_visible(db) {
@@ -42,7 +42,7 @@ on_both! {
         assert_eq!(visible(&mut tx, &a.scope(), &ids).await.unwrap(), [a.site, branch]);
         let only = Scope { org: Some(a.org), sites: SiteScope::Only(vec![branch]) };
         assert_eq!(visible(&mut tx, &only, &ids).await.unwrap(), [branch]);
-        assert!(remove(&mut tx, &a.scope(), branch, a.clock.now()).await.unwrap());
+        assert!(Site::remove(&mut tx, &a.scope(), branch, a.clock.now()).await.unwrap());
         assert_eq!(visible(&mut tx, &a.scope(), &ids).await.unwrap(), [a.site]);
         assert!(visible(&mut tx, &a.scope(), &[]).await.unwrap().is_empty());
     }
@@ -53,11 +53,11 @@ on_both! {
         let (scope, now) = (world.scope(), world.clock.now());
         let rename = SiteUpdate { name: Some("Head".into()), settings: Some(serde_json::json!({"a": 1})), ..Default::default() };
         assert_eq!(update(&mut tx, &scope, world.site, &rename, now).await.unwrap().unwrap().name, "Head");
-        assert!(remove(&mut tx, &scope, world.site, now).await.unwrap());
-        assert!(restore(&mut tx, &scope, world.site, now).await.unwrap().is_some());
-        assert!(remove(&mut tx, &scope, world.site, now).await.unwrap());
+        assert!(Site::remove(&mut tx, &scope, world.site, now).await.unwrap());
+        assert!(Site::restore(&mut tx, &scope, world.site, now).await.unwrap().is_some());
+        assert!(Site::remove(&mut tx, &scope, world.site, now).await.unwrap());
         insert(&mut tx, &world.new_site(world.clock.new_id(), "hq")).await.unwrap();
-        let error = restore(&mut tx, &scope, world.site, now).await.unwrap_err();
+        let error = Site::restore(&mut tx, &scope, world.site, now).await.unwrap_err();
         assert!(error.is_unique("site_slug"), "{error:?}");
     }
 }

@@ -3,7 +3,7 @@ use heddle_core::page::PageRequest;
 use serde_json::json;
 
 use super::*;
-use crate::organizations;
+use crate::Organization;
 use crate::testing::{World, on_both, page};
 
 fn new_provider(world: &World, kind: ProviderKind, label: &str) -> NewProvider {
@@ -44,9 +44,9 @@ on_both! {
         let made = insert(&mut tx, &new).await.unwrap();
         assert_eq!((made.kind, made.has_secret, made.default_role), (ProviderKind::Oidc, true, Role::Viewer));
         assert_eq!(made.role_mapping, json!({ "admins": "org_admin" }));
-        assert_eq!(find(&mut tx, &scope, new.id).await.unwrap().as_ref(), Some(&made));
-        assert_eq!(lock(&mut tx, &scope, new.id).await.unwrap().as_ref(), Some(&made));
-        assert_eq!(find(&mut tx, &foreign, new.id).await.unwrap(), None);
+        assert_eq!(Provider::find(&mut tx, &scope, new.id).await.unwrap().as_ref(), Some(&made));
+        assert_eq!(Provider::lock(&mut tx, &scope, new.id).await.unwrap().as_ref(), Some(&made));
+        assert_eq!(Provider::find(&mut tx, &foreign, new.id).await.unwrap(), None);
         assert!(find_sealed(&mut tx, &foreign, new.id).await.unwrap().is_none());
         let sealed = find_sealed(&mut tx, &scope, new.id).await.unwrap().unwrap();
         assert_eq!((sealed.provider, sealed.secret), (made, Some(vec![0, 1, 255])));
@@ -66,14 +66,14 @@ on_both! {
         let sealed = ProviderUpdate { secret: Set::To(vec![9]), ..Default::default() };
         assert!(update(&mut tx, &scope, new.id, &sealed, now).await.unwrap().unwrap().has_secret);
 
-        assert!(!remove(&mut tx, &foreign, new.id, now).await.unwrap());
-        assert!(remove(&mut tx, &scope, new.id, now).await.unwrap());
-        assert!(!remove(&mut tx, &scope, new.id, now).await.unwrap());
-        assert_eq!(find(&mut tx, &scope, new.id).await.unwrap(), None);
-        assert_eq!(restore(&mut tx, &foreign, new.id, now).await.unwrap(), None);
-        let restored = restore(&mut tx, &scope, new.id, now).await.unwrap().unwrap();
+        assert!(!Provider::remove(&mut tx, &foreign, new.id, now).await.unwrap());
+        assert!(Provider::remove(&mut tx, &scope, new.id, now).await.unwrap());
+        assert!(!Provider::remove(&mut tx, &scope, new.id, now).await.unwrap());
+        assert_eq!(Provider::find(&mut tx, &scope, new.id).await.unwrap(), None);
+        assert_eq!(Provider::restore(&mut tx, &foreign, new.id, now).await.unwrap(), None);
+        let restored = Provider::restore(&mut tx, &scope, new.id, now).await.unwrap().unwrap();
         assert_eq!((restored.id, restored.deleted_at), (new.id, None));
-        assert_eq!(restore(&mut tx, &scope, new.id, now).await.unwrap(), None);
+        assert_eq!(Provider::restore(&mut tx, &scope, new.id, now).await.unwrap(), None);
     }
 
     async fn a_list_is_of_one_kind_or_of_all(db) {
@@ -111,9 +111,9 @@ on_both! {
         assert!(find_usable(&mut tx, oidc.id, ProviderKind::Oidc).await.unwrap().is_some());
         assert!(find_usable(&mut tx, oidc.id, ProviderKind::Ldap).await.unwrap().is_none(), "another kind");
         assert!(find_usable(&mut tx, off.id, ProviderKind::Ldap).await.unwrap().is_none(), "not enabled");
-        assert!(remove(&mut tx, &scope, ldap.id, now).await.unwrap());
+        assert!(Provider::remove(&mut tx, &scope, ldap.id, now).await.unwrap());
         assert!(find_usable(&mut tx, ldap.id, ProviderKind::Ldap).await.unwrap().is_none(), "removed");
-        organizations::remove(&mut tx, &Scope::everything(), world.org, now).await.unwrap();
+        Organization::remove(&mut tx, &Scope::everything(), world.org, now).await.unwrap();
         assert!(find_usable(&mut tx, oidc.id, ProviderKind::Oidc).await.unwrap().is_none(), "its organization is gone");
         assert!(list_public(&mut tx, "a").await.unwrap().is_empty());
     }

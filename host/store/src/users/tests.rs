@@ -39,8 +39,8 @@ on_both! {
         assert_eq!(list(&mut tx, &Scope::everything(), &filter, page()).await.unwrap().0[0].id, world.user);
         assert_eq!(count(&mut tx, &world.scope()).await.unwrap(), 1);
         assert_eq!(count(&mut tx, &Scope::everything()).await.unwrap(), 2);
-        assert_eq!(find(&mut tx, &other.scope(), world.user).await.unwrap(), None);
-        assert!(find(&mut tx, &world.scope(), world.user).await.unwrap().is_some());
+        assert_eq!(User::find(&mut tx, &other.scope(), world.user).await.unwrap(), None);
+        assert!(User::find(&mut tx, &world.scope(), world.user).await.unwrap().is_some());
     }
 
     async fn failures_in_a_row_lock_and_a_lock_runs_out(db) {
@@ -71,23 +71,23 @@ on_both! {
         let other = World::new(&db, "bob").await;
         let (scope, now) = (world.scope(), world.clock.now());
         let mut tx = db.write().await.unwrap();
-        assert!(!remove(&mut tx, &other.scope(), world.user, now).await.unwrap());
-        assert_eq!(find_removed(&mut tx, &scope, world.user).await.unwrap(), None);
-        assert!(remove(&mut tx, &scope, world.user, now).await.unwrap());
-        assert!(!remove(&mut tx, &scope, world.user, now).await.unwrap());
-        assert_eq!(find(&mut tx, &scope, world.user).await.unwrap(), None);
-        assert_eq!(find_removed(&mut tx, &other.scope(), world.user).await.unwrap(), None);
-        let gone = find_removed(&mut tx, &scope, world.user).await.unwrap().unwrap();
+        assert!(!User::remove(&mut tx, &other.scope(), world.user, now).await.unwrap());
+        assert_eq!(User::find_removed(&mut tx, &scope, world.user).await.unwrap(), None);
+        assert!(User::remove(&mut tx, &scope, world.user, now).await.unwrap());
+        assert!(!User::remove(&mut tx, &scope, world.user, now).await.unwrap());
+        assert_eq!(User::find(&mut tx, &scope, world.user).await.unwrap(), None);
+        assert_eq!(User::find_removed(&mut tx, &other.scope(), world.user).await.unwrap(), None);
+        let gone = User::find_removed(&mut tx, &scope, world.user).await.unwrap().unwrap();
         assert_eq!((gone.token_version, gone.deleted_at), (1, Some(now)));
-        assert_eq!(restore(&mut tx, &other.scope(), world.user, now).await.unwrap(), None);
-        let back = restore(&mut tx, &scope, world.user, now).await.unwrap().unwrap();
+        assert_eq!(User::restore(&mut tx, &other.scope(), world.user, now).await.unwrap(), None);
+        let back = User::restore(&mut tx, &scope, world.user, now).await.unwrap().unwrap();
         assert_eq!((back.token_version, back.deleted_at), (1, None));
-        assert_eq!(restore(&mut tx, &scope, world.user, now).await.unwrap(), None, "nothing to bring back");
-        assert!(remove(&mut tx, &scope, world.user, now).await.unwrap());
+        assert_eq!(User::restore(&mut tx, &scope, world.user, now).await.unwrap(), None, "nothing to bring back");
+        assert!(User::remove(&mut tx, &scope, world.user, now).await.unwrap());
         let mut new = world.new_user(world.clock.new_id(), "ANN");
         new.email = "other@example.com".into();
         insert(&mut tx, &new).await.unwrap();
-        let error = restore(&mut tx, &scope, world.user, now).await.unwrap_err();
+        let error = User::restore(&mut tx, &scope, world.user, now).await.unwrap_err();
         assert!(error.is_unique("app_user_username"), "{error:?}");
     }
 
@@ -95,11 +95,11 @@ on_both! {
         let world = World::new(&db, "ann").await;
         let (scope, now) = (world.scope(), world.clock.now());
         let mut tx = db.write().await.unwrap();
-        assert!(remove(&mut tx, &scope, world.user, now).await.unwrap());
+        assert!(User::remove(&mut tx, &scope, world.user, now).await.unwrap());
         let mut new = world.new_user(world.clock.new_id(), "eve");
         new.email = "Ann@example.com".into();
         insert(&mut tx, &new).await.unwrap();
-        let error = restore(&mut tx, &scope, world.user, now).await.unwrap_err();
+        let error = User::restore(&mut tx, &scope, world.user, now).await.unwrap_err();
         assert!(error.is_unique("app_user_email"), "{error:?}");
     }
 

@@ -147,7 +147,7 @@ pub async fn claim(tx: &mut Tx, me: ProcessId, now: Timestamp, room: Room) -> Re
         concat!(
             "SELECT d.id, d.subscription_id, d.event_type, d.site_id AS event_site_id, d.event, d.attempts, s.url,
             s.secret, s.events, s.site_id, t.payload AS template, ",
-            author!()
+            author!("s")
         ),
         "FROM webhook_delivery d
         JOIN webhook_subscription s ON s.id = d.subscription_id

@@ -9,6 +9,7 @@ use super::templates::NewTemplate;
 use super::*;
 use crate::Db;
 use crate::testing::{World, on_both, page};
+use crate::webhooks::templates::Template;
 
 mod turns;
 
@@ -85,9 +86,9 @@ on_both! {
         let mut tx = db.write().await.unwrap();
         let made = insert(&mut tx, &new(&world, "One")).await.unwrap();
         assert_eq!((made.events.len(), made.after_seq, made.is_enabled), (1, 7, true));
-        assert_eq!(find(&mut tx, &scope, made.id).await.unwrap().as_ref(), Some(&made));
-        assert_eq!(lock(&mut tx, &scope, made.id).await.unwrap().as_ref(), Some(&made));
-        assert_eq!(find(&mut tx, &foreign, made.id).await.unwrap(), None);
+        assert_eq!(Subscription::find(&mut tx, &scope, made.id).await.unwrap().as_ref(), Some(&made));
+        assert_eq!(Subscription::lock(&mut tx, &scope, made.id).await.unwrap().as_ref(), Some(&made));
+        assert_eq!(Subscription::find(&mut tx, &foreign, made.id).await.unwrap(), None);
         assert_eq!(find_sealed(&mut tx, made.id).await.unwrap().as_deref(), Some(b"sealed".as_slice()));
         assert_eq!(list(&mut tx, &scope, Some("on"), page()).await.unwrap().1, 1);
         assert_eq!(list(&mut tx, &foreign, None, page()).await.unwrap().1, 0);
@@ -107,9 +108,9 @@ on_both! {
         let cleared = SubscriptionUpdate { site_id: Set::Clear, ..SubscriptionUpdate::default() };
         assert_eq!(update(&mut tx, &scope, made.id, &cleared, now).await.unwrap().unwrap().site_id, None);
         deliveries::insert(&mut tx, &[delivery(&world, made.id, 8, None)]).await.unwrap();
-        assert!(!remove(&mut tx, &foreign, made.id, now).await.unwrap());
-        assert!(remove(&mut tx, &scope, made.id, now).await.unwrap());
-        assert_eq!(find(&mut tx, &scope, made.id).await.unwrap(), None);
+        assert!(!Subscription::remove(&mut tx, &foreign, made.id, now).await.unwrap());
+        assert!(Subscription::remove(&mut tx, &scope, made.id, now).await.unwrap());
+        assert_eq!(Subscription::find(&mut tx, &scope, made.id).await.unwrap(), None);
         assert_eq!(find_sealed(&mut tx, made.id).await.unwrap(), None);
         assert_eq!(deliveries::count_pending(&mut tx).await.unwrap(), 0);
     }
@@ -131,10 +132,10 @@ on_both! {
         let now = world.clock.now();
         note(&mut tx, made.id, Some("no"), now).await.unwrap();
         note(&mut tx, made.id, Some("no again"), now).await.unwrap();
-        let failing = find(&mut tx, &world.scope(), made.id).await.unwrap().unwrap();
+        let failing = Subscription::find(&mut tx, &world.scope(), made.id).await.unwrap().unwrap();
         assert_eq!((failing.consecutive_failures, failing.last_error.as_deref()), (2, Some("no again")));
         note(&mut tx, made.id, None, now).await.unwrap();
-        let fine = find(&mut tx, &world.scope(), made.id).await.unwrap().unwrap();
+        let fine = Subscription::find(&mut tx, &world.scope(), made.id).await.unwrap().unwrap();
         assert_eq!((fine.consecutive_failures, fine.last_error, fine.last_delivered_at), (0, None, Some(now)));
         note_told(&mut tx, made.id, Some("lost")).await.unwrap();
         tx.commit().await.unwrap();
@@ -156,7 +157,7 @@ on_both! {
         let mut tx = db.write().await.unwrap();
         let id = insert(&mut tx, &new(&world, "One")).await.unwrap().id;
         let seen = async |tx: &mut Tx| {
-            let row = find(tx, &world.scope(), id).await.unwrap().unwrap();
+            let row = Subscription::find(tx, &world.scope(), id).await.unwrap().unwrap();
             (row.unqueued, row.unqueued_from, row.unqueued_to)
         };
         note_unqueued(&mut tx, id, Unqueued { count: 2, from: 10, to: 12 }).await.unwrap();
@@ -185,8 +186,8 @@ on_both! {
         };
         let made = templates::insert(&mut tx, &new_template("Chat")).await.unwrap();
         assert_eq!(made.payload(), &json!("{{trigger.id}}"));
-        assert_eq!(templates::find(&mut tx, &other.scope(), made.id).await.unwrap(), None);
-        assert_eq!(templates::lock(&mut tx, &scope, made.id).await.unwrap().as_ref(), Some(&made));
+        assert_eq!(Template::find(&mut tx, &other.scope(), made.id).await.unwrap(), None);
+        assert_eq!(Template::lock(&mut tx, &scope, made.id).await.unwrap().as_ref(), Some(&made));
         assert_eq!(templates::list(&mut tx, &scope, Some("cha"), page()).await.unwrap().1, 1);
         let payload = json!({ "text": 1 });
         let change = (Some("Chats"), Some(&payload));
@@ -196,9 +197,9 @@ on_both! {
         let with = NewSubscription { template_id: Some(made.id), ..new(&world, "One") };
         let with = insert(&mut tx, &with).await.unwrap();
         assert_eq!(templates::uses(&mut tx, made.id).await.unwrap(), 1);
-        remove(&mut tx, &scope, with.id, now).await.unwrap();
-        assert!(templates::remove(&mut tx, &scope, made.id, now).await.unwrap());
-        assert_eq!(templates::find(&mut tx, &scope, made.id).await.unwrap(), None);
+        Subscription::remove(&mut tx, &scope, with.id, now).await.unwrap();
+        assert!(Template::remove(&mut tx, &scope, made.id, now).await.unwrap());
+        assert_eq!(Template::find(&mut tx, &scope, made.id).await.unwrap(), None);
         templates::insert(&mut tx, &new_template("chats")).await.unwrap();
         let taken = templates::insert(&mut tx, &new_template("CHATS")).await.unwrap_err();
         assert!(taken.is_unique(templates::NAME_INDEX), "{taken}");

@@ -9,7 +9,7 @@ use axum::{Extension, Json as Answer};
 use heddle_core::name::fold;
 use heddle_core::secret::Secret;
 use heddle_store::users::{self, Login};
-use heddle_store::{Scope, organizations};
+use heddle_store::{Object as _, Organization, Scope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -150,7 +150,7 @@ async fn find(app: &App, email: &str) -> Result<Option<Login>, Error> {
         return Ok(None);
     };
     let org = login.user.org_id;
-    let is_there = organizations::find(&mut tx, &Scope::organization(org), org).await?.is_some();
+    let is_there = Organization::find(&mut tx, &Scope::organization(org), org).await?.is_some();
     let may_reset = is_there && login.user.is_active && hashing::is_set(&login.password_hash);
     Ok(may_reset.then_some(login))
 }

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use heddle_core::secret::Secret;
 use heddle_store::users::{self, Login};
-use heddle_store::{Scope, Tx, organizations, password_resets};
+use heddle_store::{Object as _, Organization, Scope, Tx, User, password_resets};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -62,7 +62,7 @@ async fn reset(
 
     let mut tx = app.db.write().await?;
     // The user before the link, as everybody who changes both.
-    users::lock(&mut tx, &Scope::everything(), known.user.id).await?.ok_or_else(not_good)?;
+    User::lock(&mut tx, &Scope::everything(), known.user.id).await?.ok_or_else(not_good)?;
     let taken = password_resets::take(&mut tx, &token_hash, app.clock.now()).await?.ok_or_else(not_good)?;
     let user = holder(&app, &mut tx, &taken).await?.user;
     super::renew(&mut tx, &app, &origin, &user, password_hash, Way::Reset).await?;
@@ -82,7 +82,7 @@ async fn find(app: &App, token_hash: &str) -> Result<Login, Error> {
 async fn holder(app: &App, tx: &mut Tx, link: &password_resets::PasswordReset) -> Result<Login, Error> {
     let login = users::find_login(tx, link.user_id).await?.ok_or_else(not_good)?;
     let org = login.user.org_id;
-    organizations::find(tx, &Scope::organization(org), org).await?.ok_or_else(not_good)?;
+    Organization::find(tx, &Scope::organization(org), org).await?.ok_or_else(not_good)?;
     if !login.user.is_active || super::bound_to(&app.keys, &login) != link.bound_to {
         return Err(not_good());
     }

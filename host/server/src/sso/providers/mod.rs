@@ -12,7 +12,7 @@ use axum::response::Response;
 use heddle_core::page::Page;
 use heddle_core::{IdentityProviderId, ProviderKind, Role};
 use heddle_store::sso::{self, NewProvider, Provider, ProviderUpdate};
-use heddle_store::{InOrder, Set, Sort, Tx};
+use heddle_store::{InOrder, Object as _, Set, Sort, Tx};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -113,7 +113,7 @@ async fn get(
     At(id): At<IdentityProviderId>,
 ) -> Result<One<View>, Error> {
     let mut tx = app.db.single().await?;
-    let found = sso::find(&mut tx, &organization_scope(&caller), id).await?.ok_or(NOT_FOUND)?;
+    let found = Provider::find(&mut tx, &organization_scope(&caller), id).await?.ok_or(NOT_FOUND)?;
     Ok(One(View::of(found)?))
 }
 
@@ -169,7 +169,7 @@ async fn update(
     caller.require_all_sites()?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
-    let current = sso::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    let current = Provider::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::of(current.clone())?)?;
     let wanted = body.check(&current)?;
     require_assignable(&caller, wanted.default_role, wanted.role_mapping.as_ref())?;
@@ -207,9 +207,9 @@ async fn remove(
     caller.require_all_sites()?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
-    let provider = sso::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
+    let provider = Provider::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     if_match.check(&View::of(provider.clone())?)?;
-    sso::remove(&mut tx, &scope, id, app.clock.now()).await?;
+    Provider::remove(&mut tx, &scope, id, app.clock.now()).await?;
     record(&mut tx, &app, &caller, &origin, &provider, "identity_provider.removed").await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
@@ -223,7 +223,7 @@ async fn restore(
 ) -> Result<One<View>, Error> {
     caller.require_all_sites()?;
     let mut tx = app.db.write().await?;
-    let restored = sso::restore(&mut tx, &organization_scope(&caller), id, app.clock.now()).await?;
+    let restored = Provider::restore(&mut tx, &organization_scope(&caller), id, app.clock.now()).await?;
     let provider = restored.ok_or(NOT_FOUND)?;
     record(&mut tx, &app, &caller, &origin, &provider, "identity_provider.restored").await?;
     tx.commit().await?;

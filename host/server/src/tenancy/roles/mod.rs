@@ -13,8 +13,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
 use heddle_core::{OrgId, Permission, Role, RoleId};
-use heddle_store::Sort;
 use heddle_store::roles::{self, NewRole, RoleUpdate, StoredRole};
+use heddle_store::{Object as _, Sort};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -155,7 +155,7 @@ async fn get(
         return Ok(One(known));
     }
     let mut tx = app.db.single().await?;
-    let found = roles::find(&mut tx, &organization_scope(&caller), id).await?;
+    let found = StoredRole::find(&mut tx, &organization_scope(&caller), id).await?;
     found.map(|role| One(role.into())).ok_or(Error::NotFound("role"))
 }
 
@@ -211,7 +211,7 @@ async fn update(
     let change = RoleUpdate { name, description: body.description.into(), permissions: body.permissions };
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
-    let current = roles::lock(&mut tx, &scope, id).await?.ok_or(Error::NotFound("role"))?;
+    let current = StoredRole::lock(&mut tx, &scope, id).await?.ok_or(Error::NotFound("role"))?;
     let current = RoleView::from(current);
     if_match.check(&current)?;
     let updated = roles::update(&mut tx, &scope, id, &change, app.clock.now())
@@ -236,9 +236,9 @@ async fn remove(
     refuse_built_in(id)?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
-    let role = roles::lock(&mut tx, &scope, id).await?.ok_or(Error::NotFound("role"))?;
+    let role = StoredRole::lock(&mut tx, &scope, id).await?.ok_or(Error::NotFound("role"))?;
     if_match.check(&RoleView::from(role.clone()))?;
-    roles::remove(&mut tx, &scope, id, app.clock.now()).await?;
+    StoredRole::remove(&mut tx, &scope, id, app.clock.now()).await?;
     let detail = json!({ "name": role.name });
     trail::record(&mut tx, &app, &origin, deed(&caller, &role, "role.removed", detail)).await?;
     tx.commit().await?;
@@ -253,7 +253,7 @@ async fn restore(
 ) -> Result<One<RoleView>, Error> {
     caller.require_all_sites()?;
     let mut tx = app.db.write().await?;
-    let restored = roles::restore(&mut tx, &organization_scope(&caller), id, app.clock.now()).await;
+    let restored = StoredRole::restore(&mut tx, &organization_scope(&caller), id, app.clock.now()).await;
     let role = restored
         .map_err(|error| {
             if error.is_unique(NAME_INDEX) {

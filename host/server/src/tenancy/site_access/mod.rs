@@ -15,7 +15,7 @@ use heddle_core::event::{EventType, NewEvent};
 use heddle_core::page::Page;
 use heddle_core::{OrgId, Permission, Role, SiteId, SiteLevel, UserId};
 use heddle_store::grants::{self, GrantFilter, NewGrant, SiteAccess};
-use heddle_store::{InOrder, Scope, Sort, Tx, events, organizations, sites, users};
+use heddle_store::{InOrder, Object as _, Organization, Scope, Sort, Tx, User, events, sites};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -146,7 +146,7 @@ async fn get(
 
 /// The organization's rows that the caller may see.
 async fn scope_of(tx: &mut Tx, caller: &Caller, org: OrgId) -> Result<Scope, Error> {
-    let found = organizations::find(tx, &caller.scope(), org).await?;
+    let found = Organization::find(tx, &caller.scope(), org).await?;
     found.ok_or(Error::NotFound("organization"))?;
     Ok(Scope { org: Some(org), sites: caller.sites.clone() })
 }
@@ -160,7 +160,7 @@ async fn found(tx: &mut Tx, scope: &Scope, user: UserId, site: SiteId) -> Result
 /// So of two who take a user's last two grants away, the second sees the first.
 async fn locked(tx: &mut Tx, caller: &Caller, org: OrgId) -> Result<Scope, Error> {
     caller.require_all_sites()?;
-    let found = organizations::lock(tx, &caller.scope(), org).await?;
+    let found = Organization::lock(tx, &caller.scope(), org).await?;
     found.ok_or(Error::NotFound("organization"))?;
     Ok(Scope::organization(org))
 }
@@ -175,7 +175,7 @@ async fn grant(
 ) -> Result<Response, Error> {
     let mut tx = app.db.write().await?;
     let scope = locked(&mut tx, &caller, org).await?;
-    let user = users::find(&mut tx, &scope, body.user_id).await?;
+    let user = User::find(&mut tx, &scope, body.user_id).await?;
     let is_site = !sites::visible(&mut tx, &scope, &[body.site_id]).await?.is_empty();
     refusal::judge(&caller, &body, user.as_ref(), is_site).map_err(Refusal::into_error)?;
     let before = grants::find(&mut tx, &scope, body.user_id, body.site_id).await?;
@@ -203,7 +203,7 @@ async fn revoke(
     let mut tx = app.db.write().await?;
     let scope = locked(&mut tx, &caller, org).await?;
     let granted = found(&mut tx, &scope, user, site).await?;
-    let holder = users::find(&mut tx, &scope, user).await?.ok_or(Error::NotFound("site access"))?;
+    let holder = User::find(&mut tx, &scope, user).await?.ok_or(Error::NotFound("site access"))?;
     refusal::judge_user(&caller, &holder).map_err(Refusal::into_error)?;
     if_match.check(&granted)?;
     let widens = grants::count(&mut tx, user).await? == 1;

@@ -15,7 +15,7 @@ use heddle_core::page::Page;
 use heddle_core::secret::Secret;
 use heddle_core::{OrgId, Permission, Role, UserId};
 use heddle_store::users::{self, NewUser, User, UserFilter, UserUpdate};
-use heddle_store::{InOrder, Sort, api_keys, sessions};
+use heddle_store::{InOrder, Object as _, Sort, api_keys, sessions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -153,7 +153,7 @@ async fn get(
     At(id): At<UserId>,
 ) -> Result<One<Account>, Error> {
     let mut tx = app.db.single().await?;
-    let found = users::find(&mut tx, &organization_scope(&caller), id).await?;
+    let found = User::find(&mut tx, &organization_scope(&caller), id).await?;
     found.map(|user| One(user.into())).ok_or(Error::NotFound("user"))
 }
 
@@ -208,7 +208,7 @@ async fn remove(
     rules::require_below(&caller, &user)?;
     rules::keep_an_admin(&mut tx, &user).await?;
     if_match.check(&Account::from(user.clone()))?;
-    users::remove(&mut tx, &organization_scope(&caller), id, now).await?;
+    User::remove(&mut tx, &organization_scope(&caller), id, now).await?;
     sessions::revoke_all(&mut tx, id, now).await?;
     api_keys::revoke_all(&mut tx, id, now).await?;
     record(&mut tx, &app, &caller, &origin, &user, Step::Removed).await?;
@@ -225,10 +225,10 @@ async fn restore(
     caller.require_all_sites()?;
     let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
-    let removed = users::find_removed(&mut tx, &scope, id).await?.ok_or(Error::NotFound("user"))?;
+    let removed = User::find_removed(&mut tx, &scope, id).await?.ok_or(Error::NotFound("user"))?;
     rules::require_below(&caller, &removed)?;
     rules::lock_organization(&mut tx, &caller, &removed).await?;
-    let restored = users::restore(&mut tx, &scope, id, app.clock.now())
+    let restored = User::restore(&mut tx, &scope, id, app.clock.now())
         .await
         .map_err(|error| taken(error, &removed.username, &removed.email))?;
     let user = restored.ok_or(Error::NotFound("user"))?;

@@ -2,7 +2,7 @@
 
 use heddle_core::{Role, UserId};
 use heddle_store::users::{self, User};
-use heddle_store::{Tx, organizations};
+use heddle_store::{Object as _, Organization, Tx};
 
 use super::super::organization_scope;
 use crate::caller::Caller;
@@ -81,13 +81,13 @@ pub(crate) fn require_another(caller: &Caller, user: UserId, what: &str) -> Resu
 /// that of two who remove the last two administrators the second sees the first.
 pub(super) async fn locked(tx: &mut Tx, caller: &Caller, id: UserId) -> Result<User, Error> {
     let scope = organization_scope(caller);
-    let found = users::find(tx, &scope, id).await?.ok_or(Error::NotFound("user"))?;
+    let found = User::find(tx, &scope, id).await?.ok_or(Error::NotFound("user"))?;
     lock_organization(tx, caller, &found).await?;
-    users::lock(tx, &scope, id).await?.ok_or(Error::NotFound("user"))
+    User::lock(tx, &scope, id).await?.ok_or(Error::NotFound("user"))
 }
 
 pub(crate) async fn lock_organization(tx: &mut Tx, caller: &Caller, user: &User) -> Result<(), Error> {
-    let found = organizations::lock(tx, &organization_scope(caller), user.org_id).await?;
+    let found = Organization::lock(tx, &organization_scope(caller), user.org_id).await?;
     if found.is_none() {
         return Err(Error::conflict("organization of the user was removed: restore it first"));
     }

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use heddle_core::UserId;
 use heddle_core::event::EventType;
-use heddle_store::{second_factors, sessions, users};
+use heddle_store::{Object as _, User, second_factors, sessions, users};
 use serde_json::json;
 
 use super::super::organization_scope;
@@ -51,8 +51,7 @@ pub(super) async fn reset(
     trail::record(&mut tx, &app, &origin, deed).await?;
     let fields = json!({ "actor_id": caller.user_id });
     security::record(&mut tx, &app.clock, EventType::MfaReset, &user, fields).await?;
-    let user =
-        users::find(&mut tx, &organization_scope(&caller), id).await?.ok_or(Error::NotFound("user"))?;
+    let user = User::find(&mut tx, &organization_scope(&caller), id).await?.ok_or(Error::NotFound("user"))?;
     tx.commit().await?;
     Ok(One(user.into()))
 }

@@ -4,7 +4,7 @@ use axum::extract::State;
 use heddle_core::secret::Secret;
 use heddle_core::{Role, UserId};
 use heddle_store::users::{self, User, UserUpdate};
-use heddle_store::{Set, Tx, sessions};
+use heddle_store::{Object as _, Set, Tx, sessions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -142,7 +142,7 @@ async fn check(app: &App, caller: &Caller, id: UserId, body: UpdateBody) -> Resu
     if let Some(password) = &body.password {
         // Whether there is such a user is found out when they are locked.
         let mut tx = app.db.single().await?;
-        let user = users::find(&mut tx, &organization_scope(caller), id).await?;
+        let user = User::find(&mut tx, &organization_scope(caller), id).await?;
         let stored = user.as_ref().map(|user| [user.username.as_str(), user.email.as_str()]);
         let names: Vec<&str> = stored.into_iter().flatten().chain(email.as_deref()).collect();
         checks.add(password::faults(&app.config, "password", password, &names));

@@ -271,7 +271,7 @@ on_both! {
         queued(&db, &[delivery(&world, id, 1, None)]).await;
         let in_hand = claimed(&db, &world, ROOM).await;
         let mut removing = db.write().await.unwrap();
-        lock(&mut removing, &world.scope(), id).await.unwrap().unwrap();
+        Subscription::lock(&mut removing, &world.scope(), id).await.unwrap().unwrap();
         let late = delivery(&world, id, 2, None);
         let other = db.clone();
         #[expect(clippy::disallowed_methods, reason = "a second writer that waits for the first")]
@@ -286,7 +286,7 @@ on_both! {
         });
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert!(!queueing.is_finished(), "it waits for the removal");
-        assert!(remove(&mut removing, &world.scope(), id, world.clock.now()).await.unwrap());
+        assert!(Subscription::remove(&mut removing, &world.scope(), id, world.clock.now()).await.unwrap());
         removing.commit().await.unwrap();
         assert_eq!(queueing.await.unwrap(), 0);
         assert!(!finished(&db, &world, in_hand[0].id, DeliveryState::Pending).await, "what was in hand is given up");
