@@ -10,6 +10,7 @@ mod lists;
 mod marks;
 mod readme;
 mod snapshots;
+mod stale;
 mod statements;
 mod tools;
 mod walk;

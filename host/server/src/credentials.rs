@@ -32,7 +32,7 @@ use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::controllers::probe::Tested;
 use crate::feature::Feature;
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, revised};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
@@ -132,6 +132,8 @@ struct ListQuery {
     /// What the list is sorted by, `-` before the word for the other direction.
     sort: Option<Sort<Credential>>,
 }
+
+revised!(Credential);
 
 fn routes() -> Routes {
     let one = "/credentials/{credential_id}";

@@ -13,6 +13,8 @@ use crate::{Result, Scope, Tx};
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct Channel {
     pub id: ChannelId,
+    /// How often people have edited it.
+    pub revision: i64,
     pub org_id: OrgId,
     pub kind: ChannelKind,
     pub label: String,
@@ -68,7 +70,7 @@ pub struct ChannelUpdate {
 /// The columns of [`Channel`].
 macro_rules! channel {
     () => {
-        "channel.id, channel.org_id, channel.kind, channel.label, channel.is_enabled, channel.settings,
+        "channel.id, channel.revision, channel.org_id, channel.kind, channel.label, channel.is_enabled, channel.settings,
         (channel.secret IS NOT NULL) AS has_secret, channel.created_at, channel.updated_at, channel.deleted_at"
     };
 }

@@ -24,6 +24,9 @@ pub use reading::{
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct Controller {
     pub id: ControllerId,
+    /// How often people have edited it.
+    #[serde(skip)]
+    pub revision: i64,
     #[serde(rename = "organization_id")]
     pub org_id: OrgId,
     pub site_id: SiteId,
@@ -129,7 +132,7 @@ impl Object for Controller {
     type Id = ControllerId;
     const TABLE: Table = table!(
         "controller",
-        "controller.id, controller.org_id, controller.site_id, controller.credential_id, controller.name,
+        "controller.id, controller.revision, controller.org_id, controller.site_id, controller.credential_id, controller.name,
         controller.vendor, controller.url, controller.tls, controller.settings, controller.status, controller.firmware,
         controller.product, controller.last_sync_at, controller.last_error, controller.sync_interval_secs,
         controller.next_sync_at, controller.created_at, controller.updated_at, controller.deleted_at",
@@ -145,7 +148,9 @@ impl Object for Controller {
         affected!(
             tx,
             sqlx::query(
-                "UPDATE device SET deleted_at = $2, updated_at = $2 WHERE controller_id = $1 AND deleted_at IS NULL"
+                "
+            UPDATE device SET deleted_at = $2, revision = revision + 1, updated_at = $2
+            WHERE controller_id = $1 AND deleted_at IS NULL"
             )
             .bind(id)
             .bind(now)
@@ -155,17 +160,20 @@ impl Object for Controller {
 
     /// With the devices that went with it.
     async fn restore(tx: &mut Tx, scope: &Scope, id: ControllerId, now: Timestamp) -> Result<Option<Self>> {
-        let Some(removed) = Self::find_removed(tx, scope, id).await? else { return Ok(None) };
+        let Some(removed) = object::lock_removed::<Self>(tx, scope, id).await? else { return Ok(None) };
+        let restored = object::unhide(tx, scope, id, now).await?;
         affected!(
             tx,
             sqlx::query(
-                "UPDATE device SET deleted_at = NULL, updated_at = $2 WHERE controller_id = $1 AND deleted_at = $3"
+                "
+            UPDATE device SET deleted_at = NULL, revision = revision + 1, updated_at = $2
+            WHERE controller_id = $1 AND deleted_at = $3"
             )
             .bind(id)
             .bind(now)
             .bind(removed.deleted_at)
         );
-        object::unhide(tx, scope, id, now).await
+        Ok(restored)
     }
 }
 
@@ -255,9 +263,13 @@ pub async fn update(
     if let Some(site) = update.site_id {
         affected!(
             tx,
-            sqlx::query("UPDATE device SET site_id = $2 WHERE controller_id = $1 AND site_id <> $2")
-                .bind(id)
-                .bind(site)
+            sqlx::query(
+                "
+            UPDATE device SET site_id = $2, revision = revision + 1
+            WHERE controller_id = $1 AND site_id <> $2"
+            )
+            .bind(id)
+            .bind(site)
         );
         affected!(
             tx,

@@ -15,6 +15,9 @@ use crate::{Result, Scope, Set, Tx};
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
 pub struct Credential {
     pub id: CredentialId,
+    /// How often people have edited it.
+    #[serde(skip)]
+    pub revision: i64,
     #[serde(rename = "organization_id")]
     pub org_id: OrgId,
     pub name: String,
@@ -99,7 +102,7 @@ impl Object for Credential {
     type Id = CredentialId;
     const TABLE: Table = table!(
         "credential",
-        "credential.id, credential.org_id, credential.name, credential.username, credential.has_password,
+        "credential.id, credential.revision, credential.org_id, credential.name, credential.username, credential.has_password,
         credential.has_api_key, credential.host, credential.port, credential.tls, credential.version,
         credential.created_at, credential.updated_at, credential.deleted_at",
         org: "org_id"

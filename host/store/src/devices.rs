@@ -25,6 +25,9 @@ pub use labels::{Labels, lock_all, remove_all, set_labels};
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct Device {
     pub id: DeviceId,
+    /// How often people have edited it.
+    #[serde(skip)]
+    pub revision: i64,
     #[serde(rename = "organization_id")]
     pub org_id: OrgId,
     pub site_id: SiteId,
@@ -124,7 +127,7 @@ impl Object for Device {
     type Id = DeviceId;
     const TABLE: Table = table!(
         "device",
-        "device.id, device.org_id, device.site_id, device.controller_id, device.identity, device.name,
+        "device.id, device.revision, device.org_id, device.site_id, device.controller_id, device.identity, device.name,
         device.display_name, device.kind, device.status, device.state, device.tags, device.notes, device.model,
         device.serial, device.firmware, device.mac, device.addresses, device.attributes, device.measurements,
         device.first_seen_at, device.last_seen_at, device.updated_at, device.deleted_at",

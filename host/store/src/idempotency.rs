@@ -15,6 +15,8 @@ pub struct Kept {
     pub route: String,
     pub request_hash: String,
     pub location: String,
+    /// The entity tag of what was created; empty where the answer had none.
+    pub tag: String,
     /// Sealed by the server.
     pub response: Vec<u8>,
     pub created_at: Timestamp,
@@ -27,14 +29,15 @@ pub async fn insert(tx: &mut Tx, new: &Kept) -> Result<()> {
         tx,
         sqlx::query(
             "
-        INSERT INTO idempotency (user_id, idempotency_key, route, request_hash, location, response, created_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7)"
+        INSERT INTO idempotency (user_id, idempotency_key, route, request_hash, location, tag, response, created_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
         )
         .bind(new.user_id)
         .bind(&new.idempotency_key)
         .bind(&new.route)
         .bind(&new.request_hash)
         .bind(&new.location)
+        .bind(&new.tag)
         .bind(&new.response)
         .bind(new.created_at)
     );
@@ -43,7 +46,7 @@ pub async fn insert(tx: &mut Tx, new: &Kept) -> Result<()> {
 
 pub async fn find(tx: &mut Tx, user: UserId, key: &str) -> Result<Option<Kept>> {
     Ok(on!(tx, conn => sqlx::query_as("
-        SELECT user_id, idempotency_key, route, request_hash, location, response, created_at
+        SELECT user_id, idempotency_key, route, request_hash, location, tag, response, created_at
         FROM idempotency
         WHERE user_id = $1 AND idempotency_key = $2")
         .bind(user).bind(key)

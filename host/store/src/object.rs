@@ -1,7 +1,9 @@
 //! Objects that people make, edit, remove and bring back: what their tables share.
 //!
-//! Such a table has the columns `id`, `created_at`, `updated_at` and `deleted_at`. A removed object keeps its row, and only
-//! a restore sees it. An object's own module adds its columns, its lists, and what else a write of it touches.
+//! Such a table has the columns `id`, `revision`, `created_at`, `updated_at` and `deleted_at`. Every write here is an edit by
+//! people, and raises the revision; readings and counts are written elsewhere, and leave it as it is. A removed object keeps
+//! its row, and only a restore sees it. An object's own module adds its columns, its lists, and what else a write of it
+//! touches.
 
 use heddle_core::Timestamp;
 use serde_json::Value;
@@ -16,10 +18,11 @@ use crate::{Error, Result, Scope, Tx};
 #[derive(Debug)]
 pub struct Table {
     pub(crate) name: &'static str,
+    pub(crate) columns: &'static str,
     pub(crate) select: &'static str,
     pub(crate) from: &'static str,
-    /// A row holds columns of other tables as well; a statement that writes cannot answer those.
-    pub(crate) is_joined: bool,
+    /// Another table, of which a row holds columns as well; a statement that writes cannot answer those.
+    pub(crate) join: Option<&'static str>,
     pub(crate) org: &'static str,
     pub(crate) site: Option<&'static str>,
     pub(crate) is: &'static str,
@@ -36,9 +39,10 @@ macro_rules! table {
     ($name:literal, $columns:expr, org: $org:literal $(, site: $site:literal)? $(, join: $join:literal)?) => {
         $crate::object::Table {
             name: $name,
+            columns: $columns,
             select: concat!("SELECT ", $columns),
             from: concat!("FROM ", $name $(, " ", $join)?),
-            is_joined: !concat!($($join)?).is_empty(),
+            join: table!(@some $($join)?),
             org: concat!($name, ".", $org),
             site: table!(@some $(concat!($name, ".", $site))?),
             is: concat!($name, ".id = ?"),
@@ -100,10 +104,7 @@ pub trait Object: Row + Sorted {
 
 /// Columns that a statement writes, and their values.
 #[derive(Default)]
-pub(crate) struct Columns {
-    names: Vec<&'static str>,
-    values: Vec<Written>,
-}
+pub(crate) struct Columns(Vec<(&'static str, Written)>);
 
 enum Written {
     Null,
@@ -155,14 +156,13 @@ impl Columns {
     }
 
     fn push(mut self, name: &'static str, value: Written) -> Self {
-        self.names.push(name);
-        self.values.push(value);
+        self.0.push((name, value));
         self
     }
 
     /// Each column with what stands for its value in a statement that has these values already.
     fn placed(self, binds: &mut Vec<Bind>) -> impl Iterator<Item = (&'static str, String)> {
-        self.names.into_iter().zip(self.values).map(|(name, value)| match value {
+        self.0.into_iter().map(|(name, value)| match value {
             Written::Null => (name, "NULL".to_owned()),
             Written::Raised => (name, format!("{name} + 1")),
             Written::To(value) => {
@@ -193,9 +193,9 @@ fn within<T: Object>(scope: &Scope) -> Select {
 pub(crate) async fn insert<T: Object>(tx: &mut Tx, id: T::Id, columns: Columns, now: Timestamp) -> Result<T> {
     let columns = columns.with("id", id.into()).with("created_at", now).with("updated_at", now);
     let mut binds = Vec::new();
-    let names = columns.names.join(", ");
-    let values: Vec<String> = columns.placed(&mut binds).map(|(_, value)| value).collect();
-    let sql = format!("INSERT INTO {} ({names}) VALUES ({})", T::TABLE.name, values.join(", "));
+    let (names, values): (Vec<_>, Vec<_>) = columns.placed(&mut binds).unzip();
+    let (names, values) = (names.join(", "), values.join(", "));
+    let sql = format!("INSERT INTO {} ({names}) VALUES ({values})", T::TABLE.name);
     let made = answered(tx, &Scope::everything(), id, sql, &binds).await?;
     made.ok_or_else(|| {
         Error::Internal(format!("a row of {} that was just made is not there", T::TABLE.name).into())
@@ -229,6 +229,11 @@ pub(crate) async fn hide<T: Object>(
     Ok(affected!(tx, bind_all!(sqlx::query(AssertSqlSafe(sql)), &binds)) == 1)
 }
 
+/// The removed object as it is until the transaction ends.
+pub(crate) async fn lock_removed<T: Object>(tx: &mut Tx, scope: &Scope, id: T::Id) -> Result<Option<T>> {
+    removed::<T>(scope).and_bind(T::TABLE.is, Bind::Id(id.into())).one_locked(tx, T::TABLE.name).await
+}
+
 /// Shows a removed object again; `None` when there is none.
 pub(crate) async fn unhide<T: Object>(
     tx: &mut Tx,
@@ -254,7 +259,7 @@ pub(crate) async fn write<T: Object>(
 
 /// The statement that writes columns of one object among these.
 fn update_of<T: Object>((id, of): (T::Id, Select), columns: Columns, now: Timestamp) -> (String, Vec<Bind>) {
-    let columns = columns.with("updated_at", now);
+    let columns = columns.raised("revision").with("updated_at", now);
     let (conditions, mut binds) = of.and_bind(T::TABLE.is, Bind::Id(id.into())).into_conditions();
     let written: Vec<String> =
         columns.placed(&mut binds).map(|(name, value)| format!("{name} = {value}")).collect();
@@ -269,12 +274,12 @@ async fn answered<T: Object>(
     mut sql: String,
     binds: &[Bind],
 ) -> Result<Option<T>> {
-    if T::TABLE.is_joined {
+    if T::TABLE.join.is_some() {
         let rows = affected!(tx, bind_all!(sqlx::query(AssertSqlSafe(sql)), binds));
         return if rows == 1 { T::find(tx, scope, id).await } else { Ok(None) };
     }
     sql.push_str(" RETURNING ");
-    sql.push_str(T::TABLE.select.trim_start_matches("SELECT "));
+    sql.push_str(T::TABLE.columns);
     Ok(on!(tx, conn => bind_all!(sqlx::query_as(AssertSqlSafe(sql)), binds).fetch_optional(conn).await)?)
 }
 

@@ -14,6 +14,9 @@ use crate::{Result, Scope, Tx};
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct Organization {
     pub id: OrgId,
+    /// How often people have edited it.
+    #[serde(skip)]
+    pub revision: i64,
     pub name: String,
     /// Unique among the organizations that are not removed.
     pub slug: String,
@@ -67,7 +70,7 @@ impl Object for Organization {
     type Id = OrgId;
     const TABLE: Table = table!(
         "organization",
-        "organization.id, organization.name, organization.slug, organization.tier, organization.settings,
+        "organization.id, organization.revision, organization.name, organization.slug, organization.tier, organization.settings,
         organization.created_at, organization.updated_at, organization.deleted_at",
         org: "id"
     );

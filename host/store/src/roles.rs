@@ -16,6 +16,8 @@ use crate::{Result, Scope, Tx};
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct StoredRole {
     pub id: RoleId,
+    /// How often people have edited it.
+    pub revision: i64,
     pub org_id: OrgId,
     pub name: String,
     pub description: Option<String>,
@@ -60,7 +62,7 @@ impl Object for StoredRole {
     type Id = RoleId;
     const TABLE: Table = table!(
         "stored_role",
-        "stored_role.id, stored_role.org_id, stored_role.name, stored_role.description, stored_role.permissions,
+        "stored_role.id, stored_role.revision, stored_role.org_id, stored_role.name, stored_role.description, stored_role.permissions,
         stored_role.created_by, stored_role.created_at, stored_role.updated_at, stored_role.deleted_at",
         org: "org_id"
     );

@@ -82,7 +82,7 @@ async fn flag(tx: &mut Tx, user: UserId, is_enabled: bool, now: Timestamp) -> Re
     affected!(
         tx,
         sqlx::query(
-            "UPDATE app_user SET mfa_enabled = $2, updated_at = $3 WHERE id = $1 AND mfa_enabled <> $2"
+            "UPDATE app_user SET mfa_enabled = $2, revision = revision + 1, updated_at = $3 WHERE id = $1 AND mfa_enabled <> $2"
         )
         .bind(user)
         .bind(is_enabled)

@@ -14,6 +14,9 @@ use crate::{Result, Scope, Tx};
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct Site {
     pub id: SiteId,
+    /// How often people have edited it.
+    #[serde(skip)]
+    pub revision: i64,
     #[serde(rename = "organization_id")]
     pub org_id: OrgId,
     pub name: String,
@@ -63,7 +66,7 @@ impl Object for Site {
     type Id = SiteId;
     const TABLE: Table = table!(
         "site",
-        "site.id, site.org_id, site.name, site.slug, site.settings, site.created_at, site.updated_at, site.deleted_at,
+        "site.id, site.revision, site.org_id, site.name, site.slug, site.settings, site.created_at, site.updated_at, site.deleted_at,
         (SELECT COUNT(*) FROM controller c
             WHERE c.site_id = site.id AND c.deleted_at IS NULL) AS controller_count,
         (SELECT COUNT(*) FROM device d

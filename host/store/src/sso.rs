@@ -21,6 +21,8 @@ const PUBLIC_MAX: i64 = 50;
 #[expect(clippy::struct_excessive_bools, reason = "switches that do not depend on each other")]
 pub struct Provider {
     pub id: IdentityProviderId,
+    /// How often people have edited it.
+    pub revision: i64,
     pub org_id: OrgId,
     pub kind: ProviderKind,
     /// What the button of a login page says.
@@ -135,7 +137,7 @@ pub struct NewAttempt {
 /// The columns of [`Provider`].
 macro_rules! provider {
     () => {
-        "identity_provider.id, identity_provider.org_id, identity_provider.kind, identity_provider.label,
+        "identity_provider.id, identity_provider.revision, identity_provider.org_id, identity_provider.kind, identity_provider.label,
         identity_provider.is_enabled, identity_provider.allow_registration, identity_provider.allow_linking,
         identity_provider.default_role, identity_provider.role_mapping, identity_provider.settings,
         (identity_provider.secret IS NOT NULL) AS has_secret, identity_provider.created_at,

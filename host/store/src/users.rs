@@ -14,6 +14,9 @@ use crate::{Result, Scope, Tx};
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct User {
     pub id: UserId,
+    /// How often people have edited it.
+    #[serde(skip)]
+    pub revision: i64,
     #[serde(rename = "organization_id")]
     pub org_id: OrgId,
     pub username: String,
@@ -106,7 +109,7 @@ impl Object for User {
     type Id = UserId;
     const TABLE: Table = table!(
         "app_user",
-        "app_user.id, app_user.org_id, app_user.username, app_user.email, app_user.full_name, app_user.role,
+        "app_user.id, app_user.revision, app_user.org_id, app_user.username, app_user.email, app_user.full_name, app_user.role,
         app_user.is_active, app_user.token_version, app_user.locked_until, app_user.mfa_enabled, app_user.created_at,
         app_user.updated_at, app_user.deleted_at",
         org: "org_id"
@@ -121,7 +124,7 @@ impl Object for User {
 
 /// The columns of [`Login`].
 const SELECT_LOGIN: &str =
-    "SELECT app_user.id, app_user.org_id, app_user.username, app_user.email, app_user.full_name, app_user.role,
+    "SELECT app_user.id, app_user.revision, app_user.org_id, app_user.username, app_user.email, app_user.full_name, app_user.role,
     app_user.is_active, app_user.token_version, app_user.locked_until, app_user.mfa_enabled, app_user.created_at,
     app_user.updated_at, app_user.deleted_at, app_user.password_hash, app_user.failed_logins";
 

@@ -19,6 +19,8 @@ use crate::{Result, Scope, Set, Tx};
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct Subscription {
     pub id: SubscriptionId,
+    /// How often people have edited it.
+    pub revision: i64,
     pub org_id: OrgId,
     pub name: String,
     pub url: String,
@@ -154,7 +156,7 @@ impl Object for Subscription {
     const TABLE: Table = table!(
         "webhook_subscription",
         concat!(
-            "webhook_subscription.id, webhook_subscription.org_id, webhook_subscription.name, webhook_subscription.url,
+            "webhook_subscription.id, webhook_subscription.revision, webhook_subscription.org_id, webhook_subscription.name, webhook_subscription.url,
             webhook_subscription.events, webhook_subscription.site_id, webhook_subscription.template_id,
             webhook_subscription.header_names, webhook_subscription.is_enabled, webhook_subscription.after_seq,
             webhook_subscription.author_id, webhook_subscription.consecutive_failures,

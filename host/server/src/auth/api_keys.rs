@@ -26,7 +26,7 @@ use crate::caller::api_key::MARK;
 use crate::caller::{Caller, hold_caller};
 use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX};
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, Tag, Tagged, UNEDITED};
 use crate::http::creation::Creation;
 use crate::http::error::{Detail, Error};
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
@@ -94,6 +94,18 @@ struct Created {
     /// The whole key. It is shown this once: a replay under the same `Idempotency-Key` answers without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     api_key: Option<String>,
+}
+
+impl Tagged for View {
+    fn tag(&self) -> Result<Tag, Error> {
+        Ok(Tag::of(self.id, UNEDITED))
+    }
+}
+
+impl Tagged for Created {
+    fn tag(&self) -> Result<Tag, Error> {
+        self.key.tag()
+    }
 }
 
 impl From<ApiKey> for View {

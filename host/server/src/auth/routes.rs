@@ -20,7 +20,7 @@ use crate::app::SharedApp;
 use crate::caller::{Caller, Credential, REVOKED};
 use crate::checks::{PRESENTED_CHARS_MAX, refuse_long_secret, refuse_longer};
 use crate::http::access::Access;
-use crate::http::conditional::One;
+use crate::http::conditional::{One, Tag, Tagged};
 use crate::http::error::{Detail, Error};
 use crate::http::extract::{At, Form, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
@@ -86,6 +86,12 @@ struct Profile {
     token_version: i64,
     mfa_enabled: bool,
     created_at: Timestamp,
+}
+
+impl Tagged for Profile {
+    fn tag(&self) -> Result<Tag, Error> {
+        Tag::of_shown(self, &["token_version"])
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

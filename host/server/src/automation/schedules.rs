@@ -33,7 +33,7 @@ use crate::fabric::runs::{ListQuery as RunsQuery, RunView, list_of};
 use crate::fabric::steps::{self, STEPS_MAX, Step};
 use crate::fabric::{WAITING_MAX, declared, restoring};
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, revised};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
@@ -80,6 +80,8 @@ struct View {
     created_at: Timestamp,
     updated_at: Timestamp,
 }
+
+revised!(View);
 
 impl View {
     fn of(app: &App, caller: &Caller, row: ConnectionRow) -> Result<Self, Error> {

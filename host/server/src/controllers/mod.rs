@@ -31,7 +31,7 @@ use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::feature::Feature;
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, revised};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
@@ -133,6 +133,8 @@ struct SitesQuery {
     #[schemars(range(min = 1, max = 100))]
     per_page: Option<u32>,
 }
+
+revised!(Controller);
 
 fn routes() -> Routes {
     let one = "/controllers/{controller_id}";

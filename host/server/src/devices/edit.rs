@@ -16,7 +16,7 @@ use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX};
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, revised};
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin};
 use crate::http::nulls::{given, nullable};
@@ -40,6 +40,8 @@ pub(super) struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
     state: Option<DeviceState>,
 }
+
+revised!(Device);
 
 /// The device, which this caller may change.
 async fn locked(tx: &mut Tx, caller: &Caller, id: DeviceId) -> Result<Device, Error> {

@@ -18,7 +18,7 @@ use super::socket::may_read_without_site;
 use super::{Published, patterns};
 use crate::app::SharedApp;
 use crate::caller::Caller;
-use crate::http::conditional::One;
+use crate::http::conditional::{One, Tag, Tagged, UNEDITED};
 use crate::http::error::Error;
 use crate::http::extract::{At, PER_PAGE_MAX, Params, walk_request};
 
@@ -122,6 +122,12 @@ fn stretch(query: &ListQuery) -> Result<Option<Numbers>, Error> {
         ));
     }
     Ok(Some(Numbers { after: query.after_seq.unwrap_or(0), until: query.until_seq }))
+}
+
+impl Tagged for Event {
+    fn tag(&self) -> Result<Tag, Error> {
+        Ok(Tag::of(self.id, UNEDITED))
+    }
 }
 
 pub(super) async fn get(

@@ -23,7 +23,7 @@ use crate::caller::Caller;
 use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
 use crate::events::patterns::PATTERN_CHARS_MAX;
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, revised};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
@@ -61,6 +61,8 @@ struct View {
     created_at: Timestamp,
     updated_at: Timestamp,
 }
+
+revised!(View);
 
 impl View {
     fn of(app: &App, caller: &Caller, row: ConnectionRow) -> Result<Self, Error> {

@@ -20,7 +20,7 @@ use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::http::access::Access;
-use crate::http::conditional::One;
+use crate::http::conditional::{One, Tag, Tagged, UNEDITED};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Origin, PER_PAGE_DEFAULT, PER_PAGE_MAX, Params, walk_request};
@@ -354,6 +354,12 @@ fn cursor_of(row: &RunRow) -> Cursor {
 }
 
 /// A run for this viewer.
+impl Tagged for RunView {
+    fn tag(&self) -> Result<Tag, Error> {
+        Ok(Tag::of(self.id, UNEDITED))
+    }
+}
+
 pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, Error> {
     let is_author = caller.is_author(row.author_id);
     let is_readable = is_author || may_read(caller, row.event_type.as_deref());

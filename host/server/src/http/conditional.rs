@@ -1,77 +1,95 @@
 //! `ETag` and `If-Match`: an object is changed only as it was seen.
 
-use std::borrow::Cow;
-
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserializer as _, Serialize};
+use serde::Serialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
 
 use crate::app::SharedApp;
 use crate::http::error::Error;
 
-/// What readings and counts change by themselves. An `ETag` names what people edit, so these do not move it.
-const MEASURED: &[&str] = &[
-    "conflicts_with",
-    "controller_count",
-    "device_count",
-    "token_version",
-    "last_sync_at",
-    "next_sync_at",
-    "last_seen_at",
-    "last_used_at",
-    "last_fired_at",
-    "next_due_at",
-    "upcoming",
-    "measurements",
-    "attributes",
-    "addresses",
-    "firmware",
-    "product",
-    "last_error",
-    "last_delivered_at",
-    "last_failed_at",
-    "consecutive_failures",
-    "problem",
-    "unqueued",
-    "status",
-    "locked_until",
-    "updated_at",
-];
 /// Fields that are shown once: in the first answer of the request that made them. The object is the same without them.
 pub const SHOWN_ONCE: &[&str] = &["api_key", "client_secret", "signing_secret"];
+
+/// Revision of objects that are created and removed, and never edited.
+pub(crate) const UNEDITED: i64 = 1;
+
+/// What an `ETag` holds. It names the state that people edit: what is measured or counted does not move it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tag(String);
+
+impl Tag {
+    /// Of an object and how often people have edited it, what no answer shows included.
+    pub(crate) fn of(id: impl Into<Uuid>, revision: i64) -> Self {
+        Self::of_parts([id.into().as_bytes().as_slice(), revision.to_be_bytes().as_slice()])
+    }
+
+    /// Of bytes that together say which state of which object this is.
+    pub(crate) fn of_parts<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> Self {
+        let mut digest = Sha256::new();
+        for part in parts {
+            digest.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            digest.update(part);
+        }
+        Self(format!("\"{}\"", hex::encode(&digest.finalize()[..16])))
+    }
+
+    /// Of all that is shown of an object but these fields, where what is shown is what was reviewed.
+    pub(crate) fn of_shown<T: Serialize>(object: &T, but: &[&str]) -> Result<Self, Error> {
+        let mut shown = serde_json::to_value(object).map_err(Error::internal)?;
+        if let Some(fields) = shown.as_object_mut() {
+            fields.retain(|name, _| !but.contains(&name.as_str()));
+        }
+        Ok(Self::of_parts([shown.to_string().as_bytes()]))
+    }
+
+    /// The tag that was stored with an answer; `None` where that had none.
+    pub(crate) fn kept(text: String) -> Option<Self> {
+        (!text.is_empty()).then_some(Self(text))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// An object that has an `ETag`.
+pub trait Tagged {
+    /// # Errors
+    /// None that a caller can cause: an object that cannot be serialized.
+    fn tag(&self) -> Result<Tag, Error>;
+}
+
+/// Objects whose tag is that of their row's revision.
+macro_rules! revised {
+    ($($of:ty),+ $(,)?) => {$(
+        impl $crate::http::conditional::Tagged for $of {
+            fn tag(&self) -> Result<$crate::http::conditional::Tag, $crate::http::error::Error> {
+                Ok($crate::http::conditional::Tag::of(self.id, self.revision))
+            }
+        }
+    )+};
+}
+pub(crate) use revised;
 
 /// 200 with one object and its `ETag`.
 #[derive(Debug)]
 pub struct One<T>(pub T);
 
-impl<T: Serialize> IntoResponse for One<T> {
+impl<T: Serialize + Tagged> IntoResponse for One<T> {
     fn into_response(self) -> Response {
-        let response = Tagged::new(&self.0).and_then(|object| tagged(StatusCode::OK, object));
-        response.unwrap_or_else(Error::into_response)
+        let answer = || tagged(StatusCode::OK, json(&self.0)?, Some(&self.0.tag()?));
+        answer().unwrap_or_else(Error::into_response)
     }
 }
 
-/// An object as it is answered, and its tag.
-pub(crate) struct Tagged {
-    pub(crate) json: String,
-    tag: String,
-}
-
-impl Tagged {
-    pub(crate) fn new<T: Serialize>(object: &T) -> Result<Self, Error> {
-        Ok(Self::from_json(serde_json::to_string(object).map_err(Error::internal)?))
-    }
-
-    pub(crate) fn from_json(json: String) -> Self {
-        let tag = tag(&json);
-        Self { json, tag }
-    }
+/// The text of an answer's body.
+pub(crate) fn json<T: Serialize>(object: &T) -> Result<String, Error> {
+    serde_json::to_string(object).map_err(Error::internal)
 }
 
 /// The object without what is shown once.
@@ -84,45 +102,14 @@ pub(crate) fn without_secrets(json: &str) -> Result<String, Error> {
 }
 
 /// The object with its `ETag`.
-pub(crate) fn tagged(status: StatusCode, object: Tagged) -> Result<Response, Error> {
-    let tag = HeaderValue::from_str(&object.tag).map_err(Error::internal)?;
-    let json = HeaderValue::from_static("application/json");
-    Ok((status, [(header::ETAG, tag), (header::CONTENT_TYPE, json)], object.json).into_response())
-}
-
-/// The tag of an object, from its JSON text.
-fn tag(json: &str) -> String {
-    let mut digest = Sha256::new();
-    let mut reader = serde_json::Deserializer::from_str(json);
-    if reader.deserialize_map(Edited(&mut digest)).is_err() {
-        digest.update(json);
+pub(crate) fn tagged(status: StatusCode, json: String, tag: Option<&Tag>) -> Result<Response, Error> {
+    let kind = HeaderValue::from_static("application/json");
+    let mut response = (status, [(header::CONTENT_TYPE, kind)], json).into_response();
+    if let Some(tag) = tag {
+        let tag = HeaderValue::from_str(tag.as_str()).map_err(Error::internal)?;
+        response.headers_mut().insert(header::ETAG, tag);
     }
-    format!("\"{}\"", hex::encode(&digest.finalize()[..16]))
-}
-
-/// Adds the fields that people edit to a digest, each as it stands in the text.
-struct Edited<'d>(&'d mut Sha256);
-
-impl<'de> Visitor<'de> for Edited<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        while let Some((name, value)) = fields.next_entry::<Cow<'de, str>, &'de RawValue>()? {
-            if MEASURED.contains(&&*name) || SHOWN_ONCE.contains(&&*name) {
-                continue;
-            }
-            for part in [&*name, value.get()] {
-                self.0.update(part);
-                // Neither the name of a field nor JSON holds this character: no two objects give the same bytes.
-                self.0.update([0]);
-            }
-        }
-        Ok(())
-    }
+    Ok(response)
 }
 
 /// The `If-Match` of a request; absent, it lets everything through.
@@ -136,11 +123,11 @@ impl IfMatch {
     }
 
     /// 412 unless the object is as the client saw it. To be asked within the transaction that changes it.
-    pub fn check<T: Serialize>(&self, current: &T) -> Result<(), Error> {
+    pub fn check(&self, current: &impl Tagged) -> Result<(), Error> {
         let Some(given) = &self.0 else { return Ok(()) };
-        let tag = tag(&serde_json::to_string(current).map_err(Error::internal)?);
+        let tag = current.tag()?;
         // A weak tag never matches strongly (RFC 9110 section 13.1.1).
-        let fits = given.split(',').map(str::trim).any(|one| one == "*" || one == tag);
+        let fits = given.split(',').map(str::trim).any(|one| one == "*" || one == tag.as_str());
         if fits { Ok(()) } else { Err(Error::PreconditionFailed) }
     }
 }
@@ -162,15 +149,22 @@ impl FromRequestParts<SharedApp> for IfMatch {
 
 #[cfg(test)]
 mod tests {
+    use heddle_core::SiteId;
     use serde_json::json;
 
     use super::*;
 
+    struct Site {
+        id: SiteId,
+        revision: i64,
+    }
+    revised!(Site);
+
     #[track_caller]
     fn check(given: Option<&str>, fits: bool) {
-        let site = json!({ "id": 1, "name": "Head office", "device_count": 7 });
-        let own = tag(r#"{"device_count":8,"id":1,"name":"Head office"}"#);
-        let given = given.map(|text| text.replace("OWN", &own));
+        let site = Site { id: SiteId(Uuid::from_u128(7)), revision: 3 };
+        let own = site.tag().unwrap();
+        let given = given.map(|text| text.replace("OWN", own.as_str()));
         assert_eq!(IfMatch(given.clone()).check(&site).is_ok(), fits, "{given:?}");
     }
 
@@ -183,7 +177,26 @@ mod tests {
         check(Some("W/OWN"), false);
         check(Some("\"other\""), false);
         check(Some(""), false);
-        assert_ne!(tag(r#"{"name":"a"}"#), tag(r#"{"name":"b"}"#));
-        assert_ne!(tag(r#"{"a":1,"b":2}"#), tag(r#"{"a":12}"#));
+    }
+
+    #[test]
+    fn an_answer_that_was_kept_without_a_tag_has_none() {
+        let tag = Tag::of(Uuid::from_u128(1), 1);
+        assert_eq!(Tag::kept(tag.as_str().to_owned()), Some(tag));
+        let answer = tagged(StatusCode::CREATED, "{}".to_owned(), Tag::kept(String::new()).as_ref()).unwrap();
+        assert_eq!(answer.headers().get(header::ETAG), None);
+    }
+
+    #[test]
+    fn a_tag_is_that_of_one_state_of_one_object() {
+        let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        assert_ne!(Tag::of(one, 1), Tag::of(one, 2));
+        assert_ne!(Tag::of(one, 1), Tag::of(other, 1));
+        assert_ne!(Tag::of_parts([b"ab".as_slice(), b"c"]), Tag::of_parts([b"a".as_slice(), b"bc"]));
+        let shown = |plan: &str, status: &str| {
+            Tag::of_shown(&json!({ "plan": plan, "status": status }), &["status"]).unwrap()
+        };
+        assert_eq!(shown("a", "pending"), shown("a", "applied"));
+        assert_ne!(shown("a", "pending"), shown("b", "pending"));
     }
 }

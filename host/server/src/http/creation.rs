@@ -11,7 +11,7 @@ use axum::extract::{FromRequest as _, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use chrono::TimeDelta;
 use heddle_core::UserId;
 use heddle_core::permission::Scope as KeyScope;
@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::app::{App, SharedApp};
 use crate::caller::{Caller, Credential};
-use crate::http::conditional::{Tagged, tagged, without_secrets};
+use crate::http::conditional::{Tag, Tagged, json, tagged, without_secrets};
 use crate::http::error::Error;
 use crate::http::extract::too_large;
 
@@ -53,20 +53,31 @@ struct Keyed {
 #[derive(Debug)]
 pub struct Creation(Option<Keyed>);
 
+/// What such a request is answered.
+struct Answered {
+    json: String,
+    /// Of the object that was created.
+    tag: Option<Tag>,
+    location: String,
+}
+
 impl Creation {
     /// Commits, and answers 201 with the object, its `ETag` and where it is, such as `/sites/{id}`.
-    pub(crate) async fn finish<T: Serialize>(
+    pub(crate) async fn finish<T: Serialize + Tagged>(
         self,
         mut tx: Tx,
         app: &App,
         path: &str,
         object: &T,
     ) -> Result<Response, Error> {
-        let created = Tagged::new(object)?;
-        let location = format!("{}{path}", crate::http::PREFIX);
-        self.keep(&mut tx, app, &created, &location).await?;
+        let created = Answered {
+            json: json(object)?,
+            tag: Some(object.tag()?),
+            location: format!("{}{path}", crate::http::PREFIX),
+        };
+        self.keep(&mut tx, app, &created).await?;
         tx.commit().await?;
-        answer(created, &location)
+        created.into_response()
     }
 
     /// Commits, and answers 202: what was asked for is on its way, and there is no object to look at.
@@ -76,13 +87,13 @@ impl Creation {
         app: &App,
         receipt: &T,
     ) -> Result<Response, Error> {
-        let accepted = Tagged::new(receipt)?;
-        self.keep(&mut tx, app, &accepted, NOWHERE).await?;
+        let accepted = Answered { json: json(receipt)?, tag: None, location: NOWHERE.to_owned() };
+        self.keep(&mut tx, app, &accepted).await?;
         tx.commit().await?;
-        answer(accepted, NOWHERE)
+        accepted.into_response()
     }
 
-    async fn keep(self, tx: &mut Tx, app: &App, answered: &Tagged, location: &str) -> Result<(), Error> {
+    async fn keep(self, tx: &mut Tx, app: &App, answered: &Answered) -> Result<(), Error> {
         let Some(keyed) = self.0 else { return Ok(()) };
         let kept = Kept {
             response: app.keys.seal(&context(&keyed), without_secrets(&answered.json)?.as_bytes()),
@@ -90,7 +101,8 @@ impl Creation {
             idempotency_key: keyed.key,
             route: keyed.route,
             request_hash: keyed.request_hash,
-            location: location.to_owned(),
+            location: answered.location.clone(),
+            tag: answered.tag.as_ref().map(|tag| tag.as_str().to_owned()).unwrap_or_default(),
             created_at: app.clock.now(),
         };
         idempotency::insert(tx, &kept).await.map_err(used_meanwhile)
@@ -109,16 +121,16 @@ fn used_meanwhile(error: heddle_store::Error) -> Error {
     }
 }
 
-fn answer(created: Tagged, location: &str) -> Result<Response, Error> {
-    if location == NOWHERE {
-        let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-        return Ok((StatusCode::ACCEPTED, json, created.json).into_response());
+impl Answered {
+    fn into_response(self) -> Result<Response, Error> {
+        if self.location == NOWHERE {
+            return tagged(StatusCode::ACCEPTED, self.json, None);
+        }
+        let mut response = tagged(StatusCode::CREATED, self.json, self.tag.as_ref())?;
+        let location = HeaderValue::from_str(&self.location).map_err(Error::internal)?;
+        response.headers_mut().insert(header::LOCATION, location);
+        Ok(response)
     }
-    let mut response = tagged(StatusCode::CREATED, created)?;
-    response
-        .headers_mut()
-        .insert(header::LOCATION, HeaderValue::from_str(location).map_err(Error::internal)?);
-    Ok(response)
 }
 
 fn context(keyed: &Keyed) -> String {
@@ -222,7 +234,8 @@ async fn replay(app: &App, keyed: &Keyed) -> Result<Option<Response>, Error> {
     })?;
     // Once more: an earlier version kept them.
     let json = without_secrets(std::str::from_utf8(&opened).map_err(Error::internal)?)?;
-    let mut response = answer(Tagged::from_json(json), &kept.location)?;
+    let answered = Answered { json, tag: Tag::kept(kept.tag), location: kept.location };
+    let mut response = answered.into_response()?;
     response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
-    Ok(Some(response.into_response()))
+    Ok(Some(response))
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::settings::{Email, Ntfy, Webhook, check_address, read, stored};
 use crate::checks::{Checks, NAME_CHARS_MAX};
+use crate::http::conditional::revised;
 use crate::http::error::Error;
 use crate::http::nulls::{given, nullable};
 use crate::outgoing::URL_BYTES_MAX;
@@ -248,6 +249,8 @@ fn secret(field: &str, given: Option<Option<Secret>>, checks: &mut Checks) -> Se
 #[schemars(rename = "Channel")]
 pub(super) struct View {
     id: ChannelId,
+    #[serde(skip)]
+    revision: i64,
     organization_id: OrgId,
     kind: ChannelKind,
     label: String,
@@ -268,6 +271,8 @@ pub(super) struct View {
     deleted_at: Option<Timestamp>,
 }
 
+revised!(View);
+
 impl View {
     pub(super) fn of(channel: Channel) -> Result<Self, Error> {
         let (mut email, mut webhook, mut ntfy) = (None, None, None);
@@ -279,6 +284,7 @@ impl View {
         }
         Ok(Self {
             id: channel.id,
+            revision: channel.revision,
             organization_id: channel.org_id,
             kind: channel.kind,
             label: channel.label,

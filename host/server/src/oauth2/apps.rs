@@ -27,7 +27,7 @@ use crate::audit::trail::{self, Deed};
 use crate::caller::{Caller, hold_caller};
 use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX, search};
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, Tag, Tagged, revised};
 use crate::http::creation::Creation;
 use crate::http::error::{Detail, Error};
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
@@ -103,6 +103,14 @@ struct WithSecret {
     /// It is shown this once: a replay under the same `Idempotency-Key` answers without it. Public apps have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     client_secret: Option<String>,
+}
+
+revised!(OauthApp);
+
+impl Tagged for WithSecret {
+    fn tag(&self) -> Result<Tag, Error> {
+        self.app.tag()
+    }
 }
 
 pub(super) fn routes() -> Routes {

@@ -16,7 +16,7 @@ use crate::app::SharedApp;
 use crate::audit::trail::{self, Deed};
 use crate::caller::{Caller, app_token};
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, Tag, Tagged, UNEDITED};
 use crate::http::error::Error;
 use crate::http::extract::{At, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
@@ -42,6 +42,12 @@ struct ListQuery {
     per_page: Option<u32>,
     /// What the list is sorted by, `-` before the word for the other direction.
     sort: Option<Sort<Grant>>,
+}
+
+impl Tagged for View {
+    fn tag(&self) -> Result<Tag, Error> {
+        Ok(Tag::of(self.grant.id, UNEDITED))
+    }
 }
 
 impl From<Grant> for View {

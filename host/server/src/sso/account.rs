@@ -325,6 +325,7 @@ mod tests {
     fn provider(kind: ProviderKind, mapping: Value) -> Provider {
         let clock = Clock::default();
         Provider {
+            revision: 1,
             id: clock.new_id(),
             org_id: clock.new_id(),
             kind,

@@ -21,6 +21,7 @@ use super::view::{Beside, ChangeView, Outcome, masked_plan, outcome_of, view};
 use super::{gates, new_key, settle};
 use crate::app::App;
 use crate::caller::Caller;
+use crate::http::conditional::{Tag, Tagged};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
@@ -56,6 +57,13 @@ pub(super) struct ChangeSet {
     pub(super) reverted_by: Option<ChangeId>,
     /// The members in their order, each with its own outcome.
     pub(super) changes: Vec<ChangeView>,
+}
+
+/// What was reviewed.
+impl Tagged for ChangeSet {
+    fn tag(&self) -> Result<Tag, Error> {
+        Tag::of_shown(self, &["status"])
+    }
 }
 
 /// The set, if the caller sees it.

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::http::conditional::{Tag, Tagged};
 use crate::http::error::Error;
 
 /// What is known of the device after the last attempt.
@@ -77,6 +78,13 @@ pub(super) struct ChangeView {
     pub(super) reverted_by: Option<ChangeId>,
     /// The set that it is a member of: it is planned, applied and taken back with that only.
     pub(super) change_set_id: Option<ChangeId>,
+}
+
+/// What was reviewed. Whether other changes conflict, and how far it is, is told by the answer to its apply.
+impl Tagged for ChangeView {
+    fn tag(&self) -> Result<Tag, Error> {
+        Tag::of_shown(self, &["conflicts_with", "status"])
+    }
 }
 
 /// What is shown of a change and is not in its row.

@@ -21,7 +21,7 @@ use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::events::keeping::EVENT_RETENTION_DAYS_MAX;
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, revised};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
@@ -113,6 +113,8 @@ struct ListQuery {
     /// What the list is sorted by, `-` before the word for the other direction.
     sort: Option<Sort<Organization>>,
 }
+
+revised!(Organization);
 
 pub(super) fn routes() -> Routes {
     let one = "/organizations/{organization_id}";

@@ -19,7 +19,7 @@ use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, revised};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, Params, page_request};
@@ -83,6 +83,8 @@ struct ListQuery {
     /// What the list is sorted by, `-` before the word for the other direction.
     sort: Option<Sort<Site>>,
 }
+
+revised!(Site);
 
 pub(super) fn routes() -> Routes {
     let one = "/sites/{site_id}";

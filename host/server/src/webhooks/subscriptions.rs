@@ -31,7 +31,7 @@ use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::checks::{Checks, search};
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, Tag, Tagged, revised};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
@@ -47,6 +47,8 @@ const TEST_TYPE: &str = "webhook.test";
 #[schemars(rename = "Webhook")]
 struct View {
     id: SubscriptionId,
+    #[serde(skip)]
+    revision: i64,
     organization_id: OrgId,
     name: String,
     /// Without its query, which may hold a secret: `?…` stands for one.
@@ -90,6 +92,14 @@ struct Revealed {
     /// It is shown this once: a replay under the same `Idempotency-Key` answers without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     signing_secret: Option<String>,
+}
+
+revised!(View);
+
+impl Tagged for Revealed {
+    fn tag(&self) -> Result<Tag, Error> {
+        self.webhook.tag()
+    }
 }
 
 /// What became of a test event.
@@ -175,6 +185,7 @@ impl From<Subscription> for View {
             problem: rights::problem(&row.events, &row.author),
             unqueued,
             id: row.id,
+            revision: row.revision,
             organization_id: row.org_id,
             name: row.name,
             // One of an older version lies there as it was given.

@@ -19,7 +19,7 @@ use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, revised};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
@@ -34,6 +34,8 @@ const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 #[schemars(rename = "WebhookTemplate")]
 struct View {
     id: WebhookTemplateId,
+    #[serde(skip)]
+    revision: i64,
     organization_id: OrgId,
     name: String,
     #[schemars(with = "Map<String, Value>")]
@@ -41,6 +43,8 @@ struct View {
     created_at: Timestamp,
     updated_at: Timestamp,
 }
+
+revised!(View);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -102,6 +106,7 @@ impl From<Template> for View {
         let payload = row.payload().clone();
         Self {
             id: row.id,
+            revision: row.revision,
             organization_id: row.org_id,
             name: row.name,
             payload,

@@ -64,7 +64,7 @@ pub async fn set_labels(tx: &mut Tx, rows: &[(DeviceId, Labels)], now: Timestamp
             });
             update.push(
                 ") UPDATE device SET display_name = written.display_name, notes = written.notes,
-                    tags = written.tags, state = written.state, updated_at = written.at
+                    tags = written.tags, state = written.state, revision = revision + 1, updated_at = written.at
                 FROM written WHERE device.id = written.id",
             );
             update.build().execute(conn).await.map(|_| ())
@@ -78,8 +78,13 @@ pub async fn remove_all(tx: &mut Tx, ids: &[DeviceId], now: Timestamp) -> Result
     let ids: Vec<Bind> = ids.iter().map(|id| Bind::Id(id.0)).collect();
     for ids in ids.chunks(ROWS_PER_STATEMENT * 10) {
         let values = vec![Bind::Time(now)];
-        set_by_id(tx, "UPDATE device SET deleted_at = $1, updated_at = $1 WHERE id IN (", values, ids)
-            .await?;
+        set_by_id(
+            tx,
+            "UPDATE device SET deleted_at = $1, revision = revision + 1, updated_at = $1 WHERE id IN (",
+            values,
+            ids,
+        )
+        .await?;
     }
     Ok(())
 }

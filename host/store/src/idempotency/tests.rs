@@ -12,6 +12,7 @@ on_both! {
             idempotency_key: "k-1".to_owned(),
             route: "POST /sites".to_owned(),
             request_hash: "h".to_owned(),
+            tag: "\"0a\"".to_owned(),
             location: "/sites/1".to_owned(),
             response: vec![1, 2],
             created_at: at,

@@ -17,6 +17,9 @@ use crate::{Result, Scope, Tx};
 pub struct OauthApp {
     /// Also the `client_id`.
     pub id: OauthAppId,
+    /// How often people have edited it.
+    #[serde(skip)]
+    pub revision: i64,
     #[serde(rename = "organization_id")]
     pub org_id: OrgId,
     pub owner_id: UserId,
@@ -79,7 +82,7 @@ pub struct RegisteredApp {
 /// The columns of [`OauthApp`].
 macro_rules! app {
     () => {
-        "oauth2_app.id, oauth2_app.org_id, oauth2_app.owner_id, oauth2_app.name, oauth2_app.description,
+        "oauth2_app.id, oauth2_app.revision, oauth2_app.org_id, oauth2_app.owner_id, oauth2_app.name, oauth2_app.description,
         oauth2_app.client_type, oauth2_app.redirect_uris, oauth2_app.scopes, oauth2_app.created_at,
         oauth2_app.updated_at, oauth2_app.secret_rotated_at"
     };

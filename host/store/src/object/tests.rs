@@ -1,7 +1,67 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use super::*;
 use crate::sites::{Site, SiteUpdate};
 use crate::testing::{World, on_both};
 use crate::users::User;
+
+/// Tables whose revision counts what people do.
+const REVISED: &[&str] = &[
+    "organization",
+    "app_user",
+    "stored_role",
+    "site",
+    "credential",
+    "controller",
+    "device",
+    "channel",
+    "webhook_template",
+    "webhook_subscription",
+    "identity_provider",
+    "oauth2_app",
+];
+
+/// What begins statements that write what was measured, counted or proved, and nothing that people edit.
+const MEASURING: &[&str] = &[
+    "app_user SET failed_logins =",
+    "app_user SET password_hash =",
+    "app_user SET token_version =",
+    "app_user SET username_folded =",
+    "controller SET last_error =",
+    "controller SET next_sync_at =",
+    "controller SET status =",
+    "controller SET sync_owner =",
+    "controller SET updated_at =",
+    "device SET last_seen_at =",
+    "device SET status =",
+    "webhook_subscription SET consecutive_failures =",
+    "webhook_subscription SET due_at =",
+    "webhook_subscription SET told_problem =",
+    "webhook_subscription SET unqueued =",
+];
+
+#[test]
+fn a_statement_that_writes_an_object_raises_its_revision_or_only_measures() {
+    let mut statements = BTreeSet::new();
+    let is_test = |path: &Path| {
+        path.components().any(|part| ["tests", "tests.rs"].iter().any(|name| part.as_os_str() == *name))
+    };
+    for (_, text) in crate::select::tests::all_sources().into_iter().filter(|(path, _)| !is_test(path)) {
+        for found in text.split("UPDATE ").skip(1) {
+            let table = found.split_whitespace().next().unwrap_or_default();
+            let statement = found.split(['"', ';']).next().unwrap_or_default();
+            if REVISED.contains(&table) && !statement.contains("revision = revision + 1") {
+                statements.insert(statement.split_whitespace().take(4).collect::<Vec<_>>().join(" "));
+            }
+        }
+    }
+    let known: BTreeSet<String> = MEASURING.iter().map(|&text| text.to_owned()).collect();
+    assert_eq!(
+        statements, known,
+        "an edit by people raises the revision; what is measured stands in MEASURING"
+    );
+}
 
 /// The text of an update of a user of one organization.
 fn text(world: &World, columns: Columns) -> String {
@@ -20,7 +80,8 @@ on_both! {
             .raised("token_version");
         assert_eq!(
             text(&world, columns),
-            "UPDATE app_user SET email = $3, full_name = NULL, token_version = token_version + 1, updated_at = $4 \
+            "UPDATE app_user SET email = $3, full_name = NULL, token_version = token_version + 1, \
+             revision = revision + 1, updated_at = $4 \
              WHERE app_user.org_id = $1 AND app_user.deleted_at IS NULL AND app_user.id = $2"
         );
     }
@@ -38,6 +99,7 @@ on_both! {
         assert!(Site::find_removed(&mut tx, &scope, world.site).await.unwrap().is_some());
         let restored = Site::restore(&mut tx, &scope, world.site, world.clock.now()).await.unwrap();
         assert_eq!(Site::find(&mut tx, &scope, world.site).await.unwrap(), restored);
+        assert_eq!(restored.map(|site| site.revision), Some(4));
         assert_eq!(Site::restore(&mut tx, &scope, world.site, world.clock.now()).await.unwrap(), None);
     }
 }

@@ -11,6 +11,8 @@ use crate::{Result, Scope, Tx};
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct Template {
     pub id: WebhookTemplateId,
+    /// How often people have edited it.
+    pub revision: i64,
     pub org_id: OrgId,
     /// Unique in the organization, whatever its case.
     pub name: String,
@@ -51,7 +53,7 @@ impl Object for Template {
     type Id = WebhookTemplateId;
     const TABLE: Table = table!(
         "webhook_template",
-        "webhook_template.id, webhook_template.org_id, webhook_template.name, webhook_template.payload,
+        "webhook_template.id, webhook_template.revision, webhook_template.org_id, webhook_template.name, webhook_template.payload,
         webhook_template.created_at, webhook_template.updated_at",
         org: "org_id"
     );

@@ -8,6 +8,7 @@ const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 fn registered() -> RegisteredApp {
     let clock = Clock::default();
     let app = OauthApp {
+        revision: 1,
         id: clock.new_id(),
         org_id: clock.new_id(),
         owner_id: clock.new_id(),

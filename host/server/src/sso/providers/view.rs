@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::super::settings::{Ldap, Oidc, Saml, read};
+use crate::http::conditional::revised;
 use crate::http::error::Error;
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -14,6 +15,8 @@ use crate::http::error::Error;
 #[expect(clippy::struct_excessive_bools, reason = "switches that do not depend on each other")]
 pub(super) struct View {
     id: IdentityProviderId,
+    #[serde(skip)]
+    revision: i64,
     organization_id: OrgId,
     kind: ProviderKind,
     /// What the button of the login page says.
@@ -45,6 +48,8 @@ pub(super) struct View {
     deleted_at: Option<Timestamp>,
 }
 
+revised!(View);
+
 impl View {
     pub(super) fn of(provider: Provider) -> Result<Self, Error> {
         let settings = &provider.settings;
@@ -56,6 +61,7 @@ impl View {
         }
         Ok(Self {
             id: provider.id,
+            revision: provider.revision,
             organization_id: provider.org_id,
             kind: provider.kind,
             label: provider.label,

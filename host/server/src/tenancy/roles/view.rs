@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::http::conditional::revised;
+
 /// The id of the first built-in role; no time, so that no other id is one of them.
 const FIRST_BUILT_IN: u128 = 0x0000_0000_0000_7000_8000_0000_0000_0001;
 
@@ -14,6 +16,8 @@ const FIRST_BUILT_IN: u128 = 0x0000_0000_0000_7000_8000_0000_0000_0001;
 #[schemars(rename = "StoredRole")]
 pub(super) struct RoleView {
     pub(super) id: RoleId,
+    #[serde(skip)]
+    revision: i64,
     /// `null` where it is built in.
     organization_id: Option<OrgId>,
     pub(super) name: String,
@@ -29,10 +33,13 @@ pub(super) struct RoleView {
     deleted_at: Option<Timestamp>,
 }
 
+revised!(RoleView);
+
 impl From<StoredRole> for RoleView {
     fn from(role: StoredRole) -> Self {
         Self {
             id: role.id,
+            revision: role.revision,
             organization_id: Some(role.org_id),
             name: role.name,
             description: role.description,
@@ -69,6 +76,7 @@ pub(super) fn built_in() -> impl Iterator<Item = RoleView> {
     ];
     (FIRST_BUILT_IN..).zip(NAMES).map(|(id, (name, role, description))| RoleView {
         id: RoleId(Uuid::from_u128(id)),
+        revision: 0,
         organization_id: None,
         name: name.to_owned(),
         description: Some(description.to_owned()),

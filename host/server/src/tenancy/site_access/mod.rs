@@ -27,7 +27,7 @@ use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, Tag, Tagged};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
@@ -77,6 +77,13 @@ impl<T: DeserializeOwned + Send> FromRequestParts<SharedApp> for Segments<T> {
             message: "path holds an id that is not a UUID".to_owned(),
         };
         At::<T>::from_request_parts(parts, app).await.map(|At(value)| Self(value)).map_err(refused)
+    }
+}
+
+impl Tagged for SiteAccess {
+    fn tag(&self) -> Result<Tag, Error> {
+        // Names of the user and the site are edited elsewhere.
+        Tag::of_shown(self, &["username", "site_name", "site_deleted_at"])
     }
 }
 

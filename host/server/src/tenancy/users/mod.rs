@@ -28,7 +28,7 @@ use crate::auth::password::{self, PASSWORD_BYTES_MAX};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, Tag, Tagged};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
@@ -43,6 +43,12 @@ struct Account {
     user: User,
     /// The effective set; `["*"]` for `super_admin`.
     permissions: Vec<&'static str>,
+}
+
+impl Tagged for Account {
+    fn tag(&self) -> Result<Tag, Error> {
+        Ok(Tag::of(self.user.id, self.user.revision))
+    }
 }
 
 impl From<User> for Account {
