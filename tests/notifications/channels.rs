@@ -56,6 +56,7 @@ on_both! {
             audit.body["items"].as_array().unwrap().iter().map(|entry| entry["action"].as_str().unwrap()).collect();
         actions.reverse();
         assert_eq!(actions, ["channel.created", "channel.updated", "channel.removed", "channel.restored"]);
+        assert_eq!(audit.body["items"][0]["detail"]["kind"], "slack", "what the entry of the restore tells");
         for answer in [&made, &again, &shown, &changed, &list, &back, &audit] {
             assert!(!answer.text.contains("canary"), "{}", answer.text);
         }

@@ -35,6 +35,8 @@ on_both! {
         // What is not in the event cannot be sent, and trying again would not help.
         let missing = json!({ "payload": { "site": "{{trigger.new_status}}" } });
         api.patch(&path, &missing).await.expect_status(200);
+        let audit = api.get("/audit?target_type=webhook_template").await.expect_status(200);
+        assert_eq!(audit.body["items"][0]["detail"], json!({ "name": "Chat" }), "no payload in the audit log");
         let other = subscribe(&api, &receiver.url("/other")).await;
         api.patch(&format!("/webhooks/{other}"), &used).await.expect_status(200);
         emit(&server, &api, None, "edge").await;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
 use heddle_core::secret::Secret;
@@ -17,16 +16,16 @@ use heddle_core::tls::TlsPolicy;
 use heddle_core::{CredentialId, OrgId, Permission, Role};
 use heddle_runtime::Vault;
 use heddle_store::credentials::{self, Credential, CredentialUpdate, NewCredential, SealedSecret};
-use heddle_store::{Db, InOrder, Object as _, Set, Sort};
+use heddle_store::{Db, InOrder, Set, Sort, Tx};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use self::address::{HOST_CHARS_MAX, PORT_MAX, parse_host, parse_port};
 use self::sealed::Fields;
 use self::vault::StoredVault;
 use crate::app::{App, SharedApp};
-use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::controllers::probe::Tested;
@@ -39,7 +38,7 @@ use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request}
 use crate::http::nulls::{given, nullable};
 use crate::http::routes::{Routes, doc};
 use crate::keys::Keys;
-use crate::tenancy::{organization_scope, owner};
+use crate::resource::{self, Actions, By, Resource, actions, owner};
 use crate::tls::check_tls;
 
 /// Most bytes of one secret.
@@ -135,6 +134,34 @@ struct ListQuery {
 
 revised!(Credential);
 
+impl Resource for Credential {
+    const NOUN: &'static str = "credential";
+    const PATH: &'static str = "/credentials";
+    const ACTIONS: Actions = actions!("credential");
+    type View = Self;
+
+    fn view(self) -> Result<Self, Error> {
+        Ok(self)
+    }
+
+    fn identity(&self) -> (OrgId, Uuid) {
+        (self.org_id, self.id.0)
+    }
+
+    fn detail(&self) -> Value {
+        json!({ "name": self.name })
+    }
+
+    async fn may_remove(&self, tx: &mut Tx, _: &App) -> Result<(), Error> {
+        match credentials::used_by(tx, self.id).await? {
+            0 => Ok(()),
+            users => Err(Error::conflict(format!(
+                "credential is used by controllers ({users}): give them another first"
+            ))),
+        }
+    }
+}
+
 fn routes() -> Routes {
     let one = "/credentials/{credential_id}";
     let read = Access::Permission(Permission::SettingsRead);
@@ -152,13 +179,13 @@ fn routes() -> Routes {
             create,
             doc("Store a credential").body::<NewBody>().answers::<Credential>(201),
         )
-        .get(one, read, get, doc("One credential, without its secrets").answers::<Credential>(200))
+        .get(one, read, resource::get::<Credential>, doc("One credential, without its secrets").answers::<Credential>(200))
         .patch(one, write, update, doc("Change a credential").body::<UpdateBody>().answers::<Credential>(200))
-        .delete(one, write, remove, doc("Remove a credential that no controller uses").empty(204))
+        .delete(one, write, resource::remove::<Credential>, doc("Remove a credential that no controller uses").empty(204))
         .post(
             &format!("{one}/restore"),
             Access::RoleWith(Role::OrgAdmin, Permission::SettingsWrite),
-            restore,
+            resource::restore::<Credential>,
             doc("Bring a removed credential back").answers::<Credential>(200),
         )
         .post(
@@ -203,22 +230,12 @@ async fn list(
     let mut tx = app.db.read().await?;
     let (items, total) = credentials::list(
         &mut tx,
-        &organization_scope(&caller),
+        &caller.organization_scope(),
         search.as_deref(),
         InOrder::by(page, query.sort),
     )
     .await?;
     Ok(Answer(page.of(items, total)))
-}
-
-async fn get(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<CredentialId>,
-) -> Result<One<Credential>, Error> {
-    let mut tx = app.db.single().await?;
-    let found = Credential::find(&mut tx, &organization_scope(&caller), id).await?;
-    found.map(One).ok_or(Error::NotFound("credential"))
 }
 
 async fn create(
@@ -246,8 +263,8 @@ async fn create(
     let new = NewCredential { id, org_id, name, host, port, tls, sealed, now: app.clock.now() };
     let credential = credentials::insert(&mut tx, &new).await?;
     let detail = json!({ "name": credential.name, "host": credential.host });
-    trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.created", detail)).await?;
-    creation.finish(tx, &app, &format!("/credentials/{id}"), &credential).await
+    let by = By::of(&app, &caller, &origin);
+    resource::created(tx, by, creation, credential, detail).await
 }
 
 async fn update(
@@ -259,7 +276,7 @@ async fn update(
     Json(body): Json<UpdateBody>,
 ) -> Result<One<Credential>, Error> {
     caller.require_all_sites()?;
-    let scope = organization_scope(&caller);
+    let scope = caller.organization_scope();
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     let changed = changed_fields(&body);
@@ -267,8 +284,7 @@ async fn update(
     let port = set(body.port, |port| checks.keep("port", parse_port(port)));
     let tls = set(body.tls, |tls| check_tls(tls, &mut checks));
     let mut tx = app.db.write().await?;
-    let current = Credential::lock(&mut tx, &scope, id).await?.ok_or(Error::NotFound("credential"))?;
-    if_match.check(&current)?;
+    let current: Credential = resource::locked(&mut tx, &caller, id, &if_match).await?;
     let stored = credentials::find_sealed(&mut tx, current.org_id, id).await?;
     let stored = stored.ok_or(Error::NotFound("credential"))?;
     let seals_again = body.username.is_some() || body.password.is_some() || body.api_key.is_some();
@@ -288,12 +304,9 @@ async fn update(
     checks.done()?;
     let change = CredentialUpdate { name, host, port, tls, sealed };
     let updated = credentials::update(&mut tx, &scope, id, &change, app.clock.now()).await?;
-    let credential = updated.ok_or(Error::NotFound("credential"))?;
-    let detail = json!({ "changed": changed, "version": credential.version });
-    let detail = trail::with_difference(detail, &current, &credential);
-    trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.updated", detail)).await?;
-    tx.commit().await?;
-    Ok(One(credential))
+    let version = updated.as_ref().map(|credential| credential.version);
+    let by = By::of(&app, &caller, &origin);
+    resource::updated(tx, by, (current, updated), json!({ "changed": changed, "version": version })).await
 }
 
 /// What a field of a body does to the stored one.
@@ -317,55 +330,4 @@ fn changed_fields(body: &UpdateBody) -> Vec<&'static str> {
         ("tls", body.tls.is_some()),
     ];
     fields.into_iter().filter_map(|(name, is_changed)| is_changed.then_some(name)).collect()
-}
-
-async fn remove(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<CredentialId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
-    caller.require_all_sites()?;
-    let scope = organization_scope(&caller);
-    let mut tx = app.db.write().await?;
-    let credential = Credential::lock(&mut tx, &scope, id).await?.ok_or(Error::NotFound("credential"))?;
-    if_match.check(&credential)?;
-    let users = credentials::used_by(&mut tx, id).await?;
-    if users > 0 {
-        return Err(Error::conflict(format!(
-            "credential is used by controllers ({users}): give them another first"
-        )));
-    }
-    Credential::remove(&mut tx, &scope, id, app.clock.now()).await?;
-    let detail = json!({ "name": credential.name });
-    trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.removed", detail)).await?;
-    tx.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-async fn restore(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<CredentialId>,
-) -> Result<One<Credential>, Error> {
-    caller.require_all_sites()?;
-    let mut tx = app.db.write().await?;
-    let restored = Credential::restore(&mut tx, &organization_scope(&caller), id, app.clock.now()).await?;
-    let credential = restored.ok_or(Error::NotFound("credential"))?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.restored", json!({})))
-        .await?;
-    tx.commit().await?;
-    Ok(One(credential))
-}
-
-fn deed<'a>(caller: &'a Caller, credential: &Credential, action: &'static str, detail: Value) -> Deed<'a> {
-    Deed {
-        org: credential.org_id,
-        actor: caller.actor(),
-        action,
-        target: ("credential", credential.id.0),
-        detail,
-    }
 }

@@ -39,6 +39,7 @@ mod oauth2;
 pub mod operate;
 mod outgoing;
 pub mod process;
+mod resource;
 pub mod retention;
 mod sample;
 pub mod setup;

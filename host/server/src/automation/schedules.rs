@@ -39,7 +39,7 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::nulls::{given, nullable};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::{organization_scope, owner};
+use crate::resource::owner;
 
 const KIND: ConnectionKind = ConnectionKind::Schedule;
 /// How often it is looked what is due.
@@ -236,7 +236,7 @@ async fn list(
     let filter = ConnectionFilter { kind: KIND, state: query.state, search: search(query.search)? };
     let mut tx = app.db.read().await?;
     let (rows, total) =
-        connections::list(&mut tx, &organization_scope(&caller), &filter, InOrder::by(page, query.sort))
+        connections::list(&mut tx, &caller.organization_scope(), &filter, InOrder::by(page, query.sort))
             .await?;
     let views: Result<Vec<View>, Error> = rows.into_iter().map(|row| View::of(&app, &caller, row)).collect();
     Ok(Answer(page.of(views?, total)))
@@ -248,7 +248,7 @@ async fn get(
     At(id): At<ConnectionId>,
 ) -> Result<One<View>, Error> {
     let mut tx = app.db.single().await?;
-    let row = connections::find(&mut tx, &organization_scope(&caller), KIND, id).await?;
+    let row = connections::find(&mut tx, &caller.organization_scope(), KIND, id).await?;
     View::of(&app, &caller, row.ok_or(Error::NotFound("schedule"))?).map(One)
 }
 
@@ -306,7 +306,7 @@ async fn update(
         checks.add(declared::faults(&app, &Shape::of_schedule(), None, steps));
     }
     let mut tx = app.db.write().await?;
-    let current = connections::lock(&mut tx, &organization_scope(&caller), KIND, id).await?;
+    let current = connections::lock(&mut tx, &caller.organization_scope(), KIND, id).await?;
     let current = current.ok_or(Error::NotFound("schedule"))?;
     let mut row = current.clone();
     row.cron = body.cron.or(row.cron);
@@ -353,7 +353,7 @@ async fn remove(
     if_match: IfMatch,
 ) -> Result<StatusCode, Error> {
     let mut tx = app.db.write().await?;
-    let row = connections::lock(&mut tx, &organization_scope(&caller), KIND, id).await?;
+    let row = connections::lock(&mut tx, &caller.organization_scope(), KIND, id).await?;
     let row = row.ok_or(Error::NotFound("schedule"))?;
     caller.require_all_sites()?;
     if_match.check(&View::of(&app, &caller, row.clone())?)?;

@@ -178,6 +178,11 @@ impl Caller {
         }
     }
 
+    /// The scope for objects that site grants do not divide.
+    pub(crate) fn organization_scope(&self) -> Scope {
+        Scope { org: self.scope().org, sites: SiteScope::All }
+    }
+
     /// Which rows this caller can see. Under a key's ceiling nobody sees beyond their own organization, nor does a
     /// Connection or an action beyond the one that it is in, whoever wrote it.
     pub fn scope(&self) -> Scope {

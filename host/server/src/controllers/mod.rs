@@ -21,12 +21,12 @@ use heddle_store::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use self::endpoint::{URL_BYTES_MAX, parse_url};
 use self::probe::Tested;
 use crate::adapters::validate_settings;
-use crate::app::SharedApp;
-use crate::audit::trail::{self, Deed};
+use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::feature::Feature;
@@ -37,6 +37,7 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::nulls::given;
 use crate::http::routes::{Routes, doc};
+use crate::resource::{self, Actions, By, Resource, actions};
 use crate::sync::Bell;
 use crate::tenancy::quotas;
 use crate::tls::check_tls;
@@ -136,6 +137,54 @@ struct SitesQuery {
 
 revised!(Controller);
 
+impl Resource for Controller {
+    const NOUN: &'static str = "controller";
+    const PATH: &'static str = "/controllers";
+    const ACTIONS: Actions = actions!("controller");
+    type View = Self;
+
+    fn view(self) -> Result<Self, Error> {
+        Ok(self)
+    }
+
+    fn identity(&self) -> (OrgId, Uuid) {
+        (self.org_id, self.id.0)
+    }
+
+    fn detail(&self) -> Value {
+        json!({ "name": self.name, "vendor": self.vendor, "url": self.url })
+    }
+
+    fn scope(caller: &Caller) -> Scope {
+        caller.scope()
+    }
+
+    /// The caller's level at its site decides.
+    fn admit(_: &Caller) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn admit_to(&self, caller: &Caller) -> Result<(), Error> {
+        caller.require_level(self.site_id, SiteLevel::Admin)
+    }
+
+    async fn may_remove(&self, tx: &mut Tx, _: &App) -> Result<(), Error> {
+        refuse_under_way(tx, self.id).await
+    }
+
+    async fn may_restore(&self, tx: &mut Tx, app: &App) -> Result<(), Error> {
+        quotas::check(tx, app, self.org_id, quotas::Resource::Controllers).await?;
+        let scope = Scope::organization(self.org_id);
+        if Site::find(tx, &scope, self.site_id).await?.is_none() {
+            return Err(Error::conflict("site of the controller was removed: restore it first"));
+        }
+        if Credential::find(tx, &scope, self.credential_id).await?.is_none() {
+            return Err(Error::conflict("credential of the controller was removed: restore it first"));
+        }
+        Ok(())
+    }
+}
+
 fn routes() -> Routes {
     let one = "/controllers/{controller_id}";
     let read = Access::Permission(Permission::ControllerRead);
@@ -153,13 +202,18 @@ fn routes() -> Routes {
             create,
             doc("Register a controller").body::<NewBody>().answers::<Controller>(201),
         )
-        .get(one, read, get, doc("One controller").answers::<Controller>(200))
+        .get(one, read, resource::get::<Controller>, doc("One controller").answers::<Controller>(200))
         .patch(one, write, update, doc("Change a controller").body::<UpdateBody>().answers::<Controller>(200))
-        .delete(one, write, remove, doc("Remove a controller and its devices").empty(204))
+        .delete(
+            one,
+            write,
+            resource::remove::<Controller>,
+            doc("Remove a controller and its devices").empty(204),
+        )
         .post(
             &format!("{one}/restore"),
             write,
-            restore,
+            resource::restore::<Controller>,
             doc("Bring a removed controller back").answers::<Controller>(200),
         )
         .post(
@@ -211,15 +265,6 @@ async fn list(
     Ok(Answer(page.of(items, total)))
 }
 
-async fn get(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<ControllerId>,
-) -> Result<One<Controller>, Error> {
-    let mut tx = app.db.single().await?;
-    found(&mut tx, &caller, id).await.map(One)
-}
-
 async fn sites_of(
     State(app): State<SharedApp>,
     caller: Caller,
@@ -236,14 +281,6 @@ async fn sites_of(
 
 async fn found(tx: &mut Tx, caller: &Caller, id: ControllerId) -> Result<Controller, Error> {
     Controller::find(tx, &caller.scope(), id).await?.ok_or(Error::NotFound("controller"))
-}
-
-/// The controller, which this caller may change.
-async fn locked(tx: &mut Tx, caller: &Caller, id: ControllerId) -> Result<Controller, Error> {
-    let found = Controller::lock(tx, &caller.scope(), id).await?;
-    let controller = found.ok_or(Error::NotFound("controller"))?;
-    caller.require_level(controller.site_id, SiteLevel::Admin)?;
-    Ok(controller)
 }
 
 async fn create(
@@ -287,8 +324,8 @@ async fn create(
         "name": controller.name, "vendor": controller.vendor, "url": controller.url,
         "site_id": controller.site_id, "credential_id": controller.credential_id, "tls_mode": controller.tls.mode,
     });
-    trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.created", detail)).await?;
-    let response = creation.finish(tx, &app, &format!("/controllers/{}", controller.id), &controller).await?;
+    let by = By::of(&app, &caller, &origin);
+    let response = resource::created(tx, by, creation, controller, detail).await?;
     Bell::of(&app).ring();
     Ok(response)
 }
@@ -302,8 +339,7 @@ async fn update(
     Json(body): Json<UpdateBody>,
 ) -> Result<One<Controller>, Error> {
     let mut tx = app.db.write().await?;
-    let current = locked(&mut tx, &caller, id).await?;
-    if_match.check(&current)?;
+    let current: Controller = resource::locked(&mut tx, &caller, id, &if_match).await?;
     let mut checks = Checks::default();
     check_interval(body.sync_interval_secs, &mut checks);
     let change = ControllerUpdate {
@@ -333,19 +369,17 @@ async fn update(
         check_credential(&mut tx, &caller, current.org_id, credential).await?;
     }
     let updated = controllers::update(&mut tx, &caller.scope(), id, &change, app.clock.now()).await?;
-    let controller = updated.ok_or(Error::NotFound("controller"))?;
     refuse_under_way(&mut tx, id).await?;
     let detail = json!({
         "name": change.name, "url": change.url, "site_id": change.site_id, "credential_id": change.credential_id,
         "tls_mode": change.tls.map(|tls| tls.mode), "settings": change.settings.as_ref().and_then(Value::as_object).map(|fields| fields.keys().collect::<Vec<_>>()),
         "sync_interval_secs": change.sync_interval_secs,
     });
-    let detail = trail::with_difference(detail, &current, &controller);
-    trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.updated", detail)).await?;
-    tx.commit().await?;
+    let by = By::of(&app, &caller, &origin);
+    let answer = resource::updated(tx, by, (current, updated), detail).await?;
     // Reached in another way, it is due.
     Bell::of(&app).ring();
-    Ok(One(controller))
+    Ok(answer)
 }
 
 fn check_interval(secs: Option<u32>, checks: &mut Checks) {
@@ -390,7 +424,7 @@ pub(crate) async fn check_credential(
 
 /// While a change is being applied, the controller stays what the change was approved for.
 ///
-/// To be asked once the controller's row is written: an apply that begins
+/// To be asked once the controller's row is locked: an apply that begins
 /// waits for that row, and one that began before is seen.
 async fn refuse_under_way(tx: &mut Tx, id: ControllerId) -> Result<(), Error> {
     let under_way = changes::under_way(tx).await?;
@@ -400,48 +434,6 @@ async fn refuse_under_way(tx: &mut Tx, id: ControllerId) -> Result<(), Error> {
         ));
     }
     Ok(())
-}
-
-async fn remove(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ControllerId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
-    let mut tx = app.db.write().await?;
-    let controller = locked(&mut tx, &caller, id).await?;
-    if_match.check(&controller)?;
-    Controller::remove(&mut tx, &caller.scope(), id, app.clock.now()).await?;
-    refuse_under_way(&mut tx, id).await?;
-    let detail = json!({ "name": controller.name, "vendor": controller.vendor, "url": controller.url });
-    trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.removed", detail)).await?;
-    tx.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-async fn restore(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ControllerId>,
-) -> Result<One<Controller>, Error> {
-    let mut tx = app.db.write().await?;
-    let restored = Controller::restore(&mut tx, &caller.scope(), id, app.clock.now()).await?;
-    let controller = restored.ok_or(Error::NotFound("controller"))?;
-    caller.require_level(controller.site_id, SiteLevel::Admin)?;
-    quotas::check(&mut tx, &app, controller.org_id, quotas::Resource::Controllers).await?;
-    let scope = Scope::organization(controller.org_id);
-    if Site::find(&mut tx, &scope, controller.site_id).await?.is_none() {
-        return Err(Error::conflict("site of the controller was removed: restore it first"));
-    }
-    if Credential::find(&mut tx, &scope, controller.credential_id).await?.is_none() {
-        return Err(Error::conflict("credential of the controller was removed: restore it first"));
-    }
-    trail::record(&mut tx, &app, &origin, deed(&caller, &controller, "controller.restored", json!({})))
-        .await?;
-    tx.commit().await?;
-    Ok(One(controller))
 }
 
 async fn test(
@@ -487,14 +479,4 @@ async fn get_sync(
     let controller = found(&mut tx, &caller, id).await?;
     let found = syncs::find(&mut tx, controller.id, sync).await?;
     Ok(Answer(found.ok_or(Error::NotFound("sync"))?.into()))
-}
-
-fn deed<'a>(caller: &'a Caller, controller: &Controller, action: &'static str, detail: Value) -> Deed<'a> {
-    Deed {
-        org: controller.org_id,
-        actor: caller.actor(),
-        action,
-        target: ("controller", controller.id.0),
-        detail,
-    }
 }

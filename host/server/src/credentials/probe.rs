@@ -13,10 +13,8 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::address::url_of;
-use super::deed;
 use crate::adapters::{call_for, validate_settings};
 use crate::app::{App, SharedApp};
-use crate::audit::trail;
 use crate::caller::Caller;
 use crate::checks::Checks;
 use crate::controllers::check_credential;
@@ -25,7 +23,7 @@ use crate::controllers::probe::{Tested, ask};
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin};
 use crate::http::nulls::given;
-use crate::tenancy::organization_scope;
+use crate::resource::By;
 use crate::tls::check_tls;
 
 /// Either `controller_id`, or `vendor` with an address.
@@ -61,7 +59,7 @@ pub(super) async fn test(
 ) -> Result<Answer<Tested>, Error> {
     let (credential, adapter, call) = {
         let mut tx = app.db.read().await?;
-        let found = Credential::find(&mut tx, &organization_scope(&caller), id).await?;
+        let found = Credential::find(&mut tx, &caller.organization_scope(), id).await?;
         let credential = found.ok_or(Error::NotFound("credential"))?;
         let (adapter, call) = if let Some(controller) = body.controller_id {
             at_controller(&mut tx, &app, &caller, &origin, &credential, controller, &body).await?
@@ -80,7 +78,8 @@ pub(super) async fn test(
     detail["url"] = json!(call.target.url.as_str());
     detail["tls_mode"] = json!(call.target.tls.mode);
     let mut tx = app.db.write().await?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &credential, "credential.tested", detail)).await?;
+    let by = By::of(&app, &caller, &origin);
+    by.record(&mut tx, &credential, "credential.tested", detail).await?;
     tx.commit().await?;
     Ok(Answer(tested))
 }

@@ -29,7 +29,7 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::nulls::{given, nullable};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::{organization_scope, owner};
+use crate::resource::owner;
 
 /// Longest pause between two firings: a day.
 pub(super) const COOLDOWN_SECS_MAX: i64 = 86_400;
@@ -246,7 +246,7 @@ async fn list(
     let filter = ConnectionFilter { kind, state: query.state, search: search(query.search)? };
     let mut tx = app.db.read().await?;
     let (rows, total) =
-        connections::list(&mut tx, &organization_scope(&caller), &filter, InOrder::by(page, query.sort))
+        connections::list(&mut tx, &caller.organization_scope(), &filter, InOrder::by(page, query.sort))
             .await?;
     let views: Result<Vec<View>, Error> = rows.into_iter().map(|row| View::of(&app, &caller, row)).collect();
     Ok(Answer(page.of(views?, total)))
@@ -259,7 +259,7 @@ async fn get(
     At(id): At<ConnectionId>,
 ) -> Result<One<View>, Error> {
     let mut tx = app.db.single().await?;
-    let row = connections::find(&mut tx, &organization_scope(&caller), kind, id).await?;
+    let row = connections::find(&mut tx, &caller.organization_scope(), kind, id).await?;
     View::of(&app, &caller, row.ok_or(Error::NotFound(noun(kind)))?).map(One)
 }
 
@@ -413,7 +413,7 @@ async fn update(
     check_key_length(&mut checks, key);
     checks.done()?;
     let mut tx = app.db.write().await?;
-    let current = connections::lock(&mut tx, &organization_scope(&caller), kind, id).await?;
+    let current = connections::lock(&mut tx, &caller.organization_scope(), kind, id).await?;
     let current = current.ok_or(Error::NotFound(noun(kind)))?;
     caller.require_all_sites()?;
     if_match.check(&View::of(&app, &caller, current.clone())?)?;
@@ -526,7 +526,7 @@ async fn remove(
     if_match: IfMatch,
 ) -> Result<StatusCode, Error> {
     let mut tx = app.db.write().await?;
-    let row = connections::lock(&mut tx, &organization_scope(&caller), kind, id).await?;
+    let row = connections::lock(&mut tx, &caller.organization_scope(), kind, id).await?;
     let row = row.ok_or(Error::NotFound(noun(kind)))?;
     caller.require_all_sites()?;
     if_match.check(&View::of(&app, &caller, row.clone())?)?;

@@ -15,7 +15,6 @@ use crate::audit::trail;
 use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
-use crate::tenancy::organization_scope;
 
 /// What was removed, as it may stand again, and why its author may not have its steps run any more, if so: it is broken
 /// then.
@@ -26,7 +25,7 @@ pub(crate) async fn removed(
     kind: ConnectionKind,
     id: ConnectionId,
 ) -> Result<(ConnectionRow, Option<String>), Error> {
-    let row = connections::lock_removed(tx, &organization_scope(caller), kind, id).await?;
+    let row = connections::lock_removed(tx, &caller.organization_scope(), kind, id).await?;
     let mut row = row.ok_or(Error::NotFound(noun(kind)))?;
     caller.require_all_sites()?;
     Organization::find(tx, &Scope::organization(row.org_id), row.org_id)

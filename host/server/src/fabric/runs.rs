@@ -25,7 +25,6 @@ use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Origin, PER_PAGE_DEFAULT, PER_PAGE_MAX, Params, walk_request};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::organization_scope;
 
 /// One firing.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -175,7 +174,7 @@ pub(super) fn routes() -> Routes {
 
 async fn get(State(app): State<SharedApp>, caller: Caller, At(id): At<RunId>) -> Result<One<RunView>, Error> {
     let mut tx = app.db.single().await?;
-    let row = runs::find(&mut tx, &organization_scope(&caller), id).await?.ok_or(Error::NotFound("run"))?;
+    let row = runs::find(&mut tx, &caller.organization_scope(), id).await?.ok_or(Error::NotFound("run"))?;
     view(&app, &caller, row).map(One)
 }
 
@@ -187,7 +186,7 @@ pub(crate) async fn list_of(
     At(id): At<ConnectionId>,
     Params(query): Params<ListQuery>,
 ) -> Result<Answer<CursorPage<RunView>>, Error> {
-    let scope = organization_scope(&caller);
+    let scope = caller.organization_scope();
     let mut tx = app.db.read().await?;
     connections::find(&mut tx, &scope, kind, id).await?.ok_or(Error::NotFound(kind.as_str()))?;
     drop(tx);
@@ -211,7 +210,7 @@ async fn list_all(
         until: query.until,
     };
     let window = Window { page: query.page, limit: query.limit, cursor: query.cursor, sort: query.sort };
-    list(&app, &caller, &organization_scope(&caller), &filter, window).await
+    list(&app, &caller, &caller.organization_scope(), &filter, window).await
 }
 
 /// Runs a Connection again with what started one of its runs.
@@ -226,7 +225,7 @@ async fn rerun(
 ) -> Result<Response, Error> {
     caller.require_all_sites()?;
     let mut tx = app.db.write().await?;
-    let original = runs::find(&mut tx, &organization_scope(&caller), id).await?;
+    let original = runs::find(&mut tx, &caller.organization_scope(), id).await?;
     let original = original.ok_or(Error::NotFound("run"))?;
     let (row, author) = repeatable(&mut tx, &original).await?;
     let now = app.clock.now();

@@ -27,7 +27,6 @@ use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::organization_scope;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -61,7 +60,7 @@ async fn test(
     Json(body): Json<Body>,
 ) -> Result<Answer<RunView>, Error> {
     let mut tx = app.db.read().await?;
-    let row = connections::find(&mut tx, &organization_scope(&caller), kind, id).await?;
+    let row = connections::find(&mut tx, &caller.organization_scope(), kind, id).await?;
     let row = row.ok_or(Error::NotFound(kind.as_str()))?;
     caller.require_all_sites()?;
     if !body.dry_run && !caller.is_author(row.author_id) {

@@ -247,7 +247,7 @@ fn secret(field: &str, given: Option<Option<Secret>>, checks: &mut Checks) -> Se
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "Channel")]
-pub(super) struct View {
+pub(crate) struct View {
     id: ChannelId,
     #[serde(skip)]
     revision: i64,

@@ -4,35 +4,34 @@ use std::time::Instant;
 
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::notification::{ChannelKind, Severity};
 use heddle_core::page::Page;
 use heddle_core::secret::Secret;
-use heddle_core::{ChannelId, Permission, Role};
+use heddle_core::{ChannelId, OrgId, Permission, Role};
 use heddle_store::channels::{self, Channel, ChannelUpdate, NewChannel};
-use heddle_store::{InOrder, Object as _, Scope, Set, Sort, Tx};
+use heddle_store::{InOrder, Scope, Set, Sort, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::body::{NewBody, UpdateBody, View, no_settings};
 use super::deliver::{self, deliver};
 use super::message::Message;
 use super::sealed::WebhookSecrets;
 use crate::app::{App, SharedApp};
-use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::checks::search;
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, revised};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::{organization_scope, owner};
+use crate::resource::{self, Actions, By, Resource, actions, owner};
 
-const NOT_FOUND: Error = Error::NotFound("channel");
+const NOT_FOUND: Error = Error::NotFound(Channel::NOUN);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -59,6 +58,35 @@ struct Tested {
     duration_ms: u64,
 }
 
+revised!(Channel);
+
+impl Resource for Channel {
+    const NOUN: &'static str = super::CHANNEL;
+    const PATH: &'static str = "/notifications/channels";
+    const ACTIONS: Actions = actions!("channel");
+    type View = View;
+
+    fn view(self) -> Result<View, Error> {
+        View::of(self)
+    }
+
+    fn identity(&self) -> (OrgId, Uuid) {
+        (self.org_id, self.id.0)
+    }
+
+    fn detail(&self) -> Value {
+        json!({ "label": self.label, "kind": self.kind })
+    }
+
+    fn restore_detail(&self) -> Value {
+        self.detail()
+    }
+
+    async fn may_remove(&self, tx: &mut Tx, app: &App) -> Result<(), Error> {
+        app.require_unused(tx, super::CHANNEL, self.org_id, self.id.0).await
+    }
+}
+
 pub(super) fn routes() -> Routes {
     let (all, one) = ("/notifications/channels", "/notifications/channels/{channel_id}");
     let read = Access::Permission(Permission::SettingsRead);
@@ -73,18 +101,18 @@ pub(super) fn routes() -> Routes {
                 .answers::<Page<View>>(200),
         )
         .post(all, write, create, doc("Add a channel").body::<NewBody>().answers::<View>(201))
-        .get(one, read, get, doc("One channel, without its secret").answers::<View>(200))
+        .get(one, read, resource::get::<Channel>, doc("One channel, without its secret").answers::<View>(200))
         .patch(one, write, update, doc("Change a channel").body::<UpdateBody>().answers::<View>(200))
         .delete(
             one,
             write,
-            remove,
+            resource::remove::<Channel>,
             doc("Remove a channel that no Connection, rule or schedule uses").empty(204),
         )
         .post(
             &format!("{one}/restore"),
             Access::RoleWith(Role::OrgAdmin, Permission::SettingsWrite),
-            restore,
+            resource::restore::<Channel>,
             doc("Bring a removed channel back").answers::<View>(200),
         )
         .post(
@@ -104,21 +132,10 @@ async fn list(
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let search = search(query.search)?;
     let mut tx = app.db.read().await?;
-    let scope = organization_scope(&caller);
-    let (items, total) =
+    let scope = caller.organization_scope();
+    let found =
         channels::list(&mut tx, &scope, query.kind, search.as_deref(), InOrder::by(page, query.sort)).await?;
-    let items: Result<Vec<View>, Error> = items.into_iter().map(View::of).collect();
-    Ok(Answer(page.of(items?, total)))
-}
-
-async fn get(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<ChannelId>,
-) -> Result<One<View>, Error> {
-    let mut tx = app.db.single().await?;
-    let found = Channel::find(&mut tx, &organization_scope(&caller), id).await?.ok_or(NOT_FOUND)?;
-    Ok(One(View::of(found)?))
+    resource::listed(page, found)
 }
 
 async fn create(
@@ -151,8 +168,9 @@ async fn create(
         now: app.clock.now(),
     };
     let channel = channels::insert(&mut tx, &new).await?;
-    record(&mut tx, &app, &caller, &origin, &channel, "channel.created").await?;
-    creation.finish(tx, &app, &format!("/notifications/channels/{id}"), &View::of(channel)?).await
+    let detail = channel.detail();
+    let by = By::of(&app, &caller, &origin);
+    resource::created(tx, by, creation, channel, detail).await
 }
 
 async fn update(
@@ -164,10 +182,8 @@ async fn update(
     Json(body): Json<UpdateBody>,
 ) -> Result<One<View>, Error> {
     caller.require_all_sites()?;
-    let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
-    let current = Channel::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
-    if_match.check(&View::of(current.clone())?)?;
+    let current: Channel = resource::locked(&mut tx, &caller, id, &if_match).await?;
     let wanted = body.check(current.kind, Some(&current))?;
     let secret = match current.kind {
         ChannelKind::Webhook => webhook_secrets(&mut tx, &app, id, wanted.secret, wanted.url).await?,
@@ -183,47 +199,10 @@ async fn update(
             Set::To(plain) => Set::To(seal(&app, id, &plain)),
         },
     };
+    let scope = caller.organization_scope();
     let updated = channels::update(&mut tx, &scope, id, &change, app.clock.now()).await?;
-    let channel = updated.ok_or(NOT_FOUND)?;
-    let detail = json!({ "changed": wanted.changed });
-    let detail = trail::with_difference(detail, &View::of(current)?, &View::of(channel.clone())?);
-    trail::record(&mut tx, &app, &origin, deed(&caller, &channel, "channel.updated", detail)).await?;
-    tx.commit().await?;
-    Ok(One(View::of(channel)?))
-}
-
-async fn remove(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ChannelId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
-    caller.require_all_sites()?;
-    let scope = organization_scope(&caller);
-    let mut tx = app.db.write().await?;
-    let channel = Channel::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
-    if_match.check(&View::of(channel.clone())?)?;
-    app.require_unused(&mut tx, super::CHANNEL, channel.org_id, id.0).await?;
-    Channel::remove(&mut tx, &scope, id, app.clock.now()).await?;
-    record(&mut tx, &app, &caller, &origin, &channel, "channel.removed").await?;
-    tx.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-async fn restore(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ChannelId>,
-) -> Result<One<View>, Error> {
-    caller.require_all_sites()?;
-    let mut tx = app.db.write().await?;
-    let restored = Channel::restore(&mut tx, &organization_scope(&caller), id, app.clock.now()).await?;
-    let channel = restored.ok_or(NOT_FOUND)?;
-    record(&mut tx, &app, &caller, &origin, &channel, "channel.restored").await?;
-    tx.commit().await?;
-    Ok(One(View::of(channel)?))
+    let by = By::of(&app, &caller, &origin);
+    resource::updated(tx, by, (current, updated), json!({ "changed": wanted.changed })).await
 }
 
 async fn test(
@@ -235,7 +214,7 @@ async fn test(
     caller.require_all_sites()?;
     let found = {
         let mut tx = app.db.read().await?;
-        channels::find_sealed(&mut tx, &organization_scope(&caller), id).await?.ok_or(NOT_FOUND)?
+        channels::find_sealed(&mut tx, &caller.organization_scope(), id).await?.ok_or(NOT_FOUND)?
     };
     let message = Message {
         subject: "Test of a notification channel".to_owned(),
@@ -252,7 +231,8 @@ async fn test(
     };
     let detail = json!({ "label": found.channel.label, "is_delivered": is_delivered });
     let mut tx = app.db.write().await?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &found.channel, "channel.tested", detail)).await?;
+    let by = By::of(&app, &caller, &origin);
+    by.record(&mut tx, &found.channel, "channel.tested", detail).await?;
     tx.commit().await?;
     Ok(Answer(Tested { is_delivered, message, status, duration_ms }))
 }
@@ -276,21 +256,4 @@ async fn webhook_secrets(
 
 fn seal(app: &App, id: ChannelId, secret: &Secret) -> Vec<u8> {
     app.keys.seal(&deliver::context(id), secret.expose().as_bytes())
-}
-
-async fn record(
-    tx: &mut Tx,
-    app: &SharedApp,
-    caller: &Caller,
-    origin: &Origin,
-    channel: &Channel,
-    action: &'static str,
-) -> Result<(), Error> {
-    let detail = json!({ "label": channel.label, "kind": channel.kind });
-    trail::record(tx, app, origin, deed(caller, channel, action, detail)).await
-}
-
-fn deed<'a>(caller: &'a Caller, channel: &Channel, action: &'static str, detail: Value) -> Deed<'a> {
-    let target = ("channel", channel.id.0);
-    Deed { org: channel.org_id, actor: caller.actor(), action, target, detail }
 }

@@ -20,7 +20,6 @@ use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{At, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::organization_scope;
 use crate::tenancy::users::rules;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -57,7 +56,7 @@ pub(super) fn routes() -> Routes {
 
 /// A removed user, too: their person could never get another account.
 async fn known(tx: &mut Tx, caller: &Caller, id: UserId) -> Result<User, Error> {
-    let scope = organization_scope(caller);
+    let scope = caller.organization_scope();
     if let Some(user) = User::find(tx, &scope, id).await? {
         return Ok(user);
     }

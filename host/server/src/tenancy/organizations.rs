@@ -9,14 +9,14 @@ use heddle_core::{OrgId, Permission, Role, Tier};
 use heddle_store::organizations::{
     self, NewOrganization, Organization, OrganizationFilter, OrganizationUpdate,
 };
-use heddle_store::{InOrder, Object as _, Sort, sessions, users};
+use heddle_store::{InOrder, Object as _, Scope, Sort, sessions, users};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::{dashboard, quotas};
 use crate::app::SharedApp;
-use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::events::keeping::EVENT_RETENTION_DAYS_MAX;
@@ -27,6 +27,7 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::nulls::{given, nullable};
 use crate::http::routes::{Routes, doc};
+use crate::resource::{self, Actions, By, Resource, actions};
 use crate::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
 
 /// Index that keeps slugs apart.
@@ -116,6 +117,35 @@ struct ListQuery {
 
 revised!(Organization);
 
+impl Resource for Organization {
+    const NOUN: &'static str = "organization";
+    const PATH: &'static str = "/organizations";
+    const ACTIONS: Actions = actions!("organization");
+    const UNIQUE: Option<(&'static str, &'static str)> = Some((SLUG_INDEX, "slug"));
+    type View = Self;
+
+    fn view(self) -> Result<Self, Error> {
+        Ok(self)
+    }
+
+    fn identity(&self) -> (OrgId, Uuid) {
+        (self.id, self.id.0)
+    }
+
+    fn detail(&self) -> Value {
+        json!({ "name": self.name, "slug": self.slug, "tier": self.tier })
+    }
+
+    fn scope(caller: &Caller) -> Scope {
+        caller.scope()
+    }
+
+    /// Each route says which role it takes.
+    fn admit(_: &Caller) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
 pub(super) fn routes() -> Routes {
     let one = "/organizations/{organization_id}";
     let read = Access::RoleWith(Role::OrgAdmin, Permission::OrganizationRead);
@@ -136,7 +166,7 @@ pub(super) fn routes() -> Routes {
             create,
             doc("Create an organization").body::<NewBody>().answers::<Organization>(201),
         )
-        .get(one, read, get, doc("One organization").answers::<Organization>(200))
+        .get(one, read, resource::get::<Organization>, doc("One organization").answers::<Organization>(200))
         .patch(
             one,
             write,
@@ -147,7 +177,7 @@ pub(super) fn routes() -> Routes {
         .post(
             &format!("{one}/restore"),
             service,
-            restore,
+            resource::restore::<Organization>,
             doc("Bring a removed organization back").answers::<Organization>(200),
         )
         .get(
@@ -206,16 +236,6 @@ async fn list(
     Ok(Answer(page.of(items, total)))
 }
 
-async fn get(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<OrgId>,
-) -> Result<One<Organization>, Error> {
-    let mut tx = app.db.single().await?;
-    let found = Organization::find(&mut tx, &caller.scope(), id).await?;
-    found.map(One).ok_or(Error::NotFound("organization"))
-}
-
 async fn create(
     State(app): State<SharedApp>,
     caller: Caller,
@@ -238,10 +258,9 @@ async fn create(
         let updated = organizations::update(&mut tx, &caller.scope(), new.id, &change, new.now).await?;
         organization = updated.ok_or(Error::NotFound("organization"))?;
     }
-    let detail = json!({ "name": organization.name, "slug": organization.slug, "tier": organization.tier });
-    trail::record(&mut tx, &app, &origin, deed(&caller, organization.id, "organization.created", detail))
-        .await?;
-    creation.finish(tx, &app, &format!("/organizations/{}", organization.id), &organization).await
+    let detail = organization.detail();
+    let by = By::of(&app, &caller, &origin);
+    resource::created(tx, by, creation, organization, detail).await
 }
 
 async fn update(
@@ -257,9 +276,7 @@ async fn update(
         caller.require_unscoped_role(Role::SuperAdmin)?;
     }
     let mut tx = app.db.write().await?;
-    let current =
-        Organization::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("organization"))?;
-    if_match.check(&current)?;
+    let current: Organization = resource::locked(&mut tx, &caller, id, &if_match).await?;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     if let Some(slug) = &body.slug {
@@ -280,11 +297,8 @@ async fn update(
     let updated = organizations::update(&mut tx, &caller.scope(), id, &change, app.clock.now())
         .await
         .map_err(|error| slug::taken(error, SLUG_INDEX, change.slug.as_deref().unwrap_or_default()))?;
-    let organization = updated.ok_or(Error::NotFound("organization"))?;
-    let detail = trail::with_difference(detail, &current, &organization);
-    trail::record(&mut tx, &app, &origin, deed(&caller, id, "organization.updated", detail)).await?;
-    tx.commit().await?;
-    Ok(One(organization))
+    let by = By::of(&app, &caller, &origin);
+    resource::updated(tx, by, (current, updated), detail).await
 }
 
 async fn remove(
@@ -298,9 +312,7 @@ async fn remove(
         return Err(Error::conflict("own organization cannot be removed: nobody could log in to restore it"));
     }
     let mut tx = app.db.write().await?;
-    let current =
-        Organization::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("organization"))?;
-    if_match.check(&current)?;
+    let current: Organization = resource::locked(&mut tx, &caller, id, &if_match).await?;
     // Whoever brings a change back needs its controller, and that goes with the organization.
     if heddle_store::changes::under_way(&mut tx).await?.iter().any(|change| change.org_id == id) {
         return Err(Error::conflict(
@@ -315,37 +327,10 @@ async fn remove(
     users::bump_token_versions(&mut tx, id, now).await?;
     let revoked = sessions::revoke_all_of(&mut tx, id, now).await?;
     let detail = json!({ "sessions_revoked": revoked });
-    trail::record(&mut tx, &app, &origin, deed(&caller, id, "organization.removed", detail)).await?;
+    let by = By::of(&app, &caller, &origin);
+    by.record(&mut tx, &current, Organization::ACTIONS.removed, detail).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-async fn restore(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<OrgId>,
-) -> Result<One<Organization>, Error> {
-    let mut tx = app.db.write().await?;
-    let restored = Organization::restore(&mut tx, &caller.scope(), id, app.clock.now()).await;
-    let organization = restored.map_err(restore_conflict)?.ok_or(Error::NotFound("organization"))?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, id, "organization.restored", json!({}))).await?;
-    tx.commit().await?;
-    Ok(One(organization))
-}
-
-fn restore_conflict(error: heddle_store::Error) -> Error {
-    if error.is_unique(SLUG_INDEX) {
-        Error::conflict(
-            "slug of the removed organization was taken by another one; change that one's slug first",
-        )
-    } else {
-        error.into()
-    }
-}
-
-fn deed<'a>(caller: &'a Caller, id: OrgId, action: &'static str, detail: Value) -> Deed<'a> {
-    Deed { org: id, actor: caller.actor(), action, target: ("organization", id.0), detail }
 }
 
 #[cfg(test)]

@@ -2,20 +2,18 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
 use heddle_core::{OrgId, Permission, Role, SiteId, SiteLevel};
 use heddle_store::sites::{self, NewSite, Site, SiteUpdate};
-use heddle_store::{InOrder, Object as _, Sort};
+use heddle_store::{InOrder, Scope, Sort, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use super::owner;
-use super::quotas::{self, Resource};
-use crate::app::SharedApp;
-use crate::audit::trail::{self, Deed};
+use super::quotas;
+use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::http::access::Access;
@@ -25,6 +23,7 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, Params, page_request};
 use crate::http::nulls::given;
 use crate::http::routes::{Routes, doc};
+use crate::resource::{self, Actions, By, Resource, actions, owner};
 use crate::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
 
 /// Index that keeps slugs of one organization apart.
@@ -86,6 +85,52 @@ struct ListQuery {
 
 revised!(Site);
 
+impl Resource for Site {
+    const NOUN: &'static str = "site";
+    const PATH: &'static str = "/sites";
+    const ACTIONS: Actions = actions!("site");
+    const UNIQUE: Option<(&'static str, &'static str)> = Some((SLUG_INDEX, "slug"));
+    type View = Self;
+
+    fn view(self) -> Result<Self, Error> {
+        Ok(self)
+    }
+
+    fn identity(&self) -> (OrgId, Uuid) {
+        (self.org_id, self.id.0)
+    }
+
+    fn detail(&self) -> Value {
+        json!({ "name": self.name, "slug": self.slug })
+    }
+
+    fn scope(caller: &Caller) -> Scope {
+        caller.scope()
+    }
+
+    /// The caller's level at the site decides.
+    fn admit(_: &Caller) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn admit_to(&self, caller: &Caller) -> Result<(), Error> {
+        caller.require_level(self.id, SiteLevel::Admin)
+    }
+
+    async fn may_remove(&self, _: &mut Tx, _: &App) -> Result<(), Error> {
+        match self.controller_count {
+            0 => Ok(()),
+            count => Err(Error::conflict(format!(
+                "site still has controllers ({count}): remove or move them first"
+            ))),
+        }
+    }
+
+    async fn may_restore(&self, tx: &mut Tx, app: &App) -> Result<(), Error> {
+        quotas::check(tx, app, self.org_id, quotas::Resource::Sites).await
+    }
+}
+
 pub(super) fn routes() -> Routes {
     let one = "/sites/{site_id}";
     let write = Access::Permission(Permission::SiteWrite);
@@ -97,13 +142,18 @@ pub(super) fn routes() -> Routes {
             doc("Sites with their device counts").query::<ListQuery>().answers::<Page<Site>>(200),
         )
         .post("/sites", write, create, doc("Create a site").body::<NewBody>().answers::<Site>(201))
-        .get(one, Access::Permission(Permission::SiteRead), get, doc("One site").answers::<Site>(200))
+        .get(
+            one,
+            Access::Permission(Permission::SiteRead),
+            resource::get::<Site>,
+            doc("One site").answers::<Site>(200),
+        )
         .patch(one, write, update, doc("Change a site").body::<UpdateBody>().answers::<Site>(200))
-        .delete(one, write, remove, doc("Remove a site without controllers").empty(204))
+        .delete(one, write, resource::remove::<Site>, doc("Remove a site without controllers").empty(204))
         .post(
             &format!("{one}/restore"),
             Access::RoleWith(Role::OrgAdmin, Permission::SiteWrite),
-            restore,
+            resource::restore::<Site>,
             doc("Bring a removed site back").answers::<Site>(200),
         )
 }
@@ -125,11 +175,6 @@ async fn list(
     let (items, total) =
         sites::list(&mut tx, &caller.scope(), search.as_deref(), InOrder::by(page, query.sort)).await?;
     Ok(Answer(page.of(items, total)))
-}
-
-async fn get(State(app): State<SharedApp>, caller: Caller, At(id): At<SiteId>) -> Result<One<Site>, Error> {
-    let mut tx = app.db.single().await?;
-    Site::find(&mut tx, &caller.scope(), id).await?.map(One).ok_or(Error::NotFound("site"))
 }
 
 async fn create(
@@ -155,10 +200,10 @@ async fn create(
     };
     let site =
         sites::insert(&mut tx, &new).await.map_err(|error| slug::taken(error, SLUG_INDEX, &new.slug))?;
-    quotas::check(&mut tx, &app, site.org_id, Resource::Sites).await?;
-    let detail = json!({ "name": site.name, "slug": site.slug });
-    trail::record(&mut tx, &app, &origin, deed(&caller, &site, "site.created", detail)).await?;
-    creation.finish(tx, &app, &format!("/sites/{}", site.id), &site).await
+    quotas::check(&mut tx, &app, site.org_id, quotas::Resource::Sites).await?;
+    let detail = site.detail();
+    let by = By::of(&app, &caller, &origin);
+    resource::created(tx, by, creation, site, detail).await
 }
 
 async fn update(
@@ -178,68 +223,11 @@ async fn update(
     let settings = body.settings.as_ref().map(Settings::to_json);
     let change = SiteUpdate { name, slug: body.slug, settings };
     let mut tx = app.db.write().await?;
-    let current = Site::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("site"))?;
-    caller.require_level(id, SiteLevel::Admin)?;
-    if_match.check(&current)?;
+    let current: Site = resource::locked(&mut tx, &caller, id, &if_match).await?;
     let updated = sites::update(&mut tx, &caller.scope(), id, &change, app.clock.now())
         .await
         .map_err(|error| slug::taken(error, SLUG_INDEX, change.slug.as_deref().unwrap_or_default()))?;
-    let site = updated.ok_or(Error::NotFound("site"))?;
     let detail = json!({ "name": change.name, "slug": change.slug, "settings": change.settings });
-    let detail = trail::with_difference(detail, &current, &site);
-    trail::record(&mut tx, &app, &origin, deed(&caller, &site, "site.updated", detail)).await?;
-    tx.commit().await?;
-    Ok(One(site))
-}
-
-async fn remove(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<SiteId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
-    let mut tx = app.db.write().await?;
-    let site = Site::lock(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("site"))?;
-    caller.require_level(id, SiteLevel::Admin)?;
-    if_match.check(&site)?;
-    if site.controller_count > 0 {
-        let count = site.controller_count;
-        return Err(Error::conflict(format!(
-            "site still has controllers ({count}): remove or move them first"
-        )));
-    }
-    Site::remove(&mut tx, &caller.scope(), id, app.clock.now()).await?;
-    let detail = json!({ "name": site.name, "slug": site.slug });
-    trail::record(&mut tx, &app, &origin, deed(&caller, &site, "site.removed", detail)).await?;
-    tx.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-async fn restore(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<SiteId>,
-) -> Result<One<Site>, Error> {
-    let mut tx = app.db.write().await?;
-    let restored = Site::restore(&mut tx, &caller.scope(), id, app.clock.now()).await;
-    let site = restored.map_err(restore_conflict)?.ok_or(Error::NotFound("site"))?;
-    caller.require_level(id, SiteLevel::Admin)?;
-    quotas::check(&mut tx, &app, site.org_id, Resource::Sites).await?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &site, "site.restored", json!({}))).await?;
-    tx.commit().await?;
-    Ok(One(site))
-}
-
-fn restore_conflict(error: heddle_store::Error) -> Error {
-    if error.is_unique(SLUG_INDEX) {
-        Error::conflict("slug of the removed site was taken by another one; change that one's slug first")
-    } else {
-        error.into()
-    }
-}
-
-fn deed<'a>(caller: &'a Caller, site: &Site, action: &'static str, detail: Value) -> Deed<'a> {
-    Deed { org: site.org_id, actor: caller.actor(), action, target: ("site", site.id.0), detail }
+    let by = By::of(&app, &caller, &origin);
+    resource::updated(tx, by, (current, updated), detail).await
 }

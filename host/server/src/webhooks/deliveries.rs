@@ -14,17 +14,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::queue::{self, is_for};
-use super::subscriptions::{NOT_FOUND, deed, require_events};
+use super::subscriptions::{NOT_FOUND, require_events};
 use super::{Outbox, rights};
 use crate::app::{App, SharedApp};
-use crate::audit::trail;
 use crate::caller::Caller;
 use crate::checks::Checks;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, walk_request};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::organization_scope;
+use crate::resource::By;
 
 /// Deliveries of one range that are queued.
 const RANGE_MAX: u32 = 1_000;
@@ -129,7 +128,7 @@ async fn list(
     caller.require_all_sites()?;
     let request =
         walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
-    let scope = organization_scope(&caller);
+    let scope = caller.organization_scope();
     let mut tx = app.db.read().await?;
     Subscription::find(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     let walked = deliveries::walk(&mut tx, &scope, id, query.state, request).await?;
@@ -144,7 +143,7 @@ async fn get(
 ) -> Result<Answer<Delivery>, Error> {
     caller.require_all_sites()?;
     let mut tx = app.db.single().await?;
-    let found = deliveries::find(&mut tx, &organization_scope(&caller), id).await?;
+    let found = deliveries::find(&mut tx, &caller.organization_scope(), id).await?;
     found.map(Answer).ok_or(Error::NotFound("delivery"))
 }
 
@@ -155,7 +154,7 @@ async fn replay(
     At(id): At<DeliveryId>,
 ) -> Result<(StatusCode, Answer<ReplayedOne>), Error> {
     caller.require_all_sites()?;
-    let scope = organization_scope(&caller);
+    let scope = caller.organization_scope();
     let mut tx = app.db.write().await?;
     let found = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
     let (subscription, _) = lock_listening(&mut tx, &caller, found.subscription_id).await?;
@@ -176,7 +175,8 @@ async fn replay(
         }
     };
     let detail = json!({ "delivery_id": id, "seq": found.seq, "replay": done });
-    trail::record(&mut tx, &app, &origin, deed(&caller, &subscription, "webhook.replayed", detail)).await?;
+    let by = By::of(&app, &caller, &origin);
+    by.record(&mut tx, &subscription, "webhook.replayed", detail).await?;
     let delivery = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
     tx.commit().await?;
     Outbox::of(&app).wake();
@@ -208,7 +208,8 @@ async fn replay_range(
         "from_seq": body.from_seq, "to_seq": body.to_seq, "state": body.state, "queued": replayed.queued,
         "next_seq": replayed.next_seq,
     });
-    trail::record(&mut tx, &app, &origin, deed(&caller, &subscription, "webhook.replayed", detail)).await?;
+    let by = By::of(&app, &caller, &origin);
+    by.record(&mut tx, &subscription, "webhook.replayed", detail).await?;
     tx.commit().await?;
     Outbox::of(&app).wake();
     Ok((StatusCode::ACCEPTED, Answer(replayed)))
@@ -242,7 +243,7 @@ async fn lock_listening(
     caller: &Caller,
     id: SubscriptionId,
 ) -> Result<(Subscription, Listening), Error> {
-    let subscription = Subscription::lock(tx, &organization_scope(caller), id).await?.ok_or(NOT_FOUND)?;
+    let subscription = Subscription::lock(tx, &caller.organization_scope(), id).await?.ok_or(NOT_FOUND)?;
     let listening = webhooks::listening(tx, subscription.org_id).await?;
     let Some(listening) = listening.into_iter().find(|one| one.id == id) else {
         return Err(Error::conflict("subscription is disabled: enable it first"));

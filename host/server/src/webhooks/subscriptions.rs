@@ -2,7 +2,6 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::event::format_time;
 use heddle_core::page::Page;
@@ -20,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use url::Url;
+use uuid::Uuid;
 
 use super::body::{NewBody, UpdateBody, check_events, check_headers, check_secret, check_url};
 use super::message::Message;
@@ -27,7 +27,6 @@ use super::sealed::Secrets;
 use super::templates::reference_fault;
 use super::{Outbox, rights};
 use crate::app::{App, SharedApp};
-use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::checks::{Checks, search};
 use crate::http::access::Access;
@@ -37,15 +36,15 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
 use crate::outgoing::{self, Undelivered};
-use crate::tenancy::{organization_scope, owner};
+use crate::resource::{self, Actions, By, Resource, actions, owner};
 use crate::unreached;
 
-pub(super) const NOT_FOUND: Error = Error::NotFound("webhook subscription");
+pub(super) const NOT_FOUND: Error = Error::NotFound(Subscription::NOUN);
 const TEST_TYPE: &str = "webhook.test";
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Webhook")]
-struct View {
+pub(crate) struct View {
     id: SubscriptionId,
     #[serde(skip)]
     revision: i64,
@@ -94,7 +93,28 @@ struct Revealed {
     signing_secret: Option<String>,
 }
 
-revised!(View);
+revised!(View, Subscription);
+
+impl Resource for Subscription {
+    const NOUN: &'static str = "webhook subscription";
+    const PATH: &'static str = "/webhooks";
+    const ACTIONS: Actions = actions!("webhook_subscription", "webhook");
+    type View = View;
+
+    fn view(self) -> Result<View, Error> {
+        Ok(self.into())
+    }
+
+    fn identity(&self) -> (OrgId, Uuid) {
+        (self.org_id, self.id.0)
+    }
+
+    /// Without the URL's path: it can hold what a receiver knows its sender by.
+    fn detail(&self) -> Value {
+        let host = Url::parse(&self.url).ok().and_then(|url| url.host_str().map(str::to_owned));
+        json!({ "name": self.name, "host": host, "events": self.events, "is_enabled": self.is_enabled })
+    }
+}
 
 impl Tagged for Revealed {
     fn tag(&self) -> Result<Tag, Error> {
@@ -145,7 +165,7 @@ pub(super) fn routes() -> Routes {
                 .body::<NewBody>()
                 .answers::<Revealed>(201),
         )
-        .get(one, read, get, doc("One webhook subscription").answers::<View>(200))
+        .get(one, read, resource::get::<Subscription>, doc("One webhook subscription").answers::<View>(200))
         .patch(
             one,
             write,
@@ -155,7 +175,7 @@ pub(super) fn routes() -> Routes {
         .delete(
             one,
             write,
-            remove,
+            resource::remove::<Subscription>,
             doc("Remove a webhook subscription; what was on its way is given up").empty(204),
         )
         .post(
@@ -216,22 +236,12 @@ async fn list(
     let mut tx = app.db.read().await?;
     let (items, total) = webhooks::list(
         &mut tx,
-        &organization_scope(&caller),
+        &caller.organization_scope(),
         search.as_deref(),
         InOrder::by(page, query.sort),
     )
     .await?;
     Ok(Answer(page.of(items.into_iter().map(View::from).collect(), total)))
-}
-
-async fn get(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<SubscriptionId>,
-) -> Result<One<View>, Error> {
-    let mut tx = app.db.single().await?;
-    let found = Subscription::find(&mut tx, &organization_scope(&caller), id).await?;
-    found.map(View::from).map(One).ok_or(NOT_FOUND)
 }
 
 async fn create(
@@ -277,7 +287,8 @@ async fn create(
         now: app.clock.now(),
     };
     let made = webhooks::insert(&mut tx, &new).await?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &made, "webhook.created", detail(&made))).await?;
+    let by = By::of(&app, &caller, &origin);
+    by.record(&mut tx, &made, Subscription::ACTIONS.created, made.detail()).await?;
     let path = format!("/webhooks/{id}");
     let revealed =
         Revealed { webhook: made.into(), signing_secret: Some(secrets.signing.expose().to_owned()) };
@@ -337,10 +348,9 @@ async fn update(
     let events = body.events.as_deref().map(|patterns| check_events(&mut checks, &caller, patterns));
     let headers = body.headers.map(|headers| check_headers(&mut checks, headers));
     checks.done()?;
-    let scope = organization_scope(&caller);
+    let scope = caller.organization_scope();
     let mut tx = app.db.write().await?;
-    let current = Subscription::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
-    if_match.check(&View::from(current.clone()))?;
+    let current: Subscription = resource::locked(&mut tx, &caller, id, &if_match).await?;
     if shown.is_some_and(|shown| shown != shown_url(&current.url)) {
         return Err(Error::field(
             "url",
@@ -381,13 +391,12 @@ async fn update(
         is_enabled: body.is_enabled,
         after_seq,
     };
-    let updated = webhooks::update(&mut tx, &scope, id, &change, app.clock.now()).await?.ok_or(NOT_FOUND)?;
-    let before = View::from(current);
-    let detail = trail::with_difference(detail(&updated), &before, &View::from(updated.clone()));
-    trail::record(&mut tx, &app, &origin, deed(&caller, &updated, "webhook.updated", detail)).await?;
-    tx.commit().await?;
+    let updated = webhooks::update(&mut tx, &scope, id, &change, app.clock.now()).await?;
+    let detail = updated.as_ref().map(Subscription::detail).unwrap_or_default();
+    let by = By::of(&app, &caller, &origin);
+    let answer = resource::updated(tx, by, (current, updated), detail).await?;
     Outbox::of(&app).wake();
-    Ok(One(updated.into()))
+    Ok(answer)
 }
 
 /// The caller could subscribe to all of these.
@@ -422,25 +431,6 @@ async fn secrets(tx: &mut Tx, app: &App, id: SubscriptionId) -> Result<Secrets, 
     })
 }
 
-async fn remove(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<SubscriptionId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
-    caller.require_all_sites()?;
-    let scope = organization_scope(&caller);
-    let mut tx = app.db.write().await?;
-    let current = Subscription::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
-    if_match.check(&View::from(current.clone()))?;
-    Subscription::remove(&mut tx, &scope, id, app.clock.now()).await?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &current, "webhook.removed", detail(&current)))
-        .await?;
-    tx.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
 async fn rotate(
     State(app): State<SharedApp>,
     caller: Caller,
@@ -449,10 +439,9 @@ async fn rotate(
     if_match: IfMatch,
 ) -> Result<One<Revealed>, Error> {
     caller.require_all_sites()?;
-    let scope = organization_scope(&caller);
+    let scope = caller.organization_scope();
     let mut tx = app.db.write().await?;
-    let current = Subscription::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
-    if_match.check(&View::from(current))?;
+    resource::locked::<Subscription>(&mut tx, &caller, id, &if_match).await?;
     let signing: Secret = heddle_core::secret::random_secret();
     let sealed = webhooks::find_sealed(&mut tx, id).await?.ok_or(NOT_FOUND)?;
     // What cannot be read any more, the headers and the URL, is to be given again.
@@ -465,8 +454,8 @@ async fn rotate(
         ..SubscriptionUpdate::default()
     };
     let updated = webhooks::update(&mut tx, &scope, id, &change, app.clock.now()).await?.ok_or(NOT_FOUND)?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &updated, "webhook.rotated", detail(&updated)))
-        .await?;
+    let by = By::of(&app, &caller, &origin);
+    by.record(&mut tx, &updated, "webhook.rotated", updated.detail()).await?;
     tx.commit().await?;
     Ok(One(Revealed { webhook: updated.into(), signing_secret: Some(signing.expose().to_owned()) }))
 }
@@ -477,7 +466,7 @@ async fn test(
     At(id): At<SubscriptionId>,
 ) -> Result<Answer<Tested>, Error> {
     caller.require_all_sites()?;
-    let scope = organization_scope(&caller);
+    let scope = caller.organization_scope();
     let mut tx = app.db.read().await?;
     let found = Subscription::find(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
     let sealed = webhooks::find_sealed(&mut tx, id).await?.ok_or(NOT_FOUND)?;
@@ -551,26 +540,5 @@ fn tested(delivery_id: DeliveryId, sent: Result<outgoing::Answered, Undelivered>
         },
         Err(Undelivered::Blocked(why)) => failed(format!("the destination is refused: {why}")),
         Err(Undelivered::Unreached(why) | Undelivered::Failed(why)) => failed(why),
-    }
-}
-
-/// Without the URL's path: it can hold what a receiver knows its sender by.
-fn detail(row: &Subscription) -> Value {
-    let host = Url::parse(&row.url).ok().and_then(|url| url.host_str().map(str::to_owned));
-    json!({ "name": row.name, "host": host, "events": row.events, "is_enabled": row.is_enabled })
-}
-
-pub(super) fn deed<'a>(
-    caller: &'a Caller,
-    row: &Subscription,
-    action: &'static str,
-    detail: Value,
-) -> Deed<'a> {
-    Deed {
-        org: row.org_id,
-        actor: caller.actor(),
-        action,
-        target: ("webhook_subscription", row.id.0),
-        detail,
     }
 }

@@ -2,20 +2,19 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
 use heddle_core::shape::Shape;
 use heddle_core::template::{Reference, references};
 use heddle_core::{OrgId, Permission, Timestamp, WebhookTemplateId};
 use heddle_store::webhooks::templates::{self, NAME_INDEX, NewTemplate, Template};
-use heddle_store::{InOrder, Object as _, Sort};
+use heddle_store::{InOrder, Sort, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
-use crate::app::SharedApp;
-use crate::audit::trail::{self, Deed};
+use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::http::access::Access;
@@ -25,14 +24,13 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::nulls::given;
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::{organization_scope, owner};
+use crate::resource::{self, Actions, By, Resource, actions, owner};
 
-const NOT_FOUND: Error = Error::NotFound("webhook template");
 const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "WebhookTemplate")]
-struct View {
+pub(crate) struct View {
     id: WebhookTemplateId,
     #[serde(skip)]
     revision: i64,
@@ -44,7 +42,35 @@ struct View {
     updated_at: Timestamp,
 }
 
-revised!(View);
+revised!(View, Template);
+
+impl Resource for Template {
+    const NOUN: &'static str = "webhook template";
+    const PATH: &'static str = "/webhooks/templates";
+    const ACTIONS: Actions = actions!("webhook_template");
+    type View = View;
+
+    fn view(self) -> Result<View, Error> {
+        Ok(self.into())
+    }
+
+    fn identity(&self) -> (OrgId, Uuid) {
+        (self.org_id, self.id.0)
+    }
+
+    fn detail(&self) -> Value {
+        json!({ "name": self.name })
+    }
+
+    async fn may_remove(&self, tx: &mut Tx, _: &App) -> Result<(), Error> {
+        match templates::uses(tx, self.id).await? {
+            0 => Ok(()),
+            uses => Err(Error::conflict(format!(
+                "template is used by webhook subscriptions ({uses}): give them another one first"
+            ))),
+        }
+    }
+}
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -96,9 +122,14 @@ pub(super) fn routes() -> Routes {
             doc("Templates of webhook payloads").query::<ListQuery>().answers::<Page<View>>(200),
         )
         .post(all, write, create, doc("Create a template").body::<NewBody>().answers::<View>(201))
-        .get(one, read, get, doc("One template").answers::<View>(200))
+        .get(one, read, resource::get::<Template>, doc("One template").answers::<View>(200))
         .patch(one, write, update, doc("Change a template").body::<UpdateBody>().answers::<View>(200))
-        .delete(one, write, remove, doc("Remove a template that no subscription uses").empty(204))
+        .delete(
+            one,
+            write,
+            resource::remove::<Template>,
+            doc("Remove a template that no subscription uses").empty(204),
+        )
 }
 
 impl From<Template> for View {
@@ -124,24 +155,14 @@ async fn list(
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let search = search(query.search)?;
     let mut tx = app.db.read().await?;
-    let (items, total) = templates::list(
+    let found = templates::list(
         &mut tx,
-        &organization_scope(&caller),
+        &caller.organization_scope(),
         search.as_deref(),
         InOrder::by(page, query.sort),
     )
     .await?;
-    Ok(Answer(page.of(items.into_iter().map(View::from).collect(), total)))
-}
-
-async fn get(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<WebhookTemplateId>,
-) -> Result<One<View>, Error> {
-    let mut tx = app.db.single().await?;
-    let found = Template::find(&mut tx, &organization_scope(&caller), id).await?;
-    found.map(View::from).map(One).ok_or(NOT_FOUND)
+    resource::listed(page, found)
 }
 
 /// Every reference can be read, and is one to the event.
@@ -202,9 +223,9 @@ async fn create(
         now: app.clock.now(),
     };
     let made = templates::insert(&mut tx, &new).await.map_err(|error| taken(error, &new.name))?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &made, "webhook_template.created")).await?;
-    let path = format!("/webhooks/templates/{}", made.id);
-    creation.finish(tx, &app, &path, &View::from(made)).await
+    let detail = made.detail();
+    let by = By::of(&app, &caller, &origin);
+    resource::created(tx, by, creation, made, detail).await
 }
 
 async fn update(
@@ -223,45 +244,18 @@ async fn update(
         check_payload(&mut checks, payload);
     }
     checks.done()?;
-    let scope = organization_scope(&caller);
+    let scope = caller.organization_scope();
     let mut tx = app.db.write().await?;
-    let current = Template::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
-    if_match.check(&View::from(current))?;
+    resource::locked::<Template>(&mut tx, &caller, id, &if_match).await?;
     let change = (name.as_deref(), payload.as_ref());
     let updated = templates::update(&mut tx, &scope, id, change, app.clock.now())
         .await
-        .map_err(|error| taken(error, name.as_deref().unwrap_or_default()))?
-        .ok_or(NOT_FOUND)?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &updated, "webhook_template.updated")).await?;
+        .map_err(|error| taken(error, name.as_deref().unwrap_or_default()))?;
+    let updated = updated.ok_or(Error::NotFound(Template::NOUN))?;
+    // Without what differs: a payload is free text, and audit entries cannot be edited.
+    By::of(&app, &caller, &origin)
+        .record(&mut tx, &updated, Template::ACTIONS.updated, updated.detail())
+        .await?;
     tx.commit().await?;
-    Ok(One(updated.into()))
-}
-
-async fn remove(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<WebhookTemplateId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
-    caller.require_all_sites()?;
-    let scope = organization_scope(&caller);
-    let mut tx = app.db.write().await?;
-    let current = Template::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
-    if_match.check(&View::from(current.clone()))?;
-    let uses = templates::uses(&mut tx, id).await?;
-    if uses > 0 {
-        return Err(Error::conflict(format!(
-            "template is used by webhook subscriptions ({uses}): give them another one first"
-        )));
-    }
-    Template::remove(&mut tx, &scope, id, app.clock.now()).await?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &current, "webhook_template.removed")).await?;
-    tx.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-fn deed<'a>(caller: &'a Caller, row: &Template, action: &'static str) -> Deed<'a> {
-    let detail = json!({ "name": row.name });
-    Deed { org: row.org_id, actor: caller.actor(), action, target: ("webhook_template", row.id.0), detail }
+    updated.view().map(One)
 }

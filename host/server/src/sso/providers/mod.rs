@@ -7,15 +7,15 @@ mod view;
 
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
-use heddle_core::{IdentityProviderId, ProviderKind, Role};
+use heddle_core::{IdentityProviderId, OrgId, ProviderKind, Role};
 use heddle_store::sso::{self, NewProvider, Provider, ProviderUpdate};
-use heddle_store::{InOrder, Object as _, Set, Sort, Tx};
+use heddle_store::{InOrder, Set, Sort};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use self::body::{NewBody, UpdateBody};
 pub(super) use self::probe::Steps;
@@ -24,19 +24,18 @@ use self::view::View;
 use super::secret;
 use super::trail::deed;
 use crate::app::SharedApp;
-use crate::audit::trail;
 use crate::caller::Caller;
 use crate::checks::search;
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, revised};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
+use crate::resource::{self, Actions, By, Resource, actions, owner};
 use crate::tenancy::users::rules;
-use crate::tenancy::{organization_scope, owner};
 
-const NOT_FOUND: Error = Error::NotFound("identity provider");
+const NOT_FOUND: Error = Error::NotFound(Provider::NOUN);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -52,6 +51,31 @@ struct ListQuery {
     sort: Option<Sort<Provider>>,
 }
 
+revised!(Provider);
+
+impl Resource for Provider {
+    const NOUN: &'static str = "identity provider";
+    const PATH: &'static str = "/auth/sso/providers";
+    const ACTIONS: Actions = actions!("identity_provider");
+    type View = View;
+
+    fn view(self) -> Result<View, Error> {
+        View::of(self)
+    }
+
+    fn identity(&self) -> (OrgId, Uuid) {
+        (self.org_id, self.id.0)
+    }
+
+    fn detail(&self) -> Value {
+        json!({ "label": self.label, "kind": self.kind })
+    }
+
+    fn restore_detail(&self) -> Value {
+        self.detail()
+    }
+}
+
 pub(super) fn routes() -> Routes {
     let (all, one) = ("/auth/sso/providers", "/auth/sso/providers/{provider_id}");
     let access = Access::Role(Role::OrgAdmin);
@@ -63,7 +87,12 @@ pub(super) fn routes() -> Routes {
             doc("Identity providers, without their secrets").query::<ListQuery>().answers::<Page<View>>(200),
         )
         .post(all, access, create, doc("Add an identity provider").body::<NewBody>().answers::<View>(201))
-        .get(one, access, get, doc("One identity provider, without its secret").answers::<View>(200))
+        .get(
+            one,
+            access,
+            resource::get::<Provider>,
+            doc("One identity provider, without its secret").answers::<View>(200),
+        )
         .patch(
             one,
             access,
@@ -73,7 +102,7 @@ pub(super) fn routes() -> Routes {
         .delete(
             one,
             access,
-            remove,
+            resource::remove::<Provider>,
             doc("Remove an identity provider: nobody signs in there any more; accounts stay")
                 .empty(204)
                 .as_seen(),
@@ -81,7 +110,7 @@ pub(super) fn routes() -> Routes {
         .post(
             &format!("{one}/restore"),
             access,
-            restore,
+            resource::restore::<Provider>,
             doc("Bring a removed identity provider back").answers::<View>(200),
         )
         .post(
@@ -100,21 +129,10 @@ async fn list(
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let search = search(query.search)?;
     let mut tx = app.db.read().await?;
-    let scope = organization_scope(&caller);
-    let (items, total) =
+    let scope = caller.organization_scope();
+    let found =
         sso::list(&mut tx, &scope, query.kind, search.as_deref(), InOrder::by(page, query.sort)).await?;
-    let items: Result<Vec<View>, Error> = items.into_iter().map(View::of).collect();
-    Ok(Answer(page.of(items?, total)))
-}
-
-async fn get(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<IdentityProviderId>,
-) -> Result<One<View>, Error> {
-    let mut tx = app.db.single().await?;
-    let found = Provider::find(&mut tx, &organization_scope(&caller), id).await?.ok_or(NOT_FOUND)?;
-    Ok(One(View::of(found)?))
+    resource::listed(page, found)
 }
 
 async fn create(
@@ -145,10 +163,9 @@ async fn create(
         now: app.clock.now(),
     };
     let provider = sso::insert(&mut tx, &new).await?;
-    let detail = json!({ "label": provider.label, "kind": provider.kind });
-    trail::record(&mut tx, &app, &origin, deed(&caller, &provider, "identity_provider.created", detail))
-        .await?;
-    creation.finish(tx, &app, &format!("/auth/sso/providers/{id}"), &View::of(provider)?).await
+    let detail = provider.detail();
+    let by = By::of(&app, &caller, &origin);
+    resource::created(tx, by, creation, provider, detail).await
 }
 
 /// A provider gives no role that its administrator could not give.
@@ -167,10 +184,9 @@ async fn update(
     Json(body): Json<UpdateBody>,
 ) -> Result<One<View>, Error> {
     caller.require_all_sites()?;
-    let scope = organization_scope(&caller);
+    let scope = caller.organization_scope();
     let mut tx = app.db.write().await?;
-    let current = Provider::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
-    if_match.check(&View::of(current.clone())?)?;
+    let current: Provider = resource::locked(&mut tx, &caller, id, &if_match).await?;
     let wanted = body.check(&current)?;
     require_assignable(&caller, wanted.default_role, wanted.role_mapping.as_ref())?;
     let change = ProviderUpdate {
@@ -188,56 +204,6 @@ async fn update(
         },
     };
     let updated = sso::update(&mut tx, &scope, id, &change, app.clock.now()).await?;
-    let provider = updated.ok_or(NOT_FOUND)?;
-    let detail = json!({ "changed": wanted.changed });
-    let detail = trail::with_difference(detail, &View::of(current)?, &View::of(provider.clone())?);
-    trail::record(&mut tx, &app, &origin, deed(&caller, &provider, "identity_provider.updated", detail))
-        .await?;
-    tx.commit().await?;
-    Ok(One(View::of(provider)?))
-}
-
-async fn remove(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<IdentityProviderId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
-    caller.require_all_sites()?;
-    let scope = organization_scope(&caller);
-    let mut tx = app.db.write().await?;
-    let provider = Provider::lock(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
-    if_match.check(&View::of(provider.clone())?)?;
-    Provider::remove(&mut tx, &scope, id, app.clock.now()).await?;
-    record(&mut tx, &app, &caller, &origin, &provider, "identity_provider.removed").await?;
-    tx.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-async fn restore(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<IdentityProviderId>,
-) -> Result<One<View>, Error> {
-    caller.require_all_sites()?;
-    let mut tx = app.db.write().await?;
-    let restored = Provider::restore(&mut tx, &organization_scope(&caller), id, app.clock.now()).await?;
-    let provider = restored.ok_or(NOT_FOUND)?;
-    record(&mut tx, &app, &caller, &origin, &provider, "identity_provider.restored").await?;
-    tx.commit().await?;
-    Ok(One(View::of(provider)?))
-}
-
-async fn record(
-    tx: &mut Tx,
-    app: &SharedApp,
-    caller: &Caller,
-    origin: &Origin,
-    provider: &Provider,
-    action: &'static str,
-) -> Result<(), Error> {
-    let detail = json!({ "label": provider.label, "kind": provider.kind });
-    trail::record(tx, app, origin, deed(caller, provider, action, detail)).await
+    let by = By::of(&app, &caller, &origin);
+    resource::updated(tx, by, (current, updated), json!({ "changed": wanted.changed })).await
 }

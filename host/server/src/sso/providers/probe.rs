@@ -21,7 +21,6 @@ use crate::audit::trail;
 use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::{At, Origin};
-use crate::tenancy::organization_scope;
 use crate::unreached;
 
 /// How a test ended. It is answered 200 also when the provider did not answer: the test itself worked.
@@ -152,7 +151,7 @@ pub(super) async fn test(
     caller.require_all_sites()?;
     let usable = {
         let mut tx = app.db.read().await?;
-        sso::find_sealed(&mut tx, &organization_scope(&caller), id).await?.ok_or(NOT_FOUND)?
+        sso::find_sealed(&mut tx, &caller.organization_scope(), id).await?.ok_or(NOT_FOUND)?
     };
     let mut steps = Steps::begin();
     match usable.provider.kind {

@@ -13,7 +13,7 @@ use crate::http::error::Error;
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "IdentityProvider")]
 #[expect(clippy::struct_excessive_bools, reason = "switches that do not depend on each other")]
-pub(super) struct View {
+pub(crate) struct View {
     id: IdentityProviderId,
     #[serde(skip)]
     revision: i64,

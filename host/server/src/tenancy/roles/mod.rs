@@ -13,25 +13,25 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
 use heddle_core::{OrgId, Permission, Role, RoleId};
+use heddle_store::Sort;
 use heddle_store::roles::{self, NewRole, RoleUpdate, StoredRole};
-use heddle_store::{Object as _, Sort};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use self::view::{RoleView, built_in};
-use super::{organization_scope, owner};
 use crate::app::SharedApp;
-use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
 use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX, search};
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One};
+use crate::http::conditional::{IfMatch, One, revised};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::nulls::{given, nullable};
 use crate::http::routes::{Routes, doc};
+use crate::resource::{self, Actions, By, Resource, actions, owner};
 
 /// Index that keeps names of one organization apart.
 const NAME_INDEX: &str = "stored_role_name";
@@ -83,6 +83,28 @@ struct ListQuery {
     sort: Option<Sort<StoredRole>>,
 }
 
+revised!(StoredRole);
+
+impl Resource for StoredRole {
+    const NOUN: &'static str = "role";
+    const PATH: &'static str = "/roles";
+    const ACTIONS: Actions = actions!("role");
+    const UNIQUE: Option<(&'static str, &'static str)> = Some((NAME_INDEX, "name"));
+    type View = RoleView;
+
+    fn view(self) -> Result<RoleView, Error> {
+        Ok(self.into())
+    }
+
+    fn identity(&self) -> (OrgId, Uuid) {
+        (self.org_id, self.id.0)
+    }
+
+    fn detail(&self) -> Value {
+        json!({ "name": self.name })
+    }
+}
+
 pub(super) fn routes() -> Routes {
     let one = "/roles/{role_id}";
     let read = Access::Permission(Permission::UserRead);
@@ -118,7 +140,7 @@ pub(super) fn routes() -> Routes {
         .post(
             &format!("{one}/restore"),
             write,
-            restore,
+            resource::restore::<StoredRole>,
             doc("Bring a removed stored role back").answers::<RoleView>(200),
         )
 }
@@ -140,23 +162,29 @@ async fn list(
     let offset = i64::try_from(start.saturating_sub(known_total)).map_err(Error::internal)?;
     let mut tx = app.db.read().await?;
     let (stored, total) =
-        roles::slice(&mut tx, &organization_scope(&caller), search.as_deref(), query.sort, (limit, offset))
+        roles::slice(&mut tx, &caller.organization_scope(), search.as_deref(), query.sort, (limit, offset))
             .await?;
     items.extend(stored.into_iter().map(RoleView::from));
     Ok(Answer(page.of(items, total + i64::try_from(known_total).map_err(Error::internal)?)))
 }
 
-async fn get(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<RoleId>,
-) -> Result<One<RoleView>, Error> {
-    if let Some(known) = built_in().find(|role| role.id == id) {
-        return Ok(One(known));
+async fn get(app: State<SharedApp>, caller: Caller, At(id): At<RoleId>) -> Result<One<RoleView>, Error> {
+    match built_in().find(|role| role.id == id) {
+        Some(known) => Ok(One(known)),
+        None => resource::get::<StoredRole>(app, caller, At(id)).await,
     }
-    let mut tx = app.db.single().await?;
-    let found = StoredRole::find(&mut tx, &organization_scope(&caller), id).await?;
-    found.map(|role| One(role.into())).ok_or(Error::NotFound("role"))
+}
+
+async fn remove(
+    app: State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<RoleId>,
+    if_match: IfMatch,
+) -> Result<StatusCode, Error> {
+    StoredRole::admit(&caller)?;
+    refuse_built_in(id)?;
+    resource::remove::<StoredRole>(app, caller, origin, At(id), if_match).await
 }
 
 async fn create(
@@ -186,9 +214,8 @@ async fn create(
     };
     let role = roles::insert(&mut tx, &new).await.map_err(|error| taken(error, &new.name))?;
     let detail = json!({ "name": role.name, "permissions": role.permissions });
-    trail::record(&mut tx, &app, &origin, deed(&caller, &role, "role.created", detail)).await?;
-    let path = format!("/roles/{}", role.id);
-    creation.finish(tx, &app, &path, &RoleView::from(role)).await
+    let by = By::of(&app, &caller, &origin);
+    resource::created(tx, by, creation, role, detail).await
 }
 
 async fn update(
@@ -209,65 +236,14 @@ async fn update(
     refuse_built_in_name(name.as_deref().unwrap_or_default())?;
     permissions::require_held(&caller, body.permissions.as_deref().unwrap_or_default())?;
     let change = RoleUpdate { name, description: body.description.into(), permissions: body.permissions };
-    let scope = organization_scope(&caller);
     let mut tx = app.db.write().await?;
-    let current = StoredRole::lock(&mut tx, &scope, id).await?.ok_or(Error::NotFound("role"))?;
-    let current = RoleView::from(current);
-    if_match.check(&current)?;
-    let updated = roles::update(&mut tx, &scope, id, &change, app.clock.now())
+    let current: StoredRole = resource::locked(&mut tx, &caller, id, &if_match).await?;
+    let updated = roles::update(&mut tx, &caller.organization_scope(), id, &change, app.clock.now())
         .await
         .map_err(|error| taken(error, change.name.as_deref().unwrap_or_default()))?;
-    let role = updated.ok_or(Error::NotFound("role"))?;
     let detail = json!({ "name": change.name, "permissions": change.permissions });
-    let detail = trail::with_difference(detail, &current, &RoleView::from(role.clone()));
-    trail::record(&mut tx, &app, &origin, deed(&caller, &role, "role.updated", detail)).await?;
-    tx.commit().await?;
-    Ok(One(role.into()))
-}
-
-async fn remove(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<RoleId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
-    caller.require_all_sites()?;
-    refuse_built_in(id)?;
-    let scope = organization_scope(&caller);
-    let mut tx = app.db.write().await?;
-    let role = StoredRole::lock(&mut tx, &scope, id).await?.ok_or(Error::NotFound("role"))?;
-    if_match.check(&RoleView::from(role.clone()))?;
-    StoredRole::remove(&mut tx, &scope, id, app.clock.now()).await?;
-    let detail = json!({ "name": role.name });
-    trail::record(&mut tx, &app, &origin, deed(&caller, &role, "role.removed", detail)).await?;
-    tx.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-async fn restore(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<RoleId>,
-) -> Result<One<RoleView>, Error> {
-    caller.require_all_sites()?;
-    let mut tx = app.db.write().await?;
-    let restored = StoredRole::restore(&mut tx, &organization_scope(&caller), id, app.clock.now()).await;
-    let role = restored
-        .map_err(|error| {
-            if error.is_unique(NAME_INDEX) {
-                Error::conflict(
-                    "name of the removed role was taken by another one; change that one's name first",
-                )
-            } else {
-                error.into()
-            }
-        })?
-        .ok_or(Error::NotFound("role"))?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &role, "role.restored", json!({}))).await?;
-    tx.commit().await?;
-    Ok(One(role.into()))
+    let by = By::of(&app, &caller, &origin);
+    resource::updated(tx, by, (current, updated), detail).await
 }
 
 fn refuse_built_in(id: RoleId) -> Result<(), Error> {
@@ -294,8 +270,4 @@ fn taken(error: heddle_store::Error, name: &str) -> Error {
     } else {
         error.into()
     }
-}
-
-fn deed<'a>(caller: &'a Caller, role: &StoredRole, action: &'static str, detail: Value) -> Deed<'a> {
-    Deed { org: role.org_id, actor: caller.actor(), action, target: ("role", role.id.0), detail }
 }

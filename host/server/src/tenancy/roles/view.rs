@@ -14,7 +14,7 @@ const FIRST_BUILT_IN: u128 = 0x0000_0000_0000_7000_8000_0000_0000_0001;
 /// A named set of permissions. What a user may do is not decided by it.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "StoredRole")]
-pub(super) struct RoleView {
+pub(crate) struct RoleView {
     pub(super) id: RoleId,
     #[serde(skip)]
     revision: i64,

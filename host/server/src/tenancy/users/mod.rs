@@ -22,7 +22,6 @@ use serde::{Deserialize, Serialize};
 use self::trail::{Step, record};
 use self::update::UpdateBody;
 use super::quotas::{self, Resource};
-use super::{organization_scope, owner};
 use crate::app::SharedApp;
 use crate::auth::password::{self, PASSWORD_BYTES_MAX};
 use crate::caller::Caller;
@@ -34,6 +33,7 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
 use crate::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX, parse_email, parse_username};
+use crate::resource::owner;
 
 /// A user, with what they may do.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -149,7 +149,7 @@ async fn list(
     };
     let mut tx = app.db.read().await?;
     let (items, total) =
-        users::list(&mut tx, &organization_scope(&caller), &filter, InOrder::by(page, query.sort)).await?;
+        users::list(&mut tx, &caller.organization_scope(), &filter, InOrder::by(page, query.sort)).await?;
     Ok(Answer(page.of(items.into_iter().map(Account::from).collect(), total)))
 }
 
@@ -159,7 +159,7 @@ async fn get(
     At(id): At<UserId>,
 ) -> Result<One<Account>, Error> {
     let mut tx = app.db.single().await?;
-    let found = User::find(&mut tx, &organization_scope(&caller), id).await?;
+    let found = User::find(&mut tx, &caller.organization_scope(), id).await?;
     found.map(|user| One(user.into())).ok_or(Error::NotFound("user"))
 }
 
@@ -189,7 +189,7 @@ async fn create(
         users::insert(&mut tx, &new).await.map_err(|error| taken(error, &new.username, &new.email))?;
     if body.is_active == Some(false) {
         let off = UserUpdate { is_active: Some(false), ..UserUpdate::default() };
-        user = users::update(&mut tx, &organization_scope(&caller), user.id, &off, now)
+        user = users::update(&mut tx, &caller.organization_scope(), user.id, &off, now)
             .await?
             .ok_or(Error::NotFound("user"))?;
     }
@@ -214,7 +214,7 @@ async fn remove(
     rules::require_below(&caller, &user)?;
     rules::keep_an_admin(&mut tx, &user).await?;
     if_match.check(&Account::from(user.clone()))?;
-    User::remove(&mut tx, &organization_scope(&caller), id, now).await?;
+    User::remove(&mut tx, &caller.organization_scope(), id, now).await?;
     sessions::revoke_all(&mut tx, id, now).await?;
     api_keys::revoke_all(&mut tx, id, now).await?;
     record(&mut tx, &app, &caller, &origin, &user, Step::Removed).await?;
@@ -229,7 +229,7 @@ async fn restore(
     At(id): At<UserId>,
 ) -> Result<One<Account>, Error> {
     caller.require_all_sites()?;
-    let scope = organization_scope(&caller);
+    let scope = caller.organization_scope();
     let mut tx = app.db.write().await?;
     let removed = User::find_removed(&mut tx, &scope, id).await?.ok_or(Error::NotFound("user"))?;
     rules::require_below(&caller, &removed)?;

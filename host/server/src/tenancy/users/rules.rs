@@ -4,7 +4,6 @@ use heddle_core::{Role, UserId};
 use heddle_store::users::{self, User};
 use heddle_store::{Object as _, Organization, Tx};
 
-use super::super::organization_scope;
 use crate::caller::Caller;
 use crate::http::error::Error;
 
@@ -80,14 +79,14 @@ pub(crate) fn require_another(caller: &Caller, user: UserId, what: &str) -> Resu
 /// Their organization's row is locked first: whoever manages its users waits, so
 /// that of two who remove the last two administrators the second sees the first.
 pub(super) async fn locked(tx: &mut Tx, caller: &Caller, id: UserId) -> Result<User, Error> {
-    let scope = organization_scope(caller);
+    let scope = caller.organization_scope();
     let found = User::find(tx, &scope, id).await?.ok_or(Error::NotFound("user"))?;
     lock_organization(tx, caller, &found).await?;
     User::lock(tx, &scope, id).await?.ok_or(Error::NotFound("user"))
 }
 
 pub(crate) async fn lock_organization(tx: &mut Tx, caller: &Caller, user: &User) -> Result<(), Error> {
-    let found = Organization::lock(tx, &organization_scope(caller), user.org_id).await?;
+    let found = Organization::lock(tx, &caller.organization_scope(), user.org_id).await?;
     if found.is_none() {
         return Err(Error::conflict("organization of the user was removed: restore it first"));
     }

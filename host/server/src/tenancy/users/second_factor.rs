@@ -6,7 +6,6 @@ use heddle_core::event::EventType;
 use heddle_store::{Object as _, User, second_factors, sessions, users};
 use serde_json::json;
 
-use super::super::organization_scope;
 use super::{Account, rules};
 use crate::app::SharedApp;
 use crate::audit::trail::{self, Deed};
@@ -51,7 +50,7 @@ pub(super) async fn reset(
     trail::record(&mut tx, &app, &origin, deed).await?;
     let fields = json!({ "actor_id": caller.user_id });
     security::record(&mut tx, &app.clock, EventType::MfaReset, &user, fields).await?;
-    let user = User::find(&mut tx, &organization_scope(&caller), id).await?.ok_or(Error::NotFound("user"))?;
+    let user = User::find(&mut tx, &caller.organization_scope(), id).await?.ok_or(Error::NotFound("user"))?;
     tx.commit().await?;
     Ok(One(user.into()))
 }

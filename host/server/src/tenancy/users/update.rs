@@ -8,7 +8,6 @@ use heddle_store::{Object as _, Set, Tx, sessions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::super::organization_scope;
 use super::trail::{Step, record};
 use super::{Account, rules, taken};
 use crate::app::{App, SharedApp};
@@ -120,7 +119,7 @@ pub(super) async fn update(
         sessions::revoke_all(&mut tx, id, now).await?;
     }
     let email = wanted.update.email.as_deref().unwrap_or_default();
-    let updated = users::update(&mut tx, &organization_scope(&caller), id, &wanted.update, now)
+    let updated = users::update(&mut tx, &caller.organization_scope(), id, &wanted.update, now)
         .await
         .map_err(|error| taken(error, &user.username, email))?
         .ok_or(Error::NotFound("user"))?;
@@ -142,7 +141,7 @@ async fn check(app: &App, caller: &Caller, id: UserId, body: UpdateBody) -> Resu
     if let Some(password) = &body.password {
         // Whether there is such a user is found out when they are locked.
         let mut tx = app.db.single().await?;
-        let user = User::find(&mut tx, &organization_scope(caller), id).await?;
+        let user = User::find(&mut tx, &caller.organization_scope(), id).await?;
         let stored = user.as_ref().map(|user| [user.username.as_str(), user.email.as_str()]);
         let names: Vec<&str> = stored.into_iter().flatten().chain(email.as_deref()).collect();
         checks.add(password::faults(&app.config, "password", password, &names));

@@ -1,0 +1,247 @@
+//! What clients make, read, edit, remove and bring back: what these verbs do for every kind of object.
+//!
+//! Plain functions. A feature routes to those that fit and writes the others itself, of the same parts: an object is locked
+//! as the client saw it, what happened to it is recorded with what differs, and the answer has its entity tag.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use heddle_core::OrgId;
+use heddle_core::page::{Page, PageRequest};
+use heddle_store::{Object, Organization, Scope, Tx};
+use serde::Serialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::app::{App, SharedApp};
+use crate::audit::trail::{self, Deed};
+use crate::caller::Caller;
+use crate::http::conditional::{IfMatch, One, Tagged};
+use crate::http::creation::Creation;
+use crate::http::error::Error;
+use crate::http::extract::{At, Origin};
+
+/// A kind of object.
+pub(crate) trait Resource: Object + Tagged + Clone {
+    /// The name of one object, in messages: `webhook template`.
+    const NOUN: &'static str;
+    /// Where they are, below the prefix: `/webhooks/templates`.
+    const PATH: &'static str;
+    /// What entries in the audit log call it, and what is done to it.
+    const ACTIONS: Actions;
+    /// What must be unique: the index that keeps it so, and the field.
+    const UNIQUE: Option<(&'static str, &'static str)> = None;
+    /// As clients see it.
+    type View: Serialize + Tagged + Send;
+
+    fn view(self) -> Result<Self::View, Error>;
+
+    /// The organization that has it, and its id.
+    fn identity(&self) -> (OrgId, Uuid);
+
+    /// What entries in the audit log say of it.
+    fn detail(&self) -> Value;
+
+    /// What the entry of its restore says.
+    fn restore_detail(&self) -> Value {
+        json!({})
+    }
+
+    /// The objects that the caller sees.
+    fn scope(caller: &Caller) -> Scope {
+        caller.organization_scope()
+    }
+
+    /// 403 unless the caller may change objects of this kind.
+    fn admit(caller: &Caller) -> Result<(), Error> {
+        caller.require_all_sites()
+    }
+
+    /// 403 unless the caller may change this one.
+    fn admit_to(&self, _caller: &Caller) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// 409 when something needs it.
+    fn may_remove(&self, _tx: &mut Tx, _app: &App) -> impl Future<Output = Result<(), Error>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// 409 when it cannot come back.
+    fn may_restore(&self, _tx: &mut Tx, _app: &App) -> impl Future<Output = Result<(), Error>> + Send {
+        std::future::ready(Ok(()))
+    }
+}
+
+/// What entries in the audit log call a kind of object, and what is done to it.
+pub(crate) struct Actions {
+    pub(crate) target: &'static str,
+    pub(crate) created: &'static str,
+    pub(crate) updated: &'static str,
+    pub(crate) removed: &'static str,
+    pub(crate) restored: &'static str,
+}
+
+/// The names of a kind: its target, and what its actions begin with where that is another word.
+macro_rules! actions {
+    ($target:literal) => {
+        actions!($target, $target)
+    };
+    ($target:literal, $kind:literal) => {
+        $crate::resource::Actions {
+            target: $target,
+            created: concat!($kind, ".created"),
+            updated: concat!($kind, ".updated"),
+            removed: concat!($kind, ".removed"),
+            restored: concat!($kind, ".restored"),
+        }
+    };
+}
+pub(crate) use actions;
+
+/// The caller of a request, and where it came from.
+#[derive(Clone, Copy)]
+pub(crate) struct By<'r> {
+    app: &'r SharedApp,
+    caller: &'r Caller,
+    origin: &'r Origin,
+}
+
+impl<'r> By<'r> {
+    pub(crate) fn of(app: &'r SharedApp, caller: &'r Caller, origin: &'r Origin) -> Self {
+        Self { app, caller, origin }
+    }
+
+    /// Writes an entry in the audit log, in the transaction of what it says.
+    pub(crate) async fn record<R: Resource>(
+        self,
+        tx: &mut Tx,
+        object: &R,
+        action: &'static str,
+        detail: Value,
+    ) -> Result<(), Error> {
+        let (org, id) = object.identity();
+        let actor = self.caller.actor();
+        let deed = Deed { org, actor, action, target: (R::ACTIONS.target, id), detail };
+        trail::record(tx, self.app, self.origin, deed).await
+    }
+}
+
+/// The organization that a new object belongs to: the caller's, or the one that it names and may see.
+pub(crate) async fn owner(tx: &mut Tx, caller: &Caller, named: Option<OrgId>) -> Result<OrgId, Error> {
+    let Some(named) = named.filter(|named| *named != caller.org_id) else { return Ok(caller.org_id) };
+    let found = Organization::find(tx, &caller.scope(), named).await?;
+    found.map(|found| found.id).ok_or_else(|| Error::field("organization_id", "organization not found"))
+}
+
+/// A page of a list.
+pub(crate) fn listed<R: Resource>(
+    page: PageRequest,
+    (items, total): (Vec<R>, i64),
+) -> Result<Answer<Page<R::View>>, Error> {
+    let items: Result<Vec<R::View>, Error> = items.into_iter().map(R::view).collect();
+    Ok(Answer(page.of(items?, total)))
+}
+
+/// `GET` of one.
+pub(crate) async fn get<R: Resource>(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<R::Id>,
+) -> Result<One<R::View>, Error> {
+    let mut tx = app.db.single().await?;
+    let found = R::find(&mut tx, &R::scope(&caller), id).await?;
+    found.ok_or(Error::NotFound(R::NOUN))?.view().map(One)
+}
+
+/// Records the new object, keeps the answer for the request's key, commits, and answers 201.
+pub(crate) async fn created<R: Resource>(
+    mut tx: Tx,
+    by: By<'_>,
+    creation: Creation,
+    object: R,
+    detail: Value,
+) -> Result<Response, Error> {
+    by.record(&mut tx, &object, R::ACTIONS.created, detail).await?;
+    let path = format!("{}/{}", R::PATH, object.identity().1);
+    creation.finish(tx, by.app, &path, &object.view()?).await
+}
+
+/// The object, which this caller may change, as the client saw it; nothing else changes it until the transaction ends.
+pub(crate) async fn locked<R: Resource>(
+    tx: &mut Tx,
+    caller: &Caller,
+    id: R::Id,
+    if_match: &IfMatch,
+) -> Result<R, Error> {
+    let object = R::lock(tx, &R::scope(caller), id).await?.ok_or(Error::NotFound(R::NOUN))?;
+    object.admit_to(caller)?;
+    if_match.check(&object)?;
+    Ok(object)
+}
+
+/// Records what differs from before, commits, and answers the object as it is now.
+pub(crate) async fn updated<R: Resource>(
+    mut tx: Tx,
+    by: By<'_>,
+    (before, after): (R, Option<R>),
+    detail: Value,
+) -> Result<One<R::View>, Error> {
+    let after = after.ok_or(Error::NotFound(R::NOUN))?;
+    let (shown, now) = (before.view()?, after.clone().view()?);
+    let detail = trail::with_difference(detail, &shown, &now);
+    by.record(&mut tx, &after, R::ACTIONS.updated, detail).await?;
+    tx.commit().await?;
+    Ok(One(now))
+}
+
+/// `DELETE`: hides one that nothing needs.
+pub(crate) async fn remove<R: Resource>(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<R::Id>,
+    if_match: IfMatch,
+) -> Result<StatusCode, Error> {
+    R::admit(&caller)?;
+    let by = By::of(&app, &caller, &origin);
+    let mut tx = app.db.write().await?;
+    let object: R = locked(&mut tx, &caller, id, &if_match).await?;
+    object.may_remove(&mut tx, &app).await?;
+    if !R::remove(&mut tx, &R::scope(&caller), id, app.clock.now()).await? {
+        return Err(Error::NotFound(R::NOUN));
+    }
+    by.record(&mut tx, &object, R::ACTIONS.removed, object.detail()).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST …/restore`: brings a removed one back.
+pub(crate) async fn restore<R: Resource>(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<R::Id>,
+) -> Result<One<R::View>, Error> {
+    R::admit(&caller)?;
+    let by = By::of(&app, &caller, &origin);
+    let mut tx = app.db.write().await?;
+    let restored = R::restore(&mut tx, &R::scope(&caller), id, app.clock.now()).await;
+    let object = restored.map_err(taken_since::<R>)?.ok_or(Error::NotFound(R::NOUN))?;
+    object.admit_to(&caller)?;
+    object.may_restore(&mut tx, &app).await?;
+    by.record(&mut tx, &object, R::ACTIONS.restored, object.restore_detail()).await?;
+    tx.commit().await?;
+    object.view().map(One)
+}
+
+fn taken_since<R: Resource>(error: heddle_store::Error) -> Error {
+    match R::UNIQUE {
+        Some((index, field)) if error.is_unique(index) => Error::conflict(format!(
+            "{field} of the removed {} was taken by another one; change that one's {field} first",
+            R::NOUN
+        )),
+        _ => error.into(),
+    }
+}
