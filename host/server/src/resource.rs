@@ -7,9 +7,9 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use heddle_core::OrgId;
 use heddle_core::page::{Page, PageRequest};
-use heddle_store::{Object, Organization, Scope, Tx};
+use heddle_core::{OrgId, SiteId, SiteLevel};
+use heddle_store::{Object, Organization, Tx};
 use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -23,7 +23,7 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Origin};
 
 /// A kind of object.
-pub(crate) trait Resource: Object + Tagged + Clone {
+pub(crate) trait Resource: Object + Tagged {
     /// The name of one object, in messages: `webhook template`.
     const NOUN: &'static str;
     /// Where they are, below the prefix: `/webhooks/templates`.
@@ -32,6 +32,8 @@ pub(crate) trait Resource: Object + Tagged + Clone {
     const ACTIONS: Actions;
     /// What must be unique: the index that keeps it so, and the field.
     const UNIQUE: Option<(&'static str, &'static str)> = None;
+    /// Whether only a caller of all sites may change objects of this kind.
+    const NEEDS_ALL_SITES: bool = true;
     /// As clients see it.
     type View: Serialize + Tagged + Send;
 
@@ -48,19 +50,9 @@ pub(crate) trait Resource: Object + Tagged + Clone {
         json!({})
     }
 
-    /// The objects that the caller sees.
-    fn scope(caller: &Caller) -> Scope {
-        caller.organization_scope()
-    }
-
-    /// 403 unless the caller may change objects of this kind.
-    fn admit(caller: &Caller) -> Result<(), Error> {
-        caller.require_all_sites()
-    }
-
-    /// 403 unless the caller may change this one.
-    fn admit_to(&self, _caller: &Caller) -> Result<(), Error> {
-        Ok(())
+    /// The site whose level decides who may change it, where a level does.
+    fn site(&self) -> Option<SiteId> {
+        None
     }
 
     /// 409 when something needs it.
@@ -121,11 +113,30 @@ impl<'r> By<'r> {
         action: &'static str,
         detail: Value,
     ) -> Result<(), Error> {
-        let (org, id) = object.identity();
+        self.record_of::<R>(tx, object.identity(), action, detail).await
+    }
+
+    async fn record_of<R: Resource>(
+        self,
+        tx: &mut Tx,
+        (org, id): (OrgId, Uuid),
+        action: &'static str,
+        detail: Value,
+    ) -> Result<(), Error> {
         let actor = self.caller.actor();
         let deed = Deed { org, actor, action, target: (R::ACTIONS.target, id), detail };
         trail::record(tx, self.app, self.origin, deed).await
     }
+}
+
+/// 403 unless the caller may change objects of this kind.
+pub(crate) fn admit<R: Resource>(caller: &Caller) -> Result<(), Error> {
+    if R::NEEDS_ALL_SITES { caller.require_all_sites() } else { Ok(()) }
+}
+
+/// 403 unless the caller may change this one.
+fn admit_to<R: Resource>(object: &R, caller: &Caller) -> Result<(), Error> {
+    object.site().map_or(Ok(()), |site| caller.require_level(site, SiteLevel::Admin))
 }
 
 /// The organization that a new object belongs to: the caller's, or the one that it names and may see.
@@ -151,7 +162,7 @@ pub(crate) async fn get<R: Resource>(
     At(id): At<R::Id>,
 ) -> Result<One<R::View>, Error> {
     let mut tx = app.db.single().await?;
-    let found = R::find(&mut tx, &R::scope(&caller), id).await?;
+    let found = R::find(&mut tx, &caller.scope(), id).await?;
     found.ok_or(Error::NotFound(R::NOUN))?.view().map(One)
 }
 
@@ -175,8 +186,8 @@ pub(crate) async fn locked<R: Resource>(
     id: R::Id,
     if_match: &IfMatch,
 ) -> Result<R, Error> {
-    let object = R::lock(tx, &R::scope(caller), id).await?.ok_or(Error::NotFound(R::NOUN))?;
-    object.admit_to(caller)?;
+    let object = R::lock(tx, &caller.scope(), id).await?.ok_or(Error::NotFound(R::NOUN))?;
+    admit_to(&object, caller)?;
     if_match.check(&object)?;
     Ok(object)
 }
@@ -189,9 +200,10 @@ pub(crate) async fn updated<R: Resource>(
     detail: Value,
 ) -> Result<One<R::View>, Error> {
     let after = after.ok_or(Error::NotFound(R::NOUN))?;
-    let (shown, now) = (before.view()?, after.clone().view()?);
+    let identity = after.identity();
+    let (shown, now) = (before.view()?, after.view()?);
     let detail = trail::with_difference(detail, &shown, &now);
-    by.record(&mut tx, &after, R::ACTIONS.updated, detail).await?;
+    by.record_of::<R>(&mut tx, identity, R::ACTIONS.updated, detail).await?;
     tx.commit().await?;
     Ok(One(now))
 }
@@ -204,12 +216,12 @@ pub(crate) async fn remove<R: Resource>(
     At(id): At<R::Id>,
     if_match: IfMatch,
 ) -> Result<StatusCode, Error> {
-    R::admit(&caller)?;
+    admit::<R>(&caller)?;
     let by = By::of(&app, &caller, &origin);
     let mut tx = app.db.write().await?;
     let object: R = locked(&mut tx, &caller, id, &if_match).await?;
     object.may_remove(&mut tx, &app).await?;
-    if !R::remove(&mut tx, &R::scope(&caller), id, app.clock.now()).await? {
+    if !R::remove(&mut tx, &caller.scope(), id, app.clock.now()).await? {
         return Err(Error::NotFound(R::NOUN));
     }
     by.record(&mut tx, &object, R::ACTIONS.removed, object.detail()).await?;
@@ -224,12 +236,12 @@ pub(crate) async fn restore<R: Resource>(
     origin: Origin,
     At(id): At<R::Id>,
 ) -> Result<One<R::View>, Error> {
-    R::admit(&caller)?;
+    admit::<R>(&caller)?;
     let by = By::of(&app, &caller, &origin);
     let mut tx = app.db.write().await?;
-    let restored = R::restore(&mut tx, &R::scope(&caller), id, app.clock.now()).await;
+    let restored = R::restore(&mut tx, &caller.scope(), id, app.clock.now()).await;
     let object = restored.map_err(taken_since::<R>)?.ok_or(Error::NotFound(R::NOUN))?;
-    object.admit_to(&caller)?;
+    admit_to(&object, &caller)?;
     object.may_restore(&mut tx, &app).await?;
     by.record(&mut tx, &object, R::ACTIONS.restored, object.restore_detail()).await?;
     tx.commit().await?;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use sqlx::FromRow;
 
 use crate::object::{self, Columns, Object, Table, table};
-use crate::select::{Bind, Select, Set};
+use crate::select::{Bind, Set};
 use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
 
@@ -93,9 +93,8 @@ pub async fn insert(tx: &mut Tx, new: &NewChannel) -> Result<Channel> {
 
 /// The channel with what it takes to send there.
 pub async fn find_sealed(tx: &mut Tx, scope: &Scope, id: ChannelId) -> Result<Option<SealedChannel>> {
-    let select = Select::new(concat!("SELECT ", channel!(), ", channel.secret"), Channel::TABLE.from);
-    let within = select.within(scope, Channel::TABLE.org, None).and(Channel::TABLE.live);
-    within.and_bind(Channel::TABLE.is, Bind::Id(id.0)).one(tx).await
+    let sealed = object::live_as::<Channel>(concat!("SELECT ", channel!(), ", channel.secret"), scope);
+    sealed.and_bind(Channel::TABLE.is, Bind::Id(id.0)).one(tx).await
 }
 
 pub async fn list(

@@ -175,15 +175,20 @@ impl Columns {
 
 /// Objects of the scope that are not removed.
 pub(crate) fn live<T: Object>(scope: &Scope) -> Select {
-    within::<T>(scope).and(T::TABLE.live)
+    live_as::<T>(T::TABLE.select, scope)
+}
+
+/// The same with other columns than those of a row.
+pub(crate) fn live_as<T: Object>(select: &'static str, scope: &Scope) -> Select {
+    within::<T>(select, scope).and(T::TABLE.live)
 }
 
 fn removed<T: Object>(scope: &Scope) -> Select {
-    within::<T>(scope).and(T::TABLE.removed)
+    within::<T>(T::TABLE.select, scope).and(T::TABLE.removed)
 }
 
-fn within<T: Object>(scope: &Scope) -> Select {
-    Select::new(T::TABLE.select, T::TABLE.from).within(scope, T::TABLE.org, T::TABLE.site)
+fn within<T: Object>(select: &'static str, scope: &Scope) -> Select {
+    Select::new(select, T::TABLE.from).within(scope, T::TABLE.org, T::TABLE.site)
 }
 
 /// Makes an object.

@@ -170,12 +170,8 @@ pub async fn insert(tx: &mut Tx, new: &NewProvider) -> Result<Provider> {
 
 /// A provider with its sealed secret, enabled or not: for its test.
 pub async fn find_sealed(tx: &mut Tx, scope: &Scope, id: IdentityProviderId) -> Result<Option<Usable>> {
-    Select::new(SELECT_USABLE, Provider::TABLE.from)
-        .within(scope, Provider::TABLE.org, None)
-        .and(Provider::TABLE.live)
-        .and_bind(Provider::TABLE.is, Bind::Id(id.0))
-        .one(tx)
-        .await
+    let sealed = object::live_as::<Provider>(SELECT_USABLE, scope);
+    sealed.and_bind(Provider::TABLE.is, Bind::Id(id.0)).one(tx).await
 }
 
 pub async fn list(

@@ -105,15 +105,18 @@ pub struct LoginState {
     pub locked_until: Option<Timestamp>,
 }
 
-impl Object for User {
-    type Id = UserId;
-    const TABLE: Table = table!(
-        "app_user",
+/// The columns of [`User`].
+macro_rules! user {
+    () => {
         "app_user.id, app_user.revision, app_user.org_id, app_user.username, app_user.email, app_user.full_name, app_user.role,
         app_user.is_active, app_user.token_version, app_user.locked_until, app_user.mfa_enabled, app_user.created_at,
-        app_user.updated_at, app_user.deleted_at",
-        org: "org_id"
-    );
+        app_user.updated_at, app_user.deleted_at"
+    };
+}
+
+impl Object for User {
+    type Id = UserId;
+    const TABLE: Table = table!("app_user", user!(), org: "org_id");
 
     /// The tokens of the user are worthless from then on. Grants of sites stay: without them a restored user would reach
     /// every site.
@@ -123,10 +126,7 @@ impl Object for User {
 }
 
 /// The columns of [`Login`].
-const SELECT_LOGIN: &str =
-    "SELECT app_user.id, app_user.revision, app_user.org_id, app_user.username, app_user.email, app_user.full_name, app_user.role,
-    app_user.is_active, app_user.token_version, app_user.locked_until, app_user.mfa_enabled, app_user.created_at,
-    app_user.updated_at, app_user.deleted_at, app_user.password_hash, app_user.failed_logins";
+const SELECT_LOGIN: &str = concat!("SELECT ", user!(), ", app_user.password_hash, app_user.failed_logins");
 
 /// # Errors
 /// [`crate::Error::Unique`] with `app_user_username` or `app_user_email`.
@@ -344,7 +344,7 @@ pub async fn count(tx: &mut Tx, scope: &Scope) -> Result<i64> {
 }
 
 fn logins() -> Select {
-    Select::new(SELECT_LOGIN, User::TABLE.from).and(User::TABLE.live)
+    object::live_as::<User>(SELECT_LOGIN, &Scope::everything())
 }
 
 #[cfg(test)]

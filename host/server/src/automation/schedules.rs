@@ -315,7 +315,7 @@ async fn update(
     let next = check_times(&mut checks, &cron, &zone, app.clock.now());
     checks.done()?;
     caller.require_all_sites()?;
-    if_match.check(&View::of(&app, &caller, current.clone())?)?;
+    if_match.check(&current)?;
     row.name = name.unwrap_or(row.name);
     row.description = body.description.unwrap_or(row.description);
     row.missed = body.missed.or(row.missed);
@@ -356,7 +356,7 @@ async fn remove(
     let row = connections::lock(&mut tx, &caller.organization_scope(), KIND, id).await?;
     let row = row.ok_or(Error::NotFound("schedule"))?;
     caller.require_all_sites()?;
-    if_match.check(&View::of(&app, &caller, row.clone())?)?;
+    if_match.check(&row)?;
     connections::remove(&mut tx, id, app.clock.now()).await?;
     trail::record(&mut tx, &app, &origin, deed(&caller, &row, Verb::Removed)).await?;
     tx.commit().await?;

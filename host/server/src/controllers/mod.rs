@@ -141,6 +141,7 @@ impl Resource for Controller {
     const NOUN: &'static str = "controller";
     const PATH: &'static str = "/controllers";
     const ACTIONS: Actions = actions!("controller");
+    const NEEDS_ALL_SITES: bool = false;
     type View = Self;
 
     fn view(self) -> Result<Self, Error> {
@@ -155,17 +156,8 @@ impl Resource for Controller {
         json!({ "name": self.name, "vendor": self.vendor, "url": self.url })
     }
 
-    fn scope(caller: &Caller) -> Scope {
-        caller.scope()
-    }
-
-    /// The caller's level at its site decides.
-    fn admit(_: &Caller) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn admit_to(&self, caller: &Caller) -> Result<(), Error> {
-        caller.require_level(self.site_id, SiteLevel::Admin)
+    fn site(&self) -> Option<SiteId> {
+        Some(self.site_id)
     }
 
     async fn may_remove(&self, tx: &mut Tx, _: &App) -> Result<(), Error> {

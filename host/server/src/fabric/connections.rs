@@ -62,7 +62,7 @@ struct View {
     updated_at: Timestamp,
 }
 
-revised!(View);
+revised!(View, ConnectionRow);
 
 impl View {
     fn of(app: &App, caller: &Caller, row: ConnectionRow) -> Result<Self, Error> {
@@ -416,7 +416,7 @@ async fn update(
     let current = connections::lock(&mut tx, &caller.organization_scope(), kind, id).await?;
     let current = current.ok_or(Error::NotFound(noun(kind)))?;
     caller.require_all_sites()?;
-    if_match.check(&View::of(&app, &caller, current.clone())?)?;
+    if_match.check(&current)?;
     let aims = body.source_event.is_some() || body.conditions.is_some();
     if aims && body.steps.is_none() && !caller.is_author(current.author_id) {
         let message =
@@ -529,7 +529,7 @@ async fn remove(
     let row = connections::lock(&mut tx, &caller.organization_scope(), kind, id).await?;
     let row = row.ok_or(Error::NotFound(noun(kind)))?;
     caller.require_all_sites()?;
-    if_match.check(&View::of(&app, &caller, row.clone())?)?;
+    if_match.check(&row)?;
     connections::remove(&mut tx, id, app.clock.now()).await?;
     trail::record(&mut tx, &app, &origin, deed(&caller, &row, Verb::Removed)).await?;
     tx.commit().await?;

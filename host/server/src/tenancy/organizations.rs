@@ -9,7 +9,7 @@ use heddle_core::{OrgId, Permission, Role, Tier};
 use heddle_store::organizations::{
     self, NewOrganization, Organization, OrganizationFilter, OrganizationUpdate,
 };
-use heddle_store::{InOrder, Object as _, Scope, Sort, sessions, users};
+use heddle_store::{InOrder, Object as _, Sort, sessions, users};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -122,6 +122,8 @@ impl Resource for Organization {
     const PATH: &'static str = "/organizations";
     const ACTIONS: Actions = actions!("organization");
     const UNIQUE: Option<(&'static str, &'static str)> = Some((SLUG_INDEX, "slug"));
+    /// Each route says which role it takes.
+    const NEEDS_ALL_SITES: bool = false;
     type View = Self;
 
     fn view(self) -> Result<Self, Error> {
@@ -134,15 +136,6 @@ impl Resource for Organization {
 
     fn detail(&self) -> Value {
         json!({ "name": self.name, "slug": self.slug, "tier": self.tier })
-    }
-
-    fn scope(caller: &Caller) -> Scope {
-        caller.scope()
-    }
-
-    /// Each route says which role it takes.
-    fn admit(_: &Caller) -> Result<(), Error> {
-        Ok(())
     }
 }
 

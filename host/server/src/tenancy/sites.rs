@@ -4,9 +4,9 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::Response;
 use heddle_core::page::Page;
-use heddle_core::{OrgId, Permission, Role, SiteId, SiteLevel};
+use heddle_core::{OrgId, Permission, Role, SiteId};
 use heddle_store::sites::{self, NewSite, Site, SiteUpdate};
-use heddle_store::{InOrder, Scope, Sort, Tx};
+use heddle_store::{InOrder, Sort, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -90,6 +90,7 @@ impl Resource for Site {
     const PATH: &'static str = "/sites";
     const ACTIONS: Actions = actions!("site");
     const UNIQUE: Option<(&'static str, &'static str)> = Some((SLUG_INDEX, "slug"));
+    const NEEDS_ALL_SITES: bool = false;
     type View = Self;
 
     fn view(self) -> Result<Self, Error> {
@@ -104,17 +105,8 @@ impl Resource for Site {
         json!({ "name": self.name, "slug": self.slug })
     }
 
-    fn scope(caller: &Caller) -> Scope {
-        caller.scope()
-    }
-
-    /// The caller's level at the site decides.
-    fn admit(_: &Caller) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn admit_to(&self, caller: &Caller) -> Result<(), Error> {
-        caller.require_level(self.id, SiteLevel::Admin)
+    fn site(&self) -> Option<SiteId> {
+        Some(self.id)
     }
 
     async fn may_remove(&self, _: &mut Tx, _: &App) -> Result<(), Error> {

@@ -182,7 +182,7 @@ async fn remove(
     At(id): At<RoleId>,
     if_match: IfMatch,
 ) -> Result<StatusCode, Error> {
-    StoredRole::admit(&caller)?;
+    resource::admit::<StoredRole>(&caller)?;
     refuse_built_in(id)?;
     resource::remove::<StoredRole>(app, caller, origin, At(id), if_match).await
 }

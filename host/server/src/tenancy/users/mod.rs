@@ -27,7 +27,7 @@ use crate::auth::password::{self, PASSWORD_BYTES_MAX};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::http::access::Access;
-use crate::http::conditional::{IfMatch, One, Tag, Tagged};
+use crate::http::conditional::{IfMatch, One, Tag, Tagged, revised};
 use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
@@ -45,9 +45,11 @@ struct Account {
     permissions: Vec<&'static str>,
 }
 
+revised!(User);
+
 impl Tagged for Account {
     fn tag(&self) -> Result<Tag, Error> {
-        Ok(Tag::of(self.user.id, self.user.revision))
+        self.user.tag()
     }
 }
 
@@ -213,7 +215,7 @@ async fn remove(
     rules::require_another(&caller, id, "nobody removes themself")?;
     rules::require_below(&caller, &user)?;
     rules::keep_an_admin(&mut tx, &user).await?;
-    if_match.check(&Account::from(user.clone()))?;
+    if_match.check(&user)?;
     User::remove(&mut tx, &caller.organization_scope(), id, now).await?;
     sessions::revoke_all(&mut tx, id, now).await?;
     api_keys::revoke_all(&mut tx, id, now).await?;

@@ -106,7 +106,7 @@ pub(super) async fn update(
     let user = rules::locked(&mut tx, &caller, id).await?;
     let wanted = Wanted::of(asked, &user);
     admit(&mut tx, &caller, &user, &wanted).await?;
-    if_match.check(&Account::from(user.clone()))?;
+    if_match.check(&user)?;
     if wanted.is_nothing() {
         return Ok(One(user.into()));
     }
