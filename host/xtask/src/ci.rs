@@ -1,17 +1,16 @@
 //! `test`, `bench` and `ci`: what must pass, in the order in which failures are cheapest.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 
-use crate::guest;
-use crate::package;
 use crate::phase::{last_phase, phase};
 use crate::postgres::Postgres;
 use crate::process::{self, Stop, say};
 use crate::tools::Tools;
 use crate::workspace::Workspace;
+use crate::{guest, package};
 
 /// All tests, with components, programs, tools and `PostgreSQL` in place.
 pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyhow::Result<ExitCode> {
@@ -77,7 +76,7 @@ pub(crate) fn ci(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCode>
     let cargo = |name: &'static str, args: &[&str]| {
         phase(name, || process::run(name, workspace.cargo().args(args), stop))
     };
-    phase("toolchain", || toolchain(workspace))?;
+    phase("toolchain", || toolchain(workspace, stop))?;
     cargo("format", &["fmt", "--all", "--check"])?;
     phase("dependencies", || dependencies(workspace, stop))?;
     phase("lints", || lints(workspace, stop))?;
@@ -98,8 +97,8 @@ fn lints(workspace: &Workspace, stop: &Stop) -> anyhow::Result<()> {
     process::run("cargo build", &mut cargo, stop)
 }
 
-/// Names every part of the Rust toolchain that is missing, before the first of them is needed.
-fn toolchain(workspace: &Workspace) -> anyhow::Result<()> {
+/// Installs or names every part of the Rust toolchain that is missing, before the first of them is needed.
+fn toolchain(workspace: &Workspace, stop: &Stop) -> anyhow::Result<()> {
     let works =
         |tool: &str| workspace.cargo().args([tool, "--version"]).output().is_ok_and(|o| o.status.success());
     let mut missing = Vec::new();
@@ -109,16 +108,8 @@ fn toolchain(workspace: &Workspace) -> anyhow::Result<()> {
     if !works("clippy") {
         missing.push("clippy ('rustup component add clippy')");
     }
-    let target = Command::new("rustc")
-        .current_dir(&workspace.root)
-        .args(["--print", "target-libdir", "--target", guest::TARGET])
-        .output()
-        .context("'rustc' cannot be started")?;
-    if !Path::new(String::from_utf8_lossy(&target.stdout).trim()).is_dir() {
-        missing.push("the target wasm32-unknown-unknown ('rustup target add wasm32-unknown-unknown')");
-    }
     ensure!(missing.is_empty(), "the Rust toolchain lacks {}", missing.join(", "));
-    Ok(())
+    guest::ensure_target(stop)
 }
 
 /// Licences, banned crates, sources and, where they can be had, advisories.
