@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use heddle_core::condition::{Condition, Conditions, Logic, Operator};
-use heddle_core::event::{EventType, NewEvent};
+use heddle_core::event::NewEvent;
 use heddle_core::operation::{ConnectionKind, ConnectionState, StepOutline};
 use heddle_core::{OrgId, UserId};
 use heddle_server::App;
@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use crate::measure::{Report, Samples, in_turns, ratio};
-use crate::support::{Database, Options, Server};
+use crate::support::{Database, Options, Server, event_type};
 
 const FEW: usize = 10;
 const MANY: usize = 10_000;
@@ -128,7 +128,7 @@ impl Place {
     /// Writes some events and waits until the Connections have passed them.
     async fn pass(&mut self) {
         let event = NewEvent {
-            event_type: EventType::DeviceOffline,
+            event_type: event_type("device.offline"),
             org_id: self.org,
             site_id: None,
             controller_id: None,

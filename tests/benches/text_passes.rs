@@ -6,7 +6,7 @@ use std::hint::black_box;
 use heddle_core::Clock;
 use heddle_core::bounds::{JsonRoom, cut_json};
 use heddle_core::condition::{Condition, Conditions, Logic, Operator};
-use heddle_core::event::{Event, EventType};
+use heddle_core::event::Event;
 use heddle_core::redact::{mask, mask_text, sanitize};
 use heddle_core::secret::Secret;
 use heddle_core::template::{Values, fill};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::measure::{Report, Samples, timed};
+use crate::support::event_type;
 
 const MIB: &[usize] = &[1, 2, 4, 8];
 const TURNS: usize = if cfg!(debug_assertions) { 1 } else { 5 };
@@ -116,7 +117,7 @@ fn conditions(operator: Operator, value: Value) -> Conditions {
 
 fn event(payload: Value) -> Event {
     let clock = Clock::default();
-    let event_type = EventType::DeviceOffline;
+    let event_type = event_type("device.offline");
     Event {
         id: clock.new_id(),
         seq: 1,

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use heddle_core::OrgId;
-use heddle_core::event::{EventType, NewEvent};
+use heddle_core::event::NewEvent;
 use serde_json::json;
 
-use crate::support::{Api, Server, Socket, on_both};
+use crate::support::{Api, Server, Socket, event_type, on_both};
 
 /// Events of more bytes than the buffers between two sockets hold.
 const EVENTS: usize = 5_000;
@@ -16,7 +16,7 @@ async fn fill(server: &Server, api: &Api) {
     let org: OrgId = me["organization_id"].as_str().unwrap().parse().unwrap();
     let app = &server.running().app;
     let event = NewEvent {
-        event_type: EventType::IngestExternal,
+        event_type: event_type("ingest.external"),
         org_id: org,
         site_id: None,
         controller_id: None,

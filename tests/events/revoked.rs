@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use heddle_core::event::{EventType, NewEvent};
+use heddle_core::event::NewEvent;
 use heddle_core::{OrgId, SiteId};
 use serde_json::{Value, json};
 
 use super::stream::{CLOSED_AT_ONCE, member, revoked};
 use crate::identity::oauth2;
-use crate::support::{Server, Socket, on_both};
+use crate::support::{Server, Socket, event_type, on_both};
 
 fn id<T: std::str::FromStr<Err: std::fmt::Debug>>(value: &Value) -> T {
     value.as_str().expect("an id is a text").parse().expect("an id")
@@ -19,7 +19,7 @@ async fn offline(server: &Server, org: OrgId, site_id: SiteId) {
     let app = &server.running().app;
     let any = "01900000-0000-7000-8000-000000000001";
     let event = NewEvent {
-        event_type: EventType::DeviceOffline,
+        event_type: event_type("device.offline"),
         org_id: org,
         site_id: Some(site_id),
         controller_id: None,

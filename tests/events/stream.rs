@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::ingest;
 use crate::identity::oauth2;
-use crate::support::{Api, PASSWORD, Server, Socket, on_both};
+use crate::support::{Api, PASSWORD, Server, Socket, event_type, on_both};
 
 pub(super) const CLOSED_AT_ONCE: Duration = Duration::from_secs(1);
 
@@ -156,7 +156,7 @@ on_both! {
         let me = api.get("/auth/me").await.expect_status(200).body;
         let org: heddle_core::OrgId = serde_json::from_value(me["organization_id"].clone()).unwrap();
         let event = heddle_core::event::NewEvent {
-            event_type: heddle_core::event::EventType::IngestExternal,
+            event_type: event_type("ingest.external"),
             org_id: org,
             site_id: None,
             controller_id: None,

@@ -1,11 +1,10 @@
 //! Writing Connections: who may, what is refused, what is hidden.
 
 use heddle_core::Role;
-use heddle_core::event::EventType;
 use serde_json::{Value, json};
 
 use super::{World, device, filled, id_of, runs};
-use crate::support::{Answer, on_both};
+use crate::support::{Answer, event_type, on_both};
 
 /// The fields that an answer names.
 fn fields(answer: &Answer) -> Vec<String> {
@@ -55,14 +54,14 @@ on_both! {
             let restore = format!("{path}/restore");
             world.api.post(&restore, &json!({})).await.expect_status(404);
             world.api.delete(&path).await.expect_status(204);
-            world.emit(EventType::DeviceOffline, device("meanwhile")).await;
+            world.emit(event_type("device.offline"), device("meanwhile")).await;
             let back = world.api.post(&restore, &json!({})).await.expect_status(200);
             assert_eq!((&back.body["state"], &back.body["revision"]), (&json!("enabled"), &json!(2)));
             assert_eq!(back.body["steps"], made["steps"], "its author sees what they wrote");
             let seen = world.api.get(&path).await.expect_status(200);
             assert_eq!((&seen.body, seen.header("etag")), (&back.body, back.header("etag")));
             world.api.post(&restore, &json!({})).await.expect_status(404);
-            world.emit(EventType::DeviceOffline, device("afterwards")).await;
+            world.emit(event_type("device.offline"), device("afterwards")).await;
             let runs = runs(&world.api, &path, 1).await;
             assert_eq!(runs[0]["steps"][0]["params"], json!({ "search": "afterwards" }));
             // Who may not write them may not bring them back; another organization's are not there.
@@ -149,7 +148,7 @@ on_both! {
         let world = World::start(database).await;
         let created = world.connect(json!({})).await;
         let path = format!("/fabric/connections/{}", id_of(&created));
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         let own = &world.runs(&created, 1).await[0];
         assert_eq!(own["steps"][0]["params"], json!({ "search": "office" }));
         assert_eq!(own["steps"][0]["output"]["total"], 1, "{own}");

@@ -2,13 +2,12 @@
 //! what they are about and by a key.
 
 use chrono::TimeDelta;
-use heddle_core::event::EventType;
 use heddle_openwrt_router::Fault;
 use serde_json::{Value, json};
 
 use super::{World, connect, device, filled, id_of};
 use crate::staging::Lab;
-use crate::support::on_both;
+use crate::support::{event_type, on_both};
 
 /// The run once so many have ended: the newest.
 async fn newest(world: &World, connection: &Value, count: usize) -> Value {
@@ -33,9 +32,9 @@ on_both! {
             log("still of the office", asks("steps.0.skipped", json!(false))),
             log("of another place", asks("steps.0.skipped", json!(true))),
         ] })).await;
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         assert_eq!(states(&newest(&world, &connection, 1).await), ["success", "success", "skipped"]);
-        world.emit(EventType::DeviceOffline, device("lab")).await;
+        world.emit(event_type("device.offline"), device("lab")).await;
         assert_eq!(states(&newest(&world, &connection, 2).await), ["skipped", "skipped", "success"]);
     }
 }
@@ -58,7 +57,7 @@ on_both! {
             },
         ] });
         let connection = world.connect(each(10, false)).await;
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         let run = newest(&world, &connection, 1).await;
         assert_eq!((&run["success"], states(&run)), (&json!(true), vec!["success"; 3]), "{run}");
         let output = &run["steps"][1]["output"];
@@ -73,7 +72,7 @@ on_both! {
         // More than the bound: nothing is done for any of them.
         let path = format!("/fabric/connections/{}", id_of(&connection));
         world.api.patch(&path, &each(2, false)).await.expect_status(200);
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         let run = newest(&world, &connection, 2).await;
         assert_eq!((&run["state"], states(&run).len()), (&json!("failed"), 2), "{run}");
         assert!(run["reason"].as_str().unwrap().contains("has 3 items, more than the 2 of 'max'"), "{run}");
@@ -122,10 +121,10 @@ on_both! {
             },
         ] });
         let connection = world.connect(steps("{{trigger.name}}")).await;
-        world.emit(EventType::DeviceOffline, device("head")).await;
+        world.emit(event_type("device.offline"), device("head")).await;
         let run = newest(&world, &connection, 1).await;
         assert_eq!((&run["state"], states(&run)), (&json!("success"), vec!["success", "success", "success", "skipped"]), "{run}");
-        world.emit(EventType::DeviceOffline, device("nowhere")).await;
+        world.emit(event_type("device.offline"), device("nowhere")).await;
         let run = newest(&world, &connection, 2).await;
         assert_eq!((&run["state"], states(&run)), (&json!("failed"), vec!["success", "failed", "skipped", "success"]), "{run}");
         let message = run["steps"][3]["params"]["message"].as_str().unwrap();
@@ -190,22 +189,22 @@ on_both! {
         assert_eq!(connection["cooldown_key"], "{{trigger.device_id}}");
         // At once, and one after the other.
         for number in [1, 2, 1] {
-            world.emit(EventType::DeviceOffline, of(number)).await;
+            world.emit(event_type("device.offline"), of(number)).await;
         }
         world.runs(&connection, 3).await;
-        world.emit(EventType::DeviceOffline, of(2)).await;
+        world.emit(event_type("device.offline"), of(2)).await;
         let all = world.runs(&connection, 4).await;
         let reasons: Vec<bool> = all.iter().rev().map(|run| run["state"] == "skipped").collect();
         assert_eq!(reasons, [false, false, true, true], "{all:?}");
         assert!(all[0]["reason"].as_str().unwrap().contains("with the same cooldown_key"), "{all:?}");
         world.app().clock.advance(TimeDelta::seconds(601));
-        world.emit(EventType::DeviceOffline, of(1)).await;
+        world.emit(event_type("device.offline"), of(1)).await;
         assert_eq!(newest(&world, &connection, 5).await["state"], "success");
         // Without the key the pause is one for all.
         let path = format!("/fabric/connections/{}", id_of(&connection));
         let changed = world.api.patch(&path, &json!({ "cooldown_key": null })).await.expect_status(200).body;
         assert_eq!(changed["cooldown_key"], Value::Null);
-        world.emit(EventType::DeviceOffline, of(2)).await;
+        world.emit(event_type("device.offline"), of(2)).await;
         assert_eq!(newest(&world, &connection, 6).await["state"], "skipped");
     }
 }

@@ -1,11 +1,11 @@
 //! Many at once: floods of events, slow steps, people who go away, and what was lost on the way.
 
-use heddle_core::event::{EventType, NewEvent};
+use heddle_core::event::NewEvent;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::{World, device, emit, event, filled, id_of, organization, runs};
-use crate::support::{Database, Options, Server, on_both};
+use crate::support::{Database, Options, Server, event_type, on_both};
 
 /// More than wait at once, and more than one transaction takes.
 const FLOOD: usize = 1_300;
@@ -32,7 +32,7 @@ fn calling(url: &str) -> Value {
 
 async fn flood(world: &World) {
     let events: Vec<NewEvent> = (0..FLOOD)
-        .map(|number| event(EventType::DeviceOffline, world.org, device(&format!("device-{number}"))))
+        .map(|number| event(event_type("device.offline"), world.org, device(&format!("device-{number}"))))
         .collect();
     let app = world.app();
     let mut tx = app.db.write().await.unwrap();
@@ -82,7 +82,7 @@ on_both! {
         let (_silence, url) = silence().await;
         let slow = world.connect(calling(&url)).await;
         for _ in 0..9 {
-            world.emit(EventType::DeviceOffline, device("x")).await;
+            world.emit(event_type("device.offline"), device("x")).await;
         }
         until("four are under way", async || total(&world, &slow, "running").await == 4).await;
         tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
@@ -93,7 +93,7 @@ on_both! {
         let of_other = json!({ "organization_id": other["id"] });
         let quick = world.connect(of_other).await;
         let org = id_of(&other).parse().unwrap();
-        emit(world.app(), org, EventType::DeviceOffline, device("y")).await;
+        emit(world.app(), org, event_type("device.offline"), device("y")).await;
         let found = world.runs(&quick, 1).await;
         assert_eq!(found[0]["organization_id"], other["id"], "{found:?}");
     }
@@ -129,7 +129,7 @@ on_both! {
     async fn a_run_that_nobody_has_in_hand_ends_as_interrupted(database: Database) {
         let world = world(database).await;
         let connection = world.connect(json!({})).await;
-        world.emit(EventType::DeviceOffline, device("x")).await;
+        world.emit(event_type("device.offline"), device("x")).await;
         let ended = world.runs(&connection, 1).await.remove(0);
         // As if the answer to a claim had been lost.
         let app = world.app();
@@ -169,7 +169,7 @@ on_both! {
         let path = format!("/fabric/connections/{}", id_of(&paused));
         world.api.patch(&path, &json!({ "state": "enabled" })).await.expect_status(409);
         world.connect(json!({ "source_event": "device.state_changed" })).await;
-        world.emit(EventType::DeviceOffline, device("x")).await;
+        world.emit(event_type("device.offline"), device("x")).await;
         until("all of them ran", async || {
             let request = heddle_core::page::WalkRequest { per_page: 1, place: heddle_core::page::Place::Page(1), is_ascending: false };
             let filter = heddle_store::runs::RunFilter::default();
@@ -187,7 +187,7 @@ on_both! {
         let app = world.app();
         let mut tx = app.db.write().await.unwrap();
         for name in ["abducted", "after"] {
-            let event = event(EventType::DeviceOffline, world.org, device(name));
+            let event = event(event_type("device.offline"), world.org, device(name));
             heddle_store::events::append(&mut tx, &event, &app.clock).await.unwrap();
         }
         let renamed = "UPDATE event SET event_type = 'device.abducted' WHERE seq = (SELECT MAX(seq) - 1 FROM event)";

@@ -1,11 +1,10 @@
 //! What fires, what does not and why, and how steps follow each other.
 
 use chrono::TimeDelta;
-use heddle_core::event::EventType;
 use serde_json::{Value, json};
 
 use super::{World, device, id_of};
-use crate::support::on_both;
+use crate::support::{event_type, on_both};
 
 fn when(conditions: Value) -> Value {
     json!({ "conditions": { "logic": "and", "conditions": conditions } })
@@ -14,7 +13,7 @@ fn when(conditions: Value) -> Value {
 on_both! {
     async fn an_event_fires_what_it_meets_and_the_rest_says_why_not(database: Database) {
         let world = World::start(database).await;
-        world.emit(EventType::DeviceOffline, device("before")).await;
+        world.emit(event_type("device.offline"), device("before")).await;
         let all = world.connect(json!({ "source_event": "*" })).await;
         let office = world.connect(when(json!([
             { "field": "name", "operator": "starts_with", "value": "off" },
@@ -22,8 +21,8 @@ on_both! {
         ]))).await;
         let other = world.connect(json!({ "source_event": "device.status.*" })).await;
         let draft = world.connect(json!({ "state": "draft" })).await;
-        world.emit(EventType::DeviceOffline, device("office")).await;
-        world.emit(EventType::DeviceOffline, device("lab")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
+        world.emit(event_type("device.offline"), device("lab")).await;
         let runs = world.runs(&all, 2).await;
         assert!(runs.iter().all(|run| run["success"] == true && run["event_type"] == "device.offline"), "{runs:?}");
         let runs = world.runs(&office, 2).await;
@@ -44,10 +43,10 @@ on_both! {
         // Enabled, it begins with what comes.
         let path = format!("/fabric/connections/{}", id_of(&draft));
         world.api.patch(&path, &json!({ "state": "enabled" })).await.expect_status(200);
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         world.runs(&draft, 1).await;
         world.api.patch(&path, &json!({ "state": "paused" })).await.expect_status(200);
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         world.runs(&all, 4).await;
         world.runs(&draft, 1).await;
     }
@@ -57,13 +56,13 @@ on_both! {
     async fn a_cooldown_keeps_it_quiet_for_its_time(database: Database) {
         let world = World::start(database).await;
         let quiet = world.connect(json!({ "cooldown": 600 })).await;
-        world.emit(EventType::DeviceOffline, device("office")).await;
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         let runs = world.runs(&quiet, 2).await;
         assert_eq!((&runs[0]["state"], &runs[1]["state"]), (&json!("skipped"), &json!("success")));
         assert!(runs[0]["reason"].as_str().unwrap().starts_with("cooldown"), "{runs:?}");
         world.app().clock.advance(TimeDelta::seconds(601));
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         assert_eq!(world.runs(&quiet, 3).await[0]["state"], "success");
     }
 }
@@ -86,7 +85,7 @@ on_both! {
         let misfit = world.connect(json!({ "steps": [
             { "operation_id": "sites.list", "params": { "limit": "{{trigger.name}}" } },
         ] })).await;
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         let run = &world.runs(&going, 1).await[0];
         assert_eq!((&run["success"], run["steps"].as_array().unwrap().len()), (&json!(true), 4), "{run}");
         assert_eq!((&run["steps"][1]["success"], &run["steps"][1]["error_code"]), (&json!(false), &json!("NOT_FOUND")));

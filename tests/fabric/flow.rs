@@ -2,11 +2,10 @@
 
 use chrono::TimeDelta;
 use heddle_core::Role;
-use heddle_core::event::EventType;
 use serde_json::{Value, json};
 
 use super::{World, connect, device, filled, id_of};
-use crate::support::on_both;
+use crate::support::{event_type, on_both};
 
 /// The newest run of a Connection once it stands so.
 async fn standing(world: &World, connection: &Value, state: &str) -> Value {
@@ -34,7 +33,7 @@ on_both! {
     async fn a_wait_lasts_its_time_and_the_steps_behind_it_read_what_came_before(database: Database) {
         let world = World::start(database).await;
         let connection = world.connect(after_a_wait(json!({ "for_secs": 300 }))).await;
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         let run = standing(&world, &connection, "waiting").await;
         assert_eq!((run["steps"].as_array().unwrap().len(), &run["success"]), (1, &json!(null)), "{run}");
         assert!(run["resume_at"].is_string() && run["reason"].as_str().unwrap().starts_with("waits until"), "{run}");
@@ -60,18 +59,18 @@ on_both! {
                 { "field": "new_status", "operator": "eq", "value": "online" },
             ] },
         }))).await;
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         standing(&world, &connection, "waiting").await;
         let status = |device: &str, status: &str| {
             let id = "01900000-0000-7000-8000-000000000001";
             json!({ "device_id": device, "controller_id": id, "site_id": id, "new_status": status })
         };
         let (own, other) = ("01900000-0000-7000-8000-000000000001", "01900000-0000-7000-8000-000000000002");
-        world.emit(EventType::DeviceStatusChanged, status(other, "online")).await;
-        world.emit(EventType::DeviceStatusChanged, status(own, "offline")).await;
+        world.emit(event_type("device.status.changed"), status(other, "online")).await;
+        world.emit(event_type("device.status.changed"), status(own, "offline")).await;
         tokio::time::sleep(std::time::Duration::from_millis(1500)).await;
         standing(&world, &connection, "waiting").await;
-        world.emit(EventType::DeviceStatusChanged, status(own, "online")).await;
+        world.emit(event_type("device.status.changed"), status(own, "online")).await;
         let run = standing(&world, &connection, "success").await;
         let waited = &run["steps"][1]["output"];
         assert_eq!((&waited["came"], &waited["event"]["new_status"]), (&json!(true), &json!("online")), "{run}");
@@ -83,7 +82,7 @@ on_both! {
         let world = World::start(database).await;
         let connection = world.connect(after_a_wait(json!({ "for_secs": 600 }))).await;
         let path = format!("/fabric/connections/{}", id_of(&connection));
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         standing(&world, &connection, "waiting").await;
         let steps = json!({ "steps": [{ "operation_id": "controllers.list" }] });
         world.api.patch(&path, &steps).await.expect_status(200);
@@ -92,7 +91,7 @@ on_both! {
         assert_eq!((run["steps"].as_array().unwrap().len(), &run["steps"][2]["operation_id"]), (3, &json!("sites.list")), "{run}");
         // Removed while one waits, nothing of it goes on.
         world.api.patch(&path, &after_a_wait(json!({ "for_secs": 600 }))).await.expect_status(200);
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         let run = standing(&world, &connection, "waiting").await;
         world.api.patch(&path, &json!({ "state": "paused" })).await.expect_status(200);
         world.app().clock.advance(TimeDelta::seconds(601));
@@ -114,7 +113,7 @@ on_both! {
             { "operation_id": "sites.list", "when": when("event.event_type", "eq", json!("device.offline")) },
         ] })).await;
         for (name, passed_over) in [("head", [false, false, true, false]), ("nowhere", [false, true, false, false])] {
-            world.emit(EventType::DeviceOffline, device(name)).await;
+            world.emit(event_type("device.offline"), device(name)).await;
             let run = standing(&world, &connection, "success").await;
             let mut run = run;
             for _ in 0..100 {
@@ -144,7 +143,7 @@ on_both! {
         };
         let failing = world.connect(json!({ "steps": [get(false)] })).await;
         let going = world.connect(json!({ "steps": [get(true), { "operation_id": "sites.list" }] })).await;
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         let run = standing(&world, &failing, "failed").await;
         let reason = run["reason"].as_str().unwrap();
         assert!(reason.contains("step 0 (sites.get)") && reason.contains("NOT_FOUND"), "{run}");
@@ -152,7 +151,7 @@ on_both! {
         let partial = standing(&world, &going, "partial").await;
         assert_eq!(partial["success"], true, "{partial}");
         // One event, and one notice an hour.
-        world.emit(EventType::DeviceOffline, device("lab")).await;
+        world.emit(event_type("device.offline"), device("lab")).await;
         world.runs(&failing, 2).await;
         let events = world.api.get("/events?event_type=automation.run.failed").await.expect_status(200).body;
         assert_eq!(events["total"], 2, "{events}");

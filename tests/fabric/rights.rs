@@ -1,12 +1,11 @@
 //! Steps have the rights that their author has when they run.
 
 use heddle_core::Role;
-use heddle_core::event::EventType;
 use heddle_store::users::{self, UserUpdate};
 use serde_json::json;
 
 use super::{World, broken, connect, device, emit, id_of, runs};
-use crate::support::{Database, on_both};
+use crate::support::{Database, event_type, on_both};
 
 on_both! {
     async fn a_connection_whose_author_is_no_administrator_any_more_breaks(database: Database) {
@@ -15,7 +14,7 @@ on_both! {
         let connection = connect(&olga, json!({})).await;
         let watch = world.connect(json!({ "source_event": "automation.*" })).await;
         let path = format!("/fabric/connections/{}", id_of(&connection));
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         assert_eq!(runs(&world.api, &path, 1).await[0]["success"], true);
         world.api.patch(&format!("/users/{user}"), &json!({ "role": "operator" })).await.expect_status(200);
         let broken = broken(&world.api, &path).await;
@@ -28,7 +27,7 @@ on_both! {
         // The event starts Connections as any other.
         assert_eq!(world.runs(&watch, 1).await[0]["event_type"], "automation.connection.broken");
         // Broken, it does not fire.
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         runs(&world.api, &path, 1).await;
         // Nobody enables it as it is; who writes its steps is their author.
         let refused = world.api.patch(&path, &json!({ "state": "enabled" })).await.expect_status(409);
@@ -36,7 +35,7 @@ on_both! {
         let steps = json!({ "state": "enabled", "steps": [{ "operation_id": "sites.list" }] });
         let mended = world.api.patch(&path, &steps).await.expect_status(200).body;
         assert_eq!((&mended["state"], &mended["state_reason"]), (&json!("enabled"), &json!(null)));
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         assert_eq!(runs(&world.api, &path, 2).await[0]["success"], true);
     }
 }
@@ -52,7 +51,7 @@ on_both! {
                 Some(body) => world.api.patch(&path, &body).await.expect_status(200),
                 None => world.api.delete(&path).await.expect_status(204),
             };
-            world.emit(EventType::DeviceOffline, device("office")).await;
+            world.emit(event_type("device.offline"), device("office")).await;
             // Whether the event or the loss is seen first: nothing is done, and the Connection is broken.
             let path = format!("/fabric/connections/{}", id_of(&connection));
             broken(&world.api, &path).await;
@@ -75,9 +74,9 @@ on_both! {
         olga.delete(&path).await.expect_status(404);
         olga.post(&format!("{path}/test"), &json!({})).await.expect_status(404);
         assert_eq!(olga.get("/fabric/connections").await.body["total"], 0);
-        world.emit(EventType::DeviceOffline, device("office")).await;
+        world.emit(event_type("device.offline"), device("office")).await;
         // What a super_admin wrote for another organization sees that one only.
-        emit(world.app(), id_of(&other).parse().unwrap(), EventType::DeviceOffline, device("office")).await;
+        emit(world.app(), id_of(&other).parse().unwrap(), event_type("device.offline"), device("office")).await;
         let run = &world.runs(&foreign, 1).await[0];
         assert_eq!((&run["success"], &run["steps"][0]["output"]["total"]), (&json!(true), &json!(0)), "{run}");
         let id: heddle_core::OrgId = id_of(&other).parse().unwrap();
@@ -95,7 +94,7 @@ async fn a_role_that_is_lowered_behind_the_interface_counts_too() {
     let scope = heddle_store::Scope::everything();
     users::update(&mut tx, &scope, user.parse().unwrap(), &update, world.app().clock.now()).await.unwrap();
     tx.commit().await.unwrap();
-    world.emit(EventType::DeviceOffline, device("office")).await;
+    world.emit(event_type("device.offline"), device("office")).await;
     let path = format!("/fabric/connections/{}", id_of(&connection));
     broken(&world.api, &path).await;
     let all = world.api.get(&format!("{path}/runs")).await.expect_status(200).body;

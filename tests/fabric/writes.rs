@@ -1,11 +1,10 @@
 //! Steps that write stage a change, once, as who wrote them.
 
-use heddle_core::event::EventType;
 use serde_json::{Value, json};
 
 use super::{connect, device, emit, id_of, organization, runs};
 use crate::staging::Lab;
-use crate::support::on_both;
+use crate::support::{event_type, on_both};
 
 fn rule(lab: &Lab) -> Value {
     json!([{ "operation_id": "openwrt.firewall.rule.create", "params": {
@@ -21,7 +20,7 @@ on_both! {
         let org = organization(&lab.api).await;
         let before = lab.router.fingerprint();
         let connection = connect(&lab.api, json!({ "steps": rule(&lab) })).await;
-        emit(&lab.server.running().app, org, EventType::DeviceOffline, device("Block-office")).await;
+        emit(&lab.server.running().app, org, event_type("device.offline"), device("Block-office")).await;
         let run = &runs(&lab.api, &format!("/fabric/connections/{}", id_of(&connection)), 1).await[0];
         assert_eq!(run["success"], true, "{run}");
         let output = &run["steps"][0]["output"];
@@ -55,7 +54,7 @@ on_both! {
         steps[0]["params"]["payload"]["name"] = json!("Again");
         let ring = connect(&lab.api, json!({ "source_event": "controller.change.staged", "steps": steps })).await;
         let start = connect(&lab.api, json!({ "steps": rule(&lab) })).await;
-        emit(&lab.server.running().app, org, EventType::DeviceOffline, device("First")).await;
+        emit(&lab.server.running().app, org, event_type("device.offline"), device("First")).await;
         let of = |connection: &Value| format!("/fabric/connections/{}", id_of(connection));
         assert_eq!(runs(&lab.api, &of(&start), 1).await[0]["success"], true);
         let found = runs(&lab.api, &of(&ring), 2).await;
@@ -82,11 +81,11 @@ on_both! {
         let steps = json!([{ "operation_id": "firewall.rule.list", "params": { "controller_id": lab.controller } }]);
         let connection = connect(&lab.api, json!({ "steps": steps })).await;
         let path = format!("/fabric/connections/{}", id_of(&connection));
-        emit(&lab.server.running().app, org, EventType::DeviceOffline, device("x")).await;
+        emit(&lab.server.running().app, org, event_type("device.offline"), device("x")).await;
         let run = &runs(&lab.api, &path, 1).await[0];
         assert!(!run["steps"][0]["output"]["items"].as_array().unwrap().is_empty(), "{run}");
         lab.router.fault(heddle_openwrt_router::Fault::Cut { for_ms: None });
-        emit(&lab.server.running().app, org, EventType::DeviceOffline, device("x")).await;
+        emit(&lab.server.running().app, org, event_type("device.offline"), device("x")).await;
         let run = &runs(&lab.api, &path, 2).await[0];
         assert_eq!((&run["success"], &run["steps"][0]["error_code"]), (&json!(false), &json!("ADAPTER_ERROR")), "{run}");
     }

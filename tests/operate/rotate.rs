@@ -7,13 +7,15 @@ use std::time::Duration;
 use heddle_core::{Clock, CredentialId, OrgId};
 use heddle_server::keys::Keys;
 use heddle_store::credentials::{self, NewCredential, SealedSecret};
-use heddle_store::{Db, PoolSettings, sealed};
+use heddle_store::sealed::{self, SealedColumn};
+use heddle_store::{Db, PoolSettings};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::{Site, assert_credential_works, options, spawn};
 use crate::support::{Database, on_both};
 
+const CREDENTIAL: SealedColumn = SealedColumn::of("credential");
 const OLD: &str = "it-4d0a1f7c9b2e8365aa71cc09-encrypt-XyZ";
 const NEW: &str = "new-6e2b8c1d9f3a7045cc93ee21-encrypt-AbC";
 const CREDENTIALS: usize = 3_000;
@@ -104,7 +106,7 @@ async fn rotate_until_midway(site: &Site, keys: &Keys) -> bool {
     let mut is_midway = false;
     while !is_midway && rotating.0.try_wait().unwrap().is_none() {
         kill_process(pid, Signal::STOP).unwrap();
-        let shares = sealed::shares(&mut db.read().await.unwrap(), sealed::CREDENTIAL).await.unwrap();
+        let shares = sealed::shares(&mut db.read().await.unwrap(), CREDENTIAL).await.unwrap();
         is_midway = shares.len() > 1 && shares.iter().any(|share| share.mark == keys.mark());
         if !is_midway {
             kill_process(pid, Signal::CONT).unwrap();

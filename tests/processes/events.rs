@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Pair, quick};
-use crate::support::{Options, Server, Socket, on_both};
+use crate::support::{Options, Server, Socket, event_type, on_both};
 
 /// The numbers of the next events.
 async fn numbers(stream: &mut Socket, count: usize) -> Vec<i64> {
@@ -75,7 +75,7 @@ on_both! {
             payload: serde_json::json!({}),
         };
         let mut tx = app.db.write().await.unwrap();
-        let offline = event(heddle_core::event::EventType::DeviceOffline);
+        let offline = event(event_type("device.offline"));
         for _ in 0..3 {
             heddle_store::events::append(&mut tx, &offline, &app.clock).await.unwrap();
         }

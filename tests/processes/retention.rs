@@ -1,14 +1,14 @@
 //! What is forgotten, and what is not.
 
-use heddle_core::event::{EventType, NewEvent};
+use heddle_core::event::NewEvent;
 use serde_json::json;
 
-use crate::support::{PASSWORD, Server, on_both};
+use crate::support::{PASSWORD, Server, event_type, on_both};
 
 async fn emit(server: &Server, org: heddle_core::OrgId, count: usize) {
     let app = &server.running().app;
     let event = NewEvent {
-        event_type: EventType::DeviceOffline,
+        event_type: event_type("device.offline"),
         org_id: org,
         site_id: None,
         controller_id: None,

@@ -90,7 +90,7 @@ impl Known {
         let known = KNOWN.lock().expect("no holder of this lock panics").entry(adapters).or_default().clone();
         known.0.get_or_init(|| {
             let table = heddle_server::http::routes(app);
-            Contract::shared(heddle_server::http::openapi::document(&table))
+            Contract::shared(heddle_server::http::openapi::document(&table, &app.declared))
         });
         known
     }

@@ -18,6 +18,7 @@ pub(crate) mod trace;
 pub(crate) use api::{Answer, Api};
 pub(crate) use conformance::{Contract, Operation};
 pub(crate) use database::Database;
+use heddle_core::event::EventType;
 pub(crate) use process::{Process, free_port};
 pub(crate) use proxy::{Proxy, Way};
 pub(crate) use random::{Place, Random};
@@ -53,6 +54,11 @@ macro_rules! on_both {
     };
 }
 pub(crate) use on_both;
+
+/// The declared type of events with this name.
+pub(crate) fn event_type(name: &str) -> EventType {
+    heddle_server::FEATURES.declared().events.find(name).expect("a feature declares it")
+}
 
 /// A variable that `cargo xtask test` sets.
 pub(crate) fn variable(name: &str) -> Option<String> {

@@ -5,8 +5,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use heddle_core::event::EventType;
-use heddle_core::{Permission, Role};
+use heddle_core::Role;
 use heddle_server::Config;
 use heddle_server::http::routes::Mark;
 
@@ -97,9 +96,9 @@ fn roles_and_their_permissions() {
     roles.sort_by_key(|role| std::cmp::Reverse(role.level()));
     let mut rows = vec![vec!["permission".to_owned()]];
     rows[0].extend(roles.iter().map(ToString::to_string));
-    for permission in Permission::ALL {
+    for permission in heddle_server::FEATURES.declared().permissions.iter() {
         let mut row = vec![permission.to_string()];
-        row.extend(roles.iter().map(|role| if role.holds(*permission) { "yes" } else { "-" }.to_owned()));
+        row.extend(roles.iter().map(|role| if role.holds(permission) { "yes" } else { "-" }.to_owned()));
         rows.push(row);
     }
     check("permissions.txt", &table(&rows));
@@ -119,7 +118,7 @@ async fn the_document() {
 #[test]
 fn the_catalogue_of_events() {
     let mut text = String::new();
-    for event in EventType::ALL {
+    for event in heddle_server::FEATURES.declared().events.iter() {
         writeln!(text, "{event} ({}, {})", event.category(), event.priority()).expect("a text takes all");
         let schema = event.payload_schema();
         for (name, field) in schema["properties"].as_object().expect("a payload has fields") {

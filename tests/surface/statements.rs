@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
 use heddle_core::change::{Danger, Operation as ChangeOperation};
 use heddle_core::condition::Conditions;
-use heddle_core::event::{EventType, NewEvent};
+use heddle_core::event::NewEvent;
 use heddle_core::notification::{Audience, ChannelKind, Severity};
 use heddle_core::oauth2::ClientType;
 use heddle_core::operation::{ConnectionKind, ConnectionState, RunKind, RunState};
@@ -42,7 +42,7 @@ use heddle_store::{
 use serde_json::json;
 
 use crate::support::trace::{counted_request, statements};
-use crate::support::{Api, Contract, Operation, Server, on_both};
+use crate::support::{Api, Contract, Operation, Server, event_type, on_both};
 
 const FEW: usize = 10;
 const MANY: usize = 1000;
@@ -561,7 +561,7 @@ async fn add_oauth2(tx: &mut Tx, app: &App, roots: &Roots, name: &str) {
 
 async fn add_event(tx: &mut Tx, app: &App, roots: &Roots) {
     let new = NewEvent {
-        event_type: EventType::UserUpdated,
+        event_type: event_type("user.updated"),
         org_id: roots.org,
         site_id: None,
         controller_id: None,

@@ -136,7 +136,9 @@ on_both! {
 fn admits(access: &str, role: Role) -> Option<bool> {
     match access.split_once(' ') {
         Some(("permission", permission)) => {
-            Some(role.holds(permission.parse().expect("a declared permission")))
+            let declared = heddle_server::FEATURES.declared().permissions;
+            let found = declared.iter().find(|one| one.as_str() == permission);
+            Some(role.holds(found.expect("a declared permission")))
         }
         Some(("role", rest)) => {
             let least = rest.split(' ').next().unwrap_or_default();

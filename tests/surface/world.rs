@@ -6,13 +6,12 @@ use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
 use heddle_core::notification::{Audience, Severity};
 use heddle_core::{ControllerId, OauthAppId, OauthGrantId, OrgId, Role, SiteId, UserId};
 use heddle_store::devices::{self, DeviceFilter, Seen};
-use heddle_store::events;
 use heddle_store::notices::{self, NewNotice};
 use heddle_store::oauth2::{self, NewGrant};
 use heddle_store::sso::{self, NewIdentity};
 use heddle_store::users::{self, NewUser};
 use heddle_store::webhooks::deliveries::{self, NewDelivery};
-use heddle_store::{Scope, Tx};
+use heddle_store::{Scope, Tx, events};
 use serde_json::{Value, json};
 
 use crate::support::{Api, Database, PASSWORD, Server};
@@ -163,8 +162,10 @@ async fn notice(server: &Server, organization: &str) -> String {
 
 /// The organization's first event.
 async fn event(server: &Server, organization: &str) -> String {
-    let mut tx = server.running().app.db.read().await.unwrap();
-    let found = events::list(&mut tx, organization.parse().unwrap(), 0, &[], 1).await.unwrap();
+    let app = &server.running().app;
+    let mut tx = app.db.read().await.unwrap();
+    let found =
+        events::list(&mut tx, &app.declared.events, organization.parse().unwrap(), 0, None, 1).await.unwrap();
     found.events[0].event.id.to_string()
 }
 

@@ -13,13 +13,13 @@ use std::future::Future;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use heddle_core::event::{EventType, NewEvent};
+use heddle_core::event::NewEvent;
 use heddle_core::{Clock, DeviceId, OrgId};
 use heddle_store::{Db, events};
 use serde_json::{Value, json};
 
 use self::receiver::Receiver;
-use crate::support::{Api, Database, Options, Server};
+use crate::support::{Api, Database, Options, Server, event_type};
 
 /// The tests' receivers are on this machine, which an operator has to allow twice.
 pub(crate) fn options() -> Options {
@@ -45,7 +45,7 @@ async fn subscribe(api: &Api, url: &str) -> String {
 
 fn offline(org: OrgId, device: Option<DeviceId>, name: &str) -> NewEvent {
     NewEvent {
-        event_type: EventType::DeviceOffline,
+        event_type: event_type("device.offline"),
         org_id: org,
         site_id: None,
         controller_id: None,

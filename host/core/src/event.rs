@@ -1,10 +1,11 @@
-//! The catalogue of events. What is not declared here cannot be emitted.
+//! Events, and how their types are declared. What is not declared cannot be emitted.
 
 use chrono::SecondsFormat;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::declared::declared_name;
 use crate::{ControllerId, DeviceId, EventId, OrgId, RunId, SiteId, Timestamp};
 
 stored_words! {
@@ -15,89 +16,98 @@ stored_words! {
     }
 }
 
-/// Declares event types in one line each: name, category, priority, payload fields.
-macro_rules! events {
-    ($($variant:ident = $name:literal, $category:literal, $priority:ident, { $($field:literal : $kind:literal),* };)+) => {
-        stored_words! {
-            pub enum EventType { $($variant = $name,)+ }
-        }
+/// What a feature declares of a type of events.
+#[derive(Debug)]
+pub struct EventDeclaration {
+    /// Such as `device.status.changed`; unique in a program.
+    pub name: &'static str,
+    /// Group of types, such as `device`.
+    pub category: &'static str,
+    pub priority: Priority,
+    /// Fields of the payload and what they are: `uuid`, `string`, `integer`, `object` or `strings`, with `?` behind it
+    /// where the field can be null.
+    pub payload: &'static [(&'static str, &'static str)],
+}
 
-        impl EventType {
-            pub const fn category(self) -> &'static str {
-                match self { $(EventType::$variant => $category,)+ }
-            }
-            pub const fn priority(self) -> Priority {
-                match self { $(EventType::$variant => Priority::$priority,)+ }
-            }
-            /// JSON Schema of the payload. `?` behind a kind means that the field may be null.
-            pub fn payload_schema(self) -> Value {
-                match self { $(EventType::$variant => object_schema(&[$(($field, $kind)),*]),)+ }
-            }
-        }
+/// A declared type of events. Two are equal when they have the same name.
+#[derive(Debug, Clone, Copy)]
+pub struct EventType(&'static EventDeclaration);
+
+impl EventType {
+    /// The type that this declaration makes.
+    pub const fn declared(declaration: &'static EventDeclaration) -> Self {
+        Self(declaration)
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        self.0.name
+    }
+
+    /// Group of types, such as `device`.
+    pub const fn category(self) -> &'static str {
+        self.0.category
+    }
+
+    pub const fn priority(self) -> Priority {
+        self.0.priority
+    }
+
+    /// JSON Schema of the payload.
+    pub fn payload_schema(self) -> Value {
+        object_schema(self.0.payload)
+    }
+}
+
+declared_name!(EventType);
+
+/// Declares event types, each with its category, its priority and the fields of its payload; and a constant with all of
+/// them. What the kinds of fields are, [`EventDeclaration::payload`] says.
+///
+/// ```
+/// heddle_core::events! { pub EVENTS {
+///     DEVICE_OFFLINE = "device.offline", "device", High, { "device_id": "uuid", "name": "string?" };
+/// } }
+/// ```
+#[macro_export]
+macro_rules! events {
+    ($vis:vis $all:ident {
+        $($const:ident = $name:literal, $category:literal, $priority:ident, { $($field:literal : $kind:literal),* };)+
+    }) => {
+        $($vis const $const: $crate::event::EventType =
+            $crate::event::EventType::declared(&$crate::event::EventDeclaration {
+                name: $name,
+                category: $category,
+                priority: $crate::event::Priority::$priority,
+                payload: &[$(($field, $kind)),*],
+            });)+
+        $vis const $all: &[$crate::event::EventType] = &[$($const),+];
     };
 }
 
-events! {
-    ChangeStaged = "controller.change.staged", "change", Normal,
-        { "change_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "feature": "string", "operation": "string", "user_id": "uuid", "plan_hash": "string?" };
-    ChangeApplied = "controller.change.applied", "change", Normal,
-        { "change_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "feature": "string", "operation": "string", "user_id": "uuid?", "plan_hash": "string?" };
-    ChangeFailed = "controller.change.failed", "change", High,
-        { "change_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "feature": "string", "operation": "string", "user_id": "uuid?", "plan_hash": "string?", "state": "string", "message": "string" };
-    ChangeDiscarded = "controller.change.discarded", "change", Normal,
-        { "change_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "feature": "string", "operation": "string", "user_id": "uuid?", "plan_hash": "string?" };
-    ChangeReverted = "controller.change.reverted", "change", High,
-        { "change_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "feature": "string", "operation": "string", "user_id": "uuid?", "plan_hash": "string?", "message": "string" };
-    ChangeExpired = "controller.change.expired", "change", Normal,
-        { "change_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "feature": "string", "operation": "string", "user_id": "uuid?", "plan_hash": "string?" };
-    ControllerStatusChanged = "controller.status.changed", "controller", High,
-        { "controller_id": "uuid", "site_id": "uuid", "new_status": "string", "message": "string?" };
-    ControllerSynced = "controller.sync.finished", "controller", Low,
-        { "controller_id": "uuid", "site_id": "uuid", "devices_seen": "integer", "devices_changed": "integer", "duration_ms": "integer" };
-    DeviceStateChanged = "device.state_changed", "device", Normal,
-        { "device_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "changed": "strings" };
-    DeviceStatusChanged = "device.status.changed", "device", Normal,
-        { "device_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "new_status": "string" };
-    DeviceOffline = "device.offline", "device", High,
-        { "device_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "name": "string" };
-    UserCreated = "user.created", "user", Normal,
-        { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid" };
-    UserUpdated = "user.updated", "user", Normal,
-        { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid", "changed": "strings" };
-    UserRoleChanged = "user.role_changed", "user", High,
-        { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid", "old_role": "string" };
-    UserRemoved = "user.removed", "user", Normal,
-        { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid" };
-    UserRestored = "user.restored", "user", Normal,
-        { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid" };
-    RefreshReuse = "security.refresh_reuse", "security", High,
-        { "user_id": "uuid", "username": "string", "session_id": "uuid", "spent_at": "string", "ip": "string" };
-    AccountLocked = "security.account_locked", "security", High,
-        { "user_id": "uuid", "username": "string", "step": "string", "failures": "integer", "locked_until": "string", "ip": "string" };
-    MfaFailed = "security.mfa_failed", "security", Normal,
-        { "user_id": "uuid", "username": "string", "failures": "integer", "ip": "string" };
-    MfaEnabled = "security.mfa_enabled", "security", Normal,
-        { "user_id": "uuid", "username": "string", "actor_id": "uuid?" };
-    MfaDisabled = "security.mfa_disabled", "security", High,
-        { "user_id": "uuid", "username": "string", "actor_id": "uuid?" };
-    MfaReset = "security.mfa_reset", "security", High,
-        { "user_id": "uuid", "username": "string", "actor_id": "uuid?" };
-    PasswordChanged = "security.password_changed", "security", High,
-        { "user_id": "uuid", "username": "string", "actor_id": "uuid?", "way": "string", "sessions_revoked": "integer", "api_keys_revoked": "integer" };
-    ApiKeyCreated = "security.api_key_created", "security", High,
-        { "user_id": "uuid", "username": "string", "api_key_id": "uuid", "name": "string", "scopes": "strings?", "expires_at": "string?" };
-    ApiKeyRevoked = "security.api_key_revoked", "security", Normal,
-        { "user_id": "uuid", "username": "string", "api_key_id": "uuid", "name": "string" };
-    RoleChanged = "security.role_changed", "security", High,
-        { "user_id": "uuid", "username": "string", "actor_id": "uuid?", "role": "string", "old_role": "string" };
-    AccessWidened = "security.access_widened", "security", High,
-        { "user_id": "uuid", "username": "string", "site_id": "uuid", "actor_id": "uuid" };
-    IngestExternal = "ingest.external", "external", Normal,
-        { "name": "string", "data": "object" };
-    RunFailed = "automation.run.failed", "automation", High,
-        { "run_id": "uuid", "kind": "string", "connection_id": "uuid?", "name": "string?", "state": "string", "reason": "string", "step": "integer?", "operation_id": "string?", "error_code": "string?", "trigger_event_type": "string?" };
-    ConnectionBroken = "automation.connection.broken", "automation", High,
-        { "connection_id": "uuid", "kind": "string", "name": "string", "reason": "string", "run_id": "uuid?" };
+/// All event types of a program, sorted by their names. What is not among them cannot be read.
+#[derive(Debug, Clone, Default)]
+pub struct EventTypes(Vec<EventType>);
+
+impl EventTypes {
+    /// # Panics
+    /// Where two of them have the same name.
+    pub fn new(declared: impl IntoIterator<Item = EventType>) -> Self {
+        Self(crate::declared::sorted(declared, EventType::as_str))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = EventType> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// The type with this name.
+    pub fn find(&self, name: &str) -> Option<EventType> {
+        self.0.binary_search_by(|one| one.as_str().cmp(name)).ok().map(|at| self.0[at])
+    }
+
+    /// The types that a pattern covers.
+    pub fn covered<'a>(&'a self, pattern: &'a str) -> impl Iterator<Item = EventType> + 'a {
+        self.iter().filter(move |event| matches(pattern, event.as_str()))
+    }
 }
 
 fn object_schema(fields: &[(&str, &str)]) -> Value {
@@ -141,7 +151,7 @@ pub struct NewEvent {
 }
 
 /// An event as clients see it.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Event {
     pub id: EventId,
     /// Number of the event in its organization; counts from 1, without gaps.
@@ -191,9 +201,40 @@ pub fn matches(pattern: &str, event_type: &str) -> bool {
     }
 }
 
+/// Types for tests of this crate.
+#[cfg(test)]
+pub(crate) mod samples {
+    use super::EventTypes;
+
+    crate::events! { pub(crate) EVENTS {
+        DEVICE_OFFLINE = "device.offline", "device", High,
+            { "device_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "name": "string" };
+        DEVICE_STATUS_CHANGED = "device.status.changed", "device", Normal,
+            { "device_id": "uuid", "new_status": "string", "changed": "strings" };
+        USER_UPDATED = "user.updated", "user", Normal, { "username": "string", "actor_id": "uuid?" };
+        INGEST_EXTERNAL = "ingest.external", "external", Normal, { "name": "string", "data": "object" };
+    } }
+
+    pub(crate) fn all() -> EventTypes {
+        EventTypes::new(EVENTS.iter().copied())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_declared_type_is_found_by_its_name_and_by_patterns() {
+        let types = samples::all();
+        let names: Vec<&str> = types.iter().map(EventType::as_str).collect();
+        assert!(names.is_sorted() && names.len() == samples::EVENTS.len(), "{names:?}");
+        assert_eq!(types.find("device.offline"), Some(samples::DEVICE_OFFLINE));
+        assert_eq!(types.find("device.gone"), None);
+        assert_eq!(types.covered("device.*").count(), 2);
+        let schema = samples::USER_UPDATED.payload_schema();
+        assert_eq!(schema["properties"]["actor_id"]["type"], json!(["string", "null"]));
+    }
 
     #[test]
     fn the_envelope_is_what_an_event_has() {
@@ -201,7 +242,7 @@ mod tests {
         let event = Event {
             id: clock.new_id(),
             seq: 1,
-            event_type: EventType::DeviceOffline,
+            event_type: samples::DEVICE_OFFLINE,
             category: "device".to_owned(),
             priority: Priority::High,
             organization_id: clock.new_id(),

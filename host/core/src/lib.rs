@@ -12,6 +12,7 @@ pub mod bounds;
 pub mod change;
 pub mod clock;
 pub mod condition;
+pub mod declared;
 pub mod device;
 pub mod event;
 pub mod fault;
@@ -37,6 +38,7 @@ pub mod tls;
 pub mod webhook;
 
 pub use clock::{Clock, Timestamp};
+pub use declared::Declared;
 pub use id::{
     ApiKeyId, AuditId, ChangeId, ChannelId, ConnectionId, ControllerId, CredentialId, DeliveryId, DeviceId,
     EventId, IdentityId, IdentityProviderId, NoticeId, OauthAppId, OauthGrantId, OrgId, ProcessId, RoleId,

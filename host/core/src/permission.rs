@@ -1,136 +1,160 @@
-//! Permissions, which role holds them, and which one a feature needs.
+//! Permissions: what routes and rules ask for, and which roles hold it.
 //!
-//! This is the only table that says what a role may do.
+//! Features declare theirs, each with the lowest role that holds it; the higher roles follow. [`Permissions`] holds all
+//! that one program has.
 
 use crate::Role;
-use crate::change::Danger;
+use crate::declared::declared_name;
 
-stored_words! {
-    /// A right that a route or a rule asks for.
-    pub enum Permission {
-        DeviceRead = "device:read",
-        DeviceWrite = "device:write",
-        ControllerRead = "controller:read",
-        ControllerWrite = "controller:write",
-        NetworkWrite = "network:write",
-        FirewallWrite = "firewall:write",
-        VpnRead = "vpn:read",
-        VpnWrite = "vpn:write",
-        HypervisorWrite = "hypervisor:write",
-        AlertRead = "alert:read",
-        AnalyticsRead = "analytics:read",
-        AuditRead = "audit:read",
-        SettingsRead = "settings:read",
-        SettingsWrite = "settings:write",
-        SiteRead = "site:read",
-        SiteWrite = "site:write",
-        DiscoveryRun = "discovery:run",
-        DiscoveryWrite = "discovery:write",
-        EventWrite = "event:write",
-        OrganizationRead = "organization:read",
-        OrganizationWrite = "organization:write",
-        UserRead = "user:read",
-        UserWrite = "user:write",
-        CamerasView = "cameras.view",
-        FirewallManageRules = "firewall.manage_rules",
-        VoipManagePhones = "voip.manage_phones",
+/// What a feature declares of a permission.
+#[derive(Debug)]
+pub struct PermissionDeclaration {
+    /// Such as `device:read`; unique in a program.
+    pub name: &'static str,
+    /// The lowest role that holds it.
+    pub role: Role,
+    /// What it allows, in words for the person who is asked to grant it to an app.
+    pub allows: &'static str,
+}
+
+/// A right that a route or a rule asks for. Two are equal when they have the same name.
+#[derive(Debug, Clone, Copy)]
+pub struct Permission(&'static PermissionDeclaration);
+
+impl Permission {
+    /// The permission that this declaration makes.
+    pub const fn declared(declaration: &'static PermissionDeclaration) -> Self {
+        Self(declaration)
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        self.0.name
+    }
+
+    /// The lowest role that holds it.
+    pub const fn role(self) -> Role {
+        self.0.role
+    }
+
+    /// What it allows, in words for people.
+    pub const fn allows(self) -> &'static str {
+        self.0.allows
     }
 }
 
-const GUEST: &[Permission] = &[Permission::DeviceRead, Permission::SiteRead];
-const VIEWER: &[Permission] = &[
-    Permission::DeviceRead,
-    Permission::SiteRead,
-    Permission::CamerasView,
-    Permission::AlertRead,
-    Permission::ControllerRead,
-    Permission::VpnRead,
-    Permission::AnalyticsRead,
-    Permission::AuditRead,
-    Permission::OrganizationRead,
-];
-const OPERATOR: &[Permission] = &[
-    Permission::DeviceWrite,
-    Permission::NetworkWrite,
-    Permission::FirewallWrite,
-    Permission::FirewallManageRules,
-    Permission::VpnWrite,
-    Permission::VoipManagePhones,
-    Permission::DiscoveryRun,
-];
-const SITE_ADMIN: &[Permission] = &[
-    Permission::ControllerWrite,
-    Permission::HypervisorWrite,
-    Permission::SettingsRead,
-    Permission::DiscoveryWrite,
-    Permission::EventWrite,
-];
-const ORG_ADMIN: &[Permission] = &[
-    Permission::SettingsWrite,
-    Permission::SiteWrite,
-    Permission::OrganizationWrite,
-    Permission::UserRead,
-    Permission::UserWrite,
-];
+declared_name!(Permission, "A right that a route or a rule asks for.");
+
+/// Declares permissions: `SITE_READ = "site:read", Guest, "See sites";` for each, with the lowest role that holds it and
+/// what it allows; and a constant with all of them.
+#[macro_export]
+macro_rules! permissions {
+    ($vis:vis $all:ident { $($const:ident = $name:literal, $role:ident, $allows:literal;)+ }) => {
+        $($vis const $const: $crate::Permission =
+            $crate::Permission::declared(&$crate::permission::PermissionDeclaration {
+                name: $name,
+                role: $crate::Role::$role,
+                allows: $allows,
+            });)+
+        $vis const $all: &[$crate::Permission] = &[$($const),+];
+    };
+}
+
+/// All permissions of a program, sorted by their names.
+#[derive(Debug, Clone, Default)]
+pub struct Permissions(Vec<Permission>);
+
+impl Permissions {
+    /// # Panics
+    /// Where two of them have the same name.
+    pub fn new(declared: impl IntoIterator<Item = Permission>) -> Self {
+        Self(crate::declared::sorted(declared, Permission::as_str))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Permission> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// What a role holds as users see it: `["*"]` for `super_admin`.
+    pub fn held_by(&self, role: Role) -> Vec<&'static str> {
+        if role == Role::SuperAdmin {
+            return vec!["*"];
+        }
+        self.iter().filter(|permission| role.holds(*permission)).map(Permission::as_str).collect()
+    }
+}
 
 impl Role {
     /// Whether this role holds `permission`. A higher role holds all of the lower ones'.
-    pub fn holds(self, permission: Permission) -> bool {
-        match self {
-            Role::SuperAdmin => true,
-            Role::OrgAdmin => ORG_ADMIN.contains(&permission) || Role::SiteAdmin.holds(permission),
-            Role::SiteAdmin => SITE_ADMIN.contains(&permission) || Role::Operator.holds(permission),
-            Role::Operator => OPERATOR.contains(&permission) || Role::Viewer.holds(permission),
-            Role::Viewer => VIEWER.contains(&permission),
-            Role::Guest => GUEST.contains(&permission),
-        }
-    }
-
-    /// The effective set as users see it: `["*"]` for `super_admin`.
-    pub fn permissions(self) -> Vec<&'static str> {
-        if self == Role::SuperAdmin {
-            return vec!["*"];
-        }
-        Permission::ALL.iter().filter(|p| self.holds(**p)).map(|p| p.as_str()).collect()
+    pub const fn holds(self, permission: Permission) -> bool {
+        self.is_at_least(permission.role())
     }
 }
 
-/// A scope of an API key: one permission, or all below a word.
+/// A scope of an API key or an app: one permission, or all below a word.
 ///
 /// `device:read` and `cameras.view` name a permission, `device:*` and
 /// `cameras.*` all that begin so. `*` alone names no permission at all: it is
 /// only what an exact check for `*` finds.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Scope(String);
+#[derive(Debug, Clone)]
+pub struct KeyScope {
+    text: String,
+    /// What it covered of the program's permissions when it was read.
+    permissions: Vec<Permission>,
+}
+
+impl PartialEq for KeyScope {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for KeyScope {}
 
 /// Text that is no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a permission: give one such as 'device:read', or 'device:*' for all of a kind")]
 pub struct UnknownScope(pub String);
 
-impl Scope {
+impl KeyScope {
     /// The scope that names everything and covers nothing.
     pub const EVERYTHING: &'static str = "*";
 
-    pub fn parse(text: &str) -> Result<Self, UnknownScope> {
-        let is_known = text == Self::EVERYTHING || Permission::ALL.iter().any(|p| covers(text, p.as_str()));
-        if is_known { Ok(Self(text.to_owned())) } else { Err(UnknownScope(text.to_owned())) }
+    /// Reads a scope that covers at least one of these permissions.
+    pub fn parse(text: &str, all: &Permissions) -> Result<Self, UnknownScope> {
+        let permissions: Vec<Permission> =
+            all.iter().filter(|permission| covers(text, permission.as_str())).collect();
+        let is_known = text == Self::EVERYTHING || !permissions.is_empty();
+        if is_known {
+            Ok(Self { text: text.to_owned(), permissions })
+        } else {
+            Err(UnknownScope(text.to_owned()))
+        }
+    }
+
+    /// The scope that names this permission and no other.
+    pub fn of(permission: Permission) -> Self {
+        Self { text: permission.as_str().to_owned(), permissions: vec![permission] }
     }
 
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// The permissions that it covers.
+    pub fn permissions(&self) -> &[Permission] {
+        &self.permissions
     }
 
     pub fn covers(&self, permission: Permission) -> bool {
-        covers(&self.0, permission.as_str())
+        covers(&self.text, permission.as_str())
     }
 
     /// Whether a user of this role holds everything that the scope names.
     pub fn is_held_by(&self, role: Role) -> bool {
-        if self.0 == Self::EVERYTHING {
+        if self.text == Self::EVERYTHING {
             return role == Role::SuperAdmin;
         }
-        Permission::ALL.iter().filter(|p| self.covers(**p)).all(|p| role.holds(*p))
+        self.permissions.iter().all(|permission| role.holds(*permission))
     }
 }
 
@@ -139,66 +163,6 @@ fn covers(pattern: &str, permission: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(stem) if stem.len() > 1 && stem.ends_with([':', '.']) => permission.starts_with(stem),
         _ => pattern == permission,
-    }
-}
-
-/// Which permission staging and applying a feature needs.
-///
-/// The feature's first segment decides: a word of the field, or the vendor's id. What destroys something at one of
-/// the switching and router vendors' needs more than what changes it.
-pub fn for_feature(feature: &str, danger: Danger) -> Permission {
-    match feature.split('.').next().unwrap_or_default() {
-        "vpn" => Permission::VpnWrite,
-        "firewall" | "opnsense" | "pfsense" => Permission::FirewallWrite,
-        "proxmox" => Permission::HypervisorWrite,
-        "system" | "monitoring" => Permission::ControllerWrite,
-        "omada" | "mikrotik" | "openwrt" | "unifi" if danger != Danger::Normal => Permission::ControllerWrite,
-        _ => Permission::NetworkWrite,
-    }
-}
-
-/// What a subscriber of events with this type must hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SubscriptionAccess {
-    Permission(Permission),
-    SuperAdmin,
-    Denied,
-}
-
-/// The permission that a subscription to `pattern` needs, by the pattern's first segment.
-pub fn for_subscription(pattern: &str) -> SubscriptionAccess {
-    use SubscriptionAccess::{Denied, Permission as Needs, SuperAdmin};
-    match pattern.split('.').next().unwrap_or_default() {
-        "device" | "discovery" | "pbx" | "camera" | "nvr" => Needs(Permission::DeviceRead),
-        "alert" => Needs(Permission::AlertRead),
-        "sla" => Needs(Permission::AnalyticsRead),
-        "controller" => Needs(Permission::ControllerRead),
-        "vpn" => Needs(Permission::VpnRead),
-        "audit" | "security" => Needs(Permission::AuditRead),
-        "settings" => Needs(Permission::SettingsRead),
-        "user" => Needs(Permission::UserRead),
-        "admin" | "system" | "*" => SuperAdmin,
-        _ => Denied,
-    }
-}
-
-/// What reading events of a type needs, wherever it is not the stream: by REST, by a webhook, in a Connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadingAccess {
-    Permission(Permission),
-    /// At least this role, without a ceiling of scopes.
-    Role(Role),
-}
-
-/// What reading events of this type or pattern needs. The table of the stream decides for the prefixes that it opens; all
-/// others are for administrators of the organization, except those of the service itself.
-pub fn for_reading(pattern: &str) -> ReadingAccess {
-    match for_subscription(pattern) {
-        SubscriptionAccess::Permission(permission) => ReadingAccess::Permission(permission),
-        // Each event that it covers is judged by its own type, too.
-        SubscriptionAccess::SuperAdmin if pattern == "*" => ReadingAccess::Role(Role::OrgAdmin),
-        SubscriptionAccess::SuperAdmin => ReadingAccess::Role(Role::SuperAdmin),
-        SubscriptionAccess::Denied => ReadingAccess::Role(Role::OrgAdmin),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Adapter packages: verified, loaded, and pointed at controllers.
 
+mod diagnostics;
 mod packages;
 mod routes;
 
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 use crate::app::{App, SharedApp};
 use crate::config::Config;
-use crate::feature::{Feature, Parts, Worker};
+use crate::feature::{Diagnostic, Feature, Parts, Worker};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
 use crate::misfit;
@@ -35,18 +36,22 @@ impl Feature for Adapters {
         routes::routes()
     }
 
+    fn diagnostics(&self) -> &'static [Diagnostic] {
+        diagnostics::DIAGNOSTICS
+    }
+
     fn workers(&self, app: &SharedApp) -> Vec<Worker> {
         vec![Worker::new("adapters.releases", routes::follow_releases(app.clone()))]
     }
 }
 
-pub(crate) fn trusted_keys(config: &Config) -> anyhow::Result<Vec<TrustedKey>> {
+fn trusted_keys(config: &Config) -> anyhow::Result<Vec<TrustedKey>> {
     let Some(path) = &config.adapter_trusted_keys else { return Ok(Vec::new()) };
     let text = std::fs::read(path).with_context(|| format!("ADAPTER_TRUSTED_KEYS '{}'", path.display()))?;
     Ok(heddle_marketplace::parse_trusted_keys(&text)?)
 }
 
-pub(crate) fn package_folders(folder: &Path) -> std::io::Result<Vec<std::path::PathBuf>> {
+fn package_folders(folder: &Path) -> std::io::Result<Vec<std::path::PathBuf>> {
     let entries = std::fs::read_dir(folder)?;
     let mut folders: Vec<_> =
         entries.flatten().map(|entry| entry.path()).filter(|path| is_package(path)).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use heddle_core::{Clock, OrgId};
+use heddle_core::{Clock, Declared, OrgId};
 use heddle_runtime::{Compiler, Runtime, Tap};
 use heddle_store::audit::AuditKey;
 use heddle_store::{Db, PoolSettings, Tx};
@@ -16,7 +16,7 @@ use crate::cache::Cache;
 use crate::caller::Callers;
 use crate::config::Config;
 use crate::events::{Follower, Hub};
-use crate::feature::{Feature, Parts, Worker};
+use crate::feature::{Features, Parts, Worker};
 use crate::hashing::{Cost, Hashing};
 use crate::health::{self, Looks};
 use crate::http::error::Error;
@@ -70,7 +70,9 @@ pub struct App {
     pub mailer: Mailer,
     pub metrics: Arc<Metrics>,
     pub looks: Looks,
-    features: &'static [&'static dyn Feature],
+    /// Permissions and event types of the features.
+    pub declared: Arc<Declared>,
+    features: Features,
     parts: Parts,
     /// When this process opened the database.
     pub started: std::time::Instant,
@@ -87,7 +89,7 @@ impl App {
     pub(crate) async fn open(
         config: Config,
         surroundings: Surroundings,
-        features: &'static [&'static dyn Feature],
+        features: Features,
     ) -> anyhow::Result<SharedApp> {
         // Password hashes and log lines lie in it.
         crate::files::prepare(&config)?;
@@ -106,10 +108,11 @@ impl App {
             let hub = hub.clone();
             move || hub.wake()
         });
-        let audit_key = crate::audit::key::open(&db, &keys, &clock).await?;
+        let audit_key = crate::audit::key::open(&db, &keys, &clock, features.sealed_columns()).await?;
         let audit_kept = Kept::open(&config, &audit_key);
         let logs = Logs::open(&config).await;
-        let metrics = Arc::new(Metrics::new(logs.dropped()));
+        let declared = Arc::new(features.declared());
+        let metrics = Arc::new(Metrics::new(logs.dropped(), &declared.events));
         let mailer = Mailer::open(&config)?;
         let cache = Cache::open(&config).await?;
         let limiter = Limiter::new(&cache);
@@ -139,12 +142,13 @@ impl App {
             mailer,
             metrics,
             looks: Looks::default(),
+            declared,
             features,
             parts: Parts::default(),
             started: std::time::Instant::now(),
         };
         let mut parts = Parts::default();
-        for feature in features {
+        for feature in features.iter() {
             feature.open(&app, &mut parts).await;
         }
         app.parts = parts;
@@ -168,7 +172,7 @@ impl App {
         self.find_part().expect("the feature that owns it is in the list")
     }
 
-    pub(crate) fn features(&self) -> &'static [&'static dyn Feature] {
+    pub(crate) fn features(&self) -> Features {
         self.features
     }
 
@@ -196,7 +200,7 @@ impl App {
     /// The first of the features' errors, after all were asked.
     pub(crate) async fn begin_term(self: &Arc<Self>) -> anyhow::Result<()> {
         let mut begun = Ok(());
-        for feature in self.features {
+        for feature in self.features.iter() {
             let done = feature.term_begun(self).await;
             let done = done.with_context(|| format!("work of '{}' cannot be taken up", feature.name()));
             begun = begun.and(done);

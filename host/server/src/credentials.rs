@@ -13,9 +13,10 @@ use axum::response::Response;
 use heddle_core::page::Page;
 use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
-use heddle_core::{CredentialId, OrgId, Permission, Role};
+use heddle_core::{CredentialId, OrgId, Role};
 use heddle_runtime::Vault;
 use heddle_store::credentials::{self, Credential, CredentialUpdate, NewCredential, SealedSecret};
+use heddle_store::sealed::SealedColumn;
 use heddle_store::{Db, InOrder, Set, Sort, Tx};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,7 +30,8 @@ use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::controllers::probe::Tested;
-use crate::feature::Feature;
+use crate::declarations::{SETTINGS_READ, SETTINGS_WRITE};
+use crate::feature::{Feature, Sealing};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One, revised};
 use crate::http::creation::Creation;
@@ -44,12 +46,19 @@ use crate::tls::check_tls;
 /// Most bytes of one secret.
 const SECRET_BYTES_MAX: usize = 16_384;
 
+const SEALED: &[Sealing] =
+    &[Sealing::of(SealedColumn { key_id: Some("key_id"), ..SealedColumn::of("credential") })];
+
 /// Credentials of controllers.
 pub(crate) struct Credentials;
 
 impl Feature for Credentials {
     fn name(&self) -> &'static str {
         "credentials"
+    }
+
+    fn sealed(&self) -> &'static [Sealing] {
+        SEALED
     }
 
     fn vault(&self, db: &Db, keys: &Keys) -> Option<Arc<dyn Vault>> {
@@ -140,7 +149,7 @@ impl Resource for Credential {
     const ACTIONS: Actions = actions!("credential");
     type View = Self;
 
-    fn view(self) -> Result<Self, Error> {
+    fn view(self, _: &App) -> Result<Self, Error> {
         Ok(self)
     }
 
@@ -164,8 +173,8 @@ impl Resource for Credential {
 
 fn routes() -> Routes {
     let one = "/credentials/{credential_id}";
-    let read = Access::Permission(Permission::SettingsRead);
-    let write = Access::Permission(Permission::SettingsWrite);
+    let read = Access::Permission(SETTINGS_READ);
+    let write = Access::Permission(SETTINGS_WRITE);
     Routes::default()
         .get(
             "/credentials",
@@ -184,7 +193,7 @@ fn routes() -> Routes {
         .delete(one, write, resource::remove::<Credential>, doc("Remove a credential that no controller uses").empty(204))
         .post(
             &format!("{one}/restore"),
-            Access::RoleWith(Role::OrgAdmin, Permission::SettingsWrite),
+            Access::RoleWith(Role::OrgAdmin, SETTINGS_WRITE),
             resource::restore::<Credential>,
             doc("Bring a removed credential back").answers::<Credential>(200),
         )

@@ -8,12 +8,19 @@ use std::sync::Arc;
 use axum::Router;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_core::{OrgId, Timestamp};
+use heddle_core::declared::SubscriptionAccess;
+use heddle_core::event::EventType;
+use heddle_core::{Clock, Declared, OrgId, Permission, Timestamp};
 use heddle_runtime::Vault;
+use heddle_store::sealed::SealedColumn;
 use heddle_store::{Db, Tx};
 use uuid::Uuid;
 
 use crate::app::{App, SharedApp};
+use crate::audit::key::SERVICE_SECRET;
+use crate::config::Config;
+use crate::declarations;
+use crate::findings::Findings;
 use crate::http::error::Error;
 use crate::http::routes::Routes;
 use crate::keys::Keys;
@@ -25,6 +32,21 @@ use crate::keys::Keys;
 pub(crate) trait Feature: Send + Sync {
     /// Names the feature in messages.
     fn name(&self) -> &'static str;
+
+    /// Permissions that it adds to the product.
+    fn permissions(&self) -> &'static [Permission] {
+        &[]
+    }
+
+    /// Types of the events that it emits.
+    fn events(&self) -> &'static [EventType] {
+        &[]
+    }
+
+    /// What subscribing to events needs, by the first segment of a type or pattern. Others cannot be subscribed to.
+    fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
+        &[]
+    }
 
     /// Opens credentials for components. One feature has it.
     fn vault(&self, _db: &Db, _keys: &Keys) -> Option<Arc<dyn Vault>> {
@@ -49,8 +71,21 @@ pub(crate) trait Feature: Send + Sync {
         &[]
     }
 
+    /// Sets gauges that are measured only when metrics are read.
+    async fn measure(&self, _app: &SharedApp) {}
+
     /// What keeps objects of other features from being removed, by the noun of the object.
     fn guards(&self) -> &'static [(&'static str, Guard)] {
+        &[]
+    }
+
+    /// Columns whose bytes it seals.
+    fn sealed(&self) -> &'static [Sealing] {
+        &[]
+    }
+
+    /// What `heddle doctor` asks of it.
+    fn diagnostics(&self) -> &'static [Diagnostic] {
         &[]
     }
 
@@ -76,9 +111,96 @@ pub(crate) trait Feature: Send + Sync {
     }
 }
 
+/// The features of one program, in their order.
+#[derive(Clone, Copy)]
+pub struct Features(&'static [&'static dyn Feature]);
+
+impl std::fmt::Debug for Features {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter().map(Feature::name)).finish()
+    }
+}
+
+impl Features {
+    pub(crate) const fn new(features: &'static [&'static dyn Feature]) -> Self {
+        Self(features)
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = &'static dyn Feature> {
+        self.0.iter().copied()
+    }
+
+    /// The permissions and event types that they declare, and those that every server has.
+    pub fn declared(self) -> Declared {
+        let permissions = self.iter().flat_map(Feature::permissions);
+        let events = self.iter().flat_map(Feature::events);
+        let subscriptions = self.iter().flat_map(Feature::subscriptions);
+        Declared::new(
+            declarations::PERMISSIONS.iter().chain(permissions).copied(),
+            events.copied(),
+            declarations::SUBSCRIPTIONS.iter().chain(subscriptions).copied(),
+        )
+    }
+
+    /// Every column with sealed bytes, and how its rows come under another key.
+    pub(crate) fn sealed(self) -> impl Iterator<Item = Sealing> {
+        // First: with it opens or fails everything that the service starts with.
+        let own = std::iter::once(Sealing::of(SERVICE_SECRET));
+        own.chain(self.iter().flat_map(Feature::sealed).copied())
+    }
+
+    /// Every column with sealed bytes.
+    pub(crate) fn sealed_columns(self) -> impl Iterator<Item = SealedColumn> {
+        self.sealed().map(|sealing| sealing.column)
+    }
+}
+
 /// Refuses to remove an object of an organization that something needs; the error names what. It is asked in the
 /// transaction that removes.
 pub(crate) type Guard = for<'a> fn(&'a mut Tx, &'a App, OrgId, Uuid) -> BoxFuture<'a, Result<(), Error>>;
+
+/// A column with sealed bytes, and how a row of it comes under another key.
+#[derive(Clone, Copy)]
+pub(crate) struct Sealing {
+    pub(crate) column: SealedColumn,
+    /// For what takes more than to seal the same bytes anew.
+    pub(crate) rekey: Option<RekeyRow>,
+}
+
+impl Sealing {
+    pub(crate) const fn of(column: SealedColumn) -> Self {
+        Self { column, rekey: None }
+    }
+}
+
+/// Puts the secrets of one row under the current key, and all that depends on them.
+pub(crate) type RekeyRow =
+    for<'a> fn(&'a mut Tx, &'a Keys, &'a Clock, Uuid) -> BoxFuture<'a, Result<Rekey, Error>>;
+
+/// The outcome of a row in a rotation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Rekey {
+    /// Its secrets are under the current key.
+    Done,
+    /// The same, with a consequence that rows share; the number of such rows stands before it in the report.
+    Counted(&'static str),
+    /// The same, with a consequence for this row.
+    Noted(String),
+    /// Its secrets are in use: it stays as it is until that has ended, for this reason.
+    InUse(String),
+    /// No key there is opens its secrets.
+    Unopenable,
+    /// Another process changed it meanwhile.
+    Moved,
+}
+
+/// A question of `heddle doctor`. It changes nothing.
+pub(crate) enum Diagnostic {
+    /// About settings and what they name outside of the database.
+    Settings(for<'a> fn(&'a Config, &'a mut Findings) -> BoxFuture<'a, ()>),
+    /// About rows of the database.
+    Rows(for<'a> fn(&'a mut Tx, &'a mut Findings) -> BoxFuture<'a, heddle_store::Result<()>>),
+}
 
 /// Rows that are kept for a while only.
 pub(crate) struct Forget {

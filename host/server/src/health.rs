@@ -4,25 +4,17 @@
 //! again within a second gets the same answer, so that probes cost little.
 
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures::FutureExt as _;
-use futures::future::{BoxFuture, Shared, join_all};
-use heddle_core::change::OutcomeState;
-use heddle_store::runs::{self, Backlog};
-use heddle_store::webhooks::deliveries;
-use heddle_store::{Db, Reach, changes};
+use futures::future::join_all;
+use heddle_store::{Db, Reach};
 
-use crate::app::{App, SharedApp};
+use crate::app::SharedApp;
 use crate::cache::Cache;
+use crate::recent::{LOOK_LIMIT, Recent};
 
 /// How long one look is good for.
 const LOOK_KEPT: Duration = Duration::from_secs(1);
-/// How long counts are, which read more than a row.
-const COUNTS_KEPT: Duration = Duration::from_secs(5);
-/// The longest that a look takes; as long as a ping.
-const LOOK_LIMIT: Duration = Duration::from_secs(3);
 
 /// Whether something outside the process answers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -80,71 +72,10 @@ async fn look(db: Db, logs: Option<Db>, cache: Cache) -> Seen {
     Seen { database, cache, logdb }
 }
 
-async fn count_pending(db: Db) -> Vec<(OutcomeState, i64)> {
-    let read = async { changes::count_pending(&mut db.read().await?).await };
-    tokio::time::timeout(LOOK_LIMIT, read).await.ok().and_then(Result::ok).unwrap_or_default()
-}
-
-async fn count_deliveries(db: Db) -> i64 {
-    let read = async { deliveries::count_pending(&mut db.read().await?).await };
-    tokio::time::timeout(LOOK_LIMIT, read).await.ok().and_then(Result::ok).unwrap_or_default()
-}
-
-async fn read_backlog(db: Db) -> Backlog {
-    let read = async { runs::backlog(&mut db.read().await?).await };
-    tokio::time::timeout(LOOK_LIMIT, read).await.ok().and_then(Result::ok).unwrap_or_default()
-}
-
 /// Looks that are shared by everybody who asks at about the same time.
 #[derive(Debug, Default)]
 pub struct Looks {
     seen: Recent<Seen>,
-    pending_changes: Recent<Vec<(OutcomeState, i64)>>,
-    pending_deliveries: Recent<i64>,
-    backlog: Recent<Backlog>,
-}
-
-/// An answer that is good for a while.
-struct Recent<T: Clone>(Mutex<Option<(Instant, Shared<BoxFuture<'static, T>>)>>);
-
-impl<T: Clone> Default for Recent<T> {
-    fn default() -> Self {
-        Self(Mutex::new(None))
-    }
-}
-
-impl<T: Clone> std::fmt::Debug for Recent<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Recent").finish_non_exhaustive()
-    }
-}
-
-impl<T: Clone + Send + Sync + 'static> Recent<T> {
-    /// The last answer while it is good, the one that is being found, or a new one.
-    async fn get<F>(&self, kept: Duration, find: impl FnOnce() -> F) -> T
-    where
-        F: Future<Output = T> + Send + 'static,
-    {
-        let answer = {
-            let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            match &*slot {
-                Some((begun, answer)) if is_good(begun.elapsed(), answer.peek().is_some(), kept) => {
-                    answer.clone()
-                }
-                _ => {
-                    let answer = find().boxed().shared();
-                    *slot = Some((Instant::now(), answer.clone()));
-                    answer
-                }
-            }
-        };
-        answer.await
-    }
-}
-
-/// A look that is under way is joined, unless everybody who waited for it has gone away long ago.
-fn is_good(age: Duration, is_found: bool, kept: Duration) -> bool {
-    if is_found { age < kept } else { age < LOOK_LIMIT * 2 }
 }
 
 /// Subsystems that every server has.
@@ -161,7 +92,6 @@ pub(crate) struct Report {
     pub(crate) event_wakeups_up: bool,
     /// Subsystems of features.
     pub(crate) of_features: Vec<(&'static str, bool)>,
-    pub(crate) backlog: Backlog,
     pub(crate) last_look_age_secs: f64,
     is_draining: bool,
     is_strict: bool,
@@ -175,8 +105,7 @@ pub(crate) async fn report(app: &SharedApp) -> Report {
     let subsystems = app.features().iter().flat_map(|feature| feature.subsystems());
     let of_features =
         subsystems.map(|subsystem| async move { (subsystem.name, (subsystem.is_up)(app).await) });
-    let (seen, backlog, of_features) =
-        tokio::join!(app.looks.seen.get(LOOK_KEPT, find), backlog(app), join_all(of_features));
+    let (seen, of_features) = tokio::join!(app.looks.seen.get(LOOK_KEPT, find), join_all(of_features));
     let now = app.clock.now();
     let is_draining = app.tasks.stopping().is_cancelled();
     Report {
@@ -186,7 +115,6 @@ pub(crate) async fn report(app: &SharedApp) -> Report {
         event_bus_up: is_draining || !app.hub.bus.has_failed(now),
         event_wakeups_up: is_draining || !app.hub.wakes.are_lost(),
         of_features: of_features.into_iter().map(|(name, is_up)| (name, is_draining || is_up)).collect(),
-        backlog,
         last_look_age_secs: app.hub.bus.last_look_age(now).as_seconds_f64(),
         is_draining,
         is_strict: app.config.readiness_strict_deps,
@@ -197,21 +125,6 @@ pub(crate) async fn report(app: &SharedApp) -> Report {
             .map(|refused| format!("adapter:{}", refused.package))
             .collect(),
     }
-}
-
-/// Runs that wait, in all organizations; at most five seconds old.
-pub(crate) async fn backlog(app: &App) -> Backlog {
-    app.looks.backlog.get(COUNTS_KEPT, || read_backlog(app.db.clone())).await
-}
-
-/// Deliveries of webhooks that are pending, in all organizations; at most five seconds old.
-pub(crate) async fn pending_deliveries(app: &App) -> i64 {
-    app.looks.pending_deliveries.get(COUNTS_KEPT, || count_deliveries(app.db.clone())).await
-}
-
-/// Pending changes by their outcome, in all organizations; at most five seconds old.
-pub(crate) async fn pending_changes(app: &App) -> Vec<(OutcomeState, i64)> {
-    app.looks.pending_changes.get(COUNTS_KEPT, || count_pending(app.db.clone())).await
 }
 
 impl Report {
@@ -255,9 +168,6 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
     use super::*;
 
     fn report(down: &[&str], is_strict: bool, is_draining: bool) -> Report {
@@ -271,7 +181,6 @@ mod tests {
             event_bus_up: !down.contains(&"event_bus"),
             event_wakeups_up: !down.contains(&"event_wakeups"),
             of_features: vec![("fabric", !down.contains(&"fabric"))],
-            backlog: Backlog::default(),
             last_look_age_secs: 0.0,
             is_draining,
             is_strict,
@@ -305,25 +214,5 @@ mod tests {
     fn without_any_adapter_it_is_ready_and_degraded() {
         let report = Report { lacks_adapters: true, refused: Vec::new(), ..report(&[], true, false) };
         assert_eq!((report.degraded(), report.failed().len()), (vec!["adapters".to_owned()], 0));
-    }
-
-    #[tokio::test]
-    async fn a_look_is_shared_and_kept_for_a_while() {
-        let recent = Arc::new(Recent::<usize>::default());
-        let count = Arc::new(AtomicUsize::new(0));
-        let get = |kept: Duration| {
-            let (recent, count) = (recent.clone(), count.clone());
-            async move {
-                let find = || async move {
-                    tokio::time::sleep(Duration::from_millis(30)).await;
-                    count.fetch_add(1, Ordering::SeqCst)
-                };
-                recent.get(kept, find).await
-            }
-        };
-        let long = Duration::from_mins(1);
-        assert_eq!(tokio::join!(get(long), get(long), get(long)), (0, 0, 0));
-        assert_eq!(get(long).await, 0);
-        assert_eq!(get(Duration::ZERO).await, 1);
     }
 }

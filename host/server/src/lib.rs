@@ -16,12 +16,14 @@ mod checks;
 pub mod config;
 mod controllers;
 mod credentials;
+mod declarations;
 pub mod devices;
 pub mod events;
 pub mod fabric;
 mod feature;
 mod features;
 mod files;
+mod findings;
 mod hashing;
 mod health;
 pub mod http;
@@ -39,6 +41,8 @@ mod oauth2;
 pub mod operate;
 mod outgoing;
 pub mod process;
+mod recent;
+mod reserved;
 mod resource;
 pub mod retention;
 mod sample;
@@ -58,11 +62,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio_util::sync::CancellationToken;
-
 pub use app::{App, SharedApp, Surroundings};
 pub use config::Config;
+pub use feature::Features;
+pub use features::FEATURES;
 pub use hashing::Cost as HashCost;
+use tokio_util::sync::CancellationToken;
 pub use version::{API_VERSION, BUILD, VERSION};
 
 /// How long a drain waits for running work.
@@ -78,7 +83,7 @@ const CLOSE_SECS: u64 = 2;
 /// # Errors
 /// Where settings, keys, the database or the component runtime cannot be opened.
 pub async fn open(config: Config, surroundings: impl Into<Surroundings>) -> anyhow::Result<SharedApp> {
-    App::open(config, surroundings.into(), features::ALL).await
+    App::open(config, surroundings.into(), FEATURES).await
 }
 
 /// A server that listens.
@@ -107,7 +112,7 @@ impl Running {
             .await
             .with_context(|| format!("cannot listen on {}", app.config.bind_addr))?;
         let addr = listener.local_addr()?;
-        for feature in app.features() {
+        for feature in app.features().iter() {
             feature.listening(&app, addr).await?;
         }
         front.spawn("http", listener.accept());

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use heddle_runtime::Compiler;
-use heddle_server::{Config, Running, operate};
+use heddle_server::{Config, FEATURES, Running, operate};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -145,10 +145,10 @@ fn run(command: Command) -> anyhow::Result<()> {
                 interruptible(operate::backup(&config, &file, &mut std::io::stdout())).await
             }
             Command::Restore { file } => {
-                interruptible(operate::restore(&config, &file, &mut std::io::stdout())).await
+                interruptible(operate::restore(&config, FEATURES, &file, &mut std::io::stdout())).await
             }
             Command::Keys(Keys::Rotate) => {
-                interruptible(operate::rotate(&config, &mut std::io::stdout())).await
+                interruptible(operate::rotate(&config, FEATURES, &mut std::io::stdout())).await
             }
             Command::Audit(Audit::Heads) => operate::audit_heads(&config, &mut std::io::stdout()).await,
             Command::User(command) => user(&config, command).await,
@@ -198,9 +198,9 @@ async fn stop_signal() -> std::io::Result<()> {
 async fn user(config: &Config, command: User) -> anyhow::Result<()> {
     let out = &mut std::io::stdout();
     match command {
-        User::ResetMfa { login } => operate::reset_mfa(config, &login, out).await,
-        User::ResetPassword { login } => operate::reset_password(config, &login, out).await,
-        User::Unlock { login } => operate::unlock(config, &login, out).await,
+        User::ResetMfa { login } => operate::reset_mfa(config, FEATURES, &login, out).await,
+        User::ResetPassword { login } => operate::reset_password(config, FEATURES, &login, out).await,
+        User::Unlock { login } => operate::unlock(config, FEATURES, &login, out).await,
     }
 }
 
@@ -219,13 +219,13 @@ async fn interruptible(work: impl Future<Output = anyhow::Result<()>>) -> anyhow
 fn doctor() -> anyhow::Result<bool> {
     let config = Config::from_environment();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    Ok(runtime.block_on(operate::doctor(config, &mut std::io::stdout()))?)
+    Ok(runtime.block_on(operate::doctor(config, FEATURES, &mut std::io::stdout()))?)
 }
 
 async fn openapi(config: Config) -> anyhow::Result<()> {
     let (config, folder) = operate::without_traces(config);
     let app = heddle_server::open(config, compiler()?).await?;
-    let document = heddle_server::http::openapi::document(&heddle_server::http::routes(&app));
+    let document = heddle_server::http::openapi::document(&heddle_server::http::routes(&app), &app.declared);
     writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&document)?)?;
     app.db.close().await;
     drop(folder);

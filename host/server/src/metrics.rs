@@ -1,12 +1,10 @@
 //! What the service counts of itself.
 //!
-//! Every family is declared here. A label takes its values from a closed set:
+//! Families of what every server has are declared here; a feature declares its own ([`Metrics::families`]). A label takes its values from a closed set:
 //! routes, installed adapters, event types. Nothing that grows with tenants,
 //! users, devices or ids may become one.
 
-use heddle_core::change::OutcomeState;
-use heddle_core::event::EventType;
-use heddle_core::operation::RunState;
+use heddle_core::event::{EventType, EventTypes};
 use heddle_runtime::Observed;
 use heddle_store::PoolUse;
 use prometheus::core::Collector;
@@ -35,45 +33,12 @@ heddle_core::words! {
 }
 
 heddle_core::words! {
-    /// How a try to log in ended.
-    pub enum LoginOutcome {
-        Success = "success",
-        /// Unknown name, wrong password, or a disabled account.
-        Refused = "refused",
-        Locked = "locked",
-        /// It could not be checked.
-        Error = "error",
-    }
-}
-
-heddle_core::words! {
-    /// How one reading of a controller ended.
-    pub enum ReadingOutcome {
-        Read = "read",
-        Failed = "failed",
-        /// It was made, and could not be kept.
-        Lost = "lost",
-    }
-}
-
-heddle_core::words! {
     /// What became of a mail.
     pub enum MailOutcome {
         Sent = "sent",
         Failed = "failed",
         /// Too many were waiting already.
         Dropped = "dropped",
-    }
-}
-
-heddle_core::words! {
-    /// How one attempt to deliver an event by HTTP ended.
-    pub enum DeliveryOutcome {
-        Delivered = "delivered",
-        /// It is tried again later.
-        Failed = "failed",
-        /// It failed for the last time.
-        Dead = "dead",
     }
 }
 
@@ -107,11 +72,7 @@ pub(crate) struct Moment<'a> {
     pub(crate) subsystems: &'a [(&'static str, bool)],
     pub(crate) pools: &'a [(&'static str, PoolUse)],
     pub(crate) last_look_age_secs: f64,
-    pub(crate) pending_changes: &'a [(OutcomeState, i64)],
     pub(crate) websocket_connections: usize,
-    pub(crate) pending_deliveries: i64,
-    pub(crate) runs_queued: i64,
-    pub(crate) runs_wait_secs: f64,
 }
 
 #[derive(Debug)]
@@ -125,26 +86,17 @@ pub struct Metrics {
     connections_timed_out: IntCounterVec,
     adapter_calls: IntCounterVec,
     adapter_call_duration: HistogramVec,
-    applies: IntCounterVec,
     events: IntCounterVec,
     rate_limited: IntCounterVec,
-    logins: IntCounterVec,
-    readings: IntCounterVec,
     mails: IntCounterVec,
-    deliveries: IntCounterVec,
-    runs: IntCounterVec,
     measured: Measured,
 }
 
 /// Families of what is measured only when somebody reads.
 #[derive(Debug)]
 struct Measured {
-    changes: IntGaugeVec,
     last_look_age: Gauge,
     websocket_connections: IntGauge,
-    pending_deliveries: IntGauge,
-    runs_queued: IntGauge,
-    runs_wait: Gauge,
     subsystem_up: IntGaugeVec,
     connections_open: IntGaugeVec,
     connections_idle: IntGaugeVec,
@@ -153,7 +105,7 @@ struct Measured {
 
 impl Metrics {
     /// `log_lines_dropped` is counted where lines are dropped.
-    pub(crate) fn new(log_lines_dropped: IntCounter) -> Self {
+    pub(crate) fn new(log_lines_dropped: IntCounter, events: &EventTypes) -> Self {
         let registry = Registry::new();
         let families = Families(&registry);
         families.add(log_lines_dropped);
@@ -178,11 +130,6 @@ impl Metrics {
                 &["adapter", "operation"],
                 CALL_BUCKETS,
             ),
-            applies: families.counters(
-                "heddle_applies_total",
-                "Applies of changes that ended, by what the device showed.",
-                &["adapter", "outcome"],
-            ),
             events: families.counters(
                 "heddle_events_published_total",
                 "Events that this process published.",
@@ -193,35 +140,15 @@ impl Metrics {
                 "Requests that a rate limit refused.",
                 &["window"],
             ),
-            logins: families.counters(
-                "heddle_logins_total",
-                "Tries to log in with a password.",
-                &["outcome"],
-            ),
-            readings: families.counters(
-                "heddle_sync_readings_total",
-                "Readings of controllers that ended.",
-                &["adapter", "outcome"],
-            ),
             mails: families.counters(
                 "heddle_mails_total",
                 "Mails that were to be sent, by what became of them.",
                 &["outcome"],
             ),
-            deliveries: families.counters(
-                "heddle_webhook_attempts_total",
-                "Attempts to deliver an event to a webhook subscription, by how they ended.",
-                &["outcome"],
-            ),
-            runs: families.counters(
-                "heddle_fabric_runs_total",
-                "Runs of Connections, schedules and actions that ended, by how.",
-                &["outcome"],
-            ),
             measured: Measured::new(&families),
             registry,
         };
-        metrics.begin_at_zero();
+        metrics.begin_at_zero(events);
         metrics
     }
 
@@ -260,34 +187,22 @@ impl Metrics {
     }
 
     /// What can be foreseen is there from the start, so that its first occurrence is seen as an increase.
-    fn begin_at_zero(&self) {
-        EventType::ALL.iter().for_each(|word| drop(self.events.with_label_values(&[word.as_str()])));
+    fn begin_at_zero(&self, events: &EventTypes) {
+        events.iter().for_each(|word| drop(self.events.with_label_values(&[word.as_str()])));
         RateWindow::ALL.iter().for_each(|word| drop(self.rate_limited.with_label_values(&[word.as_str()])));
         MailOutcome::ALL.iter().for_each(|word| drop(self.mails.with_label_values(&[word.as_str()])));
-        DeliveryOutcome::ALL
-            .iter()
-            .for_each(|word| drop(self.deliveries.with_label_values(&[word.as_str()])));
-        let ends = RunState::ALL
-            .iter()
-            .filter(|state| !matches!(state, RunState::Queued | RunState::Running | RunState::Waiting));
-        ends.for_each(|word| drop(self.runs.with_label_values(&[word.as_str()])));
         ConnectionRefusal::ALL
             .iter()
             .for_each(|word| drop(self.connections_refused.with_label_values(&[word.as_str()])));
         ConnectionEnd::ALL
             .iter()
             .for_each(|word| drop(self.connections_timed_out.with_label_values(&[word.as_str()])));
-        LoginOutcome::ALL.iter().for_each(|word| drop(self.logins.with_label_values(&[word.as_str()])));
     }
 
     pub(crate) fn adapter_call(&self, call: &Observed<'_>) {
         self.adapter_calls.with_label_values(&[call.adapter, call.operation, call.outcome]).inc();
         let seconds = call.duration.as_secs_f64();
         self.adapter_call_duration.with_label_values(&[call.adapter, call.operation]).observe(seconds);
-    }
-
-    pub(crate) fn apply_ended(&self, adapter: &str, outcome: OutcomeState) {
-        self.applies.with_label_values(&[adapter, outcome.as_str()]).inc();
     }
 
     pub(crate) fn event_published(&self, event_type: EventType) {
@@ -307,30 +222,13 @@ impl Metrics {
         self.connections_timed_out.with_label_values(&[reason.as_str()]).inc();
     }
 
-    pub(crate) fn login<T>(&self, result: &Result<T, Error>) {
-        let outcome = match result {
-            Ok(_) => LoginOutcome::Success,
-            Err(Error::Unauthenticated(_) | Error::Refused { .. }) => LoginOutcome::Refused,
-            Err(Error::Locked { .. }) => LoginOutcome::Locked,
-            Err(_) => LoginOutcome::Error,
-        };
-        self.logins.with_label_values(&[outcome.as_str()]).inc();
-    }
-
-    pub(crate) fn reading_ended(&self, adapter: &str, outcome: ReadingOutcome) {
-        self.readings.with_label_values(&[adapter, outcome.as_str()]).inc();
-    }
-
     pub(crate) fn mail(&self, outcome: MailOutcome) {
         self.mails.with_label_values(&[outcome.as_str()]).inc();
     }
 
-    pub(crate) fn delivery(&self, outcome: DeliveryOutcome) {
-        self.deliveries.with_label_values(&[outcome.as_str()]).inc();
-    }
-
-    pub(crate) fn runs_ended(&self, state: RunState, count: usize) {
-        self.runs.with_label_values(&[state.as_str()]).inc_by(u64::try_from(count).unwrap_or_default());
+    /// Where a feature declares its families.
+    pub(crate) fn families(&self) -> Families<'_> {
+        Families(&self.registry)
     }
 
     /// Everything in Prometheus' text form.
@@ -343,11 +241,6 @@ impl Metrics {
 impl Measured {
     fn new(families: &Families<'_>) -> Self {
         Self {
-            changes: families.gauges(
-                "heddle_changes",
-                "Pending changes in all organizations, by what became of their last attempt.",
-                &["status", "outcome"],
-            ),
             last_look_age: families.gauge_of_seconds(
                 "heddle_events_last_look_age_seconds",
                 "Seconds since this process last saw which events are committed.",
@@ -355,16 +248,6 @@ impl Measured {
             websocket_connections: families.gauge(
                 "heddle_websocket_connections",
                 "Authenticated connections to the event stream of this process.",
-            ),
-            pending_deliveries: families.gauge(
-                "heddle_webhook_deliveries_pending",
-                "Deliveries to webhook subscriptions that are neither delivered nor given up, of all organizations.",
-            ),
-            runs_queued: families
-                .gauge("heddle_fabric_runs_queued", "Runs that wait to be carried out, of all processes."),
-            runs_wait: families.gauge_of_seconds(
-                "heddle_fabric_runs_wait_seconds",
-                "Seconds that the first of them has waited.",
             ),
             subsystem_up: families.gauges(
                 "heddle_subsystem_up",
@@ -399,21 +282,13 @@ impl Measured {
             self.connections_idle.with_label_values(&[*database]).set(number(used.idle));
             self.connections_max.with_label_values(&[*database]).set(number(used.max));
         }
-        for state in OutcomeState::ALL {
-            let counted = moment.pending_changes.iter().find(|(counted, _)| counted == state);
-            let count = counted.map_or(0, |(_, count)| *count);
-            self.changes.with_label_values(&["pending", state.as_str()]).set(count);
-        }
-        self.pending_deliveries.set(moment.pending_deliveries);
-        self.runs_queued.set(moment.runs_queued);
-        self.runs_wait.set(moment.runs_wait_secs);
         self.last_look_age.set(moment.last_look_age_secs);
         self.websocket_connections.set(i64::try_from(moment.websocket_connections).unwrap_or(i64::MAX));
     }
 }
 
 /// Declares families and registers them.
-struct Families<'a>(&'a Registry);
+pub(crate) struct Families<'a>(&'a Registry);
 
 impl Families<'_> {
     fn add<C: Collector + Clone + 'static>(&self, family: C) -> C {
@@ -429,19 +304,32 @@ impl Families<'_> {
         build.with_label_values(&[crate::version::VERSION, crate::version::API_VERSION]).set(1);
     }
 
-    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+    pub(crate) fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
         self.add(IntCounterVec::new(Opts::new(name, help), labels).expect(LITERAL))
     }
 
-    fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+    /// Counters by one label whose words are known: each is there from the start, at 0.
+    pub(crate) fn counters_of(
+        &self,
+        name: &str,
+        help: &str,
+        label: &str,
+        words: impl IntoIterator<Item = &'static str>,
+    ) -> IntCounterVec {
+        let counters = self.counters(name, help, &[label]);
+        words.into_iter().for_each(|word| drop(counters.with_label_values(&[word])));
+        counters
+    }
+
+    pub(crate) fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
         self.add(IntGaugeVec::new(Opts::new(name, help), labels).expect(LITERAL))
     }
 
-    fn gauge(&self, name: &str, help: &str) -> IntGauge {
+    pub(crate) fn gauge(&self, name: &str, help: &str) -> IntGauge {
         self.add(IntGauge::new(name, help).expect(LITERAL))
     }
 
-    fn gauge_of_seconds(&self, name: &str, help: &str) -> Gauge {
+    pub(crate) fn gauge_of_seconds(&self, name: &str, help: &str) -> Gauge {
         self.add(Gauge::new(name, help).expect(LITERAL))
     }
 

@@ -37,7 +37,7 @@ pub(crate) trait Resource: Object + Tagged {
     /// As clients see it.
     type View: Serialize + Tagged + Send;
 
-    fn view(self) -> Result<Self::View, Error>;
+    fn view(self, app: &App) -> Result<Self::View, Error>;
 
     /// The organization that has it, and its id.
     fn identity(&self) -> (OrgId, Uuid);
@@ -148,10 +148,11 @@ pub(crate) async fn owner(tx: &mut Tx, caller: &Caller, named: Option<OrgId>) ->
 
 /// A page of a list.
 pub(crate) fn listed<R: Resource>(
+    app: &App,
     page: PageRequest,
     (items, total): (Vec<R>, i64),
 ) -> Result<Answer<Page<R::View>>, Error> {
-    let items: Result<Vec<R::View>, Error> = items.into_iter().map(R::view).collect();
+    let items: Result<Vec<R::View>, Error> = items.into_iter().map(|object| object.view(app)).collect();
     Ok(Answer(page.of(items?, total)))
 }
 
@@ -163,7 +164,7 @@ pub(crate) async fn get<R: Resource>(
 ) -> Result<One<R::View>, Error> {
     let mut tx = app.db.single().await?;
     let found = R::find(&mut tx, &caller.scope(), id).await?;
-    found.ok_or(Error::NotFound(R::NOUN))?.view().map(One)
+    found.ok_or(Error::NotFound(R::NOUN))?.view(&app).map(One)
 }
 
 /// Records the new object, keeps the answer for the request's key, commits, and answers 201.
@@ -176,7 +177,7 @@ pub(crate) async fn created<R: Resource>(
 ) -> Result<Response, Error> {
     by.record(&mut tx, &object, R::ACTIONS.created, detail).await?;
     let path = format!("{}/{}", R::PATH, object.identity().1);
-    creation.finish(tx, by.app, &path, &object.view()?).await
+    creation.finish(tx, by.app, &path, &object.view(by.app)?).await
 }
 
 /// The object, which this caller may change, as the client saw it; nothing else changes it until the transaction ends.
@@ -201,7 +202,7 @@ pub(crate) async fn updated<R: Resource>(
 ) -> Result<One<R::View>, Error> {
     let after = after.ok_or(Error::NotFound(R::NOUN))?;
     let identity = after.identity();
-    let (shown, now) = (before.view()?, after.view()?);
+    let (shown, now) = (before.view(by.app)?, after.view(by.app)?);
     let detail = trail::with_difference(detail, &shown, &now);
     by.record_of::<R>(&mut tx, identity, R::ACTIONS.updated, detail).await?;
     tx.commit().await?;
@@ -245,7 +246,7 @@ pub(crate) async fn restore<R: Resource>(
     object.may_restore(&mut tx, &app).await?;
     by.record(&mut tx, &object, R::ACTIONS.restored, object.restore_detail()).await?;
     tx.commit().await?;
-    object.view().map(One)
+    object.view(&app).map(One)
 }
 
 fn taken_since<R: Resource>(error: heddle_store::Error) -> Error {

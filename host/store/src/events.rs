@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use heddle_core::event::{Event, EventType, NewEvent};
+use heddle_core::event::{Event, EventTypes, NewEvent};
 use heddle_core::page::{WalkRequest, Walked};
 use heddle_core::{Clock, ControllerId, DeviceId, EventId, OrgId, RunId, SiteId, Timestamp};
 use serde_json::Value;
@@ -56,14 +56,10 @@ struct EventRow {
 }
 
 impl EventRow {
-    fn is_unknown(&self) -> bool {
-        self.event_type.parse::<EventType>().is_err()
-    }
-
-    /// `None` when this version does not know the type.
-    fn known(self) -> Option<StoredEvent> {
+    /// `None` where its type is none of these.
+    fn known(self, types: &EventTypes) -> Option<StoredEvent> {
         let row = self;
-        let Ok(event_type) = row.event_type.parse::<EventType>() else {
+        let Some(event_type) = types.find(&row.event_type) else {
             warn_once(&row.event_type);
             return None;
         };
@@ -127,7 +123,7 @@ pub struct EventFilter {
     pub org: Option<OrgId>,
     /// Events of no site are in it, whichever sites these are.
     pub sites: SiteScope,
-    pub types: Vec<EventType>,
+    pub types: EventTypes,
     pub site_id: Option<SiteId>,
     pub controller_id: Option<ControllerId>,
     pub device_id: Option<DeviceId>,
@@ -174,7 +170,7 @@ pub async fn append(tx: &mut Tx, new: &NewEvent, clock: &Clock) -> Result<Event>
         .bind::<EventId>(id)
         .bind(new.org_id)
         .bind(seq)
-        .bind(new.event_type)
+        .bind(new.event_type.as_str())
         .bind(new.site_id)
         .bind(new.controller_id)
         .bind(new.device_id)
@@ -222,7 +218,7 @@ pub async fn append_all(tx: &mut Tx, org: OrgId, new: &[NewEvent], clock: &Clock
                 row.push_bind(clock.new_id::<EventId>())
                     .push_bind(org)
                     .push_bind(*seq)
-                    .push_bind(event.event_type)
+                    .push_bind(event.event_type.as_str())
                     .push_bind(event.site_id)
                     .push_bind(event.controller_id)
                     .push_bind(event.device_id)
@@ -264,8 +260,8 @@ pub async fn heads(tx: &mut Tx, since: Option<Timestamp>) -> Result<Vec<(OrgId, 
     Ok(on!(tx, conn => bind_all!(sqlx::query_as(sql), &since).fetch_all(conn).await)?)
 }
 
-/// Events behind these numbers of these organizations, the first hundred of them, up to a limit.
-pub async fn behind(tx: &mut Tx, positions: &[(OrgId, i64)], limit: u32) -> Result<News> {
+/// Events of known types behind these numbers of these organizations, the first hundred of them, up to a limit.
+pub async fn behind(tx: &mut Tx, known: &EventTypes, positions: &[(OrgId, i64)], limit: u32) -> Result<News> {
     let asked = &positions[..positions.len().min(ORGANIZATIONS_PER_STATEMENT)];
     let mut news =
         News { events: Vec::new(), reached: HashMap::new(), is_full: asked.len() < positions.len() };
@@ -289,37 +285,39 @@ pub async fn behind(tx: &mut Tx, positions: &[(OrgId, i64)], limit: u32) -> Resu
         on!(tx, conn => bind_all!(sqlx::query_as(AssertSqlSafe(sql)), &values).fetch_all(conn).await)?;
     news.is_full |= rows.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
     news.reached = rows.iter().map(|row| (row.org_id, row.seq)).collect();
-    news.events = stored(rows);
+    news.events = stored(rows, known);
     Ok(news)
 }
 
-/// Events of an organization behind a number, in order; no types mean all.
+/// Events of known types of an organization behind a number, in order; with `only`, those of these types.
 pub async fn list(
     tx: &mut Tx,
+    known: &EventTypes,
     org: OrgId,
     after_seq: i64,
-    types: &[EventType],
+    only: Option<&EventTypes>,
     limit: u32,
 ) -> Result<Stretch> {
     let mut select = Select::new(SELECT, FROM)
         .and_bind("e.org_id = ?", Bind::Id(org.0))
         .and_bind("e.seq > ?", Bind::Number(after_seq));
-    if !types.is_empty() {
+    if let Some(types) = only {
         select = select.and_in("e.event_type", words(types));
     }
     let rows: Vec<EventRow> = select.all(tx, "e.seq", i64::from(limit)).await?;
+    let is_unknown = |row: &&EventRow| known.find(&row.event_type).is_none();
     Ok(Stretch {
         last_seq: rows.last().map_or(after_seq, |row| row.seq),
         is_full: rows.len() >= usize::try_from(limit).unwrap_or(usize::MAX),
-        unknown: rows.iter().find(|row| row.is_unknown()).map(|row| (row.seq, row.occurred_at)),
-        events: stored(rows),
+        unknown: rows.iter().find(is_unknown).map(|row| (row.seq, row.occurred_at)),
+        events: stored(rows, known),
     })
 }
 
 /// Events that fit, the newest first.
 pub async fn walk(tx: &mut Tx, filter: &EventFilter, request: WalkRequest) -> Result<Walked<StoredEvent>> {
     let walked = filtered(filter).walk::<_, StoredEvent>(tx, request).await?;
-    Ok(known(walked))
+    Ok(known(walked, &filter.types))
 }
 
 fn filtered(filter: &EventFilter) -> Select {
@@ -340,9 +338,9 @@ fn filtered(filter: &EventFilter) -> Select {
 }
 
 /// Every type that was asked for is known.
-fn known(walked: Walked<EventRow>) -> Walked<StoredEvent> {
+fn known(walked: Walked<EventRow>, types: &EventTypes) -> Walked<StoredEvent> {
     Walked {
-        items: stored(walked.items),
+        items: stored(walked.items, types),
         total: walked.total,
         total_is_capped: walked.total_is_capped,
         has_more: walked.has_more,
@@ -362,14 +360,14 @@ pub async fn walk_numbers(
         .and_bind("e.seq > ?", Bind::Number(numbers.after))
         .and_some("e.seq <= ?", numbers.until.map(Bind::Number));
     let walked = select.stretch(tx, "e.seq", request).await?;
-    Ok(known(walked))
+    Ok(known(walked, &filter.types))
 }
 
 /// One event of these types.
 pub async fn find(
     tx: &mut Tx,
     scope: &Scope,
-    types: &[EventType],
+    types: &EventTypes,
     id: EventId,
 ) -> Result<Option<StoredEvent>> {
     let mut select = Select::new(SELECT, FROM)
@@ -380,7 +378,7 @@ pub async fn find(
         select = select.and_null_or_in("e.site_id", sites.iter().map(|site| Bind::Id(site.0)));
     }
     let row: Option<EventRow> = select.one(tx).await?;
-    Ok(row.and_then(EventRow::known))
+    Ok(row.and_then(|row| row.known(types)))
 }
 
 /// Forgets an organization's events from before this time, the oldest first, up to a number; tells how
@@ -417,12 +415,12 @@ pub async fn last_seq(tx: &mut Tx, org: OrgId) -> Result<i64> {
     Ok(seq.unwrap_or_default())
 }
 
-fn words(types: &[EventType]) -> impl Iterator<Item = Bind> + '_ {
-    types.iter().map(|word| Bind::Text(word.to_string()))
+fn words(types: &EventTypes) -> impl Iterator<Item = Bind> + '_ {
+    types.iter().map(|event_type| Bind::Text(event_type.to_string()))
 }
 
-fn stored(rows: Vec<EventRow>) -> Vec<StoredEvent> {
-    rows.into_iter().filter_map(EventRow::known).collect()
+fn stored(rows: Vec<EventRow>, types: &EventTypes) -> Vec<StoredEvent> {
+    rows.into_iter().filter_map(|row| row.known(types)).collect()
 }
 
 #[cfg(test)]

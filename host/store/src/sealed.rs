@@ -14,38 +14,19 @@ pub const MARK_BYTES: usize = 9;
 
 /// A column with sealed bytes. They are sealed for the row: `{table}:{id}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct SealedColumn {
     pub table: &'static str,
     pub column: &'static str,
-    /// The column beside it that names the key too.
-    key_id: Option<&'static str>,
+    /// Another column of the row that names the key, too.
+    pub key_id: Option<&'static str>,
 }
 
-pub const CREDENTIAL: Place = Place { table: "credential", column: "secret", key_id: Some("key_id") };
-pub const CHANGE: Place = Place { table: "change", column: "secret", key_id: None };
-pub const IDENTITY_PROVIDER: Place = Place { table: "identity_provider", column: "secret", key_id: None };
-pub const SSO_ATTEMPT: Place = Place { table: "sso_attempt", column: "secret", key_id: None };
-pub const SECOND_FACTOR: Place = Place { table: "second_factor", column: "secret", key_id: None };
-pub const WEBHOOK_SUBSCRIPTION: Place =
-    Place { table: "webhook_subscription", column: "secret", key_id: None };
-pub const CHANNEL: Place = Place { table: "channel", column: "secret", key_id: None };
-pub const CONNECTION: Place = Place { table: "connection", column: "secret", key_id: None };
-pub const CONNECTION_RUN: Place = Place { table: "connection_run", column: "secret", key_id: None };
-pub const SERVICE_SECRET: Place = Place { table: "service_secret", column: "secret", key_id: None };
-/// Every column with sealed bytes.
-pub const PLACES: &[Place] = &[
-    // First: with it opens or fails everything that the service starts with.
-    SERVICE_SECRET,
-    CREDENTIAL,
-    CHANGE,
-    SECOND_FACTOR,
-    IDENTITY_PROVIDER,
-    SSO_ATTEMPT,
-    WEBHOOK_SUBSCRIPTION,
-    CHANNEL,
-    CONNECTION,
-    CONNECTION_RUN,
-];
+impl SealedColumn {
+    /// The column `secret` of this table.
+    pub const fn of(table: &'static str) -> Self {
+        Self { table, column: "secret", key_id: None }
+    }
+}
 
 #[derive(Clone, PartialEq, Eq, FromRow)]
 pub struct Sealed {
@@ -63,12 +44,12 @@ pub struct Share {
 /// Up to `limit` rows behind `after`, in the order of their ids, that another key sealed.
 pub async fn under_others(
     tx: &mut Tx,
-    place: Place,
+    at: SealedColumn,
     mark: &[u8],
     after: Option<Uuid>,
     limit: i64,
 ) -> Result<Vec<Sealed>> {
-    let Place { table, column, .. } = place;
+    let SealedColumn { table, column, .. } = at;
     let sql = format!(
         "SELECT id, {column} AS bytes FROM {table}
          WHERE {column} IS NOT NULL AND SUBSTR({column}, 1, {MARK_BYTES}) <> $1 AND id > $2
@@ -83,20 +64,20 @@ pub async fn under_others(
 }
 
 /// Replaces the sealed bytes, unless somebody else did; says whether it happened.
-pub async fn replace(tx: &mut Tx, place: Place, old: &Sealed, new: &[u8], key_id: &str) -> Result<bool> {
-    let Place { table, column, .. } = place;
-    let also = place.key_id.map(|named| format!(", {named} = $4")).unwrap_or_default();
+pub async fn replace(tx: &mut Tx, at: SealedColumn, old: &Sealed, new: &[u8], key_id: &str) -> Result<bool> {
+    let SealedColumn { table, column, .. } = at;
+    let also = at.key_id.map(|named| format!(", {named} = $4")).unwrap_or_default();
     let sql = format!("UPDATE {table} SET {column} = $3{also} WHERE id = $1 AND {column} = $2");
     let rows = affected!(tx, {
         let query = sqlx::query(AssertSqlSafe(sql)).bind(old.id).bind(&old.bytes).bind(new);
-        if place.key_id.is_some() { query.bind(key_id) } else { query }
+        if at.key_id.is_some() { query.bind(key_id) } else { query }
     });
     Ok(rows == 1)
 }
 
 /// How many rows each key sealed.
-pub async fn shares(tx: &mut Tx, place: Place) -> Result<Vec<Share>> {
-    let Place { table, column, .. } = place;
+pub async fn shares(tx: &mut Tx, at: SealedColumn) -> Result<Vec<Share>> {
+    let SealedColumn { table, column, .. } = at;
     let sql = format!(
         "SELECT SUBSTR({column}, 1, {MARK_BYTES}) AS mark, COUNT(*) AS rows FROM {table}
          WHERE {column} IS NOT NULL

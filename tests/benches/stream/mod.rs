@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use heddle_core::event::{EventType, NewEvent};
+use heddle_core::event::NewEvent;
 use heddle_core::{Clock, OrgId, Role};
 use heddle_store::users::{self, NewUser};
 use heddle_store::{Db, PoolSettings};
@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 use self::bare::{Bare, BareProcess};
 use self::client::{Client, Idle, connect, now_micros};
 use crate::measure::{Report, Samples};
-use crate::support::{Api, Database, Options, PASSWORD, Process, Server};
+use crate::support::{Api, Database, Options, PASSWORD, Process, Server, event_type};
 
 /// An unoptimised build only shows that it works.
 const CONNECTIONS: usize = if cfg!(debug_assertions) { 500 } else { 5_000 };
@@ -223,7 +223,7 @@ async fn busy(report: &mut Report) {
     let writing = bursts(async || {
         let data = json!({ "at": now_micros(), "text": "x".repeat(200) });
         let event = NewEvent {
-            event_type: EventType::IngestExternal,
+            event_type: event_type("ingest.external"),
             org_id: org,
             site_id: None,
             controller_id: None,

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use heddle_core::event::EventType;
 use heddle_core::{OrgId, Role, Timestamp};
 use heddle_store::users::{self, NewUser};
 use serde_json::json;
@@ -16,7 +15,7 @@ use super::model::{Fact, Fate, Wire, Work, wires};
 use super::{Ground, quiet, until};
 use crate::fabric::{event, organization};
 use crate::processes::{Pair, quick};
-use crate::support::{Api, PASSWORD, Proxy, Random, Redis, Socket, Way};
+use crate::support::{Api, PASSWORD, Proxy, Random, Redis, Socket, Way, event_type};
 
 const ORGANIZATIONS: usize = 4;
 const EVENTS: usize = 10_000;
@@ -103,7 +102,7 @@ async fn ten_thousand_events_fire_what_they_must_once_while_redis_is_cut() {
     settle(&ground, &expected(&ground, &places, &wires, &facts).await, seed).await;
 
     for (at, place) in places.iter().enumerate() {
-        let end = Fact::plain(EventType::DeviceOffline, END);
+        let end = Fact::plain(event_type("device.offline"), END);
         ground.tell(&[event(end.event_type, place.org, end.payload())]).await;
         facts.push((at, end));
     }
@@ -214,7 +213,7 @@ async fn hear(mut socket: Socket, mut ends: usize) -> Heard {
 async fn tell(ground: &Ground, places: &[Place], batches: impl Iterator<Item = &[(usize, Fact)]>) {
     for (round, batch) in batches.enumerate() {
         let (external, mut own): (Vec<_>, Vec<_>) =
-            batch.iter().partition(|(_, fact)| fact.event_type == EventType::IngestExternal);
+            batch.iter().partition(|(_, fact)| fact.event_type == event_type("ingest.external"));
         for (turn, (at, fact)) in external.iter().take(HANDED_IN).enumerate() {
             hand_in(&places[*at].admins[(round + turn) % 2], fact).await;
         }
@@ -256,7 +255,7 @@ async fn both_go_on(ground: &Ground, places: &[Place]) -> Vec<(usize, Fact)> {
     let since = ground.clock.now();
     let mut meanwhile = Vec::new();
     for turn in 0..2 {
-        let fact = Fact::plain(EventType::IngestExternal, &format!("while-cut-{turn}"));
+        let fact = Fact::plain(event_type("ingest.external"), &format!("while-cut-{turn}"));
         hand_in(&places[1].admins[turn], &fact).await;
         meanwhile.push((1, fact));
     }

@@ -14,7 +14,7 @@ use super::receiver::{Receiver, held};
 use super::{Ground, connect, quiet, until};
 use crate::fabric::{event, organization};
 use crate::processes::{Pair, quick};
-use crate::support::Random;
+use crate::support::{Random, event_type};
 
 const ROUNDS: usize = 8;
 /// Events of one tick: so many are sent, and one stages a change.
@@ -45,7 +45,7 @@ async fn killed_processes_leave_runs_interrupted_and_none_runs_twice() {
         if round % 2 == 0 {
             // Some hang in the middle of a step of the process that dies, and some of the other.
             let names: Vec<String> = (0..HELD_PER_ROUND).map(|number| held(round, number)).collect();
-            load.tell(&ground, org, EventType::DeviceOffline, &names).await;
+            load.tell(&ground, org, event_type("device.offline"), &names).await;
             certain.extend(hanging(&ground, &receiver, process_of(&pair, round)).await);
             kill(&mut pair, round);
             receiver.release(round);
@@ -108,8 +108,8 @@ impl Load {
                     return;
                 }
                 let sent: Vec<String> = (0..SENT_PER_TICK).map(|n| format!("sent-{tick}-{n}")).collect();
-                tell(&ground, org, EventType::DeviceOffline, &sent).await;
-                tell(&ground, org, EventType::IngestExternal, &[format!("staged-{tick}")]).await;
+                tell(&ground, org, event_type("device.offline"), &sent).await;
+                tell(&ground, org, event_type("ingest.external"), &[format!("staged-{tick}")]).await;
                 count.fetch_add(SENT_PER_TICK + 1, Ordering::Relaxed);
                 tokio::time::sleep(TICK).await;
             }

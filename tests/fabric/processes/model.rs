@@ -7,7 +7,7 @@ use heddle_core::OrgId;
 use heddle_core::event::EventType;
 use serde_json::{Value, json};
 
-use crate::support::Random;
+use crate::support::{Random, event_type};
 
 /// An event as it was written.
 #[derive(Debug, Clone)]
@@ -20,21 +20,21 @@ pub(super) struct Fact {
 
 const ZONES: &[Option<&str>] = &[Some("north"), Some("south"), Some("east"), None];
 /// As often as they stand here.
-const TYPES: &[EventType] = &[
-    EventType::DeviceOffline,
-    EventType::DeviceOffline,
-    EventType::DeviceStatusChanged,
-    EventType::DeviceStatusChanged,
-    EventType::ControllerStatusChanged,
-    EventType::ControllerStatusChanged,
-    EventType::DeviceStateChanged,
-    EventType::UserUpdated,
-    EventType::IngestExternal,
+const TYPES: &[&str] = &[
+    "device.offline",
+    "device.offline",
+    "device.status.changed",
+    "device.status.changed",
+    "controller.status.changed",
+    "controller.status.changed",
+    "device.state_changed",
+    "user.updated",
+    "ingest.external",
 ];
 
 impl Fact {
     pub(super) fn random(random: &mut Random, name: String) -> Self {
-        let (event_type, zone) = (*random.pick(TYPES), *random.pick(ZONES));
+        let (event_type, zone) = (event_type(random.pick::<&str>(TYPES)), *random.pick(ZONES));
         Self { event_type, name, level: random.next(50), zone }
     }
 
@@ -44,7 +44,7 @@ impl Fact {
 
     /// What happened outside names its fields below `data`.
     fn is_external(&self) -> bool {
-        self.event_type == EventType::IngestExternal
+        self.event_type == event_type("ingest.external")
     }
 
     pub(super) fn fields(&self) -> Value {
@@ -294,7 +294,7 @@ pub(super) fn wires(random: &mut Random, at: usize, org: OrgId) -> Vec<Wire> {
             Choice::Every | Choice::EveryAfter(_) | Choice::Paused => Vec::new(),
             Choice::All(count) | Choice::Any(count) => some(*count),
             Choice::Staging => {
-                vec![Test::NameEnds("7"), Test::LevelBelow(12), Test::TypeIs(EventType::DeviceOffline)]
+                vec![Test::NameEnds("7"), Test::LevelBelow(12), Test::TypeIs(event_type("device.offline"))]
             }
         };
         wires.push(Wire {

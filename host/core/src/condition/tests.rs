@@ -1,15 +1,15 @@
 use super::*;
 use crate::Clock;
-use crate::event::EventType;
+use crate::event::samples::DEVICE_OFFLINE;
 
 fn event(payload: Value) -> Event {
     let clock = Clock::default();
     Event {
         id: clock.new_id(),
         seq: 1,
-        event_type: EventType::DeviceOffline,
+        event_type: DEVICE_OFFLINE,
         category: "device".to_owned(),
-        priority: EventType::DeviceOffline.priority(),
+        priority: DEVICE_OFFLINE.priority(),
         organization_id: clock.new_id(),
         occurred_at: clock.now(),
         causation_id: None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Json as Answer;
 use axum::extract::State;
-use heddle_core::{Permission, Role, Timestamp};
+use heddle_core::{Role, Timestamp};
 use heddle_runtime::Adapter;
 use heddle_store::adapter_releases::{self, Release};
 use schemars::JsonSchema;
@@ -17,6 +17,7 @@ use uuid::Uuid;
 use crate::app::SharedApp;
 use crate::audit::trail::{self, Deed};
 use crate::caller::Caller;
+use crate::controllers::declarations::CONTROLLER_READ;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{At, Origin};
@@ -75,7 +76,7 @@ pub(crate) fn routes() -> Routes {
     Routes::default()
         .get(
             "/adapters",
-            Access::Permission(Permission::ControllerRead),
+            Access::Permission(CONTROLLER_READ),
             list,
             doc("Adapters that are installed in this process, and whether they take calls")
                 .answers::<List>(200),

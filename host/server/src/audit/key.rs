@@ -7,25 +7,33 @@ use anyhow::{Context as _, bail};
 use heddle_core::Clock;
 use heddle_core::secret::random_bytes;
 use heddle_store::audit::AuditKey;
-use heddle_store::sealed::{self, PLACES, SERVICE_SECRET, Sealed};
+use heddle_store::sealed::{self, Sealed, SealedColumn};
 use heddle_store::{Db, Tx, service_secrets};
 
 use crate::keys::{Keys, Unsealable};
 
+/// Where it is kept.
+pub(crate) const SERVICE_SECRET: SealedColumn = SealedColumn::of("service_secret");
+
 const NAME: &str = "audit";
 const KEY_BYTES: usize = 32;
 
-/// Opens the key; makes it where there is none yet.
+/// Opens the key; makes it where there is none yet. `columns` are all those with sealed bytes.
 ///
 /// # Errors
 /// When the configured key is not the one that the database is sealed with: nothing may be sealed with it then.
-pub(crate) async fn open(db: &Db, keys: &Keys, clock: &Clock) -> anyhow::Result<AuditKey> {
+pub(crate) async fn open(
+    db: &Db,
+    keys: &Keys,
+    clock: &Clock,
+    columns: impl Iterator<Item = SealedColumn>,
+) -> anyhow::Result<AuditKey> {
     let found = service_secrets::find(&mut db.read().await?, NAME).await?;
-    let sealed = match found {
-        Some(sealed) => sealed,
-        None => make(db, keys, clock).await?,
+    let key = match found {
+        Some(key) => key,
+        None => make(db, keys, clock, columns).await?,
     };
-    of_sealed(keys, &sealed)
+    of_sealed(keys, &key)
 }
 
 /// The key, if there is one: nothing is made.
@@ -33,10 +41,15 @@ pub(crate) async fn find(tx: &mut Tx, keys: &Keys) -> anyhow::Result<Option<Audi
     service_secrets::find(tx, NAME).await?.map(|sealed| of_sealed(keys, &sealed)).transpose()
 }
 
-async fn make(db: &Db, keys: &Keys, clock: &Clock) -> anyhow::Result<Sealed> {
+async fn make(
+    db: &Db,
+    keys: &Keys,
+    clock: &Clock,
+    columns: impl Iterator<Item = SealedColumn>,
+) -> anyhow::Result<Sealed> {
     let mut tx = db.write().await?;
     // A database from before there was this key: what is sealed in it tells.
-    refuse_foreign(&mut tx, keys).await?;
+    refuse_foreign(&mut tx, keys, columns).await?;
     let id: uuid::Uuid = clock.new_id();
     let bytes = keys.seal(&context(id), random_bytes::<KEY_BYTES>().as_slice());
     service_secrets::insert(&mut tx, NAME, &Sealed { id, bytes }, clock.now()).await?;
@@ -63,10 +76,14 @@ fn context(id: uuid::Uuid) -> String {
     format!("{}:{id}", SERVICE_SECRET.table)
 }
 
-async fn refuse_foreign(tx: &mut Tx, keys: &Keys) -> anyhow::Result<()> {
+async fn refuse_foreign(
+    tx: &mut Tx,
+    keys: &Keys,
+    columns: impl Iterator<Item = SealedColumn>,
+) -> anyhow::Result<()> {
     let mut foreign = None;
-    for place in PLACES {
-        for share in sealed::shares(tx, *place).await? {
+    for column in columns {
+        for share in sealed::shares(tx, column).await? {
             if keys.knows(&share.mark) {
                 return Ok(());
             }

@@ -2,6 +2,7 @@
 //!
 //! Entries belong to no site, so only who has access to all sites reads them.
 
+pub(crate) mod declarations;
 pub(crate) mod kept;
 pub(crate) mod key;
 pub(crate) mod packages;
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::State;
+use heddle_core::declared::SubscriptionAccess;
 use heddle_core::page::{Cursor, CursorPage};
 use heddle_core::{OrgId, Permission, Role, Timestamp, UserId};
 use heddle_store::Sort;
@@ -20,6 +22,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::app::SharedApp;
+use crate::audit::declarations::AUDIT_READ;
 use crate::caller::Caller;
 use crate::feature::Feature;
 use crate::http::access::Access;
@@ -74,8 +77,16 @@ impl Feature for AuditLog {
         "audit"
     }
 
+    fn permissions(&self) -> &'static [Permission] {
+        declarations::PERMISSIONS
+    }
+
+    fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
+        declarations::SUBSCRIPTIONS
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
-        let read = Access::Permission(Permission::AuditRead);
+        let read = Access::Permission(AUDIT_READ);
         Routes::default()
             .get(
                 "/audit",
@@ -95,7 +106,7 @@ impl Feature for AuditLog {
             )
             .get(
                 "/audit/validate",
-                Access::RoleWith(Role::OrgAdmin, Permission::AuditRead),
+                Access::RoleWith(Role::OrgAdmin, AUDIT_READ),
                 validate,
                 doc("Recompute the hash chain, for up to 20 seconds")
                     .query::<ValidateQuery>()

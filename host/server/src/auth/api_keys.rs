@@ -8,9 +8,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::TimeDelta;
-use heddle_core::event::{EventType, format_time};
+use heddle_core::event::format_time;
 use heddle_core::page::Page;
-use heddle_core::permission::Scope as KeyScope;
+use heddle_core::permission::{KeyScope, Permissions};
 use heddle_core::secret::{Secret, random_bytes, random_secret};
 use heddle_core::{ApiKeyId, Timestamp};
 use heddle_store::api_keys::{self, ApiKey, NewApiKey};
@@ -22,6 +22,7 @@ use serde_json::json;
 use super::security;
 use crate::app::SharedApp;
 use crate::audit::trail::{self, Deed};
+use crate::auth::declarations::{API_KEY_CREATED, API_KEY_REVOKED};
 use crate::caller::api_key::MARK;
 use crate::caller::{Caller, hold_caller};
 use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX};
@@ -180,9 +181,9 @@ async fn create(
     Json(body): Json<NewBody>,
 ) -> Result<Response, Error> {
     caller.session()?;
-    let name = check(&body)?;
+    let name = check(&body, &app.declared.permissions)?;
     for (at, scope) in body.scopes.iter().flatten().enumerate() {
-        may_grant(&caller, at, scope)?;
+        may_grant(&caller, &app.declared.permissions, at, scope)?;
     }
     let now = app.clock.now();
     let prefix: String =
@@ -219,12 +220,12 @@ async fn create(
         "scopes": key.scopes,
         "expires_at": key.expires_at.map(format_time),
     });
-    security::record(&mut tx, &app.clock, EventType::ApiKeyCreated, &caller, fields).await?;
+    security::record(&mut tx, &app.clock, API_KEY_CREATED, &caller, fields).await?;
     let created = Created { key, api_key: Some(whole.expose().to_owned()) };
     creation.finish(tx, &app, &path, &created).await
 }
 
-fn check(body: &NewBody) -> Result<String, Error> {
+fn check(body: &NewBody, all: &Permissions) -> Result<String, Error> {
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
     checks.description(body.description.as_deref());
@@ -243,7 +244,7 @@ fn check(body: &NewBody) -> Result<String, Error> {
         let field = format!("scopes[{at}]");
         if scope.chars().count() > SCOPE_CHARS_MAX {
             checks.chars(&field, scope, SCOPE_CHARS_MAX);
-        } else if let Err(unknown) = KeyScope::parse(scope) {
+        } else if let Err(unknown) = KeyScope::parse(scope, all) {
             checks.add(vec![Detail::new(field, unknown.to_string(), "unknown_permission")]);
         }
     }
@@ -252,8 +253,8 @@ fn check(body: &NewBody) -> Result<String, Error> {
 }
 
 /// Nobody hands on what they do not hold themself.
-fn may_grant(caller: &Caller, at: usize, scope: &str) -> Result<(), Error> {
-    let parsed = KeyScope::parse(scope)
+fn may_grant(caller: &Caller, all: &Permissions, at: usize, scope: &str) -> Result<(), Error> {
+    let parsed = KeyScope::parse(scope, all)
         .map_err(|unknown| Error::field(&format!("scopes[{at}]"), unknown.to_string()))?;
     if parsed.is_held_by(caller.role) {
         return Ok(());
@@ -284,7 +285,7 @@ async fn revoke(
     let detail = json!({ "name": name });
     trail::record(&mut tx, &app, &origin, deed(&caller, id, "api_key.revoked", detail)).await?;
     let fields = json!({ "api_key_id": id, "name": name });
-    security::record(&mut tx, &app.clock, EventType::ApiKeyRevoked, &caller, fields).await?;
+    security::record(&mut tx, &app.clock, API_KEY_REVOKED, &caller, fields).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }

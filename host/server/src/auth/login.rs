@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use heddle_core::Timestamp;
-use heddle_core::event::{EventType, format_time};
+use heddle_core::event::format_time;
 use heddle_core::name::fold;
 use heddle_core::secret::Secret;
 use heddle_store::users::{self, Login, LoginState, User};
@@ -21,6 +21,8 @@ use super::admission::{self, Admission, Way};
 use super::security;
 use crate::app::App;
 use crate::audit::trail::{self, Deed};
+use crate::auth::declarations::{ACCOUNT_LOCKED, MFA_FAILED};
+use crate::auth::outcomes;
 use crate::http::error::{Error, RateExceeded};
 use crate::http::extract::Origin;
 use crate::http::rate_limit::{CLOSED, Limit, Rate, Verdict};
@@ -51,7 +53,7 @@ pub(crate) async fn login(
 ) -> Result<Admission, Error> {
     let started = Instant::now();
     let result = prove(app, origin, name, password).await;
-    app.metrics.login(&result);
+    outcomes::count(app, &result);
     if matches!(result, Err(Error::Unauthenticated(_) | Error::Locked { .. })) {
         pad(started).await?;
     }
@@ -211,7 +213,7 @@ pub(super) async fn fail(
     trail::record(&mut tx, app, origin, deed).await?;
     if step == Step::SecondFactor {
         let fields = json!({ "failures": state.failed_logins, "ip": origin.ip });
-        security::record(&mut tx, &app.clock, EventType::MfaFailed, user, fields).await?;
+        security::record(&mut tx, &app.clock, MFA_FAILED, user, fields).await?;
     }
     if let Some(locked_until) = state.locked_until {
         let fields = json!({
@@ -220,7 +222,7 @@ pub(super) async fn fail(
             "locked_until": format_time(locked_until),
             "ip": origin.ip,
         });
-        security::record(&mut tx, &app.clock, EventType::AccountLocked, user, fields).await?;
+        security::record(&mut tx, &app.clock, ACCOUNT_LOCKED, user, fields).await?;
     }
     tx.commit().await?;
     if is_locked {

@@ -4,8 +4,10 @@ pub(crate) mod admission;
 pub(crate) mod api_keys;
 mod challenge;
 pub(crate) mod cookies;
+pub(crate) mod declarations;
 pub(crate) mod login;
 pub(crate) mod mfa;
+pub(crate) mod outcomes;
 pub(crate) mod password;
 pub(crate) mod recovery;
 mod routes;
@@ -13,10 +15,12 @@ pub(crate) mod security;
 pub(crate) mod session;
 
 use futures::FutureExt as _;
+use heddle_core::event::EventType;
+use heddle_store::sealed::SealedColumn;
 use heddle_store::{password_resets, sessions, unknown_logins};
 
-use crate::app::SharedApp;
-use crate::feature::{Feature, Forget, Pages};
+use crate::app::{App, SharedApp};
+use crate::feature::{Feature, Forget, Pages, Parts, Sealing};
 use crate::http::routes::{Doc, Routes};
 
 /// How long sessions and spent tokens are kept after their end.
@@ -33,12 +37,27 @@ const FORGETS: &[Forget] = &[
     Forget { days: 90, batch: |tx, before, rows| unknown_logins::trim(tx, before, rows).boxed() },
 ];
 
+const SEALED: &[Sealing] = &[Sealing::of(SealedColumn::of("second_factor"))];
+
 /// Logins, sessions, second factors and API keys.
 pub(crate) struct SignIn;
 
+#[async_trait::async_trait]
 impl Feature for SignIn {
     fn name(&self) -> &'static str {
         "auth"
+    }
+
+    fn sealed(&self) -> &'static [Sealing] {
+        SEALED
+    }
+
+    fn events(&self) -> &'static [EventType] {
+        declarations::EVENTS
+    }
+
+    async fn open(&self, app: &App, parts: &mut Parts) {
+        parts.add(outcomes::Logins::new(&app.metrics.families()));
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

@@ -4,7 +4,7 @@
 //! tabs or stolen; the time since it was spent tells which.
 
 use chrono::TimeDelta;
-use heddle_core::event::{EventType, format_time};
+use heddle_core::event::format_time;
 use heddle_core::secret::{Secret, random_secret};
 use heddle_core::{SessionId, Timestamp};
 use heddle_store::Tx;
@@ -14,10 +14,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::admission;
-use super::security;
+use super::{admission, security};
 use crate::app::App;
 use crate::audit::trail::{self, Deed};
+use crate::auth::declarations::REFRESH_REUSE;
 use crate::caller::token::{self, Claims, Subject};
 use crate::caller::{Caller, REVOKED};
 use crate::http::error::Error;
@@ -173,13 +173,13 @@ async fn stolen(
         let deed = Deed {
             org: login.user.org_id,
             actor: None,
-            action: EventType::RefreshReuse.as_str(),
+            action: REFRESH_REUSE.as_str(),
             target: ("session", session.id.0),
             detail: json!({ "user_id": session.user_id, "spent_at": at }),
         };
         trail::record(&mut tx, app, origin, deed).await?;
         let fields = json!({ "session_id": session.id, "spent_at": format_time(at), "ip": origin.ip });
-        security::record(&mut tx, &app.clock, EventType::RefreshReuse, &login.user, fields).await?;
+        security::record(&mut tx, &app.clock, REFRESH_REUSE, &login.user, fields).await?;
     }
     tx.commit().await?;
     app.callers.forget();

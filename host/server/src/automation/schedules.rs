@@ -28,6 +28,7 @@ use crate::fabric::connections::{
     ListQuery, Verb, WantedState, deed, draft, edited_state, refuse_more, refuse_more_of_pattern,
     refuse_unfit,
 };
+use crate::fabric::measures::Measures;
 use crate::fabric::run::break_off;
 use crate::fabric::runs::{ListQuery as RunsQuery, RunView, list_of};
 use crate::fabric::steps::{self, STEPS_MAX, Step};
@@ -441,7 +442,7 @@ async fn start(app: &SharedApp, row: &ConnectionRow, now: Timestamp) -> Result<(
     runs::insert_all(&mut tx, &[run_of(app, row, due_at, skipped)]).await?;
     tx.commit().await?;
     if skipped.is_some() {
-        app.metrics.runs_ended(RunState::Skipped, 1);
+        Measures::of(app).runs_ended(RunState::Skipped, 1);
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use heddle_core::permission::Scope as KeyScope;
+use heddle_core::permission::{KeyScope, Permissions};
 use heddle_core::secret::Secret;
 use heddle_core::{ApiKeyId, Timestamp};
 use heddle_store::api_keys::{self, Presented};
@@ -56,7 +56,11 @@ async fn load(app: &App, prefix: &str, hash: &str) -> Result<Known, Error> {
     if found.last_used_at.is_none_or(|at| now - at >= TimeDelta::seconds(LAST_USE_SECS)) {
         record_use(app, found.id, now).await;
     }
-    Ok(Known { expires_at: found.expires_at, token_exp: None, caller: caller(found) })
+    Ok(Known {
+        expires_at: found.expires_at,
+        token_exp: None,
+        caller: caller(found, &app.declared.permissions),
+    })
 }
 
 /// A database that cannot be written does not keep a reader out.
@@ -71,10 +75,10 @@ async fn record_use(app: &App, id: ApiKeyId, now: Timestamp) {
     }
 }
 
-fn caller(found: Presented) -> Caller {
+fn caller(found: Presented, all: &Permissions) -> Caller {
     // A word that this version does not know covers nothing; the ceiling must not vanish with it.
     let scopes: Arc<[KeyScope]> =
-        found.scopes.iter().filter_map(|scope| KeyScope::parse(scope).ok()).collect();
+        found.scopes.iter().filter_map(|scope| KeyScope::parse(scope, all).ok()).collect();
     Caller {
         sites: found.sites(),
         grants: super::levels(&found.grants),

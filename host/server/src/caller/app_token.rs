@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use heddle_core::permission::Scope as KeyScope;
+use heddle_core::permission::{KeyScope, Permissions};
 use heddle_core::secret::Secret;
-use heddle_core::{OauthGrantId, Permission, Timestamp};
+use heddle_core::{OauthGrantId, Timestamp};
 use heddle_store::oauth2::{self, Presented};
 
 use super::known::{Known, Proof};
@@ -57,7 +57,11 @@ pub(super) async fn load(app: &App, hash: &str) -> Result<Known, Error> {
     if now - found.last_used_at >= TimeDelta::seconds(LAST_USE_SECS) {
         record_use(app, found.grant_id, now).await;
     }
-    Ok(Known { expires_at: Some(found.expires_at), token_exp: None, caller: caller(found) })
+    Ok(Known {
+        expires_at: Some(found.expires_at),
+        token_exp: None,
+        caller: caller(found, &app.declared.permissions),
+    })
 }
 
 /// A database that cannot be written does not keep a reader out.
@@ -72,7 +76,7 @@ async fn record_use(app: &App, id: OauthGrantId, now: Timestamp) {
     }
 }
 
-fn caller(found: Presented) -> Caller {
+fn caller(found: Presented, all: &Permissions) -> Caller {
     Caller {
         sites: found.sites(),
         grants: super::levels(&found.grants),
@@ -81,17 +85,19 @@ fn caller(found: Presented) -> Caller {
         org_id: found.org_id,
         role: found.role,
         credential: Credential::App(found.grant_id),
-        scopes: Some(ceiling(&found.scopes, &found.app_scopes)),
+        scopes: Some(ceiling(&found.scopes, &found.app_scopes, all)),
     }
 }
 
 /// What both the token and the app, as it is registered now, include. Never without a limit.
-fn ceiling(token: &[String], registered: &[String]) -> Arc<[KeyScope]> {
-    let covered = |words: &[String], permission: Permission| {
-        words.iter().filter_map(|word| KeyScope::parse(word).ok()).any(|scope| scope.covers(permission))
+fn ceiling(token: &[String], registered: &[String], all: &Permissions) -> Arc<[KeyScope]> {
+    let parsed = |words: &[String]| -> Vec<KeyScope> {
+        words.iter().filter_map(|word| KeyScope::parse(word, all).ok()).collect()
     };
-    let both = Permission::ALL.iter().filter(|one| covered(token, **one) && covered(registered, **one));
-    both.filter_map(|permission| KeyScope::parse(permission.as_str()).ok()).collect()
+    let covers = |scopes: &[KeyScope], permission| scopes.iter().any(|scope| scope.covers(permission));
+    let (token, registered) = (parsed(token), parsed(registered));
+    let both = all.iter().filter(|one| covers(&token, *one) && covers(&registered, *one));
+    both.map(KeyScope::of).collect()
 }
 
 #[cfg(test)]
@@ -101,7 +107,8 @@ mod tests {
     #[track_caller]
     fn check(token: &[&str], registered: &[&str], expected: &[&str]) {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let ceiling = ceiling(&owned(token), &owned(registered));
+        let ceiling =
+            ceiling(&owned(token), &owned(registered), &crate::features::FEATURES.declared().permissions);
         let words: Vec<&str> = ceiling.iter().map(KeyScope::as_str).collect();
         assert_eq!(words, expected, "{token:?} under {registered:?}");
     }

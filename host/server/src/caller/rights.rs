@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use heddle_core::permission::Scope as KeyScope;
+use heddle_core::permission::{KeyScope, Permissions};
 use heddle_core::{
     ApiKeyId, ConnectionId, OauthGrantId, OrgId, Permission, Role, RunId, SessionId, SiteId, SiteLevel,
     UserId,
@@ -71,11 +71,11 @@ impl Caller {
     }
 
     /// The effective set as users see it: `["*"]` for a `super_admin` without a ceiling.
-    pub fn permissions(&self) -> Vec<&'static str> {
+    pub fn permissions(&self, all: &Permissions) -> Vec<&'static str> {
         if self.scopes.is_none() {
-            return self.role.permissions();
+            return all.held_by(self.role);
         }
-        Permission::ALL.iter().filter(|p| self.holds(**p)).map(|p| p.as_str()).collect()
+        all.iter().filter(|permission| self.holds(*permission)).map(Permission::as_str).collect()
     }
 
     pub fn require(&self, permission: Permission) -> Result<(), Error> {
@@ -212,9 +212,18 @@ mod tests {
 
     use super::*;
 
+    heddle_core::permissions! { PERMISSIONS {
+        DEVICE_READ = "device:read", Guest, "See devices";
+        DEVICE_WRITE = "device:write", Operator, "Change devices";
+        SETTINGS_READ = "settings:read", SiteAdmin, "See settings";
+        SETTINGS_WRITE = "settings:write", OrgAdmin, "Change settings";
+    } }
+
     fn caller(role: Role, scopes: Option<&[&str]>, sites: SiteScope) -> Caller {
         let clock = Clock::default();
-        let scopes = scopes.map(|words| words.iter().map(|word| KeyScope::parse(word).unwrap()).collect());
+        let all = Permissions::new(PERMISSIONS.iter().copied());
+        let scopes =
+            scopes.map(|words| words.iter().map(|word| KeyScope::parse(word, &all).unwrap()).collect());
         Caller {
             user_id: clock.new_id(),
             username: "ada".to_owned(),
@@ -267,17 +276,17 @@ mod tests {
     #[test]
     fn scopes_are_a_ceiling_also_for_who_holds_everything() {
         let scoped = caller(Role::SuperAdmin, Some(&["device:*"]), SiteScope::All);
-        assert!(scoped.holds(Permission::DeviceWrite) && !scoped.holds(Permission::SettingsRead));
-        assert_eq!(scoped.require(Permission::SettingsRead).unwrap_err().kind(), "scope_ceiling");
+        assert!(scoped.holds(DEVICE_WRITE) && !scoped.holds(SETTINGS_READ));
+        assert_eq!(scoped.require(SETTINGS_READ).unwrap_err().kind(), "scope_ceiling");
         assert!(scoped.require_role(Role::Viewer).is_ok());
         assert_eq!(scoped.require_unscoped_role(Role::Viewer).unwrap_err().kind(), "scope_ceiling");
         assert_eq!(scoped.scope().org, Some(scoped.org_id));
         let everything = caller(Role::SuperAdmin, Some(&["*"]), SiteScope::All);
-        assert!(Permission::ALL.iter().all(|permission| !everything.holds(*permission)));
+        assert!(PERMISSIONS.iter().all(|permission| !everything.holds(*permission)));
         let viewer = caller(Role::Viewer, Some(&["device:*"]), SiteScope::All);
-        assert_eq!(viewer.require(Permission::DeviceWrite).unwrap_err().kind(), "permission_denied");
+        assert_eq!(viewer.require(DEVICE_WRITE).unwrap_err().kind(), "permission_denied");
         let unscoped = caller(Role::SuperAdmin, None, SiteScope::All);
-        assert!(unscoped.holds(Permission::SettingsWrite) && unscoped.scope().org.is_none());
+        assert!(unscoped.holds(SETTINGS_WRITE) && unscoped.scope().org.is_none());
         assert_eq!(unscoped.session().unwrap_err().kind(), "session_required");
     }
 }

@@ -1,5 +1,7 @@
 //! Controllers: registered with an address, a credential and an adapter.
 
+pub(crate) mod declarations;
+mod diagnostics;
 pub(crate) mod endpoint;
 mod many;
 pub(crate) mod probe;
@@ -9,6 +11,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::adapter::DeviceStatus;
+use heddle_core::declared::SubscriptionAccess;
+use heddle_core::event::EventType;
 use heddle_core::page::Page;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId, Permission, Role, SiteId, SiteLevel, SyncId};
@@ -29,7 +33,8 @@ use crate::adapters::validate_settings;
 use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
-use crate::feature::Feature;
+use crate::controllers::declarations::{CONTROLLER_READ, CONTROLLER_WRITE};
+use crate::feature::{Diagnostic, Feature};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One, revised};
 use crate::http::creation::Creation;
@@ -52,6 +57,22 @@ pub(crate) struct Controllers;
 impl Feature for Controllers {
     fn name(&self) -> &'static str {
         "controllers"
+    }
+
+    fn diagnostics(&self) -> &'static [Diagnostic] {
+        diagnostics::DIAGNOSTICS
+    }
+
+    fn permissions(&self) -> &'static [Permission] {
+        declarations::PERMISSIONS
+    }
+
+    fn events(&self) -> &'static [EventType] {
+        declarations::EVENTS
+    }
+
+    fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
+        declarations::SUBSCRIPTIONS
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {
@@ -144,7 +165,7 @@ impl Resource for Controller {
     const NEEDS_ALL_SITES: bool = false;
     type View = Self;
 
-    fn view(self) -> Result<Self, Error> {
+    fn view(self, _: &App) -> Result<Self, Error> {
         Ok(self)
     }
 
@@ -179,8 +200,8 @@ impl Resource for Controller {
 
 fn routes() -> Routes {
     let one = "/controllers/{controller_id}";
-    let read = Access::Permission(Permission::ControllerRead);
-    let write = Access::RoleWith(Role::OrgAdmin, Permission::ControllerWrite);
+    let read = Access::Permission(CONTROLLER_READ);
+    let write = Access::RoleWith(Role::OrgAdmin, CONTROLLER_WRITE);
     Routes::default()
         .get(
             "/controllers",

@@ -3,7 +3,7 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use heddle_core::tls::TlsPolicy;
-use heddle_core::{ControllerId, CredentialId, Permission, Role, SiteLevel};
+use heddle_core::{ControllerId, CredentialId, Role, SiteLevel};
 use heddle_marketplace::ID_CHARS_MAX;
 use heddle_runtime::{Adapter, Call, Target, Urgency};
 use heddle_store::{Credential, Object as _, Tx, controllers};
@@ -18,6 +18,7 @@ use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::checks::Checks;
 use crate::controllers::check_credential;
+use crate::controllers::declarations::CONTROLLER_WRITE;
 use crate::controllers::endpoint::{URL_BYTES_MAX, parse_url};
 use crate::controllers::probe::{Tested, ask};
 use crate::http::error::Error;
@@ -66,7 +67,7 @@ pub(super) async fn test(
         } else {
             // Whoever chooses the address receives what the credential holds, as with a controller's.
             caller.require_role(Role::OrgAdmin)?;
-            caller.require(Permission::ControllerWrite)?;
+            caller.require(CONTROLLER_WRITE)?;
             at_address(&app, &origin, &credential, body)?
         };
         check_credential(&mut tx, &caller, credential.org_id, id).await?;

@@ -3,12 +3,14 @@
 //! Nothing here reaches a device.
 
 mod bulk;
+pub(crate) mod declarations;
 mod edit;
 mod labels;
 
 use axum::Json as Answer;
 use axum::extract::State;
 use heddle_core::adapter::DeviceStatus;
+use heddle_core::declared::SubscriptionAccess;
 use heddle_core::device::DeviceState;
 use heddle_core::event::{EventType, NewEvent};
 use heddle_core::page::Page;
@@ -22,6 +24,7 @@ use serde_json::json;
 use crate::app::SharedApp;
 use crate::caller::Caller;
 use crate::checks::search;
+use crate::devices::declarations::{DEVICE_READ, DEVICE_STATE_CHANGED, DEVICE_WRITE};
 use crate::feature::Feature;
 use crate::http::access::Access;
 use crate::http::conditional::One;
@@ -60,10 +63,22 @@ impl Feature for Devices {
         "devices"
     }
 
+    fn permissions(&self) -> &'static [Permission] {
+        declarations::PERMISSIONS
+    }
+
+    fn events(&self) -> &'static [EventType] {
+        declarations::EVENTS
+    }
+
+    fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
+        declarations::SUBSCRIPTIONS
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         let one = "/devices/{device_id}";
-        let read = Access::Permission(Permission::DeviceRead);
-        let write = Access::Permission(Permission::DeviceWrite);
+        let read = Access::Permission(DEVICE_READ);
+        let write = Access::Permission(DEVICE_WRITE);
         Routes::default()
             .get("/devices", read, list, doc("Devices").query::<ListQuery>().answers::<Page<Device>>(200))
             .get(one, read, get, doc("One device").answers::<Device>(200))
@@ -86,7 +101,7 @@ impl Feature for Devices {
             )
             .post(
                 &format!("{one}/restore"),
-                Access::RoleWith(Role::OrgAdmin, Permission::DeviceWrite),
+                Access::RoleWith(Role::OrgAdmin, DEVICE_WRITE),
                 edit::restore,
                 doc("Bring a removed device back").answers::<Device>(200),
             )
@@ -135,7 +150,7 @@ async fn get(
 /// Says that these fields of a device are others than before.
 fn state_changed(device: &Device, changed: &[&'static str]) -> NewEvent {
     NewEvent {
-        event_type: EventType::DeviceStateChanged,
+        event_type: DEVICE_STATE_CHANGED,
         org_id: device.org_id,
         site_id: Some(device.site_id),
         controller_id: Some(device.controller_id),

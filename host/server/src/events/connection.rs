@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt as _, StreamExt as _};
-use heddle_core::event::EventType;
+use heddle_core::event::EventTypes;
 use heddle_core::secret::Secret;
 use heddle_core::{OrgId, SiteId};
 use heddle_store::events::Stretch;
@@ -104,7 +104,7 @@ async fn run(app: &SharedApp, outlet: &mut Outlet, inlet: &mut Inlet, opening: O
     // Who was refused between the proof and now was not told of.
     doubt.notify_one();
     let (sender, inbox) = mpsc::channel(WAITING_MAX);
-    let listener = Listener::new(caller);
+    let listener = Listener::new(caller, app.declared.clone());
     let is_asked = Arc::new(AtomicBool::default());
     let (line, pinged_at, asked) = (None, Instant::now(), is_asked.clone());
     let mut connection =
@@ -252,7 +252,7 @@ impl Connection<'_> {
     /// Gets what is subscribed to now, and nothing else.
     fn tune(&mut self) {
         let types = self.listener.types();
-        if types.is_empty() {
+        if types.iter().next().is_none() {
             self.line = None;
             return;
         }
@@ -410,14 +410,14 @@ async fn newest(app: &SharedApp, org: OrgId) -> Option<i64> {
 }
 
 /// Only of types that are subscribed to: others are neither read nor sent, and the last number is the newest then.
-async fn missed(app: &SharedApp, org: OrgId, after_seq: i64, types: &[EventType]) -> Result<Stretch, Error> {
+async fn missed(app: &SharedApp, org: OrgId, after_seq: i64, types: &EventTypes) -> Result<Stretch, Error> {
     let mut tx = app.db.read().await?;
     let newest = heddle_store::events::last_seq(&mut tx, org).await?.max(after_seq);
-    if types.is_empty() {
+    if types.iter().next().is_none() {
         return Ok(Stretch { events: Vec::new(), last_seq: newest, unknown: None, is_full: false });
     }
     let page = u32::from(RESUME_PAGE);
-    let found = heddle_store::events::list(&mut tx, org, after_seq, types, page).await?;
+    let found = heddle_store::events::list(&mut tx, types, org, after_seq, Some(types), page).await?;
     let last_seq = if found.is_full { found.last_seq } else { newest };
     Ok(Stretch { last_seq, ..found })
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use heddle_core::OrgId;
-use heddle_core::event::EventType;
+use heddle_core::event::{EventType, EventTypes};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
@@ -102,11 +102,11 @@ impl Table {
 
 impl Line {
     /// Carries these types of this organization, or of all, and nothing else from now on.
-    pub(crate) fn carry(&self, org: Option<OrgId>, types: &[EventType]) {
+    pub(crate) fn carry(&self, org: Option<OrgId>, types: &EventTypes) {
         let mut table = self.lines.table();
         table.forget_types(self.id);
-        for event_type in types {
-            table.by_type.entry(*event_type).or_default().insert(self.id, org);
+        for event_type in types.iter() {
+            table.by_type.entry(event_type).or_default().insert(self.id, org);
         }
     }
 
@@ -134,6 +134,15 @@ mod tests {
 
     use super::*;
 
+    heddle_core::events! { TYPES {
+        DEVICE_OFFLINE = "device.offline", "device", High, {};
+        USER_CREATED = "user.created", "user", Normal, {};
+    } }
+
+    fn types(types: &[EventType]) -> EventTypes {
+        EventTypes::new(types.iter().copied())
+    }
+
     fn published(org: OrgId, event_type: EventType) -> Arc<Published> {
         let clock = Clock::default();
         Arc::new(Published::new(
@@ -158,17 +167,17 @@ mod tests {
         let lines = Lines::default();
         let (own, other) = (Clock::default().new_id(), Clock::default().new_id());
         let (mut line, mut all) = (lines.open(), lines.open());
-        lines.send(&published(own, EventType::DeviceOffline));
+        lines.send(&published(own, DEVICE_OFFLINE));
         assert!(line.try_next().is_none(), "nothing before something is asked for");
-        line.carry(Some(own), &[EventType::DeviceOffline]);
-        all.carry(None, EventType::ALL);
-        lines.send(&published(own, EventType::DeviceOffline));
-        lines.send(&published(own, EventType::UserCreated));
-        lines.send(&published(other, EventType::DeviceOffline));
+        line.carry(Some(own), &types(&[DEVICE_OFFLINE]));
+        all.carry(None, &types(TYPES));
+        lines.send(&published(own, DEVICE_OFFLINE));
+        lines.send(&published(own, USER_CREATED));
+        lines.send(&published(other, DEVICE_OFFLINE));
         let count = |line: &mut Line| std::iter::from_fn(|| line.try_next()).count();
         assert_eq!((count(&mut line), count(&mut all)), (1, 3));
-        line.carry(Some(own), &[EventType::UserCreated]);
-        lines.send(&published(own, EventType::DeviceOffline));
+        line.carry(Some(own), &types(&[USER_CREATED]));
+        lines.send(&published(own, DEVICE_OFFLINE));
         assert_eq!(count(&mut line), 0);
     }
 
@@ -178,11 +187,11 @@ mod tests {
         let org = Clock::default().new_id();
         let (mut slow, mut quick) = (lines.open(), lines.open());
         for line in [&slow, &quick] {
-            line.carry(Some(org), &[EventType::DeviceOffline]);
+            line.carry(Some(org), &types(&[DEVICE_OFFLINE]));
         }
         let mut heard = 0;
         for _ in 0..=BACKLOG {
-            lines.send(&published(org, EventType::DeviceOffline));
+            lines.send(&published(org, DEVICE_OFFLINE));
             heard += std::iter::from_fn(|| quick.try_next()).count();
         }
         assert_eq!(heard, BACKLOG + 1);

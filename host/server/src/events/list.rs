@@ -1,14 +1,14 @@
 //! Events that were: a list with filters, walked by page or by cursor; a stretch of one organization's numbers; one.
 //!
-//! A caller reads what its role and scopes let it read ([`for_reading`]; the stream's table is narrower), and of its own
+//! A caller reads what its role and scopes let it read ([`Declared::for_reading`]; the stream's table is narrower), and of its own
 //! sites.
 
 use axum::Json;
 use axum::extract::State;
-use heddle_core::event::{Event, EventType};
+use heddle_core::declared::ReadingAccess;
+use heddle_core::event::{Event, EventType, EventTypes};
 use heddle_core::page::{Cursor, CursorPage, Walked};
-use heddle_core::permission::{ReadingAccess, for_reading};
-use heddle_core::{ControllerId, DeviceId, EventId, OrgId, SiteId, Timestamp};
+use heddle_core::{ControllerId, Declared, DeviceId, EventId, OrgId, SiteId, Timestamp};
 use heddle_store::events::{self, EventFilter, Numbers};
 use heddle_store::{Sort, StoredEvent};
 use schemars::JsonSchema;
@@ -61,7 +61,7 @@ pub(super) async fn list(
         walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
     let stretch = stretch(&query)?;
     let pattern = query.event_type.as_deref().unwrap_or("*");
-    if let Some(message) = patterns::fault(pattern) {
+    if let Some(message) = patterns::fault(&app.declared.events, pattern) {
         return Err(Error::field("event_type", message));
     }
     let scope = caller.scope();
@@ -72,7 +72,7 @@ pub(super) async fn list(
         // Numbers are one organization's.
         org: query.organization_id.or(if stretch.is_some() { Some(caller.org_id) } else { scope.org }),
         sites: scope.sites,
-        types: readable(&caller, pattern),
+        types: readable(&app.declared, &caller, pattern),
         site_id: query.site_id,
         controller_id: query.controller_id,
         device_id: query.device_id,
@@ -137,17 +137,18 @@ pub(super) async fn get(
 ) -> Result<One<Event>, Error> {
     let scope = caller.scope();
     let mut tx = app.db.single().await?;
-    let found = events::find(&mut tx, &scope, &readable(&caller, "*"), id).await?;
+    let found = events::find(&mut tx, &scope, &readable(&app.declared, &caller, "*"), id).await?;
     found.map(|stored| One(Published::from(stored).event)).ok_or(Error::NotFound("event"))
 }
 
 /// The declared types that the pattern covers and the caller may read.
-fn readable(caller: &Caller, pattern: &str) -> Vec<EventType> {
-    let may_read = |event_type: &EventType| match for_reading(event_type.as_str()) {
+fn readable(declared: &Declared, caller: &Caller, pattern: &str) -> EventTypes {
+    let may_read = |event_type: &EventType| match declared.for_reading(event_type.as_str()) {
         ReadingAccess::Permission(permission) => caller.holds(permission),
         ReadingAccess::Role(role) => caller.require_unscoped_role(role).is_ok(),
     };
-    patterns::covered(pattern).filter(may_read).filter(|t| may_read_without_site(caller, *t)).collect()
+    let covered = declared.events.covered(pattern);
+    EventTypes::new(covered.filter(may_read).filter(|one| may_read_without_site(caller, *one)))
 }
 
 #[cfg(test)]
@@ -158,7 +159,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(role: Role, pattern: &str, expected: &[EventType]) {
+    fn check(role: Role, pattern: &str, expected: &[&str]) {
+        let declared = crate::features::FEATURES.declared();
         let clock = Clock::default();
         let caller = Caller {
             user_id: clock.new_id(),
@@ -170,18 +172,21 @@ mod tests {
             grants: std::collections::BTreeMap::new(),
             sites: SiteScope::All,
         };
-        assert_eq!(readable(&caller, pattern), expected, "{role} {pattern}");
+        let types = readable(&declared, &caller, pattern);
+        let names: Vec<&str> = types.iter().map(EventType::as_str).collect();
+        assert_eq!(names, expected, "{role} {pattern}");
     }
 
     #[test]
     fn a_caller_reads_what_its_role_lets_it() {
-        check(Role::SuperAdmin, "*", EventType::ALL);
-        check(Role::OrgAdmin, "ingest.*", &[EventType::IngestExternal]);
-        check(Role::OrgAdmin, "user.created", &[EventType::UserCreated]);
+        let declared = crate::features::FEATURES.declared().events;
+        check(Role::SuperAdmin, "*", &declared.iter().map(EventType::as_str).collect::<Vec<_>>());
+        check(Role::OrgAdmin, "ingest.*", &["ingest.external"]);
+        check(Role::OrgAdmin, "user.created", &["user.created"]);
         check(Role::SiteAdmin, "ingest.*", &[]);
         check(Role::Guest, "controller.*", &[]);
-        check(Role::Guest, "device.offline", &[EventType::DeviceOffline]);
-        check(Role::Viewer, "controller.sync.*", &[EventType::ControllerSynced]);
+        check(Role::Guest, "device.offline", &["device.offline"]);
+        check(Role::Viewer, "controller.sync.*", &["controller.sync.finished"]);
         check(Role::SuperAdmin, "dev*", &[]);
     }
 }

@@ -27,12 +27,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chrono::TimeDelta;
+pub(crate) use doubts::watch as watch_access;
 use heddle_core::event::Event;
 use heddle_core::redact::sanitize;
 use heddle_core::{OrgId, SiteId};
 use heddle_store::events::StoredEvent;
 use tokio::sync::{Notify, Semaphore, watch};
 use tungstenite::Utf8Bytes;
+pub(crate) use wake::{announce, hear};
 
 use self::bus::Bus;
 use self::frames::ServerFrame;
@@ -43,9 +45,6 @@ use crate::app::SharedApp;
 use crate::feature::{Feature, Pages};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
-
-pub(crate) use doubts::watch as watch_access;
-pub(crate) use wake::{announce, hear};
 
 /// Connections that ask at once who their caller is.
 const PROOFS_AT_ONCE: usize = 8;
@@ -190,7 +189,7 @@ impl Follower {
         let (now, later) = moved.split_at(moved.len().min(ORGANIZATIONS));
         let asked: Vec<(OrgId, i64)> = now.iter().map(|(org, _)| (*org, self.position(*org))).collect();
         let mut tx = app.db.single().await?;
-        let news = heddle_store::events::behind(&mut tx, &asked, BATCH).await?;
+        let news = heddle_store::events::behind(&mut tx, &app.declared.events, &asked, BATCH).await?;
         drop(tx);
         for stored in news.events {
             app.metrics.event_published(stored.event.event_type);

@@ -1,37 +1,32 @@
 //! Patterns of event types as people write them: those that cover nothing are refused with the nearest right one.
 
-use heddle_core::event::{EventType, matches};
+use heddle_core::event::{EventType, EventTypes};
 use heddle_core::nearest::{nearest, suggestion};
 
 /// Longest pattern, in characters.
 pub(crate) const PATTERN_CHARS_MAX: usize = 200;
 
 /// What is wrong with a type or a pattern; `None` when it covers at least one declared type.
-pub(crate) fn fault(pattern: &str) -> Option<String> {
+pub(crate) fn fault(types: &EventTypes, pattern: &str) -> Option<String> {
     if pattern.is_empty()
         || pattern.chars().count() > PATTERN_CHARS_MAX
         || pattern.chars().any(char::is_control)
     {
         return Some(format!("must have 1 to {PATTERN_CHARS_MAX} characters, such as 'device.*'"));
     }
-    if covered(pattern).next().is_some() {
+    if types.covered(pattern).next().is_some() {
         return None;
     }
-    let groups = groups();
+    let groups = groups(types);
     let near = || nearest(pattern, groups.iter().map(String::as_str));
     let hint = match begun(pattern, &groups) {
         Some(hint) => hint,
         None => match near() {
             Some(group) => format!("did you mean '{group}'?"),
-            None => suggestion(pattern, EventType::ALL.iter().map(|event| event.as_str())),
+            None => suggestion(pattern, types.iter().map(EventType::as_str)),
         },
     };
     Some(format!("'{pattern}' covers no event type: {hint}"))
-}
-
-/// The declared types that a pattern covers.
-pub(crate) fn covered(pattern: &str) -> impl Iterator<Item = EventType> + '_ {
-    EventType::ALL.iter().copied().filter(move |event| matches(pattern, event.as_str()))
 }
 
 /// For `dev*`: a wildcard stands behind a dot.
@@ -42,8 +37,8 @@ fn begun(pattern: &str, groups: &[String]) -> Option<String> {
 }
 
 /// Every pattern with a wildcard that covers something: `device.*`, `device.status.*`; the short ones first.
-fn groups() -> Vec<String> {
-    let names = EventType::ALL.iter().map(|event| event.as_str());
+fn groups(types: &EventTypes) -> Vec<String> {
+    let names = types.iter().map(EventType::as_str);
     let mut groups: Vec<String> = names
         .flat_map(|name| name.match_indices('.').map(move |(at, _)| format!("{}*", &name[..=at])))
         .collect();
@@ -58,8 +53,9 @@ mod tests {
 
     #[test]
     fn a_pattern_that_covers_nothing_is_told_the_nearest_that_does() {
+        let types = crate::features::FEATURES.declared().events;
         for right in ["device.*", "*", "device.offline", "device.status.*"] {
-            assert_eq!(fault(right), None, "{right}");
+            assert_eq!(fault(&types, right), None, "{right}");
         }
         for (wrong, said) in [
             ("devise.*", "'device.*'"),
@@ -68,9 +64,11 @@ mod tests {
             ("controller.ch*", "'controller.change.*'"),
             ("camera.motion_detected", "ingest.external"),
         ] {
-            let found = fault(wrong).unwrap();
+            let found = fault(&types, wrong).unwrap();
             assert!(found.contains(wrong) && found.contains(said), "{wrong}: {found}");
         }
-        assert!(fault("").is_some() && fault(&"x".repeat(201)).is_some() && fault("a\nb").is_some());
+        for wrong in ["", "a\nb", &"x".repeat(201)] {
+            assert!(fault(&types, wrong).is_some(), "{wrong}");
+        }
     }
 }

@@ -149,11 +149,11 @@ async fn stats(State(app): State<SharedApp>) -> Json<Stats> {
     Json(Stats { active_connections: app.hub.connections() })
 }
 
-async fn types() -> Json<Vec<Declared>> {
-    let declared = |t: &EventType| Declared {
+async fn types(State(app): State<SharedApp>) -> Json<Vec<Declared>> {
+    let declared = |t: EventType| Declared {
         event_type: t.as_str(),
         category: t.category(),
         payload_schema: t.payload_schema(),
     };
-    Json(EventType::ALL.iter().map(declared).collect())
+    Json(app.declared.events.iter().map(declared).collect())
 }

@@ -3,10 +3,11 @@
 //! Pure: frames in, frames out. The socket itself is in `connection`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use heddle_core::event::{EventType, matches};
-use heddle_core::permission::{SubscriptionAccess, for_subscription};
-use heddle_core::{OrgId, Role, SiteId};
+use heddle_core::declared::SubscriptionAccess;
+use heddle_core::event::{EventType, EventTypes, matches};
+use heddle_core::{Declared, OrgId, Role, SiteId};
 use heddle_store::SiteScope;
 
 use super::Published;
@@ -20,6 +21,7 @@ const PATTERN_CHARS_MAX: usize = 200;
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) caller: Caller,
+    declared: Arc<Declared>,
     subscriptions: BTreeSet<String>,
     sites: Option<BTreeSet<SiteId>>,
 }
@@ -52,8 +54,8 @@ impl Denied {
 }
 
 impl Listener {
-    pub(super) fn new(caller: Caller) -> Self {
-        Self { caller, subscriptions: BTreeSet::new(), sites: None }
+    pub(super) fn new(caller: Caller, declared: Arc<Declared>) -> Self {
+        Self { caller, declared, subscriptions: BTreeSet::new(), sites: None }
     }
 
     /// Goes on as what the caller is by now; answers the subscriptions that ended with it.
@@ -77,7 +79,12 @@ impl Listener {
 
     /// The event types that this caller could subscribe to.
     pub(super) fn available(&self) -> Vec<&'static str> {
-        EventType::ALL.iter().map(|t| t.as_str()).filter(|name| self.why_not(name).is_none()).collect()
+        self.declared
+            .events
+            .iter()
+            .map(EventType::as_str)
+            .filter(|name| self.why_not(name).is_none())
+            .collect()
     }
 
     /// Adds what is allowed; answers what is not.
@@ -106,7 +113,7 @@ impl Listener {
         if !is_pattern(pattern) {
             return Some("'*' stands alone, or behind the last dot: 'device.*'".to_owned());
         }
-        match for_subscription(pattern) {
+        match self.declared.for_subscription(pattern) {
             SubscriptionAccess::Permission(permission) if self.caller.holds(permission) => None,
             SubscriptionAccess::Permission(permission) => {
                 Some(format!("permission '{permission}' is required"))
@@ -140,9 +147,9 @@ impl Listener {
     }
 
     /// The types that its subscriptions cover.
-    pub(super) fn types(&self) -> Vec<EventType> {
+    pub(super) fn types(&self) -> EventTypes {
         let covers = |t: &EventType| self.subscriptions.iter().any(|pattern| matches(pattern, t.as_str()));
-        EventType::ALL.iter().copied().filter(covers).collect()
+        EventTypes::new(self.declared.events.iter().filter(covers))
     }
 
     /// Whether this connection gets the event.
@@ -193,7 +200,7 @@ mod tests {
             sites: SiteScope::All,
             grants: std::collections::BTreeMap::new(),
         };
-        Listener::new(caller)
+        Listener::new(caller, Arc::new(crate::features::FEATURES.declared()))
     }
 
     #[test]
@@ -215,13 +222,15 @@ mod tests {
         assert_eq!(denied.patterns, odd);
         assert!(denied.reason().contains("device.*"), "{}", denied.reason());
         assert!(admin.subscribe(vec!["device.status.*".to_owned()]).is_none());
-        assert_eq!(admin.types(), [EventType::DeviceStatusChanged]);
+        let types: Vec<&str> = admin.types().iter().map(EventType::as_str).collect();
+        assert_eq!(types, ["device.status.changed"]);
     }
 
     #[test]
     fn an_app_of_a_super_admin_hears_no_more_than_its_scopes_and_its_own_organization() {
         let mut listener = listener(Role::SuperAdmin);
-        let scope = heddle_core::permission::Scope::parse("device:read").unwrap();
+        let scope =
+            heddle_core::permission::KeyScope::parse("device:read", &listener.declared.permissions).unwrap();
         listener.caller.scopes = Some([scope].into());
         let denied = listener.subscribe(vec!["*".into(), "system.*".into(), "user.*".into()]).unwrap();
         assert_eq!(denied.patterns, ["*", "system.*", "user.*"]);
@@ -265,7 +274,7 @@ mod tests {
 
     fn published(org: heddle_core::OrgId, site: Option<SiteId>) -> Published {
         let clock = Clock::default();
-        let event_type = *EventType::ALL.iter().find(|t| t.as_str().starts_with("device.")).unwrap();
+        let event_type = crate::features::FEATURES.declared().events.find("device.offline").unwrap();
         let event = heddle_core::event::Event {
             id: clock.new_id(),
             seq: 1,

@@ -8,9 +8,8 @@ use heddle_core::adapter::{Feature, FeatureOperation, Object, ObjectKind, Object
 use heddle_core::bounds::is_small;
 use heddle_core::change::{ChangeStatus, Danger, Operation as ChangeOperation, StagedByKind, StagedVia};
 use heddle_core::operation::{ConnectionKind, OperationKind, OperationTier, StepErrorCode};
-use heddle_core::permission::for_feature;
 use heddle_core::redact::mask;
-use heddle_core::{ControllerId, OrgId, Permission};
+use heddle_core::{ControllerId, OrgId};
 use heddle_runtime::{Adapter, LIGHT_BYTES};
 use heddle_store::changes::{ChangeRow, RunStep};
 use serde::{Deserialize, Serialize};
@@ -19,7 +18,9 @@ use serde_json::{Value, json};
 use super::operation::{Declaration, Operation, StepCall, StepError, params_of, schema_of};
 use crate::adapters::call_for;
 use crate::app::App;
+use crate::controllers::declarations::CONTROLLER_READ;
 use crate::http::error::Error;
+use crate::staging::declarations::for_feature;
 use crate::staging::{self, NOTES_CHARS_MAX};
 
 const LIMIT_DEFAULT: u32 = 200;
@@ -270,7 +271,7 @@ impl Read {
             kind: OperationKind::Read,
             danger: Danger::Normal,
             owner: "heddle".to_owned(),
-            permission: Some(Permission::ControllerRead),
+            permission: Some(CONTROLLER_READ),
             params_schema,
             output_schema,
         };

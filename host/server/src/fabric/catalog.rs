@@ -2,7 +2,7 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use heddle_core::event::{Event, EventType, Priority};
+use heddle_core::event::{Event, Priority};
 use heddle_core::operation::ConnectionKind;
 use heddle_core::shape::schedule_schema;
 use schemars::JsonSchema;
@@ -111,7 +111,9 @@ async fn catalog(State(app): State<SharedApp>, caller: Caller) -> Answer<Catalog
             example: Operations::of(&app).example(&declaration.id),
         })
         .collect();
-    let events = EventType::ALL
+    let events = app
+        .declared
+        .events
         .iter()
         .map(|event| Declared {
             event_type: event.as_str(),

@@ -309,17 +309,17 @@ async fn create(
     let mut checks = Checks::default();
     let name = body.name.unwrap_or_else(|| format!("On {}", body.source_event));
     let name = checks.name("name", &name);
-    check_fields(&mut checks, Some(&body.source_event), Some(&body.conditions), Some(body.cooldown));
+    check_fields(&mut checks, &app, Some(&body.source_event), Some(&body.conditions), Some(body.cooldown));
     checks.description(body.description.as_deref());
     checks.add(steps::faults(&app, &body.steps));
-    let shape = Shape::of_pattern(&body.source_event);
+    let shape = Shape::of_pattern(&app.declared.events, &body.source_event);
     checks.add(declared::key_fault(&shape, body.cooldown_key.as_deref()));
     check_key_length(&mut checks, body.cooldown_key.as_deref());
     checks.add(declared::faults(&app, &shape, Some(&body.conditions), &body.steps));
     checks.done()?;
     let outlines = steps::outlines(&body.steps);
     steps::require(&app, &caller, &outlines)?;
-    steps::require_readable(&caller, &body.source_event)?;
+    steps::require_readable(&app, &caller, &body.source_event)?;
     let mut tx = app.db.write().await?;
     let org = owner(&mut tx, &caller, body.organization_id).await?;
     declared::require_known_ids(&mut tx, org, &body.steps).await?;
@@ -376,11 +376,12 @@ pub(crate) async fn refuse_more_of_pattern(tx: &mut Tx, org: OrgId, pattern: &st
 
 fn check_fields(
     checks: &mut Checks,
+    app: &App,
     source_event: Option<&str>,
     conditions: Option<&Conditions>,
     cooldown: Option<i64>,
 ) {
-    if let Some(message) = source_event.and_then(steps::pattern_fault) {
+    if let Some(message) = source_event.and_then(|pattern| steps::pattern_fault(app, pattern)) {
         checks.require(false, "source_event", &message);
     }
     if let Some(conditions) = conditions {
@@ -404,7 +405,7 @@ async fn update(
 ) -> Result<One<View>, Error> {
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
-    check_fields(&mut checks, body.source_event.as_deref(), body.conditions.as_ref(), body.cooldown);
+    check_fields(&mut checks, &app, body.source_event.as_deref(), body.conditions.as_ref(), body.cooldown);
     checks.description(body.description.as_ref().and_then(Option::as_deref));
     if let Some(steps) = &body.steps {
         checks.add(steps::faults(&app, steps));
@@ -468,7 +469,7 @@ async fn refuse_undeclared(
         None => steps::open(&app.keys, row.id, &row.steps, &row.secret)?,
     };
     let mut checks = Checks::default();
-    let shape = Shape::of_pattern(&row.source_event);
+    let shape = Shape::of_pattern(&app.declared.events, &row.source_event);
     checks.add(declared::faults(app, &shape, Some(&row.conditions), written.unwrap_or(&kept)));
     checks.add(declared::key_fault(&shape, row.cooldown_key.as_deref()));
     checks.done()?;
@@ -515,7 +516,7 @@ pub(super) fn require_rights(app: &App, author: &Caller, row: &ConnectionRow) ->
     if row.kind == ConnectionKind::Schedule {
         Ok(())
     } else {
-        steps::require_readable(author, &row.source_event)
+        steps::require_readable(app, author, &row.source_event)
     }
 }
 

@@ -12,6 +12,7 @@ use heddle_store::runs::{self, Progress, RunRow};
 use heddle_store::{Scope, events};
 
 use super::author::author_of;
+use super::measures::Measures;
 use super::run::{Work, carry_out, end};
 use super::{Standing, hands, steps, telling};
 use crate::app::SharedApp;
@@ -136,7 +137,7 @@ async fn end_lost(app: &SharedApp, term: &Term, sweep: &mut Sweep) -> Result<(),
         telling::of_failure(&mut tx, app, run, (RunState::Interrupted, reason, &run.steps)).await?;
     }
     tx.commit().await?;
-    app.metrics.runs_ended(RunState::Interrupted, ended.len());
+    Measures::of(app).runs_ended(RunState::Interrupted, ended.len());
     Ok(())
 }
 
@@ -209,14 +210,15 @@ async fn prepare(app: &SharedApp, run: &RunRow) -> Result<Prepared, Error> {
     };
     let event = match run.kind {
         RunKind::Event | RunKind::Rerun if run.event_seq > 0 => {
-            let stretch = events::list(&mut tx, run.org_id, run.event_seq - 1, &[], 1).await?;
+            let stretch =
+                events::list(&mut tx, &app.declared.events, run.org_id, run.event_seq - 1, None, 1).await?;
             stretch.events.into_iter().next().filter(|stored| stored.event.seq == run.event_seq)
         }
         RunKind::Event | RunKind::Rerun | RunKind::Test | RunKind::Schedule | RunKind::Action => None,
     };
     drop(tx);
     let event = event.map(|stored| crate::events::Published::from(stored).event);
-    if let Some(Err(error)) = event.as_ref().map(|event| steps::may_read(&author, event.event_type)) {
+    if let Some(Err(error)) = event.as_ref().map(|event| steps::may_read(app, &author, event.event_type)) {
         return Ok(Prepared::Denied(
             Box::new(connection),
             format!("its author may not read the event: {error}"),

@@ -16,7 +16,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::operation::{Declaration, Operation, StepCall, StepError, params_of, schema_of};
+use crate::controllers::declarations::CONTROLLER_READ;
+use crate::devices::declarations::DEVICE_READ;
 use crate::http::error::Error;
+use crate::tenancy::declarations::SITE_READ;
 
 const LIMIT_DEFAULT: u32 = 50;
 const LIMIT_MAX: u32 = 200;
@@ -54,8 +57,7 @@ struct OneParams {
 }
 
 pub(super) fn all() -> Vec<Arc<dyn Operation>> {
-    let (site, controller, device) =
-        (Permission::SiteRead, Permission::ControllerRead, Permission::DeviceRead);
+    let (site, controller, device) = (SITE_READ, CONTROLLER_READ, DEVICE_READ);
     let id = json!({ "type": "string", "format": "uuid" });
     let text = json!({ "type": "string", "maxLength": 200 });
     let status = json!({ "type": "string", "enum": ["online", "offline", "unknown"] });

@@ -4,15 +4,16 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use heddle_core::EventId;
 use heddle_core::event::{EventType, NewEvent};
 use heddle_core::redact::sanitize;
-use heddle_core::{EventId, Permission};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::app::SharedApp;
 use crate::caller::Caller;
+use crate::fabric::declarations::{EVENT_WRITE, INGEST_EXTERNAL};
 use crate::http::access::Access;
 use crate::http::creation::Creation;
 use crate::http::error::Error;
@@ -56,7 +57,7 @@ struct Receipt {
 pub(super) fn routes() -> Routes {
     Routes::default().post(
         "/fabric/ingest",
-        Access::Permission(Permission::EventWrite),
+        Access::Permission(EVENT_WRITE),
         ingest,
         doc("Hand an event in from outside").body::<Body>().answers::<Receipt>(202).fails_with(413).keyed(),
     )
@@ -88,7 +89,7 @@ async fn ingest(
     // Before it is written: nothing that reads events has a use for them.
     sanitize(&mut data);
     let new = NewEvent {
-        event_type: EventType::IngestExternal,
+        event_type: INGEST_EXTERNAL,
         org_id: caller.org_id,
         site_id: None,
         controller_id: None,

@@ -8,6 +8,7 @@ mod author;
 mod authors;
 mod catalog;
 pub(crate) mod connections;
+pub(crate) mod declarations;
 pub(crate) mod declared;
 mod each;
 mod executor;
@@ -15,6 +16,7 @@ pub(crate) mod hands;
 mod host_operations;
 mod ingest;
 mod log_lines;
+pub(crate) mod measures;
 mod negotiator;
 pub(crate) mod operation;
 pub(crate) mod restoring;
@@ -35,23 +37,26 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use heddle_core::Permission;
+use heddle_core::event::EventType;
 use heddle_core::operation::ConnectionKind;
 use heddle_marketplace::Schema;
 use heddle_runtime::Adapter;
 use serde_json::Value;
 
 use self::author::author_of;
+use self::measures::Measures;
 use self::negotiator::Negotiator;
 pub(crate) use self::negotiator::WAITING_MAX;
 use self::operation::{Declaration, Example, Operation};
 pub(crate) use self::standing::Standing;
 use crate::app::{App, SharedApp};
 use crate::events::consumer::consume;
-use crate::feature::{Feature, Forget, Guard, Parts, Subsystem, Worker};
-use crate::health;
+use crate::feature::{Feature, Forget, Guard, Parts, Sealing, Subsystem, Worker};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
 use crate::sample::{self, Extent};
+use heddle_store::sealed::SealedColumn;
 
 /// The operations of the host itself.
 fn native() -> Vec<Arc<dyn Operation>> {
@@ -135,7 +140,7 @@ const SUBSYSTEMS: &[Subsystem] = &[Subsystem { name: "fabric", is_up }];
 
 fn is_up(app: &SharedApp) -> BoxFuture<'_, bool> {
     let judged = async {
-        let backlog = health::backlog(app).await;
+        let backlog = Measures::of(app).backlog(app).await;
         Standing::of(app).is_up(app.clock.now(), backlog)
     };
     judged.boxed()
@@ -146,6 +151,9 @@ const FORGETS: &[Forget] = &[
     Forget { days: 30, batch: |tx, before, rows| heddle_store::runs::trim(tx, before, rows).boxed() },
 ];
 
+const SEALED: &[Sealing] =
+    &[Sealing::of(SealedColumn::of("connection")), Sealing::of(SealedColumn::of("connection_run"))];
+
 /// Operations, Connections and their runs.
 pub(crate) struct Fabric;
 
@@ -155,9 +163,26 @@ impl Feature for Fabric {
         "fabric"
     }
 
+    fn sealed(&self) -> &'static [Sealing] {
+        SEALED
+    }
+
+    fn permissions(&self) -> &'static [Permission] {
+        declarations::PERMISSIONS
+    }
+
+    fn events(&self) -> &'static [EventType] {
+        declarations::EVENTS
+    }
+
     async fn open(&self, app: &App, parts: &mut Parts) {
         parts.add(Operations::new(&app.runtime.adapters()));
         parts.add(Standing::default());
+        parts.add(Measures::new(&app.metrics.families()));
+    }
+
+    async fn measure(&self, app: &SharedApp) {
+        Measures::of(app).measure(app).await;
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

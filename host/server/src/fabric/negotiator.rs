@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use chrono::TimeDelta;
+use heddle_core::declared::SubscriptionAccess;
 use heddle_core::event::EventType;
 use heddle_core::operation::{RunKind, RunState};
-use heddle_core::permission::{SubscriptionAccess, for_subscription};
 use heddle_core::redact::sanitize;
 use heddle_core::template::{Values, fill};
-use heddle_core::{ConnectionId, OrgId, RunId, Timestamp};
+use heddle_core::{ConnectionId, Declared, OrgId, RunId, Timestamp};
 use heddle_store::about::About;
 use heddle_store::connections::{self, Matching};
 use heddle_store::runs::{self, Awaiting, RunRow};
@@ -23,6 +23,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Standing;
 use super::connections::COOLDOWN_SECS_MAX;
+use super::measures::Measures;
 use crate::app::SharedApp;
 use crate::events::consumer::{Consumer, Took};
 use crate::http::error::Error;
@@ -70,12 +71,12 @@ impl Consumer for Negotiator {
 
     async fn wants(
         &self,
-        _app: &SharedApp,
+        app: &SharedApp,
         tx: &mut Tx,
         org: OrgId,
         events: &[StoredEvent],
     ) -> Result<bool, Error> {
-        let patterns = patterns_of(events);
+        let patterns = patterns_of(&app.declared, events);
         Ok(connections::is_any_matching(tx, org, &patterns).await?
             || runs::is_any_awaiting(tx, org, &patterns).await?)
     }
@@ -87,7 +88,7 @@ impl Consumer for Negotiator {
         org: OrgId,
         events: &[StoredEvent],
     ) -> Result<Took, Error> {
-        let patterns = patterns_of(events);
+        let patterns = patterns_of(&app.declared, events);
         let mut awaiting = runs::awaiting(tx, org, &patterns).await?;
         let connections = connections::matching(tx, org, &patterns).await?;
         let causes: HashSet<RunId> = events.iter().filter_map(|stored| stored.run_id).collect();
@@ -101,7 +102,7 @@ impl Consumer for Negotiator {
         let mut met = Vec::new();
         for stored in events {
             awaiting.retain_mut(|run| {
-                let is_met = is_met(run, stored, &about);
+                let is_met = is_met(&app.declared, run, stored, &about);
                 if is_met {
                     met.push((run.id, run.wait.clone()));
                 }
@@ -124,7 +125,7 @@ impl Consumer for Negotiator {
         for connection in self.to_count(&round.skipped) {
             runs::trim_skipped(tx, connection, SKIPPED_MAX).await?;
         }
-        app.metrics.runs_ended(RunState::Skipped, round.skipped.values().sum::<u32>() as usize);
+        Measures::of(app).runs_ended(RunState::Skipped, round.skipped.values().sum::<u32>() as usize);
         Ok(took)
     }
 
@@ -158,9 +159,9 @@ impl Negotiator {
 }
 
 /// Every pattern that covers one of these events.
-fn patterns_of(events: &[StoredEvent]) -> Vec<String> {
+fn patterns_of(declared: &Declared, events: &[StoredEvent]) -> Vec<String> {
     let types: BTreeSet<EventType> = events.iter().map(|stored| stored.event.event_type).collect();
-    let patterns: BTreeSet<String> = types.into_iter().flat_map(covering).collect();
+    let patterns: BTreeSet<String> = types.into_iter().flat_map(|one| covering(declared, one)).collect();
     patterns.into_iter().collect()
 }
 
@@ -168,21 +169,21 @@ fn patterns_of(events: &[StoredEvent]) -> Vec<String> {
 ///
 /// What only a `super_admin` may read is covered by no bare `*`: an administrator of an organization may have
 /// written it.
-fn covering(event: EventType) -> Vec<String> {
+fn covering(declared: &Declared, event: EventType) -> Vec<String> {
     let name = event.as_str();
     let mut patterns = vec![name.to_owned()];
     patterns.extend(name.match_indices('.').map(|(at, _)| format!("{}*", &name[..=at])));
-    if for_subscription(name) != SubscriptionAccess::SuperAdmin {
+    if declared.for_subscription(name) != SubscriptionAccess::SuperAdmin {
         patterns.push("*".to_owned());
     }
     patterns
 }
 
 /// Whether an event is what a run waits for; then the wait holds its payload.
-fn is_met(run: &mut Awaiting, stored: &StoredEvent, about: &About) -> bool {
+fn is_met(declared: &Declared, run: &mut Awaiting, stored: &StoredEvent, about: &About) -> bool {
     let event = &stored.event;
     let is_met = event.seq > run.wait.after_seq
-        && covering(event.event_type).contains(&run.wait_event)
+        && covering(declared, event.event_type).contains(&run.wait_event)
         && run.wait.conditions.check(event, &about.of(stored)).is_ok();
     if is_met {
         let mut payload = event.payload.clone();
@@ -300,7 +301,7 @@ impl<'a> Round<'a> {
 
     /// The Connections that an event may start, in the order in which they were made.
     fn listening(&self, stored: &StoredEvent) -> Vec<&'a Matching> {
-        let mut found: Vec<&Matching> = covering(stored.event.event_type)
+        let mut found: Vec<&Matching> = covering(&self.app.declared, stored.event.event_type)
             .iter()
             .filter_map(|pattern| self.by_pattern.get(pattern.as_str()))
             .flatten()
@@ -412,15 +413,17 @@ mod tests {
     use heddle_core::event::matches;
 
     use super::*;
+    use crate::devices::declarations::DEVICE_STATUS_CHANGED;
 
     #[test]
     fn the_patterns_that_cover_a_type_are_all_that_match_it() {
+        let declared = crate::features::FEATURES.declared();
         assert_eq!(
-            covering(EventType::DeviceStatusChanged),
+            covering(&declared, DEVICE_STATUS_CHANGED),
             ["device.status.changed", "device.*", "device.status.*", "*"]
         );
-        for event in EventType::ALL {
-            for pattern in covering(*event) {
+        for event in declared.events.iter() {
+            for pattern in covering(&declared, event) {
                 assert!(matches(&pattern, event.as_str()), "{pattern} {event}");
             }
         }

@@ -9,6 +9,7 @@ use heddle_store::{Object as _, Organization, Scope, Tx, events};
 
 use super::author_of;
 use super::connections::{Verb, deed, noun, refuse_more, refuse_more_of_pattern, require_fit};
+use super::measures::Measures;
 use super::run::break_off;
 use crate::app::App;
 use crate::audit::trail;
@@ -70,6 +71,6 @@ pub(crate) async fn put_back(
         restored = broken.ok_or(Error::NotFound(noun(row.kind)))?;
     }
     tx.commit().await?;
-    app.metrics.runs_ended(RunState::Skipped, usize::try_from(skipped).unwrap_or_default());
+    Measures::of(app).runs_ended(RunState::Skipped, usize::try_from(skipped).unwrap_or_default());
     Ok(restored)
 }

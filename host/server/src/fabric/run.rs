@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
-use heddle_core::event::{Event, EventType, NewEvent};
+use heddle_core::event::{Event, NewEvent};
 use heddle_core::notification::Severity;
 use heddle_core::operation::{RunKind, RunState, StepErrorCode, StepRecord};
 use heddle_core::redact::{mask_text, sanitize};
@@ -20,11 +20,13 @@ use serde_json::{Value, json};
 use super::author::author_of;
 use super::each::{self, Done};
 use super::hands::InHand;
+use super::measures::Measures;
 use super::operation::{Operation, StepCall, StepError};
 use super::steps::{self, Step};
 use super::{Operations, telling, wait};
 use crate::app::{App, SharedApp};
 use crate::caller::Caller;
+use crate::fabric::declarations::CONNECTION_BROKEN;
 use crate::http::error::Error;
 use crate::notifications::message::Message;
 use crate::notifications::notices;
@@ -162,7 +164,7 @@ pub(super) async fn end(
         match try_end(app, run, progress, broken, term).await {
             Ok(is_ours) => {
                 if is_ours {
-                    app.metrics.runs_ended(progress.state, 1);
+                    Measures::of(app).runs_ended(progress.state, 1);
                 }
                 return;
             }
@@ -221,7 +223,7 @@ pub(crate) async fn break_off(
     };
     audit::append(tx, &entry, &app.clock, &app.audit_key).await?;
     let event = NewEvent {
-        event_type: EventType::ConnectionBroken,
+        event_type: CONNECTION_BROKEN,
         org_id: row.org_id,
         site_id: None,
         controller_id: None,

@@ -3,7 +3,6 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::Response;
-use heddle_core::event::EventType;
 use heddle_core::operation::{ConnectionKind, ConnectionState, RunKind, RunState, StepErrorCode, StepRecord};
 use heddle_core::page::{Cursor, CursorPage, Walked};
 use heddle_core::{ConnectionId, EventId, OrgId, Role, RunId, Timestamp, UserId};
@@ -361,7 +360,7 @@ impl Tagged for RunView {
 
 pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, Error> {
     let is_author = caller.is_author(row.author_id);
-    let is_readable = is_author || may_read(caller, row.event_type.as_deref());
+    let is_readable = is_author || may_read(app, caller, row.event_type.as_deref());
     // What is tried by hand is skipped as a whole in a dry run only.
     let is_dry = row.kind == RunKind::Test && row.state == RunState::Skipped;
     let params = match &row.secret {
@@ -417,10 +416,10 @@ pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, E
 }
 
 /// Whether the viewer may read events of this type of all sites: a run quotes the one that started it.
-fn may_read(caller: &Caller, event_type: Option<&str>) -> bool {
-    let may = match event_type.map(str::parse::<EventType>) {
-        Some(Ok(event_type)) => steps::may_read(caller, event_type).is_ok(),
-        Some(Err(_)) => false,
+fn may_read(app: &App, caller: &Caller, event_type: Option<&str>) -> bool {
+    let may = match event_type.map(|name| app.declared.events.find(name)) {
+        Some(Some(event_type)) => steps::may_read(app, caller, event_type).is_ok(),
+        Some(None) => false,
         None => true,
     };
     may && caller.sites == SiteScope::All

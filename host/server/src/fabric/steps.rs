@@ -3,9 +3,9 @@
 //! Parameters can hold secrets, such as a header of a webhook. They are sealed, and shown to their author only.
 
 use heddle_core::condition::Conditions;
+use heddle_core::declared::ReadingAccess;
 use heddle_core::event::EventType;
 use heddle_core::operation::{EACH_ITEMS_CHARS_MAX, EACH_MAX, ForEach, StepOutline};
-use heddle_core::permission::{ReadingAccess, for_reading};
 use heddle_core::template::{self, Reference, is_template};
 use heddle_core::{ConnectionId, RunId};
 use heddle_marketplace::Schema;
@@ -326,20 +326,15 @@ pub(crate) fn require(app: &App, author: &Caller, steps: &[StepOutline]) -> Resu
 }
 
 /// What is wrong with a pattern of events.
-pub(crate) fn pattern_fault(pattern: &str) -> Option<String> {
-    patterns::fault(pattern)
-}
-
-/// The declared types that a pattern covers.
-pub(crate) fn covered(pattern: &str) -> impl Iterator<Item = EventType> + '_ {
-    patterns::covered(pattern)
+pub(crate) fn pattern_fault(app: &App, pattern: &str) -> Option<String> {
+    patterns::fault(&app.declared.events, pattern)
 }
 
 /// The author may read at least one event that the pattern covers.
-pub(crate) fn require_readable(author: &Caller, pattern: &str) -> Result<(), Error> {
+pub(crate) fn require_readable(app: &App, author: &Caller, pattern: &str) -> Result<(), Error> {
     let mut refusal = None;
-    for event in covered(pattern) {
-        match may_read(author, event) {
+    for event in app.declared.events.covered(pattern) {
+        match may_read(app, author, event) {
             Ok(()) => return Ok(()),
             Err(error) => refusal = Some(error),
         }
@@ -347,8 +342,8 @@ pub(crate) fn require_readable(author: &Caller, pattern: &str) -> Result<(), Err
     refusal.map_or(Ok(()), Err)
 }
 
-pub(crate) fn may_read(author: &Caller, event: EventType) -> Result<(), Error> {
-    match for_reading(event.as_str()) {
+pub(crate) fn may_read(app: &App, author: &Caller, event: EventType) -> Result<(), Error> {
+    match app.declared.for_reading(event.as_str()) {
         ReadingAccess::Permission(permission) => author.require(permission),
         ReadingAccess::Role(role) => author.require_unscoped_role(role),
     }

@@ -84,10 +84,10 @@ async fn suggest(
     caller: Caller,
     Params(query): Params<Query>,
 ) -> Result<Answer<Answered>, Error> {
-    if let Some(message) = steps::pattern_fault(&query.source_event) {
+    if let Some(message) = steps::pattern_fault(&app, &query.source_event) {
         return Err(Error::field("source_event", message));
     }
-    let types: Vec<_> = steps::covered(&query.source_event).collect();
+    let types: Vec<_> = app.declared.events.covered(&query.source_event).collect();
     let fields = common_fields(&types.iter().map(|event| event.payload_schema()).collect::<Vec<_>>());
     let mut operations: Vec<Suggestion> = Operations::of(&app)
         .all()

@@ -1,6 +1,6 @@
 //! Tells people of runs that failed: an event for each, and a notice once an hour for each Connection.
 
-use heddle_core::event::{EventType, NewEvent};
+use heddle_core::event::NewEvent;
 use heddle_core::notification::Severity;
 use heddle_core::operation::{RunKind, RunState, StepRecord};
 use heddle_store::runs::RunRow;
@@ -8,6 +8,7 @@ use heddle_store::{Scope, Tx, connections, events};
 use serde_json::json;
 
 use crate::app::App;
+use crate::fabric::declarations::RUN_FAILED;
 use crate::http::error::Error;
 use crate::notifications::message::Message;
 use crate::notifications::notices;
@@ -40,7 +41,7 @@ pub(super) async fn of_failure(
     let name = connection.as_ref().map(|row| row.name.clone());
     let failed = steps.iter().enumerate().rfind(|(_, step)| !step.success);
     let event = NewEvent {
-        event_type: EventType::RunFailed,
+        event_type: RUN_FAILED,
         org_id: run.org_id,
         site_id: None,
         controller_id: None,

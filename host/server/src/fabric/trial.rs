@@ -2,7 +2,7 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use heddle_core::event::{Event, EventType};
+use heddle_core::event::Event;
 use heddle_core::operation::{ConnectionKind, RunKind, RunState, StepErrorCode, StepRecord};
 use heddle_core::redact::sanitize;
 use heddle_core::template::{Reference, Values, fill, references};
@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::Operations;
 use super::author::author_of;
+use super::declarations::INGEST_EXTERNAL;
 use super::hands::take_by_hand;
 use super::operation::StepError;
 use super::run::{Work, begin, carry_out_apart};
@@ -113,7 +114,7 @@ pub(super) fn not_author(message: &str) -> Error {
 
 /// The event that the payload would have come with.
 fn event(app: &App, row: &ConnectionRow, payload: Value) -> Event {
-    let event_type = steps::covered(&row.source_event).next().unwrap_or(EventType::ALL[0]);
+    let event_type = app.declared.events.covered(&row.source_event).next().unwrap_or(INGEST_EXTERNAL);
     Event {
         id: app.clock.new_id(),
         seq: 0,

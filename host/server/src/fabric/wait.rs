@@ -131,10 +131,10 @@ pub(super) fn plan(app: &App, author: &Caller, params: Value) -> Result<Plan, St
         return Err(invalid(format!("'until' is more than {} days from now", SECS_MAX / 86_400)));
     }
     if let Some(pattern) = &params.event {
-        if let Some(message) = steps::pattern_fault(pattern) {
+        if let Some(message) = steps::pattern_fault(app, pattern) {
             return Err(invalid(format!("'event': {message}")));
         }
-        steps::require_readable(author, pattern)?;
+        steps::require_readable(app, author, pattern)?;
     }
     if json!(params.conditions).to_string().len() > CONDITIONS_BYTES_MAX {
         return Err(invalid(format!(

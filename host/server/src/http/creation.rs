@@ -14,7 +14,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use chrono::TimeDelta;
 use heddle_core::UserId;
-use heddle_core::permission::Scope as KeyScope;
+use heddle_core::permission::KeyScope;
 use heddle_store::Tx;
 use heddle_store::idempotency::{self, Kept};
 use serde::Serialize;

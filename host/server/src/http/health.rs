@@ -9,7 +9,6 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use heddle_core::Permission;
 use heddle_store::{Db, PoolUse};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::openapi;
 use crate::app::{App, SharedApp};
+use crate::declarations::SETTINGS_READ;
 use crate::feature::{Feature, Pages};
 use crate::health::{self, Check, Report, Status};
 use crate::http::access::Access;
@@ -160,7 +160,7 @@ impl Feature for Probes {
             )
             .get(
                 "/health/detail",
-                Access::Permission(Permission::SettingsRead),
+                Access::Permission(SETTINGS_READ),
                 detail,
                 doc("Latencies, versions and adapters").answers::<Detail>(200),
             );

@@ -11,6 +11,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use futures::future::join_all;
 use prometheus::{Histogram, IntCounter, IntGauge};
 use subtle::ConstantTimeEq as _;
 
@@ -139,18 +140,14 @@ pub(super) fn router(config: &Config) -> Router<SharedApp> {
 async fn expose(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Response, Error> {
     admit(&app.config, &headers)?;
     let report = health::report(&app).await;
-    let pending_changes = health::pending_changes(&app).await;
+    join_all(app.features().iter().map(|feature| feature.measure(&app))).await;
     let mut pools = vec![("main", app.db.pool_use())];
     pools.extend(app.logs.db().map(|logs| ("logs", logs.pool_use())));
     let moment = Moment {
         subsystems: &report.subsystems(),
         pools: &pools,
         last_look_age_secs: report.last_look_age_secs,
-        pending_changes: &pending_changes,
         websocket_connections: app.hub.connections(),
-        pending_deliveries: health::pending_deliveries(&app).await,
-        runs_queued: report.backlog.queued,
-        runs_wait_secs: report.backlog.age(app.clock.now()).as_seconds_f64(),
     };
     let text = app.metrics.text(&moment)?;
     Ok(([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response())

@@ -27,18 +27,18 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
+use client::Client;
+use error::{Error, Failure};
 use futures::FutureExt as _;
 use heddle_core::Clock;
 use heddle_runtime::CallError;
+use rate_limit::{Allowance, Classes, Demand};
 use tower::ServiceBuilder;
 use tower::util::MapRequest;
 use tracing::Instrument as _;
 
 use crate::app::{App, SharedApp};
 use crate::feature::Pages;
-use client::Client;
-use error::{Error, Failure};
-use rate_limit::{Allowance, Classes, Demand};
 
 /// Prefix of the versioned interface.
 pub const PREFIX: &str = "/api/v1";
@@ -65,7 +65,7 @@ struct Edge {
 /// Builds everything that the service answers.
 pub(crate) fn service(app: &SharedApp) -> Service {
     let table = routes(app);
-    let document = openapi::Written::of(&table, &app.config);
+    let document = openapi::Written::of(&table, app);
     let table = table.merge(openapi::routes(document.as_ref()));
     let pages: Vec<Pages> = app.features().iter().map(|feature| feature.pages()).collect();
     let meters = metrics::Meters::new(&table, pages.iter().flat_map(|pages| pages.counted));

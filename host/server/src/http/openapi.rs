@@ -17,12 +17,14 @@ use std::sync::{Arc, LazyLock};
 use axum::body::Bytes;
 use axum::http::{Method, header};
 use axum::response::IntoResponse;
+use heddle_core::Declared;
+use schemas::Schemas;
 use serde_json::{Map, Value, json};
 
+use crate::app::App;
 use crate::config::{Config, Environment};
 use crate::http::access::Access;
 use crate::http::routes::{Mark, Route, Routes, doc};
-use schemas::Schemas;
 
 /// Whether documentation exists here: never in production.
 pub(crate) fn is_served(config: &Config) -> bool {
@@ -35,12 +37,12 @@ pub(crate) struct Written(Arc<LazyLock<Bytes, Box<dyn FnOnce() -> Bytes + Send>>
 
 impl Written {
     /// The document of these routes; `None` where documentation is not served.
-    pub(crate) fn of(table: &Routes, config: &Config) -> Option<Self> {
-        if !is_served(config) {
+    pub(crate) fn of(table: &Routes, app: &App) -> Option<Self> {
+        if !is_served(&app.config) {
             return None;
         }
-        let table = table.clone();
-        let write = move || document(&table).to_string().into();
+        let (table, declared) = (table.clone(), app.declared.clone());
+        let write = move || document(&table, &declared).to_string().into();
         Some(Self(Arc::new(LazyLock::new(Box::new(write)))))
     }
 
@@ -64,8 +66,8 @@ pub(crate) fn routes(document: Option<&Written>) -> Routes {
 }
 
 /// The whole document.
-pub fn document(table: &Routes) -> Value {
-    let mut schemas = Schemas::new();
+pub fn document(table: &Routes, declared: &Declared) -> Value {
+    let mut schemas = Schemas::new(declared);
     let mut paths: Map<String, Value> = Map::new();
     let mut tags: Vec<Value> = Vec::new();
     for route in table.iter() {

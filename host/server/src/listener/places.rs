@@ -90,11 +90,16 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
+    use heddle_core::event::EventTypes;
+
     use super::*;
 
     fn places(max: usize, per_address: usize) -> Arc<Places> {
         let trusted = vec!["10.0.0.0/8".parse().unwrap()];
-        let metrics = Arc::new(Metrics::new(prometheus::IntCounter::new("lines", "lines").unwrap()));
+        let metrics = Arc::new(Metrics::new(
+            prometheus::IntCounter::new("lines", "lines").unwrap(),
+            &EventTypes::default(),
+        ));
         Arc::new(Places::new(max, per_address, trusted, metrics))
     }
 

@@ -8,7 +8,7 @@ use axum::response::Response;
 use heddle_core::notification::{ChannelKind, Severity};
 use heddle_core::page::Page;
 use heddle_core::secret::Secret;
-use heddle_core::{ChannelId, OrgId, Permission, Role};
+use heddle_core::{ChannelId, OrgId, Role};
 use heddle_store::channels::{self, Channel, ChannelUpdate, NewChannel};
 use heddle_store::{InOrder, Scope, Set, Sort, Tx};
 use schemars::JsonSchema;
@@ -23,6 +23,7 @@ use super::sealed::WebhookSecrets;
 use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::checks::search;
+use crate::declarations::{SETTINGS_READ, SETTINGS_WRITE};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One, revised};
 use crate::http::creation::Creation;
@@ -66,7 +67,7 @@ impl Resource for Channel {
     const ACTIONS: Actions = actions!("channel");
     type View = View;
 
-    fn view(self) -> Result<View, Error> {
+    fn view(self, _: &App) -> Result<View, Error> {
         View::of(self)
     }
 
@@ -89,8 +90,8 @@ impl Resource for Channel {
 
 pub(super) fn routes() -> Routes {
     let (all, one) = ("/notifications/channels", "/notifications/channels/{channel_id}");
-    let read = Access::Permission(Permission::SettingsRead);
-    let write = Access::Permission(Permission::SettingsWrite);
+    let read = Access::Permission(SETTINGS_READ);
+    let write = Access::Permission(SETTINGS_WRITE);
     Routes::default()
         .get(
             all,
@@ -111,7 +112,7 @@ pub(super) fn routes() -> Routes {
         )
         .post(
             &format!("{one}/restore"),
-            Access::RoleWith(Role::OrgAdmin, Permission::SettingsWrite),
+            Access::RoleWith(Role::OrgAdmin, SETTINGS_WRITE),
             resource::restore::<Channel>,
             doc("Bring a removed channel back").answers::<View>(200),
         )
@@ -135,7 +136,7 @@ async fn list(
     let scope = caller.organization_scope();
     let found =
         channels::list(&mut tx, &scope, query.kind, search.as_deref(), InOrder::by(page, query.sort)).await?;
-    resource::listed(page, found)
+    resource::listed(&app, page, found)
 }
 
 async fn create(

@@ -14,8 +14,9 @@ mod settings;
 use futures::FutureExt as _;
 
 use crate::app::SharedApp;
-use crate::feature::{Feature, Forget};
+use crate::feature::{Feature, Forget, Sealing};
 use crate::http::routes::Routes;
+use heddle_store::sealed::SealedColumn;
 
 pub(crate) use self::message::{BODY_CHARS_MAX, Message, SUBJECT_CHARS_MAX};
 
@@ -25,12 +26,18 @@ pub(crate) const CHANNEL: &str = "channel";
 const FORGETS: &[Forget] =
     &[Forget { days: 30, batch: |tx, before, rows| heddle_store::notices::trim(tx, before, rows).boxed() }];
 
+const SEALED: &[Sealing] = &[Sealing::of(SealedColumn::of("channel"))];
+
 /// Channels and notices.
 pub(crate) struct Notifications;
 
 impl Feature for Notifications {
     fn name(&self) -> &'static str {
         "notifications"
+    }
+
+    fn sealed(&self) -> &'static [Sealing] {
+        SEALED
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::oauth2::ClientType;
 use heddle_core::page::Page;
-use heddle_core::permission::Scope as KeyScope;
+use heddle_core::permission::{KeyScope, Permissions};
 use heddle_core::secret::{Secret, random_secret};
 use heddle_core::{OauthAppId, Role, UserId};
 use heddle_store::oauth2::{self, AppUpdate, NewApp, OauthApp};
@@ -188,9 +188,9 @@ async fn create(
     let name = checks.name("name", &body.name);
     checks.description(body.description.as_deref());
     check_redirect_uris(&mut checks, &body.redirect_uris, body.client_type);
-    check_scopes(&mut checks, &body.scopes);
+    check_scopes(&mut checks, &app.declared.permissions, &body.scopes);
     checks.done()?;
-    may_hand_on(&caller, &body.scopes)?;
+    may_hand_on(&caller, &app.declared.permissions, &body.scopes)?;
     let id: OauthAppId = app.clock.new_id();
     let secret = (body.client_type == ClientType::Confidential).then(|| new_secret(id));
     let mut tx = app.db.write().await?;
@@ -245,14 +245,14 @@ fn check_redirect_uris(checks: &mut Checks, uris: &[String], kind: ClientType) {
     }
 }
 
-fn check_scopes(checks: &mut Checks, scopes: &[String]) {
+fn check_scopes(checks: &mut Checks, all: &Permissions, scopes: &[String]) {
     let fits = (1..=SCOPES_MAX).contains(&scopes.len());
     checks.require(fits, "scopes", &format!("must have 1 to {SCOPES_MAX} entries"));
     for (at, scope) in scopes.iter().enumerate().take(SCOPES_MAX) {
         let field = format!("scopes[{at}]");
         if scope.chars().count() > SCOPE_CHARS_MAX {
             checks.chars(&field, scope, SCOPE_CHARS_MAX);
-        } else if let Err(unknown) = KeyScope::parse(scope) {
+        } else if let Err(unknown) = KeyScope::parse(scope, all) {
             checks.add(vec![Detail::new(field, unknown.to_string(), "unknown_permission")]);
         } else {
             checks.require(
@@ -265,8 +265,9 @@ fn check_scopes(checks: &mut Checks, scopes: &[String]) {
 }
 
 /// Nobody registers what they do not hold themself.
-fn may_hand_on(caller: &Caller, scopes: &[String]) -> Result<(), Error> {
-    let is_held = |scope: &&String| KeyScope::parse(scope).is_ok_and(|scope| scope.is_held_by(caller.role));
+fn may_hand_on(caller: &Caller, all: &Permissions, scopes: &[String]) -> Result<(), Error> {
+    let is_held =
+        |scope: &&String| KeyScope::parse(scope, all).is_ok_and(|scope| scope.is_held_by(caller.role));
     match scopes.iter().find(|scope| !is_held(scope)) {
         None => Ok(()),
         Some(scope) => Err(Error::Refused {
@@ -296,12 +297,12 @@ async fn update(
         check_redirect_uris(&mut checks, uris, current.client_type);
     }
     if let Some(scopes) = &body.scopes {
-        check_scopes(&mut checks, scopes);
+        check_scopes(&mut checks, &app.declared.permissions, scopes);
     }
     checks.done()?;
     if_match.check(&current)?;
     let added = body.scopes.iter().flatten().filter(|scope| !current.scopes.contains(scope));
-    may_hand_on(&caller, &added.cloned().collect::<Vec<_>>())?;
+    may_hand_on(&caller, &app.declared.permissions, &added.cloned().collect::<Vec<_>>())?;
     let change = AppUpdate {
         name,
         description: body.description.into(),

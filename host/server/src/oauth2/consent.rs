@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use chrono::TimeDelta;
-use heddle_core::permission::Scope as KeyScope;
+use heddle_core::permission::KeyScope;
 use heddle_core::secret::{Secret, random_secret};
 use heddle_core::{OauthGrantId, SessionId};
 use heddle_store::oauth2::{self, NewGrant};

@@ -1,11 +1,10 @@
 //! Who this service is to apps, and what it can do for them (RFC 8414, RFC 9207).
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, State};
 use axum::http::header;
 use axum::http::request::Parts;
 use axum::routing::get;
 use axum::{Json as Answer, Router};
-use heddle_core::Permission;
 use serde_json::{Value, json};
 use url::Url;
 
@@ -57,7 +56,7 @@ pub(super) fn root_routes() -> Router<SharedApp> {
     Router::new().route(PATH, get(metadata))
 }
 
-async fn metadata(Issuer(issuer): Issuer) -> Answer<Value> {
+async fn metadata(State(app): State<SharedApp>, Issuer(issuer): Issuer) -> Answer<Value> {
     let at = |path: &str| format!("{issuer}{PREFIX}/oauth2/{path}");
     let methods = ["client_secret_basic", "client_secret_post", "none"];
     Answer(json!({
@@ -74,7 +73,7 @@ async fn metadata(Issuer(issuer): Issuer) -> Answer<Value> {
         "revocation_endpoint_auth_methods_supported": methods,
         "introspection_endpoint_auth_methods_supported": &methods[..2],
         "authorization_response_iss_parameter_supported": true,
-        "scopes_supported": Permission::ALL,
+        "scopes_supported": app.declared.permissions.iter().collect::<Vec<_>>(),
     }))
 }
 

@@ -19,7 +19,6 @@ mod redirect;
 mod refusal;
 mod request;
 mod token;
-mod words;
 
 use futures::FutureExt as _;
 use uuid::Uuid;

@@ -9,11 +9,12 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use heddle_core::permission::Scope as KeyScope;
+use heddle_core::Permission;
+use heddle_core::permission::KeyScope;
 use heddle_store::oauth2::RegisteredApp;
 use sha2::{Digest as _, Sha256};
 
-use super::{redirect, request, words};
+use super::redirect;
 
 const BASE: &str = "/api/v1/oauth2";
 
@@ -218,11 +219,11 @@ pub(super) fn consent(question: &Question<'_>) -> Response {
 
 /// What the scopes allow, each permission once, with its word.
 fn list(scopes: &[KeyScope]) -> String {
-    let mut permissions: Vec<_> = scopes.iter().flat_map(request::covered).collect();
+    let mut permissions: Vec<Permission> = scopes.iter().flat_map(KeyScope::permissions).copied().collect();
     permissions.sort_unstable();
     permissions.dedup();
-    let line = |permission: &heddle_core::Permission| {
-        format!("<li>{} <span class=\"note\">{permission}</span></li>\n", escape(words::allows(*permission)))
+    let line = |permission: &Permission| {
+        format!("<li>{} <span class=\"note\">{permission}</span></li>\n", escape(permission.allows()))
     };
     permissions.iter().map(line).collect()
 }

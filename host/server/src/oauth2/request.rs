@@ -1,8 +1,7 @@
 //! What an app asks for when it sends a user here (RFC 6749 section 4.1.1, RFC 7636 section 4.3).
 
-use heddle_core::permission::Scope as KeyScope;
-use heddle_core::{OauthAppId, OrgId};
-use heddle_core::{Permission, Role};
+use heddle_core::permission::{KeyScope, Permissions};
+use heddle_core::{OauthAppId, OrgId, Permission, Role};
 use heddle_store::oauth2::{self, OauthApp, RegisteredApp};
 
 use super::redirect;
@@ -109,14 +108,14 @@ pub(super) async fn read(app: &App, query: &str) -> Result<Result<Asked, Fault>,
     let mut tx = app.db.single().await?;
     let Some(registered) = oauth2::find_registered(&mut tx, id).await? else { return Ok(Err(unknown_app())) };
     drop(tx);
-    Ok(judge(&given, registered))
+    Ok(judge(&given, registered, &app.declared.permissions))
 }
 
 fn unknown_app() -> Fault {
     Fault::Shown(UNKNOWN_APP.to_owned())
 }
 
-fn judge(given: &Parameters, registered: RegisteredApp) -> Result<Asked, Fault> {
+fn judge(given: &Parameters, registered: RegisteredApp, all: &Permissions) -> Result<Asked, Fault> {
     let redirect_uri = given.required("redirect_uri").map_err(Fault::Shown)?;
     // Character for character (RFC 9700 section 4.1.3): whatever else is accepted, somebody else can own.
     if !registered.app.redirect_uris.iter().any(|known| known == redirect_uri) {
@@ -136,13 +135,14 @@ fn judge(given: &Parameters, registered: RegisteredApp) -> Result<Asked, Fault> 
     });
     let state = state.map_err(|message| told(&reply, Refusal::new("invalid_request", message)))?;
     let reply = Reply { state, ..reply };
-    let (scopes, code_challenge) = wanted(given, &registered.app).map_err(|refusal| told(&reply, refusal))?;
+    let (scopes, code_challenge) =
+        wanted(given, &registered.app, all).map_err(|refusal| told(&reply, refusal))?;
     let text = text(&registered.app, &scopes, &code_challenge, &reply);
     Ok(Asked { registered, scopes, code_challenge, reply, text })
 }
 
 /// The scopes and the challenge that a request names.
-fn wanted(given: &Parameters, app: &OauthApp) -> Result<(Vec<KeyScope>, String), Refusal> {
+fn wanted(given: &Parameters, app: &OauthApp, all: &Permissions) -> Result<(Vec<KeyScope>, String), Refusal> {
     let invalid = |message: String| Refusal::new("invalid_request", message);
     if given.required("response_type").map_err(invalid)? != "code" {
         return Err(Refusal::new("unsupported_response_type", "'response_type' must be 'code'"));
@@ -157,24 +157,24 @@ fn wanted(given: &Parameters, app: &OauthApp) -> Result<(Vec<KeyScope>, String),
         return Err(invalid("'code_challenge' must be a SHA-256 digest in base64url".to_owned()));
     }
     let scopes = match given.one("scope").map_err(invalid)? {
-        Some(text) => scopes(text, &parsed(&app.scopes))?,
-        None => parsed(&app.scopes),
+        Some(text) => scopes(text, &parsed(&app.scopes, all), all)?,
+        None => parsed(&app.scopes, all),
     };
     Ok((scopes, challenge.to_owned()))
 }
 
 /// Stored words; one that this version does not know covers nothing.
-pub(super) fn parsed(words: &[String]) -> Vec<KeyScope> {
-    words.iter().filter_map(|word| KeyScope::parse(word).ok()).collect()
+pub(super) fn parsed(words: &[String], all: &Permissions) -> Vec<KeyScope> {
+    words.iter().filter_map(|word| KeyScope::parse(word, all).ok()).collect()
 }
 
 /// Words of a request, none of which goes beyond `allowed`.
-pub(super) fn scopes(text: &str, allowed: &[KeyScope]) -> Result<Vec<KeyScope>, Refusal> {
+pub(super) fn scopes(text: &str, allowed: &[KeyScope], all: &Permissions) -> Result<Vec<KeyScope>, Refusal> {
     let mut found: Vec<KeyScope> = Vec::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
         // Not repeated to the app: it may hold what an answer cannot carry.
         let unknown = || Refusal::new("invalid_scope", "a scope is not one of this service's permissions");
-        let scope = KeyScope::parse(word).map_err(|_| unknown())?;
+        let scope = KeyScope::parse(word, all).map_err(|_| unknown())?;
         if !is_within(&scope, allowed) {
             let message = format!("scope '{word}' goes beyond what can be asked for");
             return Err(Refusal::new("invalid_scope", message));
@@ -191,16 +191,12 @@ pub(super) fn scopes(text: &str, allowed: &[KeyScope]) -> Result<Vec<KeyScope>, 
 
 /// Whether the words cover everything that this scope does.
 fn is_within(scope: &KeyScope, allowed: &[KeyScope]) -> bool {
-    let mut asked = covered(scope).peekable();
-    match asked.peek() {
+    let is_allowed = |permission: &Permission| allowed.iter().any(|one| one.covers(*permission));
+    match scope.permissions() {
         // It names no permission at all, and so must be named itself.
-        None => allowed.contains(scope),
-        Some(_) => asked.all(|permission| allowed.iter().any(|one| one.covers(permission))),
+        [] => allowed.contains(scope),
+        asked => asked.iter().all(is_allowed),
     }
-}
-
-pub(super) fn covered(scope: &KeyScope) -> impl Iterator<Item = Permission> {
-    Permission::ALL.iter().copied().filter(|permission| scope.covers(*permission))
 }
 
 /// What of the scopes a user of this role can hand on: nobody gives what they do not hold.
@@ -209,10 +205,9 @@ pub(super) fn covered(scope: &KeyScope) -> impl Iterator<Item = Permission> {
 pub(super) fn held(scopes: &[KeyScope], role: Role) -> Vec<KeyScope> {
     let mut held: Vec<KeyScope> = Vec::new();
     for scope in scopes {
-        let mut parts: Vec<KeyScope> = covered(scope)
-            .filter(|permission| role.holds(*permission))
-            .filter_map(|permission| KeyScope::parse(permission.as_str()).ok())
-            .collect();
+        let permissions = scope.permissions().iter().copied();
+        let mut parts: Vec<KeyScope> =
+            permissions.filter(|permission| role.holds(*permission)).map(KeyScope::of).collect();
         if scope.as_str() == KeyScope::EVERYTHING && scope.is_held_by(role) {
             parts.push(scope.clone());
         }

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::TimeDelta;
 use heddle_core::OauthGrantId;
 use heddle_core::oauth2::TokenKind;
-use heddle_core::permission::Scope as KeyScope;
+use heddle_core::permission::{KeyScope, Permissions};
 use heddle_core::secret::{Secret, random_secret};
 use heddle_store::oauth2::{self, FoundToken, GrantState, NewToken, OauthApp};
 use heddle_store::{Tx, users};
@@ -222,7 +222,7 @@ async fn for_refresh_token(
     }
     refuse_other_times(&mut tx, &grant).await?;
     let scopes = match fields.get("scope") {
-        Some(text) => words(&narrowed(text, &grant.scopes)?),
+        Some(text) => words(&narrowed(text, &grant.scopes, &app.declared.permissions)?),
         None => grant.scopes.clone(),
     };
     if !oauth2::end(&mut tx, &hash, now).await? {
@@ -245,8 +245,8 @@ async fn refuse_hurry(app: &App, grant: OauthGrantId) -> Result<(), Error> {
     }
 }
 
-fn narrowed(text: &str, granted: &[String]) -> Result<Vec<KeyScope>, OauthRefusal> {
-    request::scopes(text, &request::parsed(granted))
+fn narrowed(text: &str, granted: &[String], all: &Permissions) -> Result<Vec<KeyScope>, OauthRefusal> {
+    request::scopes(text, &request::parsed(granted, all), all)
         .map_err(|refused| refusal(OauthError::InvalidScope, &refused.description))
 }
 

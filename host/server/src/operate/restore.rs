@@ -7,7 +7,6 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use heddle_core::Clock;
 use heddle_store::dump::{Cell, Table};
-use heddle_store::sealed::{self, CHANGE};
 use heddle_store::{Db, Tx, service_secrets};
 
 use super::container::Opener;
@@ -16,6 +15,7 @@ use super::rotate::{Tally, all_within, reseal};
 use super::{POOL, passphrase};
 use crate::audit::kept;
 use crate::config::Config;
+use crate::feature::Features;
 use crate::keys::{KeyTexts, Keys, key_file};
 
 /// Rows in memory at once.
@@ -33,7 +33,12 @@ struct Going {
 }
 
 /// Restores a backup; the file is read to its end before anything is changed.
-pub async fn restore(config: &Config, source: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
+pub async fn restore(
+    config: &Config,
+    features: Features,
+    source: &Path,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
     let tables = tables().await?;
     let refused = || format!("'{}' is not restored", source.display());
     let backup = verified(config, source, &tables).with_context(refused)?;
@@ -49,7 +54,8 @@ pub async fn restore(config: &Config, source: &Path, out: &mut dyn Write) -> any
     kept::forget(config).context("'audit-heads.json' cannot be removed")?;
     let mut reader = open(config, source, &tables)?;
     let rows = insert(&mut tx, &mut reader).await?;
-    let tally = under_own_key(&mut tx, &going.keys).await.context("secrets cannot be sealed again")?;
+    let tally =
+        under_own_key(&mut tx, &going.keys, features).await.context("secrets cannot be sealed again")?;
     commit(config, tx, &going).await?;
     db.close().await;
 
@@ -145,17 +151,11 @@ async fn insert(tx: &mut Tx, reader: &mut Reader<BufReader<File>>) -> anyhow::Re
 }
 
 /// What was sealed with the backup's key is sealed with the target's.
-async fn under_own_key(tx: &mut Tx, keys: &Keys) -> anyhow::Result<Tally> {
-    let mut tally = all_within(tx, keys, &Clock::default()).await?;
-    // A change that was being applied is taken up where it stood: only its seal is another.
-    let mut after = None;
-    while !tally.under_way.is_empty() {
-        let rows = sealed::under_others(tx, CHANGE, &keys.mark(), after, 1).await?;
-        let Some(row) = rows.first() else { break };
-        after = Some(row.id);
-        if tally.under_way.iter().any(|id| id.0 == row.id)
-            && let Ok(true) = reseal(tx, keys, CHANGE, row).await?
-        {
+async fn under_own_key(tx: &mut Tx, keys: &Keys, features: Features) -> anyhow::Result<Tally> {
+    let mut tally = all_within(tx, keys, &Clock::default(), features).await?;
+    // What was in use is taken up where it stood: only its seal is another.
+    for (column, row, _) in std::mem::take(&mut tally.in_use) {
+        if let Ok(true) = reseal(tx, keys, column, &row).await? {
             tally.sealed += 1;
         }
     }
@@ -182,9 +182,7 @@ fn report(going: &Going, tally: &Tally, out: &mut dyn Write) -> std::io::Result<
     if tally.sealed > 0 {
         writeln!(out, "{} rows were sealed again with this service's ENCRYPTION_KEY", tally.sealed)?;
     }
-    if tally.plans_dropped > 0 {
-        writeln!(out, "{} pending changes hold secrets and must be planned again", tally.plans_dropped)?;
-    }
+    tally.write_counted(out)?;
     if !going.signs_alike {
         writeln!(out, "SECRET_KEY is another than the backup's: everybody has to log in again")?;
     }

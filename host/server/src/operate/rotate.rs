@@ -3,19 +3,20 @@
 //! It can be killed at any moment and goes on when it is called again: every row
 //! says which key sealed it, and a row is replaced only if it is still as it was read.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use anyhow::{Context as _, bail};
+use heddle_core::Clock;
 use heddle_core::secret::random_secret;
-use heddle_core::{ChangeId, Clock};
-use heddle_store::sealed::{self, CHANGE, PLACES, Place, Sealed};
+use heddle_store::sealed::{self, Sealed, SealedColumn};
 use heddle_store::{Db, Tx};
 use uuid::Uuid;
 
 use super::open_current_writing;
 use crate::config::Config;
+use crate::feature::{Features, Rekey, Sealing};
 use crate::keys::{KeyTexts, Keys, Unsealable};
-use crate::staging::{Rekey, rekey};
 
 /// Rows of one transaction.
 const BATCH_ROWS: i64 = 100;
@@ -23,33 +24,40 @@ const BATCH_ROWS: i64 = 100;
 const ROUNDS_MAX: u32 = 20;
 
 /// What a rotation did.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Tally {
     /// Rows that are under the current key now.
     pub(super) sealed: u64,
-    /// Of them, changes that must be planned again.
-    pub(super) plans_dropped: u64,
-    /// Of them, changes whose device has to be looked at.
-    pub(super) unsettled: Vec<ChangeId>,
-    /// Changes that are being applied: they stay as they are.
-    pub(super) under_way: Vec<ChangeId>,
+    /// Of them, those with a consequence that rows share, by its words.
+    pub(super) counted: BTreeMap<&'static str, u64>,
+    /// Of them, consequences for one row each.
+    noted: Vec<String>,
+    /// Rows that are in use and stay as they are, and why.
+    pub(super) in_use: Vec<(SealedColumn, Sealed, String)>,
     /// Rows that no key opens.
     pub(super) unopenable: Vec<String>,
     /// Rows that somebody changed meanwhile.
     moved: u64,
 }
 
-/// Rotates, and says what became of it.
-pub async fn rotate(config: &Config, out: &mut dyn Write) -> anyhow::Result<()> {
+impl Tally {
+    /// Writes the consequences that rows share, with their numbers.
+    pub(super) fn write_counted(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        self.counted.iter().try_for_each(|(consequence, rows)| writeln!(out, "{rows} {consequence}"))
+    }
+}
+
+/// Rotates, and reports the outcome.
+pub async fn rotate(config: &Config, features: Features, out: &mut dyn Write) -> anyhow::Result<()> {
     let found = KeyTexts::find(config)?;
     let Some(found) = found else { bail!("there are no keys yet: nothing is sealed with any") };
     let db = open_current_writing(config).await?;
     let keys = begin(config, found)?.keys();
-    let tally = all(&db, &keys).await?;
+    let tally = all(&db, &keys, features).await?;
     db.close().await;
     tracing::info!(rows = tally.sealed, key.id = %keys.key_id(), "rotated the encryption key");
     report(&tally, out)?;
-    if !tally.unopenable.is_empty() || !tally.under_way.is_empty() {
+    if !tally.unopenable.is_empty() || !tally.in_use.is_empty() {
         bail!(
             "the rotation is not finished: keep the previous key, mend what is named above, and run it again"
         );
@@ -93,17 +101,9 @@ fn begin(config: &Config, found: KeyTexts) -> anyhow::Result<KeyTexts> {
 
 fn report(tally: &Tally, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(out, "{} rows were sealed with the current key", tally.sealed)?;
-    if tally.plans_dropped > 0 {
-        writeln!(out, "{} pending changes hold secrets and must be planned again", tally.plans_dropped)?;
-    }
-    for id in &tally.unsettled {
-        writeln!(
-            out,
-            "change {id}: its outcome is not known; look at the device, then verify or discard it"
-        )?;
-    }
-    for id in &tally.under_way {
-        writeln!(out, "change {id} is being applied and was left: run this again when it has ended")?;
+    tally.write_counted(out)?;
+    for line in tally.noted.iter().chain(tally.in_use.iter().map(|(.., why)| why)) {
+        writeln!(out, "{line}")?;
     }
     for row in &tally.unopenable {
         writeln!(out, "{row}")?;
@@ -112,17 +112,18 @@ fn report(tally: &Tally, out: &mut dyn Write) -> std::io::Result<()> {
 }
 
 /// Everything, in small transactions.
-async fn all(db: &Db, keys: &Keys) -> anyhow::Result<Tally> {
+async fn all(db: &Db, keys: &Keys, features: Features) -> anyhow::Result<Tally> {
     let (clock, mut tally) = (Clock::default(), Tally::default());
     for round in 0..ROUNDS_MAX {
-        tally = Tally { sealed: tally.sealed, plans_dropped: tally.plans_dropped, ..Tally::default() };
-        for place in PLACES {
+        let Tally { sealed, counted, noted, .. } = tally;
+        tally = Tally { sealed, counted, noted, ..Tally::default() };
+        for sealing in features.sealed() {
             let mut after = None;
             loop {
                 let mut tx = db.write().await?;
-                // Changes refer to each other: their locks are never held together.
-                let rows = if *place == CHANGE { 1 } else { BATCH_ROWS };
-                after = batch(&mut tx, keys, &clock, *place, after, rows, &mut tally).await?;
+                // Rows that have a way of their own can lock others: their locks are never held together.
+                let rows = if sealing.rekey.is_some() { 1 } else { BATCH_ROWS };
+                after = batch(&mut tx, keys, &clock, sealing, after, rows, &mut tally).await?;
                 tx.commit().await?;
                 if after.is_none() {
                     break;
@@ -138,12 +139,17 @@ async fn all(db: &Db, keys: &Keys) -> anyhow::Result<Tally> {
 }
 
 /// Everything, within one transaction.
-pub(super) async fn all_within(tx: &mut Tx, keys: &Keys, clock: &Clock) -> anyhow::Result<Tally> {
+pub(super) async fn all_within(
+    tx: &mut Tx,
+    keys: &Keys,
+    clock: &Clock,
+    features: Features,
+) -> anyhow::Result<Tally> {
     let mut tally = Tally::default();
-    for place in PLACES {
+    for sealing in features.sealed() {
         let mut after = None;
         loop {
-            after = batch(tx, keys, clock, *place, after, BATCH_ROWS, &mut tally).await?;
+            after = batch(tx, keys, clock, sealing, after, BATCH_ROWS, &mut tally).await?;
             if after.is_none() {
                 break;
             }
@@ -157,34 +163,35 @@ async fn batch(
     tx: &mut Tx,
     keys: &Keys,
     clock: &Clock,
-    place: Place,
+    sealing: Sealing,
     after: Option<Uuid>,
     rows: i64,
     tally: &mut Tally,
 ) -> anyhow::Result<Option<Uuid>> {
-    let found = sealed::under_others(tx, place, &keys.mark(), after, rows).await?;
+    let column = sealing.column;
+    let found = sealed::under_others(tx, column, &keys.mark(), after, rows).await?;
     for row in &found {
-        if place == CHANGE {
-            let id = ChangeId(row.id);
-            match rekey(tx, keys, clock, id).await? {
-                Rekey::Done => tally.sealed += 1,
-                Rekey::PlanDropped => {
-                    (tally.sealed, tally.plans_dropped) = (tally.sealed + 1, tally.plans_dropped + 1);
-                }
-                Rekey::Unsettled => {
-                    tally.sealed += 1;
-                    tally.unsettled.push(id);
-                }
-                Rekey::UnderWay => tally.under_way.push(id),
-                Rekey::Unopenable => tally.unopenable.push(reason(keys, place, row)),
-                Rekey::Moved => tally.moved += 1,
+        let outcome = match sealing.rekey {
+            Some(rekey) => rekey(tx, keys, clock, row.id).await?,
+            None => match reseal(tx, keys, column, row).await? {
+                Ok(true) => Rekey::Done,
+                Ok(false) => Rekey::Moved,
+                Err(_) => Rekey::Unopenable,
+            },
+        };
+        match outcome {
+            Rekey::Done => tally.sealed += 1,
+            Rekey::Counted(consequence) => {
+                tally.sealed += 1;
+                *tally.counted.entry(consequence).or_default() += 1;
             }
-            continue;
-        }
-        match reseal(tx, keys, place, row).await? {
-            Ok(true) => tally.sealed += 1,
-            Ok(false) => tally.moved += 1,
-            Err(_) => tally.unopenable.push(reason(keys, place, row)),
+            Rekey::Noted(consequence) => {
+                tally.sealed += 1;
+                tally.noted.push(consequence);
+            }
+            Rekey::InUse(why) => tally.in_use.push((column, row.clone(), why)),
+            Rekey::Unopenable => tally.unopenable.push(reason(keys, column, row)),
+            Rekey::Moved => tally.moved += 1,
         }
     }
     Ok(found.last().map(|row| row.id))
@@ -194,23 +201,23 @@ async fn batch(
 pub(super) async fn reseal(
     tx: &mut Tx,
     keys: &Keys,
-    place: Place,
+    column: SealedColumn,
     row: &Sealed,
 ) -> anyhow::Result<Result<bool, Unsealable>> {
-    let context = format!("{}:{}", place.table, row.id);
+    let context = format!("{}:{}", column.table, row.id);
     let plain = match keys.open_sealed(&context, &row.bytes) {
         Ok(plain) => plain,
         Err(error) => return Ok(Err(error)),
     };
     let new = keys.seal(&context, &plain);
-    Ok(Ok(sealed::replace(tx, place, row, &new, &keys.key_id()).await?))
+    Ok(Ok(sealed::replace(tx, column, row, &new, &keys.key_id()).await?))
 }
 
 /// Why a row does not open.
-pub(super) fn reason(keys: &Keys, place: Place, row: &Sealed) -> String {
-    let context = format!("{}:{}", place.table, row.id);
+pub(super) fn reason(keys: &Keys, column: SealedColumn, row: &Sealed) -> String {
+    let context = format!("{}:{}", column.table, row.id);
     match keys.open_sealed(&context, &row.bytes) {
-        Err(error) => format!("{} {}: {error}", place.table, row.id),
-        Ok(_) => format!("{} {}: what was sealed is not in its form", place.table, row.id),
+        Err(error) => format!("{} {}: {error}", column.table, row.id),
+        Ok(_) => format!("{} {}: what was sealed is not in its form", column.table, row.id),
     }
 }

@@ -6,7 +6,6 @@ use std::io::Write;
 
 use anyhow::{Context as _, bail};
 use heddle_core::Clock;
-use heddle_core::event::EventType;
 use heddle_store::audit::{self, AuditKey, NewAudit};
 use heddle_store::users::{self, Login, User};
 use heddle_store::{Db, Object as _, Organization, Scope, Tx, second_factors, sessions};
@@ -14,17 +13,24 @@ use serde_json::{Value, json};
 
 use super::open_current_writing;
 use crate::audit::key;
+use crate::auth::declarations::MFA_RESET;
 use crate::auth::{recovery, security};
 use crate::config::Config;
+use crate::feature::Features;
 use crate::keys::KeyTexts;
 
 /// The actor in the audit log.
 const OPERATOR: &str = "operator of the host";
 
 /// Takes the second factor of a user away and ends the user's sessions.
-pub async fn reset_mfa(config: &Config, login: &str, out: &mut dyn Write) -> anyhow::Result<()> {
+pub async fn reset_mfa(
+    config: &Config,
+    features: Features,
+    login: &str,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
     let (db, clock) = (open_current_writing(config).await?, Clock::default());
-    let audit_key = audit_key(config, &db, &clock).await?;
+    let audit_key = audit_key(config, features, &db, &clock).await?;
     let mut tx = db.write().await?;
     let user = find(&mut tx, login).await?.user;
     if !user.mfa_enabled {
@@ -36,7 +42,7 @@ pub async fn reset_mfa(config: &Config, login: &str, out: &mut dyn Write) -> any
     record(&mut tx, (&clock, &audit_key), &user, "user.mfa_reset", json!({ "sessions_revoked": revoked }))
         .await?;
     let fields = json!({ "actor_id": null });
-    security::record(&mut tx, &clock, EventType::MfaReset, &user, fields).await?;
+    security::record(&mut tx, &clock, MFA_RESET, &user, fields).await?;
     commit(tx, &db).await?;
     writeln!(
         out,
@@ -47,10 +53,15 @@ pub async fn reset_mfa(config: &Config, login: &str, out: &mut dyn Write) -> any
 }
 
 /// Prints a link by which the user can set a new password once.
-pub async fn reset_password(config: &Config, login: &str, out: &mut dyn Write) -> anyhow::Result<()> {
+pub async fn reset_password(
+    config: &Config,
+    features: Features,
+    login: &str,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
     let keys = KeyTexts::find(config)?.context("there are no keys yet: nothing was set up")?.keys();
     let (db, clock) = (open_current_writing(config).await?, Clock::default());
-    let audit_key = audit_key(config, &db, &clock).await?;
+    let audit_key = audit_key(config, features, &db, &clock).await?;
     let mut tx = db.write().await?;
     let login = find(&mut tx, login).await?;
     if !login.user.is_active {
@@ -77,9 +88,14 @@ pub async fn reset_password(config: &Config, login: &str, out: &mut dyn Write) -
 }
 
 /// Lifts the lock after failed logins.
-pub async fn unlock(config: &Config, login: &str, out: &mut dyn Write) -> anyhow::Result<()> {
+pub async fn unlock(
+    config: &Config,
+    features: Features,
+    login: &str,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
     let (db, clock) = (open_current_writing(config).await?, Clock::default());
-    let audit_key = audit_key(config, &db, &clock).await?;
+    let audit_key = audit_key(config, features, &db, &clock).await?;
     let mut tx = db.write().await?;
     let login = find(&mut tx, login).await?;
     let user = &login.user;
@@ -126,9 +142,9 @@ async fn record(
 }
 
 /// What the entries of the audit log are written with.
-async fn audit_key(config: &Config, db: &Db, clock: &Clock) -> anyhow::Result<AuditKey> {
+async fn audit_key(config: &Config, features: Features, db: &Db, clock: &Clock) -> anyhow::Result<AuditKey> {
     let keys = KeyTexts::find(config)?.context("there are no keys yet: nothing was set up")?.keys();
-    key::open(db, &keys, clock).await
+    key::open(db, &keys, clock, features.sealed_columns()).await
 }
 
 async fn commit(tx: Tx, db: &Db) -> anyhow::Result<()> {

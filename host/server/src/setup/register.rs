@@ -9,7 +9,7 @@ use axum::Extension;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
-use heddle_core::event::{EventType, NewEvent};
+use heddle_core::event::NewEvent;
 use heddle_core::secret::Secret;
 use heddle_core::{Role, Tier};
 use heddle_store::organizations::{self, Organization, OrganizationUpdate};
@@ -22,6 +22,7 @@ use serde_json::json;
 use super::founding::{self, Founding, Person};
 use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
+use crate::auth::declarations::USER_CREATED;
 use crate::auth::password::PASSWORD_BYTES_MAX;
 use crate::auth::session::{self, Tokens};
 use crate::checks::{Checks, NAME_CHARS_MAX};
@@ -184,7 +185,7 @@ async fn record(
     };
     trail::record(tx, app, origin, deed).await?;
     let event = NewEvent {
-        event_type: EventType::UserCreated,
+        event_type: USER_CREATED,
         org_id: organization.id,
         site_id: None,
         controller_id: None,

@@ -4,7 +4,7 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use heddle_core::page::Page;
-use heddle_core::{IdentityId, Permission, Role, UserId};
+use heddle_core::{IdentityId, Role, UserId};
 use heddle_store::sso::{self, LinkedIdentity};
 use heddle_store::users::User;
 use heddle_store::{InOrder, Object as _, Sort, Tx};
@@ -20,6 +20,7 @@ use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{At, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
+use crate::tenancy::declarations::{USER_READ, USER_WRITE};
 use crate::tenancy::users::rules;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -36,8 +37,8 @@ struct ListQuery {
 
 pub(super) fn routes() -> Routes {
     let all = "/users/{user_id}/identities";
-    let read = Access::RoleWith(Role::OrgAdmin, Permission::UserRead);
-    let admin = Access::RoleWith(Role::OrgAdmin, Permission::UserWrite);
+    let read = Access::RoleWith(Role::OrgAdmin, USER_READ);
+    let admin = Access::RoleWith(Role::OrgAdmin, USER_WRITE);
     Routes::default()
         .get(
             all,

@@ -19,13 +19,17 @@ use futures::FutureExt as _;
 use oidc::Documents;
 
 use crate::app::{App, SharedApp};
-use crate::feature::{Feature, Forget, Parts};
+use crate::feature::{Feature, Forget, Parts, Sealing};
 use crate::http::routes::{Doc, Routes};
+use heddle_store::sealed::SealedColumn;
 
 const FORGETS: &[Forget] = &[
     // They say themselves when they end.
     Forget { days: 0, batch: |tx, before, rows| heddle_store::sso::trim_attempts(tx, before, rows).boxed() },
 ];
+
+const SEALED: &[Sealing] =
+    &[Sealing::of(SealedColumn::of("identity_provider")), Sealing::of(SealedColumn::of("sso_attempt"))];
 
 /// Logins by identity providers.
 pub(crate) struct SingleSignOn;
@@ -34,6 +38,10 @@ pub(crate) struct SingleSignOn;
 impl Feature for SingleSignOn {
     fn name(&self) -> &'static str {
         "sso"
+    }
+
+    fn sealed(&self) -> &'static [Sealing] {
+        SEALED
     }
 
     async fn open(&self, _: &App, parts: &mut Parts) {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::audit::trail::{self, Deed};
+use crate::auth::declarations::{ROLE_CHANGED, USER_CREATED, USER_ROLE_CHANGED};
 use crate::auth::security;
 use crate::caller::Caller;
 use crate::http::error::Error;
@@ -76,17 +77,17 @@ pub(super) enum Step {
 impl Step {
     fn action(self) -> &'static str {
         match self {
-            Step::Created => EventType::UserCreated.as_str(),
+            Step::Created => USER_CREATED.as_str(),
             Step::Linked => "user.identity_linked",
-            Step::RoleChanged(_) => EventType::UserRoleChanged.as_str(),
+            Step::RoleChanged(_) => USER_ROLE_CHANGED.as_str(),
             Step::RoleKept(_) => "user.role_kept",
         }
     }
 
     fn event_type(self) -> Option<EventType> {
         match self {
-            Step::Created => Some(EventType::UserCreated),
-            Step::RoleChanged(_) => Some(EventType::UserRoleChanged),
+            Step::Created => Some(USER_CREATED),
+            Step::RoleChanged(_) => Some(USER_ROLE_CHANGED),
             Step::Linked | Step::RoleKept(_) => None,
         }
     }
@@ -131,7 +132,7 @@ pub(super) async fn record(
     events::append(tx, &event, &app.clock).await?;
     if let Step::RoleChanged(old) = step {
         let fields = json!({ "actor_id": null, "role": user.role, "old_role": old });
-        security::record(tx, &app.clock, EventType::RoleChanged, user, fields).await?;
+        security::record(tx, &app.clock, ROLE_CHANGED, user, fields).await?;
     }
     Ok(())
 }

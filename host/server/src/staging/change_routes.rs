@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use heddle_core::change::{ChangeStatus, OutcomeState};
 use heddle_core::page::{Page, PageRequest};
-use heddle_core::{ChangeId, ControllerId, Permission, SiteId, UserId};
+use heddle_core::{ChangeId, ControllerId, SiteId, UserId};
 use heddle_store::changes::{self, ChangeFilter, ChangeRow};
 use heddle_store::{InOrder, Sort, Tx};
 use schemars::JsonSchema;
@@ -21,6 +21,7 @@ use super::{revert, settle, window};
 use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::checks::refuse_longer;
+use crate::controllers::declarations::CONTROLLER_READ;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
@@ -163,7 +164,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 }
 
 fn reading(routes: Routes) -> Routes {
-    let read = Access::Permission(Permission::ControllerRead);
+    let read = Access::Permission(CONTROLLER_READ);
     routes
         .get(
             "/gateway-vpn/changes",

@@ -2,17 +2,18 @@
 
 use heddle_core::ChangeId;
 use heddle_core::change::{ApplyStep, ChangeStatus, OutcomeState};
-use heddle_core::event::EventType;
 use heddle_store::changes::{self, Advance, ChangeRow};
 use heddle_store::{Set, Tx};
 use serde_json::json;
 
 use super::apply::get;
 use super::detail::Detail;
+use super::measures::Measures;
 use super::outcome::{Actor, Step, record};
 use super::set;
 use crate::app::App;
 use crate::http::error::Error;
+use crate::staging::declarations::{CHANGE_APPLIED, CHANGE_FAILED, CHANGE_REVERTED};
 use crate::sync::Bell;
 
 /// Ends an attempt.
@@ -63,7 +64,7 @@ pub(super) async fn finish_in(
         mark_reverted(&mut tx, app, original, &ended).await?;
     }
     tx.commit().await?;
-    app.metrics.apply_ended(&ended.vendor, state);
+    Measures::of(app).apply_ended(&ended.vendor, state);
     Bell::of(app).ring();
     tracing::info!(change.id = %ended.id, outcome = %state, "apply of change {} ended: {state}", ended.id);
     Ok(ended)
@@ -77,9 +78,9 @@ fn ending(row: &ChangeRow, state: OutcomeState, message: Option<String>) -> Step
         ..Actor::service()
     };
     let (action, event) = match state {
-        OutcomeState::Applied => ("change.applied", EventType::ChangeApplied),
-        OutcomeState::Reverted => ("change.reverted", EventType::ChangeReverted),
-        _ => ("change.failed", EventType::ChangeFailed),
+        OutcomeState::Applied => ("change.applied", CHANGE_APPLIED),
+        OutcomeState::Reverted => ("change.reverted", CHANGE_REVERTED),
+        _ => ("change.failed", CHANGE_FAILED),
     };
     let mut step = Step::new(action, actor).event(event).message(message.unwrap_or_default());
     step.detail = json!({ "state": state });

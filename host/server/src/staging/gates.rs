@@ -2,11 +2,11 @@
 
 use axum::http::StatusCode;
 use heddle_core::change::{ChangeStatus, Danger, OutcomeState, Plan, Stage};
-use heddle_core::permission::for_feature;
 use heddle_core::{Role, SiteLevel, Timestamp, UserId};
 use heddle_store::changes::ChangeRow;
 use serde_json::Value;
 
+use super::declarations::for_feature;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::http::error::{Detail, Error};

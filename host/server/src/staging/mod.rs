@@ -5,11 +5,14 @@
 
 mod apply;
 mod change_routes;
+pub(crate) mod declarations;
 mod detail;
+mod diagnostics;
 mod drive;
 mod ending;
 mod gates;
 mod live;
+mod measures;
 mod new_key;
 mod outcome;
 mod payload;
@@ -26,16 +29,19 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use heddle_core::ChangeId;
+use futures::FutureExt as _;
 use heddle_core::change::ApplyStep;
+use heddle_core::declared::SubscriptionAccess;
+use heddle_core::event::EventType;
+use heddle_core::{ChangeId, Permission};
+pub(crate) use plan::{Request, controller_on_path, stage_for_run};
 
+use self::measures::Measures;
 use crate::app::{App, SharedApp};
-use crate::feature::{Feature, Parts, Worker};
+use crate::feature::{Diagnostic, Feature, Parts, Sealing, Worker};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
-
-pub(crate) use new_key::{Rekey, rekey};
-pub(crate) use plan::{Request, controller_on_path, stage_for_run};
+use heddle_store::sealed::SealedColumn;
 
 /// Most characters of what is noted beside a change.
 pub(crate) const NOTES_CHARS_MAX: usize = 2000;
@@ -49,6 +55,11 @@ const TAKE_UP_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a change is let alone whose drive ended by an error.
 const REST: Duration = Duration::from_secs(30);
 
+const SEALED: &[Sealing] = &[Sealing {
+    column: SealedColumn::of("change"),
+    rekey: Some(|tx, keys, clock, id| new_key::rekey(tx, keys, clock, ChangeId(id)).boxed()),
+}];
+
 /// Staged changes.
 pub(crate) struct Changes;
 
@@ -58,8 +69,33 @@ impl Feature for Changes {
         "staging"
     }
 
-    async fn open(&self, _: &App, parts: &mut Parts) {
+    fn diagnostics(&self) -> &'static [Diagnostic] {
+        diagnostics::DIAGNOSTICS
+    }
+
+    fn sealed(&self) -> &'static [Sealing] {
+        SEALED
+    }
+
+    fn permissions(&self) -> &'static [Permission] {
+        declarations::PERMISSIONS
+    }
+
+    fn events(&self) -> &'static [EventType] {
+        declarations::EVENTS
+    }
+
+    fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
+        declarations::SUBSCRIPTIONS
+    }
+
+    async fn open(&self, app: &App, parts: &mut Parts) {
         parts.add(Drivers::default());
+        parts.add(Measures::new(&app.metrics.families()));
+    }
+
+    async fn measure(&self, app: &SharedApp) {
+        Measures::of(app).measure(app).await;
     }
 
     fn routes(&self, app: &SharedApp) -> Routes {

@@ -19,42 +19,48 @@ use serde_json::json;
 
 use super::{gates, plan};
 use crate::app::App;
+use crate::feature::Rekey;
 use crate::http::error::Error;
 use crate::keys::Keys;
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rekey {
+enum Ending {
     /// Its secrets are under the current key.
     Done,
     /// The same, and it must be planned again.
     PlanDropped,
     /// The same, but its device has to be looked at: it was neither as before nor as planned.
     Unsettled,
-    /// It is being applied: it stays as it is until that has ended.
-    UnderWay,
-    /// Its secrets cannot be opened with any key there is.
-    Unopenable,
-    /// Somebody else changed it meanwhile.
-    Moved,
 }
 
 /// Puts a change's secrets under the current key, and all that depends on it.
-pub(crate) async fn rekey(tx: &mut Tx, keys: &Keys, clock: &Clock, id: ChangeId) -> Result<Rekey, Error> {
+pub(super) async fn rekey(tx: &mut Tx, keys: &Keys, clock: &Clock, id: ChangeId) -> Result<Rekey, Error> {
     let Some(row) = changes::find(tx, &Scope::everything(), id).await? else { return Ok(Rekey::Moved) };
     let Some(old) = row.secret.as_ref().filter(|sealed| !keys.is_current(sealed)) else {
         return Ok(Rekey::Done);
     };
     if row.apply_step != ApplyStep::Idle {
-        return Ok(Rekey::UnderWay);
+        return Ok(Rekey::InUse(format!(
+            "change {id} is being applied and was left: run this again when it has ended"
+        )));
     }
     let Ok(book) = plan::open_secrets(keys, &row) else { return Ok(Rekey::Unopenable) };
     let (new, ending) = under_current(keys, &row, book)?;
     let now: Timestamp = clock.now();
-    Ok(if changes::rekey(tx, id, old, &new, now).await? { ending } else { Rekey::Moved })
+    if !changes::rekey(tx, id, old, &new, now).await? {
+        return Ok(Rekey::Moved);
+    }
+    Ok(match ending {
+        Ending::Done => Rekey::Done,
+        Ending::PlanDropped => Rekey::Counted("pending changes hold secrets and must be planned again"),
+        Ending::Unsettled => Rekey::Noted(format!(
+            "change {id}: its outcome is not known; look at the device, then verify or discard it"
+        )),
+    })
 }
 
-fn under_current(keys: &Keys, row: &ChangeRow, book: SecretBook) -> Result<(Rekeyed, Rekey), Error> {
+fn under_current(keys: &Keys, row: &ChangeRow, book: SecretBook) -> Result<(Rekeyed, Ending), Error> {
     let key = keys.reference_key(row.controller_id);
     let mut names = BTreeMap::new();
     let mut renamed = SecretBook::default();
@@ -66,17 +72,17 @@ fn under_current(keys: &Keys, row: &ChangeRow, book: SecretBook) -> Result<(Reke
     let is_unsettled = gates::must_be_verified(row);
     let is_planned = row.status == ChangeStatus::Pending && row.plan.is_some();
     let ending = match (is_unsettled, is_planned) {
-        (true, _) => Rekey::Unsettled,
-        (false, true) => Rekey::PlanDropped,
-        (false, false) => Rekey::Done,
+        (true, _) => Ending::Unsettled,
+        (false, true) => Ending::PlanDropped,
+        (false, false) => Ending::Done,
     };
     let inverse: Option<Vec<ChangeSpec>> = row.plan_inverse.clone();
     let new = Rekeyed {
         secret: plan::seal_secrets(keys, row.id, &renamed),
         payload: renaming(&row.payload, &names)?,
         also: renaming(&row.also, &names)?,
-        plan_inverse: if ending == Rekey::PlanDropped { None } else { renaming(&inverse, &names)? },
-        plan_error: (ending == Rekey::PlanDropped)
+        plan_inverse: if ending == Ending::PlanDropped { None } else { renaming(&inverse, &names)? },
+        plan_error: (ending == Ending::PlanDropped)
             .then(|| json!({ "type": "keys_rotated", "message": "keys were rotated; plan it again" })),
     };
     Ok((new, ending))

@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
+use crate::staging::declarations::{CHANGE_EXPIRED, CHANGE_FAILED, CHANGE_REVERTED};
 
 /// Who did it.
 #[derive(Debug, Clone)]
@@ -68,7 +69,7 @@ impl Step {
     }
 
     pub(super) fn expired() -> Self {
-        Self::new("change.expired", Actor::service()).event(EventType::ChangeExpired)
+        Self::new("change.expired", Actor::service()).event(CHANGE_EXPIRED)
     }
 
     pub(super) fn event(mut self, event: EventType) -> Self {
@@ -121,7 +122,7 @@ pub(super) async fn record(tx: &mut Tx, app: &App, change: &ChangeRow, step: &St
     let own = (!change.is_set).then_some(change);
     for change in members.iter().chain(own) {
         // Of a set that went wrong, a member can be in effect all the same.
-        if event_type == EventType::ChangeFailed && change.outcome_state == OutcomeState::Applied {
+        if event_type == CHANGE_FAILED && change.outcome_state == OutcomeState::Applied {
             continue;
         }
         let event = NewEvent {
@@ -150,13 +151,11 @@ fn event_payload(event_type: EventType, change: &ChangeRow, step: &Step, plan_ha
         "plan_hash": plan_hash,
     });
     let message = step.message.as_deref().unwrap_or_default();
-    match event_type {
-        EventType::ChangeFailed => {
-            payload["state"] = json!(change.outcome_state);
-            payload["message"] = json!(message);
-        }
-        EventType::ChangeReverted => payload["message"] = json!(message),
-        _ => {}
+    if event_type == CHANGE_FAILED {
+        payload["state"] = json!(change.outcome_state);
+    }
+    if [CHANGE_FAILED, CHANGE_REVERTED].contains(&event_type) {
+        payload["message"] = json!(message);
     }
     heddle_core::redact::sanitize(&mut payload);
     payload

@@ -4,7 +4,6 @@ use axum::response::Response;
 use chrono::TimeDelta;
 use heddle_core::adapter::{Feature, FeatureOperation};
 use heddle_core::change::{AdapterPlan, ChangeSpec, Danger, Operation, Plan};
-use heddle_core::event::EventType;
 use heddle_core::fault::FaultKind;
 use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, SiteLevel};
 use heddle_runtime::{Adapter, CallError, SecretBook};
@@ -25,6 +24,7 @@ use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::keys::Keys;
 use crate::nearest::nearest;
+use crate::staging::declarations::CHANGE_STAGED;
 
 /// What a client asks for.
 #[derive(Debug)]
@@ -296,7 +296,7 @@ async fn stage_checked(
     )
     .await
     .map_err(staged_already)?;
-    let step = Step::new("change.staged", asker.actor).event(EventType::ChangeStaged);
+    let step = Step::new("change.staged", asker.actor).event(CHANGE_STAGED);
     record(&mut tx, app, &row, &step).await?;
     Ok((tx, row))
 }

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use heddle_core::adapter::{Area, Description, Feature};
 use heddle_core::change::{ChangeStatus, Operation};
-use heddle_core::{ControllerId, Permission, SiteId};
+use heddle_core::{ControllerId, SiteId};
 use heddle_store::changes::ChangeFilter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,7 @@ use super::{NOTES_CHARS_MAX, change_routes, set_routes};
 use crate::app::SharedApp;
 use crate::caller::Caller;
 use crate::checks::refuse_longer;
+use crate::controllers::declarations::CONTROLLER_READ;
 use crate::http::access::Access;
 use crate::http::creation::Creation;
 use crate::http::error::Error;
@@ -126,7 +127,7 @@ impl Shown {
 
 fn mount(routes: Routes, base: &str, mounted: &Mounted, shown: &Shown) -> Routes {
     let (feature, resource) = (shown.feature.as_deref(), shown.resource.as_deref());
-    let read = Access::Permission(Permission::ControllerRead);
+    let read = Access::Permission(CONTROLLER_READ);
     let [described, listed, staged, read_all, read_one] = std::array::from_fn(|_| mounted.clone());
     routes
         .get(

@@ -3,7 +3,7 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use heddle_core::{ChangeId, Permission};
+use heddle_core::ChangeId;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -13,6 +13,7 @@ use super::view::ChangeView;
 use super::{apply, plan, revert, settle, window};
 use crate::app::SharedApp;
 use crate::caller::Caller;
+use crate::controllers::declarations::CONTROLLER_READ;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One};
 use crate::http::creation::Creation;
@@ -52,7 +53,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         )
         .get(
             one,
-            Access::Permission(Permission::ControllerRead),
+            Access::Permission(CONTROLLER_READ),
             get,
             doc("One set of changes").answers::<ChangeSet>(200).tagged(),
         )

@@ -2,7 +2,6 @@
 
 use heddle_core::adapter::{Comparison, Standing};
 use heddle_core::change::{ApplyStep, ChangeStatus, OutcomeState};
-use heddle_core::event::EventType;
 use heddle_runtime::{Call, Urgency};
 use heddle_store::Set;
 use heddle_store::changes::{self, Advance, ChangeRow};
@@ -19,6 +18,7 @@ use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
+use crate::staging::declarations::CHANGE_DISCARDED;
 
 pub(super) async fn compare_now(app: &App, caller: &Caller, row: &ChangeRow) -> Result<Comparison, Error> {
     let controller = controller_on_path(app, caller, row.controller_id, None, None).await?;
@@ -169,7 +169,7 @@ pub(super) async fn discard(
         // A member that is in effect goes on by itself: it can be taken back.
         changes::free_members(&mut tx, &row, Some(ChangeStatus::Applied), now).await?;
     }
-    let step = Step::new("change.discarded", Actor::caller(caller, origin)).event(EventType::ChangeDiscarded);
+    let step = Step::new("change.discarded", Actor::caller(caller, origin)).event(CHANGE_DISCARDED);
     let step = match &remains {
         Some(remains) => step.message(remains.clone()),
         None => step,

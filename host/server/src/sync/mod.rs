@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 
 use heddle_core::{ProcessId, Timestamp};
 use heddle_store::controllers::{self, ControllerTarget, syncs};
+use prometheus::IntCounterVec;
 use tokio::sync::Notify;
 
 use crate::app::{App, SharedApp};
 use crate::feature::{Feature, Parts, Worker};
 use crate::http::error::Error;
-use crate::metrics::ReadingOutcome;
+use crate::metrics::Families;
 use crate::process::Term;
 use reading::Reading;
 use slots::{Slot, Slots};
@@ -52,6 +53,34 @@ impl Bell {
     }
 }
 
+heddle_core::words! {
+    /// How one reading of a controller ended.
+    pub enum ReadingOutcome {
+        Read = "read",
+        Failed = "failed",
+        /// It was made, and could not be kept.
+        Lost = "lost",
+    }
+}
+
+/// Counters of readings that ended.
+struct Ended(IntCounterVec);
+
+impl Ended {
+    fn new(families: &Families<'_>) -> Self {
+        let help = "Readings of controllers that ended.";
+        Self(families.counters("heddle_sync_readings_total", help, &["adapter", "outcome"]))
+    }
+
+    fn of(app: &App) -> &Self {
+        app.part()
+    }
+
+    fn count(&self, adapter: &str, outcome: ReadingOutcome) {
+        self.0.with_label_values(&[adapter, outcome.as_str()]).inc();
+    }
+}
+
 /// Readings of controllers.
 pub(crate) struct Readings;
 
@@ -61,8 +90,9 @@ impl Feature for Readings {
         "sync"
     }
 
-    async fn open(&self, _: &App, parts: &mut Parts) {
+    async fn open(&self, app: &App, parts: &mut Parts) {
         parts.add(Bell::default());
+        parts.add(Ended::new(&app.metrics.families()));
     }
 
     fn workers(&self, app: &SharedApp) -> Vec<Worker> {
@@ -174,14 +204,14 @@ async fn keep(
     let (error, ended) = match outcome {
         Ok(reading) => match record::record(app, controller, &reading, start).await {
             Ok(()) => {
-                app.metrics.reading_ended(&controller.vendor, ReadingOutcome::Read);
+                Ended::of(app).count(&controller.vendor, ReadingOutcome::Read);
                 return Ok(());
             }
             Err(error) => (error, ReadingOutcome::Lost),
         },
         Err(error) => (error, ReadingOutcome::Failed),
     };
-    app.metrics.reading_ended(&controller.vendor, ended);
+    Ended::of(app).count(&controller.vendor, ended);
     tracing::warn!(
         controller.id = %controller.id, error = %error, cause = ?std::error::Error::source(&error),
         "controller {} cannot be read", controller.id

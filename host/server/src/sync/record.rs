@@ -20,6 +20,8 @@ use serde_json::{Value, json};
 use super::reading::Reading;
 use super::{Start, storable};
 use crate::app::SharedApp;
+use crate::controllers::declarations::{CONTROLLER_STATUS_CHANGED, CONTROLLER_SYNCED};
+use crate::devices::declarations::{DEVICE_OFFLINE, DEVICE_STATE_CHANGED, DEVICE_STATUS_CHANGED};
 use crate::http::error::Error;
 
 /// Where the controller is now.
@@ -85,7 +87,7 @@ pub(super) async fn record(
             "devices_changed": changed,
             "duration_ms": u64::try_from(start.instant.elapsed().as_millis()).unwrap_or(u64::MAX),
         });
-        news.push(event(place, EventType::ControllerSynced, None, payload));
+        news.push(event(place, CONTROLLER_SYNCED, None, payload));
     }
     events::append_all(&mut tx, place.org, &news, &app.clock).await?;
     let devices_seen = i64::try_from(reading.devices.len()).unwrap_or(i64::MAX);
@@ -177,7 +179,7 @@ fn status_event(place: Place, status: DeviceStatus, message: Option<&str>) -> Ne
         "new_status": status,
         "message": message,
     });
-    event(place, EventType::ControllerStatusChanged, None, payload)
+    event(place, CONTROLLER_STATUS_CHANGED, None, payload)
 }
 
 /// What there is to say of one device; nothing when it is as it was.
@@ -196,15 +198,15 @@ fn sighting_events(place: Place, sighting: &Sighting) -> Vec<NewEvent> {
     let mut news = Vec::new();
     if sighting.novelty == Novelty::Created || !sighting.changed.is_empty() {
         let payload = with("changed", json!(sighting.changed));
-        news.push(event(place, EventType::DeviceStateChanged, device, payload));
+        news.push(event(place, DEVICE_STATE_CHANGED, device, payload));
     }
     if let Some(status) = sighting.status {
         let payload = with("new_status", json!(status));
-        news.push(event(place, EventType::DeviceStatusChanged, device, payload));
+        news.push(event(place, DEVICE_STATUS_CHANGED, device, payload));
         let is_expected = sighting.state == DeviceState::Maintenance;
         if status == DeviceStatus::Offline && sighting.novelty == Novelty::Known && !is_expected {
             let payload = with("name", json!(sighting.name));
-            news.push(event(place, EventType::DeviceOffline, device, payload));
+            news.push(event(place, DEVICE_OFFLINE, device, payload));
         }
     }
     news

@@ -9,7 +9,7 @@ use axum::extract::State;
 use chrono::TimeDelta;
 use heddle_core::adapter::DeviceStatus;
 use heddle_core::change::OutcomeState;
-use heddle_core::{OrgId, Permission, Role, Tier, Timestamp};
+use heddle_core::{OrgId, Role, Tier, Timestamp};
 use heddle_store::dashboard::{
     self as counts, ChangeCount, Horizon, KindCount, RoleCount, StatusCount, Totals,
 };
@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use super::quotas::Quota;
 use crate::app::SharedApp;
+use crate::audit::declarations::AUDIT_READ;
 use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::At;
@@ -117,11 +118,8 @@ pub(super) async fn show(
     let found = Organization::find(&mut tx, &caller.scope(), id).await?;
     let organization = found.ok_or(Error::NotFound("organization"))?;
     let totals = counts::totals(&mut tx, id).await?;
-    let recent_audit = if caller.holds(Permission::AuditRead) {
-        Some(audit::latest(&mut tx, id, AUDIT_ENTRIES).await?)
-    } else {
-        None
-    };
+    let recent_audit =
+        if caller.holds(AUDIT_READ) { Some(audit::latest(&mut tx, id, AUDIT_ENTRIES).await?) } else { None };
     let devices = counts::devices_by_status(&mut tx, id).await?;
     Ok(Answer(Dashboard {
         organization_id: id,

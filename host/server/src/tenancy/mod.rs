@@ -1,12 +1,16 @@
 //! Organizations, users, roles, sites: what belongs to whom.
 
 mod dashboard;
+pub(crate) mod declarations;
 pub(crate) mod organizations;
 pub(crate) mod quotas;
 mod roles;
 mod site_access;
 pub(crate) mod sites;
 pub(crate) mod users;
+
+use heddle_core::Permission;
+use heddle_core::declared::SubscriptionAccess;
 
 use crate::app::SharedApp;
 use crate::feature::Feature;
@@ -18,6 +22,14 @@ pub(crate) struct Tenancy;
 impl Feature for Tenancy {
     fn name(&self) -> &'static str {
         "tenancy"
+    }
+
+    fn permissions(&self) -> &'static [Permission] {
+        declarations::PERMISSIONS
+    }
+
+    fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
+        declarations::SUBSCRIPTIONS
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
-use heddle_core::{OrgId, Permission, Role, Tier};
+use heddle_core::{OrgId, Role, Tier};
 use heddle_store::organizations::{
     self, NewOrganization, Organization, OrganizationFilter, OrganizationUpdate,
 };
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{dashboard, quotas};
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
 use crate::events::keeping::EVENT_RETENTION_DAYS_MAX;
@@ -29,6 +29,7 @@ use crate::http::nulls::{given, nullable};
 use crate::http::routes::{Routes, doc};
 use crate::resource::{self, Actions, By, Resource, actions};
 use crate::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
+use crate::tenancy::declarations::{ORGANIZATION_READ, ORGANIZATION_WRITE};
 
 /// Index that keeps slugs apart.
 pub(crate) const SLUG_INDEX: &str = "organization_slug";
@@ -126,7 +127,7 @@ impl Resource for Organization {
     const NEEDS_ALL_SITES: bool = false;
     type View = Self;
 
-    fn view(self) -> Result<Self, Error> {
+    fn view(self, _: &App) -> Result<Self, Error> {
         Ok(self)
     }
 
@@ -141,8 +142,8 @@ impl Resource for Organization {
 
 pub(super) fn routes() -> Routes {
     let one = "/organizations/{organization_id}";
-    let read = Access::RoleWith(Role::OrgAdmin, Permission::OrganizationRead);
-    let write = Access::RoleWith(Role::OrgAdmin, Permission::OrganizationWrite);
+    let read = Access::RoleWith(Role::OrgAdmin, ORGANIZATION_READ);
+    let write = Access::RoleWith(Role::OrgAdmin, ORGANIZATION_WRITE);
     let service = Access::Role(Role::SuperAdmin);
     Routes::default()
         .get(

@@ -4,7 +4,7 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::Response;
 use heddle_core::page::Page;
-use heddle_core::{OrgId, Permission, Role, SiteId};
+use heddle_core::{OrgId, Role, SiteId};
 use heddle_store::sites::{self, NewSite, Site, SiteUpdate};
 use heddle_store::{InOrder, Sort, Tx};
 use schemars::JsonSchema;
@@ -25,6 +25,7 @@ use crate::http::nulls::given;
 use crate::http::routes::{Routes, doc};
 use crate::resource::{self, Actions, By, Resource, actions, owner};
 use crate::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
+use crate::tenancy::declarations::{SITE_READ, SITE_WRITE};
 
 /// Index that keeps slugs of one organization apart.
 pub(crate) const SLUG_INDEX: &str = "site_slug";
@@ -93,7 +94,7 @@ impl Resource for Site {
     const NEEDS_ALL_SITES: bool = false;
     type View = Self;
 
-    fn view(self) -> Result<Self, Error> {
+    fn view(self, _: &App) -> Result<Self, Error> {
         Ok(self)
     }
 
@@ -125,26 +126,21 @@ impl Resource for Site {
 
 pub(super) fn routes() -> Routes {
     let one = "/sites/{site_id}";
-    let write = Access::Permission(Permission::SiteWrite);
+    let write = Access::Permission(SITE_WRITE);
     Routes::default()
         .get(
             "/sites",
-            Access::Permission(Permission::SiteRead),
+            Access::Permission(SITE_READ),
             list,
             doc("Sites with their device counts").query::<ListQuery>().answers::<Page<Site>>(200),
         )
         .post("/sites", write, create, doc("Create a site").body::<NewBody>().answers::<Site>(201))
-        .get(
-            one,
-            Access::Permission(Permission::SiteRead),
-            resource::get::<Site>,
-            doc("One site").answers::<Site>(200),
-        )
+        .get(one, Access::Permission(SITE_READ), resource::get::<Site>, doc("One site").answers::<Site>(200))
         .patch(one, write, update, doc("Change a site").body::<UpdateBody>().answers::<Site>(200))
         .delete(one, write, resource::remove::<Site>, doc("Remove a site without controllers").empty(204))
         .post(
             &format!("{one}/restore"),
-            Access::RoleWith(Role::OrgAdmin, Permission::SiteWrite),
+            Access::RoleWith(Role::OrgAdmin, SITE_WRITE),
             resource::restore::<Site>,
             doc("Bring a removed site back").answers::<Site>(200),
         )

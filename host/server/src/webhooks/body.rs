@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use heddle_core::Declared;
 use heddle_core::secret::{Secret, random_secret};
 use heddle_core::{OrgId, SiteId, WebhookTemplateId};
 use schemars::{JsonSchema, Schema};
@@ -97,14 +98,19 @@ pub(super) fn check_url(checks: &mut Checks, text: &str) -> String {
 }
 
 /// The patterns, each once, all of them of declared types that the caller may read.
-pub(super) fn check_events(checks: &mut Checks, caller: &Caller, patterns: &[String]) -> Vec<String> {
+pub(super) fn check_events(
+    checks: &mut Checks,
+    declared: &Declared,
+    caller: &Caller,
+    patterns: &[String],
+) -> Vec<String> {
     let fits = (1..=PATTERNS_MAX).contains(&patterns.len());
     checks.require(fits, "events", &format!("must have 1 to {PATTERNS_MAX} entries such as 'device.*'"));
     for (at, pattern) in patterns.iter().enumerate().take(PATTERNS_MAX) {
         let field = format!("events[{at}]");
-        if let Some(why) = crate::events::patterns::fault(pattern) {
+        if let Some(why) = crate::events::patterns::fault(&declared.events, pattern) {
             checks.require(false, &field, &why);
-        } else if let Some(why) = why_not(caller, pattern) {
+        } else if let Some(why) = why_not(declared, caller, pattern) {
             checks.require(false, &field, &why);
         }
     }

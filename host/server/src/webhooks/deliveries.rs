@@ -5,7 +5,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use heddle_core::page::{Cursor, CursorPage};
 use heddle_core::webhook::DeliveryState;
-use heddle_core::{DeliveryId, OrgId, Permission, SubscriptionId};
+use heddle_core::{DeliveryId, OrgId, SubscriptionId};
+use heddle_store::StoredEvent;
 use heddle_store::webhooks::deliveries::{self, Delivery, Range, Replay};
 use heddle_store::webhooks::{Listening, Subscription};
 use heddle_store::{Object as _, Sort, Tx, events, webhooks};
@@ -19,6 +20,7 @@ use super::{Outbox, rights};
 use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::checks::Checks;
+use crate::declarations::{SETTINGS_READ, SETTINGS_WRITE};
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, walk_request};
@@ -89,8 +91,8 @@ struct ReplayedOne {
 
 pub(super) fn routes() -> Routes {
     let one = "/webhooks/deliveries/{delivery_id}";
-    let read = Access::Permission(Permission::SettingsRead);
-    let write = Access::Permission(Permission::SettingsWrite);
+    let read = Access::Permission(SETTINGS_READ);
+    let write = Access::Permission(SETTINGS_WRITE);
     Routes::default()
         .get(
             "/webhooks/{subscription_id}/deliveries",
@@ -158,7 +160,7 @@ async fn replay(
     let mut tx = app.db.write().await?;
     let found = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
     let (subscription, _) = lock_listening(&mut tx, &caller, found.subscription_id).await?;
-    require_events(&caller, std::slice::from_ref(&found.event_type))?;
+    require_events(&app.declared, &caller, std::slice::from_ref(&found.event_type))?;
     // As it is now that nobody else changes it.
     let found = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
     if found.state != DeliveryState::Pending {
@@ -194,7 +196,7 @@ async fn replay_range(
     body.check()?;
     let mut tx = app.db.write().await?;
     let (subscription, listening) = lock_listening(&mut tx, &caller, id).await?;
-    require_events(&caller, &subscription.events)?;
+    require_events(&app.declared, &caller, &subscription.events)?;
     let room = room(&mut tx, &subscription).await?;
     let replayed = match body.state {
         Some(_) => {
@@ -229,8 +231,10 @@ async fn replay_events(
     let to = body.to_seq.min(body.from_seq.saturating_add(i64::from(room) - 1));
     let range = Range { from: body.from_seq, to, state: None, limit: room };
     let again = deliveries::replay_range(tx, listening.id, range, now).await?;
-    let found = events::list(tx, org, body.from_seq - 1, &[], room).await?;
-    let wanted = found.events.iter().filter(|stored| stored.event.seq <= to && is_for(listening, stored));
+    let found = events::list(tx, &app.declared.events, org, body.from_seq - 1, None, room).await?;
+    let is_wanted =
+        |stored: &&StoredEvent| stored.event.seq <= to && is_for(&app.declared, listening, stored);
+    let wanted = found.events.iter().filter(is_wanted);
     let new: Vec<_> = wanted.map(|stored| queue::of(app, listening, stored, now)).collect();
     let queued = deliveries::insert(tx, &new).await?;
     webhooks::note_caught_up(tx, listening.id, (body.from_seq, to), queued).await?;

@@ -5,6 +5,7 @@
 
 mod body;
 mod deliveries;
+mod measures;
 mod message;
 mod queue;
 mod rights;
@@ -17,11 +18,13 @@ use self::queue::Queue;
 pub(crate) use self::send::Outbox;
 use futures::FutureExt as _;
 use heddle_core::webhook::DeliveryState;
+use heddle_store::sealed::SealedColumn;
 use heddle_store::webhooks::deliveries as stored;
 
+use self::measures::Measures;
 use crate::app::{App, SharedApp};
 use crate::events::consumer::consume;
-use crate::feature::{Feature, Forget, Parts, Worker};
+use crate::feature::{Feature, Forget, Parts, Sealing, Worker};
 use crate::http::routes::Routes;
 
 /// Long enough that a receiver can be mended and what it missed sent again.
@@ -41,6 +44,8 @@ const FORGETS: &[Forget] = &[
     Forget { days: DEAD_DAYS, batch: |tx, before, rows| stored::trim_abandoned(tx, before, rows).boxed() },
 ];
 
+const SEALED: &[Sealing] = &[Sealing::of(SealedColumn::of("webhook_subscription"))];
+
 /// Subscriptions to events by HTTP.
 pub(crate) struct Webhooks;
 
@@ -50,8 +55,17 @@ impl Feature for Webhooks {
         "webhooks"
     }
 
-    async fn open(&self, _: &App, parts: &mut Parts) {
+    fn sealed(&self) -> &'static [Sealing] {
+        SEALED
+    }
+
+    async fn open(&self, app: &App, parts: &mut Parts) {
         parts.add(Outbox::default());
+        parts.add(Measures::new(&app.metrics.families()));
+    }
+
+    async fn measure(&self, app: &SharedApp) {
+        Measures::of(app).measure(app).await;
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use heddle_core::Declared;
 use heddle_core::notification::Severity;
 use heddle_core::{OrgId, SubscriptionId, Timestamp};
 use heddle_store::Tx;
@@ -37,13 +38,13 @@ impl Consumer for Queue {
 
     async fn wants(
         &self,
-        _: &SharedApp,
+        app: &SharedApp,
         tx: &mut Tx,
         org: OrgId,
         events: &[StoredEvent],
     ) -> Result<bool, Error> {
         let listening = webhooks::listening(tx, org).await?;
-        Ok(listening.iter().any(|one| is_concerned(one, events)))
+        Ok(listening.iter().any(|one| is_concerned(&app.declared, one, events)))
     }
 
     async fn take(
@@ -54,20 +55,23 @@ impl Consumer for Queue {
         events: &[StoredEvent],
     ) -> Result<Took, Error> {
         let mut concerned = webhooks::listening(tx, org).await?;
-        concerned.retain(|one| is_concerned(one, events));
+        concerned.retain(|one| is_concerned(&app.declared, one, events));
         let ids: Vec<SubscriptionId> = concerned.iter().map(|one| one.id).collect();
         let there = webhooks::lock_all(tx, &ids).await?;
         if !ids.is_empty() {
             // As they are now that nobody else changes them.
             concerned = webhooks::listening(tx, org).await?;
-            concerned.retain(|one| is_concerned(one, events) && there.get(&one.id).copied().unwrap_or(false));
+            concerned.retain(|one| {
+                is_concerned(&app.declared, one, events) && there.get(&one.id).copied().unwrap_or(false)
+            });
         }
         let mut waiting = Waiting(webhooks::pending(tx, org).await?);
         let now = app.clock.now();
         let mut new = Vec::new();
         for one in &concerned {
             tell_of_problem(tx, app, org, one).await?;
-            let wanted: Vec<&StoredEvent> = events.iter().filter(|stored| is_new_for(one, stored)).collect();
+            let wanted: Vec<&StoredEvent> =
+                events.iter().filter(|stored| is_new_for(&app.declared, one, stored)).collect();
             let (queued, missed) = wanted.split_at(waiting.room(one.id).min(wanted.len()));
             waiting.add(one.id, queued.len());
             for stored in queued {
@@ -104,27 +108,28 @@ impl Waiting {
 }
 
 /// Some of the events are for it, or there is something to tell of it.
-fn is_concerned(one: &Listening, events: &[StoredEvent]) -> bool {
-    problem(one) != one.told_problem || events.iter().any(|stored| is_new_for(one, stored))
+fn is_concerned(declared: &Declared, one: &Listening, events: &[StoredEvent]) -> bool {
+    problem(declared, one) != one.told_problem
+        || events.iter().any(|stored| is_new_for(declared, one, stored))
 }
 
 /// What happened before the subscription is not for it.
-fn is_new_for(one: &Listening, stored: &StoredEvent) -> bool {
-    stored.event.seq > one.after_seq && is_for(one, stored)
+fn is_new_for(declared: &Declared, one: &Listening, stored: &StoredEvent) -> bool {
+    stored.event.seq > one.after_seq && is_for(declared, one, stored)
 }
 
-pub(super) fn is_for(one: &Listening, stored: &StoredEvent) -> bool {
+pub(super) fn is_for(declared: &Declared, one: &Listening, stored: &StoredEvent) -> bool {
     let asked = Asked { events: &one.events, site_id: one.site_id, author: &one.author };
-    rights::why_not_now(asked, stored.event.event_type.as_str(), stored.site_id).is_none()
+    rights::why_not_now(declared, asked, stored.event.event_type.as_str(), stored.site_id).is_none()
 }
 
-fn problem(one: &Listening) -> Option<String> {
-    rights::problem(&one.events, &one.author)
+fn problem(declared: &Declared, one: &Listening) -> Option<String> {
+    rights::problem(declared, &one.events, &one.author)
 }
 
 /// Tells administrators once that a subscription is silent, until it is not any more.
 async fn tell_of_problem(tx: &mut Tx, app: &App, org: OrgId, one: &Listening) -> Result<(), Error> {
-    let problem = problem(one);
+    let problem = problem(&app.declared, one);
     if problem == one.told_problem {
         return Ok(());
     }

@@ -2,9 +2,9 @@
 //!
 //! Judged when a subscription is made or aimed anew, when an event is queued, and once more right before it is sent.
 
+use heddle_core::declared::ReadingAccess;
 use heddle_core::event::matches;
-use heddle_core::permission::{ReadingAccess, for_reading};
-use heddle_core::{Permission, Role, SiteId};
+use heddle_core::{Declared, Permission, Role, SiteId};
 use heddle_store::webhooks::Author;
 
 use crate::caller::Caller;
@@ -21,17 +21,22 @@ pub(super) struct Asked<'a> {
 }
 
 /// Why the caller cannot subscribe to a pattern.
-pub(super) fn why_not(caller: &Caller, pattern: &str) -> Option<String> {
-    match for_reading(pattern) {
+pub(super) fn why_not(declared: &Declared, caller: &Caller, pattern: &str) -> Option<String> {
+    match declared.for_reading(pattern) {
         // A ceiling of scopes names permissions, so it covers none of these.
         ReadingAccess::Role(_) => caller.require_unscoped().err().map(|error| error.to_string()),
         ReadingAccess::Permission(_) => None,
     }
-    .or_else(|| refusal(pattern, caller.role, |permission| caller.holds(permission)))
+    .or_else(|| refusal(declared, pattern, caller.role, |permission| caller.holds(permission)))
 }
 
 /// Why an event is not for a subscription, as it is now and by the rights that its author has now.
-pub(super) fn why_not_now(asked: Asked<'_>, event_type: &str, site: Option<SiteId>) -> Option<String> {
+pub(super) fn why_not_now(
+    declared: &Declared,
+    asked: Asked<'_>,
+    event_type: &str,
+    site: Option<SiteId>,
+) -> Option<String> {
     if let Some(why) = author_problem(asked.author) {
         return Some(why);
     }
@@ -43,16 +48,17 @@ pub(super) fn why_not_now(asked: Asked<'_>, event_type: &str, site: Option<SiteI
         return Some(format!("the subscription is not for events of type '{event_type}'"));
     }
     let refused: Option<Vec<String>> =
-        covering.map(|pattern| pattern_problem(pattern, asked.author)).collect();
+        covering.map(|pattern| pattern_problem(declared, pattern, asked.author)).collect();
     // A pattern such as '*' covers types that need more than itself.
     refused
         .and_then(|refused| refused.into_iter().next())
-        .or_else(|| pattern_problem(event_type, asked.author))
+        .or_else(|| pattern_problem(declared, event_type, asked.author))
 }
 
 /// What stands against a subscription as a whole, or against some of what it is for.
-pub(super) fn problem(events: &[String], author: &Author) -> Option<String> {
-    author_problem(author).or_else(|| events.iter().find_map(|pattern| pattern_problem(pattern, author)))
+pub(super) fn problem(declared: &Declared, events: &[String], author: &Author) -> Option<String> {
+    author_problem(author)
+        .or_else(|| events.iter().find_map(|pattern| pattern_problem(declared, pattern, author)))
 }
 
 /// What stands against whatever an author has sent.
@@ -69,14 +75,19 @@ pub(super) fn author_problem(author: &Author) -> Option<String> {
     }
 }
 
-fn pattern_problem(pattern: &str, author: &Author) -> Option<String> {
+fn pattern_problem(declared: &Declared, pattern: &str, author: &Author) -> Option<String> {
     let role = author.role;
-    let why = refusal(pattern, role, |permission| role.holds(permission))?;
+    let why = refusal(declared, pattern, role, |permission| role.holds(permission))?;
     Some(format!("its author '{}' may not have '{pattern}' any more ({why}): {REMEDY}", author.username))
 }
 
-fn refusal(pattern: &str, role: Role, holds: impl Fn(Permission) -> bool) -> Option<String> {
-    match for_reading(pattern) {
+fn refusal(
+    declared: &Declared,
+    pattern: &str,
+    role: Role,
+    holds: impl Fn(Permission) -> bool,
+) -> Option<String> {
+    match declared.for_reading(pattern) {
         ReadingAccess::Permission(permission) => {
             (!holds(permission)).then(|| format!("permission '{permission}' is required"))
         }
@@ -91,6 +102,7 @@ mod tests {
     use heddle_core::Clock;
 
     use super::*;
+    use crate::features::FEATURES;
 
     fn author(role: Role) -> Author {
         Author { username: "ada".to_owned(), role, is_active: true, is_member: true, has_all_sites: true }
@@ -100,7 +112,11 @@ mod tests {
     fn check(role: Role, events: &[&str], event_type: &str, expected: bool) {
         let events: Vec<String> = events.iter().map(|pattern| (*pattern).to_owned()).collect();
         let asked = Asked { events: &events, site_id: None, author: &author(role) };
-        assert_eq!(why_not_now(asked, event_type, None).is_none(), expected, "{role} {events:?}");
+        assert_eq!(
+            why_not_now(&FEATURES.declared(), asked, event_type, None).is_none(),
+            expected,
+            "{role} {events:?}"
+        );
     }
 
     #[test]
@@ -126,7 +142,7 @@ mod tests {
         let (events, author) = (vec!["device.*".to_owned()], author(Role::OrgAdmin));
         let asked = Asked { events: &events, site_id: Some(site), author: &author };
         for (of, expected) in [(Some(site), true), (Some(other), false), (None, false)] {
-            assert_eq!(why_not_now(asked, "device.offline", of).is_none(), expected);
+            assert_eq!(why_not_now(&FEATURES.declared(), asked, "device.offline", of).is_none(), expected);
         }
     }
 
@@ -134,17 +150,17 @@ mod tests {
     fn what_stands_against_a_subscription_is_said() {
         let fine = author(Role::OrgAdmin);
         let events = ["device.*".to_owned(), "user.*".to_owned()];
-        assert_eq!(problem(&events, &fine), None);
+        assert_eq!(problem(&FEATURES.declared(), &events, &fine), None);
         for (changed, word) in [
             (Author { is_active: false, ..fine.clone() }, "disabled"),
             (Author { is_member: false, ..fine.clone() }, "organization"),
             (Author { has_all_sites: false, ..fine.clone() }, "some sites only"),
             (Author { role: Role::Viewer, ..fine.clone() }, "'user.*'"),
         ] {
-            let said = problem(&events, &changed).unwrap();
+            let said = problem(&FEATURES.declared(), &events, &changed).unwrap();
             assert!(said.contains(word) && said.contains("'ada'") && said.ends_with(REMEDY), "{said}");
             let asked = Asked { events: &events[1..], site_id: None, author: &changed };
-            assert_eq!(why_not_now(asked, "user.created", None).as_ref(), Some(&said));
+            assert_eq!(why_not_now(&FEATURES.declared(), asked, "user.created", None).as_ref(), Some(&said));
         }
     }
 }

@@ -13,11 +13,11 @@ use heddle_store::webhooks;
 use heddle_store::webhooks::sending::{self, Attempt, Due, Room};
 use tokio::sync::Notify;
 
+use super::measures::{DeliveryOutcome, Measures};
 use super::message::{Message, Unsendable};
 use super::rights::{self, Asked};
 use crate::app::{App, SharedApp};
 use crate::http::error::Error;
-use crate::metrics::DeliveryOutcome;
 use crate::outgoing::{self, Undelivered};
 use crate::process::Term;
 
@@ -183,7 +183,7 @@ async fn deliver(app: &SharedApp, term: &Term, due: Due) {
         }
         Ok(is_ours) => {
             if let Some(attempt) = attempt.filter(|_| is_ours) {
-                app.metrics.delivery(outcome(attempt.state));
+                Measures::of(app).attempt_ended(outcome(attempt.state));
             }
         }
     }
@@ -205,7 +205,7 @@ async fn attempt(app: &App, due: &Due) -> Attempt {
         return failed(after.map(|after| now + *after), format!("not sent: {why}"), now);
     }
     let asked = Asked { events: &due.events, site_id: due.site_id, author: &due.author };
-    if let Some(why) = rights::why_not_now(asked, &due.event_type, due.event_site_id) {
+    if let Some(why) = rights::why_not_now(&app.declared, asked, &due.event_type, due.event_site_id) {
         return failed(None, format!("not sent: {why}"), app.clock.now());
     }
     let message = Message {

@@ -3,15 +3,15 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::Response;
+use heddle_core::Declared;
+use heddle_core::event::EventTypes;
 use heddle_core::event::format_time;
 use heddle_core::page::Page;
 use heddle_core::redact::{HIDDEN_QUERY, shown_url};
 use heddle_core::secret::Secret;
 use heddle_core::shape::Shape;
 use heddle_core::template::references;
-use heddle_core::{
-    DeliveryId, OrgId, Permission, SiteId, SubscriptionId, Timestamp, UserId, WebhookTemplateId,
-};
+use heddle_core::{DeliveryId, OrgId, SiteId, SubscriptionId, Timestamp, UserId, WebhookTemplateId};
 use heddle_store::webhooks::templates::Template;
 use heddle_store::webhooks::{self, NewSubscription, Subscription, SubscriptionUpdate};
 use heddle_store::{InOrder, Object as _, Scope, Set, Site, Sort, Tx, events};
@@ -29,6 +29,7 @@ use super::{Outbox, rights};
 use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::checks::{Checks, search};
+use crate::declarations::{SETTINGS_READ, SETTINGS_WRITE};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One, Tag, Tagged, revised};
 use crate::http::creation::Creation;
@@ -101,8 +102,8 @@ impl Resource for Subscription {
     const ACTIONS: Actions = actions!("webhook_subscription", "webhook");
     type View = View;
 
-    fn view(self) -> Result<View, Error> {
-        Ok(self.into())
+    fn view(self, app: &App) -> Result<View, Error> {
+        Ok(View::of(self, &app.declared))
     }
 
     fn identity(&self) -> (OrgId, Uuid) {
@@ -153,8 +154,8 @@ struct ListQuery {
 
 pub(super) fn routes() -> Routes {
     let (all, one) = ("/webhooks", "/webhooks/{subscription_id}");
-    let read = Access::Permission(Permission::SettingsRead);
-    let write = Access::Permission(Permission::SettingsWrite);
+    let read = Access::Permission(SETTINGS_READ);
+    let write = Access::Permission(SETTINGS_WRITE);
     Routes::default()
         .get(all, read, list, doc("Webhook subscriptions").query::<ListQuery>().answers::<Page<View>>(200))
         .post(
@@ -195,14 +196,14 @@ pub(super) fn routes() -> Routes {
         )
 }
 
-impl From<Subscription> for View {
-    fn from(row: Subscription) -> Self {
+impl View {
+    fn of(row: Subscription, declared: &Declared) -> Self {
         let unqueued = match (row.unqueued_from, row.unqueued_to) {
             (Some(from_seq), Some(to_seq)) => Some(Unqueued { count: row.unqueued, from_seq, to_seq }),
             _ => None,
         };
         Self {
-            problem: rights::problem(&row.events, &row.author),
+            problem: rights::problem(declared, &row.events, &row.author),
             unqueued,
             id: row.id,
             revision: row.revision,
@@ -241,7 +242,7 @@ async fn list(
         InOrder::by(page, query.sort),
     )
     .await?;
-    Ok(Answer(page.of(items.into_iter().map(View::from).collect(), total)))
+    Ok(Answer(page.of(items.into_iter().map(|row| View::of(row, &app.declared)).collect(), total)))
 }
 
 async fn create(
@@ -255,7 +256,7 @@ async fn create(
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
     let url = check_url(&mut checks, &body.url);
-    let events = check_events(&mut checks, &caller, &body.events);
+    let events = check_events(&mut checks, &app.declared, &caller, &body.events);
     let headers = check_headers(&mut checks, body.headers);
     let signing = check_secret(&mut checks, body.signing_secret);
     checks.done()?;
@@ -264,7 +265,7 @@ async fn create(
     let id: SubscriptionId = app.clock.new_id();
     let mut tx = app.db.write().await?;
     let org_id = owner(&mut tx, &caller, body.organization_id).await?;
-    check_related(&mut tx, org_id, body.site_id, body.template_id, &events).await?;
+    check_related(&mut tx, &app, org_id, body.site_id, body.template_id, &events).await?;
     if webhooks::count(&mut tx, org_id).await? >= webhooks::SUBSCRIPTIONS_MAX {
         let most = webhooks::SUBSCRIPTIONS_MAX;
         return Err(Error::conflict(format!(
@@ -290,14 +291,17 @@ async fn create(
     let by = By::of(&app, &caller, &origin);
     by.record(&mut tx, &made, Subscription::ACTIONS.created, made.detail()).await?;
     let path = format!("/webhooks/{id}");
-    let revealed =
-        Revealed { webhook: made.into(), signing_secret: Some(secrets.signing.expose().to_owned()) };
+    let revealed = Revealed {
+        webhook: View::of(made, &app.declared),
+        signing_secret: Some(secrets.signing.expose().to_owned()),
+    };
     creation.finish(tx, &app, &path, &revealed).await
 }
 
 /// What a subscription names is of its own organization, and its template fits its events.
 async fn check_related(
     tx: &mut Tx,
+    app: &App,
     org: OrgId,
     site: Option<SiteId>,
     template: Option<WebhookTemplateId>,
@@ -311,20 +315,20 @@ async fn check_related(
     if let Some(template) = template {
         let found = Template::lock(tx, &scope, template).await?;
         checks.require(found.is_some(), "template_id", "webhook template not found");
-        let wrong = found.and_then(|template| unfit(&template, events));
+        let wrong = found.and_then(|template| unfit(&app.declared.events, &template, events));
         checks.require(wrong.is_none(), "template_id", &wrong.unwrap_or_default());
     }
     checks.done()
 }
 
 /// Why a template can be filled for none of the events. One from before `trigger` was the payload is not judged.
-fn unfit(template: &Template, events: &[String]) -> Option<String> {
+fn unfit(all: &EventTypes, template: &Template, events: &[String]) -> Option<String> {
     let references = references(template.payload()).ok()?;
-    let any = Shape::of_any_event();
+    let any = Shape::of_any_event(all);
     if references.iter().any(|one| reference_fault(&any, one).is_some()) {
         return None;
     }
-    let shape = Shape::of_patterns(events);
+    let shape = Shape::of_patterns(all, events);
     let wrong = references.iter().find_map(|one| reference_fault(&shape, one))?;
     Some(format!("webhook template '{}' does not fit: {wrong}", template.name))
 }
@@ -345,7 +349,8 @@ async fn update(
         if url.ends_with(HIDDEN_QUERY) { (Some(url), None) } else { (None, Some(url)) }
     });
     let url = given.as_deref().map(|url| check_url(&mut checks, url));
-    let events = body.events.as_deref().map(|patterns| check_events(&mut checks, &caller, patterns));
+    let events =
+        body.events.as_deref().map(|patterns| check_events(&mut checks, &app.declared, &caller, patterns));
     let headers = body.headers.map(|headers| check_headers(&mut checks, headers));
     checks.done()?;
     let scope = caller.organization_scope();
@@ -359,12 +364,12 @@ async fn update(
     }
     let (site, template) = (body.site_id.flatten(), body.template_id.flatten());
     let sent = events.as_ref().unwrap_or(&current.events);
-    check_related(&mut tx, current.org_id, site, template, sent).await?;
+    check_related(&mut tx, &app, current.org_id, site, template, sent).await?;
     // Whoever says where they go, of which sites, or that they go at all, must be allowed to have them.
     let is_switched_on = body.is_enabled == Some(true) && !current.is_enabled;
     let aims = events.is_some() || url.is_some() || body.site_id.is_some() || is_switched_on;
     if aims {
-        require_events(&caller, events.as_deref().unwrap_or(&current.events))?;
+        require_events(&app.declared, &caller, events.as_deref().unwrap_or(&current.events))?;
     }
     if headers.is_none() {
         require_same_receiver(&current, url.as_deref())?;
@@ -400,8 +405,9 @@ async fn update(
 }
 
 /// The caller could subscribe to all of these.
-pub(super) fn require_events(caller: &Caller, patterns: &[String]) -> Result<(), Error> {
-    let why_not = patterns.iter().find_map(|pattern| Some((pattern, rights::why_not(caller, pattern)?)));
+pub(super) fn require_events(declared: &Declared, caller: &Caller, patterns: &[String]) -> Result<(), Error> {
+    let why_not =
+        patterns.iter().find_map(|pattern| Some((pattern, rights::why_not(declared, caller, pattern)?)));
     match why_not {
         None => Ok(()),
         Some((pattern, why)) => Err(Error::Refused {
@@ -457,7 +463,10 @@ async fn rotate(
     let by = By::of(&app, &caller, &origin);
     by.record(&mut tx, &updated, "webhook.rotated", updated.detail()).await?;
     tx.commit().await?;
-    Ok(One(Revealed { webhook: updated.into(), signing_secret: Some(signing.expose().to_owned()) }))
+    Ok(One(Revealed {
+        webhook: View::of(updated, &app.declared),
+        signing_secret: Some(signing.expose().to_owned()),
+    }))
 }
 
 async fn test(

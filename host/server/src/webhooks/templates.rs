@@ -3,10 +3,11 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::Response;
+use heddle_core::event::EventTypes;
 use heddle_core::page::Page;
 use heddle_core::shape::Shape;
 use heddle_core::template::{Reference, references};
-use heddle_core::{OrgId, Permission, Timestamp, WebhookTemplateId};
+use heddle_core::{OrgId, Timestamp, WebhookTemplateId};
 use heddle_store::webhooks::templates::{self, NAME_INDEX, NewTemplate, Template};
 use heddle_store::{InOrder, Sort, Tx};
 use schemars::JsonSchema;
@@ -17,6 +18,7 @@ use uuid::Uuid;
 use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
+use crate::declarations::{SETTINGS_READ, SETTINGS_WRITE};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One, revised};
 use crate::http::creation::Creation;
@@ -50,7 +52,7 @@ impl Resource for Template {
     const ACTIONS: Actions = actions!("webhook_template");
     type View = View;
 
-    fn view(self) -> Result<View, Error> {
+    fn view(self, _: &App) -> Result<View, Error> {
         Ok(self.into())
     }
 
@@ -112,8 +114,8 @@ struct ListQuery {
 
 pub(super) fn routes() -> Routes {
     let (all, one) = ("/webhooks/templates", "/webhooks/templates/{template_id}");
-    let read = Access::Permission(Permission::SettingsRead);
-    let write = Access::Permission(Permission::SettingsWrite);
+    let read = Access::Permission(SETTINGS_READ);
+    let write = Access::Permission(SETTINGS_WRITE);
     Routes::default()
         .get(
             all,
@@ -162,11 +164,11 @@ async fn list(
         InOrder::by(page, query.sort),
     )
     .await?;
-    resource::listed(page, found)
+    resource::listed(&app, page, found)
 }
 
 /// Every reference can be read, and is one to the event.
-fn check_payload(checks: &mut Checks, payload: &Value) {
+fn check_payload(checks: &mut Checks, types: &EventTypes, payload: &Value) {
     let is_small = payload.to_string().len() <= PAYLOAD_BYTES_MAX;
     checks.require(is_small, "payload", "must not have more than 64 KiB");
     match references(payload) {
@@ -177,7 +179,7 @@ fn check_payload(checks: &mut Checks, payload: &Value) {
                 "payload",
                 "a webhook has no steps: give references such as '{{trigger.name}}' or '{{event.seq}}'",
             );
-            let wrong = found.iter().find_map(|one| reference_fault(&Shape::of_any_event(), one));
+            let wrong = found.iter().find_map(|one| reference_fault(&Shape::of_any_event(types), one));
             checks.require(wrong.is_none(), "payload", &wrong.unwrap_or_default());
         }
         Err(error) => checks.require(false, "payload", &error.to_string()),
@@ -212,7 +214,7 @@ async fn create(
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
     let payload = Value::Object(body.payload);
-    check_payload(&mut checks, &payload);
+    check_payload(&mut checks, &app.declared.events, &payload);
     checks.done()?;
     let mut tx = app.db.write().await?;
     let new = NewTemplate {
@@ -241,7 +243,7 @@ async fn update(
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     let payload = body.payload.map(Value::Object);
     if let Some(payload) = &payload {
-        check_payload(&mut checks, payload);
+        check_payload(&mut checks, &app.declared.events, payload);
     }
     checks.done()?;
     let scope = caller.organization_scope();
@@ -257,5 +259,5 @@ async fn update(
         .record(&mut tx, &updated, Template::ACTIONS.updated, updated.detail())
         .await?;
     tx.commit().await?;
-    updated.view().map(One)
+    updated.view(&app).map(One)
 }

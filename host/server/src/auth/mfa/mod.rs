@@ -7,26 +7,25 @@ mod routes;
 mod totp;
 
 use heddle_core::UserId;
-use heddle_core::event::EventType;
 use heddle_core::secret::{Secret, random_bytes};
 use heddle_store::users::{self, Login};
 use heddle_store::{Tx, second_factors, sessions};
+pub(super) use routes::routes;
 use serde_json::json;
 
 use self::totp::Generator;
 use super::admission::{self, Opened};
-use super::challenge;
 use super::login::{self, Name, Step};
-use super::security;
 use super::session::{self, Tokens};
+use super::{challenge, security};
 use crate::app::App;
 use crate::audit::trail::{self, Deed};
+use crate::auth::declarations::{MFA_DISABLED, MFA_ENABLED};
+use crate::auth::outcomes;
 use crate::caller::{Caller, REVOKED, hold_caller};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::keys::keyed_hash;
-
-pub(super) use routes::routes;
 
 const BACKUP_CODES: usize = 10;
 /// Bytes of a backup code, which is written in hexadecimal.
@@ -60,7 +59,7 @@ pub(crate) async fn complete(
     code: &Secret,
 ) -> Result<Opened, Error> {
     let result = prove(app, origin, mfa_token, code).await;
-    app.metrics.login(&result);
+    outcomes::count(app, &result);
     result
 }
 
@@ -172,7 +171,7 @@ async fn enable(app: &App, caller: &Caller, origin: &Origin, code: &Secret) -> R
     let tokens = session::renew(&mut tx, app, origin, &login.user).await?;
     record(&mut tx, app, caller, origin, "user.mfa_enabled").await?;
     let fields = json!({ "actor_id": caller.user_id });
-    security::record(&mut tx, &app.clock, EventType::MfaEnabled, caller, fields).await?;
+    security::record(&mut tx, &app.clock, MFA_ENABLED, caller, fields).await?;
     tx.commit().await?;
     Ok(Enabled { backup_codes, tokens })
 }
@@ -186,7 +185,7 @@ async fn disable(app: &App, caller: &Caller, origin: &Origin) -> Result<Tokens, 
     record(&mut tx, app, caller, origin, "user.mfa_disabled").await?;
     if login.user.mfa_enabled {
         let fields = json!({ "actor_id": caller.user_id });
-        security::record(&mut tx, &app.clock, EventType::MfaDisabled, caller, fields).await?;
+        security::record(&mut tx, &app.clock, MFA_DISABLED, caller, fields).await?;
     }
     tx.commit().await?;
     Ok(tokens)

@@ -9,24 +9,24 @@ mod request;
 mod reset;
 
 use chrono::TimeDelta;
-use heddle_core::event::{EventType, NewEvent};
+use heddle_core::event::NewEvent;
 use heddle_core::name::fold;
 use heddle_core::secret::{Secret, random_secret};
 use heddle_core::{Timestamp, UserId};
 use heddle_store::password_resets::NewPasswordReset;
 use heddle_store::users::{self, Login, User, UserUpdate};
 use heddle_store::{Scope, Tx, api_keys, events, password_resets, sessions};
+pub(super) use page::{PATHS as PAGES, router as pages};
 use serde_json::json;
 
 use super::security;
 use crate::app::App;
 use crate::audit::trail::{self, Deed};
+use crate::auth::declarations::{PASSWORD_CHANGED, USER_UPDATED};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::http::routes::Routes;
 use crate::keys::{Keys, keyed_hash};
-
-pub(super) use page::{PATHS as PAGES, router as pages};
 
 /// How long a link is good.
 pub(crate) const LINK_MINUTES: i64 = 60;
@@ -68,7 +68,7 @@ impl Way {
         match self {
             Self::Changed => "user.password_changed",
             Self::Reset => "user.password_reset",
-            Self::Administrator => EventType::UserUpdated.as_str(),
+            Self::Administrator => USER_UPDATED.as_str(),
         }
     }
 }
@@ -88,7 +88,7 @@ pub(crate) async fn tell(
         "sessions_revoked": ended.sessions,
         "api_keys_revoked": ended.api_keys,
     });
-    security::record(tx, &app.clock, EventType::PasswordChanged, user, fields).await
+    security::record(tx, &app.clock, PASSWORD_CHANGED, user, fields).await
 }
 
 /// Ends whatever may have been made by somebody who should not have had the password: sessions, API keys, and links
@@ -123,7 +123,7 @@ async fn renew(
     };
     trail::record(tx, app, origin, deed).await?;
     let event = NewEvent {
-        event_type: EventType::UserUpdated,
+        event_type: USER_UPDATED,
         org_id: user.org_id,
         site_id: None,
         controller_id: None,

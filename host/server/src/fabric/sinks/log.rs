@@ -2,13 +2,14 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use heddle_core::LogLevel;
 use heddle_core::change::Danger;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
 use heddle_core::redact::{mask_text, sanitize};
-use heddle_core::{LogLevel, Permission};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::fabric::declarations::EVENT_WRITE;
 use crate::fabric::operation::{Declaration, Operation, StepCall, StepError, params_of};
 use crate::logs::OF_ORGANIZATIONS;
 
@@ -51,7 +52,7 @@ impl Log {
             kind: OperationKind::Sink,
             danger: Danger::Normal,
             owner: "fabric".to_owned(),
-            permission: Some(Permission::EventWrite),
+            permission: Some(EVENT_WRITE),
             params_schema: json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",

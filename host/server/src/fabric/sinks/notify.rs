@@ -2,15 +2,16 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use heddle_core::ChannelId;
 use heddle_core::change::Danger;
 use heddle_core::notification::Severity;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
 use heddle_core::redact::mask_text;
-use heddle_core::{ChannelId, Permission};
 use heddle_store::channels;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::fabric::declarations::EVENT_WRITE;
 use crate::fabric::operation::{Declaration, Operation, StepCall, StepError, params_of};
 use crate::http::error::Error;
 use crate::notifications::deliver::{Undelivered, deliver};
@@ -48,7 +49,7 @@ impl Notify {
             kind: OperationKind::Sink,
             danger: Danger::Normal,
             owner: "fabric".to_owned(),
-            permission: Some(Permission::EventWrite),
+            permission: Some(EVENT_WRITE),
             params_schema: json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",

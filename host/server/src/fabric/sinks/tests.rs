@@ -40,7 +40,7 @@ impl Bench {
             settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let config = Config::from_maps(&settings, &BTreeMap::new()).unwrap();
         let compiler = Compiler { program: "/bin/false".into(), args: Vec::new() };
-        let app = App::open(config, Surroundings::from(compiler), crate::features::ALL).await.unwrap();
+        let app = App::open(config, Surroundings::from(compiler), crate::features::FEATURES).await.unwrap();
         let (org, user): (OrgId, UserId) = (app.clock.new_id(), app.clock.new_id());
         let now = app.clock.now();
         let mut tx = app.db.write().await.unwrap();

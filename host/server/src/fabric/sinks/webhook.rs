@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_core::Permission;
 use heddle_core::change::Danger;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
 use heddle_core::redact::sanitize;
@@ -13,6 +12,7 @@ use http::{HeaderName, HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::declarations::SETTINGS_WRITE;
 use crate::fabric::operation::{Declaration, Operation, StepCall, StepError, params_of};
 use crate::fabric::signing;
 use crate::outgoing::{self, Answered, HEADERS_MAX, Outgoing, Undelivered};
@@ -62,7 +62,7 @@ impl Webhook {
             kind: OperationKind::Sink,
             danger: Danger::Normal,
             owner: "fabric".to_owned(),
-            permission: Some(Permission::SettingsWrite),
+            permission: Some(SETTINGS_WRITE),
             params_schema: json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use heddle_core::Declared;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use schemars::transform::ReplaceBoolSchemas;
@@ -23,10 +24,12 @@ pub(super) struct Schemas {
     asked: SchemaGenerator,
     answered: SchemaGenerator,
     settled: Map<String, Value>,
+    /// Names that features declare, by the schema whose values they are.
+    words: [(&'static str, Vec<&'static str>); 2],
 }
 
 impl Schemas {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(declared: &Declared) -> Self {
         let settings = |path: &str| {
             let mut settings = SchemaSettings::draft2020_12();
             settings.definitions_path = path.to_owned().into();
@@ -39,6 +42,7 @@ impl Schemas {
             asked: settings("/components/asked").into_generator(),
             answered: settings("/components/schemas").for_serialize().into_generator(),
             settled: Map::new(),
+            words: declared.words(),
         }
     }
 
@@ -60,6 +64,13 @@ impl Schemas {
     pub(super) fn settle(&mut self, paths: Map<String, Value>) -> Map<String, Value> {
         let mut asked = self.asked.take_definitions(true);
         let mut answered = self.answered.take_definitions(true);
+        for (name, words) in &self.words {
+            for schemas in [&mut asked, &mut answered] {
+                if let Some(schema) = schemas.get_mut(*name) {
+                    schema["enum"] = json!(words);
+                }
+            }
+        }
         asked.values_mut().for_each(nulls::as_asked);
         answered.values_mut().for_each(nulls::as_answered);
         let apart = differing(&asked, &answered);

@@ -5,6 +5,10 @@ use super::*;
 
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
+fn all() -> Permissions {
+    crate::features::FEATURES.declared().permissions
+}
+
 fn registered() -> RegisteredApp {
     let clock = Clock::default();
     let app = OauthApp {
@@ -40,7 +44,7 @@ fn with(name: &str, value: Option<&str>) -> Result<Asked, Fault> {
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .collect();
     pairs.extend(value.map(|value| (name.to_owned(), value.to_owned())));
-    judge(&Parameters(pairs), registered())
+    judge(&Parameters(pairs), registered(), &all())
 }
 
 #[track_caller]
@@ -63,7 +67,9 @@ fn a_right_request_is_read_and_can_be_sent_again() {
     let Ok(asked) = with("none", None) else { panic!("it is right") };
     assert_eq!(joined(&asked.scopes), "device:read site:read");
     assert_eq!(asked.reply.state.as_deref(), Some("s t"));
-    let Ok(again) = judge(&Parameters::parse(&asked.text), registered()) else { panic!("it is right") };
+    let Ok(again) = judge(&Parameters::parse(&asked.text), registered(), &all()) else {
+        panic!("it is right")
+    };
     assert_eq!((again.reply, again.code_challenge), (asked.reply.clone(), CHALLENGE.to_owned()));
     let Ok(all) = with("scope", None) else { panic!("it is right") };
     assert_eq!(joined(&all.scopes), "device:* site:read");
@@ -114,7 +120,7 @@ fn what_else_is_wrong_the_app_is_told() {
     told("state", Some(&"x".repeat(2001)), "invalid_request");
     let pairs = |name: &str| {
         let Ok(asked) = with("none", None) else { panic!("it is right") };
-        judge(&Parameters::parse(&format!("{}&{name}=1", asked.text)), registered())
+        judge(&Parameters::parse(&format!("{}&{name}=1", asked.text)), registered(), &all())
     };
     for name in ["state", "scope", "response_type", "code_challenge", "code_challenge_method"] {
         assert!(
@@ -129,7 +135,7 @@ fn what_else_is_wrong_the_app_is_told() {
 #[test]
 fn nobody_hands_on_what_they_do_not_hold() {
     let asked = |words: &[&str]| -> Vec<KeyScope> {
-        words.iter().map(|word| KeyScope::parse(word).unwrap()).collect()
+        words.iter().map(|word| KeyScope::parse(word, &all()).unwrap()).collect()
     };
     assert_eq!(joined(&held(&asked(&["device:*", "user:read"]), Role::Viewer)), "device:read");
     assert_eq!(

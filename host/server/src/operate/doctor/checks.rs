@@ -4,20 +4,18 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use chrono::TimeDelta;
 use heddle_core::Clock;
 use heddle_core::secret::Secret;
-use heddle_marketplace::Verified;
-use heddle_store::sealed::{self, PLACES};
-use heddle_store::{Db, PoolSettings, Tx, attention};
+use heddle_store::sealed;
+use heddle_store::{Db, PoolSettings, Tx};
 use rustix::fs::Access;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::super::rotate::reason;
-use super::Findings;
-use crate::adapters;
 use crate::config::{Config, Environment};
+use crate::feature::{Diagnostic, Features, Sealing};
+use crate::findings::Findings;
 use crate::keys::{KeyTexts, Keys, key_file};
 use crate::mail::Mailer;
 
@@ -33,7 +31,6 @@ const CLOCK_SECS_WARN: i64 = 2;
 const CLOCK_SECS_FAIL: i64 = 60;
 /// Rows of each table that are opened to see whether they open.
 const SAMPLE_ROWS: i64 = 200;
-const SILENT_HOURS: i64 = 24;
 
 /// An error with its causes, on one line.
 fn chain(error: &dyn std::error::Error) -> String {
@@ -143,7 +140,12 @@ pub(super) fn keys(config: &Config, findings: &mut Findings) -> Option<Keys> {
     Some(keys)
 }
 
-pub(super) async fn database(config: &Config, keys: Option<&Keys>, findings: &mut Findings) {
+pub(super) async fn database(
+    config: &Config,
+    keys: Option<&Keys>,
+    features: Features,
+    findings: &mut Findings,
+) {
     let db = match Db::open_as_is(&config.database(), &POOL).await {
         Ok(Some(db)) => db,
         Ok(None) => {
@@ -162,14 +164,19 @@ pub(super) async fn database(config: &Config, keys: Option<&Keys>, findings: &mu
             return;
         }
     };
-    if let Err(error) = look_into(&db, keys, findings).await {
+    if let Err(error) = look_into(&db, keys, features, findings).await {
         findings
             .fail(format!("database: {}", chain(&error)), "mend the database, or restore the last backup");
     }
     db.close().await;
 }
 
-async fn look_into(db: &Db, keys: Option<&Keys>, findings: &mut Findings) -> heddle_store::Result<()> {
+async fn look_into(
+    db: &Db,
+    keys: Option<&Keys>,
+    features: Features,
+    findings: &mut Findings,
+) -> heddle_store::Result<()> {
     server(db, findings).await?;
     let faults = db.integrity_faults().await?;
     if !faults.is_empty() {
@@ -213,9 +220,14 @@ async fn look_into(db: &Db, keys: Option<&Keys>, findings: &mut Findings) -> hed
     }
     let mut tx = db.read().await?;
     if let Some(keys) = keys {
-        seals(&mut tx, keys, findings).await?;
+        seals(&mut tx, keys, features, findings).await?;
     }
-    changes_and_controllers(&mut tx, findings).await
+    for diagnostic in features.iter().flat_map(|feature| feature.diagnostics()) {
+        if let Diagnostic::Rows(ask) = diagnostic {
+            ask(&mut tx, findings).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn server(db: &Db, findings: &mut Findings) -> heddle_store::Result<()> {
@@ -238,12 +250,17 @@ async fn server(db: &Db, findings: &mut Findings) -> heddle_store::Result<()> {
 }
 
 /// Whether what is sealed opens: by key, and for a sample of the rows.
-async fn seals(tx: &mut Tx, keys: &Keys, findings: &mut Findings) -> heddle_store::Result<()> {
+async fn seals(
+    tx: &mut Tx,
+    keys: &Keys,
+    features: Features,
+    findings: &mut Findings,
+) -> heddle_store::Result<()> {
     let (mut under_current, mut under_previous) = (0, 0);
     let mut unknown: BTreeMap<String, i64> = BTreeMap::new();
     let mut broken = Vec::new();
-    for place in PLACES {
-        for share in sealed::shares(tx, *place).await? {
+    for Sealing { column, .. } in features.sealed() {
+        for share in sealed::shares(tx, column).await? {
             if keys.is_current(&share.mark) {
                 under_current += share.rows;
             } else if keys.knows(&share.mark) {
@@ -253,10 +270,10 @@ async fn seals(tx: &mut Tx, keys: &Keys, findings: &mut Findings) -> heddle_stor
                 *unknown.entry(id).or_default() += share.rows;
             }
         }
-        for row in sealed::under_others(tx, *place, &[], None, SAMPLE_ROWS).await? {
-            let context = format!("{}:{}", place.table, row.id);
+        for row in sealed::under_others(tx, column, &[], None, SAMPLE_ROWS).await? {
+            let context = format!("{}:{}", column.table, row.id);
             if keys.knows(&row.bytes) && keys.open_sealed(&context, &row.bytes).is_err() {
-                broken.push(reason(keys, *place, &row));
+                broken.push(reason(keys, column, &row));
             }
         }
     }
@@ -277,34 +294,6 @@ async fn seals(tx: &mut Tx, keys: &Keys, findings: &mut Findings) -> heddle_stor
     }
     if unknown.is_empty() && broken.is_empty() {
         findings.ok(format!("secrets: {} rows are sealed, and open", under_current + under_previous));
-    }
-    Ok(())
-}
-
-async fn changes_and_controllers(tx: &mut Tx, findings: &mut Findings) -> heddle_store::Result<()> {
-    let (changes, count) = attention::unsettled_changes(tx).await?;
-    if count == 0 {
-        findings.ok("changes: every outcome is known");
-    } else {
-        let names: Vec<String> = changes.iter().map(|c| format!("{} ({})", c.id, c.outcome_state)).collect();
-        findings.warn(
-            format!("changes: {count} ended in a state that nobody knows: {}", names.join(", ")),
-            "look at their devices, then verify or discard them",
-        );
-    }
-    let before = Clock::default().now() - TimeDelta::hours(SILENT_HOURS);
-    let (controllers, count) = attention::silent_controllers(tx, before).await?;
-    if count == 0 {
-        findings.ok(format!("controllers: none is offline for more than {SILENT_HOURS} hours"));
-    } else {
-        let names: Vec<String> = controllers.iter().map(|c| format!("'{}' ({})", c.name, c.id)).collect();
-        findings.warn(
-            format!(
-                "controllers: {count} are offline for more than {SILENT_HOURS} hours: {}",
-                names.join(", ")
-            ),
-            "check their addresses and credentials, or remove them",
-        );
     }
     Ok(())
 }
@@ -387,46 +376,6 @@ pub(super) async fn mail(config: &Config, findings: &mut Findings) {
             format!("mail: {error}"),
             "check SMTP_URL and SMTP_CA_FILE, and that the server lets this host in",
         ),
-    }
-}
-
-pub(super) fn adapters(config: &Config, findings: &mut Findings) {
-    let Some(folder) = &config.adapter_packages else {
-        findings.warn(
-            "adapters: ADAPTER_PACKAGES is not set, so no controller can be managed",
-            "set it to the folder of the adapters' packages",
-        );
-        return;
-    };
-    if let Err(error) = std::fs::read_dir(folder) {
-        let what = format!("adapters: ADAPTER_PACKAGES '{}' cannot be read: {error}", folder.display());
-        findings.fail(what, "give the path of the folder of the adapters' packages");
-        return;
-    }
-    let trusted = match adapters::trusted_keys(config) {
-        Ok(trusted) => trusted,
-        Err(error) => {
-            findings.fail(format!("adapters: {error:#}"), "give the path of a file of publishers' keys");
-            return;
-        }
-    };
-    // That it can be read was seen above.
-    let folders = adapters::package_folders(folder).unwrap_or_default();
-    if folders.is_empty() {
-        findings.warn("adapters: there is no package", "put the adapters' packages into ADAPTER_PACKAGES");
-    }
-    for path in folders {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        match Verified::open_dir(&path, &trusted) {
-            Ok(package) => {
-                let manifest = package.manifest();
-                findings.ok(format!("adapters: {} {} is verified", manifest.id, manifest.version));
-            }
-            Err(error) => findings.fail(
-                format!("adapters: package '{name}' is refused: {error}"),
-                "install it again from its publisher, or trust the publisher's key in ADAPTER_TRUSTED_KEYS",
-            ),
-        }
     }
 }
 

@@ -26,6 +26,7 @@ use super::{secret, trail};
 use crate::app::{App, SharedApp};
 use crate::auth::admission::{Admission, AdmissionAnswer, Way};
 use crate::auth::login::{self, LOGIN_CHARS_MAX};
+use crate::auth::outcomes;
 use crate::auth::password::PASSWORD_BYTES_MAX;
 use crate::checks::{PRESENTED_CHARS_MAX, refuse_long_secret, refuse_longer};
 use crate::http::access::Access;
@@ -104,7 +105,7 @@ async fn authenticate(
     refuse_longer("login", &body.login, LOGIN_CHARS_MAX)?;
     refuse_long_secret("password", &body.password)?;
     let result = prove(&app, &origin, body).await;
-    app.metrics.login(&result);
+    outcomes::count(&app, &result);
     if matches!(result, Err(Error::Unauthenticated(_))) {
         login::pad(started).await?;
     }

@@ -37,6 +37,7 @@ use super::settings::{self, Oidc, TEXT_CHARS_MAX};
 use super::trail;
 use crate::app::{App, SharedApp};
 use crate::auth::admission::{Admission, AdmissionAnswer, Way};
+use crate::auth::outcomes;
 use crate::checks::refuse_longer;
 use crate::http::access::Access;
 use crate::http::error::Error;
@@ -215,7 +216,7 @@ async fn callback(
         return Err(Error::field("iss", format!("must not have more than {TEXT_BYTES_MAX} bytes")));
     }
     let result = finish(&app, &origin, &headers, &body).await;
-    app.metrics.login(&result);
+    outcomes::count(&app, &result);
     let response = result?.respond(&app, &origin)?;
     attempt::forget(&app, &origin, &body.state, response)
 }

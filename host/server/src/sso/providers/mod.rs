@@ -23,7 +23,7 @@ use self::probe::Tested;
 use self::view::View;
 use super::secret;
 use super::trail::deed;
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::checks::search;
 use crate::http::access::Access;
@@ -59,7 +59,7 @@ impl Resource for Provider {
     const ACTIONS: Actions = actions!("identity_provider");
     type View = View;
 
-    fn view(self) -> Result<View, Error> {
+    fn view(self, _: &App) -> Result<View, Error> {
         View::of(self)
     }
 
@@ -132,7 +132,7 @@ async fn list(
     let scope = caller.organization_scope();
     let found =
         sso::list(&mut tx, &scope, query.kind, search.as_deref(), InOrder::by(page, query.sort)).await?;
-    resource::listed(page, found)
+    resource::listed(&app, page, found)
 }
 
 async fn create(

@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
-use heddle_core::{OrgId, Permission, Role, RoleId};
+use heddle_core::{OrgId, Role, RoleId};
 use heddle_store::Sort;
 use heddle_store::roles::{self, NewRole, RoleUpdate, StoredRole};
 use schemars::JsonSchema;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use self::view::{RoleView, built_in};
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX, search};
 use crate::http::access::Access;
@@ -32,6 +32,7 @@ use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request}
 use crate::http::nulls::{given, nullable};
 use crate::http::routes::{Routes, doc};
 use crate::resource::{self, Actions, By, Resource, actions, owner};
+use crate::tenancy::declarations::{USER_READ, USER_WRITE};
 
 /// Index that keeps names of one organization apart.
 const NAME_INDEX: &str = "stored_role_name";
@@ -92,7 +93,7 @@ impl Resource for StoredRole {
     const UNIQUE: Option<(&'static str, &'static str)> = Some((NAME_INDEX, "name"));
     type View = RoleView;
 
-    fn view(self) -> Result<RoleView, Error> {
+    fn view(self, _: &App) -> Result<RoleView, Error> {
         Ok(self.into())
     }
 
@@ -107,8 +108,8 @@ impl Resource for StoredRole {
 
 pub(super) fn routes() -> Routes {
     let one = "/roles/{role_id}";
-    let read = Access::Permission(Permission::UserRead);
-    let write = Access::RoleWith(Role::OrgAdmin, Permission::UserWrite);
+    let read = Access::Permission(USER_READ);
+    let write = Access::RoleWith(Role::OrgAdmin, USER_WRITE);
     Routes::default()
         .get(
             "/roles",
@@ -152,7 +153,8 @@ async fn list(
 ) -> Result<Answer<Page<RoleView>>, Error> {
     let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let search = search(query.search)?;
-    let known: Vec<RoleView> = built_in().filter(|role| role.contains(search.as_deref())).collect();
+    let known: Vec<RoleView> =
+        built_in(&app.declared.permissions).filter(|role| role.contains(search.as_deref())).collect();
     // The list is the built-in ones, followed by the stored ones: a page may hold some of both.
     let start =
         usize::try_from(page.page - 1).map_err(Error::internal)?.saturating_mul(page.per_page as usize);
@@ -169,7 +171,8 @@ async fn list(
 }
 
 async fn get(app: State<SharedApp>, caller: Caller, At(id): At<RoleId>) -> Result<One<RoleView>, Error> {
-    match built_in().find(|role| role.id == id) {
+    let known = built_in(&app.declared.permissions).find(|role| role.id == id);
+    match known {
         Some(known) => Ok(One(known)),
         None => resource::get::<StoredRole>(app, caller, At(id)).await,
     }
@@ -183,7 +186,7 @@ async fn remove(
     if_match: IfMatch,
 ) -> Result<StatusCode, Error> {
     resource::admit::<StoredRole>(&caller)?;
-    refuse_built_in(id)?;
+    refuse_built_in(&app, id)?;
     resource::remove::<StoredRole>(app, caller, origin, At(id), if_match).await
 }
 
@@ -198,10 +201,10 @@ async fn create(
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
     checks.description(body.description.as_deref());
-    permissions::check(&body.permissions, &mut checks);
+    permissions::check(&body.permissions, &app.declared.permissions, &mut checks);
     checks.done()?;
-    refuse_built_in_name(&name)?;
-    permissions::require_held(&caller, &body.permissions)?;
+    refuse_built_in_name(&app, &name)?;
+    permissions::require_held(&caller, &app.declared.permissions, &body.permissions)?;
     let mut tx = app.db.write().await?;
     let new = NewRole {
         id: app.clock.new_id(),
@@ -227,14 +230,15 @@ async fn update(
     Json(body): Json<UpdateBody>,
 ) -> Result<One<RoleView>, Error> {
     caller.require_all_sites()?;
-    refuse_built_in(id)?;
+    refuse_built_in(&app, id)?;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     checks.description(body.description.as_ref().and_then(Option::as_deref));
-    permissions::check(body.permissions.as_deref().unwrap_or_default(), &mut checks);
+    let permissions = body.permissions.as_deref().unwrap_or_default();
+    permissions::check(permissions, &app.declared.permissions, &mut checks);
     checks.done()?;
-    refuse_built_in_name(name.as_deref().unwrap_or_default())?;
-    permissions::require_held(&caller, body.permissions.as_deref().unwrap_or_default())?;
+    refuse_built_in_name(&app, name.as_deref().unwrap_or_default())?;
+    permissions::require_held(&caller, &app.declared.permissions, permissions)?;
     let change = RoleUpdate { name, description: body.description.into(), permissions: body.permissions };
     let mut tx = app.db.write().await?;
     let current: StoredRole = resource::locked(&mut tx, &caller, id, &if_match).await?;
@@ -246,8 +250,8 @@ async fn update(
     resource::updated(tx, by, (current, updated), detail).await
 }
 
-fn refuse_built_in(id: RoleId) -> Result<(), Error> {
-    match built_in().find(|role| role.id == id) {
+fn refuse_built_in(app: &App, id: RoleId) -> Result<(), Error> {
+    match built_in(&app.declared.permissions).find(|role| role.id == id) {
         None => Ok(()),
         Some(role) => Err(Error::Conflict {
             kind: "builtin_role",
@@ -256,9 +260,9 @@ fn refuse_built_in(id: RoleId) -> Result<(), Error> {
     }
 }
 
-fn refuse_built_in_name(name: &str) -> Result<(), Error> {
+fn refuse_built_in_name(app: &App, name: &str) -> Result<(), Error> {
     let lower = name.to_lowercase();
-    if built_in().any(|role| role.name == lower) {
+    if built_in(&app.declared.permissions).any(|role| role.name == lower) {
         return Err(Error::conflict(format!("role '{lower}' is built in: choose another name")));
     }
     Ok(())

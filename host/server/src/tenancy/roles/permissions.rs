@@ -1,13 +1,13 @@
 //! The words of a stored role: each is a permission or a wildcard, and its author holds it.
 
-use heddle_core::permission::Scope as Pattern;
+use heddle_core::permission::{KeyScope, Permissions};
 
 use crate::caller::Caller;
 use crate::checks::{Checks, SCOPE_CHARS_MAX, SCOPES_MAX};
 use crate::http::error::Error;
 
 /// Every word is known, and none is said twice.
-pub(super) fn check(words: &[String], checks: &mut Checks) {
+pub(super) fn check(words: &[String], all: &Permissions, checks: &mut Checks) {
     if words.len() > SCOPES_MAX {
         checks.require(false, "permissions", &format!("must not have more than {SCOPES_MAX} entries"));
         return;
@@ -16,7 +16,7 @@ pub(super) fn check(words: &[String], checks: &mut Checks) {
         let field = format!("permissions[{at}]");
         if word.chars().count() > SCOPE_CHARS_MAX {
             checks.chars(&field, word, SCOPE_CHARS_MAX);
-        } else if let Err(unknown) = Pattern::parse(word) {
+        } else if let Err(unknown) = KeyScope::parse(word, all) {
             checks.require(false, &field, &unknown.to_string());
         }
         checks.require(!words[..at].contains(word), &field, "is named twice");
@@ -24,8 +24,8 @@ pub(super) fn check(words: &[String], checks: &mut Checks) {
 }
 
 /// Nobody stores what they do not hold, so that nobody finds there more than its author had.
-pub(super) fn require_held(caller: &Caller, words: &[String]) -> Result<(), Error> {
-    let held = |word: &str| Pattern::parse(word).is_ok_and(|pattern| pattern.is_held_by(caller.role));
+pub(super) fn require_held(caller: &Caller, all: &Permissions, words: &[String]) -> Result<(), Error> {
+    let held = |word: &str| KeyScope::parse(word, all).is_ok_and(|pattern| pattern.is_held_by(caller.role));
     match words.iter().find(|word| !held(word)) {
         None => Ok(()),
         Some(word) => Err(Error::Refused {
@@ -43,7 +43,7 @@ mod tests {
     fn expect(words: &[&str], faulty: &[&str]) {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let mut checks = Checks::default();
-        check(&words, &mut checks);
+        check(&words, &crate::features::FEATURES.declared().permissions, &mut checks);
         let fields: Vec<String> = match checks.done() {
             Ok(()) => Vec::new(),
             Err(Error::Validation(details)) => details.into_iter().map(|detail| detail.field).collect(),

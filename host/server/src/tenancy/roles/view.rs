@@ -1,5 +1,6 @@
 //! A stored role as clients see it, and those that are built in.
 
+use heddle_core::permission::Permissions;
 use heddle_core::{OrgId, Role, RoleId, Timestamp, UserId};
 use heddle_store::roles::StoredRole;
 use schemars::JsonSchema;
@@ -64,7 +65,7 @@ impl RoleView {
 }
 
 /// The seven names that a role assignment accepts, the highest first.
-pub(super) fn built_in() -> impl Iterator<Item = RoleView> {
+pub(super) fn built_in(all: &Permissions) -> impl Iterator<Item = RoleView> + '_ {
     const NAMES: [(&str, Role, &str); 7] = [
         ("super_admin", Role::SuperAdmin, "Administers the service and every organization"),
         ("org_admin", Role::OrgAdmin, "Administers the organization, its users and sites"),
@@ -74,14 +75,14 @@ pub(super) fn built_in() -> impl Iterator<Item = RoleView> {
         ("viewer", Role::Viewer, "Sees everything and changes nothing"),
         ("guest", Role::Guest, "Sees devices"),
     ];
-    (FIRST_BUILT_IN..).zip(NAMES).map(|(id, (name, role, description))| RoleView {
+    (FIRST_BUILT_IN..).zip(NAMES).map(move |(id, (name, role, description))| RoleView {
         id: RoleId(Uuid::from_u128(id)),
         revision: 0,
         organization_id: None,
         name: name.to_owned(),
         description: Some(description.to_owned()),
         level: Some(role.level()),
-        permissions: role.permissions().into_iter().map(str::to_owned).collect(),
+        permissions: all.held_by(role).into_iter().map(str::to_owned).collect(),
         is_builtin: true,
         created_by: None,
         created_at: None,
@@ -96,14 +97,15 @@ mod tests {
 
     #[test]
     fn every_accepted_name_is_built_in_with_what_its_role_holds() {
-        let roles: Vec<RoleView> = built_in().collect();
+        let all = crate::features::FEATURES.declared().permissions;
+        let roles: Vec<RoleView> = built_in(&all).collect();
         for role in Role::ALL {
             assert!(roles.iter().any(|view| view.name == role.as_str()), "{role}");
         }
         for view in &roles {
             let role = Role::parse_assigned(&view.name).unwrap();
             assert_eq!((view.level, view.is_builtin), (Some(role.level()), true), "{}", view.name);
-            assert_eq!(view.permissions, role.permissions(), "{}", view.name);
+            assert_eq!(view.permissions, all.held_by(role), "{}", view.name);
         }
         assert!(roles.is_sorted_by_key(|view| std::cmp::Reverse(view.level)));
         let mut ids: Vec<RoleId> = roles.iter().map(|view| view.id).collect();

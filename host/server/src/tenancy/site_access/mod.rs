@@ -11,9 +11,9 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
-use heddle_core::event::{EventType, NewEvent};
+use heddle_core::event::NewEvent;
 use heddle_core::page::Page;
-use heddle_core::{OrgId, Permission, Role, SiteId, SiteLevel, UserId};
+use heddle_core::{OrgId, Role, SiteId, SiteLevel, UserId};
 use heddle_store::grants::{self, GrantFilter, NewGrant, SiteAccess};
 use heddle_store::{InOrder, Object as _, Organization, Scope, Sort, Tx, User, events, sites};
 use schemars::JsonSchema;
@@ -25,6 +25,7 @@ use self::bulk::{BulkBody, BulkResult};
 use self::refusal::Refusal;
 use crate::app::{App, SharedApp};
 use crate::audit::trail::{self, Deed};
+use crate::auth::declarations::ACCESS_WIDENED;
 use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One, Tag, Tagged};
@@ -32,6 +33,7 @@ use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
+use crate::tenancy::declarations::{USER_READ, USER_WRITE};
 
 /// One grant to make.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
@@ -90,8 +92,8 @@ impl Tagged for SiteAccess {
 pub(super) fn routes() -> Routes {
     let all = "/organizations/{organization_id}/site-access";
     let one = format!("{all}/{{user_id}}/{{site_id}}");
-    let read = Access::Permission(Permission::UserRead);
-    let write = Access::RoleWith(Role::OrgAdmin, Permission::UserWrite);
+    let read = Access::Permission(USER_READ);
+    let write = Access::RoleWith(Role::OrgAdmin, USER_WRITE);
     Routes::default()
         .get(
             all,
@@ -236,7 +238,7 @@ async fn revoke(
 /// Tells those who watch over security that somebody now accesses every site.
 async fn tell_widened(tx: &mut Tx, app: &App, caller: &Caller, last: &SiteAccess) -> Result<(), Error> {
     let event = NewEvent {
-        event_type: EventType::AccessWidened,
+        event_type: ACCESS_WIDENED,
         org_id: last.org_id,
         site_id: None,
         controller_id: None,

@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
 use heddle_core::secret::Secret;
-use heddle_core::{OrgId, Permission, Role, UserId};
+use heddle_core::{OrgId, Role, UserId};
 use heddle_store::users::{self, NewUser, User, UserFilter, UserUpdate};
 use heddle_store::{InOrder, Object as _, Sort, api_keys, sessions};
 use schemars::JsonSchema;
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use self::trail::{Step, record};
 use self::update::UpdateBody;
 use super::quotas::{self, Resource};
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
 use crate::auth::password::{self, PASSWORD_BYTES_MAX};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX, search};
@@ -34,6 +34,7 @@ use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request}
 use crate::http::routes::{Routes, doc};
 use crate::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX, parse_email, parse_username};
 use crate::resource::owner;
+use crate::tenancy::declarations::{USER_READ, USER_WRITE};
 
 /// A user, with what they may do.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -53,9 +54,9 @@ impl Tagged for Account {
     }
 }
 
-impl From<User> for Account {
-    fn from(user: User) -> Self {
-        Self { permissions: user.role.permissions(), user }
+impl Account {
+    fn of(user: User, app: &App) -> Self {
+        Self { permissions: app.declared.permissions.held_by(user.role), user }
     }
 }
 
@@ -104,8 +105,8 @@ struct ListQuery {
 
 pub(super) fn routes() -> Routes {
     let one = "/users/{user_id}";
-    let read = Access::Permission(Permission::UserRead);
-    let write = Access::RoleWith(Role::OrgAdmin, Permission::UserWrite);
+    let read = Access::Permission(USER_READ);
+    let write = Access::RoleWith(Role::OrgAdmin, USER_WRITE);
     Routes::default()
         .get("/users", read, list, doc("Users").query::<ListQuery>().answers::<Page<Account>>(200))
         .post(
@@ -152,7 +153,7 @@ async fn list(
     let mut tx = app.db.read().await?;
     let (items, total) =
         users::list(&mut tx, &caller.organization_scope(), &filter, InOrder::by(page, query.sort)).await?;
-    Ok(Answer(page.of(items.into_iter().map(Account::from).collect(), total)))
+    Ok(Answer(page.of(items.into_iter().map(|user| Account::of(user, &app)).collect(), total)))
 }
 
 async fn get(
@@ -162,7 +163,7 @@ async fn get(
 ) -> Result<One<Account>, Error> {
     let mut tx = app.db.single().await?;
     let found = User::find(&mut tx, &caller.organization_scope(), id).await?;
-    found.map(|user| One(user.into())).ok_or(Error::NotFound("user"))
+    found.map(|user| One(Account::of(user, &app))).ok_or(Error::NotFound("user"))
 }
 
 async fn create(
@@ -198,7 +199,7 @@ async fn create(
     quotas::check(&mut tx, &app, org_id, Resource::Users).await?;
     record(&mut tx, &app, &caller, &origin, &user, Step::Created).await?;
     let path = format!("/users/{}", user.id);
-    creation.finish(tx, &app, &path, &Account::from(user)).await
+    creation.finish(tx, &app, &path, &Account::of(user, &app)).await
 }
 
 async fn remove(
@@ -243,7 +244,7 @@ async fn restore(
     quotas::check(&mut tx, &app, user.org_id, Resource::Users).await?;
     record(&mut tx, &app, &caller, &origin, &user, Step::Restored).await?;
     tx.commit().await?;
-    Ok(One(user.into()))
+    Ok(One(Account::of(user, &app)))
 }
 
 /// A database error, with the name that is taken. Names are unique in the whole service.

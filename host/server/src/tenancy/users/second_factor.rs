@@ -2,13 +2,13 @@
 
 use axum::extract::State;
 use heddle_core::UserId;
-use heddle_core::event::EventType;
 use heddle_store::{Object as _, User, second_factors, sessions, users};
 use serde_json::json;
 
 use super::{Account, rules};
 use crate::app::SharedApp;
 use crate::audit::trail::{self, Deed};
+use crate::auth::declarations::MFA_RESET;
 use crate::auth::security;
 use crate::caller::Caller;
 use crate::http::conditional::One;
@@ -49,8 +49,8 @@ pub(super) async fn reset(
     };
     trail::record(&mut tx, &app, &origin, deed).await?;
     let fields = json!({ "actor_id": caller.user_id });
-    security::record(&mut tx, &app.clock, EventType::MfaReset, &user, fields).await?;
+    security::record(&mut tx, &app.clock, MFA_RESET, &user, fields).await?;
     let user = User::find(&mut tx, &caller.organization_scope(), id).await?.ok_or(Error::NotFound("user"))?;
     tx.commit().await?;
-    Ok(One(user.into()))
+    Ok(One(Account::of(user, &app)))
 }

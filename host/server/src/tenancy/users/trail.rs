@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::audit::trail::{self, Deed};
+use crate::auth::declarations::{
+    ROLE_CHANGED, USER_CREATED, USER_REMOVED, USER_RESTORED, USER_ROLE_CHANGED, USER_UPDATED,
+};
 use crate::auth::security;
 use crate::caller::Caller;
 use crate::http::error::Error;
@@ -27,11 +30,11 @@ pub(super) enum Step<'a> {
 impl Step<'_> {
     fn event_type(self) -> EventType {
         match self {
-            Step::Created => EventType::UserCreated,
-            Step::Updated(_) => EventType::UserUpdated,
-            Step::RoleChanged(_) => EventType::UserRoleChanged,
-            Step::Removed => EventType::UserRemoved,
-            Step::Restored => EventType::UserRestored,
+            Step::Created => USER_CREATED,
+            Step::Updated(_) => USER_UPDATED,
+            Step::RoleChanged(_) => USER_ROLE_CHANGED,
+            Step::Removed => USER_REMOVED,
+            Step::Restored => USER_RESTORED,
         }
     }
 
@@ -96,7 +99,7 @@ pub(super) async fn record(
     events::append(tx, &event, &app.clock).await?;
     if let Step::RoleChanged(old) = step {
         let fields = json!({ "actor_id": caller.user_id, "role": user.role, "old_role": old });
-        security::record(tx, &app.clock, EventType::RoleChanged, user, fields).await?;
+        security::record(tx, &app.clock, ROLE_CHANGED, user, fields).await?;
     }
     Ok(())
 }

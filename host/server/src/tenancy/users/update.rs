@@ -108,7 +108,7 @@ pub(super) async fn update(
     admit(&mut tx, &caller, &user, &wanted).await?;
     if_match.check(&user)?;
     if wanted.is_nothing() {
-        return Ok(One(user.into()));
+        return Ok(One(Account::of(user, &app)));
     }
     if wanted.update.password_hash.is_some() {
         // A password is set anew when somebody else may have had it, and made keys with it.
@@ -130,7 +130,7 @@ pub(super) async fn update(
         record(&mut tx, &app, &caller, &origin, &updated, Step::RoleChanged(user.role)).await?;
     }
     tx.commit().await?;
-    Ok(One(updated.into()))
+    Ok(One(Account::of(updated, &app)))
 }
 
 async fn check(app: &App, caller: &Caller, id: UserId, body: UpdateBody) -> Result<UserUpdate, Error> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use heddle_core::event::{Event, EventType};
+use heddle_core::event::Event;
 use heddle_core::{Clock, Role};
 use heddle_runtime::Compiler;
 use heddle_store::SiteScope;
@@ -14,6 +14,7 @@ use super::*;
 use crate::app::{App, SharedApp};
 use crate::caller::{Caller, Credential};
 use crate::config::Config;
+use crate::devices::declarations::DEVICE_OFFLINE;
 
 /// Answers every request with this text; what came is in the channel.
 async fn receiver(answer: &'static str) -> (String, UnboundedReceiver<String>) {
@@ -47,16 +48,16 @@ async fn app(folder: &std::path::Path, more: &[(&str, &str)]) -> SharedApp {
         base.iter().chain(more).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let config = Config::from_maps(&settings, &BTreeMap::new()).unwrap();
     let compiler = Compiler { program: "unused".into(), args: Vec::new() };
-    App::open(config, compiler.into(), crate::features::ALL).await.unwrap()
+    App::open(config, compiler.into(), crate::features::FEATURES).await.unwrap()
 }
 
 fn event(clock: &Clock) -> Event {
     Event {
         id: clock.new_id(),
         seq: 7,
-        event_type: EventType::DeviceOffline,
+        event_type: DEVICE_OFFLINE,
         category: "device".to_owned(),
-        priority: EventType::DeviceOffline.priority(),
+        priority: DEVICE_OFFLINE.priority(),
         organization_id: clock.new_id(),
         occurred_at: clock.now(),
         causation_id: None,

@@ -1,0 +1,43 @@
+//! What the interface gives to modules that this version does not have: roles hold these permissions, API keys can name
+//! them, and events of these prefixes can be subscribed to.
+
+use heddle_core::Permission;
+use heddle_core::declared::SubscriptionAccess;
+
+use crate::devices::declarations::DEVICE_READ;
+use crate::feature::Feature;
+
+heddle_core::permissions! { PERMISSIONS {
+    ALERT_READ = "alert:read", Viewer, "See alerts";
+    ANALYTICS_READ = "analytics:read", Viewer, "See statistics";
+    DISCOVERY_RUN = "discovery:run", Operator, "Scan networks for devices";
+    DISCOVERY_WRITE = "discovery:write", SiteAdmin, "Adopt devices that were found";
+    CAMERAS_VIEW = "cameras.view", Viewer, "Watch cameras";
+    VOIP_MANAGE_PHONES = "voip.manage_phones", Operator, "Manage phones";
+} }
+
+const SUBSCRIPTIONS: &[(&str, SubscriptionAccess)] = &[
+    ("discovery", SubscriptionAccess::Permission(DEVICE_READ)),
+    ("pbx", SubscriptionAccess::Permission(DEVICE_READ)),
+    ("camera", SubscriptionAccess::Permission(DEVICE_READ)),
+    ("nvr", SubscriptionAccess::Permission(DEVICE_READ)),
+    ("alert", SubscriptionAccess::Permission(ALERT_READ)),
+    ("sla", SubscriptionAccess::Permission(ANALYTICS_READ)),
+];
+
+/// Words of modules to come.
+pub(crate) struct Reserved;
+
+impl Feature for Reserved {
+    fn name(&self) -> &'static str {
+        "reserved"
+    }
+
+    fn permissions(&self) -> &'static [Permission] {
+        PERMISSIONS
+    }
+
+    fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
+        SUBSCRIPTIONS
+    }
+}
