@@ -1,4 +1,4 @@
-//! The rooms of the server, and who may name whom: a room names itself and the rooms below it.
+//! The rooms of the server, and which room may name which: a room names itself and the rooms below it.
 //!
 //! Read from the sources, with the unit tests left out: every path of an import, an expression, an attribute or a macro that
 //! leads into another module counts. The rooms are those of the table in ARCHITECTURE.md.

@@ -98,7 +98,7 @@ pub fn parse_trusted_keys(json: &[u8]) -> Result<Vec<TrustedKey>, KeyError> {
     for TrustedEntry { publisher, public_key, ids } in entries {
         check_publisher(&publisher)?;
         let key = decode(&public_key).ok_or_else(|| KeyError::Public(publisher.clone()))?;
-        // A weak key verifies signatures that nobody made.
+        // A weak key verifies signatures that were never made with it.
         let sound = VerifyingKey::from_bytes(&key).is_ok_and(|public| !public.is_weak());
         if !sound {
             return Err(KeyError::Public(publisher));
@@ -113,8 +113,8 @@ pub fn parse_trusted_keys(json: &[u8]) -> Result<Vec<TrustedKey>, KeyError> {
     Ok(keys)
 }
 
-/// What a publisher may sign where nothing else is said: a key that was listed before there were ids must not
-/// take over another publisher's adapter.
+/// Returns the ids that a publisher may sign where nothing else is said: a key that was listed before there were ids
+/// must not take over another publisher's adapter.
 fn own_ids(publisher: &str) -> Vec<String> {
     vec![publisher.to_owned(), format!("{publisher}-*")]
 }

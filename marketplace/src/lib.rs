@@ -1,6 +1,5 @@
-//! The package format: manifest, signature, hashes. Verifying is this library;
-//! signing and packing is the binary beside it. It knows nothing of the host
-//! and does not look inside a component beyond its first bytes.
+//! The package format: manifest, signature, hashes. Verifying is this library; signing and packing is the binary of
+//! this crate. It knows nothing of the host and does not look inside a component beyond its first bytes.
 
 mod effects;
 mod error;

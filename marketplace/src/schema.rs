@@ -203,7 +203,7 @@ impl Walk {
     }
 }
 
-/// The numbers of all counted repeats. One inside of a character class counts too, which harms nobody.
+/// The numbers of all counted repeats. One inside of a character class counts too, which does no harm.
 fn repeats(pattern: &str) -> impl Iterator<Item = &str> {
     let inner = pattern.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(inner, _)| inner));
     let counted = inner.filter(|inner| {

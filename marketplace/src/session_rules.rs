@@ -68,7 +68,7 @@ fn check_steps(session: &Session) -> Result<(), String> {
     session.logout.as_ref().map_or(Ok(()), |request| check_request(request, &captured))
 }
 
-/// What carries the session is never shown to the component, under no name.
+/// Checks that a value that carries the session is never shown to the component, under any name.
 fn check_exposed(session: &Session) -> Result<(), String> {
     let captures: Vec<&Capture> = session.login.iter().flat_map(|step| &step.capture).collect();
     let exposed: Vec<&&Capture> = captures.iter().filter(|capture| capture.expose).collect();

@@ -10,8 +10,8 @@ use crate::{
 
 /// One vendor's knowledge, without any state: every call is a fresh instance.
 ///
-/// Whoever only reads leaves the last four functions as they are and describes
-/// no features. The interface files say what each function owes to the host.
+/// An adapter that only reads leaves the last four functions as they are and describes no features. The interface files
+/// say what each function owes to the host.
 pub trait Adapter: 'static {
     /// Static: called at load, without a target.
     fn describe() -> Description;

@@ -1,4 +1,4 @@
-//! Who the client is, behind proxies or not.
+//! The identity of the client, behind proxies or not.
 
 use serde_json::json;
 

@@ -77,7 +77,7 @@ async fn who_sends_everything_before_reading_reads_the_answer() {
                 answer.starts_with("HTTP/1.1 413 ") && answer.ends_with(TOO_LARGE),
                 "round {round}: {answer}"
             );
-            // Nobody looks at this body at all.
+            // The server does not look at this body at all.
             let head_nowhere = head("/nowhere", "transfer-encoding: chunked");
             let answer = send_then_read(address, &[head_nowhere.as_bytes(), &chunked(8 * MIB)]);
             assert!(answer.starts_with("HTTP/1.1 404 "), "round {round}: {answer}");

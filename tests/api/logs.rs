@@ -12,7 +12,7 @@ use crate::support::{Api, Database, Options, PASSWORD, Process, Proxy, Server, W
 
 /// A server, its first administrator, and its log database from behind.
 async fn start(database: Database) -> (Server, Api, Db) {
-    // On PostgreSQL beside the service's own tables.
+    // On PostgreSQL next to the service's own tables.
     let options = match &database {
         Database::Postgres(url) => Options::default().with("LOG_DATABASE_URL", url.clone()),
         Database::Sqlite => Options::default(),

@@ -1,4 +1,4 @@
-//! Who may complete the setup where others can reach the service.
+//! Which clients may complete the setup where others can reach the service.
 
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Api, PASSWORD, Server, on_both};
 
-/// Two sites, three credentials, and who may access the second site only.
+/// Two sites, three credentials, and an administrator who may access the second site only.
 struct World {
     server: Server,
     admin: Api,

@@ -1,4 +1,4 @@
-//! Calls of the `OpenWrt` adapter through the sandbox, beside the same functions called natively.
+//! Calls of the `OpenWrt` adapter through the sandbox, compared with the same functions called natively.
 //!
 //! One call makes no request, so that all of its time is the call's own: leave
 //! to call, a fresh instance, the way to the guests' threads and back. The other

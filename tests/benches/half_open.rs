@@ -1,5 +1,5 @@
 //! What `/health` notices of two thousand connections whose request does not come to its end: first without them, then
-//! beside them, over a new connection each time as a load balancer asks.
+//! with them, over a new connection each time as a load balancer asks.
 
 use std::net::SocketAddr;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! What it costs to know who calls: the check of each request, logins, whether the time of a refused login tells who
-//! exists, and what a burst of logins does to everything else.
+//! The cost of authentication: the check of each request, logins, whether the time of a refused login tells which users
+//! exist, and what a burst of logins does to everything else.
 
 use std::time::{Duration, Instant};
 
@@ -64,7 +64,8 @@ fn checks(runtime: &Runtime, report: &mut Report, server: &Server, api: &Api) {
     report.row("token check, asking the database (SQLite)", &Samples::of(cold.collect()), "", "");
 }
 
-/// One request over one connection that needs a caller and no database, beside a handler that only answers the bytes.
+/// One request over one connection that needs a caller and no database, compared with a handler that only answers the
+/// bytes.
 fn requests(runtime: &Runtime, report: &mut Report, api: &Api) {
     let path = "/api/v1/events/types";
     #[expect(clippy::disallowed_methods, reason = "a bench is the outside world")]
@@ -98,7 +99,7 @@ async fn bare(path: &'static str, body: Vec<u8>) -> String {
     format!("http://{address}{path}")
 }
 
-/// All logins of a burst at once, with looks at the health beside them.
+/// All logins of a burst at once, with health checks at the same time.
 fn burst(runtime: &Runtime, report: &mut Report, server: &Server) {
     let nobody = server.nobody();
     let before = resident_mib();

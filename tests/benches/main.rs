@@ -1,6 +1,6 @@
-//! What the sandbox, single requests and the start cost, each beside a
-//! baseline that does the same work in the same run. `cargo xtask bench` builds
-//! what is needed and runs them; a word after `--` picks those with it in their name.
+//! What the sandbox, single requests and the start cost, each compared with a baseline that does the same work in the
+//! same run. `cargo xtask bench` builds what is needed and runs them; a word after `--` picks those with it in their
+//! name.
 
 mod adapter_call;
 mod half_open;

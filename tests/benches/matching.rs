@@ -1,7 +1,7 @@
-//! What an event costs the Connections, beside 10 and beside 10,000 of other types: it must be the same.
+//! What an event costs the Connections, next to 10 and next to 10,000 of other types: it must be the same.
 //!
-//! Two servers, each with a database of its own, take the same events in turns. Beside the whole way, from the commit
-//! of a few events to what follows from them, stands the question to the database alone.
+//! Two servers, each with a database of its own, take the same events in turns. Besides the whole way, from the commit
+//! of a few events to what follows from them, the query of the database is measured alone.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ use crate::support::{Database, Options, Server, event_type};
 
 const FEW: usize = 10;
 const MANY: usize = 10_000;
-/// Connections of the events' own type, none of which fires: nothing runs beside.
+/// Connections of the events' own type, none of which fires: nothing else runs.
 const OWN: &[&str] = &["device.offline", "device.*", "*"];
-/// What the others wait for.
+/// The types that the others wait for.
 const OTHERS: &[&str] = &[
     "controller.change.staged",
     "controller.change.applied",
@@ -174,7 +174,7 @@ fn connection(app: &App, org: OrgId, author: UserId, number: usize, pattern: &st
             for_each: None,
             on_error: false,
         }],
-        // Nobody opens it: no run begins.
+        // It is never opened: no run begins.
         secret: Vec::new(),
         cooldown_secs: 0,
         cooldown_key: None,

@@ -127,6 +127,6 @@ pub(crate) fn show(duration: Duration) -> String {
 }
 
 fn say(line: &str) {
-    // Nobody is left to tell when standard output is closed.
+    // When standard output is closed, there is no place left to report to.
     let _ = writeln!(std::io::stdout(), "{line}");
 }

@@ -1,7 +1,7 @@
 //! What a quiet organization notices of one whose devices answer far too much, not at all, or what no device should.
 //!
-//! The quiet one reads its router live and applies changes to it, one request at a time, first alone and then beside the
-//! other: in one process, one run, by turns.
+//! The quiet one reads its router live and applies changes to it, one request at a time, first alone and then together
+//! with the other: in one process, one run, by turns.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

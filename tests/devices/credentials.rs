@@ -165,7 +165,7 @@ on_both! {
         let elsewhere = json!({ "controller_id": lab.controller });
         keeper.post(&test_path(&own), &elsewhere).await.expect_status(422);
 
-        // Who may not register a controller at the site chooses no address for its secret.
+        // A user who may not register a controller at the site chooses no address for its secret.
         let writer = member(&lab.server, "cleo", Role::OrgAdmin, &[(id_of(&branch), SiteLevel::Write)]).await;
         let refused = writer.post(&test_path(&own), &address).await.expect_status(403);
         assert_eq!(refused.error_type(), "all_sites_required", "{}", refused.text);

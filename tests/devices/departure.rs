@@ -1,5 +1,5 @@
-//! A controller that gives no answer: each device that is lost with it is told, once and in order, and so is each that
-//! comes back.
+//! A controller that gives no answer: each device that is lost with it is reported, once and in order, and so is each
+//! that comes back.
 
 use heddle_openwrt_router::Fault;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ async fn told(lab: &Lab, socket: &mut Socket, status: &str) -> Vec<Value> {
     }
 }
 
-/// Type and status of what was told of a device.
+/// Returns the type and status of each event about a device.
 fn of<'a>(events: &'a [Value], device: &Value) -> Vec<(&'a str, &'a str)> {
     let of_device = events.iter().filter(|event| event["payload"]["device_id"] == device["id"]);
     of_device
@@ -81,7 +81,7 @@ on_both! {
             assert_eq!(statuses, [("device.status.changed", "online")], "{device}: {events:?}");
         }
 
-        // A router that somebody works on goes without an alarm, and its clients' status is told as before.
+        // A router under maintenance goes without an alarm, and its clients' status is reported as before.
         let path = format!("/devices/{}", id_of(&router));
         lab.api.patch(&path, &json!({ "state": "maintenance" })).await.expect_status(200);
         socket.event("device.state_changed").await;

@@ -1,4 +1,4 @@
-//! A grant's level is a ceiling beside the role.
+//! A grant's level is a ceiling in addition to the role.
 
 use heddle_core::{Role, SiteLevel};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A device that somebody works on goes offline without an alarm.
+//! A device under maintenance goes offline without an alarm.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Peers that do not keep to RFC 6455, byte by byte: each is told in the protocol's words, and none takes the stream down.
+//! Peers that do not keep to RFC 6455, byte by byte: each is answered in the protocol's terms, and none takes the
+//! stream down.
 
 use std::time::Duration;
 
@@ -207,7 +208,7 @@ async fn parts_pings_between_them_and_slow_bytes_are_fine() {
     assert_eq!(raw.next().await.unwrap(), (FIN | PONG, b"between".to_vec()));
     assert_eq!(raw.text().await, json!({ "type": "subscribed", "subscriptions": ["device.*"] }));
     tokio::time::sleep(Duration::from_millis(1_100)).await;
-    // A pong that nobody asked for, a text in two languages, and the largest frame that there may be.
+    // A pong that was not asked for, a text in two languages, and the largest frame that there may be.
     raw.send(&frame(FIN | PONG, b"unasked")).await;
     raw.send(&frame(FIN | TEXT, r#"{"type":"subscribe","subscriptions":["device.κόσμε"]}"#.as_bytes())).await;
     assert_eq!(raw.text().await["type"], "subscribed");

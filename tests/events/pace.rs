@@ -35,7 +35,7 @@ async fn fill(server: &Server, api: &Api) {
 /// Asks for all events and takes none of them.
 async fn busy(server: &Server, api: &Api) -> Socket {
     fill(server, api).await;
-    // Until none of them is new any more.
+    // Until the last of them is no longer new.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let mut socket = Socket::subscribe(api, &["*"]).await;
     socket.send(&json!({ "type": "resume", "after_seq": 0 })).await;

@@ -1,4 +1,4 @@
-//! Rights that shrink while somebody listens: over the wire, within a second.
+//! Rights that shrink while a client listens: over the wire, within a second.
 
 use std::time::{Duration, Instant};
 

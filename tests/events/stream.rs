@@ -1,4 +1,4 @@
-//! Who may listen, to what, and until when.
+//! Which callers may listen, to what, and until when.
 
 use std::time::{Duration, Instant};
 
@@ -125,7 +125,7 @@ on_both! {
             let mut socket = Socket::connect_with(&api, &[("origin", origin), ("cookie", &cookie)]).await;
             assert_eq!(socket.close_reason().await, (1008, "origin not allowed".to_owned()), "{origin}");
         }
-        // Behind TLS a page without it is somebody else's.
+        // Behind TLS, a page that was served without TLS belongs to another site.
         let headers = [("origin", own.as_str()), ("cookie", &cookie), ("x-forwarded-proto", "https")];
         assert_eq!(Socket::connect_with(&api, &headers).await.close_code().await, 1008);
     }
@@ -231,13 +231,13 @@ on_both! {
             let mut socket = Socket::connect_with(&admin, &[("cookie", &cookie)]).await;
             socket.send(&json!({ "type": "auth", "token": admin.token() })).await;
             assert_eq!(socket.next().await["type"], "connected", "{stale}");
-            // It stands for nobody: a frame that is not auth ends it as without a cookie.
+            // The cookie stands for no caller: a frame that is not auth ends the connection as without a cookie.
             let mut socket = Socket::connect_with(&admin, &[("cookie", &cookie)]).await;
             socket.send(&json!({ "type": "ping" })).await;
             let refused = (1008, "first frame must be auth with a token".to_owned());
             assert_eq!(socket.close_reason().await, refused, "{stale}");
         }
-        // What somebody gives on purpose is judged as it is.
+        // A token that the client gives on purpose is judged as it is.
         let mut socket = Socket::connect_at(&admin, "/ws?token=no.token.at.all").await;
         assert_eq!(socket.close_reason().await, (1008, "token is not valid".to_owned()));
     }
@@ -268,7 +268,7 @@ on_both! {
             }
         };
         assert_eq!((&resumed["type"], &resumed["organization_id"]), (&json!("resumed"), &umbrella["id"]));
-        // Whoever hears one organization resumes that one; whether there is another they are not told.
+        // A caller who hears one organization resumes that one, and does not learn whether there is another.
         let alice = server.log_in("alice").await;
         let mut socket = Socket::subscribe(&alice, &["user.*"]).await;
         let own = admin.get("/auth/me").await.body["organization_id"].clone();

@@ -15,13 +15,13 @@ use tokio::net::TcpListener;
 
 const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 const READ_BUFFER_BYTES: usize = 2 * 1024;
-/// How long a peer that was told the end may take to go.
+/// How long a peer that was notified of the end may take to go.
 const LINGER_LIMIT: Duration = Duration::from_secs(2);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    // Whoever started it reads where it is.
+    // The process that started it reads its address.
     writeln!(std::io::stdout(), "{}", listener.local_addr()?)?;
     axum::serve(listener, Router::new().route("/", any(upgrade))).await
 }
@@ -37,7 +37,7 @@ async fn upgrade(upgrade: WebSocketUpgrade) -> Response {
 async fn serve(mut socket: WebSocket) {
     let code = echo(&mut socket).await;
     let frame = CloseFrame { code, reason: Utf8Bytes::from_static("") };
-    // A peer that is gone cannot be told so, and one that has closed is answered by reading on.
+    // A peer that is gone cannot be notified, and one that has closed is answered by reading on.
     drop(socket.send(Message::Close(Some(frame))).await);
     let rest = async { while let Some(Ok(_)) = socket.recv().await {} };
     tokio::time::timeout(LINGER_LIMIT, rest).await.ok();

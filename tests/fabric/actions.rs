@@ -1,4 +1,4 @@
-//! One operation at once, with the rights of who asks.
+//! One operation at once, with the rights of the caller.
 
 use heddle_core::Role;
 use serde_json::json;
@@ -35,7 +35,7 @@ on_both! {
         let controllers = json!({ "operation_id": "controllers.list" });
         let refused = guest.post("/actions", &controllers).await.expect_status(403);
         assert!(refused.message().contains("controller:read"), "{}", refused.text);
-        // What a run gave is for who could have asked.
+        // The output of a run is shown only to a user who could have asked for it.
         let answered = viewer.post("/actions", &controllers).await.expect_status(201).body;
         let hidden = guest.get(&format!("/fabric/runs/{}", id_of(&answered))).await.expect_status(200).body;
         assert_eq!(hidden["steps"][0]["output"], json!({ "hidden": true }));

@@ -1,4 +1,4 @@
-//! Writing Connections: who may, what is refused, what is hidden.
+//! Writing Connections: which users may, what is refused, what is hidden.
 
 use heddle_core::Role;
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ on_both! {
             world.emit(event_type("device.offline"), device("afterwards")).await;
             let runs = runs(&world.api, &path, 1).await;
             assert_eq!(runs[0]["steps"][0]["params"], json!({ "search": "afterwards" }));
-            // Who may not write them may not bring them back; another organization's are not there.
+            // A user who may not write them may not bring them back; another organization's are not there.
             world.api.delete(&path).await.expect_status(204);
             let (_, viewer) = world.member(&format!("viewer-{kind}"), Role::SiteAdmin).await;
             viewer.post(&restore, &json!({})).await.expect_status(403);
@@ -86,7 +86,7 @@ on_both! {
         for made in [&enabled, &paused] {
             world.api.delete(&path(made)).await.expect_status(204);
         }
-        // Whoever brings it back, it is its author's as before.
+        // Whichever user brings it back, its author stays the same.
         let back = world.api.post(&format!("{}/restore", path(&enabled)), &json!({})).await.expect_status(200).body;
         assert_eq!((&back["state"], &back["author_id"]), (&json!("enabled"), &json!(author)));
         assert_eq!(back["steps"][0]["params"], json!({ "hidden": true }));

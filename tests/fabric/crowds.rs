@@ -198,7 +198,7 @@ on_both! {
         tx.commit().await.unwrap();
         tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         world.runs(&connection, 0).await;
-        // Nobody newer came.
+        // No process of a newer version came.
         app.clock.advance(chrono::TimeDelta::minutes(6));
         let found = world.runs(&connection, 1).await;
         assert_eq!(found[0]["steps"][0]["params"], json!({ "search": "after" }), "{found:?}");

@@ -1,4 +1,4 @@
-//! Connections, schedules and actions: what starts which steps, as whom, and what becomes of it.
+//! Connections, schedules and actions: what starts which steps, with which user's rights, and the outcome.
 
 mod actions;
 mod connections;
@@ -45,7 +45,7 @@ impl World {
         emit(self.app(), self.org, event_type, payload).await;
     }
 
-    /// An enabled Connection with these fields beside those that it needs.
+    /// Makes an enabled Connection with these fields in addition to those that it needs.
     async fn connect(&self, fields: Value) -> Value {
         connect(&self.api, fields).await
     }

@@ -29,7 +29,7 @@ on_both! {
         // Broken, it does not fire.
         world.emit(event_type("device.offline"), device("office")).await;
         runs(&world.api, &path, 1).await;
-        // Nobody enables it as it is; who writes its steps is their author.
+        // No user can enable it as it is; the user who writes its steps becomes their author.
         let refused = world.api.patch(&path, &json!({ "state": "enabled" })).await.expect_status(409);
         assert_eq!(refused.error_type(), "author_unfit", "{}", refused.text);
         let steps = json!({ "state": "enabled", "steps": [{ "operation_id": "sites.list" }] });

@@ -115,7 +115,7 @@ on_both! {
         assert_eq!(first["steps"][0]["output"]["total"], 1);
         let next = time(&seen(&world, &skipping).await["next_due_at"]);
         assert!(next > due && next - due <= TimeDelta::hours(25));
-        // Three days nobody is there.
+        // For three days no process is running.
         let once = world.api.post(BASE, &filled(json!({ "missed": "run_once" }))).await.expect_status(201).body;
         advance_past(&mut world, &skipping, 3 * 86_400 + 120).await;
         let found = runs(&world.api, &of(&skipping), 2).await;

@@ -210,7 +210,7 @@ on_both! {
         key.get("/credentials").await.expect_status(403);
         assert_eq!(key.patch(&path, &json!({ "tier": "free" })).await.expect_status(403).error_type(), "scope_ceiling");
         assert_eq!(key.post("/organizations", &json!({ "name": "U" })).await.expect_status(403).error_type(), "scope_ceiling");
-        // A ceiling raises nobody: who made the key is not enough where a higher role is needed.
+        // A ceiling raises no rights: the key's user must have a higher role where one is needed.
         let bob = server.log_in("bob").await;
         let weak = holder(&server, &create(&bob, &json!({ "name": "k", "scopes": ["audit:read"] })).await);
         assert_eq!(weak.get("/audit/validate").await.expect_status(403).error_type(), "permission_denied");

@@ -1,4 +1,4 @@
-//! Nothing that proves who somebody is comes to rest where others read: not in the log, the audit log or the events.
+//! Nothing that proves the identity of a user is stored where others read: not in the log, the audit log or the events.
 
 use serde_json::{Value, json};
 

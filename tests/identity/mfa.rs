@@ -7,7 +7,7 @@ use totp_rs::{Algorithm, Builder, Secret, Totp};
 
 use crate::support::{Answer, Api, Database, Options, PASSWORD, Process, Server, on_both};
 
-/// The app on somebody's phone, the secret in it, and the code that it was set up with.
+/// The app on a user's phone, the secret in it, and the code that it was set up with.
 pub(crate) struct Phone(Totp, String, String);
 
 impl Phone {
@@ -207,7 +207,7 @@ on_both! {
             let answer = holder.post(path, &json!({ "code": "123456" })).await.expect_status(403);
             assert_eq!(answer.error_type(), "session_required");
         }
-        // The password grant has no place for a code, and says so only to who knows the password.
+        // The password grant has no place for a code, and says so only to a client that knows the password.
         enrol(&server, &admin).await;
         let sender = server.nobody().with("content-type", "application/x-www-form-urlencoded");
         for (password, status) in [(PASSWORD, 400), ("Wrong-Horse-7-x", 401)] {
@@ -239,7 +239,7 @@ on_both! {
             let token = first_factor(&server).await;
             let statuses = race(&[server.nobody()], &token, &code).await;
             assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
-            // Who lost the race failed, and the account is locked; nothing else is.
+            // The requests that lost the race failed, and the account is locked; nothing else is.
             assert!(statuses.iter().all(|status| matches!(status, 200 | 401 | 423)), "{statuses:?}");
             app.clock.advance(TimeDelta::minutes(31));
         }

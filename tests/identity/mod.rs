@@ -1,4 +1,4 @@
-//! Who is calling: API keys, the channel of browsers, and how soon a change is felt.
+//! Authentication: API keys, the channel of browsers, and how soon a change is felt.
 
 mod api_keys;
 mod browser;

@@ -145,7 +145,7 @@ on_both! {
         let locked = grace.post("/auth/password/change", &change(PASSWORD, NEW)).await.expect_status(423);
         assert_eq!(locked.error_type(), "locked");
         try_login(&server, "grace", PASSWORD).await.expect_status(423);
-        // Who is in stays in: only the password cannot be tried.
+        // A session that is open stays open: only the password cannot be tried.
         grace.get("/auth/me").await.expect_status(200);
         let audit = admin.get("/audit?per_page=200").await.expect_status(200).body;
         let failures = audit["items"].as_array().unwrap().iter().filter(|e| e["action"] == "user.login_failed");

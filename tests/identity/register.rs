@@ -143,7 +143,7 @@ on_both! {
             api.post("/auth/register", &body).await.expect_status(201);
         }
         server.running().app.clock.advance(TimeDelta::minutes(2));
-        // What does not fit is told without being counted.
+        // A body that does not fit is refused without being counted.
         api.post("/auth/register", &json!({ "username": "x" })).await.expect_status(422);
         let refused = api.post("/auth/register", &registration("late", "late")).await.expect_status(429);
         assert_eq!(refused.body, json!({ "detail": "Rate limit exceeded", "retry_after": 3600 }));

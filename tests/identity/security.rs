@@ -1,4 +1,4 @@
-//! What an organization is told about the accounts of its people: each event once, and without a secret.
+//! What an organization learns about the accounts of its people: each event once, and without a secret.
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};

@@ -38,7 +38,7 @@ on_both! {
     }
 }
 
-/// The statements of a request by who is not known, and of the next one, which came while they were.
+/// The statements of a request by a caller who is not known, and of the next one, while the caller is known.
 async fn cold_and_warm(server: &Server, caller: &Api, path: &str) -> (Vec<String>, Vec<String>) {
     for _ in 0..ATTEMPTS {
         server.running().app.callers.forget();

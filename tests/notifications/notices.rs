@@ -1,4 +1,4 @@
-//! Notices: who sees them, and who has read them.
+//! Notices: which users see them, and which users have read them.
 
 use chrono::TimeDelta;
 use heddle_core::OrgId;

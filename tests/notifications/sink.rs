@@ -1,4 +1,4 @@
-//! A service behind a channel: keeps what comes and answers as it is told.
+//! A service behind a channel: keeps what comes and answers as the test asks.
 
 use std::sync::{Arc, Mutex};
 

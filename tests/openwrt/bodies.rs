@@ -61,7 +61,7 @@ on_both! {
         assert_eq!((named("@rule."), named("Twice#"), named("Allow 'quoted'")), (2, 2, 1), "{bodies:?}");
         for body in &bodies {
             let name = body["name"].as_str().unwrap();
-            // The first of two that are the same is not the same any more once it was written.
+            // The first of two that are the same is no longer the same once it was written.
             if name.starts_with("@rule.") && name.ends_with("#2") {
                 continue;
             }

@@ -32,7 +32,7 @@ on_both! {
         assert_eq!(change["plan"]["undo_takes_all"], true, "{change}");
         assert_eq!(change["plan"]["touches"], json!(["firewall/rule/Allow-Ping"]));
         assert!(lab.router.edit("firewall", &[Change::set("@rule[2]", "enabled", "0")]));
-        // Also in the same rule, beside what the plan is about.
+        // Also in the same rule, besides what the plan is about.
         assert!(lab.router.edit("firewall", &[Change::set("@rule[1]", "limit", "5/second")]));
         let applied = lab.apply(&change).await;
         assert_eq!(applied["outcome"]["state"], "applied", "{applied}");

@@ -1,4 +1,4 @@
-//! What becomes of an audit log that somebody altered in the database.
+//! How an audit log is treated that was altered in the database.
 
 use serde_json::json;
 

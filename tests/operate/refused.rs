@@ -11,7 +11,7 @@ const CHUNK: usize = 64 * 1024 + 16;
 /// Positions of a byte that is altered, tried with the binary.
 const FLIPS: usize = 120;
 
-/// What is in the data folder, beside the code cache that the tests share.
+/// What is in the data folder, besides the code cache that the tests share.
 fn made(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder.join("data")).unwrap().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

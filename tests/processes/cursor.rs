@@ -1,4 +1,4 @@
-//! Lists that grow for ever, walked by cursor while they grow.
+//! Lists that grow without end, walked by cursor while they grow.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ async fn walk(api: &Api, path: &str, per_page: u32) -> Vec<String> {
         assert_eq!(page["total_is_capped"], false);
         let items = page["items"].as_array().expect("rows");
         ids.extend(items.iter().map(|row| row["id"].as_str().expect("an id").to_owned()));
-        // Audited, with an event of nobody: both lists grow at their new end.
+        // Audited, with an event of no user: both lists grow at their new end.
         api.post("/sites", &json!({ "name": format!("Site {}", ids.len()) })).await;
         match &page["next_cursor"] {
             Value::String(next) => cursor.clone_from(next),

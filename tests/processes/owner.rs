@@ -15,7 +15,7 @@ async fn a_process_that_starts_leaves_the_others_applies_alone() {
     pair.b.kill();
     pair.restart_b().await;
     let calls = pair.router.write_calls().len();
-    // Several rounds of looking for what is nobody's.
+    // Several rounds of looking for orphaned applies.
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert_eq!(pair.router.write_calls().len(), calls, "nobody writes while it is held");
     assert!(!pair.log_of_b().contains("taking up change"), "{}", pair.log_of_b());

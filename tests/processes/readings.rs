@@ -24,7 +24,7 @@ async fn a_controller_that_two_processes_see_due_is_read_once() {
     let Some(mut pair) = Pair::start(quick()).await else { return };
     let mut stream = Socket::subscribe(&pair.b.api, &["controller.sync.finished"]).await;
     let mut last = read_after(&pair.a.api, &pair.controller, &json!(null)).await;
-    // What one reading asks of the router, when nobody else is there.
+    // What one reading asks of the router, when no other client is there.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     pair.b.kill();
     let count = |pair: &Pair| pair.router.calls().len();

@@ -65,10 +65,10 @@ const REFUSED: &[&str] = &[
     "[2a00::5efe:127.0.0.1]",
 ];
 
-/// Never refused by the guard; nobody lives there.
+/// Never refused by the guard; no machine has these addresses.
 const ALLOWED: &[&str] = &["192.0.2.1", "198.51.100.7", "203.0.113.5", "[2001:db8::1]"];
 
-/// What a calm guest is told when its controller is there.
+/// What a calm guest learns when its controller is there.
 async fn answer(lab: &Lab, host: &str) -> Value {
     // A controller of its own: refusals count for the breaker.
     let mut call = lab.call_to(lab.clock.new_id(), &format!("http://{host}:{}/", lab.device.port()));

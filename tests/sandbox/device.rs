@@ -170,7 +170,7 @@ fn last(log: &Log) -> Response {
     keys.map(|(_, key)| key.as_str()).collect::<String>().into_response()
 }
 
-/// One byte every 50 ms, for ever.
+/// One byte every 50 ms, without end.
 fn slow() -> Body {
     Body::from_stream(stream::unfold((), |()| async {
         tokio::time::sleep(Duration::from_millis(50)).await;

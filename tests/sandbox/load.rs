@@ -111,7 +111,7 @@ fn a_manifest_with_more_rights_than_were_signed_is_refused() {
     assert!(matches!(error, PackageError::BadSignature(_)), "{error}");
 }
 
-/// Two more "login" steps changed a router's host name; neither they nor a hidden logout pass any more.
+/// Two more "login" steps changed a router's host name; neither they nor a hidden logout pass now.
 #[test]
 fn a_login_with_steps_that_write_is_refused_before_it_runs() {
     let mut manifest = manifest_with_login();

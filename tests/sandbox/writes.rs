@@ -126,7 +126,7 @@ async fn a_call_cannot_be_skipped_by_having_it_refused() {
     assert_eq!(outcomes[1]["code"], "not-approved", "{outcomes:?}");
 }
 
-/// Nobody knows whether the call before arrived, so nothing may follow it.
+/// It is unknown whether the call before arrived, so nothing may follow it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_cannot_be_skipped_by_not_waiting_for_it() {
     let lab = Lab::start().await;

@@ -142,7 +142,7 @@ on_both! {
         lab.api.post(&Lab::path(&change, "apply"), &body).await.expect_status(200);
         lab.server.restart().await;
         lab.api = lab.server.nobody().with_token(lab.api.token());
-        // Reads with the session that the router gives to whoever logs in now.
+        // Reads with the session that the router gives to the next login.
         let rules = format!("{}/firewall.rule", lab.area("firewall"));
         lab.api.get(&rules).await.expect_status(200);
         lab.router.fault(Fault::Cut { for_ms: Some(27_000) });

@@ -13,7 +13,7 @@ use super::Lab as RouterLab;
 use crate::sandbox::package;
 use crate::support::{Api, Database, Options, Server};
 
-/// What the device says, and what it was told.
+/// What the device says, and what it received.
 pub(super) struct Script {
     /// `{holds, undo_takes_all, touches, stages}`.
     pub(super) plan: Value,

@@ -93,8 +93,8 @@ impl Subject {
         panic!("{:?} does not come to {steps:?}: {}", self.rules, self.get(api).await);
     }
 
-    /// Holds what is told against the router, and answers the state: what is in effect is there once, all else is
-    /// not there, and each change of a set says the same.
+    /// Compares what the service says with the router, and returns the state: what is in effect is there once, all else
+    /// is not there, and each change of a set says the same.
     pub(super) fn check_truth(&self, router: &Router, seen: &Value, told: &str) -> String {
         let state = seen["outcome"]["state"].as_str().unwrap_or_default().to_owned();
         assert_eq!(seen["status"] == "applied", state == "applied", "{told}: {seen}");

@@ -9,7 +9,7 @@ use tokio::process::Command;
 
 use super::tool;
 
-/// Runs a script below `tests/`, which finds Chromium in `CHROMIUM` and `playwright-core` beside itself, and returns
+/// Runs a script below `tests/`, which finds Chromium in `CHROMIUM` and `playwright-core` next to itself, and returns
 /// the JSON that it prints.
 pub(crate) async fn drive(script: &str, variables: &[(&str, &str)]) -> Value {
     let folder = tempfile::tempdir().expect("a folder can be made");

@@ -1,4 +1,4 @@
-//! Numbers by chance whose seed a failing test names, so that the failure can be had again.
+//! Numbers by chance whose seed a failing test names, so that the failure can be reproduced.
 
 #[derive(Debug)]
 pub(crate) struct Random {

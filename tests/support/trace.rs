@@ -45,7 +45,7 @@ pub(crate) fn statements(request: &str) -> Vec<String> {
     COUNTS.lock().expect("no holder of this lock panics").remove(request).unwrap_or_default()
 }
 
-/// Every request is seen by every layer only while somebody needs it.
+/// Every request is seen by every layer only while a test needs it.
 fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

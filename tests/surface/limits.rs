@@ -50,7 +50,7 @@ impl<'a> Search<'a> {
         let has = |word: &str| schema.get(word).is_some_and(|value| *value != SECRET);
         let is_bounded = is_bounded || BOUNDS_OF_TEXT.iter().any(|word| has(word));
         if let Some(reference) = schema["$ref"].as_str() {
-            // A bound may stand beside the reference.
+            // A bound may stand next to the reference.
             if !is_bounded && self.seen.insert(reference) {
                 let name = reference.rsplit('/').next().unwrap_or(reference);
                 self.look(self.contract.resolve(schema), name);

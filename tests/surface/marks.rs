@@ -20,7 +20,7 @@ const UNLIMITED_PUBLIC_WRITES: &[(&str, &str)] = &[
     ("/oauth2/introspect", "takes secrets and tokens with 256 random bits"),
     ("/setup/complete", "is done once, and has a limit within"),
 ];
-/// Writes below the words of who is who that change no caller, with the reason.
+/// Writes below the paths about users and their access that change no caller, with the reason.
 const CHANGE_NO_CALLER: &[(&str, &str)] = &[
     ("/auth/login", "opens a session that nothing knows yet"),
     ("/auth/login/mfa", "opens a session that nothing knows yet"),

@@ -1,4 +1,4 @@
-//! The whole surface at once: what must hold for every route, whoever added it.
+//! The whole surface at once: what must hold for every route, whichever feature added it.
 
 mod bounds;
 mod clients;

@@ -1,4 +1,4 @@
-//! What the surface is, as text under review: whoever changes it sees it in the diff.
+//! What the surface is, as text under review: the author of a change sees it in the diff.
 //!
 //! `UPDATE_SNAPSHOTS=1` writes the files anew.
 

@@ -96,12 +96,12 @@ async fn read(app: &App, api: &Api, roots: &Roots, operation: &Operation, rows: 
         .replace("{schedule_id}", &roots.started[2].to_string())
         .replace("{subscription_id}", &roots.subscription.to_string());
     assert!(!path.contains('{'), "teach tests/surface/statements.rs to fill {path}");
-    // Who calls is loaded anew each time, however long the test takes in between.
+    // The caller is loaded anew each time, however long the test takes in between.
     app.callers.forget();
     let request = counted_request();
     let answer = api.with_request_id(&request).get(&path).await.expect_status(200);
     let total = answer.body["total"].as_u64().expect("a page has a total");
-    // What answers all there is at once keeps less of it.
+    // A list that answers all its rows at once keeps fewer of them.
     let is_short = SHORT.contains(&operation.path.as_str());
     let kept = if is_short {
         0
@@ -484,7 +484,7 @@ async fn add_provider(tx: &mut Tx, app: &App, roots: &Roots, name: &str) {
     sso::insert_identity(tx, &identity).await.unwrap();
 }
 
-/// A channel, and a notice for everybody.
+/// A channel, and a notice for all users.
 async fn add_notification(tx: &mut Tx, app: &App, roots: &Roots, name: &str) {
     let channel = NewChannel {
         id: app.clock.new_id(),

@@ -1,4 +1,4 @@
-//! Every route as nobody, as each role, with bodies of the wrong shape, and with ids of another organization.
+//! Every route without a caller, as each role, with bodies of the wrong shape, and with ids of another organization.
 //!
 //! A route that is added is walked without being named here; a path parameter
 //! that the walk does not know fails it.
@@ -334,7 +334,7 @@ fn permission(operation: &Operation) -> Option<&str> {
         .or_else(|| access.split_once(" with ").map(|(_, permission)| permission))
 }
 
-/// Whether a scope that has nothing to do with a route is told so.
+/// Whether a scope that has nothing to do with a route is refused.
 fn is_closed(operation: &Operation) -> bool {
     permission(operation).is_some()
         || operation.access == "authenticated"

@@ -1,4 +1,4 @@
-//! Two organizations with one of everything, and who may look at the first.
+//! Two organizations with one of everything, and users who may look at the first.
 
 use std::collections::BTreeMap;
 
@@ -139,7 +139,7 @@ async fn change_set(admin: &Api, change: &str, payload: &Value) -> String {
     created(admin, "/gateway-vpn/changes/sets", &json!({ "change_ids": members })).await
 }
 
-/// A notice for everybody in the organization.
+/// A notice for all users of the organization.
 async fn notice(server: &Server, organization: &str) -> String {
     let app = &server.running().app;
     let new = NewNotice {
@@ -245,7 +245,7 @@ async fn device(server: &Server, organization: &str, site: &str, controller: &st
     found[0].id.to_string()
 }
 
-/// An app that somebody registered, and what a user allowed it.
+/// An app that was registered, and what a user allowed it.
 async fn apps(server: &Server, api: &Api, name: &str, user: &str, into: &mut Ids) {
     let registered = json!({
         "name": name, "client_type": "public", "redirect_uris": ["https://app.example/cb"], "scopes": ["device:read"],
@@ -280,7 +280,7 @@ async fn grant(server: &Server, registered: &str, user: &str) -> String {
     id.to_string()
 }
 
-/// Who this user is at a provider, as if they had signed in there.
+/// The identity of this user at a provider, as if they had signed in there.
 async fn identity(server: &Server, provider: &str, user: &str) -> String {
     let app = &server.running().app;
     let new = NewIdentity {

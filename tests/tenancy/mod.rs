@@ -1,4 +1,4 @@
-//! Users, stored roles, grants of sites, dashboards, quotas: what belongs to whom, and who decides it.
+//! Users, stored roles, grants of sites, dashboards, quotas: what belongs to which user, and which user decides it.
 
 mod dashboard;
 mod quotas;
@@ -26,7 +26,7 @@ struct World {
     site: String,
 }
 
-/// Somebody with an account.
+/// A person with an account.
 struct Member {
     id: String,
     api: Api,
@@ -38,7 +38,7 @@ impl Member {
     }
 }
 
-/// An organization beside the first one.
+/// A second organization.
 struct Other {
     org: String,
     admin: Member,

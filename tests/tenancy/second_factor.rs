@@ -1,4 +1,4 @@
-//! A lost second factor: who may take it away, and what that ends.
+//! A lost second factor: which users may take it away, and what that ends.
 
 use serde_json::{Value, json};
 

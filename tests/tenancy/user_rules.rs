@@ -1,4 +1,4 @@
-//! Who may manage whom: only those below oneself, and never the last administrator.
+//! Which users a user may manage: only those with a lower role, and never the last administrator.
 
 use serde_json::json;
 

@@ -34,7 +34,7 @@ async fn fill(server: &Server, api: &Api, hook: &str, count: i64) {
     tx.commit().await.unwrap();
 }
 
-/// Some of what waits is delivered, by nobody.
+/// Marks some of what waits as delivered, without sending it.
 async fn make_room(server: &Server, count: u32) {
     let app = &server.running().app;
     let (me, now): (ProcessId, _) = (app.clock.new_id(), app.clock.now());

@@ -96,7 +96,7 @@ fn check(got: &[Got], expected: &BTreeSet<String>, devices: usize) {
     assert!(ids.values().all(|ids| ids.len() == 1), "what comes twice has one id: {ids:?}");
     let distinct: BTreeSet<&String> = ids.values().flatten().collect();
     assert_eq!(distinct.len(), expected.len(), "and no other has it");
-    // Who sent it died before the answer came: some must have come again, or nothing was in the middle of it.
+    // The process that sent it died before the answer came: some must have come again, or nothing was in flight.
     assert!(got.len() > expected.len(), "{} requests for {} events", got.len(), expected.len());
     // The first time that each came is in the order of its device.
     let mut last: BTreeMap<usize, String> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! An author's rights count when an event is sent, and who loses them is missed.
+//! An author's rights count when an event is sent, and their loss is noticed.
 
 use chrono::TimeDelta;
 use serde_json::json;
@@ -53,7 +53,7 @@ on_both! {
         assert_eq!(notices.len(), 1, "{notices:?}");
         assert!(notices[0]["subject"].as_str().unwrap().contains("'Staff'"), "{notices:?}");
 
-        // Whoever may have them takes it over.
+        // A user who may have the events takes the webhook over.
         let change = json!({ "url": receiver.url("/ok"), "events": ["user.created"] });
         let mended = api.patch(&path, &change).await.expect_status(200).body;
         assert_eq!(mended["problem"], json!(null));

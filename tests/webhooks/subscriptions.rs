@@ -156,7 +156,7 @@ on_both! {
         let shown = receiver.url("/echo?…");
         assert_eq!(made.body["url"], shown);
         let path = format!("/webhooks/{}", made.body["id"].as_str().unwrap());
-        // Who sends back what was shown keeps it; on another path it would not fit.
+        // A client that sends back what was shown keeps the URL; on another path it would not fit.
         let kept = api.patch(&path, &json!({ "url": shown, "name": "Echoes" })).await.expect_status(200);
         assert_eq!(kept.body["url"], shown);
         let other = api.patch(&path, &json!({ "url": receiver.url("/other?…") })).await.expect_status(422);

@@ -1,4 +1,4 @@
-//! What can be staged: tables of section types, and the features beside them.
+//! What can be staged: tables of section types, and the further features.
 
 pub(crate) mod check;
 pub(crate) mod dhcp;
@@ -109,7 +109,7 @@ pub(crate) struct SectionFeature {
     /// Payload fields that make the natural key.
     pub(crate) key: &'static [Field],
     pub(crate) naming: Naming,
-    /// Options beside the key.
+    /// Options besides the key.
     pub(crate) fields: &'static [Field],
     /// Names of `fields` that a new section must have.
     pub(crate) required: &'static [&'static str],

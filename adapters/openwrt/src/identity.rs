@@ -59,7 +59,7 @@ pub(crate) fn path(config: &str, section: &Section) -> String {
     format!("{config}/{}/{name}", section.kind).chars().take(200).collect()
 }
 
-/// Digest of the options beside `touched`.
+/// Returns the digest of the options other than `touched`.
 pub(crate) fn rest_digest(section: &Section, touched: &BTreeSet<String>) -> String {
     let rest: BTreeMap<&String, Value> = section
         .options

@@ -1,4 +1,4 @@
-//! What the adapter can do, and who a device is.
+//! What the adapter can do, and the identity of a device.
 
 use heddle_sdk::{
     Area, Attribute, Availability, Capability, Description, DeviceProfile, Fault, Host, json as sdk_json,

@@ -31,7 +31,7 @@ pub(crate) struct ConfigToken {
     pub(crate) restore: Calls,
 }
 
-/// What a file said beside what the plan touches.
+/// What a file said besides what the plan touches.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Theirs {
     pub(crate) digest: String,

@@ -1,4 +1,4 @@
-//! What a plan knows of the device beside the section that it edits: the other files, and the devices that run.
+//! What a plan knows of the device besides the section that it edits: the other files, and the devices that run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};

@@ -84,8 +84,8 @@ impl Default for JsonRoom {
 impl JsonRoom {
     /// Takes the room of a JSON text, which is looked through and not parsed.
     ///
-    /// What counts are signs that begin a value: at least as many as a parser makes values of. A text that is no JSON
-    /// is judged all the same; the parser says what is wrong with it.
+    /// Signs that begin a value are counted: there are at least as many as a parser makes values. A text that is no
+    /// JSON is judged all the same; the parser says what is wrong with it.
     ///
     /// # Errors
     /// The text has more values than there is room for, or is nested too deep.

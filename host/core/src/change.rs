@@ -74,7 +74,7 @@ stored_words! {
         AwaitingConfirm = "awaiting_confirm",
         /// Read back, equal to the plan, and permanent.
         Applied = "applied",
-        /// Was in effect and is not any more.
+        /// Was in effect and no longer is.
         Reverted = "reverted",
         /// Discarded by the service because its time had run out.
         Expired = "expired",
@@ -125,7 +125,7 @@ stored_words! {
     }
 }
 
-/// A change as an adapter is told of it.
+/// A change as it is passed to an adapter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeSpec {
     pub feature: String,
@@ -170,7 +170,7 @@ pub struct Plan {
     pub lockout_risk: bool,
     pub warnings: Vec<String>,
     pub invertible: bool,
-    /// The device itself takes the change back when nobody confirms it.
+    /// The device itself takes the change back unless it is confirmed.
     pub holds: bool,
     /// The device's own way back also takes back what others wrote to it since the change was applied.
     #[serde(default)]
@@ -220,7 +220,7 @@ impl Plan {
     }
 }
 
-/// One try to apply a change, kept for ever.
+/// One attempt to apply a change, kept permanently.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
     pub number: u32,

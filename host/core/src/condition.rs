@@ -84,7 +84,7 @@ impl Default for Conditions {
 }
 
 impl Conditions {
-    /// What is wrong with them, by field.
+    /// Returns the faults of the conditions, by field.
     pub fn faults(&self) -> Vec<(String, String)> {
         let mut faults = Vec::new();
         if self.conditions.len() > CONDITIONS_MAX {
@@ -108,7 +108,7 @@ impl Conditions {
 
     /// Fields that no event of this shape has, by the place of their condition.
     pub fn unknown_fields(&self, shape: &Shape) -> Vec<(usize, String)> {
-        // A path that is none is told by [`Conditions::faults`].
+        // [`Conditions::faults`] reports a text that is no path.
         let is_path = |condition: &Condition| !condition.field.split('.').any(str::is_empty);
         let faults = self.conditions.iter().take(CONDITIONS_MAX).enumerate().filter(|(_, one)| is_path(one));
         faults.filter_map(|(at, condition)| Some((at, condition.field_fault(shape)?))).collect()

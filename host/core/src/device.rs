@@ -1,10 +1,10 @@
-//! What people decide about a device. What it is like, its controller says.
+//! Decisions of people about a device. Its controller says what the device is like.
 
 stored_words! {
-    /// Whether somebody works on the device.
+    /// Whether people are working on the device.
     pub enum DeviceState {
         Active = "active",
-        /// It may come and go: that it is offline is recorded, and alarms nobody.
+        /// The device may come and go: when it is offline, this is recorded and raises no alarm.
         Maintenance = "maintenance",
     }
 }

@@ -52,7 +52,7 @@ ids! {
     AuditId,
     ApiKeyId,
     IdentityProviderId,
-    /// Who a user is at an identity provider.
+    /// The identity of a user at an identity provider.
     IdentityId,
     /// One sign-in on its way to an identity provider and back.
     SsoAttemptId,
@@ -66,7 +66,7 @@ ids! {
     ConnectionId,
     /// One firing of a Connection.
     RunId,
-    /// Who gets events by HTTP.
+    /// A receiver of events by HTTP.
     SubscriptionId,
     /// One event on its way to one subscription.
     DeliveryId,

@@ -8,7 +8,7 @@ use icu_properties::props::Script;
 use unicase::UniCase;
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Foldings after which no text changes any more; a test tries every character.
+/// Foldings after which a text no longer changes; a test tries every character.
 const FOLDINGS: usize = 2;
 /// Longest text that is folded; a longer one is no name.
 const BYTES_MAX: usize = 1_024;
@@ -16,7 +16,7 @@ const BYTES_MAX: usize = 1_024;
 /// The form in which names are compared: compatibility characters as their plain ones (NFKC), without case.
 ///
 /// `STRASSE` and `straße`, `ÉVE` and `éve` (with one or with two code points) are the same. Of a text longer than 1,024
-/// bytes only the case goes, so that nobody makes the service compose megabytes.
+/// bytes only the case is folded, so that no caller can make the service compose megabytes.
 pub fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -75,8 +75,8 @@ fn is_hidden(c: char) -> bool {
 
 /// Two scripts of a text whose letters look alike; `None` when it keeps to one.
 ///
-/// Latin letters may stand beside those of Chinese, Japanese and Korean, as they do there every day (the "highly
-/// restrictive" level of Unicode Technical Standard 39).
+/// Latin letters may be mixed with those of Chinese, Japanese and Korean, as is usual there (the "highly restrictive"
+/// level of Unicode Technical Standard 39).
 pub fn mixed_scripts(text: &str) -> Option<(&'static str, &'static str)> {
     let scripts = CodePointMapData::<Script>::new();
     let mut first = None;

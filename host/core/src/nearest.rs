@@ -22,7 +22,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     near.reduce(|best, found| if found.0 < best.0 { found } else { best }).map(|(_, candidate)| candidate)
 }
 
-/// What to say of a word that is not among the candidates: the nearest one, or which there are.
+/// Returns a hint for a word that is not among the candidates: the nearest one, or a list of them.
 pub fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let mut candidates: Vec<&str> = candidates.into_iter().collect();
     if let Some(near) = nearest(word, candidates.iter().copied()) {

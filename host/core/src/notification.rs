@@ -1,4 +1,4 @@
-//! Notifications in words: where they go, how grave they are, whom they are for.
+//! The words for notifications: where they go, how grave they are, and their audience.
 
 stored_words! {
     /// What a channel is.
@@ -21,13 +21,13 @@ stored_words! {
 }
 
 stored_words! {
-    /// Whom a notice is for.
+    /// The audience of a notice.
     pub enum Audience {
         /// One user.
         User = "user",
         /// Those who run the organization: `org_admin` and above.
         Administrators = "administrators",
-        /// Everybody in the organization.
+        /// All users of the organization.
         Organization = "organization",
     }
 }

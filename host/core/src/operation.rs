@@ -21,7 +21,7 @@ stored_words! {
         Read = "read",
         /// Stages a change, which a person reviews and applies.
         Write = "write",
-        /// Tells somebody at once.
+        /// Notifies a receiver at once.
         Sink = "sink",
         /// Steers the steps themselves, such as a wait.
         Control = "control",
@@ -63,7 +63,7 @@ stored_words! {
         Draft = "draft",
         Enabled = "enabled",
         Paused = "paused",
-        /// Its author may not do any more what it does.
+        /// Its author no longer has the rights that it needs.
         Broken = "broken",
     }
 }
@@ -74,7 +74,7 @@ stored_words! {
         Event = "event",
         Test = "test",
         Schedule = "schedule",
-        /// Somebody asked for one operation.
+        /// A caller asked for one operation.
         Action = "action",
         /// A person repeated an earlier run.
         Rerun = "rerun",
@@ -100,7 +100,7 @@ stored_words! {
 }
 
 stored_words! {
-    /// What is done about times of a schedule that nobody was there for.
+    /// How the times of a schedule are handled at which no process was running.
     pub enum MissedPolicy {
         Skip = "skip",
         /// Once, however many were missed.

@@ -1,4 +1,4 @@
-//! The paginated envelopes, and the cursor through a list that grows for ever.
+//! The paginated envelopes, and the cursor through a list that grows without end.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -39,7 +39,7 @@ impl PageRequest {
     }
 }
 
-/// One page of a list that grows for ever.
+/// One page of a list that grows without end.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "{T}CursorPage")]
 pub struct CursorPage<T> {
@@ -57,7 +57,7 @@ pub struct CursorPage<T> {
     pub next_cursor: Option<String>,
 }
 
-/// Where a list that grows for ever is read.
+/// Where a list that grows without end is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Counts from 1.
@@ -66,7 +66,7 @@ pub enum Place {
     Behind(Cursor),
 }
 
-/// Which part of a list that grows for ever is asked for. Built only with values inside the bounds.
+/// The requested part of a list that grows without end. Built only with values inside the bounds.
 #[derive(Debug, Clone, Copy)]
 pub struct WalkRequest {
     pub per_page: u32,

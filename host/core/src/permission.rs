@@ -98,7 +98,7 @@ impl Role {
 #[derive(Debug, Clone)]
 pub struct KeyScope {
     text: String,
-    /// What it covered of the program's permissions when it was read.
+    /// The permissions of the program that it covered when it was read.
     permissions: Vec<Permission>,
 }
 

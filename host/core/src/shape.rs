@@ -26,7 +26,7 @@ pub(crate) fn about_fields(path: &str) -> Option<(&'static str, &'static [&'stat
 pub struct Shape {
     /// Schemas of the payloads: a path is right if one of them has it.
     payloads: Vec<Value>,
-    /// Whether there is an envelope beside the payload.
+    /// Whether there is an envelope in addition to the payload.
     has_event: bool,
     /// What it is, in messages.
     name: String,

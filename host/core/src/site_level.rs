@@ -1,7 +1,7 @@
 //! How far a grant reaches at its site.
 
 stored_words! {
-    /// What a grant allows at its site, beside the role: each level includes those before it.
+    /// What a grant allows at its site, as a second limit besides the role: each level includes those before it.
     pub enum SiteLevel {
         Read = "read",
         Write = "write",

@@ -1,12 +1,12 @@
 //! Deliveries of events by HTTP, in words.
 
 stored_words! {
-    /// What became of a delivery.
+    /// The state of a delivery.
     pub enum DeliveryState {
         /// It is sent as soon as it is due.
         Pending = "pending",
         Delivered = "delivered",
-        /// Nobody tries again until somebody asks for it.
+        /// It is not retried until a replay is requested.
         Dead = "dead",
     }
 }

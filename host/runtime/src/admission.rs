@@ -1,5 +1,4 @@
-//! Who may call now: bounded per component, per organisation and in total, so
-//! that one of them cannot take every slot.
+//! Admits calls: bounded per component, per organisation and in total, so that one of them cannot take every slot.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -13,7 +12,7 @@ use crate::api::Urgency;
 pub(crate) const COMPONENT_CALLS: usize = 64;
 /// A quarter of a component's slots: one organization's silent devices leave room for the others.
 const ORG_CALLS: usize = 16;
-/// Slots beside these for changes that are under way, of all components together.
+/// Slots in addition to these for changes in flight, of all components together.
 pub(crate) const RESERVED_CALLS: usize = 8;
 /// Of them, those of one organization.
 const ORG_RESERVED_CALLS: usize = 4;
@@ -60,7 +59,7 @@ impl OfComponent {
 }
 
 impl Admission {
-    /// For as many instances, beside those that are reserved.
+    /// Makes slots for as many instances, in addition to those that are reserved.
     pub(crate) fn new(instances: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(instances.max(1))),
@@ -75,7 +74,7 @@ impl Admission {
         let ordinary = [&org.ordinary, &component.ordinary, &self.all];
         let wanted = match urgency {
             Urgency::Ordinary => ordinary,
-            // What is free to all is taken first: the others are few.
+            // A slot that is free to all is taken first: the reserved ones are few.
             Urgency::UnderWay => match take_now(ordinary) {
                 Some(slots) => return Some(slots),
                 None => [&org.reserved, &component.reserved, &self.reserved],

@@ -19,11 +19,11 @@ const ABI_POINTS_MAX: u32 = 20;
 const ABI_WINDOW: TimeDelta = TimeDelta::minutes(10);
 /// Organizations that must have seen a component fail before it is suspended for all.
 const ORGS_TO_OPEN: usize = 3;
-/// From here on, circuits that say nothing any more are forgotten.
+/// From here on, circuits that no longer say anything are forgotten.
 const CIRCUITS_KEPT: usize = 4_096;
 const OPENINGS_TO_QUARANTINE: usize = 3;
 const OPENINGS_WINDOW: TimeDelta = TimeDelta::hours(1);
-/// What a caller of a quarantined component is told; a person must release it.
+/// The retry time that a caller of a quarantined component gets; a person must release it.
 const QUARANTINE_RETRY_SECS: u64 = 3_600;
 
 /// One for each loaded component version.

@@ -187,7 +187,7 @@ impl Shared {
         let state = store.data();
         let (waited, denied_growths, peak_bytes) = (state.waited, state.limiter.denied, state.limiter.peak);
         let lines = state.lines.text();
-        // Its memory is of no use any more, and what follows may have to wait.
+        // Its memory is no longer needed, and what follows may have to wait.
         drop(store);
         let end = match outcome {
             Err(_) => End::Wall,

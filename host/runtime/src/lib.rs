@@ -1,8 +1,8 @@
 //! Loads, confines and calls components.
 //!
-//! The only crate that knows wasmtime, and the only one that opens connections
-//! to addresses that users name: for guests, and for the host itself. It keeps no database and decides no rights: the server says for
-//! whom a call is, and hands out secrets through [`Vault`].
+//! The only crate that knows wasmtime, and the only one that opens connections to addresses that users name: for
+//! guests, and for the host itself. It keeps no database and decides no rights: the server says on whose behalf a call
+//! is made, and hands out secrets through [`Vault`].
 
 mod adapter;
 mod admission;

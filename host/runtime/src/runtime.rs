@@ -32,7 +32,7 @@ pub type Tap = Arc<dyn Fn(&str, &[u8]) + Send + Sync>;
 
 /// How the runtime is set up.
 pub struct Settings {
-    /// Folder of compiled code; made when it is missing, readable to nobody else.
+    /// Folder of compiled code; made when it is missing, readable by its owner only.
     pub code_cache_dir: PathBuf,
     /// Key of the codes that authenticate it.
     pub code_cache_key: [u8; 32],
@@ -106,7 +106,7 @@ impl Runtime {
         Ok(adapter)
     }
 
-    /// The first half of `load`: the adapter can be called and serves nobody yet.
+    /// The first half of `load`: the adapter can be called and is not in service yet.
     pub async fn prepared(&self, package: &Verified) -> Result<Adapter, LoadError> {
         self.prepare(package.manifest(), package.component()).await
     }
@@ -171,7 +171,7 @@ impl Runtime {
         self.shared.apart.run(org, bytes, work).await
     }
 
-    /// Takes no calls any more and cuts those that run.
+    /// Takes no further calls and cuts those that run.
     pub fn shutdown(&self) {
         self.adapters.store(Arc::default());
         if let Some(threads) = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take() {

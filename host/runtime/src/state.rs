@@ -26,7 +26,7 @@ pub(crate) enum Phase {
 
 pub(crate) type Progress = Arc<dyn Fn(u8, String) + Send + Sync>;
 
-/// What a guest is told of its call.
+/// What a guest learns of its call.
 pub(crate) struct Surroundings {
     pub(crate) component: String,
     pub(crate) request_id: String,
@@ -73,7 +73,7 @@ impl State {
     }
 }
 
-/// The last lines a guest logged, for whoever looks into its failure.
+/// The last lines a guest logged, for the analysis of its failure.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     pub(crate) written: usize,

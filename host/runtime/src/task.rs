@@ -24,7 +24,8 @@ impl<T> Drop for Owned<T> {
     }
 }
 
-/// Work that keeps a thread busy, on the threads that a runtime has for it. It runs to its end, whoever lets go.
+/// Runs work that keeps a thread busy on the threads that a runtime has for it. It runs to its end, even when the
+/// handle is dropped.
 pub(crate) fn block<T: Send + 'static>(
     on: &Handle,
     work: impl FnOnce() -> T + Send + 'static,

@@ -1,10 +1,10 @@
-//! What kind of end a call came to when it did not answer.
+//! How a call ended when it did not answer.
 
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 
 use crate::api::TrapClass;
 
-/// Whose fault an error of a call is.
+/// The party that caused an error of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Component(TrapClass),

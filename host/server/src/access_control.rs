@@ -1,4 +1,4 @@
-//! Door access control, which this service does not have: every route says so, as the interface asks.
+//! Door access control, which this service does not have: every route says so, as the interface requires.
 
 use crate::app::SharedApp;
 use crate::feature::Feature;

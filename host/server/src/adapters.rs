@@ -59,7 +59,7 @@ fn package_folders(folder: &Path) -> std::io::Result<Vec<std::path::PathBuf>> {
     Ok(folders)
 }
 
-/// A folder whose name does not begin with a dot: those are being written.
+/// Whether it is a folder whose name does not begin with a dot: folders with a dot are being written.
 fn is_package(path: &Path) -> bool {
     path.is_dir() && path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'))
 }
@@ -70,12 +70,12 @@ pub(crate) fn validate(schema: &Schema, value: &Value, name: &str) -> Result<(),
     if details.is_empty() { Ok(()) } else { Err(Error::Validation(details)) }
 }
 
-/// A controller's settings fit what its adapter declares.
+/// Requires that a controller's settings fit what its adapter declares.
 pub(crate) fn validate_settings(adapter: &Adapter, settings: &Value) -> Result<(), Error> {
     validate(adapter.settings_schema(), settings, "settings")
 }
 
-/// One call's surroundings for this controller.
+/// Returns the context of one call to this controller.
 pub(crate) fn call_for(controller: &ControllerTarget, request_id: &str) -> Result<Call, Error> {
     let url = controller.url.parse().map_err(Error::internal)?;
     let tls = serde_json::from_value(controller.tls.clone()).map_err(Error::internal)?;

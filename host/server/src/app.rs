@@ -31,7 +31,7 @@ use crate::task::Tasks;
 
 pub type SharedApp = Arc<App>;
 
-/// What the process gives the server beside its settings.
+/// What the process gives the server in addition to its settings.
 pub struct Surroundings {
     /// How a component is compiled in a process of its own.
     pub compiler: Compiler,
@@ -51,9 +51,9 @@ pub struct App {
     pub config: Config,
     pub clock: Clock,
     pub keys: Keys,
-    /// Of the hashes of the audit log.
+    /// Key of the hashes of the audit log.
     pub audit_key: AuditKey,
-    /// Ends of the audit logs, outside of the database.
+    /// Ends of the audit logs, kept outside the database.
     pub(crate) audit_kept: Kept,
     pub db: Db,
     pub cache: Cache,
@@ -208,7 +208,7 @@ impl App {
         begun
     }
 
-    /// Starts the loops that run beside the requests.
+    /// Starts the background loops.
     pub(crate) fn start_workers(self: &Arc<Self>, follower: Follower) {
         let (cache, stop) = (self.cache.clone(), self.tasks.stopping());
         let own = [

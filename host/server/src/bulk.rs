@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::checks::Checks;
 use crate::http::error::Error;
 
-/// Why one of many was not done. The words are those of the request for one alone.
+/// Why one of many was not done. The words are the same as for a request about one object.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "BulkError")]
 pub(crate) struct ItemError {
@@ -35,7 +35,7 @@ impl From<Error> for ItemError {
     }
 }
 
-/// What became of each, in the order of the request.
+/// The outcome of each, in the order of the request.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "{T}Results")]
 pub(crate) struct Outcomes<T> {
@@ -51,7 +51,7 @@ impl<T> Outcomes<T> {
     }
 }
 
-/// The ids of a request are some, not too many, and each comes once.
+/// Requires that a request has ids, not too many, and each once.
 pub(crate) fn check_ids<I: Eq + Hash>(checks: &mut Checks, field: &str, ids: &[I], most: usize) {
     let fits = (1..=most).contains(&ids.len());
     checks.require(fits, field, &format!("must hold 1 to {most} ids"));

@@ -1,7 +1,7 @@
 //! The cache that processes share: within this process, or a Redis.
 //!
-//! Knows how it is reached and whether it answers. What is kept in it, and what becomes of a request when it does not
-//! answer, is for those who ask.
+//! Knows how the cache is reached and whether it answers. The code that uses it decides what is kept in it, and what
+//! happens to a request when it does not answer.
 
 mod link;
 
@@ -46,7 +46,7 @@ pub enum Cache {
 }
 
 impl Cache {
-    /// Refuses a malformed address; a cache that gives no answer yet is only told of.
+    /// Refuses a malformed address; a cache that gives no answer yet is only reported.
     pub async fn open(config: &Config) -> anyhow::Result<Self> {
         let Some(url) = &config.cache_url else { return Ok(Self::Process) };
         let link = Link::new(address(url)?)?;

@@ -1,4 +1,4 @@
-//! What is wrong with a body, all of it at once.
+//! Collects everything that is wrong with a body.
 
 use heddle_core::name::has_hidden;
 use heddle_core::secret::Secret;
@@ -58,7 +58,7 @@ impl Checks {
         self.chars("description", text.unwrap_or_default(), DESCRIPTION_CHARS_MAX);
     }
 
-    /// Refuses characters that nobody sees, or that move what people see.
+    /// Refuses characters that are invisible, or that move what is visible.
     pub(crate) fn visible(&mut self, field: &str, text: &str) {
         let message = "must have no control characters, direction marks or characters without width";
         self.require(!has_hidden(text), field, message);

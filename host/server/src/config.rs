@@ -157,7 +157,7 @@ macro_rules! settings {
         #[derive(Debug, Clone)]
         pub struct Config {
             $($(#[doc = $about])+ pub $field: $type,)+
-            /// Names of settings that were given and have no effect any more.
+            /// Names of settings that were given and no longer have an effect.
             pub without_effect: Vec<String>,
         }
 
@@ -167,7 +167,7 @@ macro_rules! settings {
                 $(Setting { name: $name, default: $default, about: concat!($($about),+) },)+
             ];
 
-            /// What cannot be read is among the faults, and has its default in place of it.
+            /// A setting that cannot be read is added to the faults, and gets its default.
             fn from_lookup(lookup: &dyn Fn(&str) -> Option<String>, faults: &mut Vec<ConfigError>) -> Self {
                 Self {
                     without_effect: Vec::new(),
@@ -253,7 +253,7 @@ settings! {
     smtp_from: Option<String> = "SMTP_FROM", "";
     /// File with the certificate authorities (PEM) of the mail server, in place of the system's.
     smtp_ca_file: Option<PathBuf> = "SMTP_CA_FILE", "";
-    /// False where one-time codes cannot be trusted, such as on a host without a clock that is right: nobody can set them up then.
+    /// False where one-time codes cannot be trusted, as on a host with a wrong clock: users cannot set them up then.
     mfa_enrolment: bool = "MFA_ENROLMENT", "true";
     /// Serves the OpenAPI document and its pages, outside production.
     enable_docs: bool = "ENABLE_DOCS", "true";
@@ -303,7 +303,7 @@ settings! {
     component_instances: u32 = "COMPONENT_INSTANCES", "512";
 }
 
-/// How the flags of single vendors ended that `ADAPTER_READ_ONLY` has replaced.
+/// The end of the names of the vendors' own flags that `ADAPTER_READ_ONLY` has replaced.
 const LEGACY_GATE: &str = "_READ_ONLY";
 
 /// Secrets that documentation and examples have used; never accepted outside development.
@@ -482,7 +482,7 @@ impl Config {
     }
 }
 
-/// Written as a browser writes it, for it is compared with what a browser sends.
+/// Whether the origin is written as a browser writes it, for it is compared with what a browser sends.
 fn is_origin(text: &str) -> bool {
     let is_web = text.starts_with("https://") || text.starts_with("http://");
     is_web
@@ -490,7 +490,7 @@ fn is_origin(text: &str) -> bool {
         && url::Url::parse(text).is_ok_and(|url| url.origin().ascii_serialization() == text)
 }
 
-/// Too short, too uniform, or one of those that examples use.
+/// Whether a secret is too short, too uniform, or one of those that examples use.
 fn is_weak(secret: &str, bytes_min: usize) -> bool {
     let lower = secret.to_ascii_lowercase();
     let distinct: std::collections::BTreeSet<char> = secret.chars().collect();

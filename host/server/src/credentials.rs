@@ -85,7 +85,7 @@ struct NewBody {
     /// At most 16384 bytes.
     #[schemars(extend("maxLength" = SECRET_BYTES_MAX))]
     api_key: Option<Secret>,
-    /// Where it is good, for its test: a name or an address. Controllers keep their own address.
+    /// The host that a test of the credential uses: a name or an address. Controllers keep their own address.
     #[schemars(length(min = 1, max = HOST_CHARS_MAX))]
     host: Option<String>,
     /// With `host`; 443 when absent.

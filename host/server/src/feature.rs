@@ -1,4 +1,4 @@
-//! What a feature is to the rest of the program, which names none.
+//! What a feature is to the rest of the program, which names no feature.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ use crate::http::error::Error;
 use crate::http::routes::Routes;
 use crate::keys::Keys;
 
-/// One room of the product, as a unit struct. `features.rs` lists them all, and nothing else does.
+/// One part of the product, as a unit struct. `features.rs` lists them all, and nothing else does.
 ///
 /// Everything but the name has a default: a feature says only what it has.
 #[async_trait::async_trait]
@@ -94,7 +94,7 @@ pub(crate) trait Feature: Send + Sync {
         &[]
     }
 
-    /// Loops that run beside the requests.
+    /// Background loops.
     fn workers(&self, _app: &SharedApp) -> Vec<Worker> {
         Vec::new()
     }
@@ -105,7 +105,7 @@ pub(crate) trait Feature: Send + Sync {
         Ok(())
     }
 
-    /// The address is bound, and no request is answered yet.
+    /// Called when the address is bound, before any request is answered.
     async fn listening(&self, _app: &SharedApp, _addr: SocketAddr) -> anyhow::Result<()> {
         Ok(())
     }

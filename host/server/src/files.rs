@@ -1,4 +1,4 @@
-//! The data folder and the files in it: nobody but the service's own user reads them.
+//! The data folder and the files in it: only the service's own user reads them.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
@@ -11,10 +11,10 @@ use crate::config::Config;
 
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
-/// What `SQLite` keeps beside a database file.
+/// Suffixes of a database file and of the files that `SQLite` keeps next to it.
 const BESIDE: [&str; 3] = ["", "-wal", "-shm"];
 
-/// Makes the data folder, and mends what others could read: the folder, databases, keys.
+/// Makes the data folder, and closes what other users could read: the folder, databases, keys.
 ///
 /// Database files are made here when they are absent, so that they are never open to others, not even for a moment.
 pub(crate) fn prepare(config: &Config) -> anyhow::Result<()> {
@@ -49,17 +49,17 @@ fn sqlite_file(url: &str) -> Option<(PathBuf, bool)> {
     Some((PathBuf::from(path), query.split('&').any(|pair| pair == "mode=rwc")))
 }
 
-/// An empty file, unless there is one.
+/// Makes an empty file, unless there is one.
 fn make(file: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(file) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        // The database says better what is wrong with its path.
+        // The database reports better what is wrong with its path.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         made => made.map(drop),
     }
 }
 
-/// Takes away what others may do with it.
+/// Removes the rights of other users to the file.
 fn mend(path: &Path, mode: u32) {
     let Ok(about) = fs::metadata(path) else { return };
     let found = about.permissions().mode() & 0o777;

@@ -64,7 +64,7 @@ fn places() -> usize {
 /// What stands in the place of a hash for users who log in elsewhere: no password fits it.
 pub(crate) const NONE: &str = "";
 
-/// Whether it is a hash at all. Who logs in elsewhere has none.
+/// Whether it is a hash at all. A user who logs in elsewhere has none.
 pub(crate) fn is_set(hash: &str) -> bool {
     PasswordHash::new(hash).is_ok()
 }
@@ -108,7 +108,7 @@ impl Hashing {
         self.place().await?.hash(password).await
     }
 
-    /// Whether `hash` is the password's. It takes as long where there is no password.
+    /// Whether `hash` is the password's. It takes the same time where there is no password.
     ///
     /// # Errors
     /// As [`Hashing::place`].
@@ -141,7 +141,7 @@ impl Hashing {
     }
 }
 
-/// A place to hash in. Who had to wait for one may look again whether the work is still needed.
+/// A place to hash in. A request that had to wait for one may check again whether the work is still needed.
 #[derive(Debug)]
 pub(crate) struct Place {
     cost: Cost,

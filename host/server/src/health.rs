@@ -1,7 +1,7 @@
 //! What works and what does not, as probes, metrics and people ask it.
 //!
-//! Everything is looked at in parallel and within a few seconds; whoever asks
-//! again within a second gets the same answer, so that probes cost little.
+//! Everything is looked at in parallel and within a few seconds; another
+//! request within a second gets the same answer, so that probes cost little.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ impl Check {
         }
     }
 
-    /// All connections in use is no outage, nor a reason to take traffic away.
+    /// Whether it is up. That all connections are in use is no outage, nor a reason to take traffic away.
     pub(crate) fn is_up(self) -> bool {
         self.status != Status::Unreachable
     }

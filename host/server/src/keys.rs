@@ -29,7 +29,7 @@ const _: () = assert!(MARK_BYTES == heddle_store::sealed::MARK_BYTES);
 pub struct Keys {
     signing: Zeroizing<[u8; 32]>,
     encryption: Zeroizing<[u8; 32]>,
-    /// Keys that still open what they sealed, and seal nothing any more.
+    /// Keys that still open what they sealed, but no longer seal.
     previous: Vec<Zeroizing<[u8; 32]>>,
 }
 

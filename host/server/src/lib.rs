@@ -120,7 +120,7 @@ impl Running {
         Ok(Self { addr, app, front, abandon })
     }
 
-    /// No new work; running work ends, or is recorded as it stands. Readiness says so meanwhile.
+    /// Takes no new work. Running work ends, or is recorded as it stands; readiness reports it meanwhile.
     pub async fn stop(self) -> anyhow::Result<()> {
         let is_idle = self.app.tasks.drain(Duration::from_secs(DRAIN_SECS)).await;
         if !is_idle {
@@ -128,7 +128,7 @@ impl Running {
                 "some work did not end in time and is taken up by another process or the next start"
             );
         }
-        // A database that is away does not keep the process from leaving in time.
+        // An unavailable database does not keep the process from ending in time.
         let kept = tokio::time::timeout(KEEP_LIMIT, audit::kept::keep_last(&self.app));
         drop(kept.await);
         process::leave(&self.app, is_idle).await;
@@ -139,7 +139,7 @@ impl Running {
     }
 }
 
-/// What is critical and may have failed: a reason not to start at all, or a degraded start.
+/// Checks what is critical and may have failed: a reason not to start at all, or a degraded start.
 ///
 /// The event bus is not among what can be degraded: without it nothing starts.
 fn check_subsystems(app: &SharedApp) -> anyhow::Result<()> {

@@ -169,7 +169,7 @@ fn init_log(config: &Config) -> anyhow::Result<()> {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
     let lines = if config.log_format == "json" { lines.json().boxed() } else { lines.boxed() };
-    // The log database keeps what is worth it whatever is shown here.
+    // What the log database keeps does not depend on what is shown here.
     let kept = heddle_server::logs::layer().with_filter(LevelFilter::INFO);
     tracing_subscriber::registry().with(lines.with_filter(filter)).with(kept).init();
     Ok(())
@@ -204,7 +204,7 @@ async fn user(config: &Config, command: User) -> anyhow::Result<()> {
     }
 }
 
-/// Work that ends in order when the process is told to stop: what was begun is taken back.
+/// Runs work that ends in order when the process is asked to stop: what was begun is rolled back.
 async fn interruptible(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     tokio::select! {
         done = work => done,

@@ -22,12 +22,12 @@ const CALL_BUCKETS: &[f64] = &[0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 
 const LITERAL: &str = "names and labels are literals that a test has registered";
 
 heddle_core::words! {
-    /// The limit that a request went beyond.
+    /// The limit that a request exceeded.
     pub enum RateWindow {
         Burst = "burst",
         Minute = "minute",
         Auth = "auth",
-        /// Of events that are handed in from outside.
+        /// The limit of events that are handed in from outside.
         Ingest = "ingest",
     }
 }
@@ -45,11 +45,11 @@ heddle_core::words! {
 heddle_core::words! {
     /// Why a connection was not accepted.
     pub enum ConnectionRefusal {
-        /// As many are open as there may be.
+        /// The maximum number of connections is open.
         Total = "total",
-        /// The address has as many as one may have.
+        /// The address has its maximum number of connections.
         Address = "address",
-        /// The machine refused, for want of files say.
+        /// The machine refused, for example for lack of files.
         Machine = "machine",
     }
 }
@@ -66,7 +66,7 @@ heddle_core::words! {
     }
 }
 
-/// What is measured only when somebody reads.
+/// What is measured only when the metrics are read.
 #[derive(Debug)]
 pub(crate) struct Moment<'a> {
     pub(crate) subsystems: &'a [(&'static str, bool)],
@@ -92,7 +92,7 @@ pub struct Metrics {
     measured: Measured,
 }
 
-/// Families of what is measured only when somebody reads.
+/// Families of what is measured only when the metrics are read.
 #[derive(Debug)]
 struct Measured {
     last_look_age: Gauge,
@@ -186,7 +186,7 @@ impl Metrics {
         (requests, request_duration, requests_in_flight)
     }
 
-    /// What can be foreseen is there from the start, so that its first occurrence is seen as an increase.
+    /// Creates the foreseeable series at the start, so that their first occurrence is seen as an increase.
     fn begin_at_zero(&self, events: &EventTypes) {
         events.iter().for_each(|word| drop(self.events.with_label_values(&[word.as_str()])));
         RateWindow::ALL.iter().for_each(|word| drop(self.rate_limited.with_label_values(&[word.as_str()])));

@@ -9,7 +9,7 @@ use crate::nearest::nearest;
 
 /// Most candidates that a message lists.
 const CANDIDATES_MAX: usize = 100;
-/// Most of one answer: a body can be wrong in as many places as it has.
+/// Most details of one answer: a body can be wrong in as many places as it has.
 const DETAILS_MAX: usize = 100;
 
 /// Every way in which the value does not fit, each under its own field. `name` is the field of the value.

@@ -45,7 +45,7 @@ impl App {
         self.find_part::<RefusedPackages>().map_or(&[], |refused| &refused.0)
     }
 
-    /// There should be adapters, and there is none.
+    /// Whether there should be adapters, but there is none.
     pub(crate) fn modules_have_failed(&self) -> bool {
         !self.refused_packages().is_empty() && self.runtime.adapters().is_empty()
     }

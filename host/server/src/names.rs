@@ -12,7 +12,7 @@ pub(crate) const EMAIL_BYTES_MIN: usize = 3;
 /// Longest text that is brought into the form of names.
 const TEXT_BYTES_MAX: usize = 1_024;
 
-/// A user name, in the form in which it is kept. It has no `@`, so that no one's user name can be another one's email.
+/// A user name, in the form in which it is kept. It has no `@`, so that no user name can be another user's email.
 pub(crate) fn parse_username(text: &str) -> Result<String, String> {
     let name = if text.len() <= TEXT_BYTES_MAX { normalize(text.trim()) } else { String::new() };
     let fits = (1..=USERNAME_CHARS_MAX).contains(&name.chars().count())
@@ -32,7 +32,7 @@ pub(crate) fn is_name_character(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '-')
 }
 
-/// A name with letters of two scripts can look like another name, letter for letter.
+/// Refuses a name with letters of two scripts: it can look like another name, letter for letter.
 fn refuse_look_alike(name: &str) -> Result<(), String> {
     match mixed_scripts(name) {
         None => Ok(()),

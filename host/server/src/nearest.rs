@@ -1,6 +1,6 @@
 //! The known word that a mistyped one is nearest to.
 
-/// Longer words are not compared: nobody types them by hand.
+/// Longer words are not compared: users do not type them by hand.
 const CHARS_MAX: usize = 100;
 
 /// The candidate with the fewest differing letters, when it is near enough to be meant.

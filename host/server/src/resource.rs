@@ -28,7 +28,7 @@ pub(crate) trait Resource: Object + Tagged {
     const NOUN: &'static str;
     /// Where they are, below the prefix: `/webhooks/templates`.
     const PATH: &'static str;
-    /// What entries in the audit log call it, and what is done to it.
+    /// The names of it, and of what is done to it, in the audit log.
     const ACTIONS: Actions;
     /// What must be unique: the index that keeps it so, and the field.
     const UNIQUE: Option<(&'static str, &'static str)> = None;
@@ -50,7 +50,7 @@ pub(crate) trait Resource: Object + Tagged {
         json!({})
     }
 
-    /// The site whose level decides who may change it, where a level does.
+    /// The site whose level decides which callers may change it, where a level does.
     fn site(&self) -> Option<SiteId> {
         None
     }
@@ -66,7 +66,7 @@ pub(crate) trait Resource: Object + Tagged {
     }
 }
 
-/// What entries in the audit log call a kind of object, and what is done to it.
+/// The names of a kind of object, and of what is done to it, in the audit log.
 pub(crate) struct Actions {
     pub(crate) target: &'static str,
     pub(crate) created: &'static str,

@@ -16,19 +16,19 @@ use crate::events::keeping::event_retention_days;
 use crate::feature::Forget;
 use crate::http::error::Error;
 
-/// How often it is looked whether it is time.
+/// Time between two looks whether a round is due.
 const INTERVAL: Duration = Duration::from_mins(10);
-/// Before the first look, so that a start is not slowed down.
+/// Delay before the first look, so that a start is not slowed down.
 const START_DELAY: Duration = Duration::from_secs(30);
 /// Name of the duty among those of all processes.
 const DUTY: &str = "retention";
 const EVERY: TimeDelta = TimeDelta::hours(1);
-/// The longest that one round takes; the next goes on.
+/// The longest that one round takes; the next one continues.
 const ROUND_LIMIT: Duration = Duration::from_mins(30);
 /// Rows that one transaction forgets.
 const BATCH: u32 = 1_000;
 
-/// What the service keeps for a while itself. What features keep, they say.
+/// What the service itself keeps for a while. Features declare what they keep.
 const OWN: &[Forget] = &[
     Forget { days: 7, batch: |tx, before, rows| processes::trim(tx, before, rows).boxed() },
     // As long as a request with an `Idempotency-Key` may be sent again.
@@ -52,7 +52,7 @@ pub(crate) async fn run(app: SharedApp) {
     }
 }
 
-/// One round, unless a process did one within the hour; answers how many rows it forgot.
+/// Does one round, unless a process did one within the hour. Returns how many rows it forgot.
 pub async fn round_if_due(app: &SharedApp) -> Result<Option<u64>, Error> {
     let (owner, now) = (app.membership.term()?.id, app.clock.now());
     let mut tx = app.db.write().await?;
@@ -68,7 +68,8 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
     drop(tx);
     let of_features = app.features().iter().flat_map(|feature| feature.forgets());
     let mut forgets: Vec<&Forget> = of_features.chain(OWN).collect();
-    // First what is due by itself: deliveries that are to be put in their places do not wait for a backlog of others.
+    // Rows that have their own end come first: deliveries that have to be put in their places do not wait for a backlog
+    // of others.
     forgets.sort_by_key(|forget| forget.days != 0);
     let mut done = Vec::new();
     for forget in forgets {

@@ -19,7 +19,7 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Fires when the process is asked to stop. Loops wait on it beside their work.
+    /// Fires when the process is asked to stop. Loops wait on it together with their work.
     pub fn stopping(&self) -> CancellationToken {
         self.stop.clone()
     }
@@ -42,7 +42,7 @@ impl Tasks {
         self.tracker.spawn(work)
     }
 
-    /// Runs work that outlives the drain; who spawns it ends it.
+    /// Runs work that outlives the drain; the code that spawns it ends it.
     pub fn spawn_apart<F>(&self, name: &'static str, work: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -52,7 +52,7 @@ impl Tasks {
         tokio::spawn(work.instrument(tracing::info_span!("task", task.name = name)))
     }
 
-    /// A drain waits for whoever holds it, as for a task.
+    /// A drain waits for the holder of the token, as for a task.
     pub fn hold(&self) -> TaskTrackerToken {
         self.tracker.token()
     }

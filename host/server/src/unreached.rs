@@ -1,7 +1,7 @@
-//! What a tenant is told of a destination that was not reached.
+//! What a tenant learns of a destination that was not reached.
 //!
-//! A destination that is refused, closed, filtered or silent gives one and the same answer: whoever may name addresses
-//! must not learn by it what is in the network around the service. What it was goes to the log.
+//! A destination that is refused, closed, filtered or silent gives one and the same answer: a caller that may name
+//! addresses must not learn by it what is in the network around the service. The cause goes to the log.
 
 use heddle_core::Role;
 use heddle_core::fault::{Fault, FaultKind};
@@ -17,7 +17,8 @@ pub(crate) fn may_know(caller: &Caller) -> bool {
     caller.role == Role::SuperAdmin
 }
 
-/// Whether the fault says only that nothing was reached. A certificate that is not trusted was, and has to be shown.
+/// Whether the fault says only that nothing was reached. A certificate that is not trusted was reached, and has to be
+/// shown.
 pub(crate) fn is_unreached(fault: &Fault) -> bool {
     let is_of_network = matches!(fault.kind, FaultKind::Connection | FaultKind::Timeout)
         || fault.kind == FaultKind::Denied && fault.code.as_deref() == Some("address");

@@ -24,7 +24,7 @@ pub struct SilentController {
     pub last_sync_at: Option<Timestamp>,
 }
 
-/// Changes whose device is in a state that nobody knows: the first ten, and how many there are.
+/// Returns the changes whose device is in an unknown state: the first ten, and how many there are.
 pub async fn unsettled_changes(tx: &mut Tx) -> Result<(Vec<UnsettledChange>, i64)> {
     let states = [OutcomeState::Partial, OutcomeState::Unknown];
     Select::new("SELECT c.id, c.outcome_state", "FROM change c")

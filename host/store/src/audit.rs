@@ -7,8 +7,8 @@
 //! white space, and a number without fraction as an integer where 53 bits hold it. Entries of `hash_version` 1, from
 //! before there was a key, have the SHA-256 of the same text; none follows a keyed one.
 //!
-//! Whoever can write the database but has no key can remove entries and put an old head in place of the new one, which
-//! only a head that is kept outside of the database shows ([`Known`]).
+//! A writer of the database without the key can remove entries and put an old head in place of the new one. Only a head
+//! that is kept outside of the database shows this ([`Known`]).
 
 use heddle_core::event::format_time;
 use heddle_core::page::{WalkRequest, Walked};
@@ -29,7 +29,7 @@ mod heads;
 
 pub use heads::{Head, head, heads_behind};
 
-/// `hash_version` of entries whose hash anybody can compute.
+/// `hash_version` of entries whose hash can be computed without a key.
 const PLAIN: i64 = 1;
 /// `hash_version` of entries whose hash only the service can compute.
 const KEYED: i64 = 2;
@@ -52,7 +52,7 @@ pub struct AuditEntry {
     pub occurred_at: Timestamp,
     pub previous_hash: String,
     pub hash: String,
-    /// How the hash was made: 1 is SHA-256, which anybody can compute, 2 is keyed.
+    /// How the hash was made: 1 is SHA-256, which needs no key, 2 is keyed.
     pub hash_version: i64,
 }
 
@@ -62,7 +62,7 @@ impl Sorted for AuditEntry {
     const LAST: &'static [&'static str] = &["a.seq", "a.id"];
 }
 
-/// What makes hashes and codes that nobody else can make.
+/// The key of hashes and codes that cannot be made without it.
 #[derive(Clone)]
 pub struct AuditKey([u8; 32]);
 

@@ -69,7 +69,7 @@ impl std::fmt::Debug for ConnectionRow {
     }
 }
 
-/// What it takes to decide whether an event starts a Connection.
+/// The values that decide whether an event starts a Connection.
 #[derive(Debug, Clone, FromRow)]
 pub struct Matching {
     pub id: ConnectionId,
@@ -131,7 +131,7 @@ pub async fn find(
     live(scope, kind).and_bind("c.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
-/// The Connection as it is until the transaction ends: nobody else changes it meanwhile.
+/// Returns the Connection, locked until the transaction ends.
 pub async fn lock(
     tx: &mut Tx,
     scope: &Scope,
@@ -191,7 +191,7 @@ pub async fn update(tx: &mut Tx, row: &ConnectionRow, now: Timestamp) -> Result<
         .await)?)
 }
 
-/// Hides the Connection; what waits of it does not run any more.
+/// Hides the Connection; its waiting runs are no longer carried out.
 pub async fn remove(tx: &mut Tx, id: ConnectionId, now: Timestamp) -> Result<bool> {
     let rows = affected!(
         tx,
@@ -267,9 +267,9 @@ pub async fn break_off(
         .await)?)
 }
 
-/// Whose rights may have changed since then, and who has enabled Connections: by author and organization.
+/// Returns the authors of enabled Connections whose rights may have changed since then, with the organization.
 ///
-/// It costs what changed, not what there is.
+/// The cost depends on how many changed, not on how many there are.
 pub async fn authors_changed(tx: &mut Tx, since: Timestamp) -> Result<Vec<(UserId, OrgId)>> {
     Ok(on!(tx, conn => sqlx::query_as("
         SELECT DISTINCT c.author_id, c.org_id FROM connection c

@@ -46,7 +46,7 @@ impl Sorted for Credential {
     const LAST: &'static [&'static str] = &["credential.id"];
 }
 
-/// A sealed secret and what may be told of it.
+/// A sealed secret and what may be shown of it.
 #[derive(Clone)]
 pub struct SealedSecret {
     pub username: Option<String>,

@@ -113,7 +113,7 @@ pub async fn users_by_role(tx: &mut Tx, org: OrgId) -> Result<Vec<RoleCount>> {
         .await)?)
 }
 
-/// Changes that are pending or were applied within the week, by what became of them.
+/// Counts the changes that are pending or were applied within the week, by their outcome.
 pub async fn changes_by_outcome(tx: &mut Tx, org: OrgId, horizon: &Horizon) -> Result<Vec<ChangeCount>> {
     Ok(on!(tx, conn => sqlx::query_as("
         SELECT outcome_state,

@@ -57,7 +57,7 @@ pub enum Reach {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolUse {
     pub open: u32,
-    /// Of the open ones, those that nobody uses.
+    /// Of the open ones, those not in use.
     pub idle: u32,
     /// The most that there can be.
     pub max: u32,
@@ -414,7 +414,7 @@ async fn reach_postgres(options: &PgConnectOptions) -> Result<()> {
         let connecting = tokio::time::timeout(REACH_LIMIT, PgConnection::connect_with(options)).await;
         let error = match connecting {
             Ok(Ok(connection)) => {
-                // It is of no use any more; that it was closed well is not.
+                // The connection is no longer needed, and neither is the result of closing it.
                 connection.close().await.ok();
                 return Ok(());
             }

@@ -114,7 +114,7 @@ pub struct Sighting {
     pub device_id: DeviceId,
     pub site_id: SiteId,
     pub name: String,
-    /// What people say of it, not the reading.
+    /// Set by people, not by the reading.
     pub state: DeviceState,
     pub novelty: Novelty,
     /// Names of the fields with another value than before; not the status.
@@ -227,8 +227,8 @@ pub async fn upsert_seen(tx: &mut Tx, seen: &Seen<'_>, clock: &Clock) -> Result<
     Ok(sightings)
 }
 
-/// What is new about a device. One that was removed comes back as a new one, under its old id
-/// and with what people wrote on it.
+/// Finds what is new about a device. A removed device comes back as a new one, under its old id and with what people
+/// wrote on it.
 fn compare(known: Option<&Device>, seen: &SeenDevice, site_id: SiteId, clock: &Clock) -> Sighting {
     let name = seen.name.clone();
     let state = known.map_or(DeviceState::Active, |known| known.state);
@@ -324,8 +324,8 @@ async fn mark_offline(tx: &mut Tx, missing: &[&Device], now: Timestamp) -> Resul
     Ok(gone.collect())
 }
 
-/// Records that a controller gives no answer any more: its own device is offline, and every other device that was
-/// online is unknown. Gives one sighting per device whose status changed, in the order of the devices' lists.
+/// Records that a controller no longer answers: its own device is offline, and every other device that was online is
+/// unknown. Gives one sighting per device whose status changed, in the order of the devices' lists.
 ///
 /// Two statements, however many devices there are.
 ///

@@ -18,8 +18,8 @@ const BATCH: i64 = 500;
 /// Pairs of users that a refusal names.
 const NAMED_MAX: usize = 20;
 
-/// Refuses users whose names are the same when folded: of two, only one could log in, and nobody else than the operator
-/// knows which.
+/// Refuses users whose names are the same when folded: of two, only one could log in, and only the operator knows
+/// which.
 pub(crate) async fn refuse_same_names(tx: &mut Tx) -> Result<()> {
     let (mut usernames, mut emails) = (HashMap::new(), HashMap::new());
     let (mut same, mut after) = (Vec::new(), None);

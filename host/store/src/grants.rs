@@ -20,7 +20,7 @@ pub struct SiteGrant {
     pub level: SiteLevel,
 }
 
-/// A grant with whom and what it is about.
+/// A grant with its user and its site.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct SiteAccess {
     #[serde(rename = "organization_id")]

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::select::{Bind, Select};
 use crate::{Result, Tx};
 
-/// What an id is of.
+/// The kind of object that an id names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Noun {
     Site,

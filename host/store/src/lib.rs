@@ -1,8 +1,8 @@
 //! The database: the only crate that knows SQL.
 //!
-//! One module per group of tables. A function is one statement or one
-//! indivisible group of them; it takes an open transaction, and never begins,
-//! commits, emits an event or decides access. Who may see a row is a parameter.
+//! One module per group of tables. A function is one statement or one indivisible group of them; it takes an open
+//! transaction, and never begins, commits, emits an event or decides access. The scope of rows that a caller may see is
+//! a parameter.
 
 #[macro_use]
 mod db;

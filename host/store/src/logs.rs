@@ -28,7 +28,7 @@ pub struct LogLine {
     /// The part of the program that wrote it: `heddle_server::sync`.
     pub target: String,
     pub message: String,
-    /// What the line says beside its message, by name.
+    /// What the line says besides its message, by name.
     pub fields: Value,
     /// Id of the request that it belongs to.
     pub request_id: Option<String>,

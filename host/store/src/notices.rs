@@ -1,4 +1,5 @@
-//! Notifications inside the service, and who has read them. Nobody changes one; they are forgotten after a while.
+//! Notifications inside the service, and which users have read them. A notice is never changed; it is deleted after a
+//! while.
 
 use heddle_core::notification::{Audience, Severity};
 use heddle_core::page::{WalkRequest, Walked};
@@ -50,7 +51,7 @@ pub struct NewNotice {
     pub now: Timestamp,
 }
 
-/// Whose notices they are.
+/// The user who reads their notices.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader {
     pub org: OrgId,

@@ -1,7 +1,7 @@
-//! Apps of others: who is registered, what users allowed them, and their tokens by hash.
+//! Apps of others: which are registered, what users allowed them, and their tokens by hash.
 //!
-//! Knows no code, token or secret, only keyed hashes. Who may manage an app, and
-//! what a spent or foreign hash means, are the callers' rules.
+//! Knows no code, token or secret, only keyed hashes. Which users may manage an app, and what a spent or foreign hash
+//! means, are the callers' rules.
 
 mod apps;
 mod grants;

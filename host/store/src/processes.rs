@@ -1,9 +1,8 @@
-//! The processes that serve one database: who lives, who is gone, who does what for all.
+//! The processes that serve one database: which are alive, which are gone, and which one does a task for all.
 //!
-//! Whether a process lives is told by a lock that its end frees at once,
-//! however it ended; never by times. On `PostgreSQL` it is an advisory lock of
-//! a session of its own, on `SQLite` a lock on a file, and there is one process.
-//! A process id is registered once and never again: who is gone stays gone.
+//! A process is alive while it holds a lock, which its end frees at once, however it ended. Times never decide it. On
+//! `PostgreSQL` the lock is an advisory lock of a session of its own, on `SQLite` a lock on a file, and there is one
+//! process. A process id is registered once and never again: a process that is gone stays gone.
 
 use std::collections::HashSet;
 use std::fs::{File, TryLockError};
@@ -169,7 +168,7 @@ fn lock_key(id: ProcessId) -> i64 {
     i64::from_ne_bytes(random.to_ne_bytes())
 }
 
-/// Those of the owners that do not live any more. They were read before this is asked.
+/// Returns those of the owners that are no longer alive. The caller has read the owners before this call.
 pub(crate) async fn gone_among(
     tx: &mut Tx,
     me: ProcessId,
@@ -180,7 +179,7 @@ pub(crate) async fn gone_among(
         return Ok(owners);
     }
     if let Tx::Postgres(tx) = tx {
-        // Who registered holds a lock before its id is written anywhere.
+        // A process that registered holds a lock before its id is written anywhere.
         let held: Vec<i64> = sqlx::query_scalar(
             "SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks
             WHERE locktype = 'advisory' AND objsubid = 1 AND granted
@@ -211,13 +210,13 @@ pub async fn insert(tx: &mut Tx, new: &NewProcess) -> Result<()> {
     Ok(())
 }
 
-/// Says, for whoever looks at the table, that the process was there.
+/// Records, for readers of the table, that the process was there.
 pub async fn seen(tx: &mut Tx, id: ProcessId, now: Timestamp) -> Result<()> {
     affected!(tx, sqlx::query("UPDATE process SET seen_at = $2 WHERE id = $1").bind(id).bind(now));
     Ok(())
 }
 
-/// The process leaves: what it owned is anybody's.
+/// Records that the process leaves, and releases what it owned for any process.
 pub async fn leave(tx: &mut Tx, id: ProcessId, now: Timestamp) -> Result<()> {
     affected!(tx, sqlx::query("UPDATE change SET apply_owner = NULL WHERE apply_owner = $1").bind(id));
     affected!(tx, sqlx::query("UPDATE controller SET sync_owner = NULL WHERE sync_owner = $1").bind(id));

@@ -1,4 +1,4 @@
-//! Runs: what was started, by whom it is carried out, and how it ended.
+//! Runs: what was started, which process carries it out, and how it ended.
 //!
 //! A run is claimed once. What a process writes of it counts only while the run is its own.
 
@@ -271,7 +271,7 @@ pub async fn are_waiting(tx: &mut Tx, org: OrgId, count: u32) -> Result<bool> {
     Ok(last.is_some())
 }
 
-/// Takes runs of an organization, those that have waited longest. Nobody else gets them.
+/// Claims runs of an organization, those that have waited longest. No other process gets them.
 pub async fn claim(
     tx: &mut Tx,
     owner: ProcessId,
@@ -292,7 +292,7 @@ pub async fn claim(
     Ok(claimed)
 }
 
-/// Writes where a run stands; false when it is not this process's any more.
+/// Writes where a run stands; false when this process no longer owns it.
 pub async fn record(tx: &mut Tx, id: RunId, owner: ProcessId, progress: &Progress<'_>) -> Result<bool> {
     let rows = affected!(
         tx,
@@ -321,7 +321,7 @@ pub async fn gone(tx: &mut Tx, me: ProcessId) -> Result<Vec<ProcessId>> {
     gone_among(tx, me, owners).await
 }
 
-/// Ends the runs of a process that is gone, and gives them. Nobody knows how far the step under way came.
+/// Ends the orphaned runs of a process that is gone, and returns them. How far the step in flight came is unknown.
 pub async fn interrupt(tx: &mut Tx, process: ProcessId, now: Timestamp) -> Result<Vec<RunRow>> {
     Ok(on!(tx, conn => sqlx::query_as("
         UPDATE connection_run SET state = 'interrupted', ended_at = $2,
@@ -333,9 +333,9 @@ pub async fn interrupt(tx: &mut Tx, process: ProcessId, now: Timestamp) -> Resul
         .await)?)
 }
 
-/// Has a run of this process wait at its next step, as it stands; false when it is not this process's any more.
+/// Makes a run of this process wait at its next step, as it stands; false when this process no longer owns it.
 ///
-/// A run that waits is nobody's and costs no process anything.
+/// A run that waits has no owner and costs no process anything.
 pub async fn rest(
     tx: &mut Tx,
     id: RunId,
@@ -372,7 +372,7 @@ pub async fn count_resting(tx: &mut Tx, org: OrgId) -> Result<i64> {
         .await
 }
 
-/// Queues the runs whose time to go on has come, up to a number; how many.
+/// Queues the runs whose time to go on has come, up to a number; returns how many.
 pub async fn resume_due(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<u64> {
     Ok(affected!(
         tx,
@@ -460,7 +460,7 @@ pub async fn running(tx: &mut Tx, owner: ProcessId) -> Result<Vec<RunId>> {
         .await)?)
 }
 
-/// Ends runs of this process that nobody carries out any more, and gives them.
+/// Ends orphaned runs, which are assigned to this process but not executing, and returns them.
 pub async fn interrupt_lost(
     tx: &mut Tx,
     ids: &[RunId],

@@ -15,7 +15,7 @@ pub async fn due(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Vec<Connecti
         .await
 }
 
-/// Moves a schedule on from a time that it was due at; false when another process did, or somebody edited it.
+/// Moves a schedule on from a time that it was due at; false when another process did, or the schedule was edited.
 pub async fn advance(
     tx: &mut Tx,
     (id, revision): (ConnectionId, i64),

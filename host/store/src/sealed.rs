@@ -1,7 +1,7 @@
 //! Columns that hold sealed bytes, for the rotation of the key that sealed them.
 //!
-//! What is sealed, and how, the server knows. Here only this is known of it:
-//! the first bytes, equal for everything that one key sealed, name the key.
+//! The server knows what is sealed, and how. This module knows only that the first bytes, equal for everything that one
+//! key sealed, name the key.
 
 use sqlx::{AssertSqlSafe, FromRow};
 use uuid::Uuid;
@@ -63,7 +63,7 @@ pub async fn under_others(
         .await)?)
 }
 
-/// Replaces the sealed bytes, unless somebody else did; says whether it happened.
+/// Replaces the sealed bytes unless another process did; says whether it happened.
 pub async fn replace(tx: &mut Tx, at: SealedColumn, old: &Sealed, new: &[u8], key_id: &str) -> Result<bool> {
     let SealedColumn { table, column, .. } = at;
     let also = at.key_id.map(|named| format!(", {named} = $4")).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Generators of one-time codes and the codes that stand in for them.
 //!
-//! What a code is worth is the server's to know; here it is only spent once.
+//! The server knows what a code is worth; here it is only spent once.
 
 use heddle_core::{Timestamp, UserId};
 use sqlx::FromRow;

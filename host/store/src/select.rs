@@ -1,5 +1,4 @@
-//! What several tables' functions share: who may see a row, and lists with
-//! filters, search and pages.
+//! What several tables' functions share: the scope of a caller, and lists with filters, search and pages.
 //!
 //! SQL comes in as literals only, values only as bound parameters.
 //!
@@ -22,10 +21,10 @@ use crate::{Result, Tx};
 
 /// Most rows of one page, whatever is asked for.
 pub const PER_PAGE_MAX: i64 = 200;
-/// Rows of a list that grows for ever are not counted beyond so many.
+/// Rows of a list that grows without end are not counted beyond so many.
 pub const COUNT_MAX: i64 = 10_000;
 
-/// Whose rows a function may see.
+/// The organization and the sites whose rows a function may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
     /// `None` spans all organizations.
@@ -398,9 +397,9 @@ impl Select {
 
     /// The row, locked until the transaction ends, so that it can be changed as it was read.
     ///
-    /// `OF` names the table of the row. Others may still write rows that refer to it: `FOR UPDATE` would
-    /// hold up every event of a locked organization, and block for ever with one that waits for the
-    /// organization's next number. On `SQLite` a transaction that writes is alone anyway.
+    /// `OF` names the table of the row. Others may still write rows that refer to it: `FOR UPDATE` would hold up every
+    /// event of a locked organization, and deadlock with one that waits for the organization's next number. On `SQLite`
+    /// a transaction that writes is alone anyway.
     pub(crate) async fn one_locked<T: Row>(mut self, tx: &mut Tx, of: &'static str) -> Result<Option<T>> {
         if matches!(tx, Tx::Postgres(_)) {
             self.conditions.push_str(" FOR NO KEY UPDATE OF ");
@@ -409,8 +408,8 @@ impl Select {
         self.one(tx).await
     }
 
-    /// Rows in the given order, each locked as by [`Select::one_locked`]; without those that somebody else has locked
-    /// where they are not waited for.
+    /// Returns rows in the given order, each locked as by [`Select::one_locked`]. Where locks are not waited for, it
+    /// leaves out those that another transaction has locked.
     pub(crate) async fn all_locked<T: Row>(
         self,
         tx: &mut Tx,

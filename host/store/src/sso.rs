@@ -1,5 +1,5 @@
-//! Identity providers, who is whom there, and sign-ins on their way. Secrets are sealed by the caller and never
-//! serialize; which of two people is the same one is the caller's rule.
+//! Identity providers, the identities of users there, and sign-ins in flight. Secrets are sealed by the caller and
+//! never serialize; whether two people are the same one is the caller's rule.
 
 use heddle_core::{
     IdentityId, IdentityProviderId, OrgId, ProviderKind, Role, SsoAttemptId, Timestamp, UserId,
@@ -14,7 +14,7 @@ use crate::select::{Bind, Select, Set, affected};
 use crate::sort::{InOrder, Key, Sorted};
 use crate::{Result, Scope, Tx};
 
-/// Most providers that a login page is told of.
+/// Most providers that a login page shows.
 const PUBLIC_MAX: i64 = 50;
 
 #[derive(Debug, Clone, PartialEq, FromRow)]
@@ -225,7 +225,8 @@ pub async fn list_usable(tx: &mut Tx, slug: &str, kind: ProviderKind) -> Result<
         .await
 }
 
-/// What a login page of the organization with this slug shows; nothing where there is no such organization.
+/// Returns the providers that a login page of the organization with this slug shows; none where there is no such
+/// organization.
 pub async fn list_public(tx: &mut Tx, slug: &str) -> Result<Vec<Provider>> {
     usable(Provider::TABLE.select)
         .and_bind("o.slug = ?", Bind::Text(slug.to_owned()))
@@ -242,7 +243,7 @@ pub struct LinkedIdentity {
     pub kind: ProviderKind,
     /// What the provider calls itself.
     pub issuer: String,
-    /// What the provider calls the user, for ever.
+    /// The permanent name of the user at the provider.
     pub subject: String,
     /// Whether the account was made by the provider, which then says its role.
     pub created_user: bool,
@@ -269,7 +270,7 @@ fn of_user(user: UserId) -> Select {
     .and_bind("i.user_id = ?", Bind::Id(user.0))
 }
 
-/// Who a user is at providers, also at removed ones.
+/// Lists the identities of a user at providers, also at removed ones.
 pub async fn list_identities(
     tx: &mut Tx,
     user: UserId,
@@ -278,12 +279,12 @@ pub async fn list_identities(
     of_user(user).page(tx, page).await
 }
 
-/// The same of one, as it is until the transaction ends.
+/// Returns one identity of the user, locked until the transaction ends.
 pub async fn lock_identity(tx: &mut Tx, user: UserId, id: IdentityId) -> Result<Option<LinkedIdentity>> {
     of_user(user).and_bind("i.id = ?", Bind::Id(id.0)).one_locked(tx, "i").await
 }
 
-/// Forgets who a user is at a provider. Who comes from there is somebody new.
+/// Removes the identity of a user at a provider. A person who signs in from there is a new user.
 pub async fn remove_identity(tx: &mut Tx, id: IdentityId) -> Result<bool> {
     let rows = affected!(tx, sqlx::query("DELETE FROM user_identity WHERE id = $1").bind(id));
     Ok(rows == 1)
@@ -305,7 +306,7 @@ pub async fn find_identity(
 }
 
 /// # Errors
-/// [`crate::Error::Unique`] with `user_identity_subject` when somebody else is that person there.
+/// [`crate::Error::Unique`] with `user_identity_subject` when another user has that identity there.
 pub async fn insert_identity(tx: &mut Tx, new: &NewIdentity) -> Result<Identity> {
     Ok(on!(tx, conn => sqlx::query_as("
         INSERT INTO user_identity (id, provider_id, issuer, subject, user_id, created_user, created_at, last_login_at)

@@ -97,7 +97,7 @@ pub(crate) fn page() -> PageRequest {
     PageRequest { page: 1, per_page: 50 }
 }
 
-/// The first rows of a list that grows for ever.
+/// Asks for the first rows of a list that grows without end.
 pub(crate) fn first(per_page: u32) -> WalkRequest {
     WalkRequest { per_page, place: Place::Page(1), is_ascending: false }
 }

@@ -1,4 +1,5 @@
-//! Failed logins by names that nobody has: they lock as those of users do, so that a lock tells nobody who exists.
+//! Failed logins with names that no user has. They lock like those of users, so that a lock does not tell which users
+//! exist.
 
 use heddle_core::Timestamp;
 

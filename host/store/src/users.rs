@@ -151,7 +151,7 @@ pub async fn find_login(tx: &mut Tx, id: UserId) -> Result<Option<Login>> {
     logins().and_bind("app_user.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
-/// The same, and nobody else changes them until the transaction ends: for what counts failures or opens sessions.
+/// The same, locked until the transaction ends: for functions that count failures or open sessions.
 pub async fn lock_login(tx: &mut Tx, id: UserId) -> Result<Option<Login>> {
     logins().and_bind("app_user.id = ?", Bind::Id(id.0)).one_locked(tx, "app_user").await
 }

@@ -1,4 +1,4 @@
-//! Who gets events by HTTP: subscriptions, their templates, and what is on its way to them.
+//! Receivers of events by HTTP: subscriptions, their templates, and what is on its way to them.
 
 pub mod deliveries;
 mod lanes;
@@ -60,14 +60,14 @@ impl Sorted for Subscription {
     const LAST: &'static [&'static str] = &["webhook_subscription.id"];
 }
 
-/// Whoever a subscription sends by the rights of, as they are now.
+/// The author whose rights a subscription sends by, as they are now.
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct Author {
     #[sqlx(rename = "author_name")]
     pub username: String,
     #[sqlx(rename = "author_role")]
     pub role: Role,
-    /// The account is there, and nobody has disabled it.
+    /// The account is there, and is not disabled.
     #[sqlx(rename = "author_is_active")]
     pub is_active: bool,
     /// Of the subscription's organization, or of all.
@@ -109,7 +109,7 @@ pub struct SubscriptionUpdate {
     pub author_id: Option<UserId>,
 }
 
-/// Who waits for events of an organization, and what its author may see now.
+/// A subscription that waits for events of an organization, and what its author may see now.
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct Listening {
     pub id: SubscriptionId,
@@ -120,7 +120,7 @@ pub struct Listening {
     pub after_seq: i64,
     /// How many events were not queued.
     pub unqueued: i64,
-    /// What administrators were told that stands against it.
+    /// The problem of the subscription that administrators were notified of.
     pub told_problem: Option<String>,
     #[sqlx(flatten)]
     pub author: Author,
@@ -169,7 +169,7 @@ impl Object for Subscription {
         join: "JOIN app_user u ON u.id = webhook_subscription.author_id"
     );
 
-    /// What is on its way to it is dead. The caller has locked the subscription.
+    /// Makes its pending deliveries dead letters. The caller has locked the subscription.
     async fn remove(tx: &mut Tx, scope: &Scope, id: SubscriptionId, now: Timestamp) -> Result<bool> {
         if !object::hide::<Self>(tx, scope, id, Columns::default().null("due_at"), now).await? {
             return Ok(false);
@@ -212,15 +212,16 @@ pub async fn insert(tx: &mut Tx, new: &NewSubscription) -> Result<Subscription> 
     object::insert(tx, new.id, columns, new.now).await
 }
 
-/// Those of these that are there and not removed, locked until the transaction ends, and whether each is enabled.
+/// Locks those of these subscriptions that exist and are not removed, until the transaction ends; returns whether each
+/// is enabled.
 ///
-/// Everybody locks them in this one order, and before their deliveries: whoever queues, claims, finishes or removes what
-/// is on its way to a subscription.
+/// Every function that queues, claims, finishes or removes deliveries locks their subscriptions in this one order, and
+/// before the deliveries.
 pub async fn lock_all(tx: &mut Tx, ids: &[SubscriptionId]) -> Result<HashMap<SubscriptionId, bool>> {
     locked(tx, ids, true).await
 }
 
-/// The same without those that somebody else has locked: they have their turn another time.
+/// The same without those that another transaction has locked: they have their turn another time.
 async fn lock_free(tx: &mut Tx, ids: &[SubscriptionId]) -> Result<HashMap<SubscriptionId, bool>> {
     locked(tx, ids, false).await
 }
@@ -350,7 +351,7 @@ pub async fn note_caught_up(
     Ok(())
 }
 
-/// Notes what administrators were told that stands against a subscription; `None` when nothing does any more.
+/// Records the problem of a subscription that administrators were notified of; `None` when there is no problem now.
 pub async fn note_told(tx: &mut Tx, id: SubscriptionId, problem: Option<&str>) -> Result<()> {
     affected!(
         tx,

@@ -46,7 +46,7 @@ pub(crate) fn run(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCode
     let spec_file = folder.path().join("spec.json");
     std::fs::write(&spec_file, spec.to_string())?;
     if report.is_dir() {
-        // What is read afterwards is of this run.
+        // So the report that is read afterwards is of this run.
         std::fs::remove_dir_all(&report)?;
     }
     let mut client = Command::new(&python);

@@ -50,7 +50,7 @@ enum Command {
         #[arg(last = true)]
         args: Vec<String>,
     },
-    /// Measure an optimised build beside its baselines; asserts nothing about time
+    /// Measure an optimised build against its baselines; asserts nothing about time
     Bench {
         /// Passed on to the benches, after `--`: those whose names contain a word
         #[arg(last = true)]

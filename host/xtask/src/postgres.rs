@@ -27,7 +27,7 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// Starts one with these settings beside the own ones, after installing it where that is possible.
+    /// Starts one with these settings in addition to the own ones, after installing it where that is possible.
     pub(crate) fn start(stop: &Stop, settings: &[&str]) -> anyhow::Result<Self> {
         let programs = match find_programs() {
             Some(programs) => programs,
@@ -95,7 +95,7 @@ fn install(stop: &Stop) -> anyhow::Result<PathBuf> {
     find_programs().context(missing)
 }
 
-/// Who the server runs as: it refuses to be root.
+/// The account that the server runs as: it refuses to run as root.
 enum Account {
     Own,
     Other(&'static str),

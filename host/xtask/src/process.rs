@@ -84,7 +84,7 @@ impl Guarded {
         }
     }
 
-    /// Fails when the child ended although nobody asked it to.
+    /// Fails when the child ended without being asked to.
     pub(crate) fn expect_running(&mut self) -> anyhow::Result<()> {
         match self.finished()? {
             Some(status) => bail!("'{}' ended early ({status})", self.name),
@@ -134,6 +134,6 @@ pub(crate) fn status(name: &'static str, command: &mut Command, stop: &Stop) -> 
 
 /// A line for the person at the terminal. Standard output stays free for results.
 pub(crate) fn say(line: &str) {
-    // Nobody is left to tell when standard error is closed.
+    // When standard error is closed, there is no place left to report to.
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -37,7 +37,7 @@ pub(crate) fn serve(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCo
 pub(crate) fn demo(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCode> {
     let settings = Settings::new(&given, workspace.packages(), workspace.trusted_keys());
     let address = settings.bind_addr()?;
-    // Everybody knows its password.
+    // Its password is public.
     ensure!(
         address.ip().is_loopback(),
         "BIND_ADDR '{address}' is open to others, and the demo's password is public: use a loopback address \

@@ -1,4 +1,4 @@
-//! What a server that is started from here is given, where the user says nothing else.
+//! Settings of a server that is started from here, where the user says nothing else.
 //!
 //! The environment wins, then `heddle.toml` or the file that `HEDDLE_CONFIG` names: the order of the server itself.
 

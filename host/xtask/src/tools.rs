@@ -1,4 +1,4 @@
-//! Programs beside cargo's that tests need: a cache server, a directory, the metrics linter, Python and Node packages.
+//! Programs besides cargo's that tests need: a cache server, a directory, the metrics linter, Python and Node packages.
 //!
 //! Tests find them by environment variables. Nothing here is part of the product.
 
@@ -101,7 +101,7 @@ fn slapd(stop: &Stop) -> anyhow::Result<PathBuf> {
 
 /// The oldest Node.js, by its first two numbers, that the packages run on; Debian 12 has an older one.
 const NODE_OLDEST: (u32, u32) = (20, 12);
-/// What is fetched where the system's is older.
+/// The version that is fetched where the system's is older.
 const NODE_VERSION: &str = "22.23.3";
 
 /// The system's Node.js, or one that npm brings where that is too old.

@@ -42,8 +42,8 @@ impl Workspace {
     pub(crate) fn cargo(&self) -> Command {
         let mut command = Command::new("cargo");
         command.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
-        // What `cargo run` says of this program. Build scripts of libraries look at it, and would have everything built again
-        // that was built without.
+        // Variables that `cargo run` sets for this program. Build scripts of libraries look at them, and would rebuild
+        // everything that was built without them.
         let of_this_program =
             |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
         for (name, _) in std::env::vars_os() {

@@ -1,10 +1,9 @@
-//! Requests over 64 connections, each beside a bare handler in the same process
-//! and the same run: two lists, one object, and the staging of a change.
+//! Requests over 64 connections, each compared with a bare handler in the same process and the same run: two lists, one
+//! object, and the staging of a change.
 //!
-//! What ours does more with every request: who is calling, and whether they may;
-//! the checks of path, query and body; a transaction, so that all that is read
-//! is of one moment; limits, ids, headers and a span; an `ETag` for one object.
-//! What it does more to stage is said in [`bare::staging`].
+//! What the service does in addition with every request: authentication and authorization; the checks of path, query
+//! and body; a transaction, so that all that is read is of one moment; limits, ids, headers and a span; an `ETag` for
+//! one object. What it does in addition to stage is listed in [`bare::staging`].
 
 use heddle_core::ControllerId;
 use heddle_openwrt_router::{Call, Router};

@@ -62,7 +62,7 @@ pub(super) async fn network(server: &Server) -> Network {
     Network { token: api.token().to_owned(), org, device: id(&middle["items"][0]["id"]) }
 }
 
-/// Who may stage in every organization, and the controllers, those of an organization together.
+/// The token of a user who may stage in every organization, and the controllers, those of an organization together.
 pub(super) struct Controllers {
     pub(super) token: String,
     pub(super) of_organizations: Vec<Vec<ControllerId>>,

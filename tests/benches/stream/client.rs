@@ -61,7 +61,7 @@ impl Idle {
         self.0.extend(clients.into_iter().map(|client| tokio::spawn(wait(client))));
     }
 
-    /// Nobody was dropped.
+    /// Asserts that no client was dropped.
     pub(super) fn all_wait(&self) {
         let gone = self.0.iter().filter(|waiting| waiting.is_finished()).count();
         assert_eq!(gone, 0, "connections of {} were dropped", self.0.len());

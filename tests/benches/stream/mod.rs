@@ -1,7 +1,8 @@
 //! The event stream: what 5,000 connections cost that wait for nothing, how soon 200 among them hear of an event, and
-//! 2,000 events a second to 100 listeners. Beside each a bare broadcast over axum's WebSocket, in the same run.
+//! 2,000 events a second to 100 listeners. Each is compared with a bare broadcast over axum's WebSocket, in the same
+//! run.
 //!
-//! Whoever is dropped, or hears too little, ends the bench.
+//! A client that is dropped, or hears too little, ends the bench.
 
 pub(crate) mod bare;
 mod client;

@@ -32,12 +32,12 @@ const UNCOUNTED_MAX: usize = 400;
 const STRETCH: usize = 500;
 /// On a machine that is busy with other tests; a quiet one takes a minute.
 const SETTLING_MAX: Duration = Duration::from_mins(6);
-/// For what is only waited for, on a machine that does much beside.
+/// For what is only waited for, on a machine that is busy with other work.
 const PATIENCE: Duration = Duration::from_mins(4);
 /// The last event of each organization.
 const END: &str = "the-end";
 
-/// Whose events there are, and how to be heard of.
+/// An organization with events, and how to listen to it.
 struct Place {
     org: OrgId,
     /// An administrator of the organization alone, at each process.
@@ -60,7 +60,7 @@ struct Run {
 /// All that a listener heard: organization, number, type.
 type Heard = Vec<(String, i64, String)>;
 
-/// What must come of the events.
+/// The expected outcome of the events.
 struct Expected {
     /// By Connection and number.
     fates: BTreeMap<String, BTreeMap<i64, Fate>>,
@@ -122,7 +122,7 @@ async fn ten_thousand_events_fire_what_they_must_once_while_redis_is_cut() {
     ground.db.close().await;
 }
 
-/// The pair's organization and three more, when nothing happens in them any more.
+/// The pair's organization and three more, when nothing happens in them now.
 async fn places(pair: &Pair, ground: &Ground) -> Vec<Place> {
     quiet(pair).await;
     let mut orgs = vec![organization(&pair.a.api).await];
@@ -298,7 +298,7 @@ async fn expected(ground: &Ground, places: &[Place], wires: &[Wire], facts: &[(u
                     expected.names.insert((place.org, *seq), fact.name.clone());
                     events.push((*seq, *fact));
                 }
-                // What the Connections that write bring about; none waits for it.
+                // An event that the Connections that write cause; none waits for it.
                 None => assert_eq!((at, event_type.as_str()), (0, "controller.change.staged")),
             }
         }

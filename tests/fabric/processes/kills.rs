@@ -91,7 +91,7 @@ fn staging(controller: &str) -> Value {
     })
 }
 
-/// Events that keep coming, whoever lives.
+/// Events that keep coming, whichever process is alive.
 struct Load {
     told: Arc<AtomicUsize>,
     is_over: Arc<AtomicBool>,
@@ -222,7 +222,7 @@ async fn changes(ground: &Ground) -> BTreeMap<String, usize> {
     changes
 }
 
-/// What succeeded was done once; what was interrupted once or not at all.
+/// A run that succeeded was done once; one that was interrupted once or not at all.
 fn done_at_most_once(ends: &Ends, done: &BTreeMap<String, usize>, seed: u64) {
     for (name, state) in ends {
         let times = done.get(name).copied().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Several processes on one database: each event fires each Connection once, whatever breaks and whoever dies.
+//! Several processes on one database: each event fires each Connection once, whatever breaks and whichever process
+//! dies.
 
 mod crowd;
 mod kills;
@@ -16,7 +17,7 @@ use sqlx::{Connection as _, PgConnection};
 use crate::processes::Pair;
 use crate::support::{Api, Database};
 
-/// The database of a pair, for a test that writes events into it and looks what became of them.
+/// The database of a pair, for a test that writes events into it and reads their outcome.
 struct Ground {
     db: Db,
     clock: Clock,

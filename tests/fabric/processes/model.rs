@@ -151,7 +151,7 @@ pub(super) struct Wire {
     pub(super) work: Work,
 }
 
-/// What becomes of an event at a Connection that waits for its type.
+/// The outcome of an event at a Connection that waits for its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fate {
     Fires,
@@ -203,7 +203,7 @@ impl Wire {
         }
     }
 
-    /// What becomes of these events, the organization's in their order, by number.
+    /// The outcome of these events, the organization's in their order, by number.
     pub(super) fn fates(&self, events: &[(i64, &Fact)]) -> BTreeMap<i64, Fate> {
         let mut fates = BTreeMap::new();
         let mut has_fired = false;

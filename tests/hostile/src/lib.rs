@@ -57,7 +57,7 @@ const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("redirect", reach::redirect),
 ];
 
-/// A body that is no JSON; the host checks what it is told.
+/// A body that is no JSON; the host checks what it receives.
 const NOT_JSON: &str = "{\"a\":";
 
 impl Adapter for Hostile {

@@ -1,4 +1,4 @@
-//! Who registers which apps, and who manages them.
+//! Which users register which apps, and which users manage them.
 
 use serde_json::{Value, json};
 
@@ -120,7 +120,7 @@ on_both! {
         let app = register(&vic, &["device:read"]).await;
         let path = format!("/oauth2/apps/{}", app.id);
         vic.patch(&path, &json!({ "scopes": ["device:read", "user:read"] })).await.expect_status(403);
-        // Who administers the organization manages it, too.
+        // An administrator of the organization manages it, too.
         assert_eq!(olga.get("/oauth2/apps").await.expect_status(200).body["total"], 1);
         olga.patch(&path, &json!({ "scopes": ["device:read", "device:write"] })).await.expect_status(200);
         // What an administrator added stays when its owner changes something else.

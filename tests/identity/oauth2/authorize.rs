@@ -1,4 +1,4 @@
-//! What an app asks for, and what it is told (RFC 6749 section 4.1.2.1, RFC 7636, RFC 9207, RFC 8414).
+//! What an app asks for, and what it learns (RFC 6749 section 4.1.2.1, RFC 7636, RFC 9207, RFC 8414).
 
 use serde_json::json;
 

@@ -14,7 +14,7 @@ pub(super) struct Browser {
     http: reqwest::Client,
     contract: Arc<Contract>,
     pub(super) cookies: BTreeMap<String, String>,
-    /// What the browser says of who sends a form: `Sec-Fetch-Site`. Old ones say nothing.
+    /// What the browser says of the site that sends a form: `Sec-Fetch-Site`. Old ones say nothing.
     pub(super) site: Option<&'static str>,
 }
 

@@ -159,7 +159,7 @@ on_both! {
         let request = form_of(&question).hidden[0].1.clone();
         let missing = browser.post("/api/v1/oauth2/authorize", &[("request", &request), ("decision", "allow")]).await;
         missing.expect_status(403);
-        // Another site can send a form, and no cookie with it: nobody is logged in then.
+        // Another site can send a form, and no cookie with it: no user is logged in then.
         let cookies = std::mem::take(&mut browser.cookies);
         let nobody = browser.submit(&question, &[("decision", "allow")]).await.expect_status(200);
         assert!(nobody.text.contains("Log in"), "{}", nobody.text);
@@ -213,13 +213,13 @@ on_both! {
         browser.log_in(&server, "eve").await;
         let refused = browser.get(&app.request(&[])).await.expect_status(400);
         assert!(refused.text.contains("no app with this") && !refused.text.contains("Reader"), "{}", refused.text);
-        // Not with a form that was shown to somebody else either.
+        // Not with a form that was shown to another user either.
         let mut own = Browser::new(&server);
         own.log_in(&server, "ada").await;
         let question = own.get(&app.request(&[])).await.expect_status(200);
         let stolen = browser.submit(&question, &[("decision", "allow")]).await.expect_status(400);
         assert_eq!(stolen.header("location"), "");
-        // Eve logs in as somebody else, and can.
+        // Eve logs in as another user, and can.
         let again = refused.text.split("href=\"").nth(1).unwrap().split('"').next().unwrap().replace("&amp;", "&");
         let log_in = browser.get(&again).await.expect_status(200);
         let sent = browser.submit(&log_in, &[("login", "ada"), ("password", PASSWORD)]).await.expect_status(303);

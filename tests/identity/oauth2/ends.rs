@@ -109,7 +109,7 @@ on_both! {
         let site = caller.with("idempotency-key", "k").post("/sites", &json!({ "name": "Branch" })).await.expect_status(201).body;
         let audit = admin.get("/audit?action=site.created&per_page=1").await.expect_status(200).body;
         assert_eq!((&audit["items"][0]["actor_name"], &audit["items"][0]["target_id"]), (&json!("ada"), &site["id"]));
-        // What the app created is told to nobody else under its key.
+        // What the app created is not shown to another caller under the same key.
         admin.with("idempotency-key", "k").post("/sites", &json!({ "name": "Branch" })).await.expect_status(422);
         caller.with("x-api-key", "hdl_x").get("/auth/me").await.expect_status(401);
     }

@@ -121,7 +121,7 @@ on_both! {
         ] {
             refused(app.ask(&server, "/oauth2/token", &fields).await, 400, "invalid_grant");
         }
-        // Who guesses does not spend it: the app itself still can.
+        // A wrong guess does not spend the code: the app itself can still use it.
         app.exchange(&server, &code).await.expect_status(200);
     }
 }
@@ -211,7 +211,7 @@ on_both! {
         let admin = server.set_up().await;
         let app = register(&admin, &["device:*", "site:read"]).await;
         let mut tokens = app.tokens(&server, "ada").await;
-        // By name, as it was shown: what `device:*` comes to cover later was allowed by nobody.
+        // By name, as it was shown: the user did not allow what `device:*` comes to cover later.
         assert_eq!(tokens["scope"], "device:read device:write site:read");
         let refresh = |tokens: &serde_json::Value, scope: &'static str| {
             let (app, server, token) = (app.clone(), &server, text(tokens, "refresh_token").to_owned());
@@ -285,7 +285,7 @@ on_both! {
         assert_eq!(app.ask(&server, "/oauth2/introspect", &access).await.body, nothing);
         assert_eq!(app.ask(&server, "/oauth2/introspect", &refresh).await.body["active"], true);
         app.ask(&server, "/oauth2/revoke", &[("token", "nonsense")]).await.expect_status(200);
-        // Who has no secret cannot ask: whoever finds a token would.
+        // An app without a secret cannot ask: otherwise any finder of a token could.
         let public = register_as(&admin, "public", &["device:read"]).await;
         let own = public.tokens(&server, "ada").await;
         let own = [("token", text(&own, "access_token"))];

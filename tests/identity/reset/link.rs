@@ -137,7 +137,7 @@ on_both! {
     }
 }
 
-/// Comes with one link as often; every time another password, so that it is seen whose was taken.
+/// Uses one link as often; every time with another password, so that the one that was taken is seen.
 async fn crowd(apis: &[&Api], token: &str) -> Vec<(u16, String)> {
     let tries = (0..CROWD).map(|number| {
         let api = apis[number % apis.len()];

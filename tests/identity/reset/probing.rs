@@ -51,7 +51,7 @@ on_both! {
     }
 }
 
-/// Somebody who logs in elsewhere and has no password here.
+/// Adds a user who logs in elsewhere and has no password here.
 async fn add_sso_user(server: &Server) {
     let app = &server.running().app;
     let mut tx = app.db.write().await.unwrap();
@@ -174,7 +174,7 @@ on_both! {
         ask(&server.nobody(), "ada@acme.test").await.expect_status(202);
         redis.kill();
         ask(&server.nobody(), "ada@acme.test").await.expect_status(503);
-        // Who has a link may use it.
+        // A user who has a link may use it.
         reset(&server.nobody(), "none", PASSWORD).await.expect_status(400);
     }
 }

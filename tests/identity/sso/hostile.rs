@@ -24,9 +24,9 @@ enum Reply {
     Json(Value),
     Status(u16, Value),
     Redirect(String),
-    /// More than anybody reads.
+    /// More than the service reads.
     Huge,
-    /// Nothing, for ever.
+    /// Nothing, without end.
     Hang,
 }
 
@@ -199,7 +199,7 @@ on_both! {
         let place = start(database).await;
         let hostile = &place.hostile;
         let claims = |began: &Began| hostile.claims(began, json!({}));
-        // Nobody's.
+        // Not signed.
         let began = begin(&place.server, &place.provider).await;
         let body = URL_SAFE_NO_PAD.encode(claims(&began).to_string());
         for header in [r#"{"alg":"none","kid":"k1"}"#, r#"{"alg":"nOnE"}"#] {
@@ -209,7 +209,7 @@ on_both! {
             hostile.end(&began, &token).await.expect_status(401);
             assert_eq!(place.reason().await, "algorithm");
         }
-        // Everybody's: the public key as if it were a shared secret.
+        // Signed with the public key as if it were a shared secret.
         for secret in [hostile.public().into_bytes(), hostile.key.verifying_key().as_bytes().to_vec()] {
             let began = begin(&place.server, &place.provider).await;
             let mut header = Header::new(Algorithm::HS256);

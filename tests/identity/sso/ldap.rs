@@ -46,7 +46,7 @@ on_both! {
         assert_eq!(audited(&admin, "user.login").await[0]["detail"]["way"], "ldap");
         let again = sign_in(&server, &ldaps, "alice", "alice-secret").await.expect_status(200);
         assert_eq!(again.body["user"]["id"], user["id"]);
-        // Another provider knows the same person as somebody else: the email is taken.
+        // Another provider knows the same person as another identity: the email is taken.
         let refused = sign_in(&server, &start_tls, "alice", "alice-secret").await.expect_status(403);
         assert_eq!(refused.error_type(), "sso_not_linked");
         let bob = sign_in(&server, &start_tls, "bob", "bob-secret").await.expect_status(200);

@@ -48,7 +48,7 @@ async fn refused_closed_and_silent_destinations_are_one_to_a_tenant_and_told_apa
     assert_eq!(told[0], told[2], "closed and open");
     assert!(told[0]["reached"].is_null(), "{}", told[0]);
     assert!(told[0].to_string().contains("was not reached"), "{}", told[0]);
-    // The operator is told.
+    // The operator learns the reason.
     assert!(failed(&admin, &denied).await.to_string().contains("the operator has denied its network"));
     assert_ne!(failed(&admin, &closed).await, failed(&admin, &denied).await);
     let (closed, denied) =

@@ -177,7 +177,7 @@ on_both! {
         place.admin.patch(&path, &json!({ "allow_linking": false })).await.expect_status(200);
         place.sign_in(&id, "alice").await.expect_status(200);
         assert_eq!(users(&place.admin).await, 3);
-        // Unlinked, she is somebody new there, whose email is taken; what she had open is closed.
+        // Unlinked, she is a new person there, whose email is taken; her sessions are closed.
         let user = linked.body["user"]["id"].as_str().unwrap();
         let all = format!("/users/{user}/identities");
         let identities = place.admin.get(&all).await.expect_status(200).body;
@@ -189,7 +189,7 @@ on_both! {
         let theirs = place.server.nobody().with_token(linked.body["access_token"].as_str().unwrap());
         theirs.get("/devices").await.expect_status(401);
         assert_eq!(place.sign_in(&id, "alice").await.expect_status(403).error_type(), "sso_not_linked");
-        // An email is one factor: it links nobody who has asked for two.
+        // An email is one factor: it links no account that has asked for two.
         place.admin.patch(&path, &json!({ "allow_linking": true })).await.expect_status(200);
         enrol(&place.server, &place.server.log_in("alice-local").await).await;
         assert_eq!(place.sign_in(&id, "alice").await.expect_status(403).error_type(), "sso_not_linked");

@@ -126,7 +126,7 @@ on_both! {
         let made = admin.get(&path).await.expect_status(200).body;
         assert_eq!((&made["default_role"], &made["role_mapping"]), (&json!("guest"), &json!({ "a": "org_admin" })));
         admin.patch(&path, &json!({ "default_role": "king" })).await.expect_status(400);
-        // Who administers an organization gives by a provider no role that they could not give by hand.
+        // An administrator of an organization gives by a provider no role that they could not give by hand.
         let olga = json!({ "username": "olga", "email": "olga@acme.test", "password": crate::support::PASSWORD, "role": "org_admin" });
         admin.post("/users", &olga).await.expect_status(201);
         let olga = server.log_in("olga").await;

@@ -1,6 +1,6 @@
 //! The control port: the orders of [`crate::Router`], for tests and demos that run the router as a process.
 //!
-//! It is open to whoever reaches it; it binds to the loopback address unless told otherwise.
+//! It is open to every client that reaches it; it binds to the loopback address unless told otherwise.
 
 use std::collections::BTreeSet;
 

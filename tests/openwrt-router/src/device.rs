@@ -1,7 +1,7 @@
 //! The router's state, and what happens to it as time passes.
 //!
-//! Nothing here runs by itself: whoever takes the lock first calls [`Device::advance`], which carries out all that
-//! has come due, in order. So timers need no tasks, and end with the handle.
+//! Nothing here runs by itself: a caller that takes the lock first calls [`Device::advance`], which carries out all
+//! that has come due, in order. So timers need no tasks, and end with the handle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -71,7 +71,7 @@ pub(crate) struct Device {
     pub(crate) log: Vec<LogLine>,
     /// Objects of packages that are not installed.
     pub(crate) missing: BTreeSet<String>,
-    /// What a person wrote into files beside the settings: lost when the file is written.
+    /// What a person wrote into files besides the settings: lost when the file is written.
     pub(crate) comments: BTreeMap<String, String>,
     /// Files that libuci cannot parse.
     pub(crate) broken: BTreeSet<String>,
@@ -233,7 +233,7 @@ impl Device {
         }
     }
 
-    /// Changes a file behind everybody's back. False when there is no such configuration.
+    /// Changes a file without any client being notified. False when there is no such configuration.
     pub(crate) fn edit(&mut self, name: &str, changes: &[Change]) -> bool {
         let Some(config) = self.configs.get_mut(name) else { return false };
         changes.iter().for_each(|change| change.replay(config));

@@ -1,4 +1,4 @@
-//! The handle: starts a router, gives it orders, reads what became of it.
+//! The handle: starts a router, gives it orders, reads the outcome.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -111,7 +111,7 @@ impl Router {
         }
     }
 
-    /// Somebody at the web interface stages changes and applies them with a rollback timer. Gives the session.
+    /// Stages changes as a user of the web interface does, and applies them with a rollback timer. Returns the session.
     ///
     /// # Panics
     /// When the router refuses it: while another apply is pending.

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::objects;
 
-/// The session that everybody has: it may log in, and probe its own access.
+/// The session that every client has: it may log in, and probe its own access.
 pub(crate) const NULL_SESSION: &str = "00000000000000000000000000000000";
 
 /// Seconds that a session lives after its last call, when the login names none.

@@ -159,7 +159,7 @@ async fn round(lab: &Lab, random: &mut Random, round: u32) -> String {
     let ended = subject.ended(&lab.api).await;
     let told = format!("{} {edits:?}: {answer} {ended}", place.0);
 
-    // What is told of the change is what the router holds.
+    // What the service says of the change is what the router holds.
     let state = subject.check_truth(&lab.router, &ended, &told);
     assert!(course.permits(&state), "{state}: {told}");
     // No edit of others is lost that was not named beforehand, and none at all by a confirmation.

@@ -1,5 +1,5 @@
 //! DHCP leases from wherever the device keeps them: the module of the web interface, the lease file of dnsmasq, or
-//! odhcpd. Nothing read is told from nothing there.
+//! odhcpd. A source that could not be read is distinguished from one without leases.
 
 use heddle_sdk::{Fault, Host, fault, json as sdk_json};
 use serde_json::{Value, json};

@@ -119,7 +119,7 @@ fn depth_and_size_are_bounded() {
     );
 }
 
-/// A generator whose seed is printed, so that a failure can be had again.
+/// A generator whose seed is printed, so that a failure can be reproduced.
 struct Random(u64);
 
 impl Random {
@@ -201,7 +201,7 @@ fn no_value_from_outside_is_ever_read_as_a_template() {
                 "seed {seed}, round {round}: {template}"
             );
         }
-        // What is well formed says so beforehand.
+        // A template that can be filled also passes the check of its references.
         if filled.is_ok() {
             assert!(references(&template).is_ok(), "seed {seed}, round {round}: {template}");
         }

@@ -102,7 +102,7 @@ fn one_organisation_with_a_bad_device_keeps_the_version_for_its_other_devices() 
 fn one_organization_alone_never_suspends_the_version() {
     let site = site();
     for _ in 0..100 {
-        // Many controllers, and nobody else has called it.
+        // Many controllers, and no other organization has called it.
         site.breaker.admit(site.org, site.clock.new_id()).unwrap().settle(BROKEN);
         let controller = site.clock.new_id();
         while let Ok(pass) = site.breaker.admit(site.org, controller) {

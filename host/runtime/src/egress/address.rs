@@ -31,7 +31,7 @@ pub(crate) struct Rules {
 enum Class {
     /// An operator may open it.
     Local(&'static str),
-    /// Nobody may.
+    /// No operator may open it.
     Never(&'static str),
 }
 

@@ -30,7 +30,7 @@ pub(super) fn place(outgoing: &mut Outgoing, auth: &Auth, credential: &Credentia
     }
 }
 
-/// In a reviewed write a credential goes into a header only: elsewhere it would be a field that nobody reviewed.
+/// In a reviewed write a credential goes into a header only: elsewhere it would be a field that was not reviewed.
 pub(super) fn check_write(auth: &Auth) -> Result<(), Fault> {
     let Auth::Inject(places) = auth else { return Ok(()) };
     if places.iter().all(|(place, _)| matches!(place, Place::Bearer | Place::Header(..))) {

@@ -183,7 +183,7 @@ pub(crate) struct Ledger {
     pub(crate) unanswered: bool,
     /// Requests that were refused as not allowed.
     pub(crate) denied: u32,
-    /// An answer found no room beside others of its organization.
+    /// An answer found no room, because other answers of its organization took it.
     pub(crate) overloaded: bool,
     /// Secrets that answers held, by reference.
     pub(crate) seen: SecretBook,

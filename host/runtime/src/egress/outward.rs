@@ -1,8 +1,8 @@
-//! Which addresses what leaves for the world may go to: webhooks, notices.
+//! The addresses that requests to the public network may go to: webhooks, notices.
 //!
-//! Whoever may write a URL must not see the network that the service stands in through its eyes. So only addresses of
-//! the public network are reached, unless the operator has listed the host: then private ones, too. Metadata services
-//! of clouds are never reached.
+//! A user who may write a URL must not see the network of the service through the service. So only addresses of the
+//! public network are reached, unless the operator has listed the host: then private ones, too. Metadata services of
+//! clouds are never reached.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

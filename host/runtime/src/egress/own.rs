@@ -32,7 +32,7 @@ pub struct OwnRequest {
     pub timeout: Duration,
     /// Most bytes of the answer's body.
     pub body_bytes_max: usize,
-    /// What becomes of an answer with more.
+    /// How an answer with more is handled.
     pub excess: Excess,
     pub reach: Reach,
 }
@@ -168,7 +168,8 @@ pub(super) async fn resolve(
             Reach::OutwardListed => rules.judge_outward(address.ip(), true),
         };
         judged.map_err(|what| {
-            // Outward, whose address it is stays in the log: the answer would draw the network from inside.
+            // For an outward request the address is only in the log: in the answer it would show the network from
+            // inside.
             let shown = if reach == Reach::Premises { address.ip().to_string() } else { "an address".to_owned() };
             tracing::info!(address = %address.ip(), host, "refused to reach {} of '{host}': {what}", address.ip());
             denied("address", format!("{shown} of '{host}' may not be reached: {what}"))

@@ -1,5 +1,5 @@
-//! References that stand for secrets: equal for equal secrets of a controller,
-//! and of no use to whoever holds only them.
+//! References that stand for secrets: equal for equal secrets of a controller, and of no use to a party that holds only
+//! them.
 
 use aho_corasick::AhoCorasick;
 use heddle_core::bounds::{JsonRoom, TooMuch};
@@ -116,8 +116,8 @@ fn has_no_fields(content_type: Option<&str>) -> bool {
 
 /// Replaces secrets in a JSON answer by references, and remembers them.
 ///
-/// What is no JSON cannot be searched for the manifest's secret fields: of a page, a picture or a refusal only the
-/// status and the headers are handed on, anything else is a fault.
+/// A body that is no JSON cannot be searched for the manifest's secret fields: of a page, a picture or a refusal only
+/// the status and the headers are handed on, anything else is a fault.
 pub(crate) fn replace(
     body: Vec<u8>,
     content: Content,

@@ -1,7 +1,7 @@
 //! How a controller's certificate is judged: by roots, by a pin, or not at all.
 //!
-//! The signature of the handshake is checked in every mode, so that whoever
-//! shows a certificate also holds its key.
+//! The signature of the handshake is checked in every mode, so that the peer that shows a certificate also holds its
+//! key.
 
 use std::sync::{Arc, OnceLock};
 

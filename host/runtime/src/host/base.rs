@@ -81,7 +81,7 @@ impl progress::Host for State {
         Ok(())
     }
 
-    /// A caller that gave up drops the call, so whoever can still ask was not cancelled.
+    /// A caller that gave up drops the call, so a guest that can still ask was not cancelled.
     fn cancelled(&mut self) -> wasmtime::Result<bool> {
         Ok(false)
     }

@@ -1,5 +1,5 @@
-//! Which packages serve: verified, one for each id, by the key that the id is bound to, and no older version than
-//! one that served before.
+//! Decides which packages serve. A package must be verified. One package serves each id, it must have the key that the
+//! id is bound to, and its version must not be older than one that served before.
 //!
 //! The binding is written before a package serves, in one transaction with its record. After a crash between that and
 //! serving, the same package is loaded again and finds its own binding.
@@ -31,14 +31,14 @@ struct Candidate {
     package: Verified,
 }
 
-/// What decides between packages beside themselves.
+/// Facts outside the packages that decide between them.
 struct Ground<'a> {
     trusted: &'a [TrustedKey],
     /// `id@version` of packages that may serve although a newer version did.
     downgrades: &'a [String],
 }
 
-/// Loads every package of the folder. One that is refused does not keep the server from starting.
+/// Loads every package of the folder. A refused package does not keep the server from starting.
 pub(super) async fn load_all(app: &App) -> RefusedPackages {
     let (config, runtime, db, clock) = (&app.config, &app.runtime, &app.db, &app.clock);
     let Some(folder) = &config.adapter_packages else {
@@ -95,7 +95,7 @@ fn verified(
     by_id
 }
 
-/// Loads the best package of an id; another one is loaded where that cannot be used.
+/// Loads the best package of an id; when that cannot be used, another one is loaded.
 async fn serve_one(
     id: &str,
     candidates: Vec<Candidate>,
@@ -153,7 +153,7 @@ async fn find_binding(db: &Db, id: &str) -> heddle_store::Result<Option<Binding>
     packages::find_binding(&mut db.read().await?, id).await
 }
 
-/// The packages of an id that may serve, the one to serve first; the others are refused.
+/// Returns the packages of an id that may serve, the one to serve first, and refuses the others.
 fn in_order(
     id: &str,
     candidates: Vec<Candidate>,
@@ -168,7 +168,7 @@ fn in_order(
             Err(reason) => refused.add(candidate.folder, reason),
         }
     }
-    // Of equal versions, the package that served before.
+    // Of equal versions, the package that served before comes first.
     let served = |c: &Candidate| binding.is_some_and(|b| b.manifest_sha256 == c.package.manifest_sha256());
     fit.sort_by_key(|c| std::cmp::Reverse((c.package.manifest().version.clone(), served(c))));
     let Some(problem) = undecided(id, &fit, binding.is_some(), served) else { return fit };
@@ -178,8 +178,8 @@ fn in_order(
     Vec::new()
 }
 
-/// Why none of several packages is the obvious one: they come from different keys and nothing served yet, or they
-/// differ and call themselves by one version.
+/// Returns why no package can be chosen: they come from different keys and nothing has served yet, or they differ and
+/// have the same version.
 fn undecided(
     id: &str,
     fit: &[Candidate],
@@ -200,13 +200,14 @@ fn undecided(
     Some(format!("two packages have the id '{id}': {} and {}; keep one", shown(first), shown(rival)))
 }
 
-/// The signer that a package is bound by: the bound key, or one that may take its place.
+/// Returns the signer to which a package is bound: the bound key, or a key that may replace it.
 fn signer<'a>(package: &'a Verified, binding: &Binding, trusted: &[TrustedKey]) -> Option<&'a TrustedKey> {
     let signers = package.signers();
     if let Some(key) = signers.iter().find(|key| key.key_id() == binding.key_id) {
         return Some(key);
     }
-    // The operator names the very id beside the new key, and the old one is of the same publisher or gone.
+    // A key may replace the bound one when the operator lists this id with the new key, and the old key is removed or
+    // is of the same publisher.
     let is_gone = !trusted.iter().any(|key| key.key_id() == binding.key_id);
     signers
         .iter()
@@ -237,7 +238,7 @@ fn check(package: &Verified, binding: &Binding, ground: &Ground<'_>) -> Result<(
     Ok(())
 }
 
-/// Binds the id to the package's key and records the package. What it may do is shown before it serves.
+/// Binds the id to the package's key and records the package. Its permissions are shown before it serves.
 async fn bind(package: &Verified, ground: &Ground<'_>, db: &Db, clock: &Clock) -> Result<(), String> {
     let failed = |error: heddle_store::Error| format!("the package cannot be recorded: {error}");
     let manifest = package.manifest();
@@ -254,7 +255,7 @@ async fn bind(package: &Verified, ground: &Ground<'_>, db: &Db, clock: &Clock) -
     };
     let mut tx = db.write().await.map_err(failed)?;
     let held = packages::hold_binding(&mut tx, &row).await.map_err(failed)?;
-    // Again: another process may have bound the id meanwhile.
+    // Checked again: another process may have bound the id meanwhile.
     check(package, &held, ground)?;
     row.key_id = signer(package, &held, ground.trusted).unwrap_or(first).key_id();
     let is_newer = !Version::parse(&held.version).is_ok_and(|served| manifest.version < served);
@@ -282,7 +283,7 @@ async fn bind(package: &Verified, ground: &Ground<'_>, db: &Db, clock: &Clock) -
     tx.commit().await.map_err(failed)
 }
 
-/// Shows what a new package may do, where the operator reads it.
+/// Logs the permissions of a new package, for the operator.
 fn show(row: &Package, lines: &[String]) {
     let (id, version) = (&row.adapter_id, &row.version);
     tracing::info!(

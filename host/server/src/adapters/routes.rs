@@ -1,6 +1,7 @@
-//! Which adapters are installed and whether they take calls; and the release of one that failed too often.
+//! Routes that list installed adapters and whether they take calls, and that release an adapter that failed too often.
 //!
-//! Each process suspends by what it saw itself. A release is kept in the database, where the others find it.
+//! Each process suspends an adapter because of the failures that it saw itself. A release is stored in the database,
+//! where the other processes find it.
 
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Origin};
 use crate::http::routes::{Routes, doc};
 
-/// How often a process with a suspended adapter looks whether it was released.
+/// How often a process with a suspended adapter checks whether the adapter was released.
 const RELEASES_INTERVAL: Duration = Duration::from_secs(1);
 
 /// An adapter that is installed.
@@ -32,13 +33,13 @@ const RELEASES_INTERVAL: Duration = Duration::from_secs(1);
 struct View {
     /// Its id, which is also the `vendor` of controllers that it serves.
     id: String,
-    /// Of the package, such as `1.4.0`.
+    /// Version of the package, such as `1.4.0`.
     version: String,
     /// SHA-256 of its code, hexadecimal.
     component_sha256: String,
-    /// It failed so often that it takes no calls until it is released. Changes that are under way are carried on.
+    /// It failed so often that it takes no calls until it is released. Changes that are in flight are finished.
     quarantined: bool,
-    /// Until then it takes no calls, because it failed in several organizations.
+    /// The adapter takes no calls until then, because it failed in several organizations.
     suspended_until: Option<Timestamp>,
 }
 
@@ -52,7 +53,7 @@ fn example() -> serde_json::Value {
     })
 }
 
-/// The adapters that are installed, by id. They are few: there are no pages.
+/// The installed adapters, by id. They are few, so there are no pages.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "InstalledAdapters")]
 struct List {
@@ -95,14 +96,14 @@ async fn list(State(app): State<SharedApp>, _: Caller) -> Answer<List> {
     Answer(List { items: app.runtime.adapters().into_iter().map(View::from).collect() })
 }
 
-/// What an adapter is called in a path.
+/// Id of an adapter in a path.
 #[derive(Debug, Deserialize)]
 struct OnAdapter {
     adapter_id: String,
 }
 
-/// Releases after the entry is committed: a release without its entry cannot be. What is not released because the process
-/// ended in between is not suspended any more either.
+/// Releases after the audit entry is committed, so that no release is without its entry. A process that ends in between
+/// also ends its suspensions.
 async fn release(
     State(app): State<SharedApp>,
     caller: Caller,
@@ -142,7 +143,8 @@ async fn release(
     Ok(Answer(adapter.into()))
 }
 
-/// Releases what another process released, until the service stops. Asks nothing while no adapter is suspended.
+/// Applies releases of other processes until the service stops. Does not read the database while no adapter is
+/// suspended.
 pub(super) async fn follow_releases(app: SharedApp) {
     let stop = app.tasks.stopping();
     loop {
@@ -179,7 +181,7 @@ async fn take_over_releases(app: &SharedApp) -> Result<(), Error> {
     Ok(())
 }
 
-/// The audit log names targets by UUID: of a component one that is made of its hash.
+/// Returns the id of a component in the audit log, which names targets by UUID: it is made of the component's hash.
 fn id_of(sha256: &str) -> Uuid {
     let mut bytes = [0; 16];
     let _ = hex::decode_to_slice(sha256.get(..32).unwrap_or_default(), &mut bytes);

@@ -1,4 +1,4 @@
-//! Permissions of the audit log, and who may subscribe to what it is about.
+//! Permissions of the audit log, and of subscriptions to audit and security events.
 
 use heddle_core::declared::SubscriptionAccess;
 

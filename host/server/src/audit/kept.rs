@@ -1,7 +1,7 @@
 //! The ends of the audit logs, kept in a file of the data folder: out of the reach of those who can write the database.
 //!
-//! A head that went back, or that has another hash for the same number, is never taken over: it is said in the log at
-//! every look, and `GET /audit/validate` says it, until an operator restores what was lost or removes the file.
+//! A head that went back, or that has another hash for the same number, is never accepted. Every look reports it in the
+//! log, and `GET /audit/validate` reports it, until an operator restores what was lost or removes the file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -20,11 +20,11 @@ use crate::config::Config;
 use crate::http::error::Error;
 use crate::keys::sync_folder;
 
-/// Between two looks at all heads.
+/// Time between two looks at all heads.
 const LOOK_INTERVAL: Duration = Duration::from_mins(5);
-/// Between two times that heads are written to the log.
+/// Time between two writes of the heads to the log.
 const SAY_INTERVAL: Duration = Duration::from_hours(1);
-/// Heads of one statement.
+/// Heads that one statement reads.
 const PAGE_ROWS: i64 = 1_000;
 
 pub(crate) struct Kept {
@@ -44,7 +44,7 @@ pub(crate) fn path(config: &Config) -> PathBuf {
     config.data_dir.join("audit-heads.json")
 }
 
-/// Forgets what was kept: a backup that is restored begins anew.
+/// Forgets the kept heads: a restored backup starts without them.
 pub(crate) fn forget(config: &Config) -> io::Result<()> {
     match fs::remove_file(path(config)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -58,7 +58,7 @@ fn code(key: &AuditKey, heads: &BTreeMap<OrgId, Known>) -> String {
 }
 
 impl Kept {
-    /// What was kept. A file that this service did not write is said in the log, and begun anew.
+    /// Reads the kept heads. A file that this service did not write is reported in the log, and replaced.
     pub(crate) fn open(config: &Config, key: &AuditKey) -> Self {
         let path = path(config);
         let heads = match fs::read(&path) {
@@ -86,7 +86,7 @@ impl Kept {
         self.heads.lock().unwrap_or_else(PoisonError::into_inner).get(&org).cloned()
     }
 
-    /// Takes over a head that goes on; false when it went back, or is another one of the same number.
+    /// Accepts a head that continues the known one; false when it went back, or has another hash for the same number.
     fn take(&self, head: &Head) -> bool {
         let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
         let is_behind =
@@ -98,11 +98,11 @@ impl Kept {
         true
     }
 
-    /// The old file or the new one is there at any moment, never half of one.
+    /// Saves the heads. At any moment there is the old file or the new one, never half of one.
     fn save(&self, key: &AuditKey) -> io::Result<()> {
         let heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let file = File { code: code(key, &heads), heads };
-        // Of each process its own: two of them may keep heads in one folder.
+        // Each process has its own: two processes may keep heads in one folder.
         let staging = self.path.with_extension(format!("new-{}", std::process::id()));
         let mut out =
             fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&staging)?;

@@ -36,7 +36,7 @@ pub(crate) async fn open(
     of_sealed(keys, &key)
 }
 
-/// The key, if there is one: nothing is made.
+/// Returns the key, if there is one. Makes none.
 pub(crate) async fn find(tx: &mut Tx, keys: &Keys) -> anyhow::Result<Option<AuditKey>> {
     service_secrets::find(tx, NAME).await?.map(|sealed| of_sealed(keys, &sealed)).transpose()
 }

@@ -1,6 +1,6 @@
 //! The audit log: who did what, in a hash chain per organization.
 //!
-//! Entries belong to no site, so only who has access to all sites reads them.
+//! Entries belong to no site, so only a caller with access to all sites reads them.
 
 pub(crate) mod declarations;
 pub(crate) mod kept;
@@ -58,7 +58,7 @@ struct ListQuery {
 struct ValidateQuery {
     /// Another organization than the own one; for `super_admin`.
     organization_id: Option<OrgId>,
-    /// Goes on behind this entry, which is believed: the `checked_to_seq` of the answer before.
+    /// Continues after this entry, which is trusted: the `checked_to_seq` of the previous answer.
     after_seq: Option<i64>,
 }
 
@@ -138,7 +138,7 @@ async fn list(
     Ok(Json(request.of(walked, cursor)))
 }
 
-/// The own organization, or another one for who may look into all.
+/// Returns the caller's own organization, or another one if the caller may see all.
 fn organization(caller: &Caller, asked: Option<OrgId>) -> Result<OrgId, Error> {
     let org = asked.unwrap_or(caller.org_id);
     if org != caller.org_id && caller.role != Role::SuperAdmin {

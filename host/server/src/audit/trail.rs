@@ -1,4 +1,4 @@
-//! Who did what to which object, written to the audit log in the transaction of the deed.
+//! Entries of the audit log: which actor did what to which object. Written in the transaction of the deed.
 
 use heddle_core::{OrgId, UserId};
 use heddle_store::audit::{self, NewAudit};
@@ -12,10 +12,10 @@ use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 
-/// Name of the actor where nobody is authenticated.
+/// Name of the actor where no user is authenticated.
 const ANONYMOUS: &str = "anonymous";
 
-/// Who did it, and by what, where that was not a session of their own.
+/// The user that did it, and the credential, where that was not a session of the user.
 #[derive(Debug)]
 pub(crate) struct Actor<'a> {
     id: UserId,
@@ -34,7 +34,7 @@ impl<'a> From<&'a User> for Actor<'a> {
 pub(crate) struct Deed<'a> {
     /// The organization that it happened in.
     pub(crate) org: OrgId,
-    /// `None` where nobody is authenticated.
+    /// `None` where no user is authenticated.
     pub(crate) actor: Option<Actor<'a>>,
     /// `site.created`, `user.login`, …
     pub(crate) action: &'static str,
@@ -73,15 +73,15 @@ pub(crate) async fn record(tx: &mut Tx, app: &App, origin: &Origin, deed: Deed<'
     Ok(())
 }
 
-/// Fields that move with every change and say nothing of it.
+/// Fields that differ after every change and say nothing about it.
 const UNTOLD: &[&str] = &["updated_at"];
 
-/// Longest value that an entry holds, in bytes of JSON; of a longer one the length is told.
+/// Longest value that an entry holds, in bytes of JSON; of a longer one only the length is recorded.
 const VALUE_BYTES_MAX: usize = 4096;
 
 /// Adds `before` and `after` to the detail of an update: the fields that differ, as clients see the object.
 ///
-/// Fields of the detail that were not given go. Secrets are masked by [`record`], as everywhere.
+/// Removes fields of the detail that were not given. Secrets are masked by [`record`], as everywhere.
 pub(crate) fn with_difference(mut detail: Value, before: &impl Serialize, after: &impl Serialize) -> Value {
     let (Ok(Value::Object(before)), Ok(Value::Object(after))) =
         (serde_json::to_value(before), serde_json::to_value(after))

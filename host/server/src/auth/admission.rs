@@ -1,4 +1,4 @@
-//! What a proof of who someone is leads to: a session, or the question for the second factor.
+//! The result of a successful proof of identity: a session, or the request for the second factor.
 //!
 //! Every way to log in ends here, so that none forgets the second factor.
 
@@ -21,7 +21,7 @@ use crate::http::extract::Origin;
 /// Seconds that the second factor may take.
 const CHALLENGE_SECS: u32 = 300;
 
-/// How a person proved who they are before any second factor.
+/// How a user proved their identity before any second factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Way {
@@ -66,7 +66,7 @@ pub(crate) struct Challenge {
     expires_in: u32,
 }
 
-/// What a login answers; for the document.
+/// The answer of a login, as the API document describes it.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "Admission")]
@@ -76,7 +76,7 @@ pub(crate) enum AdmissionAnswer {
     SecondFactor(Challenge),
 }
 
-/// Opens a session for a user who has just proved who they are, or asks for the second factor of one who has it.
+/// Opens a session for a user who has just proved their identity, or asks for the second factor if the user has one.
 ///
 /// Commits the transaction.
 ///

@@ -34,7 +34,7 @@ use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request}
 use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
 
-/// Of the public half: nothing that looks like something else.
+/// The characters of the public half; none looks like another one.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// Active keys of one user.
 const KEYS_MAX: i64 = 50;
@@ -190,7 +190,7 @@ async fn create(
         random_bytes::<8>().iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect();
     let whole = Secret::new(format!("{MARK}_{prefix}_{}", random_secret().expose()));
     let mut tx = app.db.write().await?;
-    // Two that create at once wait for each other here, and count one after the other.
+    // Requests that create keys at the same time wait for each other here, and count the keys one after the other.
     hold_caller(&mut tx, &app, &caller).await?;
     if api_keys::count_active(&mut tx, caller.user_id, now).await? >= KEYS_MAX {
         return Err(Error::Conflict {
@@ -252,7 +252,7 @@ fn check(body: &NewBody, all: &Permissions) -> Result<String, Error> {
     Ok(name)
 }
 
-/// Nobody hands on what they do not hold themself.
+/// A caller grants only what its own role holds.
 fn may_grant(caller: &Caller, all: &Permissions, at: usize, scope: &str) -> Result<(), Error> {
     let parsed = KeyScope::parse(scope, all)
         .map_err(|unknown| Error::field(&format!("scopes[{at}]"), unknown.to_string()))?;

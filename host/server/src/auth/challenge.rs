@@ -13,12 +13,12 @@ use crate::app::App;
 use crate::caller::token::{ISSUER, decode, refuse_expired, sign, validation};
 use crate::http::error::Error;
 
-/// No route takes them for an access token.
+/// The audience of these tokens; no route accepts them as access tokens.
 const AUDIENCE: &str = "svc-mfa";
-/// What is asked of such a token.
+/// The validation rules for such a token.
 static CHALLENGE: LazyLock<Validation> = LazyLock::new(|| validation(AUDIENCE));
 
-/// What a token says that proves the first of two factors.
+/// The claims of a token that proves the first of two factors.
 #[derive(Debug, Serialize, Deserialize)]
 struct ChallengeClaims {
     sub: UserId,
@@ -37,7 +37,7 @@ pub(super) struct Challenged {
     pub(super) user: UserId,
     pub(super) token_version: i64,
     pub(super) way: Way,
-    /// Names the proof, which is spent by the session that it opens.
+    /// Id of the proof. The session that it opens spends it.
     pub(super) id: Uuid,
     pub(super) expires_at: Timestamp,
 }

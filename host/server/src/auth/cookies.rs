@@ -16,7 +16,7 @@ const REFRESH: &str = "svc_refresh";
 /// Ties the forms of a log-in page to the browser that it was shown in.
 const FORM: &str = "svc_form";
 const FORM_PATH: &str = "/api/v1/oauth2";
-/// Where the refresh token is of use, and nowhere else.
+/// The only path where the refresh token is of use.
 const REFRESH_PATH: &str = "/api/v1/auth";
 
 /// The refresh token of the cookie channel.
@@ -24,12 +24,12 @@ pub(super) fn refresh_token(headers: &HeaderMap) -> Option<Secret> {
     value(headers, REFRESH).map(Secret::new)
 }
 
-/// What the browser was given together with a log-in form.
+/// Returns the value that the browser received together with a log-in form.
 pub(crate) fn form(headers: &HeaderMap) -> Option<String> {
     value(headers, FORM)
 }
 
-/// Gives the browser what its forms are tied to.
+/// Sets the cookie that the browser's forms are tied to.
 pub(crate) fn set_form(
     app: &App,
     origin: &Origin,
@@ -70,7 +70,7 @@ pub(crate) fn set(
     Ok(response)
 }
 
-/// Takes the cookies of a session that ended.
+/// Removes the cookies of a session that ended.
 pub(super) fn clear(app: &App, origin: &Origin, mut response: Response) -> Result<Response, Error> {
     for (name, path, is_hidden) in [(ACCESS, "/", true), (REFRESH, REFRESH_PATH, true), (CSRF, "/", false)] {
         let cookie = Cookie::build((name, ""))

@@ -1,9 +1,9 @@
 //! Login with a password, and the lock after repeated failures.
 //!
 //! An unknown name and a wrong password get the same answer, after a time that
-//! is rounded up, and lock after as many failures: nothing tells them apart.
-//! Failures of a known name are also in its organization's audit log; those of
-//! an unknown name belong to no organization.
+//! is rounded up, and lock after as many failures: a client cannot tell them
+//! apart. Failures of a known name are also in its organization's audit log;
+//! those of an unknown name belong to no organization.
 
 use std::time::Duration;
 
@@ -39,12 +39,12 @@ const FAILURE_RATE: Rate = Rate { requests: 20, window_ms: 300_000 };
 
 /// A refused login is answered at a multiple of this time after it came.
 ///
-/// It hides what little the failures of known and unknown names differ in.
+/// It hides the small difference between the failures of known and of unknown names.
 const REFUSAL_STEP_MS: u64 = 200;
 
 const WRONG: Error = Error::Unauthenticated("login or password is not correct");
 
-/// Proves who someone is by user name or email, and password.
+/// Authenticates a user by user name or email, and password.
 pub(crate) async fn login(
     app: &App,
     origin: &Origin,
@@ -60,7 +60,7 @@ pub(crate) async fn login(
     result
 }
 
-/// Waits until a refused login, of whatever kind, may be answered.
+/// Waits until a refused login, of any kind, may be answered.
 pub(crate) async fn pad(started: Instant) -> Result<(), Error> {
     let steps = started.elapsed().as_millis() / u128::from(REFUSAL_STEP_MS) + 1;
     let steps = u64::try_from(steps).map_err(Error::internal)?;
@@ -86,12 +86,12 @@ async fn prove(app: &App, origin: &Origin, name: &str, password: Secret) -> Resu
         tracing::warn!(error = %error, user.id = %known.user.id, "a password keeps the hash of another cost until the next login");
     }
     let mut tx = app.db.write().await?;
-    // Many tries can be between the first look and here; only those before the lock count.
+    // Many attempts can happen between the first read and here; only those before the lock count.
     let mut current = users::lock_login(&mut tx, known.user.id).await?.ok_or(WRONG)?;
     refuse_locked(current.user.locked_until, app.clock.now())?;
     let mut fits = fits;
     if fits && current.password_hash != known.password_hash {
-        // Somebody made the hash anew, or changed the password: that one counts.
+        // Another request renewed the hash or changed the password: the new hash counts.
         drop(tx);
         fits = app.hashing.verify(password, current.password_hash.clone()).await?;
         tx = app.db.write().await?;
@@ -106,7 +106,7 @@ async fn prove(app: &App, origin: &Origin, name: &str, password: Secret) -> Resu
     admission::admit(tx, app, origin, current, Way::Password).await
 }
 
-/// What a login failed at.
+/// The step at which a login failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     Password,
@@ -139,7 +139,7 @@ impl Name {
     async fn find(&self, app: &App) -> Result<(Option<Login>, Option<Timestamp>), Error> {
         let mut tx = app.db.read().await?;
         let known = users::find_by_login(&mut tx, &self.text).await?;
-        // Asked for in either case, so that both take as long.
+        // Read in either case, so that both cases take the same time.
         let unknown = unknown_logins::find(&mut tx, &self.hash).await?;
         let locked_until = match &known {
             Some(known) => known.user.locked_until,
@@ -152,7 +152,7 @@ impl Name {
         [Limit { key: format!("failed-login:{}", self.hash), rate: FAILURE_RATE }]
     }
 
-    /// 429 after too many failures, whoever's they were.
+    /// Refuses with 429 after too many failures by this name, from any client.
     pub(super) async fn refuse_flood(&self, app: &App) -> Result<(), Error> {
         match app.limiter.look(&self.limit(), app.clock.now()).await {
             Ok(Verdict::Granted(_)) => Ok(()),
@@ -161,7 +161,8 @@ impl Name {
         }
     }
 
-    /// 429 where others failed so often meanwhile: of many tries at once no more are answered than one after the other.
+    /// Counts a failure. Refuses with 429 if other attempts reached the limit meanwhile: of many attempts in parallel
+    /// no more are answered than of attempts in sequence.
     pub(super) async fn count_failure(&self, app: &App) -> Result<(), Error> {
         match app.limiter.take(&self.limit(), app.clock.now()).await {
             Ok(Verdict::Granted(_)) => Ok(()),
@@ -171,7 +172,7 @@ impl Name {
     }
 }
 
-/// Puts a hash of today's cost in the place of one of another cost.
+/// Replaces a hash of another cost by one of today's cost.
 async fn rehash(app: &App, login: &Login, password: Secret) -> Result<(), Error> {
     let new_hash = app.hashing.hash(password).await?;
     let mut tx = app.db.write().await?;
@@ -188,7 +189,7 @@ pub(super) fn refuse_locked(until: Option<Timestamp>, now: Timestamp) -> Result<
     }
 }
 
-/// Counts a failure of this user, and gives what it is answered with: the lock, where one came in between. Commits the
+/// Counts a failure of this user, and returns the error to answer: the lock, if one was set meanwhile. Commits the
 /// transaction.
 pub(super) async fn fail(
     mut tx: Tx,

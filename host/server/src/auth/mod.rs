@@ -29,7 +29,7 @@ const SESSION_DAYS: i64 = 30;
 const FORGETS: &[Forget] = &[
     Forget { days: SESSION_DAYS, batch: |tx, before, rows| sessions::trim(tx, before, rows).boxed() },
     Forget { days: SESSION_DAYS, batch: |tx, before, rows| sessions::trim_spent(tx, before, rows).boxed() },
-    // They say themselves when they end.
+    // Each row has its own end.
     Forget { days: 0, batch: |tx, before, rows| sessions::trim_challenges(tx, before, rows).boxed() },
     // After the links have expired.
     Forget { days: 1, batch: |tx, before, rows| password_resets::trim(tx, before, rows).boxed() },

@@ -8,12 +8,12 @@ use crate::http::error::Detail;
 
 /// Most bytes of a password.
 pub(crate) const PASSWORD_BYTES_MAX: usize = 1024;
-/// Shorter names may be part of a password: too many words hold them.
+/// Shorter names may be part of a password: too many words contain them.
 const NAME_CHARS_MIN: usize = 3;
 
 /// Every rule that a new password does not meet.
 ///
-/// `names` are the user's name and email: whoever tries passwords begins with them.
+/// `names` are the user's name and email: an attacker tries these first.
 pub(crate) fn faults(config: &Config, field: &str, password: &Secret, names: &[&str]) -> Vec<Detail> {
     let text = password.expose();
     let length_min = config.password_min_length as usize;

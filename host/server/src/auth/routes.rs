@@ -29,7 +29,7 @@ use crate::http::routes::{Routes, doc};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Login")]
 struct LoginBody {
-    /// User name or email, in any case.
+    /// User name or email, in upper or lower case.
     #[schemars(length(max = LOGIN_CHARS_MAX))]
     login: String,
     #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
@@ -39,14 +39,14 @@ struct LoginBody {
 /// The only grant that `POST /auth/token` has.
 const PASSWORD_GRANT: &str = "password";
 
-/// The form of RFC 6749, section 4.3.2. What clients of OAuth 2.0 send beside it has no effect.
+/// The form of RFC 6749, section 4.3.2. Other fields that OAuth 2.0 clients send have no effect.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "PasswordGrant")]
 struct TokenForm {
     /// `password`.
     #[schemars(extend("enum" = [PASSWORD_GRANT]))]
     grant_type: String,
-    /// User name or email, in any case.
+    /// User name or email, in upper or lower case.
     #[schemars(length(max = LOGIN_CHARS_MAX))]
     username: String,
     #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
@@ -57,7 +57,7 @@ struct TokenForm {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Refresh")]
 struct RefreshBody {
-    /// The one of the cookie `svc_refresh` when absent.
+    /// The token of the cookie `svc_refresh` when absent.
     #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
     refresh_token: Option<Secret>,
 }
@@ -103,7 +103,7 @@ struct SessionView {
     expires_at: Timestamp,
     ip: String,
     user_agent: String,
-    /// It is the session of this very request.
+    /// Whether it is the session of this request.
     current: bool,
 }
 
@@ -206,7 +206,7 @@ async fn token(
     refuse_longer("username", &form.username, LOGIN_CHARS_MAX)?;
     refuse_long_secret("password", &form.password)?;
     match login::login(&app, &origin, &form.username, form.password).await? {
-        // No cookies: who uses this grant is no browser.
+        // No cookies: the clients of this grant are not browsers.
         Admission::Session(opened) => Ok(Answer(opened.tokens)),
         Admission::SecondFactor(_) => Err(Error::BadRequest {
             kind: "mfa_required",

@@ -1,4 +1,4 @@
-//! Events about who can get into an account: written in the transaction of what they tell, and without any secret.
+//! Events about access to an account: written in the transaction of the change that they report, without any secret.
 
 use heddle_core::event::{EventType, NewEvent};
 use heddle_core::{Clock, OrgId, UserId};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::caller::Caller;
 use crate::http::error::Error;
 
-/// Whose account it is.
+/// The account that a security event is about.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Account<'a> {
     org: OrgId,
@@ -29,7 +29,7 @@ impl<'a> From<&'a Caller> for Account<'a> {
     }
 }
 
-/// Appends a security event with the fields that the catalogue declares beside the account.
+/// Appends a security event with the fields that the catalogue declares in addition to the account.
 pub(crate) async fn record(
     tx: &mut Tx,
     clock: &Clock,

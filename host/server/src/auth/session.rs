@@ -29,7 +29,7 @@ const RACE_SECS: i64 = 10;
 
 const LOST_RACE: Error = Error::Unauthenticated("refresh token was already used");
 
-/// What a login or a refresh gives.
+/// The result of a login or a refresh.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Tokens {
     pub(super) access_token: String,
@@ -41,7 +41,7 @@ pub(crate) struct Tokens {
     pub(super) session: SessionId,
 }
 
-/// Opens a session for a user who has just proved who they are.
+/// Opens a session for a user who has just proved their identity.
 pub(crate) async fn open(
     tx: &mut Tx,
     app: &App,
@@ -67,9 +67,9 @@ pub(crate) async fn open(
     tokens(app, subject, &refresh)
 }
 
-/// Makes every token of the user worthless, and opens a session for who is at the keyboard now.
+/// Invalidates every token of the user, and opens a session for the client of this request.
 ///
-/// `held` is of [`crate::caller::hold_caller`] in the same transaction.
+/// `held` comes from [`crate::caller::hold_caller`] in the same transaction.
 pub(crate) async fn renew(tx: &mut Tx, app: &App, origin: &Origin, held: &User) -> Result<Tokens, Error> {
     let now = app.clock.now();
     let version = users::bump_token_version(tx, held.id, now).await?.ok_or(Error::NotFound("user"))?;
@@ -93,12 +93,12 @@ fn tokens(app: &App, subject: Subject, refresh: &Secret) -> Result<Tokens, Error
     })
 }
 
-/// Spends a refresh token for a new pair. Of two who present it at once, one gets the pair.
+/// Spends a refresh token for a new pair. Of two requests that present it at once, one gets the pair.
 pub(super) async fn refresh(app: &App, origin: &Origin, presented: &Secret) -> Result<Tokens, Error> {
     let now = app.clock.now();
     let key = app.keys.refresh_key();
     let old_hash = keyed_hash(&key, presented);
-    // Who lost a race finds that out without making anybody wait.
+    // A request that lost a race learns that here, without making others wait.
     if let Some(at) = spent_at(app, &old_hash).await?
         && is_race(at, now)
     {
@@ -129,7 +129,7 @@ pub(super) async fn refresh(app: &App, origin: &Origin, presented: &Secret) -> R
     let rotation = sessions::rotate(&mut tx, &old_hash, &keyed_hash(&key, &new), now).await?;
     let Rotation::Rotated(session) = rotation else { return Err(LOST_RACE) };
     sessions::extend(&mut tx, session.id, refresh_expiry(app, now)).await?;
-    // What was spent before that would have expired by now had it not been spent.
+    // Tokens that were spent before that time would have expired by now anyway.
     let lifetime = TimeDelta::days(i64::from(app.config.refresh_token_days));
     sessions::forget_spent(&mut tx, now - lifetime).await?;
     let subject = Subject {
@@ -154,12 +154,12 @@ async fn spent_at(app: &App, hash: &str) -> Result<Option<Timestamp>, Error> {
     }))
 }
 
-/// Whether a token that was spent at one time and came at the other lost a race; else it is stolen.
+/// Whether a token that was spent and presented at these times lost a race; otherwise it is stolen.
 fn is_race(spent_at: Timestamp, presented_at: Timestamp) -> bool {
     presented_at - spent_at <= TimeDelta::seconds(RACE_SECS)
 }
 
-/// Ends the session of a refresh token that came again.
+/// Ends the session of a refresh token that was presented again.
 async fn stolen(
     mut tx: Tx,
     app: &App,
@@ -211,7 +211,7 @@ pub(super) async fn revoke(
     Ok(())
 }
 
-/// Makes every token of the caller worthless.
+/// Invalidates every token of the caller.
 pub(super) async fn revoke_all(app: &App, caller: &Caller, origin: &Origin) -> Result<(), Error> {
     let now = app.clock.now();
     let mut tx = app.db.write().await?;

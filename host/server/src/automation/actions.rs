@@ -1,4 +1,4 @@
-//! Actions: one operation at once, with the rights of who asks, kept as a run.
+//! Actions: one operation that is executed at once with the caller's rights, kept as a run.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -80,7 +80,7 @@ async fn act(
     let declaration = operation.declaration();
     match declaration.permission {
         Some(permission) => caller.require(permission)?,
-        // Who may have it in a Connection.
+        // The role that may have it in a Connection.
         None => caller.require_unscoped_role(Role::OrgAdmin)?,
     }
     Operations::of(&app).check_params(&body.operation_id, &Value::Object(body.params.clone()))?;
@@ -105,7 +105,7 @@ async fn act(
         runs::forget_key(&mut tx, key, run.created_at - TimeDelta::hours(KEEP_HOURS)).await?;
     }
     if runs::insert_all(&mut tx, std::slice::from_ref(&run)).await? == 0 {
-        // What was done by then is not done again, also where the answer was lost.
+        // An action that was begun is not executed again, also where its answer was lost.
         return Err(Error::Conflict {
             kind: "idempotency_conflict",
             message:
@@ -118,7 +118,7 @@ async fn act(
     let deed = Deed { org: run.org_id, actor: caller.actor(), action: "action.begun", target, detail };
     trail::record(&mut tx, &app, &origin, deed).await?;
     tx.commit().await?;
-    // In its organization, as its history is: also of who sees all of them.
+    // The action stays in its organization, as its history does, also when the caller sees all organizations.
     let author = Caller { credential: Credential::Action(run.id), ..caller.clone() };
     let work = Work { author, steps: vec![step], done: Vec::new(), event: None, connection: None };
     let ended = carry_out_apart(&app, run, work, (term, in_hand)).await?;
@@ -127,7 +127,7 @@ async fn act(
     creation.finish(tx, &app, &format!("/fabric/runs/{}", view.id), &view).await
 }
 
-/// The same request of the same user is the same action.
+/// Returns the idempotency key: the same request of the same user is the same action.
 fn key(caller: &Caller, headers: &HeaderMap) -> Option<String> {
     let given = headers.get(IDEMPOTENCY_KEY)?;
     let mut digest = Sha256::new();

@@ -1,4 +1,4 @@
-//! Automation beside the Fabric: what the clock starts, and what somebody asks for at once.
+//! Automation in addition to the Fabric: what the clock starts, and what a user asks for at once.
 //!
 //! Rules are the Fabric's Connections under another path; all of it runs through the Fabric's executor.
 

@@ -43,13 +43,13 @@ use crate::http::routes::{Routes, doc};
 use crate::resource::owner;
 
 const KIND: ConnectionKind = ConnectionKind::Schedule;
-/// How often it is looked what is due.
+/// Time between two looks for schedules that are due.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Schedules of one look.
+/// Schedules that one look reads.
 const BATCH: u32 = 100;
-/// A time that nobody was there for in so many seconds was missed.
+/// A time that no process handled within so many seconds was missed.
 const MISSED_AFTER: TimeDelta = TimeDelta::seconds(60);
-/// Times that are shown beforehand.
+/// Number of upcoming times that are shown.
 const UPCOMING: usize = 5;
 
 #[derive(Serialize, JsonSchema)]
@@ -63,13 +63,13 @@ struct View {
     cron: String,
     /// Of the IANA database: `Europe/Berlin`.
     time_zone: String,
-    /// What is done about times that nobody was there for.
+    /// What is done about times that the service missed.
     missed: MissedPolicy,
     steps: Vec<Step>,
     state: ConnectionState,
     /// Why it is broken.
     state_reason: Option<String>,
-    /// Who last edited the steps; they run with this user's rights.
+    /// The user who last edited the steps; they run with this user's rights.
     author_id: UserId,
     /// Counts edits.
     revision: i64,
@@ -129,7 +129,7 @@ struct NewBody {
     /// Of the IANA database: `Europe/Berlin`.
     #[schemars(length(min = 1, max = TIME_ZONE_CHARS_MAX))]
     time_zone: String,
-    /// What is done about times that nobody was there for: `skip`, or `run_once` for all of them.
+    /// What is done about times that the service missed: `skip`, or `run_once` for all of them.
     missed: MissedPolicy,
     #[schemars(length(min = 1, max = STEPS_MAX))]
     steps: Vec<Step>,
@@ -157,7 +157,7 @@ struct UpdateBody {
     time_zone: Option<String>,
     #[serde(default, deserialize_with = "given")]
     missed: Option<MissedPolicy>,
-    /// All of them; who sends them is their author from then on.
+    /// All of them; the user who sends them is their author from then on.
     #[serde(default, deserialize_with = "given")]
     #[schemars(length(min = 1, max = STEPS_MAX))]
     steps: Option<Vec<Step>>,
@@ -334,7 +334,7 @@ async fn update(
     }
     let has_same_times = (&current.cron, &current.time_zone) == (&row.cron, &row.time_zone);
     row.next_due_at = match row.state {
-        // What is due stays due.
+        // A time that is due stays due.
         ConnectionState::Enabled if has_same_times && current.next_due_at.is_some() => current.next_due_at,
         ConnectionState::Enabled => next,
         _ => None,
@@ -380,7 +380,7 @@ async fn restore(
     View::of(&app, &caller, restored).map(One)
 }
 
-/// Starts what is due until the service stops.
+/// Starts schedules that are due, until the service stops.
 pub(super) async fn keep_time(app: SharedApp) {
     let stop = app.tasks.stopping();
     loop {
@@ -398,7 +398,7 @@ pub(super) async fn keep_time(app: SharedApp) {
     }
 }
 
-/// Starts a batch of what is due; whether there may be more.
+/// Starts a batch of schedules that are due. Returns whether there may be more.
 async fn start_due(app: &SharedApp) -> Result<bool, Error> {
     if app.tasks.stopping().is_cancelled() {
         return Ok(false);
@@ -409,7 +409,7 @@ async fn start_due(app: &SharedApp) -> Result<bool, Error> {
     drop(tx);
     let mut is_full = due.len() >= usize::try_from(BATCH).unwrap_or(usize::MAX);
     for row in &due {
-        // Each is a transaction of its own: its next time and its run, or neither. What one cannot do holds no other up.
+        // Each has its own transaction: its next time and its run, or neither. A failure does not hold up the others.
         if let Err(error) = start(app, row, now).await {
             tracing::warn!(error = %error, schedule.id = %row.id, "schedule {} cannot be started; tried again", row.id);
             is_full = false;
@@ -447,7 +447,7 @@ async fn start(app: &SharedApp, row: &ConnectionRow, now: Timestamp) -> Result<(
     Ok(())
 }
 
-/// Its times do not come again, or nobody knows its time zone any more.
+/// Stops a schedule whose times do not come again, or whose time zone is no longer known.
 async fn stop(app: &SharedApp, row: &ConnectionRow, due_at: Timestamp) -> Result<(), Error> {
     let reason = "its cron and time zone name no time to come; give others";
     let mut tx = app.db.write().await?;

@@ -139,7 +139,7 @@ impl Timetable {
         })
     }
 
-    /// The next time behind this one; `None` when there is none, as for the 30th of February.
+    /// Returns the next time after this one; `None` when there is none, as for the 30th of February.
     pub(super) fn next(&self, after: Timestamp) -> Option<Timestamp> {
         let first = after.with_timezone(&self.zone).date_naive();
         (0..DAYS_MAX)
@@ -152,7 +152,7 @@ impl Timetable {
         std::iter::successors(self.next(after), |last| self.next(*last)).take(count).collect()
     }
 
-    /// Of a day and a weekday that are both given, one is enough.
+    /// Whether the day fits. If a day and a weekday are both given, one of them is enough.
     fn has_day(&self, date: NaiveDate) -> bool {
         let day = self.days.has(date.day());
         let weekday = self.weekdays.has(date.weekday().num_days_from_sunday());

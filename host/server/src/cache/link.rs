@@ -1,7 +1,7 @@
-//! One connection to a Redis, shared by all requests and made again when it was lost.
+//! One connection to a Redis, shared by all requests and opened again when it was lost.
 //!
-//! A failure is told at once to who asked; no request waits for a new connection. So a cache that is down or frozen
-//! costs one request its time limit and the others nothing.
+//! The caller gets an error at once; no request waits for a new connection. So a cache that is down or frozen costs one
+//! request its time limit and delays no other request.
 
 use std::future::Future;
 use std::sync::{PoisonError, RwLock};
@@ -18,35 +18,35 @@ use super::{Cache, CacheError};
 
 /// How long a new connection may take, with its greeting.
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
-/// How often a connection that nobody complains of is looked at.
+/// How often an idle connection is checked.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 /// How long after a failed attempt the next one begins.
 const RETRY_PERIOD: Duration = Duration::from_millis(500);
 /// The least time between two attempts, whatever fails.
 const ATTEMPT_GAP: Duration = Duration::from_millis(100);
-/// How often the log says that the cache is lost, while it comes and goes.
+/// The least time between two log lines about a lost cache, while it comes and goes.
 const COMPLAINT_PERIOD: Duration = Duration::from_mins(1);
 /// Commands that can wait for their turn on the connection.
 const QUEUE: usize = 1024;
 
-/// Where the Redis is, and the connection to it while there is one.
+/// The address of the Redis, and the connection to it while there is one.
 pub struct Link {
     client: Client,
     /// Host and port, without the password.
     address: String,
     slot: RwLock<Slot>,
-    /// Somebody found the connection broken.
+    /// A command found the connection broken.
     lost: Notify,
 }
 
 #[derive(Default)]
 struct Slot {
-    /// Counts connections, so that a late failure of an old one does not end the new one.
+    /// Counts connections, so that a late failure of an old connection does not end the new one.
     generation: u64,
     connection: Option<MultiplexedConnection>,
     /// When the log last said that the cache is lost.
     complained: Option<Instant>,
-    /// The last word of the log is that it is lost.
+    /// The last log line said that the cache is lost.
     is_said_lost: bool,
 }
 
@@ -76,7 +76,7 @@ impl Link {
         Ok(Self { client: Client::open(info)?, address, slot: RwLock::default(), lost: Notify::new() })
     }
 
-    /// Runs a command. Without an answer in time the connection is taken for lost.
+    /// Runs a command. Without an answer in time the connection is regarded as lost.
     pub(crate) async fn ask<T, F>(
         &self,
         limit: Duration,
@@ -101,7 +101,7 @@ impl Link {
         Err(error)
     }
 
-    /// A connection of its own on which a channel's messages come.
+    /// Opens a separate connection that receives a channel's messages.
     pub(crate) async fn subscribe(&self, channel: &str) -> Result<(PubSubSink, PubSubStream), CacheError> {
         let subscribing = async {
             let (mut sink, messages) = self.client.get_async_pubsub().await?.split();
@@ -137,14 +137,14 @@ impl Link {
         }
     }
 
-    /// One attempt; says in the log what changed.
+    /// Makes one attempt to connect; logs a change of the state.
     pub(super) async fn connect(&self) {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_LIMIT))
             .set_response_timeout(Some(CONNECT_LIMIT))
             .set_pipeline_buffer_size(QUEUE);
         let attempt = self.client.get_multiplexed_async_connection_with_config(&config);
-        // The library's limit leaves the look-up of the name out.
+        // The library's limit does not include name resolution.
         let outcome = tokio::time::timeout(CONNECT_LIMIT, attempt).await;
         let address = &self.address;
         let mut slot = self.slot.write().unwrap_or_else(PoisonError::into_inner);
@@ -170,7 +170,7 @@ impl Link {
                 () = tokio::time::sleep(pause) => {}
             }
             if self.is_connected() {
-                // Notices a connection that died while nobody used it. A failure is told where it is found.
+                // Detects an idle connection that has died. The failure is logged where it is detected.
                 Cache::Redis(self.clone()).ping().await.ok();
             } else {
                 self.connect().await;
@@ -183,7 +183,7 @@ impl Link {
     }
 }
 
-/// Whether another connection may do better: most of what a Redis refuses, it refuses on every connection.
+/// Whether a new connection may help: most errors of a Redis would come again on every connection.
 fn ends_connection(error: &RedisError) -> bool {
     let is_now_a_replica = error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly);
     error.is_io_error() || error.is_unrecoverable_error() || is_now_a_replica

@@ -63,7 +63,7 @@ async fn load(app: &App, prefix: &str, hash: &str) -> Result<Known, Error> {
     })
 }
 
-/// A database that cannot be written does not keep a reader out.
+/// Records the use. A database that cannot be written does not keep a caller from reading.
 async fn record_use(app: &App, id: ApiKeyId, now: Timestamp) {
     let recorded = async {
         let mut tx = app.db.write().await?;
@@ -76,7 +76,7 @@ async fn record_use(app: &App, id: ApiKeyId, now: Timestamp) {
 }
 
 fn caller(found: Presented, all: &Permissions) -> Caller {
-    // A word that this version does not know covers nothing; the ceiling must not vanish with it.
+    // A scope that this version does not know covers nothing. The key keeps its ceiling without it.
     let scopes: Arc<[KeyScope]> =
         found.scopes.iter().filter_map(|scope| KeyScope::parse(scope, all).ok()).collect();
     Caller {

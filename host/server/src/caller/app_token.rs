@@ -1,8 +1,8 @@
 //! Access tokens of apps: opaque, short-lived, never more than their user allowed.
 //!
 //! A token looks like `hdo_<8 characters>_<secret>`, so that scanners recognise
-//! a leak; the characters name the grant. It is only kept as a hash. How tokens
-//! are given is none of this module's business.
+//! a leak; the characters name the grant. It is only kept as a hash. This
+//! module does not issue tokens.
 
 use std::sync::Arc;
 
@@ -30,12 +30,12 @@ pub(super) fn is_one(token: &str) -> bool {
     token.strip_prefix(MARK).is_some_and(|rest| rest.starts_with('_'))
 }
 
-/// Under which hash an access token is kept.
+/// Returns the hash under which an access token is kept.
 pub(crate) fn hash(app: &App, token: &Secret) -> String {
     keyed_hash(&app.keys.app_access_key(), token)
 }
 
-/// The user whom an app's token acts for, with what they allowed it as a ceiling.
+/// Returns the user that an app's token acts for. What the user allowed the app is the ceiling.
 pub(super) async fn authenticate(app: &App, token: &str) -> Result<Caller, Error> {
     let hash = hash(app, &Secret::new(token));
     let known = app.callers.find(Proof::App(hash.clone()), || load(app, &hash)).await?;
@@ -64,7 +64,7 @@ pub(super) async fn load(app: &App, hash: &str) -> Result<Known, Error> {
     })
 }
 
-/// A database that cannot be written does not keep a reader out.
+/// Records the use. A database that cannot be written does not keep a caller from reading.
 async fn record_use(app: &App, id: OauthGrantId, now: Timestamp) {
     let recorded = async {
         let mut tx = app.db.write().await?;
@@ -89,7 +89,7 @@ fn caller(found: Presented, all: &Permissions) -> Caller {
     }
 }
 
-/// What both the token and the app, as it is registered now, include. Never without a limit.
+/// Returns what both the token and the app, as it is registered now, include. Never without a limit.
 fn ceiling(token: &[String], registered: &[String], all: &Permissions) -> Arc<[KeyScope]> {
     let parsed = |words: &[String]| -> Vec<KeyScope> {
         words.iter().filter_map(|word| KeyScope::parse(word, all).ok()).collect()

@@ -1,7 +1,7 @@
 //! The channel of browsers: what the cookies of a request prove, and the token that keeps other sites from using them.
 //!
 //! `svc_csrf` is readable by the page, which echoes it in `X-CSRF-Token`. It is
-//! derived from the session, so that one that another site planted does not fit.
+//! derived from the session, so a token that another site planted does not fit.
 
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use cookie::Cookie;
@@ -34,7 +34,7 @@ pub(crate) fn value(headers: &HeaderMap, name: &str) -> Option<String> {
 
 /// 403 when a browser's cookies would be used without the page's consent.
 ///
-/// Only who sends the access cookie is asked, then also beside another
+/// Checks only requests with the access cookie, also if they carry another
 /// credential: the cookie shows that a browser is at work.
 pub(crate) fn refuse_forged(app: &App, method: &Method, headers: &HeaderMap) -> Result<(), Error> {
     let is_safe = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);

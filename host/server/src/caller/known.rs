@@ -1,8 +1,8 @@
-//! Callers of the last moments, so that a busy one does not cost a query with every request.
+//! The callers of the last moments, so that a busy caller does not cost a query with every request.
 //!
-//! What is known is at most [`FRESH_FOR`] old, in every process: who is revoked,
-//! demoted or removed anywhere is refused within a second everywhere. In the
-//! process that did it, [`Callers::forget`] makes it so at once.
+//! An entry is at most [`FRESH_FOR`] old, in every process: a caller that is
+//! revoked, demoted or removed anywhere is refused within a second everywhere. In
+//! the process that did it, [`Callers::forget`] takes effect at once.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use tokio::sync::Notify;
 use super::Caller;
 use crate::http::error::Error;
 
-/// How old what is known of a caller may be.
+/// Maximum age of an entry.
 const FRESH_FOR: Duration = Duration::from_millis(750);
-/// Callers that are known at once.
+/// Maximum number of entries.
 const CALLERS_MAX: u64 = 10_000;
 
-/// What proves a caller: found again only by who presents the same.
+/// What proves a caller. Only a request that presents the same proof finds the entry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Proof {
     /// The SHA-256 of the whole access token. An unknown token is verified before its caller is kept.
@@ -32,7 +32,7 @@ pub(super) enum Proof {
     App(String),
 }
 
-/// A caller, and until when.
+/// A caller, and until when it is valid.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) caller: Caller,
@@ -64,18 +64,19 @@ impl Default for Callers {
 }
 
 impl Callers {
-    /// Forgets everyone: somebody's access may have changed. The guard calls it after every request that could.
+    /// Forgets all callers: the access of one may have changed. The guard calls it after every request that could
+    /// change it.
     pub fn forget(&self) {
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.forgotten.notify_one();
     }
 
-    /// Ends when somebody's access may have changed since it last ended. For one who waits.
+    /// Waits until the access of a caller may have changed since the last wait. For one task that waits.
     pub(crate) async fn forgotten(&self) {
         self.forgotten.notified().await;
     }
 
-    /// What is known, or what `load` finds; of many who ask at once, one loads.
+    /// Returns the known caller, or what `load` finds. Of many requests at once, one loads.
     pub(super) async fn find<F>(&self, proof: Proof, load: impl Fn() -> F) -> Result<Arc<Known>, Error>
     where
         F: Future<Output = Result<Known, Error>>,
@@ -93,7 +94,7 @@ impl Callers {
         });
         match entry.await {
             Ok(entry) if self.is_fresh(&entry) => Ok(entry.known),
-            // It failed for the one who loaded: each learns why for themself. Or it aged while it was loaded.
+            // The shared load failed, so each request loads to learn the reason. Or the entry aged while it was loaded.
             _ => load().await.map(Arc::new),
         }
     }

@@ -1,6 +1,6 @@
-//! Who is calling: what proves it, and what they may do.
+//! The caller: what proves it, and what it may do.
 //!
-//! The one place that decides who a request is from. It neither logs users in nor issues tokens.
+//! The one place that decides which caller a request is from. It neither logs users in nor issues tokens.
 
 pub(crate) mod api_key;
 pub(crate) mod app_token;
@@ -35,8 +35,8 @@ const AMBIGUOUS: Error =
 
 /// The caller that a request proves: by an access token, an API key, or a browser's cookie.
 ///
-/// The one place that decides who calls, for every channel of HTTP. A header
-/// wins over the cookie, which a browser sends without being asked.
+/// The one place that identifies the caller, for every channel of HTTP. A header
+/// wins over the cookie, which a browser sends by itself.
 pub async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Error> {
     let bearer = headers.get(header::AUTHORIZATION);
     match (bearer, headers.get(api_key::HEADER)) {
@@ -60,7 +60,7 @@ pub async fn authenticate(app: &App, headers: &HeaderMap) -> Result<Caller, Erro
     }
 }
 
-/// The caller of an access token, as the stored user was at most a moment ago.
+/// Returns the caller of an access token, as the stored user was at most a moment ago.
 async fn of_session(app: &App, token: &str) -> Result<Caller, Error> {
     let proof = Proof::Session(Sha256::digest(token).into());
     let verified = || async {
@@ -76,7 +76,8 @@ async fn of_session(app: &App, token: &str) -> Result<Caller, Error> {
     Ok(known.caller.clone())
 }
 
-/// Whom a token was made for. It outlives the token: what is still good is asked with [`Holder::caller`].
+/// The user and session that a token was made for. It outlives the token: [`Holder::caller`] checks whether they are
+/// still valid.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Identity {
     user: UserId,
@@ -94,7 +95,7 @@ impl Identity {
     }
 }
 
-/// Whom an access token that has not expired proves. Asks no database.
+/// Returns the identity that an access token proves, if it has not expired. Does not read the database.
 pub(crate) fn identify(app: &App, token: &str) -> Result<Identity, Error> {
     token::verify(&app.keys.token_key(), token, app.clock.now()).map(|claims| Identity::of(&claims))
 }
@@ -108,7 +109,7 @@ pub(crate) enum Holder {
 }
 
 impl Holder {
-    /// By an access token of a session or of an app. Asks no database.
+    /// Returns the holder of an access token of a session or of an app. Does not read the database.
     pub(crate) fn of(app: &App, token: &Secret) -> Result<Self, Error> {
         if app_token::is_one(token.expose()) {
             return Ok(Self::App(app_token::hash(app, token)));
@@ -162,8 +163,8 @@ fn refuse_ended(found: &Authenticated, now: Timestamp) -> Result<(), Error> {
 
 /// Locks and returns the caller's user, if their session is still good now. The lock lasts until the transaction ends.
 ///
-/// What gives a session, a key or a second factor asks for it: what is known of a caller may be of a moment ago, and
-/// what is given would outlive the session that has just ended.
+/// Operations that give a session, a key or a second factor call it: what is known of a caller may be stale, and what
+/// they give would outlive a session that has just ended.
 pub(crate) async fn hold_caller(tx: &mut Tx, app: &App, caller: &Caller) -> Result<Login, Error> {
     let session = caller.session()?;
     let login = users::lock_login(tx, caller.user_id).await?.ok_or(REVOKED)?;

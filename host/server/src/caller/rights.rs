@@ -13,21 +13,21 @@ use serde_json::{Value, json};
 
 use crate::http::error::Error;
 
-/// What the caller proved who they are with.
+/// The credential that proved the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credential {
     Session(SessionId),
     ApiKey(ApiKeyId),
     /// A token of an app that the user allowed to act for them.
     App(OauthGrantId),
-    /// Nobody calls: a Connection acts for who wrote its steps.
+    /// There is no request: a Connection acts for the author of its steps.
     Connection(ConnectionId),
     /// A run that a user asked for at once, with their rights in their organization.
     Action(RunId),
 }
 
 impl Credential {
-    /// What the audit log says beside the user: a key or an app acted for them.
+    /// What the audit log records in addition to the user: a key or an app acted for them.
     pub(crate) fn via(self) -> Option<Value> {
         match self {
             Credential::Session(_) => None,
@@ -38,7 +38,7 @@ impl Credential {
         }
     }
 
-    /// How messages call one that is not a session.
+    /// The name of the kind of credential in messages.
     fn noun(self) -> &'static str {
         match self {
             Credential::Session(_) => "a session",
@@ -58,7 +58,7 @@ pub struct Caller {
     /// The stored role, never the token's.
     pub role: Role,
     pub credential: Credential,
-    /// A hard ceiling beside the role: the scopes of an app, or of an API key that has some.
+    /// A hard ceiling in addition to the role: the scopes of an app, or of an API key that has some.
     pub scopes: Option<Arc<[KeyScope]>>,
     pub sites: SiteScope,
     /// How far each grant reaches; without any, the role alone decides.
@@ -91,12 +91,12 @@ impl Caller {
         })
     }
 
-    /// At least this role. Says nothing of scopes: what they open is asked with [`Caller::require`].
+    /// Requires at least this role. Does not check scopes; [`Caller::require`] does.
     pub fn require_role(&self, role: Role) -> Result<(), Error> {
         if self.role.is_at_least(role) { Ok(()) } else { Err(Error::ForbiddenRole(role)) }
     }
 
-    /// At least this role, and a credential without a ceiling: for what no scope opens.
+    /// Requires at least this role, and a credential without a ceiling: for operations that no scope allows.
     pub fn require_unscoped_role(&self, role: Role) -> Result<(), Error> {
         self.require_role(role)?;
         self.require_unscoped()
@@ -115,7 +115,7 @@ impl Caller {
         })
     }
 
-    /// The session of the caller: for what a key or an app cannot do for its user.
+    /// Returns the session of the caller: for operations that a key or an app cannot do for its user.
     pub fn session(&self) -> Result<SessionId, Error> {
         match self.credential {
             Credential::Session(id) => Ok(id),
@@ -123,13 +123,13 @@ impl Caller {
         }
     }
 
-    /// Whether this user wrote something and acts for themself: what only its author sees is for no key with a ceiling
-    /// and no app.
+    /// Whether the caller is this author and acts for themself: a key with a ceiling or an app does not see what only
+    /// the author sees.
     pub(crate) fn is_author(&self, author: UserId) -> bool {
         self.user_id == author && self.scopes.is_none()
     }
 
-    /// For how the user signs in: none of an app's business.
+    /// Refuses an app: for operations on how the user signs in.
     pub fn require_no_app(&self) -> Result<(), Error> {
         match self.credential {
             Credential::App(_) => Err(session_required(self.credential)),
@@ -144,7 +144,7 @@ impl Caller {
         self.scopes.as_ref().is_none_or(|scopes| scopes.iter().any(|scope| scope.covers(permission)))
     }
 
-    /// For what belongs to an organization as a whole: site grants, where there are any, do not reach so far.
+    /// Refuses a caller with site grants: for what belongs to an organization as a whole.
     pub fn require_all_sites(&self) -> Result<(), Error> {
         match self.sites {
             SiteScope::All => Ok(()),
@@ -155,7 +155,7 @@ impl Caller {
         }
     }
 
-    /// A grant is a ceiling beside the role: at its site it allows what its level includes and no more.
+    /// A grant is a ceiling in addition to the role: at its site it allows what its level includes and no more.
     pub fn require_level(&self, site: SiteId, level: SiteLevel) -> Result<(), Error> {
         let is_enough = |granted: &SiteLevel| granted.includes(level);
         if self.grants.is_empty() || self.grants.get(&site).is_some_and(is_enough) {
@@ -183,8 +183,8 @@ impl Caller {
         Scope { org: self.scope().org, sites: SiteScope::All }
     }
 
-    /// Which rows this caller can see. Under a key's ceiling nobody sees beyond their own organization, nor does a
-    /// Connection or an action beyond the one that it is in, whoever wrote it.
+    /// Returns which rows this caller can see. A key with a ceiling sees only its user's own organization. A Connection
+    /// or an action sees only the organization that it is in, whichever user wrote it.
     pub fn scope(&self) -> Scope {
         let is_run = matches!(self.credential, Credential::Connection(_) | Credential::Action(_));
         let spans_all = self.role == Role::SuperAdmin && self.scopes.is_none() && !is_run;

@@ -15,17 +15,17 @@ use crate::http::error::Error;
 
 const AUDIENCE: &str = "svc-api";
 pub(crate) const ISSUER: &str = "svc";
-/// What is asked of an access token.
+/// The validation rules for an access token.
 static ACCESS: LazyLock<Validation> = LazyLock::new(|| validation(AUDIENCE));
 
-/// What a token says. Times are seconds since 1970.
+/// The claims of a token. Times are seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Claims {
     pub(crate) sub: UserId,
     pub(crate) org_id: OrgId,
     /// For clients to look at; never for a decision.
     pub(crate) role: Role,
-    /// Version of the user's tokens; a bump makes all older ones worthless.
+    /// Version of the user's tokens; a bump invalidates all older ones.
     pub(crate) tv: i64,
     pub(crate) jti: Uuid,
     /// The session, by which one login is revoked.
@@ -36,7 +36,7 @@ pub(crate) struct Claims {
     pub(crate) exp: i64,
 }
 
-/// Whom a token is made for.
+/// The user and session that a token is made for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject {
     pub(crate) user: UserId,
@@ -88,7 +88,7 @@ pub(crate) fn validation(audience: &str) -> Validation {
     validation.set_audience(&[audience]);
     validation.set_issuer(&[ISSUER]);
     validation.set_required_spec_claims(&["exp", "aud", "iss", "sub"]);
-    // Against the service's own clock, by the caller.
+    // The calling function checks it against the service's own clock.
     validation.validate_exp = false;
     validation
 }

@@ -70,7 +70,7 @@ impl Config {
         })
     }
 
-    /// What links begin with, without a slash at the end: never what a request said.
+    /// Returns the start of all links, without a slash at the end; it is never taken from a request.
     pub fn link_base(&self) -> String {
         match self.public_url.as_deref().map(Url::parse) {
             // As the library writes it: in ASCII, whatever was given.

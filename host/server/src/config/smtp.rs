@@ -16,12 +16,12 @@ const ACCEPTED: &str = "smtps://user:password@host:port or smtp://user:password@
 const LOOPBACK_ONLY: &str = "'?tls=opportunistic' only for a server on this host (localhost, 127.0.0.1, ::1): \
                              to others mails and the password go over TLS";
 
-/// How the way to the server is kept from listeners.
+/// How the connection to the server is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Security {
     /// TLS from the first byte.
     Wrapped,
-    /// STARTTLS, without which nothing is said.
+    /// STARTTLS; without it nothing is sent.
     Required,
     /// STARTTLS where it is offered.
     Opportunistic,
@@ -70,7 +70,7 @@ fn host(url: &Url) -> Option<String> {
     match url.host()? {
         Host::Domain("") => None,
         Host::Domain(name) => {
-            // Of unknown schemes the library leaves addresses as they are written.
+            // The library leaves the addresses of unknown schemes as they are written.
             let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
             is_name.then(|| name.to_ascii_lowercase())
         }

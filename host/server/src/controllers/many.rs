@@ -38,7 +38,7 @@ const PARALLEL: usize = 8;
 const ONE_LIMIT: Duration = Duration::from_secs(15);
 /// How long all tests of a request may take together.
 const ALL_LIMIT: Duration = Duration::from_mins(1);
-/// Before another try where no slot for a call was free.
+/// Pause before another try where no slot for a call was free.
 const SLOT_PAUSE: Duration = Duration::from_millis(200);
 
 heddle_core::words! {
@@ -46,7 +46,7 @@ heddle_core::words! {
         /// The test was made; `test` says how it ended.
         Tested = "tested",
         Scheduled = "scheduled",
-        /// Absent, or not the caller's to see.
+        /// It does not exist, or the caller may not see it.
         NotFound = "not_found",
         Error = "error",
     }
@@ -125,7 +125,7 @@ impl Item {
     }
 }
 
-/// In the order of the request; what was not found is said to be so.
+/// Returns the items in the order of the request; those that were not found are marked as such.
 fn in_order(ids: &[ControllerId], items: Vec<Item>) -> Vec<Item> {
     let mut items: HashMap<ControllerId, Item> = items.into_iter().map(|item| (item.id, item)).collect();
     let absent = |id| Item::new(id, Ok(Status::NotFound));
@@ -178,7 +178,7 @@ async fn test_one(
     let adapter = app.adapter(&target.vendor)?;
     loop {
         match probe::ask(&adapter, &call, caller).await {
-            // Slots that silent controllers hold come free; the limit of all tests ends the waiting.
+            // Slots that silent controllers hold become free; the limit of all tests ends the waiting.
             Err(Error::Adapter(CallError::Overload)) => tokio::time::sleep(SLOT_PAUSE).await,
             outcome => return outcome,
         }

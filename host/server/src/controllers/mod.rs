@@ -390,7 +390,7 @@ async fn update(
     });
     let by = By::of(&app, &caller, &origin);
     let answer = resource::updated(tx, by, (current, updated), detail).await?;
-    // Reached in another way, it is due.
+    // A controller that is reached in another way is due.
     Bell::of(&app).ring();
     Ok(answer)
 }
@@ -409,11 +409,10 @@ async fn site_for(tx: &mut Tx, caller: &Caller, id: SiteId) -> Result<Site, Erro
     Ok(site)
 }
 
-/// The credential is the organization's, and this caller may decide where it is sent to.
+/// Requires that the credential belongs to the organization, and that this caller may decide where it is sent to.
 ///
-/// Whoever chooses a controller's address receives what its credential holds.
-/// So a caller of some sites uses only what those sites, and no others, use; and only where the
-/// grant allows to register controllers.
+/// The caller that chooses a controller's address receives what its credential holds. So a caller of some sites uses
+/// only credentials that those sites, and no others, use; and only where the grant allows registering controllers.
 pub(crate) async fn check_credential(
     tx: &mut Tx,
     caller: &Caller,
@@ -435,9 +434,9 @@ pub(crate) async fn check_credential(
     }
 }
 
-/// While a change is being applied, the controller stays what the change was approved for.
+/// Refuses while a change is being applied: the controller stays what the change was approved for.
 ///
-/// To be asked once the controller's row is locked: an apply that begins
+/// Call it once the controller's row is locked: an apply that begins
 /// waits for that row, and one that began before is seen.
 async fn refuse_under_way(tx: &mut Tx, id: ControllerId) -> Result<(), Error> {
     let under_way = changes::under_way(tx).await?;

@@ -26,7 +26,7 @@ use crate::unreached;
 pub(crate) struct Tested {
     ok: bool,
     latency_ms: f64,
-    /// What answered.
+    /// The device that answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<DeviceProfile>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ pub(crate) struct Tested {
     /// SHA-256 of a certificate that is not trusted, in hex: `tls.mode` `pin` with it trusts exactly that one.
     #[serde(skip_serializing_if = "Option::is_none")]
     certificate_fingerprint: Option<String>,
-    /// The same as what `tls` of a controller or a credential takes: to be set once a person has compared it.
+    /// The value for `tls` of a controller or a credential: to be set once a person has compared it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pin: Option<TlsPolicy>,
 }
@@ -87,7 +87,7 @@ pub(super) async fn test(
 
 /// Makes the adapter's own check. An error only where the test itself could not be made.
 ///
-/// Why a device was not reached, only callers are told who operate the service.
+/// Only callers that operate the service learn why a device was not reached.
 pub(crate) async fn ask(adapter: &Adapter, call: &Call, caller: &Caller) -> Result<Tested, Error> {
     let started = Instant::now();
     let checked = adapter.check(call).await;

@@ -1,4 +1,5 @@
-//! Where a credential is good: a host and a port. Not secret, and sent nothing by themselves.
+//! Where a credential is good: a host and a port. They are not secret, and nothing is sent there just because they are
+//! stored.
 
 use std::net::{IpAddr, Ipv6Addr};
 

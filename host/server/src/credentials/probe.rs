@@ -32,7 +32,7 @@ use crate::tls::check_tls;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "CredentialTest")]
 pub(super) struct TestBody {
-    /// Tried as this controller is reached, whatever credential it has itself.
+    /// The credential is tried as this controller is reached, whatever credential the controller has.
     #[serde(default, deserialize_with = "given")]
     controller_id: Option<ControllerId>,
     /// Id of an installed adapter.
@@ -65,7 +65,7 @@ pub(super) async fn test(
         let (adapter, call) = if let Some(controller) = body.controller_id {
             at_controller(&mut tx, &app, &caller, &origin, &credential, controller, &body).await?
         } else {
-            // Whoever chooses the address receives what the credential holds, as with a controller's.
+            // The caller that chooses the address receives what the credential holds, as with a controller's address.
             caller.require_role(Role::OrgAdmin)?;
             caller.require(CONTROLLER_WRITE)?;
             at_address(&app, &origin, &credential, body)?
@@ -155,7 +155,7 @@ fn at_address(
     Ok((adapter, call))
 }
 
-/// Stands for the controller that there is not, the same one for the same address.
+/// Returns an id in place of a controller, the same for the same address.
 ///
 /// So repeated tests share a session and the pause after refused logins: a test that is
 /// repeated with a wrong password does not lock the account at the device.

@@ -1,4 +1,4 @@
-//! How a credential lies in the database: its secret fields, sealed together.
+//! How a credential is stored in the database: its secret fields, sealed together.
 //!
 //! The only place that knows their names and their form.
 
@@ -56,7 +56,7 @@ impl Fields {
         Ok(fields)
     }
 
-    /// Those that are there, each with its name.
+    /// Returns the fields that are set, each with its name.
     pub(crate) fn into_named(self) -> Vec<(String, Secret)> {
         let named = [(USERNAME, self.username), (PASSWORD, self.password), (API_KEY, self.api_key)];
         named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()

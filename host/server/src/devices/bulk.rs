@@ -38,7 +38,7 @@ heddle_core::words! {
     pub enum DeviceBulkStatus {
         Updated = "updated",
         Removed = "removed",
-        /// Absent, or not the caller's to see.
+        /// It does not exist, or the caller may not see it.
         NotFound = "not_found",
         Error = "error",
     }
@@ -150,7 +150,7 @@ struct Work {
     items: HashMap<DeviceId, Item>,
     written: Vec<(DeviceId, Labels)>,
     removed: Vec<DeviceId>,
-    /// What happened in each organization: one has many but for who sees them all.
+    /// What happened in each organization: one organization, unless the caller sees them all.
     news: BTreeMap<OrgId, Vec<(DeviceId, NewEvent)>>,
 }
 
@@ -187,7 +187,7 @@ impl Work {
         Ok(status)
     }
 
-    /// In the order of the request; what was not found is said to be so.
+    /// Returns the items in the order of the request; those that were not found are marked as such.
     fn into_results(mut self, ids: &[DeviceId]) -> Done {
         let absent = |id| Item { id, status: Status::NotFound, error: None };
         let items = ids.iter().map(|id| self.items.remove(id).unwrap_or_else(|| absent(*id))).collect();
@@ -215,7 +215,7 @@ pub(super) async fn run(
     Ok(Answer(work.into_results(&ids)))
 }
 
-/// One audit entry for the whole request, with an event for each device; per organization.
+/// Records one audit entry per organization for the whole request, and appends an event for each device.
 async fn tell(
     tx: &mut Tx,
     app: &App,

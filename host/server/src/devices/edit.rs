@@ -43,7 +43,7 @@ pub(super) struct UpdateBody {
 
 revised!(Device);
 
-/// The device, which this caller may change.
+/// Locks and returns the device, which this caller may change.
 async fn locked(tx: &mut Tx, caller: &Caller, id: DeviceId) -> Result<Device, Error> {
     let device = Device::lock(tx, &caller.scope(), id).await?.ok_or(Error::NotFound("device"))?;
     caller.require_level(device.site_id, SiteLevel::Write)?;
@@ -131,7 +131,7 @@ pub(super) async fn restore(
     Ok(One(device))
 }
 
-/// The audit entry and the event of what was done to one device.
+/// Records the audit entry and the event of what was done to one device.
 async fn tell(
     tx: &mut Tx,
     app: &App,

@@ -54,7 +54,7 @@ pub(super) fn retagged(tags: &[String], add: &[String], remove: &[String]) -> Re
     Ok(tags)
 }
 
-/// Names of the fields that are others than before.
+/// Returns the names of the fields that changed.
 pub(super) fn changed(before: &Labels, after: &Labels) -> Vec<&'static str> {
     let differs = [
         ("display_name", before.display_name != after.display_name),

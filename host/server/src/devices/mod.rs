@@ -147,7 +147,7 @@ async fn get(
     Device::find(&mut tx, &caller.scope(), id).await?.map(One).ok_or(Error::NotFound("device"))
 }
 
-/// Says that these fields of a device are others than before.
+/// Returns the event that these fields of a device changed.
 fn state_changed(device: &Device, changed: &[&'static str]) -> NewEvent {
     NewEvent {
         event_type: DEVICE_STATE_CHANGED,

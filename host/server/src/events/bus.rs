@@ -1,21 +1,21 @@
-//! Whether events find their way out: the dispatcher runs, and sees what is committed.
+//! Whether events are published: the dispatcher runs, and sees what is committed.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use chrono::TimeDelta;
 use heddle_core::Timestamp;
 
-/// A dispatcher that has seen nothing for longer than this stands still.
+/// A dispatcher whose last look is older than this is stalled.
 const STILL_MAX: TimeDelta = TimeDelta::seconds(60);
 
 #[derive(Debug, Default)]
 pub(crate) struct Bus {
     has_ended: AtomicBool,
-    /// When it was last seen which events are committed, in microseconds since 1970.
+    /// Time of the last look at the committed events, in microseconds since 1970.
     looked_at: AtomicI64,
 }
 
-/// The dispatcher runs while this lives, however it ends.
+/// Marks the dispatcher as running until it is dropped, however the dispatcher ends.
 #[derive(Debug)]
 pub(super) struct Dispatching<'a>(&'a Bus);
 
@@ -30,7 +30,7 @@ impl Bus {
         self.looked_at.store(now.timestamp_micros(), Ordering::Relaxed);
     }
 
-    /// How long ago that was.
+    /// Returns the age of the last look.
     pub(crate) fn last_look_age(&self, now: Timestamp) -> TimeDelta {
         let age = now.timestamp_micros() - self.looked_at.load(Ordering::Relaxed);
         TimeDelta::microseconds(age.max(0))

@@ -1,6 +1,6 @@
-//! One connection from its opening to its end: who it is, what it asks for, what it is sent.
+//! One connection from its opening to its end: its caller, what it asks for, what is sent to it.
 //!
-//! What it may have is decided in `socket`; how frames come and go is `wire`.
+//! What it may have is decided in `socket`; how frames come and go is in `wire`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +32,7 @@ use crate::http::error::Error;
 
 const AUTHENTICATION_LIMIT: Duration = Duration::from_secs(10);
 const REVALIDATION_INTERVAL: Duration = Duration::from_mins(5);
-/// After a check that the database did not answer.
+/// Time to the next check after one that the database did not answer.
 const REVALIDATION_RETRY: Duration = Duration::from_secs(10);
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// Events of one resume.
@@ -41,7 +41,7 @@ const RESUME_MAX: usize = 10_000;
 const RESUME_PAGE: u16 = 100;
 /// Events that are written to a connection at once.
 const AT_ONCE_MAX: usize = 64;
-/// How long a peer that was told the end may take to go.
+/// How long a peer may take to close after the close frame.
 const LINGER_LIMIT: Duration = Duration::from_secs(2);
 
 const STOPPING: End = End(GOING_AWAY, "service is stopping");
@@ -57,12 +57,12 @@ const UNWRITABLE: End = End(FAULT, "frame cannot be written");
 
 /// What is known of a peer when its connection opens.
 pub(super) enum Opening {
-    /// It says within ten seconds who it is.
+    /// The peer authenticates within ten seconds.
     Unproved,
     Token(Secret),
-    /// A browser sends it without being asked: one that is not valid any more says nothing about the peer.
+    /// A browser sends it by itself: a cookie that is no longer valid says nothing about the peer.
     Cookie(Secret),
-    /// A page of somebody else's.
+    /// A page of an origin that is not allowed.
     ForeignOrigin,
     ApiKey,
 }
@@ -79,7 +79,7 @@ pub(super) async fn serve(app: SharedApp, socket: Socket, opening: Opening) {
         opening => run(&app, &mut outlet, &mut inlet, opening).await,
     };
     let frame = CloseFrame { code: end.0.into(), reason: Utf8Bytes::from_static(end.1) };
-    // A peer that is gone cannot be told so, and one that has closed is answered by reading on.
+    // A peer that is gone cannot be notified, and one that has closed is answered by reading on.
     let closing = outlet.send(Message::Close(Some(frame)));
     if tokio::time::timeout(SEND_LIMIT, closing).await.is_ok() {
         let rest = async {
@@ -93,7 +93,7 @@ pub(super) async fn serve(app: SharedApp, socket: Socket, opening: Opening) {
 }
 
 async fn run(app: &SharedApp, outlet: &mut Outlet, inlet: &mut Inlet, opening: Opening) -> End {
-    // Before anything is known of the peer: who does not authenticate takes a place, too.
+    // Before anything is known of the peer: a connection that does not authenticate takes a place, too.
     let Some(mut place) = app.hub.places.take() else { return FULL };
     // Boxed, as everything that is rare: otherwise each idle connection keeps memory for the largest of these futures.
     let (holder, caller) = match Box::pin(authenticate(app, inlet, opening)).await {
@@ -101,7 +101,7 @@ async fn run(app: &SharedApp, outlet: &mut Outlet, inlet: &mut Inlet, opening: O
         Err(end) => return end,
     };
     let Some(doubt) = place.name(&caller) else { return FULL };
-    // Who was refused between the proof and now was not told of.
+    // The connection was not notified of a revocation between the proof and now, so it checks again.
     doubt.notify_one();
     let (sender, inbox) = mpsc::channel(WAITING_MAX);
     let listener = Listener::new(caller, app.declared.clone());
@@ -115,7 +115,7 @@ async fn run(app: &SharedApp, outlet: &mut Outlet, inlet: &mut Inlet, opening: O
     }
 }
 
-/// By what the upgrade carried, or else by the first frame; all of it within ten seconds.
+/// Authenticates by what the upgrade carried, or else by the first frame; all of it within ten seconds.
 async fn authenticate(app: &SharedApp, inlet: &mut Inlet, opening: Opening) -> Result<(Holder, Caller), End> {
     let deadline = tokio::time::Instant::now() + AUTHENTICATION_LIMIT;
     let (token, late) = match opening {
@@ -167,14 +167,14 @@ fn may_pass(error: &Error) -> bool {
 struct Connection<'a> {
     app: &'a SharedApp,
     outlet: &'a mut Outlet,
-    /// What the peer said, in its order.
+    /// What the peer sent, in its order.
     inbox: Receiver<Box<Came>>,
     holder: Holder,
     listener: Listener,
     /// There is one while anything is subscribed to.
     line: Option<Line>,
     pinged_at: Instant,
-    /// Whether a ping was sent since something came last.
+    /// Whether a ping was sent since the peer last sent something.
     is_asked: Arc<AtomicBool>,
 }
 
@@ -214,20 +214,21 @@ impl Connection<'_> {
         self.send(&ServerFrame::Connected { seq, available_events: self.listener.available() }).await
     }
 
-    /// Asks the database again who is listening.
+    /// Reads the caller from the database again.
     ///
-    /// Not the token of a session: it proved who connected, and is shorter-lived than a connection.
+    /// The token of a session is not checked again: it proved the caller at the start, and is shorter-lived than a
+    /// connection.
     async fn revalidate(&mut self, next: &mut Interval) -> Result<(), End> {
         let is_known = self.ask_again().await?;
         next.reset_after(if is_known { REVALIDATION_INTERVAL } else { REVALIDATION_RETRY });
         Ok(())
     }
 
-    /// The same; false when the database could not say.
+    /// Reads the caller again; false when the database did not answer.
     async fn ask_again(&mut self) -> Result<bool, End> {
         let Ok(turn) = self.app.hub.proofs.acquire().await else { return Err(STOPPING) };
         let asked = self.holder.caller(self.app).await;
-        // Whoever does not read what follows holds nobody else's turn.
+        // A peer that does not read what follows must not hold up the turn of other connections.
         drop(turn);
         match asked {
             Ok(caller) => {
@@ -249,7 +250,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Gets what is subscribed to now, and nothing else.
+    /// Makes the line carry what is subscribed to now, and nothing else.
     fn tune(&mut self) {
         let types = self.listener.types();
         if types.iter().next().is_none() {
@@ -260,7 +261,7 @@ impl Connection<'_> {
         self.line.get_or_insert_with(|| lines.open()).carry(self.listener.organization(), &types);
     }
 
-    /// An event and those that wait behind it, in one go.
+    /// Sends an event and those that wait behind it, in one go.
     async fn deliver_all(&mut self, first: Arc<Published>) -> Result<(), End> {
         let mut frames = Vec::new();
         let mut next = Some(first);
@@ -274,7 +275,7 @@ impl Connection<'_> {
         self.transmit_all(frames).await
     }
 
-    /// So that the peer shows that it lives.
+    /// Sends a ping, so that the peer shows that it is alive.
     async fn ping(&mut self) -> Result<(), End> {
         self.pinged_at = Instant::now();
         self.transmit(Message::Ping(Bytes::new())).await?;
@@ -352,7 +353,7 @@ impl Connection<'_> {
                 return Err(STOPPING);
             }
             if read > 0 {
-                // It can take long, and rights can end meanwhile.
+                // A resume can take long, and rights can end meanwhile.
                 self.ask_again().await?;
             }
             if self.pinged_at.elapsed() >= PING_INTERVAL {
@@ -403,13 +404,14 @@ impl Connection<'_> {
     }
 }
 
-/// Number of the organization's newest event; `None` when the database does not say.
+/// Returns the number of the organization's newest event; `None` when the database does not answer.
 async fn newest(app: &SharedApp, org: OrgId) -> Option<i64> {
     let mut tx = app.db.single().await.ok()?;
     heddle_store::events::last_seq(&mut tx, org).await.ok()
 }
 
-/// Only of types that are subscribed to: others are neither read nor sent, and the last number is the newest then.
+/// Reads events of the subscribed types only; others are neither read nor sent. When no more of these follow, the last
+/// number is the newest one.
 async fn missed(app: &SharedApp, org: OrgId, after_seq: i64, types: &EventTypes) -> Result<Stretch, Error> {
     let mut tx = app.db.read().await?;
     let newest = heddle_store::events::last_seq(&mut tx, org).await?.max(after_seq);
@@ -422,7 +424,7 @@ async fn missed(app: &SharedApp, org: OrgId, after_seq: i64, types: &EventTypes)
     Ok(Stretch { last_seq, ..found })
 }
 
-/// The next event of a line; never, where there is none.
+/// Waits for the next event of a line; waits without end where there is no line.
 async fn next(line: &mut Option<Line>) -> Result<Arc<Published>, Cut> {
     match line {
         Some(line) => line.next().await,

@@ -1,8 +1,8 @@
-//! Purposes that follow the events for good: what starts Connections, what fills webhooks.
+//! Durable consumers of the events: one starts Connections, one fills webhooks.
 //!
-//! What follows from an event is written in the transaction that moves the purpose's place on, so a crash leaves
-//! neither an event without what follows from it nor what follows from it twice. Every process runs every purpose;
-//! they wait for each other per organization.
+//! The effects of an event are written in the transaction that advances the consumer's position. So after a crash no
+//! effect is missing, and none is there twice. Every process runs every consumer; they wait for each other per
+//! organization.
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
@@ -18,31 +18,31 @@ use super::RECENT;
 use crate::app::SharedApp;
 use crate::http::error::Error;
 
-/// An event from which nothing follows moves the place in memory only; it is written at least every so many.
+/// An event without effects advances the position in memory only; it is written at least every so many events.
 const UNWRITTEN_MAX: i64 = 500;
-/// Looks although nothing was published.
+/// Time to the next look if nothing was published.
 const IDLE_INTERVAL: Duration = Duration::from_secs(5);
 /// Least time between the beginnings of two looks, where the first left nothing to take: while many events are
 /// published, one look takes several. The first event after a pause is taken without delay.
 const LOOK_INTERVAL: Duration = Duration::from_millis(25);
-/// Every so many looks all sequences are compared, for clocks that are far apart.
+/// One in so many looks compares all sequences, in case clocks are far apart.
 const FULL_LOOK: u32 = 20;
 
-/// An event of a type that this version does not know is left to a newer process for so long: what follows from it is
-/// not this one's to say. Where there is none, after a downgrade, it is passed over then.
+/// How long an event of a type that this version does not know is left to a newer process, which knows its effects. If
+/// there is none, after a downgrade, the event is skipped then.
 const NEWER_WAIT: TimeDelta = TimeDelta::minutes(5);
 
-/// Follows the events for a purpose.
+/// A consumer of the events.
 ///
-/// After a crash `wants` may see events again from which nothing followed: what is set up since an event must say so
-/// by a number of its own, and not be moved by it.
+/// After a crash `wants` may see events without effects again. So an object that was set up after an event must store
+/// a number of its own that shows this, and the event must have no effect on it.
 pub(crate) trait Consumer: Send + Sync + 'static {
-    /// Of the purpose; never changed once released.
+    /// Name of the consumer; never changed once released.
     const NAME: &'static str;
     /// Events of one read of one organization.
     const BATCH: u32 = 500;
 
-    /// Whether events of an organization wait for now, because what followed before is still to be done. Reads only.
+    /// Whether events of an organization wait for now, because earlier effects are still to be done. Reads only.
     fn is_held_up(
         &self,
         _app: &SharedApp,
@@ -52,7 +52,7 @@ pub(crate) trait Consumer: Send + Sync + 'static {
         std::future::ready(Ok(false))
     }
 
-    /// Whether anything follows from these events of one organization. Reads only.
+    /// Whether these events of one organization have effects. Reads only.
     fn wants(
         &self,
         app: &SharedApp,
@@ -61,8 +61,8 @@ pub(crate) trait Consumer: Send + Sync + 'static {
         events: &[StoredEvent],
     ) -> impl Future<Output = Result<bool, Error>> + Send;
 
-    /// Writes what follows from them, as far as one transaction should hold. Nothing else is written in it but the
-    /// place.
+    /// Writes their effects, as far as one transaction should hold. The transaction writes nothing else but the
+    /// position.
     fn take(
         &self,
         app: &SharedApp,
@@ -71,10 +71,10 @@ pub(crate) trait Consumer: Send + Sync + 'static {
         events: &[StoredEvent],
     ) -> impl Future<Output = Result<Took, Error>> + Send;
 
-    /// What `take` wrote is committed.
+    /// Called when what `take` wrote is committed.
     fn taken(&self, app: &SharedApp);
 
-    /// It was seen which events there are.
+    /// Called after each successful look at the events.
     fn looked(&self, _app: &SharedApp) {}
 
     /// Ends when what was left for later may be taken.
@@ -83,7 +83,7 @@ pub(crate) trait Consumer: Send + Sync + 'static {
     }
 }
 
-/// How far what follows from a stretch of events was written.
+/// How far the effects of a stretch of events were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Took {
     All,
@@ -101,13 +101,13 @@ enum Followed {
     Left,
 }
 
-/// Where a purpose stands.
+/// The positions of a consumer.
 #[derive(Debug, Default)]
 struct Places {
     /// Everything up to here was looked at by this process, or by another.
     seen: HashMap<OrgId, i64>,
     written: HashMap<OrgId, i64>,
-    /// Where something is left, however old its newest event is.
+    /// Organizations where something is left, however old their newest event is.
     left: BTreeSet<OrgId>,
     looks: u32,
 }
@@ -148,7 +148,7 @@ pub(crate) async fn consume<C: Consumer>(app: SharedApp, consumer: C) {
     }
 }
 
-/// Looks at what is new once; whether there may be more.
+/// Looks at new events once. Returns whether there may be more.
 async fn look<C: Consumer>(
     app: &SharedApp,
     consumer: &C,
@@ -180,7 +180,7 @@ async fn look<C: Consumer>(
         }
         match followed {
             Ok(followed) => has_more |= followed == Followed::More,
-            // What one organization cannot do holds no other up.
+            // A failure in one organization does not hold up the others.
             Err(error) => failed = Some((org, error)),
         }
     }
@@ -193,7 +193,7 @@ async fn look<C: Consumer>(
     }
 }
 
-/// One stretch of one organization.
+/// Follows one stretch of events of one organization.
 async fn follow<C: Consumer>(
     app: &SharedApp,
     consumer: &C,

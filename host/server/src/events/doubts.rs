@@ -1,7 +1,9 @@
-//! Whom a connection still serves: what ends a session, or changes what a user may do, is seen within a second.
+//! Whether a connection may still serve its caller: the end of a session, or a change of what a user may do, is seen
+//! within a second.
 //!
-//! Everything of that kind is audited in its own transaction, so the audit log says what happened and to whom, also when
-//! another process did it. One look for the whole process; a connection asks only when something is about it.
+//! Every such change is audited in its own transaction, so the audit log says what happened and to which user, also
+//! when another process did it. One look serves the whole process; a connection reads its caller again only when an
+//! entry is about it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,7 +16,7 @@ use crate::app::SharedApp;
 use crate::caller::Credential;
 use crate::http::error::Error;
 
-/// Looks although this process changed nobody's access.
+/// Time to the next look if this process did not change any access.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Entries of one read.
 const BATCH: u32 = 500;
@@ -46,7 +48,7 @@ async fn look(app: &SharedApp, seen: &mut HashMap<OrgId, i64>) -> Result<(), Err
     let wanted: Vec<OrgId> = organizations.into_iter().collect();
     for (org, head) in audit::heads(&mut tx, &wanted).await? {
         let Some(mut at) = seen.get(&org).copied() else {
-            // What happened between the proof of the first of them and now was not seen.
+            // Changes between the proof of the first of these connections and now were not seen.
             places.doubt(|named| named.org == org);
             seen.insert(org, head);
             continue;
@@ -62,7 +64,7 @@ async fn look(app: &SharedApp, seen: &mut HashMap<OrgId, i64>) -> Result<(), Err
     Ok(())
 }
 
-/// Whether what was done may have changed whom the place serves, or what they may do.
+/// Whether what was done may have changed the caller of the place, or what the caller may do.
 fn is_about(done: &Done, named: &Named) -> bool {
     let is_target = |id| done.target_id == Some(id);
     match done.target_type.as_str() {

@@ -7,8 +7,8 @@ use heddle_core::{OrgId, SiteId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a client says: at most 5 frames per second, of at most 64 KiB. Pings and pongs of the protocol are counted apart,
-/// 50 per second.
+/// What a client sends: at most 5 frames per second, of at most 64 KiB. Pings and pongs of the protocol are counted
+/// apart, 50 per second.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ClientFrame {
@@ -28,7 +28,8 @@ pub(super) enum ClientFrame {
     },
     Resume {
         after_seq: i64,
-        /// Whose events; the caller's own when absent. Of others only for who hears all organizations.
+        /// The organization of the events; the caller's own when absent. Another one only for a caller that sees all
+        /// organizations.
         organization_id: Option<OrgId>,
     },
     Ping,
@@ -36,7 +37,7 @@ pub(super) enum ClientFrame {
 
 /// Every type of a client's frame, as it is written.
 const CLIENT_TYPES: [&str; 6] = ["auth", "subscribe", "unsubscribe", "set_filters", "resume", "ping"];
-/// Characters that an error says of what was sent.
+/// Most characters of what was sent that an error quotes.
 const FAULT_CHARS_MAX: usize = 200;
 
 /// A frame of a client, or what is wrong with it.
@@ -63,21 +64,21 @@ pub(super) fn parse(text: &str) -> Result<ClientFrame, String> {
     }
 }
 
-/// What the service says.
+/// What the service sends.
 ///
-/// Beside these frames it sends a ping of the protocol every 30 s, and ends a
-/// connection from which nothing came for 60 s.
+/// In addition to these frames it sends a ping of the protocol every 30 s, and
+/// ends a connection from which nothing came for 60 s.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ServerFrame<'a> {
     Connected {
-        /// Number of the newest event of the caller's organization, 0 when it has none: `resume` behind it misses
-        /// nothing that happens from now on. Null when the database did not say.
+        /// Number of the newest event of the caller's organization, 0 when it has none: `resume` after it misses
+        /// nothing that happens from now on. Null when the database did not answer.
         seq: Option<i64>,
         /// Types that the caller can subscribe to.
         available_events: Vec<&'static str>,
     },
-    /// At least once: an event that comes again has the same id.
+    /// Delivered at least once: an event that comes again has the same id.
     Event {
         event: &'a Event,
     },
@@ -101,7 +102,7 @@ pub(super) enum ServerFrame<'a> {
     FiltersSet {
         site_ids: Vec<SiteId>,
     },
-    /// All events behind `after_seq` were looked at up to `last_seq`, and those that fit were sent.
+    /// All events after `after_seq` were looked at up to `last_seq`, and those that fit were sent.
     ///
     /// With `truncated` the service stopped at 10,000 events: resume again
     /// after `last_seq` for the rest.

@@ -1,8 +1,8 @@
-//! Lines to those who listen: an event is handed to whoever may want it, and to nobody else.
+//! Fan-out of events to listeners: an event is sent to the lines that may want it, and to no others.
 //!
-//! Sorted by event type and organization only, so that thousands of connections that wait for something else cost an
-//! event nothing. What a connection may see in the end, it decides itself. Handing over never waits: a line that is
-//! full is cut.
+//! Lines are sorted by event type and organization only, so that thousands of connections that wait for something else
+//! cost an event nothing. Each connection itself decides what it may see in the end. Sending never waits: a line that
+//! is full is cut.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,7 +30,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Table {
     ends: HashMap<u64, End>,
-    /// Whose events each line carries; `None` carries those of all organizations.
+    /// The organization whose events each line carries; `None` carries those of all organizations.
     by_type: HashMap<EventType, HashMap<u64, Option<OrgId>>>,
 }
 
@@ -40,7 +40,7 @@ struct End {
     is_cut: Arc<AtomicBool>,
 }
 
-/// The listener's end. Nothing comes on it any more when it is dropped.
+/// The listener's end of a line. The line ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Line {
     id: u64,
@@ -63,7 +63,7 @@ impl Lines {
         Line { id, receiver, is_cut, lines: self.clone() }
     }
 
-    /// Hands an event to every line that carries its type and organization.
+    /// Sends an event to every line that carries its type and organization.
     pub(crate) fn send(&self, published: &Arc<Published>) {
         let mut table = self.table();
         let table = &mut *table;
@@ -81,7 +81,7 @@ impl Lines {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        // A line more or less is all that a panic elsewhere could leave behind.
+        // At worst a panic elsewhere leaves one line too many or too few.
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -115,7 +115,7 @@ impl Line {
         if self.is_cut.load(Ordering::Relaxed) { Err(Cut) } else { received.ok_or(Cut) }
     }
 
-    /// What is there already.
+    /// Returns an event that is there already.
     pub(crate) fn try_next(&mut self) -> Option<Arc<Published>> {
         self.receiver.try_recv().ok()
     }

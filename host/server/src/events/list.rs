@@ -1,4 +1,4 @@
-//! Events that were: a list with filters, walked by page or by cursor; a stretch of one organization's numbers; one.
+//! Stored events: a list with filters, read by page or by cursor; a stretch of one organization's numbers; one event.
 //!
 //! A caller reads what its role and scopes let it read ([`Declared::for_reading`]; the stream's table is narrower), and of its own
 //! sites.
@@ -40,10 +40,10 @@ pub(super) struct ListQuery {
     since: Option<Timestamp>,
     /// Before this instant.
     until: Option<Timestamp>,
-    /// Behind this number of one organization, in the order of the numbers; not together with `cursor`.
+    /// After this number of one organization, in the order of the numbers; not together with `cursor`.
     #[schemars(range(min = 0))]
     after_seq: Option<i64>,
-    /// Up to and with this number of one organization, in the order of the numbers; not together with `cursor`.
+    /// Up to and including this number of one organization, in the order of the numbers; not together with `cursor`.
     #[schemars(range(min = 0))]
     until_seq: Option<i64>,
     /// Another organization than the own one; for `super_admin`.
@@ -69,7 +69,7 @@ pub(super) async fn list(
         return Err(Error::NotFound("organization"));
     }
     let filter = EventFilter {
-        // Numbers are one organization's.
+        // Numbers belong to one organization.
         org: query.organization_id.or(if stretch.is_some() { Some(caller.org_id) } else { scope.org }),
         sites: scope.sites,
         types: readable(&app.declared, &caller, pattern),
@@ -93,7 +93,7 @@ pub(super) async fn list(
     let cursor = |event: &Event| Cursor { occurred_at: event.occurred_at, seq: event.seq, id: event.id.0 };
     let mut page = request.of(shown, cursor);
     if stretch.is_some() {
-        // The last number leads on, and stays good when rows before it are forgotten.
+        // A client continues after the last number, which stays valid when rows before it are forgotten.
         page.next_cursor = None;
     }
     Ok(Json(page))

@@ -1,6 +1,6 @@
-//! Counts the parts of messages where they come off the wire, before they are put together and nobody sees them.
+//! Counts the parts of messages where they come off the wire, before they are put together and no longer visible.
 //!
-//! A part of no bytes makes no message larger, so there could be any number. Whole messages are counted in `wire`.
+//! An empty part makes no message larger, so there could be any number of them. Whole messages are counted in `wire`.
 
 use std::io;
 use std::pin::Pin;
@@ -42,7 +42,7 @@ impl<S> Metered<S> {
 impl<S: AsyncRead + Unpin> Metered<S> {
     /// Reads to the end, and keeps nothing.
     pub(super) async fn discard(&mut self) {
-        // Whoever breaks off has come to the end, too.
+        // A peer that breaks off has come to the end, too.
         tokio::io::copy(&mut self.inner, &mut tokio::io::sink()).await.ok();
     }
 }
@@ -171,7 +171,7 @@ mod tests {
         let mut metered = Metered::new(far);
         let mut came = Vec::new();
         let sending = async {
-            // Whoever is not read any further is not waited for.
+            // A peer that is no longer read is not waited for, so an error is ignored.
             let _ = tokio::io::AsyncWriteExt::write_all(&mut near, bytes).await;
             drop(near);
         };

@@ -1,4 +1,4 @@
-//! Events: from the table to whoever listens.
+//! Events: from the table to the listeners.
 //!
 //! An event is a row of its cause's transaction. Every process follows the
 //! organizations' sequences by itself, from where they were when it started,
@@ -46,20 +46,20 @@ use crate::feature::{Feature, Pages};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
 
-/// Connections that ask at once who their caller is.
+/// Connections that read their caller at the same time.
 const PROOFS_AT_ONCE: usize = 8;
 /// Events of one read of the table.
 const BATCH: u32 = 500;
 /// Organizations of one read.
 const ORGANIZATIONS: usize = 100;
-/// Looks at the table although nobody called, for events of other processes.
+/// Time to the next look at the table without a call, for events of other processes.
 const IDLE_INTERVAL: Duration = Duration::from_millis(500);
 /// An organization's sequence that moved did so within this time, unless clocks are far apart.
 const RECENT: TimeDelta = TimeDelta::minutes(10);
-/// Every so many looks all sequences are compared, for clocks that are far apart.
+/// One in so many looks compares all sequences, in case clocks are far apart.
 const FULL_LOOK: u32 = 60;
 
-/// An event on its way, with what decides who may see it.
+/// An event that is published, with what decides which callers may see it.
 #[derive(Debug)]
 pub(crate) struct Published {
     pub(crate) event: Event,
@@ -80,7 +80,7 @@ impl Published {
         Self { event, site_id, frame: OnceLock::new() }
     }
 
-    /// What connections are sent: written once for all of them.
+    /// Returns the frame that connections are sent: written once for all of them.
     fn frame(&self) -> Result<Utf8Bytes, serde_json::Error> {
         if let Some(frame) = self.frame.get() {
             return Ok(frame.clone());
@@ -113,9 +113,9 @@ pub struct Hub {
     outbox: Notify,
     lines: Lines,
     pub(crate) wakes: Wakes,
-    /// Held by a connection while it asks who its caller is: many may have to at once.
+    /// Held by a connection while it reads its caller again: many may have to at the same time.
     proofs: Semaphore,
-    /// Tells purposes that follow the events that there are new ones.
+    /// Notifies the consumers that there are new events.
     rounds: watch::Sender<u64>,
     places: Places,
     pub(crate) bus: Bus,
@@ -136,13 +136,14 @@ impl Default for Hub {
 }
 
 impl Hub {
-    /// An event was committed. The database calls this for each transaction with events that is committed through it.
+    /// Reports that an event was committed. The database calls this for each transaction with events that is committed
+    /// through it.
     pub(crate) fn wake(&self) {
         self.outbox.notify_one();
         self.wakes.call();
     }
 
-    /// Another process may have committed an event.
+    /// Reports that another process may have committed an event.
     fn look(&self) {
         self.outbox.notify_one();
     }
@@ -152,7 +153,7 @@ impl Hub {
         self.rounds.subscribe()
     }
 
-    /// Open connections of everybody who has said who they are.
+    /// Returns the number of open connections that have authenticated.
     pub fn connections(&self) -> usize {
         self.places.named()
     }
@@ -161,7 +162,7 @@ impl Hub {
 /// How far each organization's events were published by this process.
 #[derive(Debug)]
 pub(crate) struct Follower {
-    /// One that is not here had no event when the process started.
+    /// An organization that is not here had no event when the process started.
     positions: HashMap<OrgId, i64>,
     looks: u32,
 }
@@ -174,7 +175,7 @@ impl Follower {
         Ok(Self { positions: positions.into_iter().collect(), looks: 0 })
     }
 
-    /// Publishes what is new, up to a batch; whether there may be more.
+    /// Publishes new events, up to a batch. Returns whether there may be more.
     async fn publish(&mut self, app: &SharedApp) -> Result<bool, Error> {
         self.looks = self.looks.wrapping_add(1);
         let since = (!self.looks.is_multiple_of(FULL_LOOK)).then(|| app.clock.now() - RECENT);
@@ -213,7 +214,7 @@ impl Follower {
     }
 }
 
-/// Publishes what is committed, by whichever process, until the service stops.
+/// Publishes the events that any process commits, until the service stops.
 pub(crate) async fn dispatch(app: SharedApp, mut follower: Follower) {
     let stop = app.tasks.stopping();
     let _dispatching = app.hub.bus.begin(app.clock.now());

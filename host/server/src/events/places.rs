@@ -1,7 +1,7 @@
-//! Places among the connections: how many there may be, in all and of one user, and whose they are.
+//! Places for connections: how many there may be, in all and of one user, and which caller holds each.
 //!
-//! A place is given back when it is dropped, however its connection ends. Each process counts its own: of several behind
-//! one address, each has as many.
+//! A place is given back when it is dropped, however its connection ends. Each process counts its own: of several
+//! processes behind one address, each has as many.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,9 +13,9 @@ use crate::caller::{Caller, Credential};
 
 /// Connections of one user.
 const PER_USER_MAX: usize = 25;
-/// Connections in all, also those that have not said yet who they are.
+/// Connections in all, also those that have not authenticated yet.
 const ALL_MAX: usize = 5000;
-/// Of them, connections that have not said yet who they are: whoever says nothing keeps nobody else out.
+/// Of them, connections that have not authenticated yet: they cannot keep all others out.
 const UNNAMED_MAX: usize = 500;
 
 #[derive(Debug, Clone, Default)]
@@ -30,13 +30,13 @@ struct Taken {
     by_user: HashMap<UserId, usize>,
 }
 
-/// Whose a place is.
+/// The caller that holds a place.
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) user: UserId,
     pub(super) org: OrgId,
     pub(super) credential: Credential,
-    /// Tells the connection that its caller may not be who they were.
+    /// Notifies the connection that its caller may have changed.
     doubt: Arc<Notify>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Place {
 }
 
 impl Places {
-    /// A place for a connection of nobody yet; `None` when there is none left.
+    /// Takes a place for a connection that has no caller yet; `None` when there is none left.
     pub(super) fn take(&self) -> Option<Place> {
         let mut taken = self.lock();
         let unnamed = taken.all.saturating_sub(taken.named.len());
@@ -59,29 +59,30 @@ impl Places {
         Some(Place { places: self.clone(), id: None })
     }
 
-    /// Connections that have said who they are.
+    /// Returns the number of connections that have authenticated.
     pub(super) fn named(&self) -> usize {
         self.lock().named.len()
     }
 
-    /// Of whom there are connections.
+    /// Returns the organizations that have connections.
     pub(super) fn organizations(&self) -> HashSet<OrgId> {
         self.lock().named.values().map(|named| named.org).collect()
     }
 
-    /// Makes the connections of these look again who their caller is.
+    /// Makes the connections of these callers read their caller again.
     pub(super) fn doubt(&self, is_meant: impl Fn(&Named) -> bool) {
         self.lock().named.values().filter(|named| is_meant(named)).for_each(|named| named.doubt.notify_one());
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
-        // Counts are whole between any two statements, so a panic elsewhere spoils nothing.
+        // Counts are consistent between any two statements, so a panic elsewhere does no harm.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Place {
-    /// Says whose the place is, and answers what tells of doubts; `None` when that user has no more.
+    /// Sets the caller of the place, and returns what notifies of a possible change; `None` when that user has no place
+    /// left.
     pub(super) fn name(&mut self, caller: &Caller) -> Option<Arc<Notify>> {
         let mut taken = self.places.lock();
         let user = caller.user_id;
@@ -158,7 +159,7 @@ mod tests {
         let mut taken: Vec<Place> = (0..UNNAMED_MAX).map(|_| places.take().unwrap()).collect();
         assert!(places.take().is_none());
         assert_eq!(places.named(), 0);
-        // Who says who they are makes room, until there are too many in all.
+        // A connection that authenticates makes room, until there are too many in all.
         let mut user = caller();
         for number in 0..ALL_MAX {
             if number % PER_USER_MAX == 0 {

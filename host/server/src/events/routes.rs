@@ -41,7 +41,7 @@ struct SocketQuery {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Stats {
-    /// To this process, of everybody who has said who they are.
+    /// Connections to this process that have authenticated.
     active_connections: usize,
 }
 
@@ -87,7 +87,7 @@ async fn upgrade(
     headers: HeaderMap,
     client: Option<Extension<Client>>,
     upgrading: Option<Extension<OnUpgrade>>,
-    // Refuses what is no upgrade; the upgrade itself is ours, so that we see the bytes.
+    // Refuses a request that is not an upgrade. The service does the upgrade itself, so that it sees the bytes.
     _: WebSocketUpgrade,
 ) -> Result<Response, Error> {
     let is_https = client.is_some_and(|client| client.is_https);
@@ -96,7 +96,7 @@ async fn upgrade(
     } else if headers.contains_key(api_key::HEADER) {
         Opening::ApiKey
     } else {
-        // A browser sends it without being asked; the origin was looked at for that.
+        // A browser sends it by itself; the origin was checked for that.
         let cookie = || cookies::access_token(&headers).map(Secret::new).map(Opening::Cookie);
         query.token.map(Opening::Token).or_else(cookie).unwrap_or(Opening::Unproved)
     };
@@ -104,7 +104,7 @@ async fn upgrade(
         return Err(Error::internal("a connection that can be upgraded has an upgrade and a key"));
     };
     let accept = derive_accept_key(key.as_bytes());
-    // A task of the service: a drain waits until the peer was told.
+    // A task of the service: a drain waits until the peer was notified.
     let ended = app.tasks.spawn("events.socket", serve(app.clone(), upgrading, opening));
     app.tasks.spawn_apart("events.socket_end", async {
         if ended.await.is_err() {
@@ -131,9 +131,9 @@ async fn serve(app: SharedApp, upgrading: OnUpgrade, opening: Opening) {
     connection::serve(app, socket, opening).await;
 }
 
-/// A browser names its origin; it must be ours or a configured one. Scripts send none.
+/// Whether the origin that a browser names is the service's own or a configured one. Scripts send none.
 ///
-/// Whether we are reached by TLS is only known where a proxy says so: else both schemes are ours.
+/// Whether clients reach the service by TLS is only known where a proxy says so: else both schemes are its own.
 fn origin_is_allowed(app: &App, headers: &HeaderMap, is_https: bool) -> bool {
     let text = |name| headers.get(name).and_then(|value: &axum::http::HeaderValue| value.to_str().ok());
     let Some(origin) = text(header::ORIGIN) else { return true };

@@ -58,7 +58,7 @@ impl Listener {
         Self { caller, declared, subscriptions: BTreeSet::new(), sites: None }
     }
 
-    /// Goes on as what the caller is by now; answers the subscriptions that ended with it.
+    /// Replaces the caller by its present state; returns the subscriptions that ended with it.
     pub(super) fn renew(&mut self, caller: Caller) -> Option<Denied> {
         self.caller = caller;
         let mut ended = Denied::default();
@@ -71,7 +71,7 @@ impl Listener {
             }
         }
         if let Some(sites) = &mut self.sites {
-            // An emptied filter stays one: without it, more events would come than before.
+            // An emptied filter stays a filter: without it, more events would come than before.
             sites.retain(|site| self.caller.may_access_site(*site));
         }
         ended.if_any()
@@ -87,7 +87,7 @@ impl Listener {
             .collect()
     }
 
-    /// Adds what is allowed; answers what is not.
+    /// Adds the subscriptions that are allowed; returns those that are not.
     pub(super) fn subscribe(&mut self, patterns: Vec<String>) -> Option<Denied> {
         let mut denied = Denied::default();
         for pattern in patterns {
@@ -141,7 +141,7 @@ impl Listener {
         self.sites = sites.map(BTreeSet::from_iter);
     }
 
-    /// Whose events it may see; `None` when those of all organizations.
+    /// Returns the organization whose events it may see; `None` when it may see those of all organizations.
     pub(super) fn organization(&self) -> Option<OrgId> {
         self.caller.scope().org
     }
@@ -169,7 +169,8 @@ impl Listener {
     }
 }
 
-/// Events of security are about sites that they do not belong to: who is limited to some sees none of them.
+/// Whether the caller may see events of this type that belong to no site. Security events are about sites that they do
+/// not belong to: a caller that is limited to some sites sees none of them.
 pub(super) fn may_read_without_site(caller: &Caller, event_type: EventType) -> bool {
     caller.sites == SiteScope::All || !event_type.as_str().starts_with("security.")
 }

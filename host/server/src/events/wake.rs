@@ -1,7 +1,7 @@
-//! Calls between processes: who committed an event says so, and the others look at once.
+//! Calls between processes: a process that committed an event says so, and the others look at once.
 //!
-//! A call says nothing but "look": events are read from the database, in order and once, whether one came or not. So a
-//! call that is lost costs half a second, and while the cache is away that is how events go.
+//! A call says nothing but "look": events are read from the database, in order and once, whether a call came or not. So
+//! a lost call costs half a second, and so does every event while the cache is unavailable.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,19 +14,21 @@ use tokio::sync::Notify;
 use crate::app::SharedApp;
 use crate::cache::{Cache, Link};
 
-/// Where processes hear each other. Others that share the cache hear it too, and look for nothing.
+/// The channel on which processes call each other. Other services that share the cache hear it too, and look without a
+/// result.
 const CHANNEL: &str = "heddle:events";
-/// How long a call may take to leave.
+/// How long sending a call may take.
 const CALL_LIMIT: Duration = Duration::from_secs(1);
-/// How often a connection on which nothing comes is tried.
+/// How often a connection on which nothing comes is tested.
 const TRY_PERIOD: Duration = Duration::from_secs(5);
-/// Until the next attempt to hear again.
+/// Pause before the next attempt to subscribe again.
 const RETRY_PERIOD: Duration = Duration::from_millis(500);
 
 /// Calls of this process that are to be made, and whether it hears those of others.
 #[derive(Debug)]
 pub(crate) struct Wakes {
-    /// What this process's calls are known by. Its own: its place among the others it can lose, and still calls.
+    /// Names this process in its calls. It is not the id of its registration, which the process can lose while it still
+    /// calls.
     name: String,
     wanted: Notify,
     are_lost: AtomicBool,
@@ -40,12 +42,12 @@ impl Default for Wakes {
 }
 
 impl Wakes {
-    /// The others should look. Nobody waits for it, and of many at once one is made.
+    /// Asks for a call that makes the others look. Does not wait; of many at once one is made.
     pub(super) fn call(&self) {
         self.wanted.notify_one();
     }
 
-    /// Whether other processes' events are only found by looking again and again, although there is a cache.
+    /// Whether other processes' events are only found by polling, although there is a cache.
     pub(crate) fn are_lost(&self) -> bool {
         self.are_lost.load(Ordering::Relaxed)
     }
@@ -66,7 +68,7 @@ impl Wakes {
     }
 }
 
-/// Makes this process's calls until the service stops. Without a shared cache there is nobody to call.
+/// Makes this process's calls until the service stops. Without a shared cache there is no other process to call.
 pub(crate) async fn announce(app: SharedApp) {
     let Cache::Redis(link) = &app.cache else { return };
     let stop = app.tasks.stopping();
@@ -79,7 +81,7 @@ pub(crate) async fn announce(app: SharedApp) {
         let call = |mut connection| async move {
             redis::cmd("PUBLISH").arg(CHANNEL).arg(name).query_async::<i64>(&mut connection).await
         };
-        // The link says itself when it is lost.
+        // The link itself reports when it is lost.
         link.ask(CALL_LIMIT, call).await.ok();
     }
 }
@@ -101,14 +103,14 @@ pub(crate) async fn hear(app: SharedApp) {
     }
 }
 
-/// One connection, to its end; why it ended.
+/// Listens on one connection to its end. Returns why it ended.
 async fn hear_on(app: &SharedApp, link: &Link) -> String {
     let (mut sink, mut calls): (PubSubSink, PubSubStream) = match link.subscribe(CHANNEL).await {
         Ok(subscribed) => subscribed,
         Err(error) => return error.to_string(),
     };
     app.hub.wakes.regain();
-    // For what was called meanwhile.
+    // For calls that were made meanwhile.
     app.hub.look();
     let own = app.hub.wakes.name.as_bytes();
     loop {

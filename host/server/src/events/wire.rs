@@ -1,8 +1,8 @@
 //! The wire of one connection: what a peer sends is read and counted as it comes, also while something is sent to it.
 //!
-//! What it says waits in its order until the connection has time for it. Pings and pongs of the protocol are counted
-//! here and answered below us. Parts of a message are put together below us: they count as the message that they become,
-//! and are counted as what they are in `meter`.
+//! What it sends waits in its order until the connection has time for it. Pings and pongs of the protocol are counted
+//! here and answered by the library. The library puts the parts of a message together: here they count as one message,
+//! in `meter` as parts.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -33,8 +33,8 @@ const CONTROLS_PER_SECOND: usize = 50;
 const SILENCE_MAX: Duration = Duration::from_mins(1);
 /// A peer that does not take a frame in this time is dropped.
 pub(super) const SEND_LIMIT: Duration = Duration::from_secs(10);
-/// What may wait: more than a peer may say while one frame is sent to it. Beyond it the peer is read no further, and
-/// what it sends then counts when it is read.
+/// Most frames that may wait: more than a peer may send while one frame is sent to it. Beyond it the peer is read no
+/// further (back-pressure), and what it sends then counts when it is read.
 pub(super) const WAITING_MAX: usize = 64;
 const WAITING_BYTES_MAX: usize = 256 * 1024;
 
@@ -51,7 +51,7 @@ pub(super) const TRY_AGAIN_LATER: u16 = 1013;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct End(pub(super) u16, pub(super) &'static str);
 
-/// The peer is gone, or said goodbye.
+/// The peer is gone, or has closed the connection.
 pub(super) const GONE: End = End(NORMAL, "");
 pub(super) const SLOW: End = End(POLICY, "too slow; connect again and resume");
 const SILENT: End = End(POLICY, "nothing came for 60 s");
@@ -59,7 +59,7 @@ const TOO_MANY: End = End(POLICY, "more than 5 frames per second");
 const TOO_MANY_PARTS: End = End(POLICY, "more than 200 parts of messages per second");
 const TOO_MANY_CONTROLS: End = End(POLICY, "more than 50 pings and pongs per second");
 
-/// What came and waits.
+/// What came from the peer and waits.
 #[derive(Debug)]
 pub(super) enum Came {
     /// With the room that it takes while it waits.
@@ -69,9 +69,9 @@ pub(super) enum Came {
     End(End),
 }
 
-/// Reads until the peer ends it, or has to be ended; the end comes behind what was said before it.
+/// Reads until the peer ends the connection, or it has to be ended; the end comes after what the peer sent before it.
 ///
-/// `is_asked`: whether a ping was sent since something came last. Who was not asked is not silent.
+/// `is_asked`: whether a ping was sent since the peer last sent something. A peer that was not asked is not silent.
 pub(super) async fn read(
     stream: &mut SplitStream<Socket>,
     to: Sender<Box<Came>>,
@@ -94,7 +94,7 @@ pub(super) async fn read(
                 let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX);
                 // A message is smaller than the room, which is never closed.
                 let Ok(place) = room.clone().acquire_many_owned(bytes).await else { continue };
-                // What came with it in one piece is not kept with it.
+                // A copy, so that other bytes that came in the same buffer are not kept with it.
                 Came::Text(Utf8Bytes::from(text.as_str()), place)
             }
             Ok(Some(_)) => Came::Binary,
@@ -107,7 +107,7 @@ pub(super) async fn read(
     }
 }
 
-/// The first text that comes, whatever pings come before it.
+/// Returns the first text that comes; pings may come before it.
 pub(super) async fn first_text<S>(stream: &mut S) -> Result<Option<Utf8Bytes>, End>
 where
     S: Stream<Item = Result<Message, Error>> + Unpin,
@@ -123,13 +123,14 @@ where
 }
 
 impl End {
-    /// Nothing that comes behind it can be understood.
+    /// Whether nothing that comes after it can be understood.
     pub(super) fn is_of_the_wire(self) -> bool {
         matches!(self.0, PROTOCOL | NOT_UTF8 | TOO_BIG) || self == TOO_MANY_PARTS
     }
 }
 
-/// Leaves a peer that is not understood any more: what it still sends would, unread, take the last frame away from it.
+/// Leaves a peer that is no longer understood. What it still sends is read and discarded: unread, it would take the
+/// last frame away from the peer.
 pub(super) async fn let_go(outlet: SplitSink<Socket, Message>, inlet: SplitStream<Socket>) {
     let Ok(mut socket) = outlet.reunite(inlet) else { return };
     let wire = socket.get_mut();
@@ -138,7 +139,7 @@ pub(super) async fn let_go(outlet: SplitSink<Socket, Message>, inlet: SplitStrea
     }
 }
 
-/// A peer that does not take what is sent is slow; one that is gone is gone.
+/// Waits until a frame is sent. A peer that does not take it in time is slow; one that is gone is gone.
 pub(super) async fn in_time(sending: impl Future<Output = Result<(), Error>>) -> Result<(), End> {
     match tokio::time::timeout(SEND_LIMIT, sending).await {
         Ok(Ok(())) => Ok(()),
@@ -175,7 +176,7 @@ impl Default for Counts {
 }
 
 impl Counts {
-    /// What there is to answer in what came; nothing in what is answered below us.
+    /// Returns the message that has to be answered; none for frames that the library answers.
     fn judge(&mut self, came: Option<Result<Message, Error>>, now: Instant) -> Result<Option<Message>, End> {
         match came {
             None | Some(Ok(Message::Close(_))) => Err(GONE),

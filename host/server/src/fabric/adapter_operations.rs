@@ -201,7 +201,7 @@ impl Operation for Write {
 
 /// Reads objects live; secrets are masked.
 ///
-/// Kinds are the same words at every vendor's: which adapter answers, the controller says.
+/// Kinds are the same words for every vendor: the controller decides which adapter answers.
 struct Read {
     declaration: Declaration,
     kind: String,
@@ -301,7 +301,7 @@ impl Read {
     }
 }
 
-/// What was read as a step's output, secrets masked: made away from the threads of the API where it is much.
+/// Returns what was read as a step's output, with secrets masked. A large output is made outside the API threads.
 async fn output<T: Serialize + Send + 'static>(app: &App, org: OrgId, read: T) -> Result<Value, StepError> {
     let bytes = if is_small(&read, LIGHT_BYTES) { 0 } else { usize::MAX };
     let work = move || {

@@ -1,4 +1,4 @@
-//! Who wrote the steps, with the rights of this moment.
+//! The author of the steps, with the author's rights at this moment.
 
 use heddle_core::{ConnectionId, OrgId, Role, UserId};
 use heddle_store::{Object as _, Organization, Scope, SiteScope, Tx, User, grants};
@@ -6,7 +6,7 @@ use heddle_store::{Object as _, Organization, Scope, SiteScope, Tx, User, grants
 use crate::caller::{Caller, Credential};
 use crate::http::error::Error;
 
-/// The author as a caller, or why they may not have steps run any more.
+/// Returns the author as a caller, or why the author's steps may no longer run.
 pub(crate) async fn author_of(
     tx: &mut Tx,
     org: OrgId,

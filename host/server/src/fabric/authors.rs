@@ -1,7 +1,8 @@
 //! Stops the Connections of an author who lost what they need, within seconds of the loss.
 //!
-//! Changes of users and of site grants are found by their times, in every process and whoever made them; an overlap
-//! covers clocks that differ, and a full look now and then covers the rest. Who stops a Connection first wins.
+//! Every process finds changes of users and of site grants by their times, whichever process made them; an overlap
+//! covers clocks that differ, and a full look now and then covers the rest. The process that stops a Connection first
+//! wins.
 
 use std::time::{Duration, Instant};
 
@@ -71,10 +72,10 @@ async fn look_at_all(app: &SharedApp) -> Result<(), Error> {
     }
 }
 
-/// Stops what the author may not do any more in an organization.
+/// Stops the author's Connections in an organization that do what the author may no longer do.
 ///
-/// Each Connection in a transaction of its own, so that nothing is waited for while another one is held. Connections of
-/// a removed organization stay as they are: they do not fire, and stand as before when it is restored.
+/// Each Connection has its own transaction, so that no lock is waited for while another one is held. Connections of a
+/// removed organization stay as they are: they do not fire, and are as before when it is restored.
 async fn stop_unfit(app: &SharedApp, org: OrgId, author: UserId) -> Result<(), Error> {
     let mut after = None;
     loop {
@@ -90,7 +91,7 @@ async fn stop_unfit(app: &SharedApp, org: OrgId, author: UserId) -> Result<(), E
         for row in &enabled {
             let why = match &standing {
                 Err(reason) => Some(reason.clone()),
-                // An operation that this process does not have is no right that was lost.
+                // An operation that this process does not have is not a lost right.
                 Ok(author) => require_rights(app, author, row).err().map(|error| error.to_string()),
             };
             if let Some(why) = why {

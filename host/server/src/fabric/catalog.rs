@@ -19,13 +19,13 @@ use crate::http::routes::{Routes, doc};
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "FabricCatalog")]
 struct Catalog {
-    /// What the caller could have a step do.
+    /// The operations that the caller could use in a step.
     operations: Vec<Offered>,
     /// The declared event types.
     events: Vec<Declared>,
     /// What `{{trigger.…}}` and `{{event.…}}` are, by what starts the steps.
     triggers: Vec<Trigger>,
-    /// The operations in the form that language models are told of tools.
+    /// The operations in the form in which tools are described to language models.
     ai_tools: Vec<Tool>,
 }
 
@@ -66,7 +66,7 @@ struct Trigger {
     event_schema: Option<Value>,
 }
 
-/// An operation in the form that language models are told of tools.
+/// An operation in the form in which tools are described to language models.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "AiTool")]
 struct Tool {

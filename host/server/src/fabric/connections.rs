@@ -48,12 +48,12 @@ struct View {
     steps: Vec<Step>,
     /// Seconds in which it does not fire again.
     cooldown: i64,
-    /// Firings with different values of it have pauses of their own.
+    /// Firings with different values of this key have separate pauses.
     cooldown_key: Option<String>,
     state: ConnectionState,
     /// Why it is broken.
     state_reason: Option<String>,
-    /// Who last edited the steps; they run with this user's rights.
+    /// The user who last edited the steps; they run with this user's rights.
     author_id: UserId,
     /// Counts edits.
     revision: i64,
@@ -93,7 +93,7 @@ impl View {
 }
 
 heddle_core::words! {
-    /// What people can make of a Connection; it breaks by itself.
+    /// The states that users can set; a Connection becomes broken by itself.
     pub enum WantedState {
         Draft = "draft",
         Enabled = "enabled",
@@ -132,8 +132,8 @@ struct NewBody {
     #[serde(default)]
     #[schemars(range(min = 0, max = COOLDOWN_SECS_MAX))]
     cooldown: i64,
-    /// Has the pause count for each value of this alone, such as `{{trigger.device_id}}`: of events with the same value
-    /// only the first one within the pause fires. Up to 200 characters, with references to the event.
+    /// Makes the pause count separately for each value of this, such as `{{trigger.device_id}}`: of events with the
+    /// same value only the first one within the pause fires. Up to 200 characters, with references to the event.
     #[schemars(length(min = 1, max = COOLDOWN_KEY_CHARS_MAX))]
     cooldown_key: Option<String>,
     /// `enabled` when absent.
@@ -157,7 +157,7 @@ struct UpdateBody {
     source_event: Option<String>,
     #[serde(default, deserialize_with = "given")]
     conditions: Option<Conditions>,
-    /// All of them; who sends them is their author from then on.
+    /// All of them; the user who sends them is their author from then on.
     #[serde(default, deserialize_with = "given")]
     #[schemars(length(min = 1, max = STEPS_MAX))]
     steps: Option<Vec<Step>>,
@@ -263,7 +263,7 @@ async fn get(
     View::of(&app, &caller, row.ok_or(Error::NotFound(noun(kind)))?).map(One)
 }
 
-/// Of kinds, as errors call them.
+/// Returns the name of a kind in errors.
 pub(crate) fn noun(kind: ConnectionKind) -> &'static str {
     kind.as_str()
 }
@@ -348,7 +348,7 @@ async fn create(
     creation.finish(tx, &app, &format!("/{path}/{}", view.id), &view).await
 }
 
-/// An organization has room for one more.
+/// Refuses when an organization has no room for one more.
 pub(crate) async fn refuse_more(tx: &mut Tx, org: OrgId) -> Result<(), Error> {
     if connections::count(tx, org).await? < CONNECTIONS_MAX {
         return Ok(());
@@ -358,7 +358,8 @@ pub(crate) async fn refuse_more(tx: &mut Tx, org: OrgId) -> Result<(), Error> {
     )))
 }
 
-/// One event, or one minute, starts no more than so many; a few more where they are enabled at the same moment.
+/// Refuses when one event, or one minute, would start too many; a few more can be there if they are enabled at the same
+/// moment.
 pub(crate) async fn refuse_more_of_pattern(tx: &mut Tx, org: OrgId, pattern: &str) -> Result<(), Error> {
     if connections::count_enabled(tx, org, pattern).await? < OF_PATTERN_MAX {
         return Ok(());
@@ -455,15 +456,15 @@ async fn update(
     View::of(&app, &caller, updated).map(One)
 }
 
-/// What is saved fits what is declared: the events that it is for, and the organization's objects. `written` are its
-/// steps where they are new.
+/// Refuses what does not fit what is declared: the events that it is for, and the organization's objects. `written` are
+/// its steps where they are new.
 async fn refuse_undeclared(
     tx: &mut Tx,
     app: &App,
     row: &ConnectionRow,
     written: Option<&[Step]>,
 ) -> Result<(), Error> {
-    // Whoever aims it anew without sending its steps is their author.
+    // A caller that changes the event or the conditions without sending the steps is their author.
     let kept = match written {
         Some(_) => Vec::new(),
         None => steps::open(&app.keys, row.id, &row.steps, &row.secret)?,
@@ -476,7 +477,7 @@ async fn refuse_undeclared(
     declared::require_known_ids(tx, row.org_id, written.unwrap_or_default()).await
 }
 
-/// What an edit makes of its state.
+/// Sets the state that an edit asks for.
 pub(crate) fn edited_state(row: &mut ConnectionRow, wanted: Option<WantedState>) {
     if let Some(wanted) = wanted {
         row.state = wanted.into();
@@ -484,7 +485,7 @@ pub(crate) fn edited_state(row: &mut ConnectionRow, wanted: Option<WantedState>)
     }
 }
 
-/// Whoever wrote the steps may have them run, now.
+/// Refuses unless the author of the steps may have them run now.
 pub(crate) async fn refuse_unfit(
     tx: &mut Tx,
     app: &App,
@@ -510,7 +511,7 @@ pub(super) fn require_fit(app: &App, author: &Caller, row: &ConnectionRow) -> Re
     require_rights(app, author, row)
 }
 
-/// The author may do what the steps do, as far as their operations are known, and read what starts them.
+/// Requires that the author may do what the steps do, as far as their operations are known, and read what starts them.
 pub(super) fn require_rights(app: &App, author: &Caller, row: &ConnectionRow) -> Result<(), Error> {
     steps::require(app, author, &row.steps)?;
     if row.kind == ConnectionKind::Schedule {

@@ -25,7 +25,7 @@ const IDS: [(&str, Noun, &str); 4] = [
     ("channel_id", Noun::Channel, "channel"),
 ];
 
-/// What of the conditions and steps can never be right for what starts them.
+/// Returns which conditions and steps can never be right for what starts them.
 pub(crate) fn faults(
     app: &App,
     shape: &Shape,
@@ -58,7 +58,7 @@ pub(crate) fn faults(
     faults
 }
 
-/// Why a key of pauses says nothing of the events that it is for.
+/// Returns why a key of pauses does not fit the events that it is for.
 pub(crate) fn key_fault(shape: &Shape, key: Option<&str>) -> Vec<Detail> {
     let Some(key) = key else { return Vec::new() };
     let references = match template::references(&Value::String(key.to_owned())) {
@@ -77,7 +77,7 @@ pub(crate) fn key_fault(shape: &Shape, key: Option<&str>) -> Vec<Detail> {
     wrong.into_iter().map(|message| fault("cooldown_key".to_owned(), message)).collect()
 }
 
-/// Why nothing that starts the steps, and no earlier step, gives what a reference names.
+/// Returns why neither what starts the steps nor an earlier step gives what a reference names.
 fn reference_fault(app: &App, shape: &Shape, steps: &[Step], reference: &Reference) -> Option<String> {
     if let Some(segments) = reference.in_trigger() {
         return shape.payload_fault(segments);
@@ -93,7 +93,7 @@ fn reference_fault(app: &App, shape: &Shape, steps: &[Step], reference: &Referen
         .map(|message| format!("the output of step {step} ('{}'): {message}", operation.declaration().id))
 }
 
-/// Every text with references, and where it is. What cannot be read as a reference is told elsewhere.
+/// Finds every text with references, and where it is. What cannot be read as a reference is reported elsewhere.
 fn texts(value: &Value, at: String, found: &mut Vec<(String, Vec<Reference>)>) {
     match value {
         Value::String(text) if is_template(text) => {

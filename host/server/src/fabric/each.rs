@@ -34,7 +34,7 @@ pub(super) fn output_schema() -> Value {
     })
 }
 
-/// The list, which is judged before anything is done for one of its items.
+/// Returns the list. It is checked before anything is done for one of its items.
 pub(super) fn items(each: &ForEach, values: &Values<'_>) -> Result<Vec<Value>, StepError> {
     let invalid = |message: String| StepError::new(StepErrorCode::InvalidParams, message);
     let found = fill(&Value::String(each.items.clone()), values)
@@ -87,7 +87,7 @@ impl Done {
         self.failed > 0
     }
 
-    /// What the step gives; it fails by the first item that failed.
+    /// Returns the output of the step. The step fails with the error of the first item that failed.
     pub(super) fn end(self) -> Result<Value, StepError> {
         let output = json!({ "items": self.items, "count": self.items.len(), "failed": self.failed });
         match self.first {

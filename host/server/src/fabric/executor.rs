@@ -1,6 +1,6 @@
-//! Has runs carried out that wait: a few at a time, each by one process and once.
+//! Executes queued runs: a few at a time, each by one process and once.
 //!
-//! A process that ends in the middle of a run leaves it interrupted: nobody knows how far its step came.
+//! A process that ends in the middle of a run leaves it interrupted: it is not known how far its step came.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -19,18 +19,18 @@ use crate::app::SharedApp;
 use crate::http::error::Error;
 use crate::process::Term;
 
-/// How often it is looked although nobody called.
+/// Time to the next look without a call.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
-/// Runs whose time to go on has come, of one look.
+/// Due runs that one look resumes.
 const DUE_MAX: u32 = 500;
 
-/// Has runs carried out until the service stops.
+/// Executes queued runs until the service stops.
 pub(super) async fn execute(app: SharedApp) {
     let stop = app.tasks.stopping();
     let mut sweep = Sweep::default();
     loop {
         match start_queued(&app, &mut sweep).await {
-            // Others may have taken some of what was seen.
+            // Other processes may have taken some of the runs that were seen.
             Ok(true) => continue,
             Ok(false) => {}
             Err(error) => {
@@ -45,15 +45,15 @@ pub(super) async fn execute(app: SharedApp) {
     }
 }
 
-/// What this process has to look after beside what it carries out.
+/// What this process has to look after in addition to the runs that it executes.
 #[derive(Debug, Default)]
 struct Sweep {
     done: Option<Instant>,
-    /// Claimed, as far as that is known: the answer did not come. None of them has begun.
+    /// Runs that may be claimed: the answer of the database did not come. None of them has begun.
     doubtful: HashSet<RunId>,
 }
 
-/// Starts what there is room for; whether there may be more, and room for it.
+/// Starts the runs that there is room for. Returns whether there may be more, and room for them.
 async fn start_queued(app: &SharedApp, sweep: &mut Sweep) -> Result<bool, Error> {
     let Ok(term) = app.membership.term() else { return Ok(false) };
     if sweep.done.is_none_or(|at| at.elapsed() >= IDLE_INTERVAL) {
@@ -69,7 +69,7 @@ async fn start_queued(app: &SharedApp, sweep: &mut Sweep) -> Result<bool, Error>
     if shares.is_empty() || app.tasks.stopping().is_cancelled() || term.is_over() {
         return Ok(false);
     }
-    // In one order, so that no two processes wait for each other.
+    // In one order, so that two processes cannot deadlock.
     shares.sort_unstable();
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
@@ -92,7 +92,7 @@ async fn start_queued(app: &SharedApp, sweep: &mut Sweep) -> Result<bool, Error>
     Ok(has_claimed)
 }
 
-/// Has runs wait for their turn whose time to go on has come.
+/// Puts the runs that are due to go on back into the queue.
 async fn wake_due(app: &SharedApp) -> Result<(), Error> {
     let now = app.clock.now();
     let mut tx = app.db.read().await?;
@@ -106,13 +106,13 @@ async fn wake_due(app: &SharedApp) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends the runs of processes that are gone, and those that this one lost on the way. What never began waits again.
+/// Ends the runs of processes that are gone, and the orphaned runs of this one. Runs that never began are queued again.
 async fn end_lost(app: &SharedApp, term: &Term, sweep: &mut Sweep) -> Result<(), Error> {
     let mut tx = app.db.read().await?;
     let gone = runs::gone(&mut tx, term.id).await?;
     let mut lost = runs::running(&mut tx, term.id).await?;
     drop(tx);
-    // Looked at afterwards: what is written as running was in hand before.
+    // Read after the database: a run that is written as running was marked as executing before.
     let held = Standing::of(app).hands.runs();
     lost.retain(|run| !held.contains(run));
     if gone.is_empty() && lost.is_empty() {
@@ -130,7 +130,7 @@ async fn end_lost(app: &SharedApp, term: &Term, sweep: &mut Sweep) -> Result<(),
         ended.extend(runs::interrupt_lost(&mut tx, &lost, term.id, app.clock.now()).await?);
     }
     runs::give_back(&mut tx, &unbegun, term.id).await?;
-    // In one order, so that no two processes wait for each other.
+    // In one order, so that two processes cannot deadlock.
     ended.sort_by_key(|run| (run.org_id, run.id));
     for run in &ended {
         let reason = run.reason.as_deref().unwrap_or("interrupted");
@@ -141,12 +141,12 @@ async fn end_lost(app: &SharedApp, term: &Term, sweep: &mut Sweep) -> Result<(),
     Ok(())
 }
 
-/// Carries out a run that was claimed.
+/// Executes a run that was claimed.
 async fn serve(app: &SharedApp, run: &RunRow, term: &Term) {
     match prepare(app, run).await {
         Ok(Prepared::Ready(work)) => carry_out(app, run, *work, term).await,
         Ok(Prepared::Idle(reason)) => {
-            // A person did that on purpose: it is no failure. What was done before it rested stays in its steps.
+            // A user did that on purpose: it is no failure. What was done before the run waited stays in its steps.
             end(app, run, &ended(app, run, RunState::Skipped, &reason), None, term).await;
         }
         Ok(Prepared::Denied(connection, reason)) => {
@@ -181,7 +181,7 @@ fn refused(step: &StepOutline, reason: &str) -> StepRecord {
 
 enum Prepared {
     Ready(Box<Work>),
-    /// There is nothing to do any more.
+    /// There is nothing left to do.
     Idle(String),
     /// Its author may not do it.
     Denied(Box<ConnectionRow>, String),

@@ -1,7 +1,7 @@
-//! The runs that this process has in hand, and how many more it takes of whom.
+//! The runs that this process is executing, and how many more it takes of which organization.
 //!
-//! A run is in hand from before it is written as running until after it is written how it ended. One that the
-//! database calls this process's and that is in nobody's hand was lost on the way.
+//! A run counts as executing from before it is written as running until after its end is written. A run that is
+//! assigned to this process but not executing was orphaned.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,11 +14,11 @@ use super::Standing;
 use crate::app::SharedApp;
 use crate::http::error::{Error, RateExceeded};
 
-/// Runs out of the queue that a process carries out at once.
+/// Runs out of the queue that a process executes at once.
 const PLACES: usize = 32;
-/// Those of one organization. It gets fewer while places are scarce, so that a few do not take all.
+/// Those of one organization. It gets fewer while places are scarce, so that a few organizations do not take all.
 const OF_ORG: usize = 4;
-/// Tests and actions of one organization at once, by this process: somebody waits for each.
+/// Tests and actions of one organization that this process executes at once: a user waits for each.
 const BY_HAND_OF_ORG: usize = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,23 +27,23 @@ enum Origin {
     Person,
 }
 
-/// What is carried out now.
+/// The runs that are executing now.
 #[derive(Debug, Default)]
 pub(crate) struct Hands {
     held: Mutex<HashMap<RunId, Held>>,
     taken: AtomicU64,
 }
 
-/// What is known of a run in hand.
+/// What is known of an executing run.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     org: OrgId,
     origin: Origin,
-    /// A run that rests can be taken again before the hand that laid it down has let go.
+    /// Tells two takes of one run apart: a run that waits can be taken again before its first take is dropped.
     serial: u64,
 }
 
-/// A run in hand, until this is dropped.
+/// A run that counts as executing until this is dropped.
 pub(crate) struct InHand {
     app: SharedApp,
     run: RunId,
@@ -71,7 +71,8 @@ impl Hands {
         self.held().keys().copied().collect()
     }
 
-    /// How many more of each organization are taken now. Who has least in hand comes first, then who waits longest.
+    /// Returns how many more runs of each organization are taken now. The organization with the fewest executing runs
+    /// comes first, then the one that waits longest.
     pub(super) fn shares(&self, waiting: &[Waiting]) -> Vec<(OrgId, u32)> {
         let mut counts: HashMap<OrgId, usize> = HashMap::new();
         for one in self.held().values().filter(|one| one.origin == Origin::Queue) {
@@ -82,7 +83,7 @@ impl Hands {
         let mut order = waiting.to_vec();
         order.sort_by_key(|one| (count(&counts, one.org_id), one.since));
         let mut shares: Vec<(OrgId, u32)> = order.iter().map(|one| (one.org_id, 0)).collect();
-        // One each in turn: nobody gets a second one before everybody has a first.
+        // One each in turn: no organization gets a second one before every one has a first.
         for turn in 0..OF_ORG {
             for (org, share) in &mut shares {
                 let has = count(&counts, *org);
@@ -98,19 +99,19 @@ impl Hands {
     }
 }
 
-/// Most of one organization while so many places are free.
+/// Returns the most runs of one organization while so many places are free.
 fn most_of_org(free: usize) -> usize {
     (free / 4).clamp(1, OF_ORG)
 }
 
-/// Takes a run out of the queue into the hand.
+/// Takes a run out of the queue and marks it as executing.
 pub(super) fn take(app: &SharedApp, org: OrgId, run: RunId) -> InHand {
     let serial = Standing::of(app).hands.taken.fetch_add(1, Ordering::Relaxed);
     Standing::of(app).hands.held().insert(run, Held { org, origin: Origin::Queue, serial });
     InHand { app: app.clone(), run, serial }
 }
 
-/// Takes a run into the hand that somebody waits for; before it is written.
+/// Marks a run that a user waits for as executing, before it is written.
 pub(crate) fn take_by_hand(app: &SharedApp, org: OrgId, run: RunId) -> Result<InHand, Error> {
     let mut held = Standing::of(app).hands.held();
     if held.values().filter(|one| one.org == org && one.origin == Origin::Person).count() >= BY_HAND_OF_ORG {

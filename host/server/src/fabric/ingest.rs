@@ -26,7 +26,7 @@ use crate::metrics::RateWindow;
 /// Largest payload, as JSON without white space; in bytes.
 const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 const PAYLOAD_VALUES_MAX: usize = 10_000;
-/// Of one organization.
+/// Events that one organization may send in.
 const RATE: Rate = Rate::per_minute(120);
 const NAME_CHARS_MAX: usize = 64;
 
@@ -69,7 +69,7 @@ async fn ingest(
     creation: Creation,
     Json(body): Json<Body>,
 ) -> Result<Response, Error> {
-    // Its event is of no site, and may start steps at any.
+    // The event belongs to no site, and may start steps at any site.
     caller.require_all_sites()?;
     let limit = Limit { key: format!("ingest:{}", caller.org_id), rate: RATE };
     app.limiter.take_one(&app, limit, RateWindow::Ingest).await?;
@@ -86,7 +86,7 @@ async fn ingest(
         let message = format!("has {values} values; an event takes at most {PAYLOAD_VALUES_MAX}");
         return Err(Error::field("payload", message));
     }
-    // Before it is written: nothing that reads events has a use for them.
+    // Secrets are removed before the event is written: nothing that reads events has a use for them.
     sanitize(&mut data);
     let new = NewEvent {
         event_type: INGEST_EXTERNAL,
@@ -104,7 +104,7 @@ async fn ingest(
     creation.accept(tx, &app, &receipt).await
 }
 
-/// Values at all depths: each costs far more memory than its letter or two.
+/// Counts values at all depths: each costs far more memory than its one or two characters.
 fn count(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(count).sum(),

@@ -38,7 +38,7 @@ struct View {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
-    /// Lines of this level and graver ones.
+    /// Lines of this level and of more severe ones.
     level: Option<LogLevel>,
     /// Anywhere in the message or the fields.
     search: Option<String>,

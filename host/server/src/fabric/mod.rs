@@ -1,7 +1,7 @@
-//! The Fabric: operations that steps may do, whoever offers them, and the Connections that wire events to them.
+//! The Fabric: operations from any provider that steps may do, and the Connections that wire events to them.
 //!
-//! What an event starts is decided in [`negotiator`], and written in the transaction that passes the event over.
-//! What was started is carried out in [`executor`], at most once. Nothing here reaches a device: writes are staged.
+//! What an event starts is decided in [`negotiator`], and written in the transaction that advances past the event.
+//! What was started is executed in [`executor`], at most once. Nothing here reaches a device: writes are staged.
 
 mod adapter_operations;
 mod author;
@@ -115,7 +115,7 @@ impl Operations {
         self.params.get(id)
     }
 
-    /// Whether these parameters fit an operation. One that does not exist takes any: that is told elsewhere.
+    /// Whether these parameters fit an operation. One that does not exist takes any: that is reported elsewhere.
     pub(crate) fn check_params(&self, id: &str, params: &Value) -> Result<(), Error> {
         self.params_schema(id).map_or(Ok(()), |schema| crate::adapters::validate(schema, params, "params"))
     }
@@ -135,7 +135,7 @@ impl Operations {
     }
 }
 
-/// Events find their Connections, and what they start is carried out.
+/// Events start their Connections, and what they start is executed.
 const SUBSYSTEMS: &[Subsystem] = &[Subsystem { name: "fabric", is_up }];
 
 fn is_up(app: &SharedApp) -> BoxFuture<'_, bool> {

@@ -1,8 +1,8 @@
-//! Which Connections an event starts, written in the transaction that passes the event over.
+//! Which Connections an event starts, written in the transaction that advances past the event.
 //!
 //! Connections are found by the few patterns that cover an event's type, so what an event costs does not grow with
-//! Connections of other types. What did not fire says why. While an organization has many runs waiting its events
-//! wait, too: nothing is lost, and its queue does not grow without end.
+//! Connections of other types. A skipped firing records why. While an organization has many runs waiting, its events
+//! wait, too (back-pressure): nothing is lost, and its queue does not grow without end.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -30,17 +30,17 @@ use crate::http::error::Error;
 
 /// Most Connections in one chain.
 const CHAIN_MAX: usize = 16;
-/// Firings of one Connection that did not come to be, of which the newest are kept.
+/// Skipped firings of one Connection that are kept: the newest.
 pub(crate) const SKIPPED_MAX: u32 = 1_000;
 
-/// Runs of an organization that wait, from which on its events wait.
+/// Number of waiting runs of an organization from which on its events wait.
 pub(crate) const WAITING_MAX: u32 = 1_000;
 /// A transaction takes no further event once it has written so many runs, or so many bytes of payloads.
 const RUNS_MAX: usize = 1_000;
 const PAYLOAD_BYTES_MAX: usize = 4 << 20;
-/// Connections that are looked at before it is looked how much that made.
+/// Connections that are decided between two checks of how much there is to write.
 const CHUNK: usize = 50;
-/// A Connection's firings that did not come to be are counted after every so many, of so many Connections at once.
+/// A Connection's skipped firings are counted after every so many, of so many Connections at once.
 const COUNTED_AFTER: u32 = 64;
 const COUNTED_AT_ONCE: usize = 16;
 
@@ -53,7 +53,7 @@ const REASON_CHARS_MAX: usize = 1000;
 /// Follows the events for the Connections.
 #[derive(Debug, Default)]
 pub(crate) struct Negotiator {
-    /// Firings that did not come to be since those of the Connection were counted.
+    /// Skipped firings of each Connection since they were last counted.
     uncounted: Mutex<HashMap<ConnectionId, u32>>,
 }
 
@@ -143,7 +143,7 @@ impl Consumer for Negotiator {
 }
 
 impl Negotiator {
-    /// The Connections whose firings that did not come to be are worth counting now: few at a time.
+    /// Returns the Connections whose skipped firings are worth counting now: few at a time.
     fn to_count(&self, skipped: &HashMap<ConnectionId, u32>) -> Vec<ConnectionId> {
         let mut uncounted = self.uncounted.lock().unwrap_or_else(PoisonError::into_inner);
         for (connection, count) in skipped {
@@ -167,8 +167,8 @@ fn patterns_of(declared: &Declared, events: &[StoredEvent]) -> Vec<String> {
 
 /// The patterns that cover a type: `*`, `device.*`, `device.status.*`, `device.status.changed`.
 ///
-/// What only a `super_admin` may read is covered by no bare `*`: an administrator of an organization may have
-/// written it.
+/// A bare `*` does not cover what only a `super_admin` may read: an administrator of an organization may have written
+/// the pattern.
 fn covering(declared: &Declared, event: EventType) -> Vec<String> {
     let name = event.as_str();
     let mut patterns = vec![name.to_owned()];
@@ -179,7 +179,7 @@ fn covering(declared: &Declared, event: EventType) -> Vec<String> {
     patterns
 }
 
-/// Whether an event is what a run waits for; then the wait holds its payload.
+/// Whether an event is what a run waits for. If so, the wait stores its payload.
 fn is_met(declared: &Declared, run: &mut Awaiting, stored: &StoredEvent, about: &About) -> bool {
     let event = &stored.event;
     let is_met = event.seq > run.wait.after_seq
@@ -193,9 +193,9 @@ fn is_met(declared: &Declared, run: &mut Awaiting, stored: &StoredEvent, about: 
     is_met
 }
 
-/// What an event's pause goes by, where the Connection has pauses by a key.
+/// Returns the value that an event's pause counts for, where the Connection has pauses by a key.
 ///
-/// Events that do not have what the key names share one pause. A long value is told by its digest.
+/// Events that do not have what the key names share one pause. A long value is replaced by its digest.
 fn key_of(connection: &Matching, stored: &StoredEvent) -> Option<String> {
     let template = connection.cooldown_key.as_ref().filter(|_| connection.cooldown_secs > 0)?;
     let event = json!(stored.event);
@@ -216,14 +216,14 @@ struct Round<'a> {
     by_pattern: HashMap<&'a str, Vec<&'a Matching>>,
     chains: &'a HashMap<RunId, Vec<ConnectionId>>,
     about: &'a About,
-    /// When the last event was that started each of those whose pauses go by a key.
+    /// Time of the last event that started each Connection with pauses by a key, for each value of the key.
     fired_by_key: HashMap<(ConnectionId, String), Timestamp>,
     /// Not written yet.
     runs: Vec<RunRow>,
     unwritten_bytes: usize,
     written: usize,
     written_bytes: usize,
-    /// When the last event was that started each of them.
+    /// Time of the last event that started each Connection.
     fired: BTreeMap<ConnectionId, Timestamp>,
     skipped: HashMap<ConnectionId, u32>,
 }
@@ -255,7 +255,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Reads when those with pauses by a key last fired with the keys that these events have.
+    /// Reads when Connections with pauses by a key last fired with the keys that these events have.
     async fn read_pauses(&mut self, tx: &mut Tx, events: &[StoredEvent]) -> Result<(), Error> {
         if !self.by_pattern.values().flatten().any(|connection| connection.cooldown_key.is_some()) {
             return Ok(());
@@ -281,7 +281,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// No further event is for this transaction.
+    /// Whether this transaction takes no further event.
     fn is_full(&self) -> bool {
         self.written + self.runs.len() >= RUNS_MAX
             || self.written_bytes + self.unwritten_bytes >= PAYLOAD_BYTES_MAX
@@ -356,7 +356,7 @@ impl<'a> Round<'a> {
         };
         let ready = last.map(|last| last + TimeDelta::seconds(connection.cooldown_secs));
         match ready {
-            // By the times of the events: one that had to wait fires as it would have at once.
+            // Decided by the times of the events: one that had to wait fires as it would have fired at once.
             Some(ready) if connection.cooldown_secs > 0 && ready > stored.event.occurred_at => {
                 let left = (ready - stored.event.occurred_at).num_seconds().max(1);
                 let of_key = if key.is_some() { " with the same cooldown_key" } else { "" };

@@ -1,4 +1,4 @@
-//! What a step can do, whoever offers it: the host, an adapter or a plugin.
+//! What a step can do. The host, an adapter or a plugin offers it.
 
 use futures::future::BoxFuture;
 use heddle_core::change::Danger;
@@ -51,7 +51,7 @@ pub(crate) struct Example {
     pub(crate) output: Value,
 }
 
-/// JSON Schema of a type as it is written out, in one piece: no other fields than its own.
+/// Returns the JSON Schema of a type as it is serialized, in one piece: no other fields than its own.
 pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
     let settings = settings.with(|settings| settings.inline_subschemas = true);
@@ -64,19 +64,19 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Why a step runs, and for whom.
+/// Why a step runs, and for which author.
 pub(crate) struct StepCall<'a> {
     pub(crate) app: &'a SharedApp,
-    /// Who wrote the step, with the rights of this moment.
+    /// The author of the step, with the author's rights at this moment.
     pub(crate) author: &'a Caller,
     /// What started it; a test or a schedule has no stored event.
     pub(crate) event: Option<&'a Event>,
     pub(crate) run_id: RunId,
-    /// Names this step of this run: the same again is the same step.
+    /// Idempotency key of this step of this run: the same key means the same step.
     pub(crate) key: &'a str,
     /// Which step of the run it is; steps count from 0.
     pub(crate) step: usize,
-    /// The Connection, rule or schedule whose run it is; an action has none.
+    /// The Connection, rule or schedule that the run belongs to; an action has none.
     pub(crate) connection: Option<&'a ConnectionRow>,
 }
 
@@ -144,7 +144,7 @@ pub(crate) trait Operation: Send + Sync {
         Vec::new()
     }
 
-    /// Does it. The parameters fit the declared schema, and the author holds the declared permission.
+    /// Executes the operation. The parameters fit the declared schema, and the author holds the declared permission.
     fn run<'a>(&'a self, call: &'a StepCall<'a>, params: Value) -> BoxFuture<'a, Result<Value, StepError>>;
 }
 

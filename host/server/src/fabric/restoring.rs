@@ -1,6 +1,6 @@
-//! Bringing back what was removed: Connections, rules and schedules.
+//! Restores what was removed: Connections, rules and schedules.
 //!
-//! It stands as it stood, but nothing starts it that came or waited before it was back.
+//! A restored object is as it was before, but nothing that came or waited before the restore starts it.
 
 use heddle_core::ConnectionId;
 use heddle_core::operation::{ConnectionKind, ConnectionState, RunState};
@@ -17,8 +17,8 @@ use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 
-/// What was removed, as it may stand again, and why its author may not have its steps run any more, if so: it is broken
-/// then.
+/// Returns what was removed, ready to be restored, and why its author may no longer have its steps run, if so: it is
+/// broken then.
 pub(crate) async fn removed(
     tx: &mut Tx,
     app: &App,
@@ -42,7 +42,7 @@ pub(crate) async fn removed(
     Ok((row, unfit))
 }
 
-/// Why its author may not have its steps run; `None` when they may.
+/// Returns why its author may not have its steps run; `None` when the author may.
 async fn unfit(tx: &mut Tx, app: &App, row: &ConnectionRow) -> Result<Option<String>, Error> {
     let author = match author_of(tx, row.org_id, row.author_id, row.id).await? {
         Ok(author) => author,
@@ -51,7 +51,7 @@ async fn unfit(tx: &mut Tx, app: &App, row: &ConnectionRow) -> Result<Option<Str
     Ok(require_fit(app, &author, row).err().map(|error| error.to_string()))
 }
 
-/// Brings it back and commits. What was waiting when it was removed does not run.
+/// Restores it and commits. What was waiting when it was removed does not run.
 pub(crate) async fn put_back(
     mut tx: Tx,
     app: &App,

@@ -1,4 +1,4 @@
-//! Carries a run out: step by step, each recorded before the next begins.
+//! Executes a run: step by step, each recorded before the next begins.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -40,21 +40,21 @@ const STEP_LIMIT: Duration = Duration::from_mins(1);
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 /// Most characters that are kept of a step's message.
 const MESSAGE_CHARS_MAX: usize = 1000;
-/// How often it is tried to write how a run ended, while the database is away.
+/// Attempts to write the end of a run while the database is unavailable.
 const END_TRIES: u32 = 30;
 
-/// What a run does, and for whom.
+/// What a run does, and for which author.
 pub(crate) struct Work {
     pub(crate) author: Caller,
     pub(crate) steps: Vec<Step>,
-    /// The parameters of the steps that a run which rested has done.
+    /// The parameters of the steps that were done before the run waited.
     pub(crate) done: Vec<Value>,
     pub(crate) event: Option<Event>,
     /// The Connection as it was read.
     pub(crate) connection: Option<ConnectionRow>,
 }
 
-/// A new run that this process carries out itself at once: not written yet.
+/// Returns a new run that this process executes itself at once. It is not written yet.
 pub(crate) fn begin(app: &SharedApp, term: &Term, kind: RunKind, org: OrgId, author: &Caller) -> RunRow {
     let now = app.clock.now();
     RunRow {
@@ -85,7 +85,8 @@ pub(crate) fn begin(app: &SharedApp, term: &Term, kind: RunKind, org: OrgId, aut
     }
 }
 
-/// Carries out a run that was written and is in hand, in a task that goes on when whoever waits goes away; answers how it ended.
+/// Executes a run that was written and counts as executing, in a task that goes on when the request that waits for it
+/// goes away. Returns the run as it ended.
 pub(crate) async fn carry_out_apart(
     app: &SharedApp,
     run: RunRow,
@@ -103,7 +104,7 @@ pub(crate) async fn carry_out_apart(
     runs::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("run"))
 }
 
-/// Carries out a run of this process to its end.
+/// Executes a run of this process to its end.
 pub(super) async fn carry_out(app: &SharedApp, run: &RunRow, work: Work, term: &Term) {
     let mut course = Course {
         app,
@@ -119,7 +120,7 @@ pub(super) async fn carry_out(app: &SharedApp, run: &RunRow, work: Work, term: &
     };
     let went = tokio::select! {
         biased;
-        // Others have written by now that it was interrupted.
+        // Another process has written by now that the run was interrupted.
         () = term.over().cancelled() => return,
         went = course.go() => went,
     };
@@ -152,7 +153,7 @@ fn is_failed(steps: &[Step], records: &[StepRecord]) -> bool {
     steps.iter().zip(records).any(|(step, record)| !record.success && !step.continue_on_error)
 }
 
-/// Writes how a run ended; tries again while the database is away.
+/// Writes how a run ended. Retries while the database is unavailable.
 pub(super) async fn end(
     app: &SharedApp,
     run: &RunRow,
@@ -174,7 +175,7 @@ pub(super) async fn end(
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    // It is in nobody's hand from here on, and ends as interrupted.
+    // The run is orphaned from here on, and ends as interrupted.
     tracing::error!(run.id = %run.id, "end of run {} is lost", run.id);
 }
 
@@ -187,7 +188,7 @@ async fn try_end(
 ) -> Result<bool, Error> {
     let mut tx = app.db.write().await?;
     let is_ours = runs::record(&mut tx, run.id, term.id, progress).await?;
-    // The Connection first: who stops it otherwise takes the locks in this order.
+    // The Connection first: other transactions that stop it take the locks in this order.
     if is_ours && let Some((connection, reason)) = broken {
         break_off(&mut tx, app, connection, reason, Some(run.id)).await?;
     }
@@ -199,7 +200,7 @@ async fn try_end(
     Ok(is_ours)
 }
 
-/// Stops a Connection whose author may not do what it does, and says so.
+/// Stops a Connection whose author may not do what it does, and reports it.
 pub(crate) async fn break_off(
     tx: &mut Tx,
     app: &App,
@@ -253,7 +254,7 @@ pub(crate) async fn break_off(
     Ok(())
 }
 
-/// A run on its way.
+/// A run that is executing.
 struct Course<'a> {
     app: &'a SharedApp,
     run: &'a RunRow,
@@ -267,7 +268,7 @@ struct Course<'a> {
     /// The author may not do it.
     denied: Option<String>,
     has_failed: bool,
-    /// When it has to be through.
+    /// Time by which it has to end.
     deadline: Instant,
 }
 
@@ -276,13 +277,13 @@ enum Went {
     Through,
     /// Its time was over.
     Late,
-    /// The run is not this process's any more.
+    /// The run no longer belongs to this process.
     Lost,
-    /// It waits, and is nobody's.
+    /// It waits, and belongs to no process.
     Rests,
 }
 
-/// How a step that waits came out.
+/// The outcome of a step that waits.
 enum Rest {
     Waits,
     Lost,
@@ -311,7 +312,7 @@ impl Course<'_> {
         }
     }
 
-    /// Goes through the steps. One that is under way when the time is over is ended, and kept as it is.
+    /// Executes the steps. A step that is in flight when the time is over is ended, and kept as it is.
     async fn go(&mut self) -> Went {
         let steps = &self.work.steps;
         if let (Some(wait), Some(step)) = (&self.run.wait, steps.get(self.records.len())) {
@@ -342,7 +343,7 @@ impl Course<'_> {
             };
             let has_ended = result.is_ok();
             self.keep(step, result, began.elapsed());
-            // Behind a failure only the steps follow that are for it, and none behind one of theirs.
+            // After a failure only the steps that handle it follow, and none after a failure of one of these.
             let is_over = step.on_error && !has_ended && !step.continue_on_error;
             if is_over || (self.has_failed && !steps[at + 1..].iter().any(|next| next.on_error)) {
                 return Went::Through;
@@ -354,7 +355,7 @@ impl Course<'_> {
         Went::Through
     }
 
-    /// Whether a step's turn has come; if not, why it is passed over.
+    /// Whether a step's turn has come; if not, why it is skipped.
     fn is_due(&self, step: &Step) -> Result<(), String> {
         match (step.on_error, self.has_failed) {
             (true, false) => return Err("no step before it failed".to_owned()),
@@ -364,7 +365,7 @@ impl Course<'_> {
         step.when.as_ref().map_or(Ok(()), |when| when.check_in(&self.context()))
     }
 
-    /// What of the last failure a step behind it can name.
+    /// Returns what a later step can read of the last failure.
     fn error(&self) -> Option<Value> {
         let (at, record) = self.records.iter().enumerate().rfind(|(_, record)| !record.success)?;
         let message = record.message.as_deref().unwrap_or_default();
@@ -373,7 +374,7 @@ impl Course<'_> {
         }))
     }
 
-    /// What the conditions of a step can name.
+    /// Returns what the conditions of a step can read.
     fn context(&self) -> Value {
         let steps: Vec<Value> = self
             .records
@@ -384,7 +385,7 @@ impl Course<'_> {
         json!({ "trigger": self.run.payload, "event": self.work.event, "steps": steps })
     }
 
-    /// A step whose own conditions do not hold.
+    /// Skips a step whose own conditions do not hold.
     fn pass_over(&mut self, step: &Step, reason: String) {
         self.params.push(Value::Object(step.params.clone()));
         self.outputs.push(None);
@@ -399,7 +400,7 @@ impl Course<'_> {
         });
     }
 
-    /// Has the run wait at this step.
+    /// Makes the run wait at this step.
     async fn rest(&mut self, at: usize, step: &Step) -> Rest {
         let written = Value::Object(step.params.clone());
         self.params.push(written.clone());
@@ -440,7 +441,8 @@ impl Course<'_> {
         wait::plan(self.app, &author, params)
     }
 
-    /// True when it waits, false when it is another's by now, `None` when too many wait already.
+    /// Writes the wait. True when the run waits, false when it belongs to another process by now, `None` when too many
+    /// wait already.
     async fn lay_down(&self, plan: &mut wait::Plan, progress: &Progress<'_>) -> Result<Option<bool>, Error> {
         let mut tx = self.app.db.write().await?;
         if !wait::begin(&mut tx, self.app, self.run.org_id, plan).await? {
@@ -456,7 +458,7 @@ impl Course<'_> {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// What was done so far is written before anything more is; false when that cannot be.
+    /// Writes what was done so far before anything more is done; false when that is not possible.
     async fn record(&self) -> bool {
         let secret = steps::seal_run(&self.app.keys, self.run.id, &self.params);
         let progress = Progress {
@@ -480,7 +482,7 @@ impl Course<'_> {
         false
     }
 
-    /// Who the step runs for, with the rights of this moment.
+    /// Returns the author that the step runs for, with the author's rights at this moment.
     async fn author(&self) -> Result<Caller, StepError> {
         let Some(connection) = &self.work.connection else { return Ok(self.work.author.clone()) };
         let unavailable = |error: Error| {
@@ -536,7 +538,7 @@ impl Course<'_> {
         self.once((at, step, operation), author, &key(self.run, at), params).await
     }
 
-    /// Carries an operation out, once. The key names what is done: the same again is the same.
+    /// Executes an operation once. `key` is its idempotency key: the same key means the same operation.
     async fn once(
         &self,
         (at, step, operation): (usize, &Step, &Arc<dyn Operation>),
@@ -620,7 +622,7 @@ async fn written(
     Ok(is_ours)
 }
 
-/// Names a step of a run, whichever process carries it out.
+/// Returns the idempotency key of a step of a run, whichever process executes it.
 fn key(run: &RunRow, at: usize) -> String {
     match (run.connection_id, run.event_id) {
         (Some(connection), Some(event)) => format!("{event}:{connection}:{at}"),
@@ -628,7 +630,7 @@ fn key(run: &RunRow, at: usize) -> String {
     }
 }
 
-/// Without the character that one of the databases has in no text.
+/// Replaces the character that one of the databases cannot store in a text.
 fn storable(value: Value) -> Value {
     let plain = |text: String| if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text };
     match value {

@@ -1,4 +1,4 @@
-//! Runs as clients see them: parameters for their author, outputs for who may have asked for them.
+//! Runs as clients see them: parameters for their author, outputs for viewers who may have asked for them.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -36,9 +36,9 @@ pub(crate) struct RunView {
     connection_id: Option<ConnectionId>,
     event_id: Option<EventId>,
     event_type: Option<String>,
-    /// When the clock was to start it.
+    /// When it was scheduled to start.
     due_at: Option<Timestamp>,
-    /// Whose rights it has.
+    /// The user whose rights it has.
     author_id: UserId,
     timestamp: Timestamp,
     /// Null until it has ended. A step that failed where the chain goes on does not make it false.
@@ -51,7 +51,7 @@ pub(crate) struct RunView {
     payload: Option<Value>,
     /// The run that this one repeats.
     rerun_of: Option<RunId>,
-    /// Until then it waits, at most.
+    /// It waits until this time at most.
     resume_at: Option<Timestamp>,
     steps: Vec<RunStepView>,
     started_at: Option<Timestamp>,
@@ -62,9 +62,9 @@ pub(crate) struct RunView {
 #[schemars(rename = "RunStep")]
 struct RunStepView {
     operation_id: String,
-    /// As they were sent; `{"hidden": true}` for who did not write them.
+    /// As they were sent; `{"hidden": true}` for viewers who did not write them.
     params: Map<String, Value>,
-    /// `{"hidden": true}` for who could not have asked for it.
+    /// `{"hidden": true}` for viewers who could not have asked for it.
     #[schemars(with = "Option<Value>")]
     output: Value,
     success: bool,
@@ -95,7 +95,7 @@ pub(crate) struct ListQuery {
     limit: Option<u32>,
     /// The `next_cursor` of the rows before; not together with `page`.
     cursor: Option<String>,
-    /// Only runs that ended so, or stand so.
+    /// Only runs with this outcome, or in this state.
     outcome: Option<RunState>,
     /// Order by time, the newest first by default. A cursor keeps the order that it came with.
     sort: Option<Sort<RunRow>>,
@@ -112,11 +112,11 @@ struct AllQuery {
     limit: Option<u32>,
     /// The `next_cursor` of the rows before; not together with `page`.
     cursor: Option<String>,
-    /// Only runs that ended so, or stand so.
+    /// Only runs with this outcome, or in this state.
     outcome: Option<RunState>,
     /// Only runs of this Connection, rule or schedule.
     connection_id: Option<ConnectionId>,
-    /// Only runs that were started so.
+    /// Only runs that were started in this way.
     kind: Option<RunKind>,
     /// Only runs that an event of this type started.
     event_type: Option<String>,
@@ -214,7 +214,7 @@ async fn list_all(
 
 /// Runs a Connection again with what started one of its runs.
 ///
-/// Any administrator may: what it reads is what was there, and the steps are their author's as they stand now.
+/// Any administrator may do so: the run reads what was there, and the steps are their author's as they are now.
 async fn rerun(
     State(app): State<SharedApp>,
     caller: Caller,
@@ -264,7 +264,7 @@ async fn rerun(
     Ok(answer)
 }
 
-/// The Connection of a run that can be repeated, and whose rights it has.
+/// Returns the Connection of a run that can be repeated, and the user whose rights it has.
 async fn repeatable(tx: &mut Tx, run: &RunRow) -> Result<(ConnectionId, UserId), Error> {
     let refused = |message: &str| Error::conflict(message.to_owned());
     let id = match (run.kind, run.connection_id) {
@@ -361,7 +361,7 @@ impl Tagged for RunView {
 pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, Error> {
     let is_author = caller.is_author(row.author_id);
     let is_readable = is_author || may_read(app, caller, row.event_type.as_deref());
-    // What is tried by hand is skipped as a whole in a dry run only.
+    // A test is skipped as a whole in a dry run only.
     let is_dry = row.kind == RunKind::Test && row.state == RunState::Skipped;
     let params = match &row.secret {
         Some(sealed) if is_author => open_run(&app.keys, row.id, sealed)?,
@@ -415,7 +415,7 @@ pub(crate) fn view(app: &App, caller: &Caller, row: RunRow) -> Result<RunView, E
     })
 }
 
-/// Whether the viewer may read events of this type of all sites: a run quotes the one that started it.
+/// Whether the viewer may read events of this type of all sites: a run quotes the event that started it.
 fn may_read(app: &App, caller: &Caller, event_type: Option<&str>) -> bool {
     let may = match event_type.map(|name| app.declared.events.find(name)) {
         Some(Some(event_type)) => steps::may_read(app, caller, event_type).is_ok(),

@@ -1,8 +1,8 @@
-//! The secret with which one organization's `fabric.webhook` requests are signed, beside the service's own.
+//! The secret with which one organization's `fabric.webhook` requests are signed, in addition to the service's own.
 //!
-//! The service's secret is the same for all organizations, and what it signs does not name the receiver. So whoever
-//! checks `X-Heddle-Signature` with the secret of one organization knows that the request is of that organization, and
-//! was meant for this URL.
+//! The service's secret is the same for all organizations, and what it signs does not name the receiver. So a receiver
+//! that checks `X-Heddle-Signature` with the secret of one organization knows that the request is of that
+//! organization, and was meant for this URL.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -22,16 +22,16 @@ use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::http::routes::{Routes, doc};
 
-/// How long requests are signed with the secret before the current one, too.
+/// How long requests are also signed with the previous secret.
 const PREVIOUS_HOURS: i64 = 24;
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SigningSecret")]
 struct Stands {
-    /// Which secret of the organization it is, from 1; 0 where none was ever made, and so nothing is signed with one.
+    /// Number of the organization's secret, from 1; 0 where none was ever made, so nothing is signed with one.
     generation: i64,
     rotated_at: Option<Timestamp>,
-    /// Until then requests are signed with the secret before, too.
+    /// Until then requests are also signed with the previous secret.
     previous_until: Option<Timestamp>,
 }
 
@@ -114,7 +114,7 @@ pub(super) async fn secrets(app: &App, org: OrgId) -> Result<Vec<Secret>, Error>
     Ok(secrets)
 }
 
-/// Follows from a key that goes with the database and outlives the rotation of all others.
+/// Derives the secret from a key that goes with the database and outlives the rotation of all other keys.
 fn secret(app: &App, org: OrgId, generation: i64) -> Secret {
     Secret::new(app.audit_key.mac("organization-signing-v1", &format!("{org}.{generation}")))
 }

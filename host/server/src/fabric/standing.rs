@@ -1,4 +1,4 @@
-//! Whether events find their Connections: the negotiator looks, and what it started does not wait for long.
+//! Whether events start their Connections: the negotiator looks, and what it started does not wait for long.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,19 +12,19 @@ use tokio::sync::Notify;
 use super::hands::Hands;
 use crate::app::App;
 
-/// A negotiator that has seen nothing, or a run that has waited, for longer than this is behind.
+/// A negotiator that has not looked, or a run that has waited, for longer than this is behind.
 const BEHIND_MAX: TimeDelta = TimeDelta::seconds(60);
 
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
-    /// There is something to carry out.
+    /// There is something to execute.
     pub(crate) wake: Notify,
-    /// A queue has room again that events wait for.
+    /// A queue that events wait for has room again.
     pub(crate) room: Notify,
     /// Organizations whose events wait for it.
     held_up: Mutex<HashSet<OrgId>>,
     pub(crate) hands: Hands,
-    /// When it was last seen which events there are, in microseconds since 1970; 0 before the first time.
+    /// Time of the last look at the events, in microseconds since 1970; 0 before the first look.
     looked_at: AtomicI64,
 }
 
@@ -38,7 +38,7 @@ impl Standing {
         self.held_up.lock().unwrap_or_else(PoisonError::into_inner).insert(org);
     }
 
-    /// These organizations have runs waiting; events of the others wait no more.
+    /// Lets the events of all other organizations go on: only these have runs waiting.
     pub(super) fn let_on(&self, waiting: &[Waiting]) {
         let mut held_up = self.held_up.lock().unwrap_or_else(PoisonError::into_inner);
         let before = held_up.len();
@@ -52,7 +52,7 @@ impl Standing {
         self.looked_at.store(now.timestamp_micros(), Ordering::Relaxed);
     }
 
-    /// Whether it works: this process's negotiator, and who carries out what it started.
+    /// Whether it works: this process's negotiator, and the processes that execute what was started.
     pub(crate) fn is_up(&self, now: Timestamp, backlog: Backlog) -> bool {
         let looked_at = self.looked_at.load(Ordering::Relaxed);
         let age = TimeDelta::microseconds((now.timestamp_micros() - looked_at).max(0));

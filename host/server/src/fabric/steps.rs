@@ -38,9 +38,9 @@ pub(crate) struct Step {
     /// Later steps follow although this one failed.
     #[serde(default)]
     pub(crate) continue_on_error: bool,
-    /// The step is passed over unless these hold. Fields begin with `trigger.` (the payload), `event.` (the event
-    /// itself) or `steps.N.` (`output`, `success` and `skipped` of an earlier step, from 0). A branch is such a step; the
-    /// other branch asks for `steps.N.skipped`.
+    /// The step is skipped unless these hold. Fields begin with `trigger.` (the payload), `event.` (the event
+    /// itself) or `steps.N.` (`output`, `success` and `skipped` of an earlier step, from 0). A branch is such a step;
+    /// the other branch asks for `steps.N.skipped`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) when: Option<Conditions>,
     /// Does the step once for each item of a list. Its output has `items` (each with `index`, `success`, `output` and
@@ -65,7 +65,7 @@ impl Step {
         }
     }
 
-    /// What it is named by, without parameters.
+    /// Returns the step without its parameters.
     fn outline(&self) -> StepOutline {
         StepOutline {
             operation_id: self.operation_id.clone(),
@@ -77,7 +77,7 @@ impl Step {
     }
 }
 
-/// What stands for parameters that are not the viewer's.
+/// Returns what stands for parameters that the viewer may not see.
 pub(crate) fn hidden() -> Map<String, Value> {
     [("hidden".to_owned(), json!(true))].into_iter().collect()
 }
@@ -113,7 +113,7 @@ pub(crate) fn seal_run(keys: &Keys, id: RunId, params: &[Value]) -> Vec<u8> {
     keys.seal(&format!("connection_run:{id}"), json!(params).to_string().as_bytes())
 }
 
-/// The same of a run that rests: with all its steps, for when it goes on.
+/// The same for a run that waits: with all its steps, for when it goes on.
 pub(crate) fn seal_resting(keys: &Keys, id: RunId, params: &[Value], steps: &[Step]) -> Vec<u8> {
     let sealed = json!({ "params": params, "steps": steps });
     keys.seal(&format!("connection_run:{id}"), sealed.to_string().as_bytes())
@@ -132,7 +132,7 @@ fn open_sealed_run(keys: &Keys, id: RunId, sealed: &[u8]) -> Result<SealedRun, E
     serde_json::from_slice(&plain).map_err(Error::internal)
 }
 
-/// The steps that a run rested with, and the parameters of those that it has done.
+/// Returns the parameters of the steps that a waiting run has done, and all its steps.
 pub(crate) fn open_resting(keys: &Keys, id: RunId, sealed: &[u8]) -> Result<(Vec<Value>, Vec<Step>), Error> {
     match open_sealed_run(keys, id, sealed)? {
         SealedRun::Resting { params, steps } => Ok((params, steps)),
@@ -150,7 +150,7 @@ pub(crate) fn views(outlines: &[StepOutline], opened: Option<Vec<Step>>) -> Vec<
     opened.unwrap_or_else(|| outlines.iter().map(|outline| Step::of(outline, hidden())).collect())
 }
 
-/// What is wrong with the steps, whoever wrote them.
+/// Returns what is wrong with the steps, whichever user wrote them.
 pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
     let mut faults = Vec::new();
     if !(1..=STEPS_MAX).contains(&steps.len()) {
@@ -318,7 +318,7 @@ fn templates(value: &Value, at: String, found: &mut Vec<String>) {
     }
 }
 
-/// The author may do what the steps do.
+/// Requires that the author may do what the steps do.
 pub(crate) fn require(app: &App, author: &Caller, steps: &[StepOutline]) -> Result<(), Error> {
     let operations = steps.iter().filter_map(|step| Operations::of(app).find(&step.operation_id));
     let mut needed = operations.filter_map(|operation| operation.declaration().permission);
@@ -330,7 +330,7 @@ pub(crate) fn pattern_fault(app: &App, pattern: &str) -> Option<String> {
     patterns::fault(&app.declared.events, pattern)
 }
 
-/// The author may read at least one event that the pattern covers.
+/// Requires that the author may read at least one event that the pattern covers.
 pub(crate) fn require_readable(app: &App, author: &Caller, pattern: &str) -> Result<(), Error> {
     let mut refusal = None;
     for event in app.declared.events.covered(pattern) {

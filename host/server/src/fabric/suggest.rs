@@ -49,7 +49,7 @@ struct Suggestion {
 struct Param {
     name: String,
     artifact_match: ArtifactMatch,
-    /// Gives the event's field of this name.
+    /// The reference that gives the event's field of this name.
     template: Option<String>,
 }
 

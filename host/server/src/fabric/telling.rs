@@ -1,4 +1,4 @@
-//! Tells people of runs that failed: an event for each, and a notice once an hour for each Connection.
+//! Reports runs that failed: an event for each, and a notice once an hour for each Connection.
 
 use heddle_core::event::NewEvent;
 use heddle_core::notification::Severity;
@@ -21,8 +21,8 @@ pub(super) fn reason_of(steps: &[StepRecord]) -> Option<String> {
     Some(format!("step {at} ({}) failed: {code}{message}", step.operation_id))
 }
 
-/// Writes what follows from a run that failed or was interrupted. Nobody waits at the screen for one that an event, a
-/// schedule or a rerun started.
+/// Writes the event and the notice of a run that failed or was interrupted. Only for runs that an event, a schedule or
+/// a rerun started: no user waits for them at the screen.
 pub(super) async fn of_failure(
     tx: &mut Tx,
     app: &App,

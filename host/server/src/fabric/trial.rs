@@ -1,4 +1,4 @@
-//! Fires a Connection once with a payload that somebody gives, or only shows what it would send.
+//! Fires a Connection once with a payload that the caller gives, or only shows what it would send.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -65,7 +65,7 @@ async fn test(
     let row = row.ok_or(Error::NotFound(kind.as_str()))?;
     caller.require_all_sites()?;
     if !body.dry_run && !caller.is_author(row.author_id) {
-        // The payload would lead what the author keeps hidden to wherever the tester likes.
+        // With the payload the tester could send what the author keeps hidden to any destination.
         return Err(not_author(
             "only its author fires it by hand: try it with 'dry_run', or send its steps anew",
         ));
@@ -132,7 +132,7 @@ fn event(app: &App, row: &ConnectionRow, payload: Value) -> Event {
 /// The run as it would be, as far as that is known before any step ran.
 fn resolved(app: &App, mut run: RunRow, steps: &[Step], event: &Event) -> RunRow {
     let event = json!(event);
-    // The clock comes without an event.
+    // A run that the clock starts has no event.
     let event = run.event_type.is_some().then_some(&event);
     let mut sent = Vec::new();
     for step in steps {

@@ -20,7 +20,7 @@ const NAMED_MAX: usize = 10;
 pub(super) const GUARDS: &[(&str, Guard)] =
     &[(CHANNEL, |tx, app, org, id| require_channel_unused(tx, app, org, id.into()).boxed())];
 
-/// Refuses to take away a channel that something sends through; the answer names what.
+/// Refuses to remove a channel that something sends through; the answer names what sends.
 ///
 /// Reads every Connection of the organization that has a step of `fabric.notify`, in portions.
 async fn require_channel_unused(tx: &mut Tx, app: &App, org: OrgId, channel: ChannelId) -> Result<(), Error> {
@@ -30,7 +30,7 @@ async fn require_channel_unused(tx: &mut Tx, app: &App, org: OrgId, channel: Cha
     loop {
         let found = connections::with_operation(tx, org, NOTIFY, after, BATCH).await?;
         for row in &found {
-            // What cannot be opened any more cannot run either.
+            // Steps that can no longer be opened cannot run either.
             let Ok(steps) = steps::open(&app.keys, row.id, &row.steps, &row.secret) else { continue };
             let uses = steps.iter().any(|step| {
                 step.operation_id == NOTIFY

@@ -1,4 +1,4 @@
-//! `fabric.wait`: a run rests until a time, or until an event comes.
+//! `fabric.wait`: a run waits until a time, or until an event comes.
 //!
 //! A run that waits is a row and nothing else: it has no task and no owner, and survives a restart. It goes on with the
 //! steps that it began with, also where the Connection was edited meanwhile by the same author.
@@ -25,7 +25,7 @@ use crate::http::error::Error;
 pub(crate) const ID: &str = "fabric.wait";
 /// The longest wait, in seconds: thirty days.
 pub(crate) const SECS_MAX: i64 = 30 * 86_400;
-/// Of a wait's conditions, as JSON: all waits of an organization are read together.
+/// Most bytes of a wait's conditions, as JSON: all waits of an organization are read together.
 const CONDITIONS_BYTES_MAX: usize = 4096;
 /// Runs of one organization that wait at the same time.
 pub(crate) const WAITS_MAX: i64 = 1_000;
@@ -110,14 +110,14 @@ impl Operation for Pause {
         &self.0
     }
 
-    /// Never reached within the steps of a Connection: the run itself rests there.
+    /// Never reached within the steps of a Connection: the run itself waits there.
     fn run<'a>(&'a self, _call: &'a StepCall<'a>, _params: Value) -> BoxFuture<'a, Result<Value, StepError>> {
         let message = "only the steps of a Connection, a rule or a schedule can wait";
         async move { Err(StepError::new(StepErrorCode::InvalidParams, message)) }.boxed()
     }
 }
 
-/// Judges the filled-in parameters.
+/// Checks the filled-in parameters.
 pub(super) fn plan(app: &App, author: &Caller, params: Value) -> Result<Plan, StepError> {
     let invalid = |message: String| StepError::new(StepErrorCode::InvalidParams, message);
     let params: Params = params_of(params)?;
@@ -148,9 +148,9 @@ pub(super) fn plan(app: &App, author: &Caller, params: Value) -> Result<Plan, St
     Ok(Plan { resume_at, event: params.event, wait })
 }
 
-/// Fixes from which event on the wait counts, and refuses one wait too many of an organization.
+/// Sets from which event on the wait counts, and refuses a wait beyond the limit of the organization.
 ///
-/// No event is written until the transaction ends, so none passes between the look and the wait.
+/// No event is written until the transaction ends, so none is missed between the look and the wait.
 pub(super) async fn begin(tx: &mut Tx, app: &App, org: OrgId, plan: &mut Plan) -> Result<bool, Error> {
     plan.wait.after_seq = events::hold_last_seq(tx, org, &app.clock).await?;
     Ok(runs::count_resting(tx, org).await? < WAITS_MAX)
@@ -172,7 +172,7 @@ pub(super) fn too_many() -> StepError {
     StepError::new(StepErrorCode::RateLimited, message)
 }
 
-/// What a person reads of a run that waits.
+/// Returns the text that users read about a run that waits.
 pub(super) fn words(resume_at: Timestamp, event: Option<&str>) -> String {
     match event {
         Some(event) => format!("waits for '{event}' until {}", format_time(resume_at)),

@@ -1,7 +1,7 @@
 use super::*;
 
 const GOOD: &str = "Correct-Horse-7";
-/// What was made before the cost was raised.
+/// A hash that was made before the cost was raised.
 const OLD: &str = "$argon2id$v=19$m=19456,t=2,p=1$";
 
 fn hashing() -> Hashing {

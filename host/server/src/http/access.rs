@@ -1,4 +1,4 @@
-//! Who may call a route: declared with the route, decided here and nowhere else.
+//! Which callers may use a route: declared with the route, decided here and nowhere else.
 
 use std::time::{Duration, Instant};
 
@@ -23,9 +23,9 @@ const ADMITTED_FOR: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     Public,
-    /// Anyone who is known, but no key with scopes: [`BEYOND_SCOPES`] says why.
+    /// Every known caller except a key with scopes: [`BEYOND_SCOPES`] says why.
     Authenticated,
-    /// Anyone who is known, also by a key with scopes: what is answered is what those allow.
+    /// Every known caller, also a key with scopes: the answer holds only what the scopes allow.
     Member,
     Permission(Permission),
     /// At least this role, and no key with scopes: [`BEYOND_SCOPES`] says why.
@@ -50,11 +50,11 @@ impl std::fmt::Display for Access {
     }
 }
 
-/// Routes that no scope opens, by what their paths begin with, and why. Everything else is open to a key whose scopes
-/// name the permission of the route; a key without scopes has its owner's rights everywhere.
+/// Routes that no scope opens: the beginnings of their paths, and the reasons. Every other route is open to a key whose
+/// scopes name the permission of the route. A key without scopes has its owner's rights everywhere.
 ///
-/// Routes for `super_admin` alone are about the whole service, and a key with scopes stays within its own organization:
-/// those are closed to it as well, and not listed one by one.
+/// Routes for `super_admin` alone concern the whole service, and a key with scopes stays within its own organization.
+/// Those routes are closed to it as well, and are not listed one by one.
 pub const BEYOND_SCOPES: &[(&str, &str)] = &[
     ("/auth/", "how a user signs in, and who may sign in elsewhere, is not a right that a user can pass on"),
     ("/api-keys", "a key that makes or reads keys would outlive or outgrow its own scopes"),
@@ -78,7 +78,7 @@ pub const BEYOND_SCOPES: &[(&str, &str)] = &[
 #[expect(clippy::struct_excessive_bools, reason = "each says another thing, and none follows from another")]
 pub(crate) struct Gate {
     pub(crate) access: Access,
-    /// It creates an object, and so honours `Idempotency-Key`.
+    /// The route creates an object, and so honours `Idempotency-Key`.
     pub(crate) creates: bool,
     pub(crate) changes_callers: bool,
     pub(crate) is_personal: bool,
@@ -93,7 +93,7 @@ pub(crate) async fn guard(
 ) -> Response {
     let response = pass(&app, gate, request, next).await;
     if gate.changes_callers && response.status().is_success() {
-        // What this process knows of callers may be of before.
+        // The callers that this process has cached may be stale now.
         app.callers.forget();
     }
     response
@@ -123,7 +123,7 @@ async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> 
             Ok(request) => request,
             Err(error) => return error.into_response(),
         };
-        // Who let the body wait may not be who they were.
+        // The caller's rights may have changed while the body was on its way.
         if since.elapsed() > ADMITTED_FOR {
             caller = match admit(app, gate, request.headers()).await {
                 Ok(caller) => caller,
@@ -139,7 +139,7 @@ async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> 
     next.run(request).await
 }
 
-/// The request with its whole body, which must come in time.
+/// Returns the request with its whole body, which must come in time.
 async fn whole(app: &SharedApp, request: Request) -> Result<Request, Error> {
     let (parts, body) = request.into_parts();
     let again = Request::from_parts(parts.clone(), body);

@@ -1,4 +1,4 @@
-//! Bodies that are too large, and what is left of a body that nobody wanted.
+//! Bodies that are too large, and the rest of a body that the handler did not read.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -15,9 +15,9 @@ use crate::http::error::Error;
 use crate::http::extract::BODY_BYTES_MAX;
 use crate::task::Tasks;
 
-/// Most that is read of a body that nobody wanted, in bytes.
+/// Most bytes that are read of an unwanted body.
 const UNWANTED_BYTES_MAX: usize = 64 * 1_048_576;
-/// How long it is read.
+/// How long an unwanted body is read.
 const UNWANTED_LIMIT: Duration = Duration::from_secs(30);
 
 /// 413, in the words of the interface.
@@ -28,7 +28,7 @@ pub(super) fn too_large() -> Error {
     }
 }
 
-/// Refuses a body that says itself that it is too large. One that does not say is measured while it is read.
+/// Refuses a body whose declared length is too large. A body without a declared length is measured while it is read.
 pub(super) fn check_length(headers: &HeaderMap) -> Result<(), Error> {
     let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     match length.map(str::parse::<u64>) {
@@ -37,12 +37,12 @@ pub(super) fn check_length(headers: &HeaderMap) -> Result<(), Error> {
     }
 }
 
-/// Has the rest of the body read after whoever takes it has let it go.
+/// Lets the rest of the body be read after its reader has dropped it.
 ///
-/// Closing a connection with unread input resets it, and the answer is lost on a client that sends everything before it
-/// reads. So the rest is read and thrown away while the answer is under way.
+/// Closing a connection with unread input resets it. A client that sends everything before it reads would then lose the
+/// answer. So the rest is read and discarded while the answer is in flight.
 ///
-/// A body has `limit` from the moment that somebody wants it to its last byte.
+/// The body must be complete within `limit`, counted from the moment at which the reader first waits for it.
 pub(super) fn read_to_its_end(request: Request, tasks: &Tasks, limit: Duration) -> Request {
     if request.body().is_end_stream() {
         return request;
@@ -63,7 +63,7 @@ pub(super) fn read_to_its_end(request: Request, tasks: &Tasks, limit: Duration) 
 pub(super) struct TooSlow(Duration);
 
 impl TooSlow {
-    /// Among the causes of a refused body.
+    /// Finds it among the causes of a refused body.
     pub(super) fn find<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Self> {
         std::iter::successors(Some(error), |error| error.source()).find_map(|cause| cause.downcast_ref())
     }
@@ -75,7 +75,7 @@ struct Unwanted {
     /// The client does not wait to be asked for its body, or was asked.
     is_invited: bool,
     limit: Duration,
-    /// Set when the first byte is waited for.
+    /// Set when the reader first waits for a byte.
     deadline: Option<Pin<Box<Sleep>>>,
     tasks: Tasks,
 }
@@ -91,7 +91,7 @@ impl Stream for Unwanted {
             let limit = this.limit;
             let deadline = this.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
             ready!(deadline.as_mut().poll(context));
-            // What is left is not read: it would take as long.
+            // The rest is not read: that would take as long again.
             this.rest = None;
             return Poll::Ready(Some(Err(axum::Error::new(TooSlow(limit)))));
         };

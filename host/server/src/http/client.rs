@@ -1,6 +1,6 @@
-//! Who is at the other end: the address and the scheme of the client, behind whatever proxies there are.
+//! The client of a request: its address and its scheme, also behind proxies.
 //!
-//! Only a peer in `TRUSTED_PROXIES` is believed what it says of others.
+//! Forwarding headers are trusted only from a peer in `TRUSTED_PROXIES`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,7 +19,7 @@ pub struct Client {
     pub is_https: bool,
 }
 
-/// What limits count as one: an IPv4 address, or the network that one customer has of IPv6.
+/// The unit that limits count: one IPv4 address, or one IPv6 network of a customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Network(IpAddr);
 
@@ -36,7 +36,7 @@ impl Client {
         if !is_trusted(&peer) {
             return Self { ip: peer, is_https: false };
         }
-        // Each proxy appends whom it heard from, so the truth is at the end and the client's own words at the beginning.
+        // Each proxy appends the address of its own peer: the end is trustworthy, the beginning is the client's claim.
         let mut ip = peer;
         for entry in list(headers, FORWARDED_FOR).rev() {
             let Some(named) = entry.and_then(address) else { break };
@@ -55,7 +55,7 @@ impl Client {
 }
 
 impl Network {
-    /// Of an address in its canonical form.
+    /// Returns the network of an address in its canonical form.
     pub(crate) fn of(ip: IpAddr) -> Self {
         Self(match ip {
             IpAddr::V4(_) => ip,

@@ -1,4 +1,4 @@
-//! `ETag` and `If-Match`: an object is changed only as it was seen.
+//! `ETag` and `If-Match`: an object is changed only in the state that the client saw.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -12,23 +12,23 @@ use uuid::Uuid;
 use crate::app::SharedApp;
 use crate::http::error::Error;
 
-/// Fields that are shown once: in the first answer of the request that made them. The object is the same without them.
+/// Fields that are shown once: in the first answer of the request that made them. They are not part of the object.
 pub const SHOWN_ONCE: &[&str] = &["api_key", "client_secret", "signing_secret"];
 
-/// Revision of objects that are created and removed, and never edited.
+/// Revision of objects that are created and removed, but never edited.
 pub(crate) const UNEDITED: i64 = 1;
 
-/// What an `ETag` holds. It names the state that people edit: what is measured or counted does not move it.
+/// The value of an `ETag`. It names the state that people edit: measured and counted values do not change it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tag(String);
 
 impl Tag {
-    /// Of an object and how often people have edited it, what no answer shows included.
+    /// Returns the tag of an object from the number of its edits, also edits of fields that no answer shows.
     pub(crate) fn of(id: impl Into<Uuid>, revision: i64) -> Self {
         Self::of_parts([id.into().as_bytes().as_slice(), revision.to_be_bytes().as_slice()])
     }
 
-    /// Of bytes that together say which state of which object this is.
+    /// Returns the tag of bytes that together identify an object and its state.
     pub(crate) fn of_parts<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> Self {
         let mut digest = Sha256::new();
         for part in parts {
@@ -38,7 +38,8 @@ impl Tag {
         Self(format!("\"{}\"", hex::encode(&digest.finalize()[..16])))
     }
 
-    /// Of all that is shown of an object but these fields, where what is shown is what was reviewed.
+    /// Returns the tag of the object as it is shown, without these fields. For objects that are reviewed as they are
+    /// shown.
     pub(crate) fn of_shown<T: Serialize>(object: &T, but: &[&str]) -> Result<Self, Error> {
         let mut shown = serde_json::to_value(object).map_err(Error::internal)?;
         if let Some(fields) = shown.as_object_mut() {
@@ -47,7 +48,7 @@ impl Tag {
         Ok(Self::of_parts([shown.to_string().as_bytes()]))
     }
 
-    /// The tag that was stored with an answer; `None` where that had none.
+    /// Returns the tag that was stored with an answer; `None` where it had none.
     pub(crate) fn kept(text: String) -> Option<Self> {
         (!text.is_empty()).then_some(Self(text))
     }
@@ -92,7 +93,7 @@ pub(crate) fn json<T: Serialize>(object: &T) -> Result<String, Error> {
     serde_json::to_string(object).map_err(Error::internal)
 }
 
-/// The object without what is shown once.
+/// Returns the object without the fields that are shown once.
 pub(crate) fn without_secrets(json: &str) -> Result<String, Error> {
     let mut value: Value = serde_json::from_str(json).map_err(Error::internal)?;
     if let Some(fields) = value.as_object_mut() {
@@ -112,17 +113,17 @@ pub(crate) fn tagged(status: StatusCode, json: String, tag: Option<&Tag>) -> Res
     Ok(response)
 }
 
-/// The `If-Match` of a request; absent, it lets everything through.
+/// The `If-Match` of a request. When it is absent, every state is accepted.
 #[derive(Debug, Clone, Default)]
 pub struct IfMatch(Option<String>);
 
 impl IfMatch {
-    /// Whether the client said how it saw the object.
+    /// Whether the client named the state that it saw.
     pub fn is_given(&self) -> bool {
         self.0.is_some()
     }
 
-    /// 412 unless the object is as the client saw it. To be asked within the transaction that changes it.
+    /// Answers 412 unless the object is in the state that the client saw. Call it in the transaction that changes it.
     pub fn check(&self, current: &impl Tagged) -> Result<(), Error> {
         let Some(given) = &self.0 else { return Ok(()) };
         let tag = current.tag()?;

@@ -9,7 +9,7 @@ use tower_http::cors::CorsLayer;
 const METHODS: [Method; 6] =
     [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
-/// What pages may send.
+/// Headers that pages may send.
 const ASKED: [HeaderName; 7] = [
     header::AUTHORIZATION,
     header::CONTENT_TYPE,
@@ -20,7 +20,7 @@ const ASKED: [HeaderName; 7] = [
     HeaderName::from_static("idempotency-key"),
 ];
 
-/// What pages may read.
+/// Headers that pages may read.
 const ANSWERED: [HeaderName; 7] = [
     header::ETAG,
     header::LOCATION,
@@ -31,10 +31,10 @@ const ANSWERED: [HeaderName; 7] = [
     HeaderName::from_static("x-response-time"),
 ];
 
-/// How long a browser may remember what it was allowed.
+/// How long a browser may cache this permission.
 const MAX_AGE: Duration = Duration::from_mins(10);
 
-/// `None` when no other site is allowed: then no answer says a word about origins.
+/// `None` when no other site is allowed: then answers have no CORS headers.
 pub(super) fn layer(origins: &[String]) -> Option<CorsLayer> {
     let origins: Vec<HeaderValue> = origins.iter().filter_map(|origin| origin.parse().ok()).collect();
     (!origins.is_empty()).then(|| {

@@ -1,10 +1,8 @@
 //! Requests that create an object, and `Idempotency-Key`: the same request sent again creates nothing more.
 //!
-//! What was answered is kept in the transaction of the creation itself. So after
-//! any crash either both are there or neither, and of several that come at once
-//! one creates and the others get its answer. Errors are not kept: a request
-//! that created nothing may be tried again. A secret that is shown once is not
-//! kept either: a replay answers without it.
+//! The answer is stored in the transaction of the creation itself. So after a crash either both exist or neither. Of
+//! several requests at the same time one creates, and the others get its answer. Errors are not stored: a request that
+//! created nothing may be sent again. A secret that is shown once is not stored either: a replay answers without it.
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest as _, FromRequestParts, Request};
@@ -27,7 +25,7 @@ use crate::http::error::Error;
 use crate::http::extract::too_large;
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Says that an answer is that of an earlier request.
+/// Marks an answer as that of an earlier request.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// Longest key, in characters.
@@ -36,7 +34,7 @@ const KEY_CHARS_MAX: usize = 255;
 pub(crate) const KEEP_HOURS: i64 = 24;
 /// Index that lets a key be used once.
 const KEY_INDEX: &str = "idempotency_pkey";
-/// The place of what cannot be looked at.
+/// The location of an accepted request, which has no object to look at.
 const NOWHERE: &str = "";
 
 /// A request with a key.
@@ -49,14 +47,14 @@ struct Keyed {
     request_hash: String,
 }
 
-/// What is known of the request when its object has been created.
+/// The idempotency data of the request, known when its object has been created.
 #[derive(Debug)]
 pub struct Creation(Option<Keyed>);
 
-/// What such a request is answered.
+/// The answer to a request that creates an object.
 struct Answered {
     json: String,
-    /// Of the object that was created.
+    /// The tag of the object that was created.
     tag: Option<Tag>,
     location: String,
 }
@@ -80,7 +78,7 @@ impl Creation {
         created.into_response()
     }
 
-    /// Commits, and answers 202: what was asked for is on its way, and there is no object to look at.
+    /// Commits, and answers 202: the request is in progress, and there is no object to look at.
     pub(crate) async fn accept<T: Serialize>(
         self,
         mut tx: Tx,
@@ -109,7 +107,7 @@ impl Creation {
     }
 }
 
-/// Another request with the same key was faster; [`run_once`] answers what that one was answered.
+/// Another request with the same key was faster; [`run_once`] answers with the answer of that request.
 fn used_meanwhile(error: heddle_store::Error) -> Error {
     if error.is_unique(KEY_INDEX) {
         Error::Conflict {
@@ -145,7 +143,7 @@ impl FromRequestParts<SharedApp> for Creation {
     }
 }
 
-/// Runs the request, or answers what the same request was answered before.
+/// Runs the request, or repeats the answer of an earlier identical request.
 pub(crate) async fn run_once(
     app: &SharedApp,
     caller: Caller,
@@ -167,7 +165,7 @@ pub(crate) async fn run_once(
     parts.extensions.insert(caller);
     parts.extensions.insert(keyed.clone());
     let response = next.run(Request::from_parts(parts, Body::from(bytes))).await;
-    // It may have failed only because the same request had just succeeded.
+    // This request may have failed only because an identical one has just succeeded.
     if response.status().is_client_error()
         && let Some(answered) = replay(app, &keyed).await?
     {
@@ -176,7 +174,7 @@ pub(crate) async fn run_once(
     Ok(response)
 }
 
-/// Of the body, and of what the caller may do: an answer is not for who could not have asked for it.
+/// Hashes the body and the rights of the caller: a caller with other rights must not get the stored answer.
 fn request_hash(caller: &Caller, body: &[u8]) -> String {
     let key = match caller.credential {
         Credential::Session(_) => None,
@@ -232,7 +230,7 @@ async fn replay(app: &App, keyed: &Keyed) -> Result<Option<Response>, Error> {
             }
         },
     })?;
-    // Once more: an earlier version kept them.
+    // Removed here again, because an earlier version stored them.
     let json = without_secrets(std::str::from_utf8(&opened).map_err(Error::internal)?)?;
     let answered = Answered { json, tag: Tag::kept(kept.tag), location: kept.location };
     let mut response = answered.into_response()?;

@@ -17,8 +17,8 @@ pub struct Detail {
     pub field: String,
     /// What is wrong, and what would work.
     pub message: String,
-    /// A stable word: `missing`, `unknown_field`, `type_error`, `value_error`, or the keyword of the schema that is not
-    /// met.
+    /// A stable word: `missing`, `unknown_field`, `type_error`, `value_error`, or the keyword of the schema that is
+    /// violated.
     #[serde(rename = "type")]
     pub kind: String,
 }
@@ -28,14 +28,14 @@ impl Detail {
         Self { field: field.into(), message: message.into(), kind: kind.to_owned() }
     }
 
-    /// As it is answered: rules name fields by dots and brackets, clients find them by pointers.
+    /// Returns the detail as it is answered: rules name fields with dots and brackets, clients find them by pointers.
     fn pointed(&self) -> Self {
         Self { field: pointer(&self.field), ..self.clone() }
     }
 }
 
-/// The JSON pointer of a field that is written with dots or brackets: `steps.0.params`, `events[1]`. What is a pointer
-/// already stays as it is.
+/// Returns the JSON pointer of a field that is written with dots or brackets: `steps.0.params`, `events[1]`. Text that
+/// is a pointer already is returned unchanged.
 fn pointer(field: &str) -> String {
     match field {
         "body" => String::new(),
@@ -49,13 +49,13 @@ pub enum Error {
     /// 400. A rule of the business is not met; the type says which.
     #[error("{message}")]
     BadRequest { kind: &'static str, message: String },
-    /// 401. Who calls is not known, or not any more.
+    /// 401. The caller is not known, or is no longer known.
     #[error("{0}")]
     Unauthenticated(&'static str),
     /// 403. Names the missing permission so that an administrator can grant it.
     #[error("permission '{0}' is required")]
     Forbidden(Permission),
-    /// 403. Names the role that would do.
+    /// 403. Names the role that is needed.
     #[error("role '{0}' or higher is required")]
     ForbiddenRole(Role),
     /// 403. Another rule forbids it.
@@ -91,7 +91,7 @@ pub enum Error {
     /// 501. This server cannot do it.
     #[error("{0}")]
     NotAvailable(&'static str),
-    /// 503. A part that is needed gives no answer.
+    /// 503. A required part gives no answer.
     #[error("{0}")]
     Unavailable(String),
     /// Exactly `{"detail": …}`, outside the envelope, where the interface says so.
@@ -124,7 +124,7 @@ pub enum RateExceeded {
     Burst,
     Minute,
     Hour,
-    /// As many as may be under way.
+    /// Too many requests are in flight.
     AtOnce,
 }
 
@@ -207,7 +207,7 @@ impl Error {
     fn details(&self) -> Option<Vec<Detail>> {
         match self {
             Error::Validation(details) => Some(details.iter().map(Detail::pointed).collect()),
-            // Objects of the device, not fields of the request.
+            // The fields name objects of the device, not fields of the request.
             Error::Adapter(CallError::Fault(fault))
                 if fault.kind == FaultKind::StateMoved && !fault.fields.is_empty() =>
             {
@@ -267,7 +267,7 @@ impl From<heddle_store::Error> for Error {
     }
 }
 
-/// Rides on a response from the handler to the edge, which renders it.
+/// Carries the error on a response from the handler to the edge, which renders it.
 #[derive(Clone)]
 pub(crate) struct Failure(pub(crate) std::sync::Arc<Error>);
 
@@ -315,7 +315,7 @@ pub(crate) fn render(error: &Error, request_id: &str) -> Response {
     response
 }
 
-/// What a response without an error of ours means: an unmatched path, a wrong method, a rejected extractor.
+/// Renders a response that has no error of ours: an unmatched path, a wrong method, a rejected extractor.
 pub(crate) fn render_plain(status: StatusCode, request_id: &str) -> Response {
     let (kind, message) = match status {
         StatusCode::NOT_FOUND => ("not_found", "path not found"),

@@ -1,4 +1,4 @@
-//! Typed extractors whose refusals are errors of ours.
+//! Typed extractors that refuse with the service's own errors.
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
@@ -52,7 +52,7 @@ pub(crate) fn too_large(rejection: &BytesRejection) -> Error {
     }
 }
 
-/// A form, as OAuth 2.0 sends it. What it has beside the fields of `T` is left alone, as the standard demands.
+/// A form, as OAuth 2.0 sends it. Fields that `T` does not have are ignored, as the standard demands.
 #[derive(Debug)]
 pub struct Form<T>(pub T);
 
@@ -99,16 +99,16 @@ impl<T: DeserializeOwned> OptionalFromRequest<SharedApp> for Json<T> {
     }
 }
 
-/// What is said of a character that one of the databases cannot keep.
+/// The refusal of a character that one of the databases cannot store.
 const NUL_REFUSED: &str = "the character U+0000 is not accepted";
 
 /// Parses a body; the error names the field.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
-    // One of the databases has no such character in its texts.
+    // One of the databases cannot store this character in a text.
     if bytes.windows(6).any(|window| window == br"\u0000") {
         return Err(Error::field("body", NUL_REFUSED));
     }
-    // Read as a type with fields, an array would fill them in their order.
+    // serde would fill the fields of the type from an array, in their order.
     if bytes.trim_ascii_start().first() == Some(&b'[') {
         let message = "must be a JSON object, not an array";
         return Err(Error::Validation(vec![Detail::new("body", message, "type_error")]));
@@ -176,7 +176,7 @@ fn refuse_nul(query: &str) -> Result<(), Error> {
     }
 }
 
-/// Path parameters. An id that is not one is 422.
+/// Path parameters. A malformed id is 422.
 #[derive(Debug)]
 pub struct At<T>(pub T);
 
@@ -184,7 +184,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<SharedApp> for At<T> {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Error> {
-        // In a path that was routed it can only be in a parameter.
+        // The path matched a route, so this can only be in a parameter.
         if parts.uri.path().contains("%00") {
             return Err(Error::field("path", NUL_REFUSED));
         }
@@ -195,7 +195,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<SharedApp> for At<T> {
     }
 }
 
-/// The guard put it there; a public route has none.
+/// The guard inserted it; a public route has none.
 impl FromRequestParts<SharedApp> for Caller {
     type Rejection = Error;
 
@@ -204,7 +204,7 @@ impl FromRequestParts<SharedApp> for Caller {
     }
 }
 
-/// Where a request came from, for sessions, limits and the audit log.
+/// The origin of a request, for sessions, limits and the audit log.
 #[derive(Debug, Clone)]
 pub struct Origin {
     pub ip: String,

@@ -24,7 +24,7 @@ const TRANSPORT: (&str, &str) = ("strict-transport-security", "max-age=31536000;
 pub(super) fn add_security(headers: &mut HeaderMap, client: &Client) {
     let transport = client.is_https.then_some(&TRANSPORT);
     for (name, value) in SECURITY.iter().chain(transport) {
-        // A page brings a policy of its own.
+        // A page brings its own policy.
         if *name == "content-security-policy" && headers.contains_key(*name) {
             continue;
         }

@@ -1,6 +1,6 @@
-//! The answers to whoever asks whether the service lives and can do its work.
+//! Answers whether the service is alive and whether it can do its work.
 //!
-//! What is public says which parts work, and nothing of tenants or addresses.
+//! The public answers say which parts work, and nothing of tenants or addresses.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::health::{self, Check, Report, Status};
 use crate::http::access::Access;
 use crate::http::routes::{Doc, Routes, doc};
 
-/// A database that just answered says its version in this time, or stays without one.
+/// A database that just answered must give its version within this time, else the answer has none.
 const VERSION_LIMIT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -111,7 +111,7 @@ struct CacheDetail {
 #[derive(Debug, Serialize, JsonSchema)]
 struct EventBusDetail {
     up: bool,
-    /// Whether other processes' events come at once; else within half a second.
+    /// Whether events of other processes arrive at once; otherwise they arrive within half a second.
     wakeups_up: bool,
     last_look_age_secs: f64,
 }
@@ -120,7 +120,7 @@ struct EventBusDetail {
 struct AdapterDetail {
     id: String,
     version: String,
-    /// It failed so often that nobody may call it until a person releases it.
+    /// The adapter failed too often: it takes no calls until a person releases it.
     quarantined: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Counts requests, and answers what is counted to Prometheus.
+//! Counts requests, and serves the counters to Prometheus.
 //!
-//! A route's counters are found by its template, which the router knows, never by the path that was asked for.
+//! A route's counters are found by its template, which the router knows, never by the requested path.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -26,7 +26,7 @@ use crate::metrics::{Metrics, Moment};
 pub(super) const PATH: &str = "/metrics";
 /// The route of requests that matched none.
 const OTHER: &str = "other";
-/// Statuses that have a place of their own in a route's counters.
+/// Statuses that have their own place in a route's counters.
 const STATUSES: &[u16] = &[
     101, 200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 409, 412, 413, 422, 423, 429, 500, 502, 503, 504,
 ];
@@ -50,14 +50,14 @@ impl Meter {
     }
 }
 
-/// Meters of all routes, by template; what is asked for besides is counted as `other`.
+/// Meters of all routes, by template; requests for other paths are counted as `other`.
 #[derive(Debug)]
 pub(super) struct Meters {
     by_route: HashMap<String, [Meter; METHODS.len()]>,
     other: [Meter; METHODS.len()],
 }
 
-/// Any other method is a client's invention and counts as the last.
+/// Any other method is invented by a client and is counted as the last one.
 const METHODS: [&str; 8] = ["GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS", OTHER];
 
 impl Meters {
@@ -84,7 +84,7 @@ impl Meters {
     }
 }
 
-/// One request more while this lives, also when the client goes away.
+/// Counts one request in flight while this lives, also when the client goes away.
 struct InFlight(IntGauge);
 
 impl InFlight {
@@ -128,7 +128,7 @@ impl Measured {
     }
 }
 
-/// The exposition; a path like any unknown one where it is not served.
+/// Returns the route of the exposition; where it is not served, its path is unknown.
 pub(super) fn router(config: &Config) -> Router<SharedApp> {
     let is_open = config.environment == Environment::Production && config.metrics_auth_token.is_none();
     if !config.enable_metrics || is_open {
@@ -153,7 +153,7 @@ async fn expose(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Resp
     Ok(([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response())
 }
 
-/// Whoever knows the token, where there is one.
+/// Admits callers that present the token; without a configured token, everyone.
 fn admit(config: &Config, headers: &HeaderMap) -> Result<(), Error> {
     let Some(token) = &config.metrics_auth_token else { return Ok(()) };
     let given = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The edge: what every request meets before a handler and every response after it.
+//! The edge: the layers that every request passes before a handler, and every response after it.
 
 pub mod access;
 mod body;
@@ -53,7 +53,7 @@ pub(crate) struct RequestId(pub(crate) String);
 /// The routes behind their layers, as the listener serves them.
 pub(crate) type Service = MapRequest<Router, fn(Request) -> Request>;
 
-/// What the layers have to know.
+/// State of the layers.
 struct Edge {
     app: SharedApp,
     meters: metrics::Meters,
@@ -62,7 +62,7 @@ struct Edge {
     answers_preflights: bool,
 }
 
-/// Builds everything that the service answers.
+/// Builds the service with all its routes and layers.
 pub(crate) fn service(app: &SharedApp) -> Service {
     let table = routes(app);
     let document = openapi::Written::of(&table, app);
@@ -75,7 +75,7 @@ pub(crate) fn service(app: &SharedApp) -> Service {
     // One stack: each layer that the router gets by itself costs every request two allocations more.
     let layers = ServiceBuilder::new()
         .layer(from_fn_with_state(state.clone(), edge))
-        // Outside of the gate, so that a refusal of it is readable for a page.
+        // Outside of the gate, so that a page can read its refusals.
         .option_layer(cors)
         .layer(from_fn_with_state(state, gate))
         .layer(DefaultBodyLimit::max(extract::BODY_BYTES_MAX));
@@ -116,8 +116,8 @@ fn strip_trailing_slash(mut request: Request) -> Request {
     request
 }
 
-/// Measures a request, gives it its id, client and span, and the response its error body and headers. Preflights pass
-/// the limit here: they are answered before the gate.
+/// Measures a request and gives it its id, client and span. Gives the response its error body and headers. Preflights
+/// pass the limit here: they are answered before the gate.
 async fn edge(State(edge): State<Arc<Edge>>, request: Request, next: Next) -> Response {
     let app = &edge.app;
     let measured = metrics::Measured::begin(&app.metrics, &request);
@@ -151,7 +151,8 @@ async fn edge(State(edge): State<Arc<Edge>>, request: Request, next: Next) -> Re
     response
 }
 
-/// Refuses what is too much or too large, before anything looks at what it is, and what comes while the service stops.
+/// Refuses requests over the limit, bodies that are too large, and requests that come while the service stops. Nothing
+/// is parsed before.
 async fn gate(
     State(edge): State<Arc<Edge>>,
     Extension(client): Extension<Client>,
@@ -161,7 +162,7 @@ async fn gate(
     admitted(&edge, &client, request, async |request| unless_stopping(&edge.app, request, next).await).await
 }
 
-/// Answers a request with what is left of its limit, or refuses it.
+/// Answers a request and adds what is left of its limit, or refuses it.
 async fn admitted(
     edge: &Edge,
     client: &Client,
@@ -183,7 +184,7 @@ async fn admitted(
     }
 }
 
-/// While the service stops, only questions after its health are answered; the drain waits for the others that came before.
+/// While the service stops, only health probes are answered. The drain waits for requests that came before.
 async fn unless_stopping(app: &App, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let is_probe = path.strip_prefix(PREFIX).unwrap_or(path).starts_with("/health");
@@ -196,7 +197,7 @@ async fn unless_stopping(app: &App, request: Request, next: Next) -> Response {
     answered.unwrap_or_else(|payload| panicked(payload.as_ref()))
 }
 
-/// Too many before too large, so that what is too large counts, too.
+/// Checks the rate before the size, so that a request that is too large counts, too.
 async fn admit(
     app: &App,
     demand: Option<Demand>,
@@ -248,7 +249,7 @@ fn milliseconds(elapsed: Duration) -> String {
     format!("{}.{:03}", micros / 1000, micros % 1000)
 }
 
-/// The rendered error, with what the layers below have said in headers: `Allow`, what origins may read, cookies.
+/// Returns the rendered error with the headers that the inner layers have set: `Allow`, CORS headers, cookies.
 fn with_body_of(response: Response, rendered: Response) -> Response {
     let mut headers = response.into_parts().0.headers;
     headers.remove(header::CONTENT_LENGTH);
@@ -283,7 +284,7 @@ fn panicked(payload: &(dyn std::any::Any + Send)) -> Response {
     StatusCode::INTERNAL_SERVER_ERROR.into_response()
 }
 
-/// The client's id when it is well formed, and how the log marks it; else a new one.
+/// Returns the client's id when it is well formed, else a new one, and the form that the log shows.
 fn request_id(request: &Request, clock: &Clock) -> (String, String) {
     let given = request.headers().get("x-request-id").and_then(|v| v.to_str().ok()).filter(|text| {
         (1..=128).contains(&text.len())

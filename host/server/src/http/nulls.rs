@@ -1,8 +1,8 @@
-//! Where a body may hold `null`: only in fields that say what it means there.
+//! Where a body may hold `null`: only in fields that give it a meaning.
 //!
-//! Serde reads `null` as an absent field wherever a field is optional, so that a client that sends `null` to clear a
-//! text and one that sends it by mistake look alike. Bodies are read through [`Strict`], which refuses it, except in
-//! fields that are read by [`nullable`]. What is free of form (`serde_json::Value`) may hold it anywhere.
+//! Serde reads `null` as an absent field wherever a field is optional. So a client that sends `null` to clear a text
+//! and one that sends it by mistake look alike. Bodies are read through [`Strict`], which refuses `null` except in
+//! fields that are read by [`nullable`]. Free-form values (`serde_json::Value`) may hold it anywhere.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 
-/// What is said of a `null` that means nothing.
+/// The message for a `null` without meaning.
 pub(super) const REFUSED: &str = "must not be null: leave the field out, or give it a value";
 
 /// Name by which [`nullable`] tells [`Strict`] that the next value may be null.
@@ -26,14 +26,14 @@ pub(crate) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 
 /// For fields of updates that `null` clears: absent is `None`, `null` is `Some(None)`.
 ///
-/// Such a field also has `#[schemars(extend("x-nullable" = true))]`, so that the document says it.
+/// Such a field also has `#[schemars(extend("x-nullable" = true))]`, so that the document shows it.
 pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<T>>, D::Error> {
     or_null(deserializer).map(Some)
 }
 
-/// For fields in which `null` is a value, such as those that answers show as `null`. Marked like [`nullable`].
+/// For fields in which `null` is a value, for example those that answers show as `null`. Marked like [`nullable`].
 pub(crate) fn or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
@@ -53,7 +53,7 @@ pub(crate) fn or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer.deserialize_newtype_struct(NULLABLE, Inner(PhantomData))
 }
 
-/// Wraps whatever takes part in reading a body, and passes itself on to all that is inside.
+/// Wraps each deserializer and visitor that reads a body, and wraps all nested ones in the same way.
 pub(super) struct Strict<T> {
     inner: T,
     /// The next optional value may be `null`.
@@ -77,7 +77,7 @@ macro_rules! pass_on {
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
     type Error = D::Error;
 
-    /// Only what is free of form is read like this: it is left alone.
+    /// Only free-form values are read like this: they are not checked.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         self.inner.deserialize_any(visitor)
     }
@@ -95,7 +95,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
         self.inner.deserialize_newtype_struct(name, Strict { inner: visitor, may_be_null })
     }
 
-    /// A parser takes `null` in place of a word for no JSON at all, so it is asked first whether it is one.
+    /// A parser reports `null` in place of a word as broken JSON, so `null` is tested first.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -121,7 +121,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
     }
 }
 
-/// Reads one of several words, which `null` is not.
+/// Reads one of several words; `null` is none of them.
 struct Word<V> {
     name: &'static str,
     variants: &'static [&'static str],

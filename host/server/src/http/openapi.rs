@@ -1,7 +1,6 @@
 //! The `OpenAPI` 3.1 document, made from the route table.
 //!
-//! Nothing in it is written by hand for one route: statuses, headers and
-//! security follow from what the table says of the route.
+//! Nothing in it is written by hand for one route: statuses, headers and security are derived from the route table.
 
 mod answers;
 mod examples;
@@ -26,12 +25,12 @@ use crate::config::{Config, Environment};
 use crate::http::access::Access;
 use crate::http::routes::{Mark, Route, Routes, doc};
 
-/// Whether documentation exists here: never in production.
+/// Whether documentation is served here: never in production.
 pub(crate) fn is_served(config: &Config) -> bool {
     config.enable_docs && config.environment != Environment::Production
 }
 
-/// The document as it is answered. It is written at the first request for it: most servers never get one.
+/// The document as it is answered. It is built at the first request for it: most servers never get one.
 #[derive(Clone)]
 pub(crate) struct Written(Arc<LazyLock<Bytes, Box<dyn FnOnce() -> Bytes + Send>>>);
 

@@ -1,7 +1,7 @@
 //! The documentation pages: Swagger UI and Redoc, from the binary alone.
 //!
-//! They are no part of the interface and not in its document. Where
-//! documentation is not served they do not exist at all.
+//! They are not part of the interface and not in its document. Where documentation is not served, these paths do not
+//! exist.
 
 use axum::Router;
 use axum::extract::Path;
@@ -12,8 +12,8 @@ use axum::routing::get;
 use super::openapi::Written;
 use crate::app::SharedApp;
 
-/// Both pages write styles of their own into the document, and draw with pictures inside their style sheets.
-/// Redoc searches in a worker that it makes from a blob.
+/// Both pages write their own styles into the document, and use images inside their style sheets. Redoc searches in a
+/// worker that it makes from a blob.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
      connect-src 'self'; worker-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

@@ -1,6 +1,6 @@
 //! The table that builds the router, the `OpenAPI` document and the access tests.
 //!
-//! A route cannot be registered without saying who may call it and what it answers.
+//! A route cannot be registered without declaring which callers may use it and what it answers.
 
 use axum::Router;
 use axum::handler::Handler;
@@ -20,24 +20,25 @@ pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 pub enum Mark {
     /// The body is a form, not JSON.
     Form,
-    /// The handler waits for a controller, so what controllers do wrong can be answered.
+    /// The handler waits for a controller, so faults of controllers can be answered.
     CallsAdapter,
     /// A switch of the platform can refuse it, with a body outside the envelope.
     Switched,
     /// It answers one object, with its `ETag`, although no PATCH changes that.
     Tagged,
-    /// It honours `If-Match`, although it is no PATCH or DELETE.
+    /// It honours `If-Match`, although it is neither PATCH nor DELETE.
     AsSeen,
     /// It honours `Idempotency-Key`, although it answers no new object.
     Keyed,
     /// When it succeeds, identities or rights may have changed: cached callers are dropped.
     ChangesCallers,
-    /// It is about how its user signs in. Tokens of apps are told that it needs a session; their scopes would not open it
-    /// either.
+    /// It concerns how its user signs in. A token of an app gets the answer that a session is needed; its scopes would
+    /// not open the route either.
     Personal,
-    /// It takes a password, a code or an address to write to: each try costs an attacker one of five a minute.
+    /// It takes a password, a code or an address to write to: each try uses one of the five tries that an address has
+    /// per minute.
     LimitedAsLogin,
-    /// No limit counts it: probes ask often, and must get an answer when it is needed most.
+    /// No limit counts it: probes ask often and must always get an answer.
     Unlimited,
     /// No CSRF token is asked for: the request needs no session (login, refresh by a `SameSite=Strict` cookie, callbacks), its
     /// form carries a token, or an app proves itself.
@@ -59,7 +60,7 @@ pub struct Doc {
     pub fails_with: Vec<u16>,
     /// A value for a path parameter that is not an id.
     pub examples: Vec<(&'static str, String)>,
-    /// Of an answer that is not JSON: `text/csv`.
+    /// Media type of an answer that is not JSON: `text/csv`.
     pub media: Option<&'static str>,
     /// Further answers with bodies of their own.
     pub also: Vec<(u16, SchemaOf)>,
@@ -111,7 +112,7 @@ impl Doc {
         self
     }
 
-    /// Shows what a path parameter looks like that is not an id.
+    /// Gives an example of a path parameter that is not an id.
     #[must_use]
     pub fn example(mut self, parameter: &'static str, value: Option<&str>) -> Self {
         self.examples.extend(value.map(|value| (parameter, value.to_owned())));
@@ -131,7 +132,7 @@ impl Doc {
         self.mark(Mark::Tagged)
     }
 
-    /// Acts on one object only as the client saw it, where `If-Match` says how that was.
+    /// Acts on an object only in the state that the client saw, where `If-Match` names one.
     #[must_use]
     pub fn as_seen(self) -> Self {
         self.mark(Mark::AsSeen)
@@ -144,14 +145,14 @@ impl Doc {
         self
     }
 
-    /// Answers this status, too, with a body of its own: a readiness that is not given.
+    /// Answers this status, too, with its own body: for example readiness that is not reached.
     #[must_use]
     pub fn also_answers<T: JsonSchema>(mut self, status: u16) -> Self {
         self.also.push((status, SchemaGenerator::subschema_for::<T>));
         self
     }
 
-    /// Sends a browser elsewhere: 303, with a short page.
+    /// Redirects a browser: 303, with a short page.
     #[must_use]
     pub fn redirects(mut self) -> Self {
         self.status = 303;
@@ -173,7 +174,7 @@ impl Doc {
         self
     }
 
-    /// Waits for a controller: its refusals and silences are answered as 502, 504 and 429.
+    /// Waits for a controller: its refusals and timeouts are answered as 502, 504 and 429.
     #[must_use]
     pub fn calls_adapter(self) -> Self {
         self.mark(Mark::CallsAdapter)
@@ -185,7 +186,7 @@ impl Doc {
         self.mark(Mark::Switched)
     }
 
-    /// Sent again with its `Idempotency-Key`, it does nothing more.
+    /// Sent again with its `Idempotency-Key`, it has no further effect.
     #[must_use]
     pub fn keyed(self) -> Self {
         self.mark(Mark::Keyed)
@@ -197,13 +198,13 @@ impl Doc {
         self.mark(Mark::ChangesCallers)
     }
 
-    /// It is about how its user signs in: no app sees it.
+    /// It concerns how its user signs in: no app can use it.
     #[must_use]
     pub fn personal(self) -> Self {
         self.mark(Mark::Personal)
     }
 
-    /// It takes a password, a code or an address to write to, and has the limit of those.
+    /// It takes a password, a code or an address to write to, and has the limit of such routes.
     #[must_use]
     pub fn limited_as_login(self) -> Self {
         self.mark(Mark::LimitedAsLogin)
@@ -301,14 +302,14 @@ impl Routes {
         self
     }
 
-    /// Says the same of each of these routes.
+    /// Applies the same description to each of these routes.
     #[must_use]
     pub fn each(mut self, say: fn(Doc) -> Doc) -> Self {
         self.routes = self.routes.into_iter().map(|route| Route { doc: say(route.doc), ..route }).collect();
         self
     }
 
-    /// Says of those of these routes that write that identities or rights may have changed when they succeed.
+    /// Marks those of these routes that write: when they succeed, identities or rights may have changed.
     #[must_use]
     pub fn changing_callers(mut self) -> Self {
         for route in self.routes.iter_mut().filter(|route| !route.method.is_safe()) {

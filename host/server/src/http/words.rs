@@ -1,4 +1,5 @@
-//! What serde says of a body, in the words of the interface: no type of Rust, and no value that may be a secret.
+//! Translates serde's messages about a body into the words of the interface: without Rust types, and without values
+//! that may be secrets.
 
 use super::nulls;
 

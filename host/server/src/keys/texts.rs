@@ -1,4 +1,4 @@
-//! Where the keys come from: the settings, or in development a file that is generated once.
+//! The source of the keys: the settings, or in development a file that is generated once.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{KeyFileError, Keys};
 use crate::config::Config;
 
-/// The service's secrets as they are configured or kept.
+/// The service's secrets as they are configured or stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyTexts {
     pub secret: Secret,
@@ -31,7 +31,7 @@ struct KeyFile {
 }
 
 impl KeyTexts {
-    /// The keys; in development generated when there are none.
+    /// Returns the keys; in development they are generated when there are none.
     pub fn open(config: &Config) -> Result<Self, KeyFileError> {
         if let Some(found) = Self::find(config)? {
             return Ok(found);
@@ -41,7 +41,7 @@ impl KeyTexts {
         Ok(fresh.under(config))
     }
 
-    /// The keys, if there are any: nothing is generated.
+    /// Returns the keys, if there are any: nothing is generated.
     pub fn find(config: &Config) -> Result<Option<Self>, KeyFileError> {
         let previous = config.encryption_key_previous.clone();
         if let (Some(secret), Some(encryption)) = (&config.secret_key, &config.encryption_key) {
@@ -50,7 +50,7 @@ impl KeyTexts {
         Ok(Self::kept(config)?.map(|kept| kept.under(config)))
     }
 
-    /// What the file in the data folder says, whatever is configured.
+    /// Returns the keys of the file in the data folder, whatever is configured.
     pub fn kept(config: &Config) -> Result<Option<Self>, KeyFileError> {
         match fs::read(path(config)) {
             Ok(bytes) => Ok(Some(Self::from_json(&bytes).map_err(io::Error::from)?)),
@@ -59,7 +59,7 @@ impl KeyTexts {
         }
     }
 
-    /// Writes the file: the old one or the new one is there at any moment, never half of one.
+    /// Writes the file: at any moment either the old one or the new one is there, and it is complete.
     pub fn keep(&self, config: &Config) -> Result<(), KeyFileError> {
         let path = path(config);
         let staging = path.with_extension("new");
@@ -98,11 +98,11 @@ impl KeyTexts {
         }
     }
 
-    /// The same, with what is configured in place of what is kept.
+    /// Returns the same keys, but configured keys replace stored ones.
     pub(crate) fn under(self, config: &Config) -> Self {
         Self {
             secret: config.secret_key.clone().unwrap_or(self.secret),
-            // A configured key has its own previous one; the file's belongs to the file's.
+            // A configured key has its own previous key; the previous key in the file belongs to the key in the file.
             previous: match &config.encryption_key {
                 Some(_) => config.encryption_key_previous.clone(),
                 None => config.encryption_key_previous.clone().or(self.previous),
@@ -117,7 +117,7 @@ pub fn path(config: &Config) -> PathBuf {
     config.data_dir.join("keys.json")
 }
 
-/// So that a renamed file keeps its name when the power fails.
+/// Syncs the folder, so that a renamed file keeps its name after a power failure.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     fs::File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()

@@ -1,4 +1,4 @@
-//! What happens on a connection, and until when something must.
+//! Tracks the activity of a connection and its deadlines.
 
 use std::io;
 use std::pin::Pin;
@@ -17,14 +17,14 @@ use crate::metrics::ConnectionEnd;
 
 use super::places::Place;
 
-/// How long a peer may take none of an answer's bytes.
+/// How long a peer may accept no byte of an answer.
 const STALL_LIMIT: Duration = Duration::from_mins(1);
-/// Between two looks at a connection with a request under way.
+/// Time between two checks of a connection with a request in flight.
 pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(20);
-/// How long a connection that was asked to end may take.
+/// How long a connection may take after it was asked to end.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long a connection may do nothing.
+/// How long a connection may be idle.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     /// From the first byte of a request to the end of its head; from the beginning for the first request.
@@ -41,17 +41,17 @@ impl Limits {
         }
     }
 
-    /// Shorter ones, for when places become scarce.
+    /// Returns shorter limits, for when places become scarce.
     pub(super) fn scarce(self) -> Self {
         Self { head: self.head / 4, idle: self.idle / 8 }
     }
 }
 
-/// When a connection has to be looked at again, and what is true of it then unless something happens.
+/// When a connection must be checked again, and the reason to end it then if nothing happens before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Due {
     pub(super) at: Instant,
-    /// `None`: it is only looked at again.
+    /// `None`: the connection is only checked again.
     pub(super) end: Option<ConnectionEnd>,
 }
 
@@ -60,19 +60,19 @@ pub(super) struct Activity(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// When it began, or the last request ended.
+    /// When the connection began, or the last request ended.
     quiet_since: Instant,
-    /// Requests that came so far; only whether there was one matters.
+    /// Whether a request has come.
     was_used: bool,
-    /// Requests whose body or answer is not at its end.
+    /// Requests that are in flight: their body or answer is not complete.
     under_way: usize,
-    /// When the first byte of a head came that is not complete.
+    /// When the first byte of an incomplete head came.
     head_since: Option<Instant>,
-    /// Since when the peer takes nothing of what is sent.
+    /// Since when the peer has accepted nothing of what is sent.
     stalled_since: Option<Instant>,
-    /// Frames come between requests, too: they are no beginning of a head.
+    /// HTTP/2 frames also come between requests: they do not begin a head.
     is_http2: bool,
-    /// When it was asked to end.
+    /// When the connection was asked to end.
     ending_since: Option<Instant>,
 }
 
@@ -105,7 +105,7 @@ impl Activity {
         if !is_stalled {
             state.stalled_since = None;
             if !state.is_http2 {
-                // An answer that a slow peer still takes is no silence. HTTP/2 also writes answers to pings.
+                // A slow peer that still accepts an answer is not idle. HTTP/2 also writes answers to pings.
                 state.quiet_since = Instant::now();
             }
         } else if state.stalled_since.is_none() {
@@ -113,7 +113,7 @@ impl Activity {
         }
     }
 
-    /// A request's head has come; it is under way until the last copy of what this gives is dropped.
+    /// The head of a request has come. The request is in flight until the last copy of the returned value is dropped.
     pub(super) fn begin(self: &Arc<Self>, is_http2: bool) -> Arc<UnderWay> {
         let mut state = self.state();
         (state.is_http2, state.was_used, state.head_since) = (is_http2, true, None);
@@ -121,7 +121,7 @@ impl Activity {
         Arc::new(UnderWay(self.clone()))
     }
 
-    /// The connection became a tunnel, which has bounds of its own.
+    /// The connection became a tunnel, which has its own limits.
     pub(super) fn became_tunnel(&self) {
         self.state().under_way += 1;
     }
@@ -134,7 +134,7 @@ impl Activity {
         let state = self.state();
         let at = |since: Instant, limit, end| Due { at: since + limit, end: Some(end) };
         match *state {
-            // Also behind the last byte of an answer: it is still on its way to the peer.
+            // Checked also after the last byte of an answer: that byte is still on its way to the peer.
             State { stalled_since: Some(since), .. } => at(since, STALL_LIMIT, ConnectionEnd::Stalled),
             State { under_way: 1.., .. } => Due { at: Instant::now() + LOOK_INTERVAL, end: None },
             State { ending_since: Some(since), quiet_since, .. } => {
@@ -147,7 +147,7 @@ impl Activity {
     }
 }
 
-/// One request is under way while this lives.
+/// One request is in flight while this lives.
 #[derive(Debug)]
 pub(super) struct UnderWay(Arc<Activity>);
 
@@ -161,7 +161,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// A body that keeps its request under way.
+/// A body that keeps its request in flight.
 pub(super) struct Held<B> {
     pub(super) body: B,
     pub(super) _under_way: Arc<UnderWay>,
@@ -187,7 +187,7 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Held<B> {
     }
 }
 
-/// A socket that tells what happens on it, and holds its place.
+/// A socket that reports its activity and holds its place.
 pub(super) struct Wire {
     stream: TcpStream,
     activity: Arc<Activity>,

@@ -22,7 +22,7 @@ use crate::metrics::ConnectionEnd;
 use super::Shared;
 use super::activity::{Activity, Held, LOOK_INTERVAL, Wire};
 
-/// Serves until the peer closes, a limit is reached, or `abandon` fires. With `stop`, what is under way is finished.
+/// Serves until the peer closes, a limit is reached, or `abandon` fires. After `stop`, requests in flight are finished.
 ///
 /// A connection that was upgraded leaves here and keeps its place.
 pub(super) async fn serve(
@@ -53,7 +53,7 @@ pub(super) async fn serve(
                 activity.ends();
                 serving.as_mut().graceful_shutdown();
             }
-            // A head that began meanwhile, and places that became scarce, have shorter limits.
+            // A head that began meanwhile has a shorter limit, and limits shrink when places become scarce.
             () = tokio::time::sleep_until(due.at.min(Instant::now() + shared.limits.head.min(LOOK_INTERVAL))) => {
                 let due = activity.due(&limits);
                 let Some(end) = due.end.filter(|_| due.at <= Instant::now()) else { continue };
@@ -90,7 +90,7 @@ impl Service<Request<Incoming>> for Requests {
         let mut request = if request.body().is_end_stream() {
             request.map(Body::new)
         } else {
-            // What is left of a body is read after the answer, too.
+            // The rest of a body is read after the answer, too.
             let held = under_way.clone();
             request.map(|body| Body::new(Held { body, _under_way: held }))
         };

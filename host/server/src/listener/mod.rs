@@ -1,7 +1,7 @@
 //! Accepts connections and serves HTTP on them, within bounds.
 //!
 //! Connections are bounded in number, in total and per address, and in the time that they may take without a request.
-//! Which requests are answered, and how, is the part of the service that is served.
+//! The service behind decides which requests are answered, and how.
 
 mod activity;
 mod connection;
@@ -31,24 +31,24 @@ use places::{Full, Places};
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// Most header fields of a request of HTTP/1.
 const HEADERS_MAX: usize = 100;
-/// Requests that a connection of HTTP/2 may have under way.
+/// Most requests in flight on one HTTP/2 connection.
 const STREAMS_MAX: u32 = 100;
-/// Between two questions whether the peer of an HTTP/2 connection is there, and how long it has to answer.
+/// Time between two pings of an HTTP/2 connection, and time that the peer has to answer one.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 /// Bytes of an answer that wait in memory for a slow reader, for each request of HTTP/2.
 const SEND_BYTES_MAX: usize = 128 * 1024;
 
-/// Between two tries to accept after an error of the machine, such as no free file.
+/// Pauses between attempts to accept after an error of the machine, such as too many open files.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// Between two log lines that say the same.
+/// Least time between two equal log lines.
 const SAY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The answer to a connection that finds no place, as far as the socket takes it at once.
+/// The answer to a connection that finds no place. It is sent only as far as the socket takes it at once.
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// What every connection is served with.
+/// State that all connections share.
 struct Shared {
     service: Service,
     builder: Builder<TokioExecutor>,
@@ -61,14 +61,14 @@ struct Shared {
 pub(crate) struct Listener {
     socket: TcpListener,
     shared: Arc<Shared>,
-    /// Of the connections.
+    /// The tasks of the connections.
     tasks: Tasks,
-    /// Fires when connections end without regard for what is under way.
+    /// Fires when connections must end although requests are in flight.
     abandon: CancellationToken,
 }
 
 impl Listener {
-    /// Listens on the configured address. `tasks` is what the connections belong to.
+    /// Listens on the configured address. The connections run in `tasks`.
     pub(crate) async fn bind(
         config: &Config,
         service: Service,
@@ -99,7 +99,7 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// Accepts until the tasks are asked to stop. An error of the machine is waited out.
+    /// Accepts until the tasks are asked to stop. After an error of the machine, accepting is tried again.
     pub(crate) async fn accept(self) {
         let stop = self.tasks.stopping();
         let (mut pause, mut complaint) = (PAUSE_FIRST, Complaint::default());
@@ -113,7 +113,7 @@ impl Listener {
                     pause = PAUSE_FIRST;
                     self.admit(stream, peer, &mut complaint);
                 }
-                // The peer has given up before it was accepted.
+                // The peer gave up before it was accepted.
                 Err(error) if is_of_peer(&error) => {}
                 Err(error) => {
                     self.shared.metrics.connection_refused(ConnectionRefusal::Machine);
@@ -134,7 +134,7 @@ impl Listener {
         let place = match self.shared.places.take(peer.ip()) {
             Ok(place) => place,
             Err(full) => {
-                // What does not fit into the socket's buffer is not waited for.
+                // The rest is not sent when it does not fit into the socket's buffer.
                 stream.try_write(FULL).ok();
                 let reason = match full {
                     Full::Total => ConnectionRefusal::Total,
@@ -168,7 +168,7 @@ fn refused(full: Full, peer: SocketAddr) {
 
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    // The time of a head is measured here, so that it also bounds the first bytes of a connection.
+    // The time limit of a head is enforced in this module, so that it also bounds the first bytes of a connection.
     builder.http1().max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX);
     builder
         .http2()
@@ -178,7 +178,7 @@ fn builder() -> Builder<TokioExecutor> {
         .max_send_buf_size(SEND_BYTES_MAX)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_INTERVAL)
-        // Streams of events over HTTP/2 begin with it.
+        // Event streams over HTTP/2 begin with it.
         .enable_connect_protocol();
     builder
 }
@@ -188,7 +188,7 @@ fn is_of_peer(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// Says a thing that happens thousands of times once in a while.
+/// Limits log lines of an event that may happen thousands of times.
 #[derive(Default)]
 struct Complaint {
     last: Option<Instant>,

@@ -12,7 +12,7 @@ use crate::metrics::Metrics;
 pub(super) struct Places {
     max: usize,
     per_address_max: usize,
-    /// Proxies bring connections of many clients.
+    /// Networks of proxies, which bring connections of many clients.
     trusted: Vec<IpNet>,
     taken: Mutex<Taken>,
     metrics: Arc<Metrics>,
@@ -21,7 +21,7 @@ pub(super) struct Places {
 #[derive(Default)]
 struct Taken {
     total: usize,
-    /// Only of those that count per address; an entry is never 0.
+    /// Counts only connections that count per address; no entry is 0.
     by_network: HashMap<Network, usize>,
 }
 
@@ -68,7 +68,7 @@ impl Places {
         Ok(Place { places: self.clone(), network })
     }
 
-    /// Whether places become scarce: then a connection without a request keeps its own for a shorter time.
+    /// Whether places are scarce: then a connection without a request may keep its place for a shorter time only.
     pub(super) fn are_scarce(&self) -> bool {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.total > self.max / 4 * 3
@@ -116,7 +116,7 @@ mod tests {
         let _other = take(&places, "203.0.113.2").unwrap();
         drop(first);
         let _again = take(&places, "203.0.113.1").unwrap();
-        // Of IPv6, one customer has a whole network.
+        // With IPv6, one customer has a whole network.
         let _six = [take(&places, "2001:db8::1").unwrap(), take(&places, "2001:db8::2").unwrap()];
         assert_eq!(take(&places, "2001:db8::3").err(), Some(Full::Address));
     }

@@ -1,6 +1,6 @@
-//! Takes lines out of the process's log and puts them on their way.
+//! Copies lines of the process's log and queues them for the log database.
 //!
-//! Never waits, never fails, and passes over what the writer of the lines logs itself.
+//! Never waits, never fails, and skips the lines of its own writer.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -18,13 +18,13 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::{OF_ORGANIZATIONS, TASK};
 
-/// Lines that wait for the writer; some seconds' worth of a busy process.
+/// Most lines that wait for the writer: a busy process writes as many in some seconds.
 const WAITING_MAX: usize = 10_000;
 /// Longest text that is kept of a message or a field, in bytes.
 const TEXT_BYTES_MAX: usize = 4096;
-/// Names the organization of a line.
+/// Field that names the organization of a line.
 const ORGANIZATION: &str = "organization.id";
-/// How the crate `log` names what it hands over.
+/// Prefix of the fields that the crate `log` adds.
 const FOREIGN: &str = "log.";
 
 /// Part of the process's subscriber: hands lines of level info and above to the writer.
@@ -35,7 +35,7 @@ pub struct LogLayer {
     clock: Clock,
 }
 
-/// The other end.
+/// The receiving end of the queue.
 #[derive(Debug)]
 pub(super) struct Lines {
     pub(super) receiver: mpsc::Receiver<LogLine>,
@@ -67,7 +67,7 @@ pub(super) fn dropped_counter() -> IntCounter {
         .expect("the name is a literal that a test has registered")
 }
 
-/// What a span says that its lines want to know.
+/// The fields of a span that its lines need.
 #[derive(Debug, Default)]
 struct Noted {
     request_id: Option<String>,
@@ -129,7 +129,7 @@ fn level(level: Level) -> Option<LogLevel> {
     }
 }
 
-/// What a line says.
+/// The contents of a line.
 #[derive(Debug, Default)]
 struct Said {
     message: String,
@@ -149,7 +149,7 @@ impl Said {
             Some(target) => target.to_owned(),
             None => target.to_owned(),
         };
-        // Lines of the service can name an organization, too, and are not the organization's.
+        // Lines of the service can also name an organization, but do not belong to it.
         let named = self.fields.get(ORGANIZATION).and_then(Value::as_str);
         let org_id = named.filter(|_| target == OF_ORGANIZATIONS).and_then(|id| id.parse().ok());
         self.fields.retain(|name, _| !name.starts_with(FOREIGN));

@@ -1,8 +1,7 @@
-//! The service's own log lines, kept in a database for who has no shell.
+//! The service's own log lines, stored in a database for operators without a shell.
 //!
-//! Lines come from the process's log through a bounded channel and are written
-//! in batches. The database may be away: the service goes on, and lines that
-//! find no place are dropped and counted.
+//! Lines come from the process's log through a bounded channel and are written in batches. While the database is away,
+//! the service continues, and lines that find no place are dropped and counted.
 
 mod layer;
 pub(crate) mod routes;
@@ -29,7 +28,7 @@ pub(crate) const OF_ORGANIZATIONS: &str = "heddle_server::fabric::log";
 
 /// How long the start of the server waits for the log database.
 const FIRST_LIMIT: Duration = Duration::from_secs(3);
-/// How long a later try may take.
+/// How long a later attempt may take.
 const LATER_LIMIT: Duration = Duration::from_secs(15);
 
 /// The service's own log lines.
@@ -57,7 +56,7 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// Takes the process's lines, when its log is kept, and tries to reach the database.
+    /// Takes the process's lines, when its log is stored, and tries to reach the database.
     pub(crate) async fn open(config: &Config) -> Self {
         let lines = layer::take();
         let dropped = lines.as_ref().map_or_else(layer::dropped_counter, |lines| lines.dropped.clone());
@@ -80,7 +79,7 @@ impl Logs {
         logs
     }
 
-    /// The database, once it was reached. Its pool then reconnects by itself.
+    /// The database, once it was reached. From then on its pool reconnects by itself.
     pub(crate) fn db(&self) -> Option<&Db> {
         self.db.get()
     }
@@ -93,7 +92,7 @@ impl Logs {
     async fn connect(&self, limit: Duration) -> heddle_store::Result<()> {
         let opening = tokio::time::timeout(limit, Db::open_logs(&self.url, &self.pool));
         let db = opening.await.map_err(|elapsed| heddle_store::Error::Unavailable(Box::new(elapsed)))??;
-        // Only one task connects, so nothing was there before.
+        // Only one task connects, so the cell was empty before.
         let _ = self.db.set(db);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `GET /logs`: the service's own lines, for who runs the service.
+//! `GET /logs`: the service's own lines, for its operators.
 
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ use crate::http::error::Error;
 use crate::http::extract::{PER_PAGE_MAX, Params, walk_request};
 use crate::http::routes::{Routes, doc};
 
-/// The longest that a search among the lines takes.
+/// The longest time of a search among the lines.
 const READ_LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
-    /// Lines of this level and graver ones.
+    /// Only lines of this level and graver ones.
     level: Option<LogLevel>,
-    /// How the target begins: `heddle_server::sync`.
+    /// Beginning of the target: `heddle_server::sync`.
     target: Option<String>,
-    /// Anywhere in the message or the fields.
+    /// Text that occurs anywhere in the message or the fields.
     search: Option<String>,
-    /// As the answer's `X-Request-ID` says it.
+    /// Request id, as `X-Request-ID` of the answer shows it.
     request_id: Option<String>,
     since: Option<Timestamp>,
     until: Option<Timestamp>,
@@ -54,7 +54,7 @@ pub(super) fn routes() -> Routes {
     )
 }
 
-/// Lines that fit, or why the log database does not say.
+/// Returns the matching lines, or why the log database gives none.
 pub(crate) async fn walk(
     app: &SharedApp,
     filter: &LogFilter,
@@ -88,7 +88,7 @@ async fn list(
         level: query.level,
         target: query.target,
         search: query.search,
-        // A client's own id is marked in the log.
+        // An id that a client has chosen is marked in the log.
         request_ids: query.request_id.map(|id| vec![format!("ext-{id}"), id]).unwrap_or_default(),
         since: query.since,
         until: query.until,

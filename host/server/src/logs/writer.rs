@@ -11,14 +11,14 @@ use super::LATER_LIMIT;
 use super::layer::Lines;
 use crate::app::{App, SharedApp};
 
-/// Name of the writer's task, by which its own lines are known.
+/// Name of the writer's task, which marks the writer's own lines.
 pub(crate) const TASK: &str = "logs.write";
 
 /// Lines of one transaction.
 const BATCH: usize = 500;
 /// How long lines gather after the first one.
 const GATHER: Duration = Duration::from_millis(200);
-/// Between two tries to reach a database that is away.
+/// Time between two attempts to reach a database that is away.
 const RETRY: Duration = Duration::from_secs(2);
 /// The longest that one transaction takes.
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
@@ -26,14 +26,14 @@ const WRITE_LIMIT: Duration = Duration::from_secs(10);
 const LAST_LIMIT: Duration = Duration::from_secs(2);
 /// How often old lines are looked for.
 const TRIM_INTERVAL: Duration = Duration::from_mins(10);
-/// Or sooner, after so many new ones.
+/// Lines after which old ones are looked for sooner.
 const TRIM_LINES: usize = 20_000;
 /// Lines that one transaction removes.
 const TRIM_STEP: u32 = 2_000;
 const KEPT_DAYS: i64 = 14;
 const LINES_MAX: i64 = 1_000_000;
 
-/// Keeps lines until the service stops.
+/// Stores lines until the service stops.
 pub(crate) async fn write(app: SharedApp) {
     let stop = app.tasks.stopping();
     let Some(db) = reach(&app, &stop).await else { return };
@@ -56,7 +56,7 @@ pub(crate) async fn write(app: SharedApp) {
     }
 }
 
-/// The database, as soon as it answers; `None` when the service stops before.
+/// Returns the database as soon as it answers; `None` when the service stops before.
 async fn reach<'a>(app: &'a App, stop: &CancellationToken) -> Option<&'a Db> {
     loop {
         if let Some(db) = app.logs.db() {
@@ -73,7 +73,7 @@ async fn reach<'a>(app: &'a App, stop: &CancellationToken) -> Option<&'a Db> {
     }
 }
 
-/// Waits for a line and for those that follow it closely. Without a log that is kept, for ever.
+/// Waits for a line and for those that follow it closely. When the log is not stored, it waits without end.
 async fn gather(lines: Option<&mut Lines>, batch: &mut Vec<LogLine>) {
     let Some(lines) = lines else { return std::future::pending().await };
     if lines.receiver.recv_many(batch, BATCH).await == 0 {
@@ -89,7 +89,7 @@ async fn gather(lines: Option<&mut Lines>, batch: &mut Vec<LogLine>) {
     }
 }
 
-/// Writes a batch, however long the database is away; newer lines wait in the channel meanwhile.
+/// Writes a batch, however long the database is away. Newer lines wait in the channel meanwhile.
 async fn keep(app: &App, db: &Db, batch: &[LogLine], stop: &CancellationToken) {
     let mut was_away = false;
     while !batch.is_empty() {
@@ -128,7 +128,7 @@ async fn insert(db: &Db, batch: &[LogLine]) -> heddle_store::Result<()> {
     .await
 }
 
-/// A database that is silent is away, too.
+/// Applies the time limit. A database that gives no answer counts as away.
 async fn in_time<T>(work: impl Future<Output = heddle_store::Result<T>>) -> heddle_store::Result<T> {
     match tokio::time::timeout(WRITE_LIMIT, work).await {
         Ok(result) => result,
@@ -136,12 +136,12 @@ async fn in_time<T>(work: impl Future<Output = heddle_store::Result<T>>) -> hedd
     }
 }
 
-/// Whether the same lines can be taken later.
+/// Whether a later attempt with the same lines can succeed.
 fn may_pass(error: &Error) -> bool {
     matches!(error, Error::Unavailable(_) | Error::Busy | Error::Full | Error::ReadOnly)
 }
 
-/// Writes what is there when the service stops.
+/// Writes the waiting lines when the service stops.
 async fn finish(db: &Db, lines: Option<Lines>, mut rest: Vec<LogLine>) {
     let Some(mut lines) = lines else { return };
     while let Ok(line) = lines.receiver.try_recv() {
@@ -165,7 +165,7 @@ async fn trim(app: &App, db: &Db, stop: &CancellationToken) {
                 break;
             }
         }
-        // Lines that came meanwhile are not held up by a long clean-up.
+        // Lines that came meanwhile must not wait for a long clean-up.
         tokio::task::yield_now().await;
     }
     if removed > 0 {

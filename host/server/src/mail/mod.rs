@@ -1,9 +1,9 @@
 //! Mails to people, over SMTP.
 //!
-//! Sent from background work: nobody's request waits for a mail server, but one
-//! that tries out a channel of notifications.
-//! What a mail says is the caller's; to whom it goes and what it says is never
-//! logged here, nor what the server answered, which may repeat it.
+//! Mails are sent from background work. Only a request that tests a notification channel waits for the mail server.
+//!
+//! The caller writes the text of a mail. Recipient and text are never logged here, and the server's answer is not
+//! logged either, because it may repeat them.
 
 use std::borrow::Cow;
 use std::io;
@@ -28,16 +28,16 @@ use url::Host;
 use crate::config::smtp::{Security, Server};
 use crate::config::{Config, Environment};
 
-/// The longest that one try takes, from the connection to the server's last word.
+/// Longest duration of one attempt, from the connection to the server's last answer.
 const TRY_LIMIT: Duration = Duration::from_secs(10);
-/// Before the second and the third try.
+/// Pauses before the second and the third attempt.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 /// Mails that are sent at once.
 const AT_ONCE_MAX: usize = 4;
-/// Mails that may wait beside them.
+/// Mails that may wait for one of these places.
 const WAITING_MAX: usize = 500;
 
-/// Of a line that goes as it is (RFC 5321 section 4.5.3.1.6).
+/// Longest line that is sent without encoding (RFC 5321 section 4.5.3.1.6).
 const LINE_CHARS_MAX: usize = 998;
 
 type Transport = AsyncSmtpTransport<Tokio1Executor>;
@@ -62,17 +62,17 @@ pub(crate) struct Mail {
     pub(crate) to: String,
     /// One line.
     pub(crate) subject: Cow<'static, str>,
-    /// Lines end with CRLF. It may hold a link that proves who reads it.
+    /// Lines end with CRLF. The text may hold a link that authenticates its reader.
     pub(crate) text: Secret,
 }
 
-/// One of a bounded number of places for work that ends in a mail.
+/// One of a bounded number of places for work that sends a mail at its end.
 #[derive(Debug)]
 pub(crate) struct Place {
     _held: OwnedSemaphorePermit,
 }
 
-/// Why a mail was not sent. Holds no address and nothing that the server repeated.
+/// Why a mail was not sent. Contains no address and no text that the server repeated.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Undelivered {
     #[error("no mail server is set")]
@@ -96,7 +96,7 @@ pub(crate) enum Undelivered {
 }
 
 impl Undelivered {
-    /// Whether another try would end the same way.
+    /// Whether another attempt would fail in the same way.
     fn is_final(&self) -> bool {
         match self {
             Self::Refused(code) => code.severity == smtp::response::Severity::PermanentNegativeCompletion,
@@ -127,7 +127,7 @@ impl From<smtp::Error> for Undelivered {
     }
 }
 
-/// A handshake that failed looks like a broken connection.
+/// A failed handshake looks like a broken connection.
 fn is_certificate(error: &smtp::Error) -> bool {
     let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {
@@ -147,7 +147,7 @@ impl From<AddressError> for Undelivered {
 }
 
 impl Mailer {
-    /// Reads the settings; speaks to nobody yet.
+    /// Reads the settings; does not connect yet.
     pub fn open(config: &Config) -> anyhow::Result<Self> {
         let way = match (&config.smtp_url, &config.smtp_from) {
             (Some(url), Some(from)) => Some(Way::open(config, url, from)?),
@@ -168,12 +168,12 @@ impl Mailer {
         self.way.is_some()
     }
 
-    /// A place for work that ends in a mail; `None` while too many have one.
+    /// Returns a place for work that sends a mail at its end; `None` while all places are taken.
     pub(crate) fn place(&self) -> Option<Place> {
         self.places.clone().try_acquire_owned().ok().map(|held| Place { _held: held })
     }
 
-    /// Sends a mail, with three tries. A service that stops waits for no other try.
+    /// Sends a mail, in at most three attempts. There is no further attempt once the service stops.
     pub(crate) async fn send(
         &self,
         mail: &Mail,
@@ -198,7 +198,8 @@ impl Mailer {
         }
     }
 
-    /// Whether the server can be reached, proves who it is and takes our login; answers its name. Sends no mail.
+    /// Checks whether the server can be reached, proves its identity and accepts our login; returns its name. Sends no
+    /// mail.
     pub(crate) async fn check(&self) -> Result<&str, Undelivered> {
         let way = self.way.as_ref().ok_or(Undelivered::NoServer)?;
         let asked = tokio::time::timeout(TRY_LIMIT, way.transport.test_connection()).await;
@@ -236,13 +237,13 @@ impl Way {
         }
         let text = mail.text.expose();
         let body = if text.is_ascii() && text.lines().all(|line| line.len() <= LINE_CHARS_MAX) {
-            // As it is, however long a link is: in an encoded one the signs are others.
+            // Sent without encoding, however long a link is: encoding would change its characters.
             Body::dangerous_pre_encoded(text.as_bytes().to_vec(), ContentTransferEncoding::SevenBit)
         } else {
             Body::new(text.to_owned())
         };
         let id = format!("<{}@{}>", clock.new_id::<uuid::Uuid>(), self.from.email.domain());
-        // Says to programs that answer by themselves that they should not (RFC 3834).
+        // Asks automatic responders not to answer (RFC 3834).
         let automatic = HeaderName::new_from_ascii_str("Auto-Submitted");
         Message::builder()
             .from(self.from.clone())
@@ -263,7 +264,7 @@ impl Way {
     }
 }
 
-/// The system's authorities, or in their place those of `SMTP_CA_FILE`.
+/// The system's certificate authorities, or those of `SMTP_CA_FILE` in their place.
 fn tls(config: &Config, host: &str) -> anyhow::Result<TlsParameters> {
     let mut builder = TlsParameters::builder(host.to_owned());
     if let Some(path) = &config.smtp_ca_file {
@@ -279,7 +280,7 @@ fn tls(config: &Config, host: &str) -> anyhow::Result<TlsParameters> {
     builder.build().context("TLS for the mail server cannot be set up")
 }
 
-/// As what the service greets the mail server.
+/// Returns the name with which the service greets the mail server.
 fn hello(config: &Config) -> ClientId {
     match config.link_host() {
         Some(Host::Domain(name)) => ClientId::Domain(name),

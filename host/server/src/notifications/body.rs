@@ -1,5 +1,5 @@
-//! Bodies of channels, and a channel as it is shown. Each kind has settings and a secret of its own; a secret comes in
-//! and never goes out.
+//! Bodies of channels, and a channel as it is shown. Each kind has its own settings and its own secret. A secret is
+//! accepted, but never shown.
 
 use heddle_core::notification::ChannelKind;
 use heddle_core::secret::Secret;
@@ -90,13 +90,13 @@ fn yes() -> bool {
     true
 }
 
-/// What a body asks for, found valid.
+/// The valid contents of a body.
 pub(super) struct Wanted {
     pub(super) label: Option<String>,
     pub(super) is_enabled: Option<bool>,
     pub(super) settings: Option<Value>,
     pub(super) secret: Set<Secret>,
-    /// Of kind `webhook`: the URL, when it has a query, which is a secret.
+    /// The URL of kind `webhook`, when it has a query, which is a secret.
     pub(super) url: Set<Secret>,
     pub(super) changed: Vec<&'static str>,
 }
@@ -183,7 +183,7 @@ impl UpdateBody {
         }
     }
 
-    /// Who sends back what was shown keeps what is hidden.
+    /// A client that sends back the shown URL keeps its hidden query.
     fn url(&self, current: Option<&Channel>, checks: &mut Checks) -> Result<Set<Secret>, Error> {
         let Some(webhook) = &self.webhook else { return Ok(Set::Keep) };
         if webhook.is_shown() {
@@ -214,7 +214,7 @@ impl UpdateBody {
     }
 }
 
-/// Which kinds a field is of.
+/// The kinds that a field belongs to.
 const OWNERS: &[(&str, &[ChannelKind])] = &[
     ("email", &[ChannelKind::Email]),
     ("webhook", &[ChannelKind::Webhook]),
@@ -224,7 +224,7 @@ const OWNERS: &[(&str, &[ChannelKind])] = &[
     ("token", &[ChannelKind::Ntfy]),
 ];
 
-/// Without which field a kind cannot be.
+/// Returns the field that a kind requires.
 fn needed(kind: ChannelKind) -> &'static str {
     match kind {
         ChannelKind::Email => "email",
@@ -300,7 +300,7 @@ impl View {
     }
 }
 
-/// Of kinds without settings.
+/// Settings of kinds that have none.
 pub(super) fn no_settings() -> Value {
     json!({})
 }

@@ -1,4 +1,4 @@
-//! Channels of an organization, as those who may change its settings manage them.
+//! Channels of an organization, managed by users who may change its settings.
 
 use std::time::Instant;
 
@@ -52,9 +52,9 @@ struct ListQuery {
 #[schemars(rename = "ChannelTest")]
 struct Tested {
     is_delivered: bool,
-    /// What was answered, or what went wrong.
+    /// The answer, or the error.
     message: String,
-    /// Of kinds that are reached by HTTP, when there was an answer.
+    /// Status of the answer, when there was one, of kinds that are reached by HTTP.
     status: Option<u16>,
     duration_ms: u64,
 }
@@ -238,7 +238,7 @@ async fn test(
     Ok(Answer(Tested { is_delivered, message, status, duration_ms }))
 }
 
-/// Both secrets of a webhook as they are after a change. Those that cannot be opened any more begin anew.
+/// Returns both secrets of a webhook after a change. Stored secrets that can no longer be opened are dropped.
 async fn webhook_secrets(
     tx: &mut Tx,
     app: &App,

@@ -1,6 +1,6 @@
-//! A message on its way to a channel: what the service behind it wants, sent once.
+//! Sends a message to a channel once, in the format of the service behind it.
 //!
-//! Tries nothing again, but for mails, which the mailer does: whoever has something to say sees what came of it.
+//! There is no retry, except for mails, which the mailer retries: the caller sees the outcome.
 
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use heddle_core::ChannelId;
@@ -21,14 +21,14 @@ use crate::outgoing::{self, Outgoing, Undelivered as Unsent};
 /// Characters of an answer that are passed on.
 const ANSWER_CHARS_MAX: usize = 200;
 
-/// What came of a message.
+/// The outcome of a delivered message.
 #[derive(Debug)]
 pub(crate) struct Delivered {
-    /// Of kinds that are reached by HTTP.
+    /// Status of the answer, of kinds that are reached by HTTP.
     pub(crate) status: Option<u16>,
 }
 
-/// Why a message did not arrive. Names neither a secret address nor a recipient.
+/// Why a message did not arrive. Contains neither a secret address nor a recipient.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Undelivered {
     #[error("the destination is refused: {0}")]
@@ -48,7 +48,7 @@ impl Undelivered {
     }
 }
 
-/// For which row a channel's secret is sealed.
+/// Names the row for which a channel's secret is sealed.
 pub(super) fn context(id: ChannelId) -> String {
     format!("channel:{id}")
 }
@@ -106,7 +106,7 @@ fn json(url: String, said: &Value) -> Outgoing {
     }
 }
 
-/// To an address that is a secret.
+/// Returns a request to an address that is a secret.
 fn hidden(url: String, said: &Value) -> Outgoing {
     Outgoing { is_path_secret: true, ..json(url, said) }
 }
@@ -149,7 +149,8 @@ async fn send(app: &SharedApp, request: Outgoing) -> Result<Delivered, Undeliver
     Err(Undelivered::BadStatus { status, answer })
 }
 
-/// One mail to each, so that nobody sees who else gets it. It arrived when all of them went out.
+/// Sends one mail to each recipient, so that no recipient sees the others. The message has arrived when all mails were
+/// sent.
 async fn mail(app: &SharedApp, settings: &Email, message: &Message) -> Result<Delivered, Undelivered> {
     let stop = app.tasks.stopping();
     let one = |to: &String| {

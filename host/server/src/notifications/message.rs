@@ -1,4 +1,4 @@
-//! What a notification says, and how each service wants it written.
+//! The contents of a notification, and its form for each service.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 pub(crate) const SUBJECT_CHARS_MAX: usize = 200;
 /// Most characters of a body.
 pub(crate) const BODY_CHARS_MAX: usize = 4000;
-/// What Slack takes of a header, and of a section.
+/// Limits of Slack for a header and for a section.
 const SLACK_HEADER_CHARS_MAX: usize = 150;
 const SLACK_SECTION_CHARS_MAX: usize = 3000;
-/// What ntfy takes of a message, in bytes: one of 4096 or more it turns into a file.
+/// Limit of ntfy for a message, in bytes: it turns a message of 4096 bytes or more into a file.
 const NTFY_BODY_BYTES_MAX: usize = 4095;
 
 #[derive(Debug, Clone)]
@@ -21,12 +21,12 @@ pub(crate) struct Message {
     pub(crate) subject: String,
     pub(crate) body: String,
     pub(crate) severity: Severity,
-    /// What has something to say: `fabric.notify`.
+    /// The sender of the message: `fabric.notify`.
     pub(crate) source: &'static str,
 }
 
 impl Message {
-    /// For programs.
+    /// Returns the message as JSON for programs.
     pub(super) fn for_webhook(&self, org: OrgId, channel: ChannelId, now: Timestamp) -> Value {
         json!({
             "subject": self.subject,
@@ -39,7 +39,7 @@ impl Message {
         })
     }
 
-    /// Slack's blocks, and a text for where none are shown. What is said is text and no markup.
+    /// Returns Slack's blocks, and a text for clients that show no blocks. The message is text and no markup.
     pub(super) fn for_slack(&self) -> Value {
         let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         let plain = |text: &str| json!({ "type": "plain_text", "text": text, "emoji": false });
@@ -54,7 +54,7 @@ impl Message {
         json!({ "text": escaped(&format!("[{word}] {}", self.subject)), "blocks": blocks })
     }
 
-    /// An adaptive card, as the workflow of a Teams channel takes it. What is said is text and no markup.
+    /// Returns an adaptive card for the workflow of a Teams channel. The message is text and no markup.
     pub(super) fn for_teams(&self) -> Value {
         let color = match self.severity {
             Severity::Info => "Default",
@@ -85,7 +85,7 @@ impl Message {
         })
     }
 
-    /// ntfy's title: a header, so other signs than ASCII are encoded (RFC 2047), as ntfy reads them.
+    /// Returns ntfy's title. It is a header, so text beyond ASCII is encoded (RFC 2047), as ntfy reads it.
     ///
     /// `None` without a body: then the subject is the message.
     pub(super) fn ntfy_title(&self) -> Option<String> {
@@ -98,7 +98,7 @@ impl Message {
         Some(format!("=?UTF-8?B?{}?=", STANDARD.encode(&self.subject)))
     }
 
-    /// ntfy's message. In place of an empty one it would say "triggered".
+    /// Returns ntfy's message. ntfy would replace an empty one with "triggered".
     pub(super) fn ntfy_body(&self) -> String {
         let said = if self.has_no_body() { &self.subject } else { &self.body };
         cut_bytes(said, NTFY_BODY_BYTES_MAX)
@@ -108,7 +108,7 @@ impl Message {
         self.body.trim().is_empty()
     }
 
-    /// From 1 to 5.
+    /// Returns a priority from 1 to 5.
     pub(super) fn ntfy_priority(&self) -> &'static str {
         match self.severity {
             Severity::Info => "3",
@@ -117,7 +117,7 @@ impl Message {
         }
     }
 
-    /// Who gets mails of several organizations sees at once how grave one is.
+    /// Shows the severity to a reader who gets mails of several organizations.
     pub(super) fn mail_subject(&self) -> String {
         match self.severity {
             Severity::Info => self.subject.clone(),

@@ -1,6 +1,6 @@
 //! Notifications: channels to the outside, notices inside the service.
 //!
-//! What is worth a notification, others decide: steps of Connections, and whatever has something to say to an
+//! Other modules decide what is worth a notification: steps of Connections, and modules that have a message for an
 //! organization's administrators.
 
 mod body;
@@ -20,7 +20,7 @@ use heddle_store::sealed::SealedColumn;
 
 pub(crate) use self::message::{BODY_CHARS_MAX, Message, SUBJECT_CHARS_MAX};
 
-/// The noun by which others guard channels.
+/// The noun that other modules use for guards of channels.
 pub(crate) const CHANNEL: &str = "channel";
 
 const FORGETS: &[Forget] =

@@ -1,4 +1,4 @@
-//! Notices inside the service: whoever is meant sees them, and reads them for themself.
+//! Notices inside the service: every addressee sees them, and marks them as read separately.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -27,7 +27,7 @@ struct ListQuery {
     per_page: Option<u32>,
     /// The `next_cursor` of the rows before; not together with `page`.
     cursor: Option<String>,
-    /// Only those that the caller has not read, or only those that they have.
+    /// True: only notices that the caller has not read. False: only those that they have read.
     unread: Option<bool>,
     /// Order by time, the newest first by default. A cursor keeps the order that it came with.
     sort: Option<Sort<Notice>>,
@@ -42,7 +42,7 @@ struct Unread {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ReadNotices")]
 struct Read {
-    /// How many were not read before.
+    /// How many were unread before.
     read: u64,
 }
 
@@ -105,14 +105,14 @@ async fn read_all(State(app): State<SharedApp>, caller: Caller) -> Result<Answer
 }
 
 fn reader(caller: &Caller) -> Reader {
-    // Scopes name no role: under a ceiling nobody reads what is for administrators.
+    // Scopes name no role, so a caller with scopes does not read notices for administrators.
     let role = if caller.scopes.is_some() { Role::Guest } else { caller.role };
     Reader { org: caller.org_id, user: caller.user_id, role }
 }
 
-/// Tells those who run an organization, in the transaction of what there is to tell.
+/// Notifies the administrators of an organization, in the transaction of the cause.
 ///
-/// With an origin, the same is told once.
+/// With an origin, the same message is sent only once.
 pub(crate) async fn tell_administrators(
     tx: &mut Tx,
     app: &App,
@@ -135,7 +135,7 @@ pub(crate) async fn tell_administrators(
     Ok(notices::insert(tx, &new).await?)
 }
 
-/// What both databases can keep of a text.
+/// Returns the text as both databases can store it.
 fn bounded(text: &str, chars_max: usize) -> String {
     text.chars().filter(|letter| *letter != '\0').take(chars_max).collect()
 }

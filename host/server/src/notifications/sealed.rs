@@ -1,6 +1,6 @@
-//! How the secrets of a channel of kind `webhook` lie in the database: what signs, and the URL where it has a query,
-//! sealed together. The URL in its settings is the one that is shown. The other kinds have one secret, which lies there
-//! as it is.
+//! The stored form of a channel's secrets. For kind `webhook`, the signing secret and the full URL, where it has a
+//! query, are sealed together; the URL in the settings is the one that is shown. Every other kind has one secret, which
+//! is sealed as it is.
 
 use heddle_core::redact::HIDDEN_QUERY;
 use heddle_core::secret::Secret;
@@ -16,7 +16,7 @@ pub(super) struct WebhookSecrets {
 }
 
 impl WebhookSecrets {
-    /// An older version kept what signs alone.
+    /// An older version stored the signing secret alone.
     pub(super) fn read(plain: &Secret) -> Self {
         serde_json::from_str(plain.expose())
             .unwrap_or_else(|_| Self { signing: Some(plain.clone()), url: None })
@@ -33,7 +33,7 @@ impl WebhookSecrets {
         self
     }
 
-    /// What is to be sealed, when there is anything.
+    /// Returns the text that is to be sealed, when there is any secret.
     pub(super) fn plain(&self) -> Option<Secret> {
         let text = |secret: &Option<Secret>| secret.as_ref().map(|secret| secret.expose().to_owned());
         let (signing, url) = (text(&self.signing), text(&self.url));
@@ -41,7 +41,7 @@ impl WebhookSecrets {
         (!is_empty).then(|| Secret::new(json!({ "signing": signing, "url": url }).to_string()))
     }
 
-    /// Where messages go, of a channel with this shown URL; `None` when it is lost.
+    /// Returns the full URL of a channel with this shown URL; `None` when its query is lost.
     pub(super) fn url(&self, shown: String) -> Option<String> {
         match &self.url {
             Some(url) => Some(url.expose().to_owned()),

@@ -1,4 +1,4 @@
-//! What each kind of channel is told, without its secret, and what is checked of it.
+//! The settings of each kind of channel, without its secret, and their checks.
 
 use heddle_core::redact::{HIDDEN_QUERY, shown_url};
 use heddle_store::channels::Channel;
@@ -16,7 +16,7 @@ const RECIPIENTS_MAX: usize = 20;
 const RECIPIENT_BYTES_MAX: usize = 320;
 const TOPIC_CHARS_MAX: usize = 64;
 
-/// Mails to these addresses, each by itself.
+/// Sends a separate mail to each of these addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "EmailChannel")]
@@ -26,7 +26,7 @@ pub(super) struct Email {
     pub(super) recipients: Vec<String>,
 }
 
-/// A JSON object by POST.
+/// Sends a JSON object by POST.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "WebhookChannel")]
@@ -75,7 +75,7 @@ impl Webhook {
         Self { url: shown_url(&self.url) }
     }
 
-    /// Whether this is what was shown of one with a query.
+    /// Whether this is the shown form of a URL with a query.
     pub(super) fn is_shown(&self) -> bool {
         self.url.ends_with(HIDDEN_QUERY)
     }
@@ -101,7 +101,7 @@ impl Ntfy {
     }
 }
 
-/// An address that could be reached, as far as it can be told from its text.
+/// Checks an address, as far as its text allows.
 pub(super) fn check_address(field: &str, url: &str, checks: &mut Checks) {
     checks.keep(field, check_url(url).map(|_| ()));
 }

@@ -1,7 +1,7 @@
 //! Registration of apps, by users of the organization that the apps are for.
 //!
-//! A secret is shown once, when it is made, and only kept as a hash. A removed
-//! app does not come back: that what it was allowed ends must be certain.
+//! A secret is shown once, when it is made, and only its hash is stored. A removed app does not come back, so that the
+//! end of its grants is certain.
 
 use std::collections::BTreeSet;
 
@@ -35,9 +35,9 @@ use crate::http::nulls::{given, nullable};
 use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
 
-/// How every secret of an app begins.
+/// Prefix of every secret of an app.
 const SECRET_MARK: &str = "hds";
-/// Apps of one user.
+/// Most apps of one user.
 const APPS_MAX: i64 = 50;
 const REDIRECT_URIS_MAX: usize = 10;
 
@@ -49,7 +49,7 @@ const NOT_FOUND: Error = Error::NotFound("app");
 struct NewBody {
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
-    /// Up to 2000 characters; users see it when they are asked.
+    /// Up to 2000 characters. The consent page shows it to users.
     #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
     description: Option<String>,
     client_type: ClientType,
@@ -75,7 +75,7 @@ struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
     #[schemars(length(min = 1, max = REDIRECT_URIS_MAX), inner(length(min = 1, max = URI_CHARS_MAX)))]
     redirect_uris: Option<Vec<String>>,
-    /// What was allowed before shrinks with it at once.
+    /// Existing grants shrink with it at once.
     #[serde(default, deserialize_with = "given")]
     #[schemars(length(min = 1, max = SCOPES_MAX), inner(length(max = SCOPE_CHARS_MAX)))]
     scopes: Option<Vec<String>>,
@@ -144,7 +144,8 @@ pub(super) fn routes() -> Routes {
         )
 }
 
-/// Whose apps the caller manages: their own, or all of what they administer as a whole.
+/// Returns the apps that the caller manages: their own, or all apps of the organizations that they administer as a
+/// whole.
 fn managed(caller: &Caller) -> (Scope, Option<UserId>) {
     if caller.require_unscoped_role(Role::OrgAdmin).is_ok() && caller.require_all_sites().is_ok() {
         return (Scope { org: caller.scope().org, sites: SiteScope::All }, None);
@@ -194,7 +195,7 @@ async fn create(
     let id: OauthAppId = app.clock.new_id();
     let secret = (body.client_type == ClientType::Confidential).then(|| new_secret(id));
     let mut tx = app.db.write().await?;
-    // Two that register at once wait for each other here, and count one after the other.
+    // Concurrent registrations of one user are serialized here, so each sees the count of the one before.
     hold_caller(&mut tx, &app, &caller).await?;
     if oauth2::count_of(&mut tx, caller.user_id).await? >= APPS_MAX {
         return Err(Error::Conflict {
@@ -264,7 +265,7 @@ fn check_scopes(checks: &mut Checks, all: &Permissions, scopes: &[String]) {
     }
 }
 
-/// Nobody registers what they do not hold themself.
+/// Refuses scopes that the caller does not hold: only held rights can be handed on.
 fn may_hand_on(caller: &Caller, all: &Permissions, scopes: &[String]) -> Result<(), Error> {
     let is_held =
         |scope: &&String| KeyScope::parse(scope, all).is_ok_and(|scope| scope.is_held_by(caller.role));

@@ -1,4 +1,4 @@
-//! Which app asks: by its id, and by its secret where it can keep one (RFC 6749 section 2.3).
+//! Identifies the calling app: by its id, and by its secret where it can keep one (RFC 6749 section 2.3).
 
 use axum::http::{HeaderMap, header};
 use base64::Engine as _;
@@ -21,10 +21,10 @@ struct Claim {
     secret: Option<Secret>,
 }
 
-/// The app that a request proves.
+/// Returns the app that the request authenticates as.
 pub(super) async fn authenticate(app: &App, headers: &HeaderMap, fields: &Fields) -> Result<OauthApp, Error> {
     let claim = claim(headers, fields)?;
-    // The same for an app that there is not, a wrong secret and none.
+    // The same answer for an unknown app, a wrong secret and a missing secret.
     let unknown = || refusal(OauthError::InvalidClient, "client is not known, or its secret is wrong");
     let id: OauthAppId = claim.id.parse().map_err(|_| unknown())?;
     let mut tx = app.db.read().await?;
@@ -79,7 +79,7 @@ fn basic(header: &str) -> Option<Claim> {
 }
 
 fn decoded(text: &str) -> String {
-    // As a value of a form: the name is ours.
+    // Decoded as the value of a form whose field name is ours.
     url::form_urlencoded::parse(format!("v={text}").as_bytes())
         .next()
         .map(|(_, value)| value.into_owned())

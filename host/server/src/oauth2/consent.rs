@@ -1,8 +1,7 @@
 //! The question whether an app may act for a user, and the answer (RFC 6749 section 4.1).
 //!
-//! The routes are public because they speak to browsers in pages: who is not
-//! logged in is shown a form and not an error. Nothing is allowed but by a form
-//! that was shown to the very session that sends it.
+//! The routes are public because they answer browsers with pages: a user who is not logged in sees a form and not an
+//! error. Consent is given only by a form that was shown to the same session.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -30,12 +29,12 @@ use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::http::routes::{Routes, doc};
 
-/// Grants of one user to one app, one for each place where the app is used; a further one ends the oldest.
+/// Most grants of one user to one app, one for each place where the app is used; a further grant ends the oldest.
 const GRANTS_MAX: u32 = 20;
 /// How long a code can be exchanged.
 const CODE_SECS: i64 = 60;
 
-/// What an app sends a browser with. Only documented here: what is wrong with it is told in other ways.
+/// The query with which an app sends a browser. It is only documented here: its errors are reported in other ways.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "says in the document what is read parameter by parameter")]
 struct AuthorizeQuery {
@@ -43,17 +42,17 @@ struct AuthorizeQuery {
     response_type: String,
     /// Id of the app.
     client_id: String,
-    /// One of the app's, character for character.
+    /// A redirect URI of the app, character for character.
     redirect_uri: String,
-    /// Of the code verifier: base64url of its SHA-256 (RFC 7636).
+    /// Challenge of the code verifier: base64url of its SHA-256 (RFC 7636).
     code_challenge: String,
     /// `S256`
     code_challenge_method: String,
-    /// Words, separated by spaces; without it, all that the app is registered for.
+    /// Scopes, separated by spaces; without it, all that the app is registered for.
     scope: Option<String>,
-    /// Comes back as it is.
+    /// Returned unchanged.
     state: Option<String>,
-    /// Of this service's own pages: how the browser came here.
+    /// Set by this service's own pages: how the browser came here.
     step: Option<String>,
 }
 
@@ -64,7 +63,7 @@ struct DecisionForm {
     /// The request, as the page has it. At most 32768 bytes.
     #[schemars(length(max = FIELD_BYTES_MAX))]
     request: String,
-    /// Of the page that was shown. At most 32768 bytes.
+    /// Token of the page that was shown. At most 32768 bytes.
     #[schemars(length(max = FIELD_BYTES_MAX))]
     form_token: String,
     /// `allow` or `deny`.
@@ -109,7 +108,7 @@ enum Step {
     First,
     /// From a page of ours.
     Here,
-    /// To log in as somebody else.
+    /// To log in as another user.
     LogIn,
 }
 
@@ -123,7 +122,7 @@ impl Step {
     }
 }
 
-/// Who sits at the browser, as their session proves it. A key or an app is nobody here.
+/// Returns the user of the browser's session. A key or an app does not count as a user here.
 async fn person(app: &App, headers: &HeaderMap) -> Result<Option<(Caller, SessionId)>, Error> {
     match authenticate(app, headers).await {
         Ok(caller) => Ok(caller.session().ok().map(|session| (caller, session))),
@@ -157,10 +156,10 @@ async fn ask(
     }
 }
 
-/// A request that cannot be asked.
+/// Answers a request that cannot be shown as a question.
 ///
-/// Only who is logged in where the app belongs is sent on with the error: else an address of ours that somebody
-/// registered an app for would lead everybody to wherever they like (RFC 9700 section 4.11.2).
+/// Only a logged-in user of the app's organization is redirected with the error. Otherwise an attacker could register
+/// an app and use our address as an open redirect (RFC 9700 section 4.11.2).
 async fn told(
     app: &App,
     issuer: &str,
@@ -176,7 +175,7 @@ async fn told(
     }
 }
 
-/// The same where nobody is sent on: in answer to a form, the request was one that we had shown.
+/// Shows the error without a redirect: in answer to a form, the request was one that this service had shown.
 pub(super) fn shown(fault: &Fault) -> Response {
     let message = match fault {
         Fault::Shown(message) => message,
@@ -207,7 +206,7 @@ fn question(app: &App, asked: &Asked, caller: &Caller, session: SessionId) -> Re
     })
 }
 
-/// What a page shows: an answer is good for this and nothing that came to be since.
+/// Binds an answer to the contents of the page: it is not valid for anything that changed since.
 fn binding(asked: &Asked, session: SessionId, scopes: &[KeyScope]) -> [String; 6] {
     let app = &asked.registered.app;
     let about = app.description.clone().unwrap_or_default();
@@ -242,7 +241,7 @@ async fn decide(
         "allow" => {
             match allow(&app, &origin, &asked, &caller, &scopes).await {
                 Ok(code) => asked.reply.with(&issuer, &[("code", code.expose())]),
-                // The session ended a moment ago.
+                // The session has just ended.
                 Err(error) if error.status().is_client_error() => return again(),
                 Err(error) => return Err(error),
             }
@@ -259,7 +258,7 @@ fn denied(description: &str) -> Refusal {
     Refusal::new("access_denied", description)
 }
 
-/// A code that the app can exchange once.
+/// Returns a code that the app can exchange once.
 async fn allow(
     app: &App,
     origin: &Origin,

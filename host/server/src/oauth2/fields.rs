@@ -1,4 +1,4 @@
-//! Forms as browsers and apps send them, and the tokens that keep other sites from sending them.
+//! Forms as browsers and apps send them, and the tokens against forgery by other sites.
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
@@ -19,15 +19,15 @@ const NAME_CHARS_SHOWN: usize = 50;
 /// How long a shown form can be sent.
 const FORM_MINUTES: i64 = 10;
 
-/// Most bytes of a field. The longest is the request that a form carries; the head of the message that it came with has
-/// no more.
+/// Most bytes of a field. The longest field is the request that a form carries: it came in the head of a message, which
+/// has no more bytes.
 pub(super) const FIELD_BYTES_MAX: usize = 32 * 1024;
 
-/// The fields of a form. Unknown ones mean nothing; none comes twice.
+/// The fields of a form. Unknown fields have no effect; no field occurs twice.
 pub(super) struct Fields(Vec<(String, String)>);
 
 impl Fields {
-    /// A field without a value counts as left out.
+    /// Returns a field. An empty value counts as left out.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let value = self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         value.filter(|value| !value.is_empty())
@@ -73,7 +73,7 @@ fn parse(bytes: &[u8]) -> Result<Fields, OauthRefusal> {
                 "parameter '{shown}' must not have more than {FIELD_BYTES_MAX} bytes"
             )));
         }
-        // One of the databases has no such character in its texts.
+        // One of the databases cannot store this character in a text.
         if value.contains('\0') {
             return Err(invalid("the character U+0000 is not accepted".to_owned()));
         }
@@ -82,19 +82,20 @@ fn parse(bytes: &[u8]) -> Result<Fields, OauthRefusal> {
     Ok(Fields(fields))
 }
 
-/// Whether a browser says that a page of ours sent this, or does not say who did: old ones do not, nor do tests.
+/// Whether the browser says that one of our pages sent this, or does not name the sender: old browsers and tests do
+/// not.
 fn is_from_here(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     matches!(site, None | Some(b"same-origin" | b"none"))
 }
 
-/// A token for a form that is shown to whom and for what `binding` says. It is good for ten minutes.
+/// Returns a token for a form; `binding` names its user and its purpose. It is valid for ten minutes.
 pub(super) fn form_token<T: AsRef<str>>(app: &App, binding: &[T]) -> String {
     let until = (app.clock.now() + TimeDelta::minutes(FORM_MINUTES)).timestamp();
     format!("{until}.{}", seal(app, until, binding))
 }
 
-/// Whether a page of ours sent the form, and the token was made for this, and not too long ago.
+/// Whether one of our pages sent the form, with a token that was made for this binding and has not expired.
 pub(super) fn is_ours<T: AsRef<str>>(
     app: &App,
     headers: &HeaderMap,

@@ -1,4 +1,4 @@
-//! What a user allowed apps, and how they end it.
+//! The grants of a user to apps, and how the user ends them.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -28,7 +28,7 @@ const NOT_FOUND: Error = Error::NotFound("grant");
 struct View {
     #[serde(flatten)]
     grant: Grant,
-    /// Begins every access token of the grant, so that who finds a leaked one can end it.
+    /// Begins every access token of the grant, so that the finder of a leaked token can end the grant.
     token_prefix: String,
 }
 

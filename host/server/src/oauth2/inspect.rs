@@ -1,4 +1,4 @@
-//! What an app can ask of its own tokens: to end one (RFC 7009), and what one is worth (RFC 7662).
+//! Operations of an app on its own tokens: revocation (RFC 7009) and introspection (RFC 7662).
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -31,18 +31,18 @@ struct TokenForm {
     /// An access token or a refresh token. At most 32768 bytes.
     #[schemars(length(max = FIELD_BYTES_MAX))]
     token: String,
-    /// Accepted and without effect: what a token is, it says itself. At most 32768 bytes.
+    /// Accepted and without effect: the token itself shows its type. At most 32768 bytes.
     #[schemars(length(max = FIELD_BYTES_MAX))]
     token_type_hint: Option<String>,
-    /// Unless it is in HTTP Basic.
+    /// Needed unless it is in HTTP Basic.
     #[schemars(extend("format" = "uuid"))]
     client_id: Option<String>,
-    /// Of confidential apps, unless it is in HTTP Basic. At most 32768 bytes.
+    /// Needed for confidential apps, unless it is in HTTP Basic. At most 32768 bytes.
     #[schemars(length(max = FIELD_BYTES_MAX))]
     client_secret: Option<String>,
 }
 
-/// Nothing: what is not told apart cannot be found out.
+/// An empty answer in all cases, so that it reveals nothing of a token.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "OAuth2Revoked")]
 struct Revoked {}
@@ -50,9 +50,9 @@ struct Revoked {}
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(rename = "OAuth2Introspection")]
 struct Introspection {
-    /// False for every token that is not good, or not the app's own; nothing else is said of those.
+    /// False for every token that is not valid or not the app's own; all other fields are then absent.
     active: bool,
-    /// Words, separated by spaces.
+    /// Scopes, separated by spaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,7 +99,7 @@ pub(super) fn routes() -> Routes {
         )
 }
 
-/// The hashes under which a token can be kept.
+/// Returns the hashes under which a token can be stored.
 fn hashes(app: &App, fields: &Fields) -> Result<[String; 2], OauthRefusal> {
     let token = Secret::new(fields.require("token")?);
     Ok([app_token::hash(app, &token), refresh_hash(app, &token)])
@@ -135,7 +135,7 @@ async fn revoke(
     Ok(Answer(Revoked {}))
 }
 
-/// Whether one of them is a token of this app. Whoever makes tokens up holds nobody up by it.
+/// Whether one of the hashes is a token of this app. Only reads, so that invented tokens delay no other request.
 async fn has_any(app: &App, by: &OauthApp, hashes: &[String]) -> Result<bool, Error> {
     let mut tx = app.db.read().await?;
     for hash in hashes {
@@ -146,7 +146,8 @@ async fn has_any(app: &App, by: &OauthApp, hashes: &[String]) -> Result<bool, Er
     Ok(false)
 }
 
-/// Whether it had not ended before. The entry ends its connections, too, in every process.
+/// Ends a token. Returns whether it had not ended before. The audit entry also ends the token's connections, in every
+/// process.
 async fn end_token(
     tx: &mut Tx,
     app: &App,
@@ -179,7 +180,7 @@ async fn tell(
     trail::record(tx, app, origin, deed).await
 }
 
-/// Whether it had not ended before.
+/// Ends a grant. Returns whether it had not ended before.
 async fn end_grant(tx: &mut Tx, app: &App, origin: &Origin, found: &FoundToken) -> Result<bool, Error> {
     let has_ended = oauth2::revoke(tx, found.grant.id, app.clock.now()).await?;
     if has_ended {
@@ -195,7 +196,7 @@ async fn introspect(
 ) -> Result<Answer<Introspection>, Error> {
     let by = client::authenticate(&app, &headers, &fields).await?;
     if by.client_type == ClientType::Public {
-        // RFC 7662 section 2.1: who finds a token must not be able to ask what it is worth.
+        // RFC 7662 section 2.1: the finder of a token must not learn whether it is valid.
         let message = "only apps that prove who they are by a secret can ask what a token is worth";
         return Err(client::refusal(OauthError::InvalidClient, message).into());
     }

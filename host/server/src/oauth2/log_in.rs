@@ -1,7 +1,7 @@
-//! Logging in on the way to a consent, in pages: a password, then the second factor of who has one.
+//! The log-in pages on the way to a consent: a password, then the second factor of users that have one.
 //!
-//! The rules of a login are not here. A form is good only in the browser that
-//! it was shown in: a cookie and a token in the form belong together.
+//! The rules of a login are not here. A form is valid only in the browser in which it was shown: a cookie and a token
+//! in the form belong together.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -30,7 +30,7 @@ struct PasswordForm {
     /// The request, as the page has it. At most 32768 bytes.
     #[schemars(length(max = FIELD_BYTES_MAX))]
     request: String,
-    /// Of the page that was shown. At most 32768 bytes.
+    /// Token of the page that was shown. At most 32768 bytes.
     #[schemars(length(max = FIELD_BYTES_MAX))]
     form_token: String,
     /// User name or email, in any case.
@@ -48,13 +48,13 @@ struct CodeForm {
     /// The request, as the page has it. At most 32768 bytes.
     #[schemars(length(max = FIELD_BYTES_MAX))]
     request: String,
-    /// Of the page that was shown. At most 32768 bytes.
+    /// Token of the page that was shown. At most 32768 bytes.
     #[schemars(length(max = FIELD_BYTES_MAX))]
     form_token: String,
     /// At most 32768 bytes.
     #[schemars(extend("maxLength" = FIELD_BYTES_MAX))]
     mfa_token: Secret,
-    /// Of the authenticator, or a backup code. At most 32768 bytes.
+    /// Code of the authenticator, or a backup code. At most 32768 bytes.
     #[schemars(extend("maxLength" = FIELD_BYTES_MAX))]
     code: Secret,
 }
@@ -88,7 +88,7 @@ pub(super) fn routes() -> Routes {
         )
 }
 
-/// What forms of a browser's log-in pages are tied to.
+/// Returns the binding of the forms on a browser's log-in pages.
 fn binding<'a>(browser: &'a str, request: &'a str) -> [&'a str; 3] {
     ["log_in", browser, request]
 }
@@ -102,7 +102,7 @@ pub(super) fn form(
     request: &str,
     problem: Option<&str>,
 ) -> Result<Response, Error> {
-    // Another tab may be logging in, too.
+    // An existing cookie is kept: another tab may be logging in, too.
     let browser = cookies::form(headers).unwrap_or_else(|| random_secret().expose().to_owned());
     let token = fields::form_token(app, &binding(&browser, request));
     cookies::set_form(app, origin, &browser, page::log_in(status, request, &token, problem))
@@ -145,7 +145,7 @@ async fn password(
     }
 }
 
-/// What is wrong with what a person typed, or with their account.
+/// Whether the page shows the error: it concerns the user's input or account.
 fn is_told(error: &Error) -> bool {
     matches!(error.status().as_u16(), 400 | 401 | 403 | 423)
 }

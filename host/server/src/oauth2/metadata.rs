@@ -1,4 +1,4 @@
-//! Who this service is to apps, and what it can do for them (RFC 8414, RFC 9207).
+//! The description of this service for apps: its name and its abilities (RFC 8414, RFC 9207).
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::header;
@@ -14,7 +14,7 @@ use crate::http::PREFIX;
 use crate::http::client::Client;
 use crate::http::error::Error;
 
-/// As the issuer demands: at the root, with nothing behind it.
+/// As the issuer demands: at the root, without a suffix.
 const PATH: &str = "/.well-known/oauth-authorization-server";
 
 /// The name of this service: `PUBLIC_URL`, or, in development, the address that the request was sent to.

@@ -1,10 +1,8 @@
-//! Apps of others that act for a user: registration, consent, codes and tokens.
+//! Third-party apps that act for a user: registration, consent, codes and tokens.
 //!
-//! The authorization code flow of RFC 6749 with PKCE (RFC 7636) in every case,
-//! and none of the other flows. An app never gets more than its user allowed,
-//! the user holds, and the app is registered for. What a token may do is decided
-//! where all requests are (`caller::app_token` and the routes); nothing here
-//! knows any other route.
+//! The authorization code flow of RFC 6749 with PKCE (RFC 7636) in every case, and none of the other flows. An app
+//! never gets more than its user allowed, the user holds, and the app is registered for. The permissions of a token are
+//! decided where those of all requests are (`caller::app_token` and the routes); nothing here knows any other route.
 
 mod apps;
 mod client;
@@ -27,7 +25,7 @@ use crate::app::SharedApp;
 use crate::feature::{Feature, Forget, Pages};
 use crate::http::routes::{Doc, Routes};
 
-/// Of the public half of tokens and secrets: nothing that looks like something else.
+/// Alphabet of the public half of tokens and secrets: without characters that look alike.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
 const FORGETS: &[Forget] = &[
@@ -36,7 +34,7 @@ const FORGETS: &[Forget] = &[
     Forget { days: 1, batch: |tx, before, rows| heddle_store::oauth2::trim_grants(tx, before, rows).boxed() },
 ];
 
-/// Apps of others that act for a user.
+/// Third-party apps that act for a user.
 pub(crate) struct Apps;
 
 impl Feature for Apps {
@@ -63,7 +61,8 @@ impl Feature for Apps {
     }
 }
 
-/// Eight characters that name an app or a grant in what belongs to it, so that who finds a leak can end it.
+/// Returns eight characters that name an app or a grant in its tokens and secrets, so that the finder of a leak can end
+/// it.
 ///
 /// They are made of the random end of the id.
 fn mark(id: Uuid) -> String {

@@ -1,7 +1,7 @@
 //! The pages of consent, for browsers with or without scripts.
 //!
-//! All text is escaped here, and the policy lets a page load nothing at all: its
-//! style is in it and named by its digest. No page can be framed.
+//! All text is escaped here, and the policy lets a page load nothing at all: the style is inside the page and the
+//! policy names its digest. No page can be framed.
 
 use std::sync::LazyLock;
 
@@ -32,8 +32,8 @@ static STYLE_DIGEST: LazyLock<String> = LazyLock::new(|| STANDARD.encode(Sha256:
 enum Forms<'a> {
     None,
     Here,
-    /// Here, and on to the app. Browsers hold redirects after a form against the page's policy, and the app
-    /// may send its user on to a place that nobody knows here: so its scheme is what is allowed.
+    /// Here, and on to the app. Browsers also apply the page's policy to redirects after a form. The app may redirect
+    /// its user to an address that is not known here, so the whole scheme is allowed.
     HereAndTo(&'a str),
 }
 
@@ -88,18 +88,18 @@ fn hidden(name: &str, value: &str) -> String {
     format!("<input type=\"hidden\" name=\"{name}\" value=\"{}\">\n", escape(value))
 }
 
-/// Where the consent to a request is shown; `step` says how one came there.
+/// Returns the path of the consent page for a request; `step` says how the browser came there.
 pub(super) fn authorize_path(request: &str, step: &str) -> String {
     format!("{BASE}/authorize?{request}&step={step}")
 }
 
-/// The short text of a redirect, for who does not follow it.
+/// Returns the short page of a redirect, for clients that do not follow it.
 pub(super) fn going_on(status: StatusCode, to: &str) -> Response {
     let body = format!("<p><a href=\"{}\">Continue</a></p>\n", escape(to));
     page(status, "Continue", "", &body, Forms::None)
 }
 
-/// What went wrong, where nobody else can be told.
+/// Returns a page with an error that cannot be sent to the app.
 pub(super) fn fault(status: StatusCode, message: &str) -> Response {
     let body = format!(
         "<p class=\"fault\">{}</p>\n<p class=\"note\">Nothing was allowed. Go back to the app and try again, \
@@ -109,7 +109,7 @@ pub(super) fn fault(status: StatusCode, message: &str) -> Response {
     page(status, "This cannot be authorized", "", &body, Forms::None)
 }
 
-/// The same for a user who may be the wrong one.
+/// The same for a user who may be logged in to the wrong account.
 pub(super) fn fault_for_user(message: &str, username: &str, request: &str) -> Response {
     let body = format!("<p class=\"fault\">{}</p>\n{}", escape(message), other_user(username, request));
     page(StatusCode::BAD_REQUEST, "This cannot be authorized", "", &body, Forms::None)
@@ -124,7 +124,7 @@ fn other_user(username: &str, request: &str) -> String {
     )
 }
 
-/// One step on the same site: cookies are not sent with a navigation that began on another one.
+/// Adds one navigation from our own site: browsers send no cookies with a navigation that began on another site.
 pub(super) fn hop(request: &str) -> Response {
     let to = escape(&authorize_path(request, "here"));
     let head = format!("<meta http-equiv=\"refresh\" content=\"0; url={to}\">\n");
@@ -168,12 +168,12 @@ pub(super) fn second_factor(
     page(status, "Second factor", "", &body, Forms::Here)
 }
 
-/// What a user is asked.
+/// The contents of the consent page.
 pub(super) struct Question<'a> {
     pub(super) registered: &'a RegisteredApp,
     pub(super) username: &'a str,
     pub(super) redirect_uri: &'a str,
-    /// What can be allowed, and what was asked for beyond that.
+    /// The scopes that can be allowed, and those that were asked for beyond that.
     pub(super) scopes: &'a [KeyScope],
     pub(super) is_narrowed: bool,
     pub(super) request: &'a str,
@@ -217,7 +217,7 @@ pub(super) fn consent(question: &Question<'_>) -> Response {
     page(StatusCode::OK, "Allow this app?", "", &body, Forms::HereAndTo(scheme))
 }
 
-/// What the scopes allow, each permission once, with its word.
+/// Lists what the scopes allow, each permission once, with its description.
 fn list(scopes: &[KeyScope]) -> String {
     let mut permissions: Vec<Permission> = scopes.iter().flat_map(KeyScope::permissions).copied().collect();
     permissions.sort_unstable();

@@ -1,4 +1,4 @@
-//! Where an app wants its users back: which addresses can be registered, and how answers are put into them.
+//! The redirect URIs of apps: which ones can be registered, and how answers are put into them.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
@@ -11,9 +11,9 @@ use crate::http::error::Error;
 /// Most characters of an address, all of them ASCII.
 pub(super) const URI_CHARS_MAX: usize = 2000;
 
-/// What is wrong with an address that is to be registered.
+/// Returns what is wrong with an address that is to be registered.
 ///
-/// It is compared character for character later, so it must say one place and nothing else.
+/// It is compared character for character later, so it must have exactly one meaning.
 pub(super) fn check(text: &str, kind: ClientType) -> Result<(), &'static str> {
     if text.len() > URI_CHARS_MAX {
         return Err("must not have more than 2000 characters");
@@ -40,7 +40,7 @@ pub(super) fn check(text: &str, kind: ClientType) -> Result<(), &'static str> {
         "https" if url.has_host() => Ok(()),
         "http" if is_loopback(&url) => Ok(()),
         "http" => Err("must be https; http only for 127.0.0.1, [::1] and localhost"),
-        // RFC 8252 section 7.1: a name that the app's owner has, backwards.
+        // RFC 8252 section 7.1: a domain name of the app's owner, reversed.
         scheme if scheme.contains('.') && kind == ClientType::Public => Ok(()),
         scheme if scheme.contains('.') => Err("must be https: only public apps have schemes of their own"),
         _ => Err(
@@ -63,7 +63,7 @@ pub(super) fn scheme(uri: &str) -> &str {
     uri.split(':').next().unwrap_or_default()
 }
 
-/// An address with these parameters behind those that it has.
+/// Appends these parameters to an address.
 pub(super) fn with(uri: &str, parameters: &[(&str, &str)]) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(parameters);
@@ -75,7 +75,7 @@ pub(super) fn with(uri: &str, parameters: &[(&str, &str)]) -> String {
     format!("{uri}{separator}{}", query.finish())
 }
 
-/// 303: what the browser sent is not sent again.
+/// Redirects with 303, so that the browser does not send its form again.
 pub(super) fn see_other(to: &str) -> Result<Response, Error> {
     let mut response = page::going_on(StatusCode::SEE_OTHER, to);
     let location = HeaderValue::from_str(to).map_err(Error::internal)?;

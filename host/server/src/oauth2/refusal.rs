@@ -1,4 +1,4 @@
-//! What an app is answered in the words of its protocol (RFC 6749, section 5.2).
+//! Errors for apps in the form of their protocol (RFC 6749, section 5.2).
 
 use axum::http::StatusCode;
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ heddle_core::words! {
     }
 }
 
-/// What an app is answered in the words of its protocol.
+/// An error for an app in the form of its protocol.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "OAuth2Error")]
 pub struct OauthRefusal {

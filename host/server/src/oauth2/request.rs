@@ -1,4 +1,4 @@
-//! What an app asks for when it sends a user here (RFC 6749 section 4.1.1, RFC 7636 section 4.3).
+//! The authorization request of an app (RFC 6749 section 4.1.1, RFC 7636 section 4.3).
 
 use heddle_core::permission::{KeyScope, Permissions};
 use heddle_core::{OauthAppId, OrgId, Permission, Role};
@@ -11,10 +11,10 @@ use crate::http::error::Error;
 /// Letters of a SHA-256 digest in base64url.
 const CHALLENGE_CHARS: usize = 43;
 const SCOPES_MAX: usize = 32;
-/// It comes back to us in forms and links.
+/// Limited because it returns in forms and links.
 const STATE_CHARS_MAX: usize = 2000;
 
-/// The same for an app of another organization.
+/// The same message for an app of another organization.
 pub(super) const UNKNOWN_APP: &str = "there is no app with this 'client_id' in your organization";
 
 /// A request that can be shown to a user.
@@ -30,16 +30,17 @@ pub(super) struct Asked {
 /// Where the answer goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reply {
-    /// A registered one.
+    /// One of the app's registered addresses.
     pub(super) redirect_uri: String,
     pub(super) state: Option<String>,
 }
 
 /// Why a request is not shown.
 pub(super) enum Fault {
-    /// It is not certain whom to answer: the user is told.
+    /// The receiver of the error is not certain, so only the user sees it.
     Shown(String),
-    /// The app is told, by way of the browser of somebody of its organization: who is nobody is sent nowhere.
+    /// The app gets the error, through the browser of a user of its organization. A browser without such a user is not
+    /// redirected.
     Told(OrgId, Reply, Refusal),
 }
 
@@ -57,7 +58,7 @@ impl Refusal {
 }
 
 impl Reply {
-    /// The address with the answer; `issuer` tells the app whose it is (RFC 9207).
+    /// Returns the address with the answer; `issuer` names this service to the app (RFC 9207).
     pub(super) fn with(&self, issuer: &str, parameters: &[(&str, &str)]) -> String {
         let state = self.state.as_deref().map(|state| ("state", state));
         let all: Vec<(&str, &str)> =
@@ -70,7 +71,7 @@ impl Reply {
     }
 }
 
-/// The parameters of a query or a form. Unknown ones mean nothing.
+/// The parameters of a query or a form. Unknown parameters have no effect.
 pub(super) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
@@ -78,7 +79,7 @@ impl Parameters {
         Self(url::form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
-    /// One without a value counts as left out; one that comes twice is an error.
+    /// Returns a parameter. An empty value counts as left out; a repeated parameter is an error.
     fn one(&self, name: &str) -> Result<Option<&str>, String> {
         let mut found = self.0.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str());
         match (found.next(), found.next()) {
@@ -87,7 +88,7 @@ impl Parameters {
         }
     }
 
-    /// The last of this name: for parameters of our own, which we put at the end.
+    /// Returns the last parameter of this name: for our own parameters, which stand at the end.
     pub(super) fn last(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -117,7 +118,8 @@ fn unknown_app() -> Fault {
 
 fn judge(given: &Parameters, registered: RegisteredApp, all: &Permissions) -> Result<Asked, Fault> {
     let redirect_uri = given.required("redirect_uri").map_err(Fault::Shown)?;
-    // Character for character (RFC 9700 section 4.1.3): whatever else is accepted, somebody else can own.
+    // Compared character for character (RFC 9700 section 4.1.3): an attacker could own any other address that were
+    // accepted.
     if !registered.app.redirect_uris.iter().any(|known| known == redirect_uri) {
         return Err(Fault::Shown(
             "'redirect_uri' is not one of those that the app is registered with, character for character"
@@ -141,7 +143,7 @@ fn judge(given: &Parameters, registered: RegisteredApp, all: &Permissions) -> Re
     Ok(Asked { registered, scopes, code_challenge, reply, text })
 }
 
-/// The scopes and the challenge that a request names.
+/// Returns the scopes and the challenge of a request.
 fn wanted(given: &Parameters, app: &OauthApp, all: &Permissions) -> Result<(Vec<KeyScope>, String), Refusal> {
     let invalid = |message: String| Refusal::new("invalid_request", message);
     if given.required("response_type").map_err(invalid)? != "code" {
@@ -163,16 +165,16 @@ fn wanted(given: &Parameters, app: &OauthApp, all: &Permissions) -> Result<(Vec<
     Ok((scopes, challenge.to_owned()))
 }
 
-/// Stored words; one that this version does not know covers nothing.
+/// Parses stored scopes; an unknown one covers nothing.
 pub(super) fn parsed(words: &[String], all: &Permissions) -> Vec<KeyScope> {
     words.iter().filter_map(|word| KeyScope::parse(word, all).ok()).collect()
 }
 
-/// Words of a request, none of which goes beyond `allowed`.
+/// Parses the scopes of a request; none may go beyond `allowed`.
 pub(super) fn scopes(text: &str, allowed: &[KeyScope], all: &Permissions) -> Result<Vec<KeyScope>, Refusal> {
     let mut found: Vec<KeyScope> = Vec::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
-        // Not repeated to the app: it may hold what an answer cannot carry.
+        // The scope is not repeated to the app: it may hold characters that an answer cannot carry.
         let unknown = || Refusal::new("invalid_scope", "a scope is not one of this service's permissions");
         let scope = KeyScope::parse(word, all).map_err(|_| unknown())?;
         if !is_within(&scope, allowed) {
@@ -189,19 +191,20 @@ pub(super) fn scopes(text: &str, allowed: &[KeyScope], all: &Permissions) -> Res
     Ok(found)
 }
 
-/// Whether the words cover everything that this scope does.
+/// Whether `allowed` covers everything that this scope covers.
 fn is_within(scope: &KeyScope, allowed: &[KeyScope]) -> bool {
     let is_allowed = |permission: &Permission| allowed.iter().any(|one| one.covers(*permission));
     match scope.permissions() {
-        // It names no permission at all, and so must be named itself.
+        // The scope names no permission, so `allowed` must contain it literally.
         [] => allowed.contains(scope),
         asked => asked.iter().all(is_allowed),
     }
 }
 
-/// What of the scopes a user of this role can hand on: nobody gives what they do not hold.
+/// Returns the scopes that a user of this role holds, because a user can hand on nothing else.
 ///
-/// Each permission by its own name, as it is shown: `device:*` would come to cover what nobody allowed.
+/// Each permission stands under its own name, as the page shows it: `device:*` would later cover permissions that the
+/// user never allowed.
 pub(super) fn held(scopes: &[KeyScope], role: Role) -> Vec<KeyScope> {
     let mut held: Vec<KeyScope> = Vec::new();
     for scope in scopes {

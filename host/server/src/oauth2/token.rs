@@ -1,7 +1,7 @@
 //! Tokens for codes, and new tokens for old ones (RFC 6749 sections 4.1.3 and 6).
 //!
-//! A code and a refresh token are good once. Either that comes again was stolen,
-//! from the app or by it: everything that followed from it ends.
+//! A code and a refresh token can be used once. A second use means that it was stolen, from the app or by it, so
+//! everything that was issued from it is revoked.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -35,15 +35,15 @@ use crate::http::rate_limit::{Limit, Rate, Verdict};
 use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
 
-/// A refresh token that comes again so soon lost a race; later, it was stolen.
+/// A refresh token that is used again within this time lost a race; later, it counts as stolen.
 const RACE: TimeDelta = TimeDelta::seconds(10);
-/// Access tokens of one grant that are good at once: a further one ends the oldest.
+/// Most valid access tokens of one grant: a further one ends the oldest.
 const ACCESS_TOKENS_MAX: u32 = 10;
-/// Refreshes of one grant.
+/// Most refreshes of one grant.
 const REFRESH_RATE: Rate = Rate { requests: 60, window_ms: 600_000 };
 /// Characters of a code verifier (RFC 7636 section 4.1).
 const VERIFIER_CHARS: std::ops::RangeInclusive<usize> = 43..=128;
-/// How every refresh token of an app begins.
+/// Prefix of every refresh token of an app.
 const REFRESH_MARK: &str = "hdr";
 
 #[derive(JsonSchema)]
@@ -53,26 +53,25 @@ struct TokenForm {
     /// `authorization_code` or `refresh_token`.
     #[schemars(extend("enum" = ["authorization_code", "refresh_token"]))]
     grant_type: String,
-    /// Of an authorization: good once, for 60 seconds. At most 32768 bytes.
+    /// Code of an authorization: can be used once, for 60 seconds. At most 32768 bytes.
     #[schemars(length(max = FIELD_BYTES_MAX))]
     code: Option<String>,
-    /// With a code: the one that it was asked with. At most 32768 bytes.
+    /// With a code: the redirect URI with which the code was requested. At most 32768 bytes.
     #[schemars(length(max = FIELD_BYTES_MAX))]
     redirect_uri: Option<String>,
-    /// With a code: what the challenge was made of (RFC 7636).
+    /// With a code: the verifier of the challenge (RFC 7636).
     #[schemars(length(min = *VERIFIER_CHARS.start(), max = *VERIFIER_CHARS.end()))]
     code_verifier: Option<String>,
-    /// Good once. At most 32768 bytes.
+    /// Can be used once. At most 32768 bytes.
     #[schemars(length(max = FIELD_BYTES_MAX))]
     refresh_token: Option<String>,
-    /// With a refresh token: words, separated by spaces, for an access token that may do less. At most
-    /// 32768 bytes.
+    /// With a refresh token: scopes, separated by spaces, for an access token with fewer rights. At most 32768 bytes.
     #[schemars(length(max = FIELD_BYTES_MAX))]
     scope: Option<String>,
-    /// Unless it is in HTTP Basic.
+    /// Needed unless it is in HTTP Basic.
     #[schemars(extend("format" = "uuid"))]
     client_id: Option<String>,
-    /// Of confidential apps, unless it is in HTTP Basic. At most 32768 bytes.
+    /// Needed for confidential apps, unless it is in HTTP Basic. At most 32768 bytes.
     #[schemars(length(max = FIELD_BYTES_MAX))]
     client_secret: Option<String>,
 }
@@ -85,7 +84,7 @@ struct Tokens {
     /// Seconds until the access token expires.
     expires_in: u32,
     refresh_token: String,
-    /// Words, separated by spaces.
+    /// Scopes, separated by spaces.
     scope: String,
 }
 
@@ -143,7 +142,7 @@ async fn for_code(app: &App, origin: &Origin, by: &OauthApp, fields: &Fields) ->
     let verifier = Secret::new(fields.require("code_verifier")?);
     let now = app.clock.now();
     let hash = code_hash(app, &code);
-    // Whoever makes codes up holds nobody up by it.
+    // Only reads at first, so that invented codes delay no other request.
     let mut tx = app.db.read().await?;
     oauth2::find_by_code(&mut tx, &hash)
         .await?
@@ -159,7 +158,7 @@ async fn for_code(app: &App, origin: &Origin, by: &OauthApp, fields: &Fields) ->
         let message = "'redirect_uri' or 'code_verifier' is not the one that the code was asked with";
         return Err(refusal(OauthError::InvalidGrant, message).into());
     }
-    // Only now: who found an old address with a code in it ends nobody's grant.
+    // Checked only now: the finder of an old address with a code in it must not be able to end the grant.
     if grant.code_spent_at.is_some() {
         return Err(stolen(tx, app, origin, &grant, "security.code_reuse").await?);
     }
@@ -173,14 +172,14 @@ async fn for_code(app: &App, origin: &Origin, by: &OauthApp, fields: &Fields) ->
     Ok(tokens)
 }
 
-/// Whether the challenge was made of this (RFC 7636 section 4.6).
+/// Whether the challenge was made from this verifier (RFC 7636 section 4.6).
 fn is_verified(verifier: &Secret, challenge: &str) -> bool {
     let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose().as_bytes()));
     let is_long_enough = VERIFIER_CHARS.contains(&verifier.expose().len());
     is_long_enough && bool::from(digest.as_bytes().ct_eq(challenge.as_bytes()))
 }
 
-/// A grant of before the user's tokens became worthless, or of a user who is not active, gives nothing.
+/// Refuses a grant that is older than the last revocation of the user's tokens, or whose user is not active.
 async fn refuse_other_times(tx: &mut Tx, grant: &GrantState) -> Result<(), Error> {
     let login = users::find_login(tx, grant.user_id).await?.ok_or_else(not_valid)?;
     let is_current = login.token_version == grant.token_version && login.user.org_id == grant.org_id;
@@ -210,7 +209,7 @@ async fn for_refresh_token(
         return Err(not_valid().into());
     }
     if ended_at.is_some_and(|at| now - at <= RACE) {
-        // Two of the app's own at once: one of them has the new pair.
+        // Two requests of the app at the same time: one of them has the new pair.
         tracing::info!(oauth2_grant.id = %grant.id, "a refresh token of grant {} lost a race", grant.id);
         return Err(not_valid().into());
     }
@@ -235,12 +234,12 @@ async fn for_refresh_token(
     Ok(tokens)
 }
 
-/// 429 for an app that refreshes far more often than access tokens expire.
+/// Answers 429 to an app that refreshes far more often than access tokens expire.
 async fn refuse_hurry(app: &App, grant: OauthGrantId) -> Result<(), Error> {
     let limit = [Limit { key: format!("app-refresh:{grant}"), rate: REFRESH_RATE }];
     match app.limiter.take(&limit, app.clock.now()).await {
         Ok(Verdict::Exceeded(_)) => Err(Error::RateLimited(RateExceeded::Minute)),
-        // As all routes that take no passwords: without a count they go on.
+        // Without a count the request is let through, as on all routes that take no passwords.
         Ok(Verdict::Granted(_)) | Err(_) => Ok(()),
     }
 }
@@ -254,7 +253,8 @@ pub(super) fn words(scopes: &[KeyScope]) -> Vec<String> {
     scopes.iter().map(|scope| scope.as_str().to_owned()).collect()
 }
 
-/// A new pair. The refresh token reaches as far as the grant, whatever the access token does (RFC 6749 section 6).
+/// Issues a new pair. The refresh token has the scopes of the grant, whatever the access token has (RFC 6749 section
+/// 6).
 async fn give(
     tx: &mut Tx,
     app: &App,
@@ -286,7 +286,7 @@ async fn give(
     oauth2::insert_token(tx, &access_token).await?;
     oauth2::insert_token(tx, &refresh_token).await?;
     if ended > 0 {
-        // Connections of these tokens end by it, in every process.
+        // The audit entry ends connections of these tokens, in every process.
         let deed = Deed {
             org: grant.org_id,
             actor: None,
@@ -295,7 +295,7 @@ async fn give(
             detail: json!({ "app_id": grant.app_id, "user_id": grant.user_id, "count": ended, "by": "app" }),
         };
         trail::record(tx, app, origin, deed).await?;
-        // Before the commit: who asks in between is known for less than a second.
+        // Before the commit: a caller that is cached in between stays known for less than a second.
         app.callers.forget();
     }
     Ok(Tokens {
@@ -307,7 +307,7 @@ async fn give(
     })
 }
 
-/// What came a second time ends everything that followed from it.
+/// Revokes everything that was issued from a code or token that came a second time.
 async fn stolen(
     mut tx: Tx,
     app: &App,

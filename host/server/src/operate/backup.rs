@@ -1,4 +1,4 @@
-//! `heddle backup`: all that the service knows, in one encrypted file.
+//! `heddle backup`: writes all data of the service into one encrypted file.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -43,7 +43,7 @@ impl Partial {
         if file.try_lock().is_err() {
             bail!("another backup is writing '{}'", path.display());
         }
-        // One that a crash has left is written anew, and is not left open to others.
+        // A file that a crash left behind is overwritten, and its permissions are restricted again.
         file.set_permissions(fs::Permissions::from_mode(0o600))?;
         file.set_len(0)?;
         Ok(Self { path, file, is_finished: false })
@@ -63,7 +63,7 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         if !self.is_finished {
-            // Nothing more can be done about it here.
+            // A failure cannot be handled here.
             fs::remove_file(&self.path).ok();
         }
     }
@@ -76,7 +76,7 @@ fn refuse_existing(target: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a backup from one state of the database, which may be in use meanwhile.
+/// Writes a backup of one state of the database, which may be in use meanwhile.
 pub async fn backup(config: &Config, target: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
     let passphrase = passphrase(config)?;
     refuse_existing(target)?;
@@ -117,7 +117,7 @@ async fn manifest(tx: &mut Tx, tables: &[Table], keys: &KeyTexts) -> anyhow::Res
     for table in tables {
         listed.push(Listed::of(table, table.count(tx).await?));
     }
-    // On one line, as everything in the file.
+    // On one line, as everything else in the file.
     let keys: Value = serde_json::from_slice(&keys.to_json())?;
     Ok(Manifest {
         format: FORMAT,

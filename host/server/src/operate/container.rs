@@ -1,10 +1,9 @@
-//! The encrypted file that a backup is: bytes in, the same bytes out, or an error.
+//! The encrypted file of a backup: reading returns the bytes that were written, or an error.
 //!
-//! A clear header (magic, version, cost of the key, salt, nonce, and a MAC under
-//! the passphrase), then chunks sealed with XChaCha20-Poly1305 in the STREAM
-//! construction: each chunk's place and whether it is the last go into its tag,
-//! so that chunks that are cut off, moved, repeated or altered do not open.
-//! What the bytes mean is not known here.
+//! A clear header (magic, version, cost of the key, salt, nonce, and a MAC under the passphrase), then chunks sealed
+//! with XChaCha20-Poly1305 in the STREAM construction. The tag of a chunk covers its position and whether it is the
+//! last, so chunks that are cut off, moved, repeated or altered do not open. The meaning of the bytes is not known
+//! here.
 
 use std::io::{self, Read, Write};
 
@@ -20,7 +19,7 @@ use zeroize::Zeroizing;
 const MAGIC: &[u8; 8] = b"HEDDLEBK";
 const VERSION: u8 = 1;
 const SALT_BYTES: usize = 16;
-/// The cipher's nonce without the place of the chunk, which takes five bytes.
+/// The cipher's nonce without the position of the chunk, which takes five bytes.
 const NONCE_BYTES: usize = 19;
 const MAC_BYTES: usize = 16;
 const COST_AT: usize = MAGIC.len() + 1;
@@ -33,9 +32,9 @@ const CHUNK_BYTES: usize = 64 * 1024;
 const TAG_BYTES: usize = 16;
 pub(super) const SEALED_CHUNK_BYTES: usize = CHUNK_BYTES + TAG_BYTES;
 
-/// What deriving the key costs: memory in KiB, rounds, lanes.
+/// The cost of deriving the key: memory in KiB, rounds, lanes.
 const COST: [u32; 3] = [64 * 1024, 3, 1];
-/// The most that a file may ask for.
+/// The highest cost that a file may demand.
 const COST_MAX: [u32; 3] = [256 * 1024, 10, 4];
 
 /// Why a file cannot be read.
@@ -115,7 +114,7 @@ impl<W: Write> Sealer<W> {
 
     pub(super) fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            // A full chunk waits until something follows it: it may be the last.
+            // A full chunk is kept until more data follows: it may be the last one.
             if self.chunk.len() == CHUNK_BYTES {
                 let payload = Payload { msg: &self.chunk, aad: &self.header };
                 let sealed = self.cipher.encrypt_next(payload).map_err(|_| too_long())?;
@@ -143,13 +142,13 @@ fn too_long() -> io::Error {
     io::Error::other("a backup cannot be longer than 256 TiB")
 }
 
-/// Reads a file, chunk by chunk; no byte of a chunk comes out before its tag was checked.
+/// Reads a file, chunk by chunk; no byte of a chunk is returned before its tag was checked.
 pub(super) struct Opener<R: Read> {
     from: R,
     /// `None` after the last chunk.
     cipher: Option<DecryptorBE32<XChaCha20Poly1305>>,
     header: Vec<u8>,
-    /// The sealed chunk that comes next: what follows it tells whether it is the last.
+    /// The next sealed chunk: whether data follows it shows whether it is the last.
     next: Vec<u8>,
     plain: Zeroizing<Vec<u8>>,
     at: usize,

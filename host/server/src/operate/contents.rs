@@ -1,4 +1,4 @@
-//! What is in a backup: a manifest, then every row of every table, one per line.
+//! The contents of a backup: a manifest, then every row of every table, one per line.
 
 use anyhow::Context as _;
 use heddle_core::Timestamp;
@@ -10,7 +10,7 @@ use std::io::Read;
 
 use super::container::{Opener, Unreadable};
 
-/// Form of the lines.
+/// Version of the line format.
 pub(super) const FORMAT: u32 = 1;
 
 /// The first line.
@@ -58,7 +58,7 @@ pub(super) enum Unfit {
     Tables,
 }
 
-/// Reads a backup's lines and believes none before it fits.
+/// Reads a backup's lines and checks each before it is used.
 pub(super) struct Reader<R: Read> {
     lines: Opener<R>,
     pub(super) manifest: Manifest,
@@ -69,7 +69,7 @@ pub(super) struct Reader<R: Read> {
 impl<R: Read> Reader<R> {
     pub(super) fn new(mut lines: Opener<R>, known: &[Table], known_version: i64) -> Result<Self, Unfit> {
         let first = lines.line()?.ok_or_else(|| damaged("it is empty"))?;
-        // Only the numbers first: another format may say the rest in another way.
+        // Only the numbers are read first: another format may have other fields.
         let numbers: Value =
             serde_json::from_slice(&first).map_err(|_| damaged("its manifest is not JSON"))?;
         match numbers["format"].as_u64().and_then(|n| u32::try_from(n).ok()) {
@@ -93,7 +93,7 @@ impl<R: Read> Reader<R> {
         Ok(Self { lines, tables: tables.ok_or(Unfit::Tables)?, manifest })
     }
 
-    /// The next row of a table, each value of its column's kind.
+    /// Returns the next row of a table, with each value of its column's kind.
     pub(super) fn row(&mut self, table: &Table) -> Result<Vec<Cell>, Unreadable> {
         let line =
             self.lines.line()?.ok_or_else(|| damaged(&format!("rows of '{}' are missing", table.name)))?;

@@ -1,4 +1,4 @@
-//! `heddle doctor`: what is wrong, and how to mend it. It changes nothing.
+//! `heddle doctor`: reports what is wrong and how to mend it. It changes nothing.
 
 mod checks;
 

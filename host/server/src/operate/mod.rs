@@ -1,7 +1,6 @@
 //! Operating the service from its command line: tables, backups, keys, and what is wrong.
 //!
-//! Each command opens what it needs itself; none starts the server. What they
-//! say goes to the writer that they are given.
+//! Each command opens what it needs itself; none starts the server. Output goes to the given writer.
 
 mod backup;
 mod container;
@@ -30,7 +29,7 @@ use crate::audit::key;
 use crate::config::Config;
 use crate::keys::KeyTexts;
 
-/// Heads of one statement.
+/// Heads that one statement reads.
 const HEADS_PAGE_ROWS: i64 = 1_000;
 const PASSPHRASE_CHARS_MIN: usize = 12;
 
@@ -60,17 +59,17 @@ pub async fn migrate(config: &Config, out: &mut dyn Write) -> anyhow::Result<()>
     Ok(())
 }
 
-/// A folder that is removed when this is dropped.
+/// A temporary folder, removed when this is dropped.
 pub struct Passing(PathBuf);
 
 impl Drop for Passing {
     fn drop(&mut self) {
-        // The system clears what is left of it.
+        // The system removes what is left of it.
         std::fs::remove_dir_all(&self.0).ok();
     }
 }
 
-/// The settings of a command that only prints: what it needs lies in a folder that passes.
+/// Returns the settings of a command that only prints: its files lie in a temporary folder.
 pub fn without_traces(config: Config) -> (Config, Passing) {
     let name = format!("heddle-{}", heddle_core::secret::random_secret().expose());
     let folder = std::env::temp_dir().join(name);
@@ -80,7 +79,7 @@ pub fn without_traces(config: Config) -> (Config, Passing) {
     (config, Passing(folder))
 }
 
-/// Prints the end of each organization's audit log, one line each: id, number, hash. They are to be kept elsewhere.
+/// Prints the end of each organization's audit log, one line each: id, number, hash. The operator keeps them elsewhere.
 pub async fn audit_heads(config: &Config, out: &mut dyn Write) -> anyhow::Result<()> {
     let db = open_current(config).await?;
     let keys = KeyTexts::find(config)?.context("there are no keys yet")?.keys();
@@ -115,7 +114,7 @@ fn passphrase(config: &Config) -> anyhow::Result<&Secret> {
     }
 }
 
-/// The database, whose tables must be those of this program: it is not migrated here.
+/// Opens the database. Its tables must be those of this program: it is not migrated here.
 async fn open_current(config: &Config) -> anyhow::Result<Db> {
     let db = Db::open_as_is(&config.database(), &POOL).await.context("database cannot be opened")?;
     let Some(db) = db else { bail!("there is no database yet: nothing was set up") };
@@ -133,7 +132,7 @@ async fn open_current(config: &Config) -> anyhow::Result<Db> {
     }
 }
 
-/// The same to write to.
+/// The same, opened for writing.
 async fn open_current_writing(config: &Config) -> anyhow::Result<Db> {
     open_current(config).await?.close().await;
     Db::open(&config.database(), &POOL).await.context("database cannot be opened")

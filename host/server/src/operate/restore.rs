@@ -20,10 +20,10 @@ use crate::keys::{KeyTexts, Keys, key_file};
 
 /// Rows in memory at once.
 const BATCH_ROWS: usize = 200;
-/// What a database that was set up has rows in.
+/// Tables that have rows once a database was set up.
 const MARKS_OF_USE: [&str; 2] = ["setup", "organization"];
 
-/// With which keys the service goes on.
+/// The keys with which the service continues.
 struct Going {
     keys: Keys,
     /// The backup's own keys, where the target has none.
@@ -49,7 +49,7 @@ pub async fn restore(
     let db = Db::open(&config.database(), &POOL).await.context("database cannot be opened")?;
     let mut tx = db.write().await?;
     refuse_used(&mut tx, &tables).await?;
-    // The backup brings its own; what was kept belongs to another database.
+    // The backup brings its own secrets; stored ones belong to another database.
     service_secrets::clear(&mut tx).await?;
     kept::forget(config).context("'audit-heads.json' cannot be removed")?;
     let mut reader = open(config, source, &tables)?;
@@ -89,7 +89,7 @@ fn verified(config: &Config, source: &Path, tables: &[Table]) -> anyhow::Result<
         .map_err(|_| anyhow::anyhow!("it is damaged: its keys are not in their form"))
 }
 
-/// Looks at the target without making it.
+/// Checks the target without creating it.
 async fn refuse_used_target(config: &Config, tables: &[Table]) -> anyhow::Result<()> {
     let db = Db::open_as_is(&config.database(), &POOL).await.context("database cannot be opened")?;
     let Some(db) = db else { return Ok(()) };
@@ -162,14 +162,14 @@ async fn under_own_key(tx: &mut Tx, keys: &Keys, features: Features) -> anyhow::
     Ok(tally)
 }
 
-/// Keys first: a database whose secrets nobody can open would be no restored one.
+/// Writes the keys before the commit: without them, the secrets of a restored database cannot be opened.
 async fn commit(config: &Config, tx: Tx, going: &Going) -> anyhow::Result<()> {
     if let Some(kept) = &going.kept {
         kept.keep(config)?;
     }
     let committed = tx.commit().await;
     if committed.is_err() && going.kept.is_some() {
-        // They were made for what is not there now.
+        // The keys belong to data that was not restored.
         std::fs::remove_file(key_file(config)).ok();
     }
     committed.context("nothing was restored: the database did not take it")

@@ -1,7 +1,7 @@
-//! `heddle keys rotate`: everything that is sealed comes under the current encryption key.
+//! `heddle keys rotate`: seals all secrets with the current encryption key.
 //!
-//! It can be killed at any moment and goes on when it is called again: every row
-//! says which key sealed it, and a row is replaced only if it is still as it was read.
+//! It can be killed at any moment and continues when it is called again: every row names the key that sealed it, and a
+//! row is replaced only if it has not changed since it was read.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -20,13 +20,13 @@ use crate::keys::{KeyTexts, Keys, Unsealable};
 
 /// Rows of one transaction.
 const BATCH_ROWS: i64 = 100;
-/// How often rows are looked for again that somebody changed meanwhile.
+/// How many times rows are read again because another process changed them meanwhile.
 const ROUNDS_MAX: u32 = 20;
 
 /// What a rotation did.
 #[derive(Default)]
 pub(super) struct Tally {
-    /// Rows that are under the current key now.
+    /// Rows that are sealed with the current key now.
     pub(super) sealed: u64,
     /// Of them, those with a consequence that rows share, by its words.
     pub(super) counted: BTreeMap<&'static str, u64>,
@@ -36,7 +36,7 @@ pub(super) struct Tally {
     pub(super) in_use: Vec<(SealedColumn, Sealed, String)>,
     /// Rows that no key opens.
     pub(super) unopenable: Vec<String>,
-    /// Rows that somebody changed meanwhile.
+    /// Rows that another process changed meanwhile.
     moved: u64,
 }
 
@@ -90,7 +90,7 @@ fn begin(config: &Config, found: KeyTexts) -> anyhow::Result<KeyTexts> {
     }
     let kept = KeyTexts::kept(config)?.context("keys.json disappeared")?;
     if kept.previous.is_some() {
-        // One that was interrupted goes on with the key that it generated.
+        // An interrupted rotation continues with the key that it generated.
         return Ok(found);
     }
     let fresh =
@@ -158,7 +158,7 @@ pub(super) async fn all_within(
     Ok(tally)
 }
 
-/// Some rows behind `after`; gives the last one's id, `None` when there was none left.
+/// Rotates some rows after `after`. Returns the id of the last one; `None` when no row was left.
 async fn batch(
     tx: &mut Tx,
     keys: &Keys,
@@ -197,7 +197,7 @@ async fn batch(
     Ok(found.last().map(|row| row.id))
 }
 
-/// Seals a row's bytes with the current key; false when somebody changed them meanwhile.
+/// Seals a row's bytes with the current key. False when another process changed them meanwhile.
 pub(super) async fn reseal(
     tx: &mut Tx,
     keys: &Keys,

@@ -1,6 +1,6 @@
-//! `heddle user …`: ways back into an account, for whoever operates the host.
+//! `heddle user …`: commands that restore access to an account, for the operator of the host.
 //!
-//! A server may be running: it learns of it within a second, as of what another process did.
+//! A running server learns of such a change within a second, as of a change by another process.
 
 use std::io::Write;
 
@@ -109,7 +109,7 @@ pub async fn unlock(
     Ok(())
 }
 
-/// The user with this user name or email, in an organization that is there.
+/// Returns the user with this user name or email, in an organization that is not removed.
 async fn find(tx: &mut Tx, login: &str) -> anyhow::Result<Login> {
     let found = users::find_by_login(tx, login.trim()).await?;
     let Some(found) = found else { bail!("no user has the user name or email '{login}'") };

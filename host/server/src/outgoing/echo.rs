@@ -1,7 +1,8 @@
-//! Secrets of a request that its answer repeats: what is kept of an answer shows them to nobody.
+//! Masks secrets of a request in its answer, before the answer is stored.
 //!
-//! Found are the values of headers that users gave, what signs, and the query, as they were sent, as JSON writes them,
-//! and the values of the query in the clear. What a receiver encodes otherwise is not found.
+//! Masked are the values of headers that users gave, signing secrets, and the query: as they were sent and as JSON
+//! writes them. Decoded values of the query are masked, too. A secret that the receiver encodes in another way is not
+//! found.
 
 use heddle_core::redact::{MASK, mask_text};
 use http::header;
@@ -10,10 +11,10 @@ use zeroize::Zeroizing;
 
 use super::Outgoing;
 
-/// Shorter ones are no secrets, and would be found everywhere.
+/// Shorter values are no secrets, and would match everywhere.
 const BYTES_MIN: usize = 4;
 
-/// What must not be in the answer, the longest first.
+/// Texts that must not be in the answer, the longest first.
 pub(super) struct Secrets(Vec<Zeroizing<String>>);
 
 impl Secrets {
@@ -59,7 +60,7 @@ impl Secrets {
         }
     }
 
-    /// The answer as text; `is_cut` when there was more of it.
+    /// Returns the answer as text; `is_cut` says that the answer was longer.
     pub(super) fn mask(&self, body: &[u8], is_cut: bool) -> String {
         let mut text = String::from_utf8_lossy(body).replace('\0', "\u{fffd}");
         for secret in &self.0 {
@@ -76,13 +77,13 @@ impl Secrets {
     }
 }
 
-/// As writers of JSON put it that is safe within a page.
+/// Escapes as JSON writers do whose output is safe within HTML.
 fn for_pages(escaped: &str) -> String {
     escaped.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
-/// With how many bytes of a secret the text ends. Takes work in proportion to the secret: each of its bytes and each of
-/// the text's last ones moves the search on or back by what it moved on before (Knuth, Morris and Pratt).
+/// Returns how many bytes of a secret the text ends with. The work is proportional to the length of the secret (Knuth,
+/// Morris and Pratt).
 fn begun(text: &str, secret: &str) -> Option<usize> {
     let secret = secret.as_bytes();
     let back = borders(secret);
@@ -97,7 +98,7 @@ fn begun(text: &str, secret: &str) -> Option<usize> {
     (begun >= BYTES_MIN).then_some(begun)
 }
 
-/// For each beginning of a text, how long a beginning of it is also its end.
+/// Returns, for each prefix of a text, the length of its longest proper prefix that is also its suffix.
 fn borders(text: &[u8]) -> Vec<usize> {
     let mut borders = vec![0; text.len()];
     let mut length = 0;

@@ -1,4 +1,4 @@
-//! Headers that users give, and those that they may not.
+//! Headers that users may set on a request, and those that they may not.
 
 use http::{HeaderName, HeaderValue};
 
@@ -7,7 +7,7 @@ pub(crate) const HEADERS_MAX: usize = 50;
 /// Most bytes of a header's value.
 pub(crate) const HEADER_VALUE_BYTES_MAX: usize = 4096;
 
-/// Decide where a message ends or goes, so they are the connection's.
+/// Headers that decide where a message ends or goes: only the connection sets them.
 const OF_THE_CONNECTION: &[&str] = &[
     "host",
     "content-length",
@@ -24,12 +24,12 @@ const OF_THE_CONNECTION: &[&str] = &[
     "proxy-authenticate",
     "accept-encoding",
 ];
-/// Say who sent it, so a user cannot.
+/// Headers that prove the sender: a user cannot set them.
 const OF_THE_SIGNATURE: &[&str] = &["x-fabric-signature", "x-fabric-timestamp"];
-/// Say what is delivered.
+/// Prefix of headers that name the delivery.
 const OF_THE_SERVICE: &str = "x-heddle-";
 
-/// A header as a user gave it.
+/// Parses a header as a user gave it.
 pub(crate) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| {
         format!("header name '{}' has characters that a name cannot have", name.escape_debug())
@@ -48,7 +48,7 @@ pub(crate) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue
     Ok((parsed, value))
 }
 
-/// The first of them that nobody but the connection and the signature sets.
+/// Returns the first header that only the connection or the signature may set.
 pub(super) fn refused(headers: &[(HeaderName, HeaderValue)]) -> Option<&HeaderName> {
     headers.iter().map(|(name, _)| name).find(|name| is_reserved(name.as_str()))
 }

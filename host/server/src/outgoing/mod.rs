@@ -1,7 +1,7 @@
-//! Everything that leaves the host by HTTP for addresses that users name: webhooks, notices.
+//! Every HTTP request to addresses that users name: webhooks, notices.
 //!
-//! Who asks says what to send; here it is decided whether it goes, how it is signed, and how much of the answer is
-//! kept. Nothing is followed and nothing is tried again.
+//! The caller says what to send. This module decides whether it is sent, how it is signed, and how much of the answer
+//! is stored. Redirects are not followed, and there is no retry.
 
 mod echo;
 mod headers;
@@ -23,36 +23,36 @@ use crate::unreached::is_unreached;
 use self::echo::Secrets;
 pub(crate) use self::headers::{HEADER_VALUE_BYTES_MAX, HEADERS_MAX, header};
 
-/// From the first look-up to the last byte.
+/// Time limit from name resolution to the last byte.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// What is kept of an answer.
+/// Most bytes of an answer that are stored.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
-/// Most bytes of a URL that something is sent to.
+/// Most bytes of a destination URL.
 pub(crate) const URL_BYTES_MAX: usize = 2048;
 
-/// A request to somebody outside. It may carry secrets, so it is not to be logged.
+/// A request to an external receiver. It may carry secrets, so it must not be logged.
 pub(crate) struct Outgoing {
     pub(crate) method: Method,
     pub(crate) url: String,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) body: Vec<u8>,
-    /// Signs when given and not empty.
+    /// Signs the request when it is given and not empty.
     pub(crate) signing_secret: Option<Secret>,
-    /// Of the organization that sends: each signs, too.
+    /// Secrets of the sending organization: each adds a signature.
     pub(crate) organization_secrets: Vec<Secret>,
-    /// Whoever knows the path can send, too.
+    /// The path is a secret: a client that knows it can send, too.
     pub(crate) is_path_secret: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: u16,
-    /// At most 16 KiB of it, without secrets of the request that it repeats, and without what a text in the database
-    /// cannot hold.
+    /// At most 16 KiB of the answer. Secrets of the request are masked, and characters that the database cannot store
+    /// are replaced.
     pub(crate) text: String,
     /// The receiver says that it is JSON.
     pub(crate) is_json: bool,
-    /// There was more.
+    /// The answer was longer.
     pub(crate) is_truncated: bool,
     pub(crate) duration: Duration,
 }
@@ -62,7 +62,7 @@ impl Answered {
         i64::try_from(self.duration.as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// The whole answer as JSON, where the receiver says that it is and it can be read.
+    /// Returns the whole answer as JSON, where the receiver declares it as JSON and it can be parsed.
     pub(crate) fn json(&self) -> Option<serde_json::Value> {
         let is_whole = self.is_json && !self.is_truncated;
         is_whole.then(|| serde_json::from_str(&self.text).ok()).flatten()
@@ -73,18 +73,18 @@ impl Answered {
     }
 }
 
-/// Why there is no answer. In words for people, without the query or the headers of what was sent.
+/// Why there is no answer, in words for people, without the query or the headers of the request.
 #[derive(Debug)]
 pub(crate) enum Undelivered {
-    /// The destination guard refuses it.
+    /// The destination guard refuses the address.
     Blocked(String),
     /// No connection, or no answer in time.
     Unreached(String),
-    /// It could not be sent, or the answer could not be used.
+    /// The request could not be sent, or the answer could not be used.
     Failed(String),
 }
 
-/// Sends once, and waits at most 30 seconds. Redirects are answers as all others.
+/// Sends once, and waits at most 30 seconds. A redirect is returned as an answer.
 pub(crate) async fn send(app: &App, request: Outgoing) -> Result<Answered, Undelivered> {
     let url = check_url(&request.url).map_err(Undelivered::Blocked)?;
     if let Some(name) = headers::refused(&request.headers) {
@@ -143,17 +143,17 @@ fn undelivered(fault: Fault) -> Undelivered {
     }
 }
 
-/// A URL that something may be sent to, as far as its text tells. Whether its host may be reached shows when it is sent.
+/// Checks a destination URL, as far as its text allows. Whether its host may be reached is checked when it is used.
 pub(crate) fn check_url(text: &str) -> Result<Url, String> {
     const ACCEPTED: &str = "give a full URL such as https://hooks.example.org/path";
     if text.len() > URL_BYTES_MAX {
         return Err(format!("url has more than {URL_BYTES_MAX} bytes"));
     }
-    // A parser forgives these; who else reads the URL may not read it alike.
+    // A parser accepts these, but other readers of the URL may read it in another way.
     if text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') {
         return Err(format!("url has a space, a backslash or a control character: {ACCEPTED}"));
     }
-    // `http:/x` and `http:///x` are read as `http://x` by a parser, too.
+    // A parser also reads `http:/x` and `http:///x` as `http://x`.
     if text.split_once("://").is_none_or(|(_, rest)| rest.is_empty() || rest.starts_with(['/', '?', '#'])) {
         return Err(format!("url has no host: {ACCEPTED}"));
     }
@@ -169,7 +169,7 @@ pub(crate) fn check_url(text: &str) -> Result<Url, String> {
             Err(format!("url has no host: {ACCEPTED}"))
         }
         None => Err(format!("url has no host: {ACCEPTED}")),
-        // What is sent is written with `%`, and may be longer than what was given.
+        // The sent URL is percent-encoded, and may be longer than the given one.
         Some(_) if url.as_str().len() > URL_BYTES_MAX => {
             Err(format!("url has more than {URL_BYTES_MAX} bytes when it is encoded"))
         }
@@ -177,7 +177,7 @@ pub(crate) fn check_url(text: &str) -> Result<Url, String> {
     }
 }
 
-/// Also an empty one, which the parser drops.
+/// Whether the URL has a user, also an empty one, which the parser drops.
 fn text_has_user(text: &str) -> bool {
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))

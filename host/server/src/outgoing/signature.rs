@@ -1,4 +1,4 @@
-//! Proves to a receiver that a body came from here, and when.
+//! Proves to a receiver that a body came from this service, and when.
 
 use heddle_core::Timestamp;
 use heddle_core::secret::Secret;
@@ -11,15 +11,15 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-fabric-signature");
 const TIMESTAMP: HeaderName = HeaderName::from_static("x-fabric-timestamp");
 const OF_ORGANIZATION: HeaderName = HeaderName::from_static("x-heddle-signature");
 
-/// HMAC-SHA256 over the timestamp, a dot and the body, and the timestamp.
+/// Returns the signature, HMAC-SHA256 over the timestamp, a dot and the body, and the timestamp.
 pub(super) fn headers(secret: &Secret, now: Timestamp, body: &[u8]) -> [(HeaderName, HeaderValue); 2] {
     let timestamp = now.timestamp().to_string();
     let signature = format!("sha256={}", hmac(secret, &[timestamp.as_bytes(), b".", body]));
     [(SIGNATURE, value(&signature)), (TIMESTAMP, value(&timestamp))]
 }
 
-/// `t=<timestamp>,v1=<signature>`, with one `v1` for each secret: HMAC-SHA256 over timestamp, method, URL and body, with
-/// a line feed behind each of the first three. So a signature is good for one receiver only.
+/// `t=<timestamp>,v1=<signature>`, with one `v1` for each secret: HMAC-SHA256 over timestamp, method, URL and body,
+/// with a line feed after each of the first three. So a signature is valid for one receiver only.
 pub(super) fn of_organization(
     secrets: &[Secret],
     now: Timestamp,

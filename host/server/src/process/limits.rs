@@ -1,23 +1,23 @@
-//! What the operating system lets this process do: how many files it may open, and that its memory is never written to
-//! a file.
+//! Limits that the operating system sets for this process: the number of open files, and that its memory is never
+//! written to a file.
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 
 use crate::config::Config;
 
-/// Files that are open whatever happens: libraries, logs, timers, packages, pipes of children.
+/// Files that are always open: libraries, logs, timers, packages, pipes of children.
 const FILES_OF_PROCESS: u64 = 64;
 /// Files of one connection to an `SQLite` database: the file, its log and its index.
 const FILES_PER_DATABASE_CONNECTION: u64 = 3;
 /// The share of the files that is kept for connections to controllers, receivers and providers.
 const OUTGOING_SHARE: u64 = 4;
 const FILES_OUTGOING_MAX: u64 = 4_096;
-/// The most connections where the files would allow more: each takes memory, too.
+/// Most connections, even where the files would allow more: each takes memory, too.
 const CONNECTIONS_MAX: u64 = 16_384;
-/// Fewer than this are of no use.
+/// Fewest connections with which the service is of use.
 const CONNECTIONS_MIN: u64 = 8;
 
-/// Lets the process open as many files as the operator's limit allows, and answers how many that are.
+/// Lets the process open as many files as the operator's limit allows, and returns that number.
 pub fn raise_files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -30,20 +30,19 @@ pub fn raise_files() -> u64 {
     limit.maximum.unwrap_or(u64::MAX)
 }
 
-/// Keeps keys and credentials out of files that a crash would write, and out of the hands of other processes of the
-/// same user.
+/// Keeps keys and credentials out of core dumps, and out of reach of other processes of the same user.
 pub fn forbid_core_dumps() {
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     if let Err(error) = setrlimit(Resource::Core, none) {
         tracing::warn!(error = %error, "core dumps cannot be limited");
     }
-    // A limit does not hold where dumps go through a program.
+    // The limit has no effect where dumps are piped into a program.
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         tracing::warn!(error = %error, "process cannot be kept from being dumped");
     }
 }
 
-/// How many connections may come in: so many that files are left for those that go out, and for the databases.
+/// Returns how many connections may come in, so that files are left for outgoing connections and for the databases.
 pub(crate) fn connections(config: &Config, files: u64) -> usize {
     let pools =
         [config.db_pool_size, config.db_max_overflow, config.log_db_pool_size, config.log_db_max_overflow];

@@ -1,10 +1,8 @@
-//! Who this process is among those that serve the same database.
+//! The identity of this process among those that serve the same database.
 //!
-//! A process is known by a lock that its end frees (see the store). While it
-//! holds the lock it has a [`Term`]; work that only one process may do is done
-//! in a term and ends with it. A process that loses its lock although it lives
-//! stops such work, registers again under a new id, and begins as any other
-//! that was just started.
+//! A process is known by a lock that its end frees (see the store). While it holds the lock it has a [`Term`]. Work
+//! that only one process may do is done in a term and ends with it. A process that loses its lock but still runs stops
+//! such work, registers again under a new id, and continues like a newly started process.
 
 pub mod limits;
 
@@ -21,11 +19,11 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{App, SharedApp};
 use crate::http::error::Error;
 
-/// How often a process says for the eye that it is there.
+/// How often a process records, for people, that it is alive.
 const SEEN_INTERVAL: Duration = Duration::from_secs(30);
-/// Between two tries to register again.
+/// Time between two attempts to register again.
 const RETRY: Duration = Duration::from_secs(1);
-/// The longest that leaving waits for the lock to be given back.
+/// Longest time that leaving waits for the lock to be released.
 const LEAVE_LIMIT: Duration = Duration::from_secs(5);
 
 /// The time in which this process is known under one id.
@@ -36,7 +34,7 @@ pub(crate) struct Term {
 }
 
 impl Term {
-    /// Fires when others may take this process's work.
+    /// Fires when other processes may take over this process's work.
     pub(crate) fn over(&self) -> &CancellationToken {
         &self.over
     }
@@ -46,7 +44,7 @@ impl Term {
     }
 }
 
-/// This process's place among the others.
+/// This process's membership in the set of processes.
 #[derive(Debug, Default)]
 pub struct Membership {
     term: Mutex<Option<Term>>,
@@ -55,7 +53,7 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// The current term. Without one, nothing is begun that only one process may do.
+    /// Returns the current term. Without one, work that only one process may do must not begin.
     pub(crate) fn term(&self) -> Result<Term, Error> {
         let term = self.term.lock().unwrap_or_else(PoisonError::into_inner).clone();
         term.ok_or_else(|| {
@@ -79,7 +77,7 @@ impl Membership {
     }
 }
 
-/// Registers this process, and watches over its lock until it leaves.
+/// Registers this process, and watches its lock until it leaves.
 pub(crate) async fn join(app: &SharedApp) -> Stored<()> {
     let presence = register(app).await?;
     let watching = app.tasks.spawn_apart("process", watch(app.clone(), presence));
@@ -90,7 +88,7 @@ pub(crate) async fn join(app: &SharedApp) -> Stored<()> {
 async fn register(app: &App) -> Stored<Presence> {
     let id: ProcessId = app.clock.new_id();
     let presence = Presence::take(&app.db, id).await?;
-    // The row is for the eye; a disk that is full does not keep a process from serving.
+    // The row is only for people: a full disk does not keep a process from serving.
     if let Err(error) = introduce(app, id).await {
         tracing::warn!(error = %error, "process is not listed in the database");
     }
@@ -113,7 +111,7 @@ async fn introduce(app: &App, id: ProcessId) -> Stored<()> {
     tx.commit().await
 }
 
-/// Holds the lock until the process leaves; takes a new one, under a new id, when it is lost.
+/// Holds the lock until the process leaves. When the lock is lost, takes a new one under a new id.
 async fn watch(app: SharedApp, mut presence: Presence) {
     let leaving = app.membership.leaving.clone();
     loop {
@@ -163,7 +161,7 @@ async fn say_seen(app: &App) -> Infallible {
     }
 }
 
-/// Leaves for good. `is_idle` says that all work has ended: then what it owned is given up first.
+/// Leaves for good. `is_idle` says that all work has ended: then everything that the process owned is released first.
 pub(crate) async fn leave(app: &App, is_idle: bool) {
     if let Some(term) = app.membership.end()
         && is_idle

@@ -1,4 +1,4 @@
-//! An organization and its first administrator, made together: by the setup, and by whoever registers.
+//! An organization and its first administrator, created together: by the setup, or by a registration.
 
 use axum::Json as Answer;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -21,7 +21,7 @@ use crate::slug;
 use crate::tenancy::organizations as organization_rules;
 use crate::tenancy::users::taken;
 
-/// What a body says of the administrator.
+/// The administrator, as a body describes them.
 pub(crate) struct Person<'a> {
     pub(crate) username: &'a str,
     pub(crate) email: &'a str,
@@ -29,14 +29,14 @@ pub(crate) struct Person<'a> {
     pub(crate) full_name: Option<&'a str>,
 }
 
-/// What is to be created, checked. The administrator's password is still to be hashed.
+/// The checked organization and administrator to create. The password is not hashed yet.
 pub(crate) struct Founding {
     pub(crate) organization: NewOrganization,
     pub(crate) admin: NewUser,
 }
 
 impl Founding {
-    /// `prefix` is what the names of the person's fields begin with in the body.
+    /// `prefix` is the prefix of the person's fields in the body.
     pub(crate) fn check(
         app: &App,
         checks: &mut Checks,
@@ -65,14 +65,14 @@ impl Founding {
         Self { organization, admin }
     }
 
-    /// Hashes the password: costly, and so done before the transaction.
+    /// Hashes the password. This is costly, and so done before the transaction.
     pub(crate) async fn with_password(mut self, app: &App, password: Secret) -> Result<Self, Error> {
         self.admin.password_hash = app.hashing.hash(password).await?;
         Ok(self)
     }
 
     /// # Errors
-    /// 409 when the slug, the user name or the email is taken; in this order.
+    /// 409 when the slug, the user name or the email is taken; checked in this order.
     pub(crate) async fn insert(&self, tx: &mut Tx) -> Result<(Organization, User), Error> {
         let slug = &self.organization.slug;
         let organization = organizations::insert(tx, &self.organization)
@@ -85,7 +85,7 @@ impl Founding {
     }
 }
 
-/// 201 with the place of the organization and the cookies of the session.
+/// Returns 201 with the location of the organization and the cookies of the session.
 pub(crate) fn created(
     app: &App,
     origin: &Origin,

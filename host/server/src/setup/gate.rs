@@ -1,4 +1,4 @@
-//! Who may set the service up where others can reach it: whoever can read its log or its data folder.
+//! Limits setup on a reachable service to callers that can read its log or its data folder.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -18,16 +18,16 @@ use crate::config::Config;
 use crate::http::error::{Error, RateExceeded};
 use crate::keys::sync_folder;
 
-/// Tokens that are not right, of all clients together, within a minute.
+/// Most wrong tokens, of all clients together, within a minute.
 const WRONG_MAX: u32 = 10;
 const WRONG_WINDOW: Duration = Duration::from_mins(1);
 /// The log message that is written while setup is open.
 const INVITATION: &str =
     "setup is open; create the first organization and its administrator, with a password of your own";
-/// A file with less was not written by this program.
+/// A shorter file was not written by this program.
 const TOKEN_BYTES_MIN: usize = 32;
 
-/// Asks for the token of this process, when there is one.
+/// Demands the token of this process, when there is one.
 #[derive(Default)]
 pub(crate) struct Gate {
     token: OnceLock<Secret>,
@@ -35,7 +35,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// That of this process.
+    /// Returns the gate of this process.
     pub(super) fn of(app: &App) -> &Self {
         app.part()
     }
@@ -45,10 +45,10 @@ impl Gate {
     }
 
     /// # Errors
-    /// 403 without the token, 429 after too many that were not right.
+    /// 403 without the token, 429 after too many wrong tokens.
     pub(super) fn pass(&self, given: Option<&Secret>) -> Result<(), Error> {
         let Some(token) = self.token.get() else { return Ok(()) };
-        // Whoever has the token is not kept out by those who guess.
+        // Guesses of other clients must not lock out a caller that has the token.
         if given.is_some_and(|given| given.expose().as_bytes().ct_eq(token.expose().as_bytes()).into()) {
             return Ok(());
         }
@@ -76,7 +76,7 @@ fn path(config: &Config) -> PathBuf {
     config.data_dir.join("setup-token")
 }
 
-/// Shuts the gate where the service listens beyond this machine and setup is open, and says in the log how it opens.
+/// Shuts the gate where the service listens beyond this machine and setup is open, and logs how to open it.
 ///
 /// The token survives a restart. A file that a crash left after the setup is removed.
 pub(super) async fn shut(app: &App, addr: SocketAddr) -> anyhow::Result<()> {
@@ -90,12 +90,12 @@ pub(super) async fn shut(app: &App, addr: SocketAddr) -> anyhow::Result<()> {
     }
     let token = read_or_make(&app.config).context("file 'setup-token' cannot be written")?;
     tracing::warn!("{INVITATION}: {}", command(addr, Some(&token)));
-    // Only the start calls this.
+    // Called only at the start, so the cell was empty.
     let _ = Gate::of(app).token.set(token);
     Ok(())
 }
 
-/// The call for a shell. The body has what the route requires and nothing else.
+/// Returns the shell command for the setup. The body has only the required fields.
 fn command(addr: SocketAddr, token: Option<&Secret>) -> String {
     let token = token.map(|token| format!(r#""setup_token":"{}","#, token.expose())).unwrap_or_default();
     format!(
@@ -104,7 +104,7 @@ fn command(addr: SocketAddr, token: Option<&Secret>) -> String {
     )
 }
 
-/// The token is of no use any more.
+/// Removes the token, which is no longer of use.
 pub(super) fn remove(config: &Config) -> io::Result<()> {
     match fs::remove_file(path(config)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

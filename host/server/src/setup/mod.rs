@@ -1,4 +1,4 @@
-//! The first organization and its administrator. Inert after it was done once.
+//! The first organization and its administrator. Has no effect once setup was completed.
 
 mod founding;
 mod gate;
@@ -39,7 +39,8 @@ use crate::tenancy::sites as site_rules;
 #[schemars(rename = "SetupStatus")]
 struct Status {
     completed: bool,
-    /// Whether `POST /setup/complete` needs `setup_token`: while setup is open and the service listens beyond its machine.
+    /// Whether `POST /setup/complete` needs `setup_token`: true while setup is open and the service listens beyond its
+    /// machine.
     token_required: bool,
     version: &'static str,
 }
@@ -51,7 +52,7 @@ struct CompleteBody {
     organization: OrganizationBody,
     admin: AdminBody,
     site: Option<SiteBody>,
-    /// Needed where `GET /setup/status` says `token_required`: the log of the server's start shows it, and the file
+    /// Needed where `GET /setup/status` answers `token_required`. The log of the server's start shows it, and the file
     /// `setup-token` in its data folder holds it.
     #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
     setup_token: Option<Secret>,
@@ -105,7 +106,7 @@ struct Completed {
     tokens: Tokens,
 }
 
-/// What is to be created, checked.
+/// The checked objects to create.
 struct First {
     founding: Founding,
     site: Option<NewSite>,
@@ -162,7 +163,7 @@ async fn complete(
     origin: Origin,
     Json(body): Json<CompleteBody>,
 ) -> Result<Response, Error> {
-    // Before the costly hash: nobody who comes later can make the service work.
+    // Checked before the costly hash, so that later callers cannot cause work.
     refuse_completed(&app).await?;
     if let Some(token) = &body.setup_token {
         refuse_long_secret("setup_token", token)?;
@@ -171,7 +172,7 @@ async fn complete(
     let first = check(&app, &body)?;
     let founding = first.founding.with_password(&app, body.admin.password).await?;
     let completed = create(&app, &origin, &First { founding, ..first }).await?;
-    // After a crash before this line the next start removes it.
+    // After a crash before this line, the next start removes the file.
     if let Err(error) = gate::remove(&app.config) {
         tracing::warn!(error = %error, "file 'setup-token' cannot be removed");
     }
@@ -208,7 +209,7 @@ fn check(app: &App, body: &CompleteBody) -> Result<First, Error> {
     Ok(First { founding, site })
 }
 
-/// Creates everything at once. The setup's row decides who is first.
+/// Creates everything in one transaction. The setup's row decides which request is first.
 async fn create(app: &App, origin: &Origin, first: &First) -> Result<Completed, Error> {
     let mut tx = app.db.write().await?;
     if setup::complete(&mut tx, app.clock.now()).await? == Completion::AlreadyDone {

@@ -1,9 +1,8 @@
-//! Registration: anybody founds an organization of their own, where `ALLOW_REGISTRATION` lets them.
+//! Registration: every visitor can found an organization of their own, where `ALLOW_REGISTRATION` lets them.
 //!
-//! Nobody joins an organization this way: its administrators create its users.
-//! That an email is taken cannot be hidden from who offers it, but finding out
-//! costs: a limit for each hour and address, a hash in either case, and an
-//! account of one's own where it was free.
+//! A registration never joins an existing organization: its administrators create its users. It cannot be hidden from a
+//! visitor that an email is taken, but finding out is costly: a limit for each hour and address, a hash in either case,
+//! and a new account of one's own where the email was free.
 
 use axum::Extension;
 use axum::extract::{FromRequestParts, State};
@@ -36,9 +35,9 @@ use crate::metrics::RateWindow;
 use crate::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX};
 use crate::slug::{SLUG_CHARS_MAX, SLUG_PATTERN};
 
-/// Registrations that one address may try.
+/// Attempts to register from one address.
 const CLIENT_RATE: Rate = Rate::per_hour(5);
-/// What an organization may have that nobody has spoken for.
+/// Tier of a registered organization.
 const TIER: Tier = Tier::Free;
 
 #[derive(Deserialize, JsonSchema)]
@@ -79,7 +78,7 @@ struct Registered {
     tokens: Tokens,
 }
 
-/// Registration is allowed. Asked before the body is read.
+/// Proves that registration is allowed. It is checked before the body is read.
 struct Allowed;
 
 impl FromRequestParts<SharedApp> for Allowed {
@@ -147,7 +146,7 @@ async fn register(
     founding::created(&app, &origin, registered.organization.id, &registered.tokens, &registered)
 }
 
-/// The first organization is the operator's, and its administrator the only `super_admin`.
+/// The first organization belongs to the operator, and its administrator is the only `super_admin`.
 async fn require_setup(app: &App) -> Result<(), Error> {
     let mut tx = app.db.read().await?;
     if heddle_store::setup::is_completed(&mut tx).await? {

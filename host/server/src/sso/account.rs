@@ -1,9 +1,8 @@
-//! Which account a person has who proved who they are at a provider, and with which role.
+//! Finds the account and the role of a person that a provider has authenticated.
 //!
-//! A person is known by what the provider calls them (issuer and subject), never by an email alone. An email only
-//! finds the account of somebody who comes for the first time, and only where the provider may link, within its own
-//! organization, and when the email is verified. The provider says the role of the accounts that it created, and of no
-//! other.
+//! A person is identified by the provider's issuer and subject, never by an email alone. An email only finds the
+//! account at the first sign-in, and only where the provider may link, within its own organization, and when the email
+//! is verified. The provider sets the role of the accounts that it created, and of no other.
 
 use heddle_core::name::{fold, normalize, without_hidden};
 use heddle_core::{Role, UserId};
@@ -24,12 +23,12 @@ use crate::tenancy::users::rules;
 
 /// How many names are tried for a new user.
 const NAMES_MAX: u32 = 20;
-/// Of what a provider calls itself or a person; a distinguished name, where there is nothing better.
+/// Longest issuer or subject; a subject is a distinguished name where there is nothing better.
 const NAME_BYTES_MAX: usize = 1_024;
 const USERNAME_CHARS_MAX: usize = 64;
 const FULL_NAME_CHARS_MAX: usize = 200;
 
-/// Somebody, as the provider describes them.
+/// A person, as the provider describes them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Person {
     pub(super) issuer: String,
@@ -41,14 +40,14 @@ pub(super) struct Person {
     pub(super) groups: Vec<String>,
 }
 
-/// What a provider wants of emails.
+/// Which emails a provider accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Emails {
     Verified,
     Any,
 }
 
-/// Why somebody who proved who they are is not let in. The words are `error.type`.
+/// Why an authenticated person is not admitted. The words are `error.type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
     Removed,
@@ -86,7 +85,7 @@ impl Refusal {
     }
 }
 
-/// A refusal that is written down, or an error.
+/// A refusal that is recorded, or an error.
 enum Stop {
     Refused(Refusal),
     Failed(Error),
@@ -98,7 +97,7 @@ impl<E: Into<Error>> From<E> for Stop {
     }
 }
 
-/// Lets a person in as the user that they are, or says why not.
+/// Admits a person as their user, or says why not.
 pub(super) async fn admit(
     app: &App,
     origin: &Origin,
@@ -125,7 +124,7 @@ pub(super) async fn admit(
     }
 }
 
-/// The person's user, in a transaction in which they may have been created, linked or given another role.
+/// Returns the person's user, in a transaction that may have created or linked it or changed its role.
 async fn resolve(
     app: &App,
     origin: &Origin,
@@ -135,11 +134,11 @@ async fn resolve(
 ) -> Result<(Tx, UserId), Stop> {
     let mut tx = app.db.write().await?;
     let scope = Scope::organization(provider.org_id);
-    // Of two first sign-ins at once, the second finds what the first made.
+    // Of two first sign-ins at once, the second finds the account that the first created.
     Organization::lock(&mut tx, &scope, provider.org_id)
         .await?
         .ok_or(Error::NotFound("identity provider"))?;
-    // It may have been switched off, pointed elsewhere or given other roles while the person was there.
+    // The provider may have been disabled, or its settings or roles changed, during the sign-in.
     let now = sso::find_usable(&mut tx, provider.id, provider.kind).await?;
     let now = now.ok_or(Error::NotFound("identity provider"))?.provider;
     if now.updated_at != provider.updated_at {
@@ -159,9 +158,11 @@ async fn resolve(
     let (user, created_user) = match known {
         Some(login) => {
             let user = login.user;
-            // Who manages providers must not become an equal by one: administrators link nothing by an email.
+            // An administrator that manages providers must not get another administrator's account through one:
+            // administrators are never linked by an email.
             let is_theirs = user.org_id == provider.org_id && !user.role.is_at_least(Role::OrgAdmin);
-            // An email would stand for one factor of two: it is linked for good, whether the other follows or not.
+            // An email would replace one of two factors: the link is permanent, whether the second factor follows or
+            // not.
             if !provider.allow_linking || !is_theirs || user.mfa_enabled {
                 return Err(Stop::Refused(Refusal::Taken));
             }
@@ -207,7 +208,7 @@ async fn register(
         username: free_name(tx, person, &email).await?,
         full_name: person.full_name.as_deref().and_then(clean_name),
         email,
-        // Nobody has a password that fits, until one is set.
+        // No password matches until one is set.
         password_hash: hashing::NONE.to_owned(),
         role: role_of(provider, &person.groups),
         now: app.clock.now(),
@@ -226,7 +227,7 @@ fn taken_meanwhile(error: heddle_store::Error) -> Error {
     }
 }
 
-/// Gives an account that the provider created the role that the provider says now.
+/// Gives an account that the provider created the provider's current role.
 async fn follow_role(
     tx: &mut Tx,
     app: &App,
@@ -257,14 +258,14 @@ async fn follow_role(
     trail::record(tx, app, origin, provider, &changed, Step::RoleChanged(user.role)).await
 }
 
-/// Without a mapping the provider says nothing of roles, and administrators do.
+/// Without a mapping the provider does not set roles: administrators do.
 fn maps_roles(provider: &Provider) -> bool {
     provider.role_mapping.as_object().is_some_and(|mapping| !mapping.is_empty())
 }
 
-/// The highest role that one of the groups gives, else the provider's default; never above `org_admin`.
+/// Returns the highest role that one of the groups gives, else the provider's default; never above `org_admin`.
 fn role_of(provider: &Provider, groups: &[String]) -> Role {
-    // Names in a directory have no case.
+    // Names in a directory are case-insensitive.
     let folds = provider.kind == heddle_core::ProviderKind::Ldap;
     let is_same = |one: &str, two: &str| if folds { fold(one) == fold(two) } else { one == two };
     let mapping = provider.role_mapping.as_object().into_iter().flatten();
@@ -278,7 +279,7 @@ fn role_of(provider: &Provider, groups: &[String]) -> Role {
     })
 }
 
-/// A user name that nobody has, as close to the person's own as can be.
+/// Returns a free user name, as close to the person's own as possible.
 async fn free_name(tx: &mut Tx, person: &Person, email: &str) -> Result<String, Error> {
     let wanted = person.username.as_deref().filter(|name| !name.is_empty());
     let local = |text: &str| text.split('@').next().unwrap_or_default().to_owned();
@@ -296,7 +297,7 @@ async fn free_name(tx: &mut Tx, person: &Person, email: &str) -> Result<String, 
     )))
 }
 
-/// The text with what a user name cannot have replaced.
+/// Returns the text with characters replaced that a user name cannot have.
 fn as_username(text: &str) -> String {
     let kept: String = text.chars().take(USERNAME_CHARS_MAX).collect();
     let name: String = normalize(&kept)
@@ -308,7 +309,7 @@ fn as_username(text: &str) -> String {
     parse_username(name).unwrap_or_else(|_| "user".to_owned())
 }
 
-/// A full name as it may be kept; `None` when there is nothing of it.
+/// Returns a full name as it may be stored; `None` when nothing is left of it.
 fn clean_name(text: &str) -> Option<String> {
     let plain = without_hidden(text);
     let name: String = plain.trim().chars().take(FULL_NAME_CHARS_MAX).collect();

@@ -1,6 +1,6 @@
-//! What an identity provider did wrong, or that it did nothing at all.
+//! A fault of an identity provider, or its silence.
 //!
-//! Who signs in is told the kind only; an administrator sees the rest in the log and in the provider's test.
+//! The person who signs in learns the kind only. An administrator sees the rest in the log and in the provider's test.
 
 use axum::http::StatusCode;
 use heddle_core::IdentityProviderId;
@@ -10,12 +10,12 @@ use crate::http::error::Error;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProviderFaultKind {
-    /// No connection, or one that is not trusted.
+    /// No connection, or an untrusted one.
     Unreachable,
-    /// It does not accept the client's secret, or the search account's password.
+    /// The provider does not accept the client's secret, or the search account's password.
     Credentials,
     Silent,
-    /// It answers what no provider should.
+    /// The provider's answer is invalid.
     Faulty,
 }
 
@@ -63,19 +63,19 @@ impl ProviderFault {
         Self { kind: ProviderFaultKind::Silent, detail: detail.into() }
     }
 
-    /// Whether it says only that nothing was reached. A certificate that is not trusted was, and has to be shown.
+    /// Whether the detail says only that nothing was reached. An untrusted certificate was reached, and must be shown.
     pub(super) fn is_unreached(&self) -> bool {
         matches!(self.kind, ProviderFaultKind::Unreachable | ProviderFaultKind::Silent)
             && !crate::unreached::shows_certificate(&self.detail)
     }
 
-    /// Names what was asked for.
+    /// Adds the name of the requested item.
     pub(super) fn at(mut self, what: &str) -> Self {
         self.detail = format!("{what}: {}", self.detail);
         self
     }
 
-    /// Says in the log what the answer does not say.
+    /// Logs the details, which the answer does not contain.
     pub(super) fn logged(self, provider: IdentityProviderId) -> Self {
         tracing::warn!(
             identity_provider.id = %provider,

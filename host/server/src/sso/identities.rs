@@ -1,4 +1,4 @@
-//! Who a user is at identity providers, for administrators: to see it, and to end it.
+//! The identities of a user at identity providers, for administrators: to see and to unlink them.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -55,7 +55,7 @@ pub(super) fn routes() -> Routes {
         )
 }
 
-/// A removed user, too: their person could never get another account.
+/// Finds a user, also a removed one: otherwise their person could never get another account.
 async fn known(tx: &mut Tx, caller: &Caller, id: UserId) -> Result<User, Error> {
     let scope = caller.organization_scope();
     if let Some(user) = User::find(tx, &scope, id).await? {
@@ -64,7 +64,7 @@ async fn known(tx: &mut Tx, caller: &Caller, id: UserId) -> Result<User, Error> 
     User::find_removed(tx, &scope, id).await?.ok_or(Error::NotFound("user"))
 }
 
-/// The same until the transaction ends. Nobody signs in meanwhile, nor gets another role: both wait for the
+/// The same, locked until the transaction ends. Sign-ins and changes of roles wait meanwhile: both need the
 /// organization's row.
 async fn locked(tx: &mut Tx, caller: &Caller, id: UserId) -> Result<User, Error> {
     let found = known(tx, caller, id).await?;
@@ -105,7 +105,7 @@ async fn remove(
     let identity = sso::lock_identity(&mut tx, user.id, path.identity_id).await?;
     let identity = identity.ok_or(Error::NotFound("identity"))?;
     sso::remove_identity(&mut tx, identity.id).await?;
-    // What was begun by it ends with it. Of a removed user everything has ended.
+    // Sessions that it opened end with it. A removed user has none left.
     if user.deleted_at.is_none() {
         recovery::end_access(&mut tx, user.id, now).await?;
     }

@@ -1,7 +1,7 @@
-//! Single sign-on: people prove who they are at their organization's identity provider instead of with a password here.
+//! Single sign-on: people authenticate at their organization's identity provider instead of with a password here.
 //!
-//! A provider only says who somebody is. Which account that is, and with which role, is decided in `account`; whether
-//! a session is opened or a second factor asked for, in `auth::admission`, as for every login.
+//! A provider only identifies a person. `account` decides which account and role the person has. As for every login,
+//! `auth::admission` decides whether a session is opened or a second factor is needed.
 
 mod account;
 mod fault;
@@ -24,7 +24,7 @@ use crate::http::routes::{Doc, Routes};
 use heddle_store::sealed::SealedColumn;
 
 const FORGETS: &[Forget] = &[
-    // They say themselves when they end.
+    // Each attempt holds its own expiry.
     Forget { days: 0, batch: |tx, before, rows| heddle_store::sso::trim_attempts(tx, before, rows).boxed() },
 ];
 

@@ -1,4 +1,4 @@
-//! What a login page shows before anybody has signed in: the buttons of an organization's providers.
+//! The public data of a login page before a sign-in: the buttons of an organization's providers.
 
 use axum::Json as Answer;
 use axum::extract::State;

@@ -1,7 +1,7 @@
-//! SAML: the way to the provider, and no way back.
+//! SAML: requests to the provider are supported, answers are not.
 //!
-//! A SAML answer is XML with a signature inside of what it signs, which has been forged too often to be taken in
-//! half-heartedly; so it is not taken at all.
+//! A SAML answer is XML with a signature inside the signed document. Such signatures have often been forged, and a
+//! partial implementation is not safe; so answers are not accepted at all.
 
 use std::io::Write as _;
 
@@ -33,14 +33,14 @@ const RELAY_STATE_BYTES_MAX: usize = 80;
 #[serde(deny_unknown_fields)]
 struct LoginQuery {
     provider_id: IdentityProviderId,
-    /// Comes back with the provider's answer; at most 80 bytes.
+    /// Returned with the provider's answer; at most 80 bytes.
     relay_state: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SamlRedirect")]
 struct Redirect {
-    /// Where the browser is sent, with the request in it.
+    /// Address to which the browser is to be sent; it contains the request.
     redirect_url: String,
 }
 
@@ -83,7 +83,7 @@ async fn refuse() -> Error {
     )
 }
 
-/// The request, as SAML 2.0 core section 3.4.1 has it.
+/// Returns the request, as SAML 2.0 core section 3.4.1 defines it.
 pub(super) fn request(saml: &Saml, id: &str, now: Timestamp) -> String {
     let callback = saml.callback_url.as_deref().map_or_else(String::new, |url| {
         format!(
@@ -101,7 +101,7 @@ pub(super) fn request(saml: &Saml, id: &str, now: Timestamp) -> String {
     )
 }
 
-/// The entry point with the request in its query (SAML bindings, section 3.4.4).
+/// Returns the entry point with the request in its query (SAML bindings, section 3.4.4).
 pub(super) fn redirect(saml: &Saml, request: &str, relay: &str) -> Result<String, Error> {
     let mut deflated = DeflateEncoder::new(Vec::new(), Compression::default());
     deflated.write_all(request.as_bytes()).map_err(Error::internal)?;

@@ -1,4 +1,4 @@
-//! How a provider's secret and a sign-in's proofs lie in the database: sealed, each readable for its own row only.
+//! The stored form of a provider's secret and of a sign-in's proofs: sealed, each readable for its own row only.
 
 use heddle_core::secret::Secret;
 use heddle_core::{IdentityProviderId, SsoAttemptId};
@@ -18,7 +18,7 @@ pub(super) fn open(keys: &Keys, id: IdentityProviderId, sealed: &[u8]) -> Result
     Ok(Secret::new(text))
 }
 
-/// What proves that an answer belongs to the sign-in that this service began.
+/// Proves that an answer belongs to a sign-in that this service began.
 #[derive(Debug, Deserialize)]
 pub(super) struct Proofs {
     /// PKCE (RFC 7636).
@@ -35,7 +35,7 @@ impl Proofs {
 
     pub(super) fn open(keys: &Keys, id: SsoAttemptId, sealed: &[u8]) -> Result<Self, Error> {
         let plain = keys.open_sealed(&format!("sso_attempt:{id}"), sealed).map_err(Error::internal)?;
-        // Without the parser's words: they can quote what was sealed.
+        // Without the parser's message: it can quote the sealed text.
         serde_json::from_slice(&plain).map_err(|_| Error::internal("sealed proofs are not in their form"))
     }
 }

@@ -1,4 +1,4 @@
-//! What each kind of provider is told, without its secret, and what is checked of it.
+//! The settings of each kind of provider, without its secret, and their checks.
 
 use heddle_core::tls::{TlsMode, TlsPolicy};
 use ldap3::parse_filter;
@@ -14,15 +14,15 @@ use crate::tls::check_tls_at;
 
 /// Most characters of an address, a claim, an attribute, a name of a directory.
 pub(super) const TEXT_CHARS_MAX: usize = 2048;
-/// Parentheses inside each other in a filter.
+/// Most nested parentheses in a filter.
 const FILTER_DEPTH_MAX: usize = 20;
-/// Most scopes, and most pages to come back to.
+/// Most scopes, and most redirect URIs.
 const LIST_MAX: usize = 50;
 /// Most characters of an attribute's name, all of them ASCII.
 const ATTRIBUTE_CHARS_MAX: usize = 100;
-/// Where the name that was typed goes into a filter.
+/// Placeholder of the typed name in a filter.
 pub(super) const LOGIN: &str = "{login}";
-/// Where the name of the person's entry goes into a filter of groups.
+/// Placeholder of the distinguished name of the person's entry in a filter of groups.
 pub(super) const DN: &str = "{dn}";
 
 /// An `OpenID` provider.
@@ -35,25 +35,25 @@ pub(crate) struct Oidc {
     pub(super) issuer: String,
     #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) client_id: String,
-    /// Beside `openid`, which is always asked for; `email` and `profile` when absent.
+    /// In addition to `openid`, which is always requested; `email` and `profile` when absent.
     #[serde(default = "default_scopes")]
     #[schemars(length(max = LIST_MAX), inner(length(min = 1, max = TEXT_CHARS_MAX)))]
     pub(super) scopes: Vec<String>,
-    /// Pages of the user interface that a sign-in may come back to, compared letter for letter.
+    /// Pages of the user interface to which a sign-in may return, compared character for character.
     #[schemars(length(min = 1, max = LIST_MAX), inner(length(min = 1, max = TEXT_CHARS_MAX)))]
     pub(super) redirect_uris: Vec<String>,
     /// Claim with the groups: an array of texts, or one text.
     #[serde(default = "default_groups_claim")]
     #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) groups_claim: String,
-    /// Claim with the name of new users.
+    /// Claim with the user name for new users.
     #[serde(default = "default_username_claim")]
     #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) username_claim: String,
     /// Whether a new account needs an email that the provider has verified. Linking always does.
     #[serde(default = "yes")]
     pub(super) require_verified_email: bool,
-    /// How the provider's certificate is judged: `verify` (when absent, too) or `pin`.
+    /// How the provider's certificate is checked: `verify` (default) or `pin`.
     #[serde(default)]
     pub(super) tls: TlsPolicy,
 }
@@ -69,20 +69,19 @@ pub(crate) struct Ldap {
     /// Begins TLS on an `ldap://` connection.
     #[serde(default)]
     pub(super) start_tls: bool,
-    /// Lets passwords go over `ldap://` without TLS.
+    /// Allows passwords over `ldap://` without TLS.
     #[serde(default)]
     pub(super) insecure: bool,
-    /// How the certificate is judged: `verify` (when absent, too) or `pin`.
+    /// How the certificate is checked: `verify` (default) or `pin`.
     #[serde(default)]
     pub(super) tls: TlsPolicy,
-    /// The account that searches; anonymous when absent.
+    /// Name of the search account; anonymous when absent.
     #[serde(default, deserialize_with = "or_null")]
     #[schemars(length(min = 1, max = TEXT_CHARS_MAX), extend("x-nullable" = true))]
     pub(super) bind_dn: Option<String>,
     #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) base_dn: String,
-    /// Finds one person: `(uid={login})`. The name is escaped before it takes the place of `{login}`. At most
-    /// 2048 bytes.
+    /// Finds one person: `(uid={login})`. The name is escaped before it replaces `{login}`. At most 2048 bytes.
     #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) user_filter: String,
     #[serde(default)]
@@ -91,8 +90,8 @@ pub(crate) struct Ldap {
     #[serde(default, deserialize_with = "or_null")]
     #[schemars(length(min = 1, max = ATTRIBUTE_CHARS_MAX), extend("x-nullable" = true))]
     pub(super) group_attribute: Option<String>,
-    /// Finds the person's groups: `(&(objectClass=groupOfNames)(member={dn}))`; `{login}` is known, too. At most 2048
-    /// bytes.
+    /// Finds the person's groups: `(&(objectClass=groupOfNames)(member={dn}))`; `{login}` can be used, too. At most
+    /// 2048 bytes.
     #[serde(default, deserialize_with = "or_null")]
     #[schemars(length(min = 1, max = TEXT_CHARS_MAX), extend("x-nullable" = true))]
     pub(super) group_filter: Option<String>,
@@ -107,8 +106,8 @@ pub(crate) struct Ldap {
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "LdapAttributes")]
 pub(crate) struct Attributes {
-    /// Stays the same when the person is renamed. `entryUUID` or `objectGUID`, whichever is there, when absent;
-    /// the entry's name where there is neither.
+    /// Attribute that stays the same when the person is renamed. When absent, `entryUUID` or `objectGUID`, whichever
+    /// exists, else the entry's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = ATTRIBUTE_CHARS_MAX))]
     pub(super) id: Option<String>,
@@ -120,18 +119,18 @@ pub(crate) struct Attributes {
     pub(super) full_name: String,
 }
 
-/// A SAML provider: people are sent there; what comes back is not accepted.
+/// A SAML provider: people are sent there, but its answers are not accepted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SamlSettings")]
 pub(crate) struct Saml {
-    /// Where the provider takes requests by redirect.
+    /// Address of the provider for requests by redirect.
     #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) entry_point: String,
-    /// What this service is called there.
+    /// Name of this service at the provider.
     #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) entity_id: String,
-    /// Where the provider is asked to send its answer.
+    /// Address to which the provider is asked to send its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     pub(super) callback_url: Option<String>,
@@ -203,7 +202,7 @@ impl Oidc {
         }
     }
 
-    /// Whether the stored secret would now go to somebody else.
+    /// Whether the stored secret would now be sent to another receiver.
     pub(super) fn sends_elsewhere(&self, before: &Self) -> bool {
         self.issuer != before.issuer || self.tls != before.tls || self.client_id != before.client_id
     }
@@ -275,12 +274,12 @@ impl Ldap {
         self
     }
 
-    /// Whether a person's groups are asked for.
+    /// Whether a person's groups are read.
     pub(super) fn knows_groups(&self) -> bool {
         self.group_attribute.is_some() || self.group_filter.is_some()
     }
 
-    /// Whether the stored secret would now go to somebody else, or less protected.
+    /// Whether the stored secret would now be sent to another receiver, or with less protection.
     pub(super) fn sends_elsewhere(&self, before: &Self) -> bool {
         self.url != before.url
             || self.start_tls != before.start_tls
@@ -299,7 +298,7 @@ impl Saml {
     }
 }
 
-/// How deep the parentheses of a filter are nested: who reads it goes as deep.
+/// Returns how deep the parentheses of a filter are nested: its parser recurses as deep.
 fn depth(filter: &str) -> usize {
     let mut depth = 0_usize;
     let mut deepest = 0;
@@ -314,7 +313,7 @@ fn depth(filter: &str) -> usize {
     deepest
 }
 
-/// Where a directory listens.
+/// Address of a directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) is_ldaps: bool,
@@ -368,11 +367,11 @@ fn is_issuer(text: &str) -> bool {
     is_page(text) && Url::parse(text).is_ok_and(|url| url.query().is_none())
 }
 
-/// A complete address that nobody on the way can read or change.
+/// Whether this is a complete address whose traffic cannot be read or changed on the way.
 pub(super) fn is_page(text: &str) -> bool {
     let Ok(url) = Url::parse(text) else { return false };
     let is_safe = url.scheme() == "https" || (url.scheme() == "http" && is_this_machine(&url));
-    // As it is written, and not as it could be repaired.
+    // Checked as it is written, before the parser repairs it.
     let after = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let is_plain = after.is_some_and(|rest| !rest.starts_with('/'))
         && text.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');

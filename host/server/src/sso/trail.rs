@@ -1,4 +1,4 @@
-//! What a sign-in leaves behind: entries of the organization's audit log, and the events of accounts.
+//! Records of a sign-in: entries of the organization's audit log, and the events of accounts.
 
 use heddle_core::event::{EventType, NewEvent};
 use heddle_core::{OrgId, Role};
@@ -16,7 +16,7 @@ use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::http::rate_limit::{Limit, Rate, Verdict};
 
-/// Something that an administrator did to a provider.
+/// Returns the audit entry of an administrator's action on a provider.
 pub(super) fn deed<'a>(
     caller: &'a Caller,
     provider: &Provider,
@@ -32,10 +32,10 @@ pub(super) fn deed<'a>(
     }
 }
 
-/// Refusals at one provider that are written down; the log has the others. The audit log is never trimmed.
+/// Refusals at one provider that are written to the audit log, which is never trimmed; further ones are only logged.
 const REFUSAL_RATE: Rate = Rate { requests: 60, window_ms: 60_000 };
 
-/// Writes down that somebody was not let in, and why. The answer says less.
+/// Records that a person was not admitted, and why. The answer says less.
 pub(super) async fn record_refusal(app: &App, origin: &Origin, provider: &Provider, reason: &str) {
     let limit = [Limit { key: format!("sso-refusals:{}", provider.id), rate: REFUSAL_RATE }];
     if !matches!(app.limiter.take(&limit, app.clock.now()).await, Ok(Verdict::Granted(_))) {
@@ -64,13 +64,13 @@ pub(super) async fn record_refusal(app: &App, origin: &Origin, provider: &Provid
     }
 }
 
-/// What happened to an account because its person signed in.
+/// A change of an account because its person signed in.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     Created,
     Linked,
     RoleChanged(Role),
-    /// The provider says another role, but nobody else administers the organization.
+    /// The provider gives another role, but the user is the only administrator of the organization.
     RoleKept(Role),
 }
 

@@ -19,11 +19,11 @@ use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 
-/// Beyond the time in which the device must have been read, how long a request waits for the end.
+/// How long a request waits for the end, in addition to the time in which the device must have been read.
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);
 pub(super) const CONFIRM_SECS: std::ops::RangeInclusive<u32> = 10..=600;
 
-/// What a client sends to apply.
+/// The parameters of a client's request to apply.
 #[derive(Debug)]
 pub(super) struct ApplyRequest {
     pub(super) force: Option<bool>,
@@ -32,23 +32,23 @@ pub(super) struct ApplyRequest {
     pub(super) extendable_to_secs: Option<u32>,
 }
 
-/// The change, if the caller sees it. A set is no change.
+/// Returns the change, if the caller may see it. A set is not a change.
 pub(super) async fn find(app: &App, caller: &Caller, id: ChangeId) -> Result<ChangeRow, Error> {
     find_row(app, caller, id).await?.filter(|row| !row.is_set).ok_or(Error::NotFound("change"))
 }
 
-/// A change or a set of changes, if the caller sees it.
+/// Returns a change or a set of changes, if the caller may see it.
 pub(super) async fn find_row(app: &App, caller: &Caller, id: ChangeId) -> Result<Option<ChangeRow>, Error> {
     let mut tx = app.db.single().await?;
     Ok(changes::find(&mut tx, &caller.scope(), id).await?)
 }
 
-/// The change, whoever asks: for the service's own steps.
+/// Returns the change without a check of the caller: for the service's own steps.
 pub(super) async fn get(tx: &mut Tx, id: ChangeId) -> Result<ChangeRow, Error> {
     changes::find(tx, &Scope::everything(), id).await?.ok_or(Error::NotFound("change"))
 }
 
-/// Applies a change, or a set of them, through both gates; the answer is what the device shows.
+/// Applies a change, or a set of them, through both gates. The answer is the state that the device shows.
 pub(super) async fn apply(
     app: &SharedApp,
     caller: &Caller,
@@ -62,21 +62,21 @@ pub(super) async fn apply(
     gates::change_is_pending(row.status)?;
     gates::platform_is_writable(app)?;
     gates::force_is_given(request.force)?;
-    // The controller may have moved out of the caller's sight since it was staged.
+    // The controller may have been moved to a site that the caller does not see since the change was staged.
     controller_on_path(app, caller, row.controller_id, None, None).await?;
-    // All that could keep the drive from starting is found out before the intent is recorded.
+    // Everything that could keep the drive from starting is checked before the intent is recorded.
     let term = app.membership.term()?;
     let driver = Drivers::of(app).claim(id).ok_or_else(|| under_way(&row))?;
     drive::prepare(app, &row).await?;
     let row = claim(app, caller, origin, row, &request, term.id).await?;
     tracing::info!(change.id = %row.id, controller.id = %row.controller_id, user.id = %caller.user_id, "applying change {id}");
-    // In a task of its own: a client that goes away does not leave a device half way.
+    // In its own task: a client that disconnects must not leave a device half configured.
     let driving = drive::spawn_claimed(app, driver, term, Start::Fresh);
     let limit = Duration::from_secs(u64::from(app.config.apply_hold_secs) + 60) + ANSWER_MARGIN;
     answer(rest_within(app, caller, id, driving, limit).await?)
 }
 
-/// Waits for a drive to come to rest; after `limit` it is looked at as it stands.
+/// Waits until a drive ends; after `limit` returns the change as it stands.
 pub(super) async fn rest_within(
     app: &App,
     caller: &Caller,
@@ -164,7 +164,7 @@ async fn claim(
     Ok(row)
 }
 
-/// The gates that depend on the change as it is now; answers the hash of what will be sent.
+/// Checks the gates that depend on the current change. Returns the hash of the plan that will be sent.
 fn may_be_applied(app: &App, row: &ChangeRow, request: &ApplyRequest) -> Result<String, Error> {
     gates::change_is_pending(row.status)?;
     gates::change_is_its_own(row)?;
@@ -189,7 +189,7 @@ fn may_be_applied(app: &App, row: &ChangeRow, request: &ApplyRequest) -> Result<
     Ok(plan.hash.clone())
 }
 
-/// What is said to who wants something else of a change that is being applied.
+/// The refusal of any other operation on a change that is being applied.
 pub(super) fn under_way(row: &ChangeRow) -> Error {
     let message = match row.apply_step {
         ApplyStep::Idle => "change was moved on meanwhile; read it again".to_owned(),
@@ -206,7 +206,7 @@ pub(super) fn controller_busy() -> Error {
     }
 }
 
-/// What a client is told when the drive came to rest.
+/// Returns the answer for the client after a drive has ended.
 pub(super) fn answer(rest: Rest) -> Result<ChangeRow, Error> {
     let Rest { row, error } = rest;
     match row.outcome_state {

@@ -1,4 +1,4 @@
-//! Changes of every vendor: their lists, and what is done with one of them.
+//! Changes of every vendor: their lists, and the operations on one change.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -48,7 +48,7 @@ struct ListQuery {
     per_page: Option<u32>,
     /// Only changes of this status.
     status: Option<ChangeStatus>,
-    /// Only changes whose last attempt ended so.
+    /// Only changes whose last attempt had this outcome.
     outcome: Option<OutcomeState>,
     /// Only changes at this site.
     site_id: Option<SiteId>,
@@ -60,7 +60,7 @@ struct ListQuery {
     feature: Option<String>,
     /// Only changes that this user staged.
     author: Option<UserId>,
-    /// Only members of this set.
+    /// Only changes of this set.
     set: Option<ChangeId>,
     /// What the list is sorted by, `-` before the word for the other direction.
     sort: Option<Sort<ChangeRow>>,
@@ -75,7 +75,7 @@ struct ByGatewayQuery {
     status: Option<ChangeStatus>,
 }
 
-/// How many changes there are, whatever `status` and `outcome` the list is limited to.
+/// How many changes there are. The filters `status` and `outcome` of the list do not apply.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ChangeCounts {
     /// By status.
@@ -97,14 +97,14 @@ struct ChangeList {
 pub(super) struct ApplyBody {
     /// Must be true.
     force: Option<bool>,
-    /// What was reviewed: applied only while the plan still has this hash, 64 hex digits.
+    /// Hash of the reviewed plan, 64 hex digits: the change is applied only while the plan still has this hash.
     #[schemars(length(max = PLAN_HASH_CHARS_MAX))]
     plan_hash: Option<String>,
-    /// From 10 to 600: taken back unless it is confirmed within these seconds.
+    /// From 10 to 600: the change is taken back unless it is confirmed within these seconds.
     #[schemars(range(min = *CONFIRM_SECS.start(), max = *CONFIRM_SECS.end()))]
     confirm_within_secs: Option<u32>,
     /// From `confirm_within_secs` to 600: how far the window may be extended later. The device's own timer is set to
-    /// it, so that a device whose path is lost takes the change back that much later.
+    /// this value, so a device that can no longer be reached takes the change back that much later.
     #[schemars(range(min = *CONFIRM_SECS.start(), max = *CONFIRM_SECS.end()))]
     extendable_to_secs: Option<u32>,
 }
@@ -124,7 +124,7 @@ impl ApplyBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExtendBody {
-    /// Seconds to add to the window, which may be 600 s long in all.
+    /// Seconds to add to the window, which may be 600 s long in total.
     #[schemars(range(min = 1, max = 600))]
     pub(super) secs: u32,
 }
@@ -132,7 +132,8 @@ pub(super) struct ExtendBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DiscardQuery {
-    /// Also gives up a change whose apply gets no answer from its device; what that holds stays unknown.
+    /// Also gives up a change whose device gives no answer while it is being applied. The state of the device then
+    /// stays unknown.
     force: Option<bool>,
 }
 
@@ -143,18 +144,18 @@ struct Verified {
     standing: Value,
 }
 
-/// Where the device stands, seen from the plan.
+/// The state of the device, compared with the plan.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "the shape of what verifying answers")]
 struct StandingView {
     /// `before`, `after`, `stored` or `other`.
     state: String,
-    /// What others changed at the device since the plan was made.
+    /// Changes that others made at the device since the plan was made.
     foreign: Vec<String>,
-    /// What must still happen before the change is in effect.
+    /// Steps that are still needed before the change is in effect.
     #[schemars(skip_serializing_if = "Option::is_none")]
     needs: Option<Vec<String>>,
-    /// What differs.
+    /// Differences from the plan.
     #[schemars(skip_serializing_if = "Option::is_none")]
     difference: Option<Value>,
 }
@@ -239,7 +240,7 @@ fn acting(routes: Routes) -> Routes {
         )
 }
 
-/// The change as clients see it, with its conflicts and where its set stands.
+/// Returns the change as clients see it, with its conflicts and the state of its set.
 async fn shown(app: &App, row: ChangeRow) -> Result<ChangeView, Error> {
     let mut tx = app.db.read().await?;
     Ok(shown_in(&mut tx, vec![row]).await?.remove(0))
@@ -337,7 +338,8 @@ async fn get_change(
     shown(&app, row).await.map(One)
 }
 
-/// The hash of the plan that the client saw, where `If-Match` says what that was; 412 when it saw another state.
+/// Returns the hash of the plan that the client saw, where `If-Match` names the state; 412 when the client saw another
+/// state.
 async fn plan_as_seen(
     app: &SharedApp,
     caller: &Caller,
@@ -350,7 +352,7 @@ async fn plan_as_seen(
     let row = apply::find(app, caller, id).await?;
     let seen = shown(app, row).await?;
     if_match.check(&seen)?;
-    // Who saw no plan did not see the one that was made since.
+    // A client that saw no plan did not see a plan that was made since.
     Ok(Some(seen.plan.map(|plan| plan.hash).unwrap_or_default()))
 }
 
@@ -375,7 +377,8 @@ async fn apply_change(
     if_match: IfMatch,
     Json(body): Json<ApplyBody>,
 ) -> Result<Answer<ChangeView>, Error> {
-    // The hash holds what the entity tag said until the apply has begun, whoever plans again meanwhile.
+    // The hash protects the state that the entity tag named until the apply has begun, even if the change is planned
+    // again meanwhile.
     let seen = plan_as_seen(&app, &caller, id, &if_match).await?;
     let row = apply::find(&app, &caller, id).await?;
     let row = apply::apply(&app, &caller, &origin, row, body.into_request(seen)?).await?;

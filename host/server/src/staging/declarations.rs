@@ -33,8 +33,8 @@ heddle_core::events! { pub(crate) EVENTS {
 pub(super) const SUBSCRIPTIONS: &[(&str, SubscriptionAccess)] =
     &[("vpn", SubscriptionAccess::Permission(VPN_READ))];
 
-/// What staging and applying need, by the first segment of a vendor's feature: for a normal change, and for one that
-/// destroys something. The segment is a word of the field or the vendor's id; the interface fixes this table.
+/// Permissions for staging and applying, by the first segment of a vendor's feature: for a normal change, and for one
+/// that destroys something. The segment is a word of the field or the vendor's id; the interface fixes this table.
 const NEEDED: &[(&str, Permission, Permission)] = &[
     ("vpn", VPN_WRITE, VPN_WRITE),
     ("firewall", FIREWALL_WRITE, FIREWALL_WRITE),
@@ -49,7 +49,7 @@ const NEEDED: &[(&str, Permission, Permission)] = &[
     ("unifi", NETWORK_WRITE, CONTROLLER_WRITE),
 ];
 
-/// Which permission staging and applying a feature needs.
+/// Returns the permission that staging and applying a feature needs.
 pub(crate) fn for_feature(feature: &str, danger: Danger) -> Permission {
     let first = feature.split('.').next().unwrap_or_default();
     match NEEDED.iter().find(|(segment, ..)| *segment == first) {

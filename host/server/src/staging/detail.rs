@@ -1,4 +1,4 @@
-//! What is known of an outcome beside its state and message, kept as JSON with the change.
+//! Details of an outcome in addition to its state and message, stored as JSON with the change.
 
 use heddle_core::adapter::{Comparison, Standing};
 use heddle_core::change::Plan;
@@ -12,49 +12,49 @@ use serde_json::Value;
 /// Most entries of each list, and most characters of one.
 const ENTRIES_MAX: usize = 100;
 const CHARS_MAX: usize = 400;
-/// Most that a message names before it only counts.
+/// Most entries that a message names; further ones are only counted.
 const NAMED_MAX: usize = 5;
 
-/// An object that is not as it was reviewed.
+/// An object that has changed since the review.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Moved {
-    /// Where it is, as the adapter names it.
+    /// The object's place, as the adapter names it.
     pub(super) object: String,
-    /// What it was when it was reviewed, and what it is now.
+    /// Its reviewed state and its present state.
     pub(super) message: String,
 }
 
-/// More about an outcome.
+/// The details of an outcome.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "OutcomeDetail")]
 pub(super) struct Detail {
-    /// What was noticed while it was applied: what the adapter says, and what others changed meanwhile.
+    /// Warnings of the adapter while the change was applied, and changes that others made meanwhile.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) warnings: Vec<String>,
-    /// What must still happen before the change is in effect: `reboot`.
+    /// Steps that are still needed before the change is in effect: `reboot`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) needs: Vec<String>,
-    /// How what the plan touches differs from the plan.
+    /// How the parts that the plan touches differ from the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
     pub(super) difference: Option<Value>,
-    /// What others changed at the device since the plan was made, when it was last read.
+    /// Changes that others made at the device since the plan was made, as of the last reading.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) foreign: Vec<String>,
-    /// What others had changed and is gone, because the device's own way back takes everything back.
+    /// Changes of others that are gone, because the device's own rollback takes everything back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) lost: Vec<String>,
-    /// What moved since the plan was made, when that kept the change from being sent.
+    /// Objects that changed since the plan was made and so kept the change from being sent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) moved: Vec<Moved>,
-    /// Where each change of a set stands, in its order: `before`, `after`, `stored` or `other`.
+    /// The state of each change of a set, in its order: `before`, `after`, `stored` or `other`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) items: Vec<String>,
 }
 
 impl Detail {
-    /// What is kept with a change; what an earlier version kept there is read as far as it is known.
+    /// Reads the stored detail of a change. Of details that an earlier version stored, the known fields are read.
     pub(super) fn of(row: &ChangeRow) -> Self {
         let kept = row.outcome_detail.clone().unwrap_or_default();
         serde_json::from_value(kept).unwrap_or_default()
@@ -67,7 +67,7 @@ impl Detail {
         serde_json::to_value(self).map_or(Set::Clear, Set::To)
     }
 
-    /// Keeps what a comparison found.
+    /// Stores the result of a comparison.
     pub(super) fn saw(&mut self, found: &Comparison) {
         self.foreign.clone_from(&found.foreign);
         self.items = found.items.iter().map(|standing| word(standing).to_owned()).collect();
@@ -83,7 +83,7 @@ impl Detail {
         self.bound();
     }
 
-    /// Keeps what had moved when the adapter refused to send.
+    /// Stores the objects that had changed when the adapter refused to send.
     pub(super) fn moved_by(&mut self, fault: &Fault) {
         let moved = |field: &heddle_core::fault::FieldError| Moved {
             object: short(&field.pointer),
@@ -100,24 +100,24 @@ impl Detail {
         }
     }
 
-    /// What others changed becomes a warning of what was applied all the same.
+    /// Turns changes of others into warnings of a change that was applied nevertheless.
     pub(super) fn warn_of_foreign(&mut self) {
         let foreign = self.foreign.clone();
         self.add_warnings(foreign.into_iter().map(|what| format!("others changed meanwhile: {what}")));
     }
 
-    /// Keeps the lists of an adapter within bounds.
+    /// Limits the lists of an adapter.
     pub(super) fn bound(&mut self) {
         for list in [&mut self.warnings, &mut self.needs, &mut self.foreign, &mut self.lost] {
             list.truncate(ENTRIES_MAX);
             list.iter_mut().for_each(|text| *text = short(text));
         }
-        // As many as a set has changes, and what each of them brings along.
+        // A set may have many changes, and each may have further ones.
         self.items.truncate(ENTRIES_MAX * 10);
     }
 }
 
-/// The word of a standing in the API.
+/// Returns the API's word for a standing.
 pub(super) fn word(standing: &Standing) -> &'static str {
     match standing {
         Standing::Before => "before",
@@ -131,7 +131,7 @@ fn short(text: &str) -> String {
     text.chars().take(CHARS_MAX).collect()
 }
 
-/// The first few, and how many more there are.
+/// Names the first few entries, and counts the others.
 pub(super) fn named(list: &[String]) -> String {
     let shown: Vec<&str> = list.iter().take(NAMED_MAX).map(String::as_str).collect();
     match list.len().saturating_sub(NAMED_MAX) {
@@ -140,7 +140,7 @@ pub(super) fn named(list: &[String]) -> String {
     }
 }
 
-/// What is said beforehand of a plan whose way back takes along what others save.
+/// Returns the warning for a plan whose rollback also takes back changes that others save.
 pub(super) fn takes_all_warning(plan: &Plan) -> Option<String> {
     plan.undo_takes_all.then(|| {
         "if this change is taken back before it is confirmed, what others save at the device meanwhile may be \

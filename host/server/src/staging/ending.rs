@@ -16,7 +16,7 @@ use crate::http::error::Error;
 use crate::staging::declarations::{CHANGE_APPLIED, CHANGE_FAILED, CHANGE_REVERTED};
 use crate::sync::Bell;
 
-/// Ends an attempt.
+/// Ends an attempt in its own transaction.
 pub(super) async fn finish(
     app: &App,
     row: &ChangeRow,
@@ -27,7 +27,7 @@ pub(super) async fn finish(
     finish_in(app.db.write().await?, app, row, (state, message), detail).await
 }
 
-/// The same in a transaction that is open already; commits it.
+/// Ends an attempt in an open transaction, and commits it.
 pub(super) async fn finish_in(
     mut tx: Tx,
     app: &App,
@@ -94,7 +94,7 @@ fn ending(row: &ChangeRow, state: OutcomeState, message: Option<String>) -> Step
     step
 }
 
-/// The inverse of a change is in effect: the change itself is not any more.
+/// Marks a change as reverted, because its inverse is in effect.
 async fn mark_reverted(tx: &mut Tx, app: &App, original: ChangeId, by: &ChangeRow) -> Result<(), Error> {
     let now = app.clock.now();
     if !changes::mark_reverted(tx, original, by.id, now).await? {

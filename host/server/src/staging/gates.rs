@@ -11,19 +11,19 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::http::error::{Detail, Error};
 
-/// The permission that the feature's prefix asks for.
+/// Checks the permission for the feature's prefix.
 pub(super) fn feature_is_permitted(caller: &Caller, feature: &str, danger: Danger) -> Result<(), Error> {
     caller.require(for_feature(feature, danger))
 }
 
-/// The permission of every feature that this change writes, and the level to write at its site.
+/// Checks the permission for every feature that this change writes, and the level to write at its site.
 pub(super) fn change_is_permitted(caller: &Caller, row: &ChangeRow) -> Result<(), Error> {
     caller.require_level(row.site_id, SiteLevel::Write)?;
     let mut features = std::iter::once(&row.feature).chain(row.also.iter().map(|spec| &spec.feature));
     features.try_for_each(|feature| feature_is_permitted(caller, feature, row.danger))
 }
 
-/// A window only makes sense for what can be taken back, and must outlast the time in which the device settles.
+/// A window only makes sense for a change that can be taken back, and must be longer than the device needs to settle.
 pub(super) fn window_fits(app: &App, plan: &Plan, window_secs: u32) -> Result<(), Error> {
     let can_be_taken_back = plan.native.is_empty()
         || plan.native.iter().any(|call| matches!(call.stage, Stage::Undo | Stage::Restore));
@@ -47,7 +47,7 @@ pub(super) fn window_fits(app: &App, plan: &Plan, window_secs: u32) -> Result<()
     Ok(())
 }
 
-/// An expired change is not applied any more, even before it is discarded.
+/// Refuses an expired change, even before it is discarded.
 pub(super) fn change_has_not_expired(row: &ChangeRow, now: Timestamp) -> Result<(), Error> {
     if row.expires_at > now {
         return Ok(());
@@ -95,7 +95,7 @@ pub(super) fn change_is_pending(status: ChangeStatus) -> Result<(), Error> {
     Err(Error::Conflict { kind: "not_pending", message: format!("change is already {status}") })
 }
 
-/// A member of a set goes with its set only.
+/// Refuses a member of a set: it is handled only with its set.
 pub(super) fn change_is_its_own(row: &ChangeRow) -> Result<(), Error> {
     let Some(set) = row.set_id else { return Ok(()) };
     Err(Error::Conflict {
@@ -107,13 +107,13 @@ pub(super) fn change_is_its_own(row: &ChangeRow) -> Result<(), Error> {
     })
 }
 
-/// Whether an outcome must be looked into before anything else is sent.
+/// Whether an outcome must be verified before anything else is sent.
 pub(super) fn must_be_verified(row: &ChangeRow) -> bool {
     row.status == ChangeStatus::Pending
         && matches!(row.outcome_state, OutcomeState::Partial | OutcomeState::Unknown)
 }
 
-/// After a partial or unknown outcome the device is looked at before anything else is sent.
+/// After a partial or unknown outcome, the device must be read before anything else is sent.
 pub(super) fn outcome_is_settled(row: &ChangeRow) -> Result<(), Error> {
     if !must_be_verified(row) {
         return Ok(());
@@ -127,12 +127,12 @@ pub(super) fn outcome_is_settled(row: &ChangeRow) -> Result<(), Error> {
     })
 }
 
-/// A plan may be made again once the device was looked at: it is made of the device as it is.
+/// A new plan is allowed once the device was read, because it is made from the present state of the device.
 pub(super) fn plan_may_be_made(row: &ChangeRow) -> Result<(), Error> {
     if row.verified_at.is_some() { Ok(()) } else { outcome_is_settled(row) }
 }
 
-/// Where the organization asks for it, who staged a change may not apply it.
+/// Where the organization demands it, a user that staged a change may not apply it.
 pub(super) fn second_person_applies(
     caller: &Caller,
     stagers: &[UserId],

@@ -1,4 +1,4 @@
-//! Objects of a controller, read at the moment of the request.
+//! Objects of a controller, read at the time of the request.
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -25,7 +25,7 @@ const PER_PAGE_MAX: u32 = 1000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LiveQuery {
-    /// Goes on where the answer with this `next_cursor` ended.
+    /// Continues after the answer with this `next_cursor`.
     cursor: Option<String>,
     /// From 1 to 1000; 200 when absent.
     #[schemars(range(min = 1, max = 1000))]
@@ -40,13 +40,13 @@ pub(super) struct LiveQuery {
 #[schemars(rename = "LiveObjectPage")]
 pub(super) struct LivePage {
     items: Vec<Object>,
-    /// How many there are in all, where the controller says so.
+    /// Total number of objects, where the controller gives it.
     total: Option<u64>,
-    /// The most of one answer.
+    /// Most objects of one answer.
     per_page: u32,
-    /// Brings the objects behind these; null at the end.
+    /// Cursor of the objects that follow; null at the end.
     next_cursor: Option<String>,
-    /// Whether the controller showed all there is.
+    /// Whether the controller listed all objects.
     complete: Completeness,
 }
 
@@ -66,7 +66,7 @@ impl LiveQuery {
     }
 }
 
-/// The kind that a path's resource names, in this area.
+/// Returns the kind that a path's resource names, in this area.
 fn kind_of(description: &Description, area: &str, resource: &str) -> Result<String, Error> {
     let of_area = || description.kinds.iter().filter(|kind| kind.area == area).map(|kind| kind.id.as_str());
     if of_area().any(|kind| kind == resource) {
@@ -101,7 +101,7 @@ pub(super) async fn list(
     answer(&app, controller.org_id, page, hide).await
 }
 
-/// Hides secrets in what was read live and writes it: away from the threads of the API where it is much.
+/// Masks secrets in live objects and serializes them. Large answers are processed outside the API's threads.
 async fn answer<T: Serialize + Send + 'static>(
     app: &App,
     org: OrgId,

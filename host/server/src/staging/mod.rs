@@ -1,7 +1,6 @@
-//! Staged changes: what is asked for, what will be sent, who may send it, how it ended.
+//! Staged changes: the request, the calls that will be sent, the users that may send them, the outcome.
 //!
-//! Nothing reaches a device outside [`apply`]. Staging and planning read only;
-//! the runtime enforces it.
+//! Nothing reaches a device outside [`apply`]. Staging and planning only read; the runtime enforces it.
 
 mod apply;
 mod change_routes;
@@ -43,16 +42,16 @@ use crate::http::error::Error;
 use crate::http::routes::Routes;
 use heddle_store::sealed::SealedColumn;
 
-/// Most characters of what is noted beside a change.
+/// Most characters of the notes on a change.
 pub(crate) const NOTES_CHARS_MAX: usize = 2000;
 
-/// How often pending changes are looked at for their expiry.
+/// How often pending changes are checked for their expiry.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether an apply is nobody's: a process that drove one may be gone.
+/// How often orphaned applies are looked for: a process that drove one may be gone.
 const TAKE_UP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a change is let alone whose drive ended by an error.
+/// Pause before the next drive of a change whose drive ended with an error.
 const REST: Duration = Duration::from_secs(30);
 
 const SEALED: &[Sealing] = &[Sealing {
@@ -114,34 +113,34 @@ impl Feature for Changes {
     }
 }
 
-/// Changes that this process is bringing forward right now.
+/// Changes that this process is driving now.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Drivers {
     under_way: Claims,
     holding: Claims,
-    /// Until when a change whose drive ended by an error is let alone.
+    /// Until when a change is not driven again, because its drive ended with an error.
     resting: Arc<Mutex<HashMap<ChangeId, Instant>>>,
 }
 
 type Claims = Arc<Mutex<HashSet<ChangeId>>>;
 
 impl Drivers {
-    /// Those of this process.
+    /// Returns the drivers of this process.
     pub(super) fn of(app: &App) -> &Self {
         app.part()
     }
 
-    /// A claim on one change, or `None` while another task has it.
+    /// Returns a claim on one change, or `None` while another task has it.
     fn claim(&self, change: ChangeId) -> Option<DriverClaim> {
         DriverClaim::new(&self.under_way, change)
     }
 
-    /// Its drive ended by an error, which would come again at once.
+    /// Pauses the change: its drive ended with an error, which would occur again at once.
     fn rest(&self, change: ChangeId) {
         self.resting.lock().expect("no holder of this lock panics").insert(change, Instant::now() + REST);
     }
 
-    /// Whether a task has it in hand, or none is to take it yet.
+    /// Whether a task is executing it, or it is paused.
     fn has(&self, change: ChangeId, step: ApplyStep) -> bool {
         let mut resting = self.resting.lock().expect("no holder of this lock panics");
         resting.retain(|_, until| *until > Instant::now());
@@ -153,13 +152,13 @@ impl Drivers {
         has(&self.under_way) || (step == ApplyStep::Holding && has(&self.holding))
     }
 
-    /// A claim on the confirm window of one change.
+    /// Returns a claim on the confirm window of one change.
     fn claim_hold(&self, change: ChangeId) -> Option<DriverClaim> {
         DriverClaim::new(&self.holding, change)
     }
 }
 
-/// Who holds it, and nobody else, brings the change forward.
+/// Only the holder of this claim drives the change.
 #[derive(Debug)]
 struct DriverClaim {
     claims: Claims,
@@ -179,8 +178,7 @@ impl Drop for DriverClaim {
     }
 }
 
-/// Takes up applies that nobody drives: their process is gone or has given
-/// them up, or a database that was away ended their drive.
+/// Takes up orphaned applies: their process is gone or has released them, or a database outage ended their drive.
 async fn take_up_loop(app: SharedApp) {
     let stop = app.tasks.stopping();
     loop {
@@ -194,7 +192,7 @@ async fn take_up_loop(app: SharedApp) {
     }
 }
 
-/// Discards pending changes whose time has run out.
+/// Discards pending changes that have expired.
 async fn expire_loop(app: SharedApp) {
     let stop = app.tasks.stopping();
     loop {

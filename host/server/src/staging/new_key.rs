@@ -1,9 +1,8 @@
 //! Changes under a new encryption key.
 //!
-//! A change's secrets are sealed with that key, and the references that stand
-//! for them are made with it: a device's secrets are referred to in another way
-//! once the key is another. So the references are written anew, and a plan that
-//! was made with the old ones is dropped.
+//! A change's secrets are sealed with that key, and their references are derived from it: with a new key, a device's
+//! secrets have other references. So the references are rewritten, and a plan that was made with the old ones is
+//! dropped.
 
 use std::collections::BTreeMap;
 
@@ -28,9 +27,9 @@ use crate::keys::Keys;
 enum Ending {
     /// Its secrets are under the current key.
     Done,
-    /// The same, and it must be planned again.
+    /// The same, and the change must be planned again.
     PlanDropped,
-    /// The same, but its device has to be looked at: it was neither as before nor as planned.
+    /// The same, but its device must be checked: it was neither as before nor as planned.
     Unsettled,
 }
 
@@ -88,7 +87,7 @@ fn under_current(keys: &Keys, row: &ChangeRow, book: SecretBook) -> Result<(Reke
     Ok((new, ending))
 }
 
-/// The same value with other references. They are plain letters and digits, so that the text can be searched.
+/// Returns the value with other references. They consist of letters and digits, so they can be replaced in its text.
 fn renaming<T: Serialize + DeserializeOwned>(
     value: &T,
     names: &BTreeMap<String, String>,
@@ -100,7 +99,7 @@ fn renaming<T: Serialize + DeserializeOwned>(
     serde_json::from_str(&text).map_err(Error::internal)
 }
 
-/// A change as it is under the current key, for who goes on from its secrets.
+/// Returns a change under the current key, for callers that continue with its secrets.
 pub(super) async fn current(app: &App, row: ChangeRow) -> Result<ChangeRow, Error> {
     if row.secret.as_ref().is_none_or(|sealed| app.keys.is_current(sealed)) {
         return Ok(row);
@@ -112,7 +111,7 @@ pub(super) async fn current(app: &App, row: ChangeRow) -> Result<ChangeRow, Erro
     Ok(row)
 }
 
-/// A plan was made under the key that is current, or its references mean nothing to what is read now.
+/// Refuses a plan of another key: its references would not match what is read now.
 pub(super) fn plan_is_under_current_key(app: &App, row: &ChangeRow) -> Result<(), Error> {
     if row.secret.as_ref().is_none_or(|sealed| app.keys.is_current(sealed)) {
         return Ok(());

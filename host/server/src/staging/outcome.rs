@@ -1,4 +1,4 @@
-//! What a step of a change's life leaves behind: its event and its audit entry, in one transaction.
+//! The records of a step in a change's life: its event and its audit entry, in one transaction.
 
 use heddle_core::UserId;
 use heddle_core::change::OutcomeState;
@@ -14,7 +14,7 @@ use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::staging::declarations::{CHANGE_EXPIRED, CHANGE_FAILED, CHANGE_REVERTED};
 
-/// Who did it.
+/// The originator of a step.
 #[derive(Debug, Clone)]
 pub(super) struct Actor {
     pub(super) user: Option<UserId>,
@@ -31,7 +31,7 @@ impl Actor {
         Self { user: None, name: "heddle".to_owned(), request_id: None, ip: None, via: None }
     }
 
-    /// Of a step that runs on behalf of who wrote it.
+    /// The author of a step that runs on their behalf.
     pub(super) fn author(caller: &Caller) -> Self {
         Self {
             user: Some(caller.user_id),
@@ -118,10 +118,10 @@ pub(super) async fn record(tx: &mut Tx, app: &App, change: &ChangeRow, step: &St
     };
     audit::append(tx, &entry, &app.clock, &app.audit_key).await?;
     let Some(event_type) = step.event else { return Ok(()) };
-    // Of a set each member tells its own end.
+    // Each member of a set reports its own end.
     let own = (!change.is_set).then_some(change);
     for change in members.iter().chain(own) {
-        // Of a set that went wrong, a member can be in effect all the same.
+        // A member can be in effect although its set failed.
         if event_type == CHANGE_FAILED && change.outcome_state == OutcomeState::Applied {
             continue;
         }

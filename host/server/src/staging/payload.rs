@@ -1,4 +1,4 @@
-//! The secrets of a payload are taken out before anything else sees it.
+//! Takes the secrets out of a payload before any other code sees it.
 
 use heddle_core::redact::REFERENCE;
 use heddle_core::secret::Secret;
@@ -9,9 +9,8 @@ use crate::http::error::Error;
 
 /// Replaces each secret of the payload by its reference and returns the secrets.
 ///
-/// A secret field is one that the schema marks `writeOnly`, or that has a name
-/// under which the adapter's devices hold secrets. A client cannot send a
-/// reference: it could name a secret that it never knew.
+/// A secret field is one that the schema marks `writeOnly`, or that has a name under which the adapter's devices store
+/// secrets. A client cannot send a reference: it could name a secret that it does not know.
 pub(super) fn take_secrets(
     schema: &Value,
     names: &[String],
@@ -47,7 +46,7 @@ fn take(schema: &Value, value: &mut Value, key: &[u8; 32], book: &mut SecretBook
     }
 }
 
-/// Whatever the schema says of them.
+/// Takes fields with secret names, whatever the schema says of them.
 fn take_named(names: &[String], value: &mut Value, key: &[u8; 32], book: &mut SecretBook) {
     match value {
         Value::Object(fields) => {

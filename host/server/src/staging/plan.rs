@@ -1,4 +1,4 @@
-//! Staging and planning: what a change would send is computed before anyone may apply it.
+//! Staging and planning: the calls of a change are computed before it can be applied.
 
 use axum::response::Response;
 use chrono::TimeDelta;
@@ -26,11 +26,11 @@ use crate::keys::Keys;
 use crate::nearest::nearest;
 use crate::staging::declarations::CHANGE_STAGED;
 
-/// What a client asks for.
+/// The request of a client.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) controller_id: ControllerId,
-    /// Where the path names one, it must be the controller's.
+    /// Where the path names a site, it must be the controller's.
     pub(crate) site_id: Option<SiteId>,
     pub(crate) vendor: Option<String>,
     pub(crate) area: String,
@@ -42,7 +42,7 @@ pub(crate) struct Request {
     pub(crate) notes: Option<String>,
 }
 
-/// Who asks: a request, or a step of a run.
+/// The origin of a request: a client, or a step of a run.
 struct Asker {
     actor: Actor,
     request_id: String,
@@ -74,7 +74,7 @@ pub(super) struct Planned {
     secrets: SecretBook,
 }
 
-/// The controller, if the caller sees it and it belongs to this path.
+/// Returns the controller, if the caller may see it and it belongs to this path.
 pub(crate) async fn controller_on_path(
     app: &App,
     caller: &Caller,
@@ -90,7 +90,7 @@ pub(crate) async fn controller_on_path(
     if fits { Ok(target) } else { Err(Error::NotFound("controller")) }
 }
 
-/// The feature and its operation, or an error that says which there are.
+/// Returns the feature and its operation, or an error that lists the existing ones.
 fn feature_of<'a>(
     adapter: &'a Adapter,
     area: &str,
@@ -128,7 +128,7 @@ pub(super) async fn stage(
     answer(app, tx, row, creation).await
 }
 
-/// Stages a change for a step of a run, as its author. The same step gets the same change.
+/// Stages a change for a step of a run, as its author. It is idempotent: the same step gets the same change.
 pub(crate) async fn stage_for_run(
     app: &App,
     author: &Caller,
@@ -158,7 +158,7 @@ async fn staged_by_run(app: &App, author: &Caller, run: &RunStep) -> Result<Opti
     Ok(changes::find_by_run_key(&mut tx, &author.scope(), &run.key).await?)
 }
 
-/// Where it would be staged, if the caller sees it and may write there.
+/// Returns the controller and its adapter, if the caller may see it and write there.
 async fn place_of(
     app: &App,
     caller: &Caller,
@@ -172,7 +172,7 @@ async fn place_of(
     Ok((controller, adapter))
 }
 
-/// A request that fits its feature, without its secrets.
+/// Checks a request against its feature, and takes its secrets out.
 fn check<'a>(
     app: &App,
     caller: &Caller,
@@ -182,7 +182,7 @@ fn check<'a>(
 ) -> Result<Checked<'a>, Error> {
     let found = feature_of(adapter, &request.area, &request.feature, request.operation);
     let danger = found.as_ref().map_or(Danger::Normal, |(_, operation)| operation.danger);
-    // What there is in an area is only told to who may change it.
+    // Only callers that may change an area learn what exists in it.
     gates::feature_is_permitted(caller, &request.feature, danger)?;
     let (_, operation) = found?;
     gates::catastrophe_needs_site_admin(caller, operation.danger)?;
@@ -199,7 +199,7 @@ fn check<'a>(
     Ok(Checked { controller, adapter, request, danger, secrets, inverse: None })
 }
 
-/// Stages the inverse of a change; its payload is the adapter's own.
+/// Stages the inverse of a change; its payload comes from the adapter.
 pub(super) async fn stage_inverse(
     app: &App,
     caller: &Caller,
@@ -210,7 +210,7 @@ pub(super) async fn stage_inverse(
     inverse: Inverse,
 ) -> Result<Response, Error> {
     let adapter = app.adapter(&controller.vendor)?;
-    // Of a set over several areas the inverse begins with the last member.
+    // The inverse of a set over several areas begins with the last member.
     let features = &adapter.description().features;
     if let Some(feature) = features.iter().find(|feature| feature.id == request.feature) {
         request.area.clone_from(&feature.area);
@@ -235,7 +235,7 @@ pub(super) async fn stage_inverse(
     answer(app, tx, row, creation).await
 }
 
-/// A request that may be staged.
+/// A checked request that may be staged.
 struct Checked<'a> {
     controller: &'a ControllerTarget,
     adapter: &'a Adapter,
@@ -245,7 +245,7 @@ struct Checked<'a> {
     inverse: Option<Inverse>,
 }
 
-/// The change, written and not committed yet.
+/// Writes the change and does not commit yet.
 async fn stage_checked(
     app: &App,
     caller: &Caller,
@@ -301,7 +301,7 @@ async fn stage_checked(
     Ok((tx, row))
 }
 
-/// What another process says that carries the same step out: it has staged the change.
+/// The conflict when another process carries out the same step: it has already staged the change.
 const STAGED_ALREADY: &str = "staged_already";
 
 fn staged_already(error: heddle_store::Error) -> Error {
@@ -314,7 +314,7 @@ fn staged_already(error: heddle_store::Error) -> Error {
     error.into()
 }
 
-/// Commits, and answers the request.
+/// Commits, and returns the answer to the request.
 async fn answer(app: &App, mut tx: Tx, row: ChangeRow, creation: Creation) -> Result<Response, Error> {
     let conflicts_with = changes::conflicts(&mut tx, &row).await?;
     let path = format!("/gateway-vpn/changes/{}", row.id);
@@ -373,7 +373,7 @@ pub(super) async fn plan_again(
     Ok(row)
 }
 
-/// Asks the adapter. A device that cannot be reached is no obstacle; a payload that cannot work is.
+/// Asks the adapter for a plan. An unreachable device is not an error; a payload that cannot work is.
 pub(super) async fn ask(
     adapter: &Adapter,
     controller: &ControllerTarget,
@@ -423,7 +423,7 @@ pub(super) fn seal_secrets(keys: &Keys, id: ChangeId, secrets: &SecretBook) -> V
     keys.seal(&secret_context(id), &bytes)
 }
 
-/// The secrets that a change's payload and plan refer to.
+/// Returns the secrets to which a change's payload and plan refer.
 pub(super) fn secrets_of(app: &App, row: &ChangeRow) -> Result<SecretBook, Error> {
     open_secrets(&app.keys, row)
 }
@@ -436,7 +436,7 @@ pub(super) fn open_secrets(keys: &Keys, row: &ChangeRow) -> Result<SecretBook, E
     Ok(SecretBook { entries: entries.into_iter().collect() })
 }
 
-/// The change as the adapter is told of it, with what goes along.
+/// Returns the change in the adapter's form, with its further changes.
 pub(super) fn specs_of(row: &ChangeRow) -> Vec<ChangeSpec> {
     let own = ChangeSpec {
         feature: row.feature.clone(),

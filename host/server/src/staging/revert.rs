@@ -1,4 +1,4 @@
-//! Taking a change back: at once while that is possible, by another change once it is permanent.
+//! Takes a change back: at once while that is possible, by another change once it is permanent.
 
 use axum::response::Response;
 use heddle_core::change::{ApplyStep, ChangeStatus, OutcomeState};
@@ -14,7 +14,7 @@ use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 
-/// What a revert came to.
+/// The result of a revert.
 pub(super) enum Reverted {
     /// The change was taken back at the device.
     TakenBack(Box<ChangeRow>),
@@ -31,7 +31,7 @@ impl std::fmt::Debug for Reverted {
     }
 }
 
-/// Takes a change back that is in its window or in doubt; stages the inverse of one that is applied.
+/// Takes back a change that is in its window or in doubt; stages the inverse of one that is applied.
 pub(super) async fn revert(
     app: &SharedApp,
     caller: &Caller,
@@ -99,7 +99,7 @@ async fn stage_inverse(
         .map_err(object_is_gone)
 }
 
-/// The change is there; what it wrote is not any more.
+/// The error when the object that a change wrote no longer exists.
 fn object_is_gone(error: Error) -> Error {
     match error {
         Error::Adapter(CallError::Fault(fault))

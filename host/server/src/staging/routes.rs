@@ -1,4 +1,4 @@
-//! The `gateway-…` families, mounted from what the adapters describe.
+//! The `gateway-…` families, built from the descriptions of the adapters.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ struct StageQuery {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StageBody {
-    /// What the feature's own schema allows.
+    /// Content, as the feature's own schema allows.
     #[schemars(with = "serde_json::Map<String, Value>")]
     payload: Value,
     /// Up to 2000 characters.
@@ -111,7 +111,7 @@ pub(super) fn routes(app: &SharedApp) -> Routes {
     routes
 }
 
-/// What the document gives as examples in an area.
+/// The examples of an area in the document.
 struct Shown {
     feature: Option<String>,
     resource: Option<String>,

@@ -1,7 +1,7 @@
-//! Sets of changes of one controller: one plan, one review, one apply; each member has its outcome.
+//! Sets of changes of one controller: one plan, one review, one apply; each member has its own outcome.
 //!
-//! A set has a row of its own among the changes, which is planned and applied as a change is. Its members follow
-//! it in the same transaction, and go nowhere alone while they are in it.
+//! A set has its own row among the changes, which is planned and applied like a change. Its members follow it in the
+//! same transaction. While they are in it, they are not handled alone.
 
 use axum::response::Response;
 use heddle_core::change::{Attempt, ChangeSpec, ChangeStatus, Danger, OutcomeState, Plan};
@@ -26,7 +26,7 @@ use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 
-/// How many changes make a set.
+/// How many changes a set may have.
 pub(super) const MEMBERS: std::ops::RangeInclusive<usize> = 2..=50;
 
 /// Changes that are planned, reviewed and applied as one.
@@ -38,7 +38,7 @@ pub(super) struct ChangeSet {
     pub(super) controller_id: ControllerId,
     pub(super) vendor: String,
     pub(super) status: ChangeStatus,
-    /// That of the worst member.
+    /// Danger of the most dangerous member.
     pub(super) danger: Danger,
     pub(super) created_by: UserId,
     pub(super) created_at: Timestamp,
@@ -46,7 +46,7 @@ pub(super) struct ChangeSet {
     pub(super) applied_at: Option<Timestamp>,
     /// When the first of its members expires.
     pub(super) expires_at: Timestamp,
-    /// What all members together will send; its hash is what is reviewed.
+    /// The calls of all members together; their hash is what is reviewed.
     pub(super) plan: Option<Plan>,
     /// Why there is no plan.
     #[schemars(with = "Option<super::view::PlanError>")]
@@ -59,19 +59,19 @@ pub(super) struct ChangeSet {
     pub(super) changes: Vec<ChangeView>,
 }
 
-/// What was reviewed.
+/// The tag covers the reviewed fields.
 impl Tagged for ChangeSet {
     fn tag(&self) -> Result<Tag, Error> {
         Tag::of_shown(self, &["status"])
     }
 }
 
-/// The set, if the caller sees it.
+/// Returns the set, if the caller may see it.
 pub(super) async fn find(app: &App, caller: &Caller, id: ChangeId) -> Result<ChangeRow, Error> {
     find_row(app, caller, id).await?.filter(|row| row.is_set).ok_or(Error::NotFound("change set"))
 }
 
-/// A set as clients see it.
+/// Returns a set as clients see it.
 pub(super) async fn shown(app: &App, row: ChangeRow) -> Result<ChangeSet, Error> {
     let mut tx = app.db.read().await?;
     shown_in(&mut tx, row).await
@@ -113,7 +113,7 @@ async fn shown_in(tx: &mut Tx, mut row: ChangeRow) -> Result<ChangeSet, Error> {
     })
 }
 
-/// Makes a set of pending changes, in the order in which they are given, and plans it.
+/// Makes a set of pending changes, in the given order, and plans it.
 pub(super) async fn create(
     app: &App,
     caller: &Caller,
@@ -172,7 +172,7 @@ pub(super) async fn create(
     creation.finish(tx, app, &path, &view).await
 }
 
-/// The changes in the order in which they are named, when they can make a set.
+/// Returns the changes in the given order, when they can form a set.
 async fn eligible(app: &App, caller: &Caller, ids: &[ChangeId]) -> Result<Vec<ChangeRow>, Error> {
     if !MEMBERS.contains(&ids.len()) {
         return Err(Error::field("change_ids", "a set has from 2 to 50 changes"));
@@ -204,7 +204,7 @@ async fn eligible(app: &App, caller: &Caller, ids: &[ChangeId]) -> Result<Vec<Ch
     Ok(members)
 }
 
-/// Gives a set up. Its members are discarded with it, or are changes of their own again.
+/// Gives up a set. Its members are discarded with it, or become separate changes again.
 pub(super) async fn discard(
     app: &App,
     caller: &Caller,
@@ -230,7 +230,7 @@ pub(super) async fn discard(
     settle::discard(app, caller, origin, row, force).await
 }
 
-/// Everyone who staged something of it.
+/// Returns every user that staged a member of the set.
 pub(super) async fn stagers(tx: &mut Tx, row: &ChangeRow) -> Result<Vec<UserId>, Error> {
     if !row.is_set {
         return Ok(vec![row.staged_by]);
@@ -238,7 +238,7 @@ pub(super) async fn stagers(tx: &mut Tx, row: &ChangeRow) -> Result<Vec<UserId>,
     Ok(changes::members(tx, row.id).await?.into_iter().map(|member| member.staged_by).collect())
 }
 
-/// Tells the members of a set how it stands, in the transaction that moved it. Nothing where the row is no set.
+/// Updates the members of a set in the transaction that moved the set. Does nothing when the row is no set.
 pub(super) async fn follow(tx: &mut Tx, row: &ChangeRow, now: Timestamp) -> Result<(), Error> {
     if !row.is_set {
         return Ok(());
@@ -267,7 +267,7 @@ pub(super) async fn follow(tx: &mut Tx, row: &ChangeRow, now: Timestamp) -> Resu
     Ok(())
 }
 
-/// What a member is, by what the device shows of it; where that is not known, what its set is.
+/// Returns the state of a member from what the device shows; where that is not known, the state of its set.
 fn standing_of_member(set: &ChangeRow, words: &[String]) -> (ChangeStatus, OutcomeState, Option<String>) {
     let message = set.outcome_message.clone();
     let all = |wanted: &[&str]| !words.is_empty() && words.iter().all(|word| wanted.contains(&word.as_str()));
@@ -275,7 +275,7 @@ fn standing_of_member(set: &ChangeRow, words: &[String]) -> (ChangeStatus, Outco
         return (set.status, set.outcome_state, message);
     }
     if all(&["after", "stored"]) {
-        // It stays on the device, whatever becomes of the others.
+        // The member stays on the device, whatever happens to the others.
         let status = if set.status == ChangeStatus::Discarded { ChangeStatus::Applied } else { set.status };
         return (
             status,

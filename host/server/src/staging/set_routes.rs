@@ -1,4 +1,4 @@
-//! Sets of changes: made, reviewed, applied, confirmed and taken back as one.
+//! Sets of changes: created, reviewed, applied, confirmed and taken back as one.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -32,9 +32,10 @@ struct NewSet {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DiscardQuery {
-    /// Also gives up a set whose apply gets no answer from its device; what that holds stays unknown.
+    /// Also gives up a set whose device gives no answer while it is being applied. The state of the device then stays
+    /// unknown.
     force: Option<bool>,
-    /// The set alone is given up: its members are pending changes of their own again.
+    /// Gives up the set alone: its members become separate pending changes again.
     keep_changes: Option<bool>,
 }
 
@@ -129,7 +130,8 @@ async fn get(
     set::shown(&app, row).await.map(One)
 }
 
-/// The hash of the plan that the client saw, where `If-Match` says what that was; 412 when it saw another state.
+/// Returns the hash of the plan that the client saw, where `If-Match` names the state; 412 when the client saw another
+/// state.
 async fn plan_as_seen(
     app: &SharedApp,
     caller: &Caller,

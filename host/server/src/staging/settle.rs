@@ -1,4 +1,4 @@
-//! Ways out of an outcome that is in doubt: comparing again, and giving a change up with a true record.
+//! Resolves an outcome that is in doubt: compares again, or gives the change up with a true record.
 
 use heddle_core::adapter::{Comparison, Standing};
 use heddle_core::change::{ApplyStep, ChangeStatus, OutcomeState};
@@ -33,14 +33,14 @@ pub(super) async fn compare_now(app: &App, caller: &Caller, row: &ChangeRow) -> 
     Ok(adapter.compare(&call, &specs_of(row), token).await?)
 }
 
-/// The change's detail with what a comparison found.
+/// Returns the change's detail with the result of a comparison.
 pub(super) fn seen(row: &ChangeRow, found: &Comparison) -> Set<Value> {
     let mut detail = Detail::of(row);
     detail.saw(found);
     detail.to_set()
 }
 
-/// Reads the device and says how it stands; settles an outcome that was in doubt.
+/// Compares the device with the plan; settles an outcome that was in doubt.
 pub(super) async fn verify(
     app: &SharedApp,
     caller: &Caller,
@@ -52,7 +52,7 @@ pub(super) async fn verify(
     let found = compare_now(app, caller, &row).await?;
     let shown = shown(&found);
     if row.apply_step == ApplyStep::Holding {
-        // What others changed is remembered: it may go with the change when that is taken back.
+        // Changes of others are stored, because a rollback may take them back, too.
         let advance = Advance { outcome_detail: seen(&row, &found), ..Advance::default() };
         let (now, held) = (app.clock.now(), ApplyStep::Holding);
         let mut tx = app.db.write().await?;
@@ -61,7 +61,7 @@ pub(super) async fn verify(
         return Ok((moved.unwrap_or(row), shown));
     }
     if row.apply_step != ApplyStep::Idle {
-        // It is being settled already, by whichever process; a drive that stopped is started again.
+        // A process is already settling it; a drive that stopped is started again.
         drive::recover(app).await?;
         drive::spawn(app, row.id, drive::Start::Again);
         return Ok((row, shown));
@@ -74,7 +74,7 @@ pub(super) async fn verify(
         ..Step::new("change.verified", Actor::caller(caller, origin))
     };
     record(&mut tx, app, &row, &step).await?;
-    // What was read settles only what has not moved on meanwhile.
+    // The reading settles the change only if the change has not moved meanwhile.
     if row.updated_at != read_at || row.apply_step != ApplyStep::Idle {
         tx.commit().await?;
         return Ok((row, shown));
@@ -139,9 +139,9 @@ fn verdict(standing: &Standing) -> (OutcomeState, String) {
     }
 }
 
-/// Gives a pending change up. Nothing is sent. What may remain on the device is said in its record.
+/// Gives up a pending change. Nothing is sent. Its record says what may remain on the device.
 ///
-/// With `force` also one that is being applied and gets no answer from its device.
+/// With `force`, also gives up one that is being applied and gets no answer from its device.
 pub(super) async fn discard(
     app: &App,
     caller: &Caller,
@@ -166,7 +166,7 @@ pub(super) async fn discard(
     let row = discarded.ok_or_else(|| under_way(&row))?;
     set::follow(&mut tx, &row, now).await?;
     if row.is_set {
-        // A member that is in effect goes on by itself: it can be taken back.
+        // A member that is in effect becomes a separate change: it can be taken back.
         changes::free_members(&mut tx, &row, Some(ChangeStatus::Applied), now).await?;
     }
     let step = Step::new("change.discarded", Actor::caller(caller, origin)).event(CHANGE_DISCARDED);
@@ -179,7 +179,7 @@ pub(super) async fn discard(
     Ok(row)
 }
 
-/// What a change that is given up may have left on the device; `None` where that is nothing.
+/// Returns what a discarded change may have left on the device; `None` when nothing.
 fn remaining(row: &ChangeRow) -> Option<String> {
     let so_far = row.outcome_message.as_deref().unwrap_or("no reason is known");
     match row.outcome_state {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::http::conditional::{Tag, Tagged};
 use crate::http::error::Error;
 
-/// What is known of the device after the last attempt.
+/// The known state of the device after the last attempt.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Outcome {
     pub(super) state: OutcomeState,
@@ -21,13 +21,13 @@ pub(super) struct Outcome {
     /// Warnings, differences, and what others changed meanwhile.
     #[schemars(with = "Option<super::detail::Detail>")]
     pub(super) detail: Option<Value>,
-    /// Where an apply that is under way stands.
+    /// Current step of an apply that is in flight.
     pub(super) step: ApplyStep,
-    /// Until then the change must be confirmed, else it is taken back.
+    /// Until then the change must be confirmed; otherwise it is taken back.
     pub(super) confirm_deadline: Option<Timestamp>,
 }
 
-/// Kept as JSON from when it was planned.
+/// Stored as JSON when the change was planned.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "the shape of what the store keeps as JSON")]
 pub(super) struct PlanError {
@@ -58,8 +58,8 @@ pub(super) struct ChangeView {
     pub(super) created_at: Timestamp,
     pub(super) staged_by: UserId,
     pub(super) staged_at: Timestamp,
-    /// What staged it on behalf of `staged_by`: a Connection, automation, a template or an agent; null where a person
-    /// did.
+    /// Origin, when the change was staged on behalf of `staged_by`: a Connection, automation, a template or an agent.
+    /// Null when a person staged it.
     pub(super) staged_via: Option<StagedVia>,
     pub(super) applied_by: Option<UserId>,
     pub(super) applied_at: Option<Timestamp>,
@@ -76,26 +76,26 @@ pub(super) struct ChangeView {
     pub(super) reverts: Option<ChangeId>,
     /// The change that took this one back.
     pub(super) reverted_by: Option<ChangeId>,
-    /// The set that it is a member of: it is planned, applied and taken back with that only.
+    /// The set of which it is a member: it is planned, applied and taken back only with the set.
     pub(super) change_set_id: Option<ChangeId>,
 }
 
-/// What was reviewed. Whether other changes conflict, and how far it is, is told by the answer to its apply.
+/// The tag covers the reviewed fields. Conflicts and the progress are left out: the answer to the apply reports them.
 impl Tagged for ChangeView {
     fn tag(&self) -> Result<Tag, Error> {
         Tag::of_shown(self, &["conflicts_with", "status"])
     }
 }
 
-/// What is shown of a change and is not in its row.
+/// Data of a change that is shown but not in its row.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
     pub(super) conflicts_with: Vec<ChangeId>,
-    /// Where the apply of its set stands.
+    /// State of the apply of its set.
     pub(super) set: Option<SetStanding>,
 }
 
-/// What is known of the device after the last attempt.
+/// Returns the known state of the device after the last attempt.
 pub(super) fn outcome_of(row: &mut ChangeRow) -> Outcome {
     let mut detail = row.outcome_detail.take();
     if let Some(detail) = &mut detail {
@@ -110,7 +110,7 @@ pub(super) fn outcome_of(row: &mut ChangeRow) -> Outcome {
     }
 }
 
-/// Masks what must not be seen; a member of a set shows where its set stands.
+/// Masks secrets; a member of a set shows the state of its set.
 pub(super) fn view(mut row: ChangeRow, beside: Beside) -> Result<ChangeView, Error> {
     let mut outcome = outcome_of(&mut row);
     if let Some(set) = beside.set {

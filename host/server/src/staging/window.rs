@@ -1,4 +1,4 @@
-//! A change in its confirm window: confirmed, taken back or given more time by a person.
+//! A change in its confirm window: a person confirms it, takes it back or extends the window.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 
-/// The longest that a request waits for the device to come to rest.
+/// Longest time that a request waits for the end of the drive.
 const REST_MAX: Duration = Duration::from_mins(1);
 
 fn not_waiting() -> Error {
@@ -27,9 +27,9 @@ fn not_waiting() -> Error {
     }
 }
 
-/// A person confirms in time; the device is asked first.
+/// Confirms the change in time, after a reading of the device.
 ///
-/// Whichever process is asked takes the change: the one that had it only waited.
+/// The process that gets the request takes over the change: the earlier owner only waited.
 pub(super) async fn confirm(
     app: &SharedApp,
     caller: &Caller,
@@ -44,7 +44,7 @@ pub(super) async fn confirm(
         return Err(not_waiting());
     }
     let held_by = row.apply_owner;
-    // Confirmed is only what can be read through the real path, over a new connection.
+    // Only a state that can be read through the real path, over a new connection, is confirmed.
     app.runtime.reconnect(row.controller_id);
     let found = compare_now(app, caller, &row).await?;
     let now = app.clock.now();
@@ -52,7 +52,7 @@ pub(super) async fn confirm(
         return Err(not_waiting());
     }
     let term = app.membership.term()?;
-    // Before others of this process see that it is to be driven: who confirms waits for the end.
+    // Claimed before other tasks of this process see that it must be driven, so that this request can wait for the end.
     let driver = Drivers::of(app).claim(id);
     let mut tx = app.db.write().await?;
     let row = changes::take_held(&mut tx, id, term.id, &super::settle::seen(&row, &found), now)
@@ -62,7 +62,7 @@ pub(super) async fn confirm(
     record(&mut tx, app, &row, &Step::new("change.confirmed", Actor::caller(caller, origin))).await?;
     tx.commit().await?;
     if held_by != Some(term.id) {
-        // What the device holds belongs to the session of the process that wrote it.
+        // The state that the device holds belongs to the session of the process that wrote it.
         app.runtime.forget_write_session(row.controller_id);
     }
     let driving = match driver {
@@ -72,7 +72,7 @@ pub(super) async fn confirm(
     answer(rest_within(app, caller, id, driving, REST_MAX).await?)
 }
 
-/// A person takes the change back: in its window, or after an attempt whose end is in doubt.
+/// Takes the change back for a person: in its window, or after an attempt whose outcome is in doubt.
 pub(super) async fn take_back(
     app: &SharedApp,
     caller: &Caller,
@@ -98,7 +98,7 @@ pub(super) async fn take_back(
         .await?;
     tx.commit().await?;
     if held_by != Some(term.id) {
-        // What the device holds belongs to the session of the process that wrote it.
+        // The state that the device holds belongs to the session of the process that wrote it.
         app.runtime.forget_write_session(taken.controller_id);
     }
     let driving = match driver {
@@ -109,7 +109,7 @@ pub(super) async fn take_back(
     if rest.row.outcome_state == OutcomeState::Reverted { Ok(rest.row) } else { answer(rest) }
 }
 
-/// A person gives the window more time, as long as the device goes on holding the change.
+/// Extends the window for a person, as long as the device can continue to hold the change.
 pub(super) async fn extend(
     app: &SharedApp,
     caller: &Caller,
@@ -155,7 +155,7 @@ pub(super) async fn extend(
     Ok(row)
 }
 
-/// How long a change may wait for its confirmation in all.
+/// Returns how long a change may wait for its confirmation in total.
 fn longest_window_secs(row: &ChangeRow) -> i64 {
     let is_held_by_device = row.plan.as_ref().is_some_and(|plan| plan.holds);
     if is_held_by_device {

@@ -1,8 +1,7 @@
-//! Reads every controller on its interval and on demand, and keeps what it saw.
+//! Reads every controller at its interval and on demand, and stores what it saw.
 //!
-//! The worker here only starts readings; each is a task of its own, so that
-//! one that hangs or panics holds up nobody else. Of the processes that serve
-//! a database, the one that claims a controller reads it.
+//! The worker here only starts readings. Each reading is its own task, so that one that hangs or panics delays no
+//! other. Of the processes that serve a database, the one that claims a controller reads it.
 
 mod reading;
 mod record;
@@ -25,13 +24,13 @@ use crate::process::Term;
 use reading::Reading;
 use slots::{Slot, Slots};
 
-/// How often the queue is looked at although nobody called.
+/// How often the queue is checked without a wake-up.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// When a reading began.
 #[derive(Debug, Clone, Copy)]
 struct Start {
-    /// By the clock that says when controllers are due.
+    /// By the clock that decides when controllers are due.
     at: Timestamp,
     instant: Instant,
     /// The process that claimed the reading.
@@ -43,7 +42,7 @@ struct Start {
 pub(crate) struct Bell(Arc<Notify>);
 
 impl Bell {
-    /// That of this process.
+    /// Returns the bell of this process.
     pub(crate) fn of(app: &App) -> &Self {
         app.part()
     }
@@ -107,7 +106,7 @@ async fn run(app: SharedApp) {
     let slots = Slots::new(bell.clone());
     loop {
         match start_due(&app, &slots).await {
-            // There may be more: those that came first can be all of one organization.
+            // There may be more: the first ones may all have belonged to one organization.
             Ok(started) if started > 0 => continue,
             Ok(_) => {}
             Err(error) => {
@@ -122,7 +121,7 @@ async fn run(app: SharedApp) {
     }
 }
 
-/// Starts as many readings as there are places; tells how many.
+/// Starts as many readings as there are places; returns how many.
 async fn start_due(app: &SharedApp, slots: &Arc<Slots>) -> Result<usize, Error> {
     let free = slots.free();
     if free == 0 || app.tasks.stopping().is_cancelled() {
@@ -137,7 +136,7 @@ async fn start_due(app: &SharedApp, slots: &Arc<Slots>) -> Result<usize, Error> 
     if !gone.is_empty() {
         return free_readings(app, &gone).await;
     }
-    // A place first: what is claimed must be read.
+    // Places are taken first: a claimed controller must be read.
     let placed: Vec<(ControllerTarget, Slot)> = due
         .into_iter()
         .filter_map(|controller| {
@@ -167,7 +166,7 @@ async fn start_due(app: &SharedApp, slots: &Arc<Slots>) -> Result<usize, Error> 
     Ok(claimed.len())
 }
 
-/// What processes that are gone were reading can be read by others; answers how many processes.
+/// Releases orphaned readings of processes that are gone; returns the number of processes.
 async fn free_readings(app: &SharedApp, gone: &[ProcessId]) -> Result<usize, Error> {
     let mut tx = app.db.write().await?;
     for process in gone {
@@ -177,12 +176,12 @@ async fn free_readings(app: &SharedApp, gone: &[ProcessId]) -> Result<usize, Err
     Ok(gone.len())
 }
 
-/// Reads one controller and records how that went. A slot that is not settled lets the controller rest.
+/// Reads one controller and records the result. A slot that is not settled pauses the controller.
 async fn sync(app: &SharedApp, controller: &ControllerTarget, start: Start, slot: Slot, term: &Term) {
     let stop = app.tasks.stopping();
     let outcome = tokio::select! {
         () = stop.cancelled() => return,
-        // Another process reads it by now.
+        // Another process reads the controller now.
         () = term.over().cancelled() => return,
         outcome = reading::read(app, controller) => outcome,
     };
@@ -194,7 +193,7 @@ async fn sync(app: &SharedApp, controller: &ControllerTarget, start: Start, slot
     }
 }
 
-/// Records a reading; when that fails, that it failed.
+/// Records a reading; when that fails, records the failure.
 async fn keep(
     app: &SharedApp,
     controller: &ControllerTarget,

@@ -1,4 +1,4 @@
-//! One reading of a controller: who it is, and every device it lists.
+//! One reading of a controller: its identity, and every device that it lists.
 
 use std::time::{Duration, Instant};
 
@@ -14,15 +14,15 @@ use crate::adapters::call_for;
 use crate::app::SharedApp;
 use crate::http::error::Error;
 
-/// Pages of one controller's device list; more is a component that never ends.
+/// Most pages of one controller's device list; with more, the component would never end.
 const PAGES_MAX: usize = 1000;
-/// All calls of one reading together.
+/// Time limit of all calls of one reading together.
 const READING_LIMIT: Duration = Duration::from_mins(2);
 
-/// How often a reading of many pages says how far it is.
+/// How often a reading of many pages reports its progress.
 const NOTE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What one reading saw, fit to be stored.
+/// The result of one reading, ready to be stored.
 pub(super) struct Reading {
     pub(super) product: String,
     pub(super) version: String,
@@ -52,7 +52,7 @@ pub(super) async fn read(app: &SharedApp, controller: &ControllerTarget) -> Resu
     Ok(reading)
 }
 
-/// Says how far it is, to those who follow it.
+/// Reports the progress to clients that follow the reading.
 async fn note(app: &SharedApp, controller: &ControllerTarget, seen: usize) -> Result<(), Error> {
     let mut tx = app.db.write().await?;
     syncs::advance(&mut tx, controller.id, i64::try_from(seen).unwrap_or(i64::MAX)).await?;

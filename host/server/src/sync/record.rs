@@ -1,8 +1,7 @@
-//! Records how a reading went, with the events that follow from it.
+//! Records the result of a reading, with the events that follow from it.
 //!
-//! The controller's row is held first: a reading of a controller that was
-//! removed or is reached in another way by now is dropped, and one that moved
-//! is recorded where it is.
+//! The controller's row is locked first. The reading is dropped when the controller was removed, or is reached in
+//! another way now. When the controller was moved, the reading is recorded at its new place.
 
 use chrono::TimeDelta;
 use heddle_core::adapter::DeviceStatus;
@@ -67,7 +66,7 @@ pub(super) async fn record(
         now: app.clock.now(),
     };
     let has_status_changed = controllers::record_sync(&mut tx, place.controller, &result).await?;
-    // First the controller, as when it was lost: what is said of its devices follows from it.
+    // The event of the controller comes first, as when it was lost: the events of its devices follow from it.
     let mut news: Vec<NewEvent> = Vec::new();
     if has_status_changed {
         news.push(status_event(place, DeviceStatus::Online, None));
@@ -97,8 +96,8 @@ pub(super) async fn record(
     Ok(())
 }
 
-/// The controller was not read; it keeps what is known of it, and says why. Where it gives no answer any more, its own
-/// device is offline and the others are unknown, each with its event, in the same transaction.
+/// Records that the controller was not read. It keeps its known data, and shows the reason. When it no longer answers,
+/// its own device is offline and the other devices are unknown, each with its event, in the same transaction.
 pub(super) async fn record_failure(
     app: &SharedApp,
     controller: &ControllerTarget,
@@ -141,13 +140,13 @@ fn host_of(controller: &ControllerTarget) -> Option<String> {
     url.host_str().map(|host| host.trim_matches(['[', ']']).to_owned())
 }
 
-/// The reading says nothing of the controller as it is now: whoever comes next reads it.
+/// Drops a reading that is stale for the controller as it is now, and releases the controller for the next reading.
 async fn drop_reading(mut tx: Tx, controller: &ControllerTarget, start: Start) -> Result<(), Error> {
     controllers::release(&mut tx, controller.id, start.owner).await?;
     Ok(tx.commit().await?)
 }
 
-/// Only a controller that gives no answer is offline. Any other failure says nothing of its status.
+/// Only a controller that gives no answer is offline. Any other failure does not change its status.
 fn status_after(error: &Error, known: DeviceStatus, was_ever_read: bool) -> DeviceStatus {
     match error {
         Error::Adapter(CallError::Fault(fault))
@@ -160,7 +159,7 @@ fn status_after(error: &Error, known: DeviceStatus, was_ever_read: bool) -> Devi
     }
 }
 
-/// What everybody who sees the controller may read.
+/// Returns the message that every user who sees the controller may read.
 fn public_message(error: &Error) -> String {
     match error {
         Error::Internal(_) | Error::Adapter(CallError::Host(_)) => "internal error".to_owned(),
@@ -182,7 +181,7 @@ fn status_event(place: Place, status: DeviceStatus, message: Option<&str>) -> Ne
     event(place, CONTROLLER_STATUS_CHANGED, None, payload)
 }
 
-/// What there is to say of one device; nothing when it is as it was.
+/// Returns the events of one device; none when it has not changed.
 fn sighting_events(place: Place, sighting: &Sighting) -> Vec<NewEvent> {
     let ids = json!({
         "device_id": sighting.device_id,

@@ -1,5 +1,5 @@
-//! Which controllers are being read, and which rest because their last reading
-//! could not be recorded. Both are this process's own and forgotten with it.
+//! Controllers that are being read, and controllers that are paused because their last reading could not be recorded.
+//! Both belong to this process and end with it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,17 +11,17 @@ use tokio::sync::Notify;
 
 /// Controllers read at the same time.
 const SLOTS: usize = 16;
-/// Of them, those of one organization: none can take all.
+/// Most controllers of one organization among them, so that no organization takes all.
 const SLOTS_PER_ORGANIZATION: usize = 8;
 const REST_MIN: Duration = Duration::from_secs(5);
 const REST_MAX: Duration = Duration::from_mins(5);
-/// Controllers that rest; beyond, the one that rests the shortest is let go.
+/// Most paused controllers; beyond that, the one whose pause ends first is released.
 const RESTING_MAX: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Slots {
     state: Mutex<State>,
-    /// Told when a slot is free again.
+    /// Notified when a slot is free again.
     freed: Arc<Notify>,
 }
 
@@ -37,9 +37,8 @@ struct Rest {
     failures: u32,
 }
 
-/// A controller's place among those being read. Dropped without [`Slot::settle`],
-/// by a panic too, it lets the controller rest: it is still due, and would be
-/// read again at once.
+/// A controller's place among those being read. When it is dropped without [`Slot::settle`], also by a panic, it pauses
+/// the controller: that is still due, and would be read again at once.
 #[derive(Debug)]
 pub(super) struct Slot {
     slots: Arc<Slots>,
@@ -56,7 +55,7 @@ impl Slots {
         u32::try_from(SLOTS.saturating_sub(self.state().taken.len())).unwrap_or_default()
     }
 
-    /// What is not to be started now.
+    /// Returns the controllers and organizations that must not be started now.
     pub(super) fn except(&self, now: Instant) -> Except {
         let state = self.state();
         let resting = state.resting.iter().filter(|(_, rest)| rest.until > now).map(|(id, _)| *id);
@@ -67,7 +66,7 @@ impl Slots {
         Except { controllers: state.taken.keys().copied().chain(resting).collect(), organizations }
     }
 
-    /// A place, unless the controller has one or there is none for it.
+    /// Takes a place, unless the controller has one already or no place is free for it.
     pub(super) fn take(self: &Arc<Self>, controller: ControllerId, org: OrgId) -> Option<Slot> {
         let mut state = self.state();
         if state.taken.len() >= SLOTS || state.is_full(org) || state.taken.contains_key(&controller) {
@@ -101,7 +100,7 @@ impl State {
 }
 
 impl Slot {
-    /// The reading is recorded: the store says when the next one is due.
+    /// Marks the reading as recorded: the store decides when the next one is due.
     pub(super) fn settle(mut self) {
         self.is_settled = true;
     }

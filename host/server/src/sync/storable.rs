@@ -1,27 +1,26 @@
-//! Makes what a device says of itself fit to be stored: a device is free to
-//! answer anything, and a database does not take all of it.
+//! Makes a device's data fit to be stored: a device may answer anything, and a database cannot store all of it.
 
 use heddle_core::adapter::SeenDevice;
 use heddle_core::bounds::{FIELD_NAME_BYTES_MAX, cut, cut_to};
 use serde_json::{Map, Value};
 
-/// Characters of one line.
+/// Most characters of one line.
 const LINE_CHARS_MAX: usize = 200;
 const MESSAGE_CHARS_MAX: usize = 1000;
 const IDENTITY_BYTES_MAX: usize = 300;
-/// Addresses of one device; more are left out.
+/// Most addresses of one device; more are left out.
 const ADDRESSES_MAX: usize = 64;
-/// Bytes of one text among a device's attributes or measurements; a longer one is cut.
+/// Most bytes of one text among a device's attributes or measurements; a longer text is cut.
 const VALUE_BYTES_MAX: usize = 1 << 10;
-/// Fields or items of one object or list there; more are left out.
+/// Most fields or items of one object or list there; more are left out.
 const ENTRIES_MAX: usize = 200;
-/// Bytes of a device's attributes, and of its measurements; what goes beyond is left out.
+/// Most bytes of a device's attributes, and of its measurements; the rest is left out.
 const VALUES_BYTES_MAX: usize = 32 << 10;
-/// Stands among attributes of which something was left out.
+/// Marks attributes of which something was left out.
 const LEFT_OUT: &str = "…";
 
-/// The device without what cannot be stored; `None` when that is its identity,
-/// which would be another device's without it.
+/// Returns the device without what cannot be stored. `None` when its identity cannot be stored: a changed one could be
+/// another device's.
 pub(super) fn device(mut seen: SeenDevice) -> Option<SeenDevice> {
     let identity = &seen.identity;
     if identity.is_empty() || identity.len() > IDENTITY_BYTES_MAX || identity.contains(char::is_control) {
@@ -47,7 +46,7 @@ pub(super) fn device(mut seen: SeenDevice) -> Option<SeenDevice> {
     Some(seen)
 }
 
-/// Cuts texts and names, and leaves out what goes beyond; false when something was left out.
+/// Cuts texts and names, and leaves out what exceeds the limits; false when something was left out.
 fn bound(value: &mut Value, room: &mut usize) -> bool {
     let own = match value {
         Value::String(text) => {
@@ -92,19 +91,19 @@ fn bound(value: &mut Value, room: &mut usize) -> bool {
     }
 }
 
-/// Whether there was room for anything of a value.
+/// Whether there was room for any part of a value.
 fn keep(value: &mut Value, room: &mut usize, is_whole: &mut bool) -> bool {
     let had_room = *room > 0;
     *is_whole &= had_room && bound(value, room);
     had_room && !(value.is_null() && *room == 0)
 }
 
-/// The text on one line, without control characters.
+/// Returns the text on one line, without control characters.
 pub(super) fn line(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(LINE_CHARS_MAX).collect()
 }
 
-/// [`line`], for a sentence.
+/// Does the same as [`line`], for a sentence.
 pub(super) fn message(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS_MAX).collect()
 }

@@ -1,6 +1,6 @@
-//! An organization at a glance: what it has, how that is, and what was done lately.
+//! An organization at a glance: its objects, their state, and recent actions.
 //!
-//! The counts say something of every site, so who has grants for some sites does not see them.
+//! The counts cover every site, so a user with grants for some sites only does not see them.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::At;
 
-/// Kinds of devices that are shown by name.
+/// Most kinds of devices that are shown by name.
 const KINDS_MAX: u32 = 20;
 const AUDIT_ENTRIES: u32 = 10;
 /// Hours within which a change expires soon.
@@ -83,7 +83,7 @@ struct Kind {
 struct Users {
     total: i64,
     active: i64,
-    /// Active or not.
+    /// Active and inactive users.
     by_role: BTreeMap<&'static str, i64>,
 }
 
@@ -91,17 +91,17 @@ struct Users {
 #[schemars(rename = "DashboardChanges")]
 struct Changes {
     pending: i64,
-    /// Pending ones, by what became of the last attempt.
+    /// Pending changes, by the outcome of the last attempt.
     pending_by_outcome: BTreeMap<&'static str, i64>,
-    /// Pending ones whose last attempt failed; the device is proved unchanged.
+    /// Pending changes whose last attempt failed; the device is proved unchanged.
     failed: i64,
-    /// Pending ones that expire within 24 hours.
+    /// Pending changes that expire within 24 hours.
     expiring_soon: i64,
     applied_last_24_hours: i64,
     applied_last_7_days: i64,
 }
 
-/// Eight statements, whatever the organization holds.
+/// Runs eight statements, whatever the organization holds.
 pub(super) async fn show(
     State(app): State<SharedApp>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! Organizations, users, roles, sites: what belongs to whom.
+//! Organizations, users, roles, sites: the structure of tenants and ownership.
 
 mod dashboard;
 pub(crate) mod declarations;

@@ -31,14 +31,14 @@ use crate::resource::{self, Actions, By, Resource, actions};
 use crate::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
 use crate::tenancy::declarations::{ORGANIZATION_READ, ORGANIZATION_WRITE};
 
-/// Index that keeps slugs apart.
+/// Index that keeps slugs unique.
 pub(crate) const SLUG_INDEX: &str = "organization_slug";
 
-/// How an organization works.
+/// Settings of an organization.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Settings {
-    /// Who staged a change may not apply it.
+    /// Whether a user that staged a change may not apply it.
     require_second_person: bool,
     /// Hours until a pending change expires; the service's default when `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,12 +51,12 @@ pub(crate) struct Settings {
 /// Most hours until a pending change expires.
 const CHANGE_TTL_HOURS_MAX: u32 = 8760;
 
-/// What to change of the settings; absent keeps.
+/// The changes of the settings; absent fields stay as they are.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "OrganizationSettingsBody")]
 struct SettingsBody {
-    /// Who staged a change may not apply it.
+    /// Whether a user that staged a change may not apply it.
     #[serde(default, deserialize_with = "given")]
     require_second_person: Option<bool>,
     /// From 1 to 8760; `null` brings the service's default back.
@@ -78,7 +78,7 @@ struct NewBody {
     /// Made of the name when absent.
     #[schemars(length(min = 1, max = SLUG_CHARS_MAX), regex(pattern = SLUG_PATTERN))]
     slug: Option<String>,
-    /// How much it may have; `standard` when absent.
+    /// Quotas of the organization; `standard` when absent.
     #[serde(default, deserialize_with = "given")]
     tier: Option<Tier>,
     #[serde(default)]
@@ -95,7 +95,7 @@ struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
     #[schemars(length(min = 1, max = SLUG_CHARS_MAX), regex(pattern = SLUG_PATTERN))]
     slug: Option<String>,
-    /// Changed by `super_admin` alone. What goes beyond a lower tier's quotas stays.
+    /// Changed by `super_admin` alone. Objects beyond a lower tier's quotas stay.
     #[serde(default, deserialize_with = "given")]
     tier: Option<Tier>,
     #[serde(default, deserialize_with = "given")]
@@ -123,7 +123,7 @@ impl Resource for Organization {
     const PATH: &'static str = "/organizations";
     const ACTIONS: Actions = actions!("organization");
     const UNIQUE: Option<(&'static str, &'static str)> = Some((SLUG_INDEX, "slug"));
-    /// Each route says which role it takes.
+    /// Each route declares its role.
     const NEEDS_ALL_SITES: bool = false;
     type View = Self;
 
@@ -189,7 +189,7 @@ pub(super) fn routes() -> Routes {
 }
 
 impl Settings {
-    /// The settings with what the body says.
+    /// Returns the settings with the values of the body.
     fn with(mut self, body: &SettingsBody, checks: &mut Checks) -> Self {
         if let Some(required) = body.require_second_person {
             self.require_second_person = required;
@@ -307,7 +307,7 @@ async fn remove(
     }
     let mut tx = app.db.write().await?;
     let current: Organization = resource::locked(&mut tx, &caller, id, &if_match).await?;
-    // Whoever brings a change back needs its controller, and that goes with the organization.
+    // Taking a change back needs its controller, which is removed with the organization.
     if heddle_store::changes::under_way(&mut tx).await?.iter().any(|change| change.org_id == id) {
         return Err(Error::conflict(
             "a change of the organization is being applied; try again when it has ended",
@@ -316,7 +316,7 @@ async fn remove(
     if !Organization::remove(&mut tx, &caller.scope(), id, app.clock.now()).await? {
         return Err(Error::NotFound("organization"));
     }
-    // Whoever was signed in signs in again when it comes back.
+    // Users that were signed in must sign in again when the organization is restored.
     let now = app.clock.now();
     users::bump_token_versions(&mut tx, id, now).await?;
     let revoked = sessions::revoke_all_of(&mut tx, id, now).await?;

@@ -1,8 +1,7 @@
-//! How much an organization may have, by its tier.
+//! How many objects an organization may have, by its tier.
 //!
-//! Refused is only what goes beyond; what is there stays, also when a tier is
-//! lowered. Devices have no quota: they are read from controllers, and a reading
-//! cannot be refused.
+//! Only an object beyond the quota is refused; existing objects stay, also when a tier is lowered. Devices have no
+//! quota: they are read from controllers, and a reading cannot be refused.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -35,19 +34,19 @@ pub(super) struct Quota {
     used: i64,
 }
 
-/// What an organization may have and has.
+/// The quotas of an organization, and their use.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Quotas")]
 pub(super) struct Quotas {
     organization_id: OrgId,
     tier: Tier,
-    /// Whether what goes beyond is refused.
+    /// Whether objects beyond a quota are refused.
     enforced: bool,
     items: Vec<Quota>,
 }
 
 impl Resource {
-    /// Most that an organization of the tier may have; `None` where there is no limit. The only such table.
+    /// Returns the most that an organization of the tier may have; `None` where there is no limit. The only such table.
     const fn limit(self, tier: Tier) -> Option<i64> {
         match (tier, self) {
             (Tier::Free, Resource::Sites) => Some(3),
@@ -80,11 +79,10 @@ impl Quota {
     }
 }
 
-/// Refuses what was just created or restored when it goes beyond the quota of its organization.
+/// Refuses a newly created or restored object when its organization exceeds the quota.
 ///
-/// To be called in the writing transaction once the row is written: the
-/// organization's row is locked before anything is counted, so of two who take
-/// the last place the second sees the first.
+/// Call it in the writing transaction once the row is written: the organization's row is locked before anything is
+/// counted, so of two requests for the last place the second sees the first.
 pub(crate) async fn check(tx: &mut Tx, app: &App, org: OrgId, resource: Resource) -> Result<(), Error> {
     if !app.config.enforce_org_quotas {
         return Ok(());

@@ -27,17 +27,17 @@ use crate::resource::{self, Actions, By, Resource, actions, owner};
 use crate::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
 use crate::tenancy::declarations::{SITE_READ, SITE_WRITE};
 
-/// Index that keeps slugs of one organization apart.
+/// Index that keeps slugs of one organization unique.
 pub(crate) const SLUG_INDEX: &str = "site_slug";
 /// Most rows of a page.
 pub(crate) const PER_PAGE_MAX: u32 = 100;
 
-/// How a site works.
+/// Settings of a site.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "SiteSettingsBody")]
 pub(crate) struct Settings {
-    /// Discovered devices are adopted without asking.
+    /// Whether discovered devices are adopted without a question.
     auto_adopt: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is said of a subscription when it is made or changed, and what is checked of it.
+//! Bodies that create or change a subscription, and their checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,19 +26,19 @@ const SECRET_CHARS_MAX: usize = 512;
 pub(super) struct NewBody {
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     pub(super) name: String,
-    /// Full URL of the public network, or of a host that the operator has listed. Its query is not shown again. At most
+    /// Full URL on the public network, or on a host that the operator has listed. Its query is not shown again. At most
     /// 2048 bytes.
     #[schemars(length(min = 1, max = URL_BYTES_MAX))]
     pub(super) url: String,
-    /// 1 to 50 types or patterns such as `device.*`; each covers a declared type that the caller may read. An
-    /// administrator of the organization may have all of its events but those of `admin.*` and `system.*`.
+    /// 1 to 50 types or patterns such as `device.*`; each must cover a declared type that the caller may read. An
+    /// administrator of the organization may have all of its events except those of `admin.*` and `system.*`.
     #[schemars(length(min = 1, max = PATTERNS_MAX), inner(length(min = 1, max = PATTERN_CHARS_MAX)))]
     pub(super) events: Vec<String>,
     /// Only events of this site.
     pub(super) site_id: Option<SiteId>,
-    /// What is sent in place of the event.
+    /// Template of the body that is sent in place of the event.
     pub(super) template_id: Option<WebhookTemplateId>,
-    /// Signs what is sent: 16 to 512 visible ASCII characters. Made when absent; shown in this answer only.
+    /// Signs every delivery: 16 to 512 visible ASCII characters. Generated when absent; shown in this answer only.
     #[schemars(extend("minLength" = SECRET_CHARS_MIN, "maxLength" = SECRET_CHARS_MAX))]
     pub(super) signing_secret: Option<Secret>,
     /// Sent with every delivery: up to 50, each value of at most 4096 bytes. Only the names are shown again.
@@ -51,7 +51,7 @@ pub(super) struct NewBody {
     pub(super) organization_id: Option<OrgId>,
 }
 
-/// What to change; absent keeps.
+/// The changes; absent fields stay as they are.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "WebhookUpdate")]
@@ -59,12 +59,12 @@ pub(super) struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     pub(super) name: Option<String>,
-    /// As a whole; what was shown, with `?…` for its query, keeps it. Where there are headers, another host needs them
-    /// again. At most 2048 bytes.
+    /// The whole URL. The shown URL, with `?…` for its query, keeps the stored one. When the subscription has headers,
+    /// a URL of another host needs them again. At most 2048 bytes.
     #[serde(default, deserialize_with = "given")]
     #[schemars(length(min = 1, max = URL_BYTES_MAX))]
     pub(super) url: Option<String>,
-    /// Who changes them is the author from then on, by whose rights events are sent.
+    /// The user that changes them becomes the author; events are sent with the author's rights.
     #[serde(default, deserialize_with = "given")]
     #[schemars(length(min = 1, max = PATTERNS_MAX), inner(length(min = 1, max = PATTERN_CHARS_MAX)))]
     pub(super) events: Option<Vec<String>>,
@@ -76,16 +76,16 @@ pub(super) struct UpdateBody {
     #[schemars(extend("x-nullable" = true))]
     #[schemars(with = "Option<WebhookTemplateId>")]
     pub(super) template_id: Option<Option<WebhookTemplateId>>,
-    /// All of them, in place of those before.
+    /// All headers; they replace the stored ones.
     #[serde(default, deserialize_with = "given")]
     #[schemars(transform = say_headers)]
     pub(super) headers: Option<BTreeMap<String, Secret>>,
-    /// What happens while it is false is not sent later; what was queued before is.
+    /// Events that occur while it is false are not sent later; deliveries that were queued before are.
     #[serde(default, deserialize_with = "given")]
     pub(super) is_enabled: Option<bool>,
 }
 
-/// Says in the document what [`check_headers`] accepts.
+/// Adds to the document what [`check_headers`] accepts.
 fn say_headers(schema: &mut Schema) {
     schema.insert("maxProperties".to_owned(), json!(HEADERS_MAX));
     if let Some(Value::Object(value)) = schema.get_mut("additionalProperties") {
@@ -97,7 +97,7 @@ pub(super) fn check_url(checks: &mut Checks, text: &str) -> String {
     checks.keep("url", outgoing::check_url(text).map(|url| url.to_string()))
 }
 
-/// The patterns, each once, all of them of declared types that the caller may read.
+/// Returns the patterns without repetitions. Each must cover declared types that the caller may read.
 pub(super) fn check_events(
     checks: &mut Checks,
     declared: &Declared,
@@ -135,7 +135,7 @@ pub(super) fn check_headers(checks: &mut Checks, given: BTreeMap<String, Secret>
     headers
 }
 
-/// The one that is given, or a new one.
+/// Returns the given secret, or a new one.
 pub(super) fn check_secret(checks: &mut Checks, given: Option<Secret>) -> Secret {
     let Some(secret) = given else { return random_secret() };
     let text = secret.expose();

@@ -1,4 +1,4 @@
-//! How deliveries went, and sending them again.
+//! The outcomes of deliveries, and their replay.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -27,7 +27,7 @@ use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, walk_request}
 use crate::http::routes::{Routes, doc};
 use crate::resource::By;
 
-/// Deliveries of one range that are queued.
+/// Most deliveries that one replay queues.
 const RANGE_MAX: u32 = 1_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -54,30 +54,31 @@ struct RangeBody {
     /// Number of the last event.
     #[schemars(range(min = 1))]
     to_seq: i64,
-    /// Only deliveries that ended so, of a range of any length: `dead` sends again what nobody tries any more. Absent,
-    /// events that are still there are sent although they never were, and the range has at most 1000 numbers.
+    /// Only deliveries with this outcome, of a range of any length: `dead` replays deliveries that are no longer
+    /// retried. When absent, events that still exist are sent even if they never were, and the range has at most 1000
+    /// numbers.
     state: Option<DeliveryState>,
 }
 
-/// At most 1000 at a time, and no more than there is room for among what waits.
+/// At most 1000 deliveries at a time, and no more than the limit of waiting deliveries allows.
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "WebhookReplayed")]
 struct Replayed {
     /// Deliveries that are pending now and were not before.
     queued: u64,
-    /// Where to go on: number of the first event of the range that was not looked at; null when all were.
+    /// Number with which to continue: the first event of the range that was not handled; null when all were.
     next_seq: Option<i64>,
 }
 
-/// What was done with a delivery that is to be sent again.
+/// The outcome of a replay of one delivery.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "WebhookReplayOutcome")]
 enum Done {
-    /// It had ended, and is sent from its first attempt.
+    /// The delivery had ended, and starts again from its first attempt.
     Queued,
-    /// It waited to be tried again, and is due now. It keeps its attempts.
+    /// The delivery was waiting for a retry, and is due now. It keeps its attempts.
     Hurried,
 }
 
@@ -126,7 +127,7 @@ async fn list(
     At(id): At<SubscriptionId>,
     Params(query): Params<ListQuery>,
 ) -> Result<Answer<CursorPage<Delivery>>, Error> {
-    // What was delivered is of all sites.
+    // Deliveries concern all sites.
     caller.require_all_sites()?;
     let request =
         walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
@@ -161,7 +162,7 @@ async fn replay(
     let found = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
     let (subscription, _) = lock_listening(&mut tx, &caller, found.subscription_id).await?;
     require_events(&app.declared, &caller, std::slice::from_ref(&found.event_type))?;
-    // As it is now that nobody else changes it.
+    // Read again now that it is locked.
     let found = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
     if found.state != DeliveryState::Pending {
         room(&mut tx, &subscription).await?;
@@ -217,7 +218,7 @@ async fn replay_range(
     Ok((StatusCode::ACCEPTED, Answer(replayed)))
 }
 
-/// What ended of the range, and events of it that the subscription never was sent.
+/// Replays deliveries of the range that have ended, and queues events of it that were never sent to the subscription.
 async fn replay_events(
     tx: &mut Tx,
     app: &App,
@@ -227,7 +228,7 @@ async fn replay_events(
     room: u32,
 ) -> Result<Replayed, Error> {
     let now = app.clock.now();
-    // Each number is one delivery at the most.
+    // Each number is at most one delivery.
     let to = body.to_seq.min(body.from_seq.saturating_add(i64::from(room) - 1));
     let range = Range { from: body.from_seq, to, state: None, limit: room };
     let again = deliveries::replay_range(tx, listening.id, range, now).await?;
@@ -241,7 +242,7 @@ async fn replay_events(
     Ok(Replayed { queued: again.count + queued, next_seq: (to < body.to_seq).then_some(to + 1) })
 }
 
-/// The subscription, locked, and as one that events can be queued for.
+/// Returns the locked subscription, in a state in which events can be queued for it.
 async fn lock_listening(
     tx: &mut Tx,
     caller: &Caller,
@@ -258,7 +259,7 @@ async fn lock_listening(
     }
 }
 
-/// How many more deliveries may wait, up to the most of one call.
+/// Returns how many more deliveries may wait, up to the limit of one call.
 async fn room(tx: &mut Tx, subscription: &Subscription) -> Result<u32, Error> {
     let waiting = queue::Waiting(webhooks::pending(tx, subscription.org_id).await?);
     match u32::try_from(waiting.room(subscription.id)).unwrap_or(u32::MAX).min(RANGE_MAX) {

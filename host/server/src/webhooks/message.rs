@@ -1,4 +1,4 @@
-//! What a subscription is sent: the event, or its template with the event filled in; and the headers around it.
+//! The request to a subscription: the event, or its template with the event filled in, and the headers.
 
 use heddle_core::redact::sanitize;
 use heddle_core::template::{self, TemplateError, Values};
@@ -18,23 +18,23 @@ const USER_AGENT: &str = concat!("Heddle/", env!("CARGO_PKG_VERSION"));
 pub(super) struct Message<'a> {
     pub(super) delivery: DeliveryId,
     pub(super) subscription: SubscriptionId,
-    /// As it is shown; the whole one is among what is sealed.
+    /// The shown URL; the full one is sealed.
     pub(super) url: &'a str,
     pub(super) sealed: &'a [u8],
     /// `{"payload": …}`.
     pub(super) template: Option<&'a Value>,
     pub(super) event_type: &'a str,
-    /// As it was queued: without secrets.
+    /// The event as it was queued: without secrets.
     pub(super) event: &'a Value,
 }
 
 /// Why there is no request.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unsendable {
-    /// Another process, or this one with its right keys, may be able to.
+    /// A retry may help: another process, or this one with the right keys, may open them.
     #[error(transparent)]
     Secrets(#[from] Unreadable),
-    /// Trying again would not help.
+    /// A retry would not help.
     #[error("{0}")]
     Content(String),
 }
@@ -46,7 +46,7 @@ impl From<String> for Unsendable {
 }
 
 impl Message<'_> {
-    /// The request, or why there can be none.
+    /// Returns the request, or why there can be none.
     pub(super) fn request(&self, keys: &Keys) -> Result<Outgoing, Unsendable> {
         let secrets = Secrets::open(keys, self.subscription, self.sealed)?;
         let url = secrets.url(self.url)?;
@@ -70,7 +70,7 @@ impl Message<'_> {
             headers,
             body,
             signing_secret: Some(secrets.signing),
-            // A subscription has a secret of its own.
+            // A subscription has its own secret.
             organization_secrets: Vec::new(),
             is_path_secret: false,
         })
@@ -87,10 +87,10 @@ impl Message<'_> {
     }
 }
 
-/// The template with the event in it: `trigger` is its payload, `event` its envelope.
+/// Fills the template with the event: `trigger` is its payload, `event` its envelope.
 ///
-/// In a template of an older version `trigger` was the whole event. No payload has a field that an envelope has, so
-/// one of both readings has every value; the present one goes first.
+/// In a template of an older version, `trigger` was the whole event. No payload has a field of the envelope, so only
+/// one of both readings has all values. The present reading is tried first.
 fn filled(template: &Value, event: &Value) -> Result<Value, TemplateError> {
     let values = Values { trigger: &event["payload"], event: Some(event), outputs: &[], own: None };
     template::fill(template, &values).or_else(|error| {
@@ -137,7 +137,7 @@ mod tests {
         let filled = message(Some(&template)).request(&keys).unwrap();
         let filled: Value = serde_json::from_slice(&filled.body).unwrap();
         assert_eq!(filled, json!({ "text": "edge is gone", "count": 7, "of": "device.offline" }));
-        // As it was written when `trigger` was the whole event.
+        // As written when `trigger` was the whole event.
         let older = json!({ "payload": { "text": "{{trigger.payload.name}}: {{trigger.event_type}}" } });
         let filled = message(Some(&older)).request(&keys).unwrap();
         let filled: Value = serde_json::from_slice(&filled.body).unwrap();

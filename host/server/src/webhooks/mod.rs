@@ -1,7 +1,7 @@
-//! Events by HTTP: who subscribed to them, what they are sent, and how it went.
+//! Events by HTTP: the subscriptions, the requests to them, and the outcomes.
 //!
-//! What follows from an event is queued in the transaction that moves the purpose's place on, and sent by whichever
-//! process claims it: at least once, under an id that stays the same. Connections are opened by `outgoing`, not here.
+//! Deliveries of an event are queued in the transaction that advances the consumer's position. The process that claims
+//! a delivery sends it: at least once, under an id that stays the same. Connections are opened by `outgoing`, not here.
 
 mod body;
 mod deliveries;
@@ -27,11 +27,11 @@ use crate::events::consumer::consume;
 use crate::feature::{Feature, Forget, Parts, Sealing, Worker};
 use crate::http::routes::Routes;
 
-/// Long enough that a receiver can be mended and what it missed sent again.
+/// Long enough to mend a receiver and to replay the events that it missed.
 const DEAD_DAYS: i64 = 30;
 
 const FORGETS: &[Forget] = &[
-    // Not forgotten: put in their places.
+    // Nothing is deleted here: stuck deliveries are queued again.
     Forget { days: 0, batch: |tx, before, rows| stored::mend(tx, before, rows).boxed() },
     Forget {
         days: 7,

@@ -1,7 +1,7 @@
-//! Follows the events and queues what is for whom, and tells administrators of what stands against it.
+//! Follows the events, queues deliveries for their subscriptions, and notifies administrators of problems.
 //!
-//! No more than so many wait of one subscription and of one organization. Events beyond are not queued: the subscription
-//! says how many and which, and they are sent when somebody replays their numbers.
+//! The number of waiting deliveries is limited, for each subscription and each organization. Events beyond the limit
+//! are not queued: the subscription shows how many and which, and they are sent when a user replays their numbers.
 
 use std::collections::HashMap;
 
@@ -23,11 +23,11 @@ use crate::http::error::Error;
 use crate::notifications::Message;
 use crate::notifications::notices::tell_administrators;
 
-/// Deliveries of one subscription that wait at once.
+/// Most deliveries of one subscription that wait at once.
 pub(super) const WAITING_MAX: i64 = 10_000;
-/// Of all subscriptions of one organization.
+/// Most deliveries of all subscriptions of one organization that wait at once.
 const WAITING_PER_ORGANIZATION_MAX: i64 = 50_000;
-/// Deliveries that are made before they are written.
+/// Deliveries that are built before they are written.
 const PORTION: usize = 500;
 
 pub(crate) struct Queue;
@@ -59,7 +59,7 @@ impl Consumer for Queue {
         let ids: Vec<SubscriptionId> = concerned.iter().map(|one| one.id).collect();
         let there = webhooks::lock_all(tx, &ids).await?;
         if !ids.is_empty() {
-            // As they are now that nobody else changes them.
+            // Read again, now that the locks keep other processes from changing them.
             concerned = webhooks::listening(tx, org).await?;
             concerned.retain(|one| {
                 is_concerned(&app.declared, one, events) && there.get(&one.id).copied().unwrap_or(false)
@@ -95,7 +95,7 @@ impl Consumer for Queue {
 pub(super) struct Waiting(pub(super) HashMap<SubscriptionId, i64>);
 
 impl Waiting {
-    /// How many more may.
+    /// Returns how many more deliveries may wait.
     pub(super) fn room(&self, id: SubscriptionId) -> usize {
         let of_all: i64 = self.0.values().sum();
         let of_one = self.0.get(&id).copied().unwrap_or(0);
@@ -127,7 +127,7 @@ fn problem(declared: &Declared, one: &Listening) -> Option<String> {
     rights::problem(declared, &one.events, &one.author)
 }
 
-/// Tells administrators once that a subscription is silent, until it is not any more.
+/// Notifies administrators once that a subscription is silent, until it is no longer silent.
 async fn tell_of_problem(tx: &mut Tx, app: &App, org: OrgId, one: &Listening) -> Result<(), Error> {
     let problem = problem(&app.declared, one);
     if problem == one.told_problem {
@@ -138,7 +138,7 @@ async fn tell_of_problem(tx: &mut Tx, app: &App, org: OrgId, one: &Listening) ->
     tell(tx, app, org, format!("Webhook '{}' does not send what it should", one.name), problem).await
 }
 
-/// Notes events that there is no room for, and tells administrators of the first.
+/// Records events for which there is no room, and notifies administrators of the first.
 async fn miss(
     tx: &mut Tx,
     app: &App,

@@ -1,6 +1,7 @@
-//! Who may have which events sent: who may read them by REST.
+//! The rights of subscriptions: an author may have events sent that they may read by REST.
 //!
-//! Judged when a subscription is made or aimed anew, when an event is queued, and once more right before it is sent.
+//! Checked when a subscription is created or its target changes, when an event is queued, and again right before it is
+//! sent.
 
 use heddle_core::declared::ReadingAccess;
 use heddle_core::event::matches;
@@ -9,10 +10,10 @@ use heddle_store::webhooks::Author;
 
 use crate::caller::Caller;
 
-/// How a subscription that its author may not have comes to life again.
+/// How to reactivate a subscription whose author lacks the rights.
 const REMEDY: &str = "somebody who may have them has to save its events anew";
 
-/// What a subscription is for, and by whose rights.
+/// The events of a subscription, and the author whose rights apply.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) events: &'a [String],
@@ -20,17 +21,17 @@ pub(super) struct Asked<'a> {
     pub(super) author: &'a Author,
 }
 
-/// Why the caller cannot subscribe to a pattern.
+/// Returns why the caller cannot subscribe to a pattern.
 pub(super) fn why_not(declared: &Declared, caller: &Caller, pattern: &str) -> Option<String> {
     match declared.for_reading(pattern) {
-        // A ceiling of scopes names permissions, so it covers none of these.
+        // Scopes name permissions, so they cover none of these events.
         ReadingAccess::Role(_) => caller.require_unscoped().err().map(|error| error.to_string()),
         ReadingAccess::Permission(_) => None,
     }
     .or_else(|| refusal(declared, pattern, caller.role, |permission| caller.holds(permission)))
 }
 
-/// Why an event is not for a subscription, as it is now and by the rights that its author has now.
+/// Returns why an event is not for a subscription, with the subscription and its author's rights as they are now.
 pub(super) fn why_not_now(
     declared: &Declared,
     asked: Asked<'_>,
@@ -49,19 +50,19 @@ pub(super) fn why_not_now(
     }
     let refused: Option<Vec<String>> =
         covering.map(|pattern| pattern_problem(declared, pattern, asked.author)).collect();
-    // A pattern such as '*' covers types that need more than itself.
+    // A pattern such as '*' covers types that need more rights than the pattern itself.
     refused
         .and_then(|refused| refused.into_iter().next())
         .or_else(|| pattern_problem(declared, event_type, asked.author))
 }
 
-/// What stands against a subscription as a whole, or against some of what it is for.
+/// Returns the problem of a subscription as a whole, or of some of its events.
 pub(super) fn problem(declared: &Declared, events: &[String], author: &Author) -> Option<String> {
     author_problem(author)
         .or_else(|| events.iter().find_map(|pattern| pattern_problem(declared, pattern, author)))
 }
 
-/// What stands against whatever an author has sent.
+/// Returns the problem that stops all events of an author.
 pub(super) fn author_problem(author: &Author) -> Option<String> {
     let name = &author.username;
     if !author.is_active {

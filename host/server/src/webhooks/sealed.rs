@@ -1,5 +1,5 @@
-//! How a subscription's secrets lie in the database: what signs, the values of its headers, and its URL as it was given,
-//! sealed together. The URL beside them is the one that is shown, without its query.
+//! The stored form of a subscription's secrets: the signing secret, the values of its headers, and its full URL are
+//! sealed together. The URL next to them is the one that is shown, without its query.
 
 use heddle_core::SubscriptionId;
 use heddle_core::redact::HIDDEN_QUERY;
@@ -14,12 +14,12 @@ use crate::keys::Keys;
 pub(super) struct Secrets {
     pub(super) signing: Secret,
     pub(super) headers: Vec<(String, Secret)>,
-    /// As it was given. Absent when the one that is shown is all there is.
+    /// The full URL. Absent when it equals the shown one.
     #[serde(default)]
     pub(super) url: Option<Secret>,
 }
 
-/// Why sealed secrets cannot be read. Without the parser's words: they can quote what was sealed.
+/// Why sealed secrets cannot be read. Without the parser's message: it can quote the sealed text.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the subscription's secrets cannot be opened: rotate its signing secret, and give its url and headers again"
@@ -27,7 +27,7 @@ pub(super) struct Secrets {
 pub(super) struct Unreadable;
 
 impl Secrets {
-    /// Sealed for the subscription with this id, and readable only there.
+    /// Seals the secrets for the subscription with this id; they can only be read there.
     pub(super) fn seal(&self, keys: &Keys, id: SubscriptionId) -> Vec<u8> {
         let headers: Vec<(&str, &str)> =
             self.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
@@ -42,7 +42,7 @@ impl Secrets {
         serde_json::from_slice(&plain).map_err(|_| Unreadable)
     }
 
-    /// Where deliveries go, of a subscription with this shown URL.
+    /// Returns the full URL of a subscription with this shown URL.
     pub(super) fn url(&self, shown: &str) -> Result<Secret, Unreadable> {
         match &self.url {
             Some(url) => Ok(url.clone()),
@@ -56,7 +56,7 @@ impl Secrets {
     }
 }
 
-/// Names the row that the secrets belong to.
+/// Returns the name of the row to which the secrets belong.
 fn context(id: SubscriptionId) -> String {
     format!("webhook_subscription:{id}")
 }

@@ -1,6 +1,6 @@
-//! Sends what is due: claims it, judges once more whether it may go, sends it, writes down how it went.
+//! Sends deliveries that are due: claims one, checks again whether it may be sent, sends it, and records the outcome.
 //!
-//! A process that is gone leaves what it was sending to the others, who send it again under the same id.
+//! Orphaned deliveries of a process that is gone are taken over by the others, which send them again under the same id.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -21,19 +21,20 @@ use crate::http::error::Error;
 use crate::outgoing::{self, Undelivered};
 use crate::process::Term;
 
-/// Looks although nobody called: for what is tried again, and what other processes leave.
+/// Time between checks without a wake-up: for retries, and for deliveries that other processes left.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Sent at once by one process.
+/// Most deliveries in flight of one process.
 const IN_ALL: u32 = 128;
-/// Sent at once to one subscription, so that one that hangs holds nobody else back.
+/// Most deliveries in flight to one subscription, so that one that hangs does not delay others.
 const PER_SUBSCRIPTION: u32 = 4;
-/// On their way of one organization, by all processes: whoever waits for hanging receivers holds no other up.
+/// Most deliveries in flight of one organization, over all processes: an organization with hanging receivers delays no
+/// other.
 const PER_ORGANIZATION: u32 = 32;
-/// Of all places, those that are left for organizations with few on their way.
+/// Places that are reserved for organizations with few deliveries in flight.
 const RESERVED: u32 = 32;
 /// How long an answer is waited for once the service stops.
 const GRACE: Duration = Duration::from_secs(2);
-/// After the first, second, … failure; after the last of them nobody tries any more.
+/// Delays after the first, second, … failure; after the last of them there is no retry.
 const RETRIES: [TimeDelta; 6] = [
     TimeDelta::seconds(10),
     TimeDelta::minutes(1),
@@ -42,11 +43,11 @@ const RETRIES: [TimeDelta; 6] = [
     TimeDelta::hours(2),
     TimeDelta::hours(6),
 ];
-/// What is kept of an answer with the delivery.
+/// Most characters of an answer that are stored with the delivery.
 const RESPONSE_CHARS_MAX: usize = 2000;
 const ERROR_CHARS_MAX: usize = 500;
 
-/// What this process is sending, and who wakes it.
+/// The deliveries that this process is sending, and the signal that wakes the sender.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     called: Notify,
@@ -54,12 +55,12 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// That of this process.
+    /// Returns the outbox of this process.
     pub(super) fn of(app: &App) -> &Self {
         app.part()
     }
 
-    /// Something may be due.
+    /// Wakes the sender: a delivery may be due.
     pub(crate) fn wake(&self) {
         self.called.notify_one();
     }
@@ -77,7 +78,7 @@ impl Outbox {
     }
 }
 
-/// A delivery is in hand while this lives, however its task ends.
+/// A delivery is in flight while this lives, however its task ends.
 struct InHand<'a>(&'a App, DeliveryId);
 
 impl Drop for InHand<'_> {
@@ -117,7 +118,7 @@ async fn round(app: &SharedApp) -> Result<(), Error> {
     let owned = sending::owned(&mut tx, term.id).await?;
     let has_due = sending::has_due(&mut tx, now, room).await?;
     drop(tx);
-    // Those that ended since are in nobody's hand, and are not owned when it is tried.
+    // Deliveries that have ended since are also not in flight, but no longer owned, so releasing them has no effect.
     let lost: Vec<DeliveryId> =
         owned.into_iter().map(|(id, _)| id).filter(|id| !in_hand.contains(id)).collect();
     if gone.is_empty() && lost.is_empty() && !has_due {
@@ -125,7 +126,7 @@ async fn round(app: &SharedApp) -> Result<(), Error> {
     }
     if !gone.is_empty() || !lost.is_empty() {
         for owner in gone {
-            // Each by itself, so that subscriptions are locked in their one order.
+            // One transaction for each owner, so that subscriptions are always locked in the same order.
             let mut tx = app.db.write().await?;
             let count = sending::release(&mut tx, owner, now).await?;
             tx.commit().await?;
@@ -139,7 +140,7 @@ async fn round(app: &SharedApp) -> Result<(), Error> {
     let due = sending::claim(&mut tx, term.id, now, room).await?;
     tx.commit().await?;
     if !due.is_empty() {
-        // Places that one subscription had no use for are for another.
+        // Places that one subscription did not need are free for another.
         Outbox::of(app).wake();
     }
     for due in due {
@@ -156,17 +157,17 @@ async fn deliver(app: &SharedApp, term: &Term, due: Due) {
     let attempt = tokio::select! {
         attempt = attempt(app, &due) => Some(attempt),
         () = async { stop.cancelled().await; tokio::time::sleep(GRACE).await; } => None,
-        // Another process has it by now: what came later of the same device must not be overtaken.
+        // Another process owns it now: a later event of the same device must not be overtaken.
         () = term.over().cancelled() => return,
     };
     let written = async {
         let mut tx = app.db.write().await?;
         match &attempt {
             Some(attempt) => {
-                // First the subscription, as everybody who locks both.
+                // The subscription is locked first, as everywhere that both are locked.
                 webhooks::note(&mut tx, due.subscription_id, attempt.error.as_deref(), attempt.now).await?;
                 if !sending::finish(&mut tx, due.id, term.id, attempt).await? {
-                    // It is another's: nothing of this attempt counts.
+                    // Another process owns the delivery: nothing of this attempt counts.
                     return Ok(false);
                 }
             }
@@ -200,7 +201,7 @@ fn outcome(state: DeliveryState) -> DeliveryOutcome {
 async fn attempt(app: &App, due: &Due) -> Attempt {
     let after = usize::try_from(due.attempts).ok().and_then(|done| RETRIES.get(done));
     if let Some(why) = rights::author_problem(&due.author) {
-        // They may be back before the last attempt.
+        // The author may have access again before the last attempt.
         let now = app.clock.now();
         return failed(after.map(|after| now + *after), format!("not sent: {why}"), now);
     }
@@ -244,7 +245,7 @@ async fn attempt(app: &App, due: &Due) -> Attempt {
     }
 }
 
-/// Tried again at `retry`, or never.
+/// Returns a failed attempt, to be retried at `retry`, or never.
 fn failed(retry: Option<Timestamp>, why: String, now: Timestamp) -> Attempt {
     Attempt {
         state: if retry.is_some() { DeliveryState::Pending } else { DeliveryState::Dead },

@@ -1,4 +1,4 @@
-//! Subscriptions of an organization. Their secrets are sealed when they come in, and never given out again.
+//! Subscriptions of an organization. Their secrets are sealed when they come in, and never shown again.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -51,23 +51,23 @@ pub(crate) struct View {
     revision: i64,
     organization_id: OrgId,
     name: String,
-    /// Without its query, which may hold a secret: `?…` stands for one.
+    /// The URL without its query, which may hold a secret: `?…` stands for it.
     url: String,
     events: Vec<String>,
     site_id: Option<SiteId>,
     template_id: Option<WebhookTemplateId>,
-    /// Of the headers that are sent with every delivery; their values are not shown.
+    /// Names of the headers that are sent with every delivery; their values are not shown.
     header_names: Vec<String>,
     is_enabled: bool,
-    /// By whose rights events are sent.
+    /// User with whose rights events are sent.
     author_id: UserId,
-    /// Attempts that failed since the last that did not.
+    /// Failed attempts since the last successful one.
     consecutive_failures: i64,
     last_delivered_at: Option<Timestamp>,
     last_failed_at: Option<Timestamp>,
-    /// Why the last attempt failed; null when it did not.
+    /// Why the last attempt failed; null when it succeeded.
     last_error: Option<String>,
-    /// Why some or all of its events are not sent, although it is enabled: what its author may not have any more.
+    /// Why some or all of its events are not sent although it is enabled: its author no longer has the rights.
     problem: Option<String>,
     /// Events that were not queued because too many deliveries were waiting; null when there are none.
     unqueued: Option<Unqueued>,
@@ -110,7 +110,7 @@ impl Resource for Subscription {
         (self.org_id, self.id.0)
     }
 
-    /// Without the URL's path: it can hold what a receiver knows its sender by.
+    /// Without the URL's path: it can hold a secret by which a receiver knows its sender.
     fn detail(&self) -> Value {
         let host = Url::parse(&self.url).ok().and_then(|url| url.host_str().map(str::to_owned));
         json!({ "name": self.name, "host": host, "events": self.events, "is_enabled": self.is_enabled })
@@ -123,7 +123,7 @@ impl Tagged for Revealed {
     }
 }
 
-/// What became of a test event.
+/// The outcome of a test event.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "WebhookTest")]
 struct Tested {
@@ -131,11 +131,11 @@ struct Tested {
     /// The receiver answered with 2xx.
     is_delivered: bool,
     status_code: Option<u16>,
-    /// How the answer began.
+    /// Beginning of the answer.
     body: Option<String>,
     truncated: bool,
     duration_ms: Option<i64>,
-    /// Why it is not delivered.
+    /// Why the event was not delivered.
     error: Option<String>,
 }
 
@@ -209,7 +209,7 @@ impl View {
             revision: row.revision,
             organization_id: row.org_id,
             name: row.name,
-            // One of an older version lies there as it was given.
+            // An older version stored the full URL in the row.
             url: shown_url(&row.url),
             events: row.events,
             site_id: row.site_id,
@@ -298,7 +298,7 @@ async fn create(
     creation.finish(tx, &app, &path, &revealed).await
 }
 
-/// What a subscription names is of its own organization, and its template fits its events.
+/// Checks that the objects that a subscription names belong to its organization, and that its template fits its events.
 async fn check_related(
     tx: &mut Tx,
     app: &App,
@@ -344,7 +344,7 @@ async fn update(
     caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
-    // Who sends back what was shown keeps what is hidden.
+    // A client that sends back the shown URL keeps its hidden query.
     let (shown, given): (Option<String>, Option<String>) = body.url.map_or((None, None), |url| {
         if url.ends_with(HIDDEN_QUERY) { (Some(url), None) } else { (None, Some(url)) }
     });
@@ -365,7 +365,7 @@ async fn update(
     let (site, template) = (body.site_id.flatten(), body.template_id.flatten());
     let sent = events.as_ref().unwrap_or(&current.events);
     check_related(&mut tx, &app, current.org_id, site, template, sent).await?;
-    // Whoever says where they go, of which sites, or that they go at all, must be allowed to have them.
+    // A caller who changes the destination, the events or the site, or switches it on, must be allowed to receive them.
     let is_switched_on = body.is_enabled == Some(true) && !current.is_enabled;
     let aims = events.is_some() || url.is_some() || body.site_id.is_some() || is_switched_on;
     if aims {
@@ -417,7 +417,7 @@ pub(super) fn require_events(declared: &Declared, caller: &Caller, patterns: &[S
     }
 }
 
-/// Headers hold credentials of one receiver: they go to no other without being given again.
+/// Headers hold credentials of one receiver, so they must be given again for another receiver.
 fn require_same_receiver(current: &Subscription, url: Option<&str>) -> Result<(), Error> {
     let Some(url) = url else { return Ok(()) };
     let origin = |text: &str| Url::parse(text).map(|url| url.origin()).ok();
@@ -450,7 +450,7 @@ async fn rotate(
     resource::locked::<Subscription>(&mut tx, &caller, id, &if_match).await?;
     let signing: Secret = heddle_core::secret::random_secret();
     let sealed = webhooks::find_sealed(&mut tx, id).await?.ok_or(NOT_FOUND)?;
-    // What cannot be read any more, the headers and the URL, is to be given again.
+    // Headers and URL that can no longer be read must be given again.
     let (headers, url) =
         Secrets::open(&app.keys, id, &sealed).map(|known| (known.headers, known.url)).unwrap_or_default();
     let secrets = Secrets { signing: signing.clone(), headers, url };
@@ -483,7 +483,7 @@ async fn test(
         Some(template) => Template::find(&mut tx, &Scope::organization(found.org_id), template).await?,
         None => None,
     };
-    // Nothing of the database is held while somebody outside is waited for.
+    // No database connection is held while the receiver's answer is awaited.
     drop(tx);
     let template = template.map(|template| json!({ "payload": template.payload() }));
     let event = test_event(&app, &found);

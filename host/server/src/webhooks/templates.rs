@@ -1,4 +1,4 @@
-//! Payloads that an organization writes for its webhooks: JSON with references to the event.
+//! Payloads that an organization defines for its webhooks: JSON with references to the event.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -81,8 +81,8 @@ struct NewBody {
     /// Unique in the organization.
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
-    /// What is sent: a JSON object. `{{trigger.name}}` stands for what the event's payload has there, `{{event.seq}}` for
-    /// a field of the event itself.
+    /// The body that is sent: a JSON object. `{{trigger.name}}` is replaced by that field of the event's payload,
+    /// `{{event.seq}}` by a field of the event itself.
     payload: Map<String, Value>,
     /// Another organization than the own one; for `super_admin`.
     organization_id: Option<OrgId>,
@@ -186,7 +186,7 @@ fn check_payload(checks: &mut Checks, types: &EventTypes, payload: &Value) {
     }
 }
 
-/// Why no event of this shape has what a reference names.
+/// Returns why no event of this shape has the value that a reference names.
 pub(super) fn reference_fault(shape: &Shape, reference: &Reference) -> Option<String> {
     let of_payload = reference.in_trigger().and_then(|segments| shape.payload_fault(segments));
     let of_event = || reference.in_event().and_then(|segments| shape.event_fault(segments));
@@ -254,7 +254,7 @@ async fn update(
         .await
         .map_err(|error| taken(error, name.as_deref().unwrap_or_default()))?;
     let updated = updated.ok_or(Error::NotFound(Template::NOUN))?;
-    // Without what differs: a payload is free text, and audit entries cannot be edited.
+    // Without the changed values: a payload is free text, and audit entries cannot be edited.
     By::of(&app, &caller, &origin)
         .record(&mut tx, &updated, Template::ACTIONS.updated, updated.detail())
         .await?;

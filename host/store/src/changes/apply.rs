@@ -29,7 +29,7 @@ pub enum Claim {
     UnderWay,
 }
 
-/// What a step changes beside the step itself. By default nothing.
+/// What a step changes besides the step itself. By default nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Advance {
     pub outcome_state: Option<OutcomeState>,
@@ -120,8 +120,8 @@ pub async fn claim_apply(
     }
 }
 
-/// Moves a change from one step to another; `None` when it is not at `from` or not `owner`'s, and then
-/// nothing is written. At the end it is nobody's.
+/// Moves a change from one step to another; `None` when it is not at `from` or not owned by `owner`, and then nothing
+/// is written. At the end it has no owner.
 pub async fn advance(
     tx: &mut Tx,
     id: ChangeId,
@@ -160,8 +160,8 @@ pub async fn advance(
         .await)?)
 }
 
-/// Confirms a change that waits for it, whoever brought it there, and takes it: its owner only waits.
-/// `None` when it does not wait any more.
+/// Confirms a change that waits for its confirmation, and takes it from its owner, which only waits: any process may be
+/// the owner. `None` when it no longer waits.
 pub async fn take_held(
     tx: &mut Tx,
     id: ChangeId,
@@ -180,8 +180,7 @@ pub async fn take_held(
         .await)?)
 }
 
-/// Takes a change back that waits for its confirmation, whoever brought it there. `None` when it does not wait
-/// any more.
+/// Takes back a change that waits for its confirmation: any process may be its owner. `None` when it no longer waits.
 pub async fn take_back_held(
     tx: &mut Tx,
     id: ChangeId,
@@ -198,8 +197,8 @@ pub async fn take_back_held(
         .await)?)
 }
 
-/// Begins to take back what an attempt with an end in doubt left at the device. `None` when the change is not in
-/// doubt any more, or another one is being applied to its controller.
+/// Begins to take back what an attempt with an end in doubt left at the device. `None` when the change is no longer in
+/// doubt, or another one is being applied to its controller.
 pub async fn take_back_unsettled(
     tx: &mut Tx,
     id: ChangeId,
@@ -251,8 +250,8 @@ pub async fn extend_window(
         .await)?)
 }
 
-/// Ends an apply that gets no answer, whoever brings it forward: what the device holds stays unknown.
-/// `None` when it is at rest, or has an answer.
+/// Ends an apply that gets no answer: any process may be its owner. What the device holds stays unknown. `None` when it
+/// is at rest, or has an answer.
 pub async fn give_up_unknown(
     tx: &mut Tx,
     row: &ChangeRow,
@@ -272,7 +271,7 @@ pub async fn give_up_unknown(
         .await)?)
 }
 
-/// Whether the apply is this process's to bring forward.
+/// Whether this process owns the apply.
 pub async fn is_owner(tx: &mut Tx, id: ChangeId, owner: ProcessId) -> Result<bool> {
     let found: Option<ChangeId> = on!(tx, conn => sqlx::query_scalar("
         SELECT id FROM change WHERE id = $1 AND apply_owner = $2 AND apply_step <> 'idle'")
@@ -282,7 +281,7 @@ pub async fn is_owner(tx: &mut Tx, id: ChangeId, owner: ProcessId) -> Result<boo
     Ok(found.is_some())
 }
 
-/// The applies that are this process's, the longest under way first.
+/// Returns the applies that this process owns, the longest in flight first.
 pub async fn owned(tx: &mut Tx, owner: ProcessId) -> Result<Vec<UnderWay>> {
     Select::new("SELECT c.id, c.controller_id, c.apply_step", FROM)
         .and("c.apply_step <> 'idle'")
@@ -291,7 +290,7 @@ pub async fn owned(tx: &mut Tx, owner: ProcessId) -> Result<Vec<UnderWay>> {
         .await
 }
 
-/// Processes that own applies and do not live any more; `None` when no apply is without an owner that lives.
+/// Returns the processes that own applies and are no longer alive; `None` when no apply is orphaned.
 pub async fn orphaned(tx: &mut Tx, me: ProcessId) -> Result<Option<Vec<ProcessId>>> {
     let owners: Vec<Option<ProcessId>> = on!(tx, conn => sqlx::query_scalar("
         SELECT DISTINCT apply_owner FROM change WHERE apply_step <> 'idle'")
@@ -302,7 +301,7 @@ pub async fn orphaned(tx: &mut Tx, me: ProcessId) -> Result<Option<Vec<ProcessId
     Ok((is_some_free || !gone.is_empty()).then_some(gone))
 }
 
-/// Takes the applies of these processes, which are gone, and those of nobody; gives those that it got.
+/// Takes over the applies of these processes, which are gone, and those without an owner; returns those that it got.
 pub async fn take_over(tx: &mut Tx, me: ProcessId, gone: &[ProcessId]) -> Result<Vec<UnderWay>> {
     let mut taken: Vec<UnderWay> = on!(tx, conn => sqlx::query_as("
         UPDATE change SET apply_owner = $1 WHERE apply_step <> 'idle' AND apply_owner IS NULL
@@ -341,7 +340,7 @@ pub async fn under_way(tx: &mut Tx) -> Result<Vec<ChangeRow>> {
     Select::new(SELECT, FROM).and("c.apply_step <> 'idle'").all(tx, "c.apply_started_at, c.id", 10_000).await
 }
 
-/// How many changes are pending, by what became of their last attempt.
+/// Counts the pending changes by the outcome of their last attempt.
 pub async fn count_pending(tx: &mut Tx) -> Result<Vec<(OutcomeState, i64)>> {
     Ok(on!(tx, conn => sqlx::query_as("
         SELECT outcome_state, COUNT(*) FROM change WHERE status = 'pending' AND NOT is_set GROUP BY outcome_state

@@ -131,7 +131,7 @@ pub async fn find_by_run_key(tx: &mut Tx, scope: &Scope, key: &str) -> Result<Op
 
 /// Replaces the plan of a change that is pending and not being applied; its outcome is `none` again.
 ///
-/// One whose last attempt ended in doubt must have been compared since.
+/// A change whose last attempt ended in doubt must have been compared since.
 pub async fn set_plan(
     tx: &mut Tx,
     id: ChangeId,
@@ -179,7 +179,7 @@ pub async fn discard(
 
 /// Discards up to a hundred changes whose time has run out; gives them.
 ///
-/// One whose device is in a state that nobody knows stays, until a person has looked.
+/// A change whose device is in an unknown state stays until a person has looked.
 pub async fn expire_due(tx: &mut Tx, now: Timestamp) -> Result<Vec<ChangeRow>> {
     let mut rows: Vec<ChangeRow> = on!(tx, conn => sqlx::query_as("
         UPDATE change SET status = $2, secret = NULL, plan_token = NULL, updated_at = $1, outcome_state = $7,

@@ -8,7 +8,7 @@ use sqlx::types::Json;
 use crate::select::affected;
 use crate::{Result, Tx};
 
-/// What of a change depends on the key.
+/// The parts of a change that depend on the key.
 #[derive(Debug)]
 pub struct Rekeyed {
     pub secret: Vec<u8>,
@@ -20,8 +20,8 @@ pub struct Rekeyed {
     pub plan_error: Option<Value>,
 }
 
-/// Replaces what depends on the key, unless the change is being applied or its
-/// secrets are not `old` any more; says whether it happened.
+/// Replaces what depends on the key, unless the change is being applied or its secrets are no longer `old`; says
+/// whether it happened.
 pub async fn rekey(tx: &mut Tx, id: ChangeId, old: &[u8], new: &Rekeyed, now: Timestamp) -> Result<bool> {
     let rows = affected!(
         tx,

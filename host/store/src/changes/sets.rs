@@ -12,7 +12,7 @@ use crate::{Result, Tx};
 /// Most members of a set, and so of any list of them.
 const MEMBERS_MAX: i64 = 50;
 
-/// What members of a set are told of its apply.
+/// What the members of a set learn of its apply.
 #[derive(Debug, Clone)]
 pub struct Followed {
     pub ids: Vec<ChangeId>,

@@ -29,7 +29,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Whether somebody asked for the reading that began then, and not for another one after it.
+    /// Whether a caller asked for the reading that began then, and not for another one after it.
     pub fn was_requested(&self, started_at: Timestamp) -> bool {
         self.sync_requested && self.next_sync_at.is_none_or(|next| next <= started_at)
     }
@@ -50,7 +50,7 @@ pub struct SyncResult {
     pub now: Timestamp,
 }
 
-/// What is not looked for, although it is due. A few hundred of each at most.
+/// Controllers and organizations that are not looked for although they are due. A few hundred of each at most.
 #[derive(Debug, Clone, Default)]
 pub struct Except {
     pub controllers: Vec<ControllerId>,
@@ -178,7 +178,7 @@ pub async fn release(tx: &mut Tx, id: ControllerId, owner: ProcessId) -> Result<
     Ok(())
 }
 
-/// Processes that took readings and do not live any more.
+/// Returns the processes that took readings and are no longer alive.
 pub async fn abandoned(tx: &mut Tx, me: ProcessId) -> Result<Vec<ProcessId>> {
     let owners: Vec<ProcessId> = on!(tx, conn => sqlx::query_scalar("
         SELECT DISTINCT sync_owner FROM controller WHERE sync_owner IS NOT NULL")
@@ -187,13 +187,13 @@ pub async fn abandoned(tx: &mut Tx, me: ProcessId) -> Result<Vec<ProcessId>> {
     gone_among(tx, me, owners).await
 }
 
-/// Frees what a process that is gone was reading.
+/// Releases the orphaned readings of a process that is gone.
 pub async fn release_all(tx: &mut Tx, gone: ProcessId) -> Result<()> {
     affected!(tx, sqlx::query("UPDATE controller SET sync_owner = NULL WHERE sync_owner = $1").bind(gone));
     Ok(())
 }
 
-/// Makes the controller due because somebody asks for it; false when there is none.
+/// Makes the controller due at a caller's request; false when there is no such controller.
 pub async fn schedule_now(tx: &mut Tx, scope: &Scope, id: ControllerId, now: Timestamp) -> Result<bool> {
     if Controller::find(tx, scope, id).await?.is_none() {
         return Ok(false);
@@ -211,7 +211,7 @@ pub async fn schedule_now(tx: &mut Tx, scope: &Scope, id: ControllerId, now: Tim
     Ok(rows == 1)
 }
 
-/// Makes these controllers due, in one statement. The caller has asked who may see them.
+/// Makes these controllers due, in one statement. The caller has checked which of them the user may see.
 pub async fn schedule_all_now(tx: &mut Tx, ids: &[ControllerId], now: Timestamp) -> Result<u64> {
     if ids.is_empty() {
         return Ok(0);

@@ -78,7 +78,7 @@ impl Db {
             SqlitePoolOptions::new().max_connections(connections).acquire_timeout(settings.acquire_timeout)
         };
         let reader = pool(settings.connections_max.max(1)).connect_with(options.clone()).await?;
-        // The connection that would write cannot, and opens only if somebody asks for it.
+        // The connection for writes cannot write, and opens only on request.
         Ok(Some(Self::over(Pools::Sqlite { reader, writer: pool(1).connect_lazy_with(options) })))
     }
 
@@ -179,8 +179,8 @@ pub(super) async fn prepare(tx: &mut Tx, migrations: &Migrator) -> Result<()> {
     folding::refuse_same_names(tx).await
 }
 
-/// Brings a file up to date. `SQLite` has no lock for it: who comes second finds
-/// a table that is there already, or the file locked, and looks again.
+/// Brings a file up to date. `SQLite` has no lock for it: the second process finds a table that is there already, or
+/// the file locked, and looks again.
 pub(super) async fn migrate_file(migrations: &Migrator, pool: &SqlitePool) -> Result<(), MigrateError> {
     let mut seen = None;
     for _ in 0..TRIES_MAX {

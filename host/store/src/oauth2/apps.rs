@@ -117,7 +117,7 @@ pub async fn find(
     live(scope, owner).and_bind("oauth2_app.id = ?", Bind::Id(id.0)).one(tx).await
 }
 
-/// The app as it is until the transaction ends: nobody else changes it meanwhile.
+/// Returns the app, locked until the transaction ends.
 pub async fn lock(
     tx: &mut Tx,
     scope: &Scope,
@@ -130,7 +130,8 @@ pub async fn lock(
         .await
 }
 
-/// The app of an owner who is active in an organization that is not removed, for whoever presents its id.
+/// Returns the app with this id, whichever caller presents it. Its owner is active, in an organization that is not
+/// removed.
 pub async fn find_registered(tx: &mut Tx, id: OauthAppId) -> Result<Option<RegisteredApp>> {
     Select::new(
         concat!("SELECT ", app!(), ", oauth2_app.secret_hash, o.name AS org_name"),

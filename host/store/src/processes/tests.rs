@@ -27,7 +27,7 @@ on_both! {
             second.leave().await;
             assert!(gone().await.is_empty());
         } else {
-            // One process serves a file: who is not me is gone.
+            // One process serves a file: every other process is gone.
             assert_eq!(gone().await, [other]);
             let refused = Presence::take(&db, me).await.unwrap_err();
             assert!(matches!(&refused, Error::Served(lock) if lock.ends_with("test.db.lock")), "{refused:?}");

@@ -1,7 +1,7 @@
 //! Events for subscriptions: what waits to be sent and how it went, in the database.
 //!
-//! Whoever writes them has locked the subscription ([`super::lock_all`], [`super::lock`]). Sending is in
-//! [`super::sending`].
+//! The caller of a function that writes them has locked the subscription ([`super::lock_all`], [`super::lock`]).
+//! Sending is in [`super::sending`].
 
 use std::collections::BTreeSet;
 
@@ -161,14 +161,14 @@ pub async fn count_pending(tx: &mut Tx) -> Result<i64> {
         .await)?)
 }
 
-/// What asking for a delivery again did.
+/// The outcome of a request to send a delivery again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replay {
     /// It had ended, and begins anew.
     Again,
     /// It waited to be tried again, and is due now.
     Hurried,
-    /// Somebody sends it at this moment.
+    /// It is in flight.
     InHand,
     /// An earlier event of its device goes first.
     Behind,
@@ -211,7 +211,7 @@ pub struct Range {
     pub limit: u32,
 }
 
-/// What became of a range.
+/// The outcome of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replayed {
     pub count: u64,
@@ -283,9 +283,9 @@ pub async fn trim(tx: &mut Tx, state: DeliveryState, before: Timestamp, limit: u
     ))
 }
 
-/// Forgets pending deliveries that nobody sends, up to a number; tells how many: of subscriptions that are off, and of
-/// organizations that are gone, since before this time. The last of each device go first, so that what is left keeps
-/// its order.
+/// Deletes pending deliveries that are not in flight, up to a number; returns how many. They are of subscriptions that
+/// are off, and of organizations that are gone, since before this time. The last of each device go first, so that what
+/// is left keeps its order.
 pub async fn trim_abandoned(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64> {
     let found: Vec<SubscriptionId> = on!(tx, conn => sqlx::query_scalar("
         SELECT s.id FROM webhook_subscription s JOIN organization g ON g.id = s.org_id
@@ -299,7 +299,7 @@ pub async fn trim_abandoned(tx: &mut Tx, before: Timestamp, limit: u32) -> Resul
     if found.is_empty() {
         return Ok(0);
     }
-    // Whoever switches one on, or queues for it, comes before or after.
+    // A transaction that switches one on, or queues for it, comes before or after.
     let locked: Vec<(SubscriptionId,)> = Select::new("SELECT s.id", "FROM webhook_subscription s")
         .and_in("s.id", found.iter().map(|id| Bind::Id(id.0)))
         .all_locked(tx, "s.id", 500, ("s", true))

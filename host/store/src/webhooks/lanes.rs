@@ -1,11 +1,11 @@
 //! The order of deliveries, and when a subscription has its turn.
 //!
-//! A lane is what is pending of one subscription and one device. Only its first, by the events' numbers, has a
-//! `next_at`; the others wait without one until it ended. What is of no device waits for nobody. So what can be sent of a
-//! subscription is the beginning of one index, however much waits behind it. `due_at` of a subscription says from when
-//! anything of it can be sent.
+//! A lane holds the pending deliveries of one subscription and one device. Only its first, by the events' numbers, has
+//! a `next_at`; the others wait without one until it ended. A delivery of no device waits for no other. So the
+//! deliveries of a subscription that can be sent are the beginning of one index, however many wait behind them.
+//! `due_at` of a subscription says from when any of them can be sent.
 //!
-//! Whoever calls this has locked the subscriptions.
+//! The caller has locked the subscriptions.
 
 use heddle_core::{DeliveryId, DeviceId, SubscriptionId, Timestamp};
 use sqlx::QueryBuilder;

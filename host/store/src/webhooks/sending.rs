@@ -1,9 +1,9 @@
 //! Deliveries on their way: claimed, sent, given up.
 //!
-//! A delivery is sent by the process that owns it. Who is next is decided in two steps: the subscriptions of which
-//! something is due and which have room, those first that have waited the longest since they were served, and of each
-//! the first few deliveries. A claim reads one row of each subscription that is due (at most [`WAITING_MAX`]) and of
-//! each delivery that is being sent by anybody; of what waits it reads only what it takes, however much that is.
+//! A delivery is sent by the process that owns it. The next ones are chosen in two steps: the subscriptions of which
+//! something is due and which have room, those first that have waited the longest since they were served; then the
+//! first few deliveries of each. A claim reads one row of each subscription that is due (at most [`WAITING_MAX`]) and
+//! of each delivery in flight. Of the deliveries that wait it reads only those that it takes, however many wait.
 
 mod turns;
 
@@ -28,7 +28,7 @@ const WAITING_MAX: i64 = 2_000;
 /// Subscriptions of one statement.
 const SUBSCRIPTIONS_PER_STATEMENT: usize = 100;
 
-/// A delivery to be sent now, where to, and by whose rights.
+/// A delivery to be sent now, with its URL and the author whose rights apply.
 #[derive(Clone, FromRow)]
 pub struct Due {
     pub id: DeliveryId,
@@ -72,8 +72,8 @@ pub struct Room {
     pub per_organization: u32,
     /// By this call.
     pub in_all: u32,
-    /// The last so many of them are for organizations that have fewer on their way than one subscription may have: who
-    /// waits for hanging receivers leaves these to others.
+    /// The last so many of them are for organizations that have fewer in flight than one subscription may have: an
+    /// organization that waits for hanging receivers leaves these to others.
     pub reserved: u32,
 }
 
@@ -87,7 +87,7 @@ struct Waiting {
     held_in_org: i64,
 }
 
-/// What anybody is sending is read as a whole, by an index of nothing else: the limit keeps the planner from grouping
+/// All deliveries in flight are read as a whole, by an index of nothing else. The limit keeps the planner from grouping
 /// along another index, through all that waits.
 macro_rules! held {
     () => {
@@ -159,8 +159,8 @@ pub async fn claim(tx: &mut Tx, me: ProcessId, now: Timestamp, room: Room) -> Re
     .await
 }
 
-/// Locks the subscriptions that nobody else has locked: nobody queues for them, removes them or serves them meanwhile. What others have claimed of
-/// them before takes its places.
+/// Locks the subscriptions that no other transaction has locked: none queues for them, removes them or serves them
+/// meanwhile. Deliveries that others have claimed before use up places.
 async fn hold(tx: &mut Tx, mut places: Vec<Places>, room: Room) -> Result<Vec<Places>> {
     let ids: Vec<SubscriptionId> = places.iter().map(|places| places.subscription).collect();
     if ids.is_empty() {
@@ -197,8 +197,8 @@ async fn take(tx: &mut Tx, me: ProcessId, now: Timestamp, places: &[Places]) -> 
     })?)
 }
 
-/// Writes down how an attempt ended, and gives the delivery up; false when it is not this process's any more. The caller
-/// has locked the subscription.
+/// Records how an attempt ended, and gives the delivery up; false when this process no longer owns it. The caller has
+/// locked the subscription.
 pub async fn finish(tx: &mut Tx, id: DeliveryId, me: ProcessId, attempt: &Attempt) -> Result<bool> {
     let ended_at = (attempt.state != DeliveryState::Pending).then_some(attempt.now);
     let Some(history) = history_with(tx, id, me, attempt).await? else { return Ok(false) };
@@ -232,7 +232,7 @@ pub async fn finish(tx: &mut Tx, id: DeliveryId, me: ProcessId, attempt: &Attemp
     Ok(true)
 }
 
-/// What is kept of the delivery's attempts once this one is among them; `None` when it is not this process's any more.
+/// Returns the kept attempts of the delivery, this one included; `None` when this process no longer owns it.
 async fn history_with(
     tx: &mut Tx,
     id: DeliveryId,
@@ -253,7 +253,7 @@ async fn history_with(
     }))
 }
 
-/// Owners of deliveries that do not live any more.
+/// Returns the owners of deliveries that are no longer alive.
 pub async fn gone_owners(tx: &mut Tx, me: ProcessId) -> Result<Vec<ProcessId>> {
     let owners: Vec<ProcessId> = on!(tx, conn => sqlx::query_scalar(
         "SELECT DISTINCT owner FROM webhook_delivery WHERE owner IS NOT NULL")
@@ -301,7 +301,7 @@ pub async fn release_some(tx: &mut Tx, owner: ProcessId, ids: &[DeliveryId], now
     Ok(released)
 }
 
-/// What this process owns, and to whom it goes.
+/// Returns the deliveries that this process owns, each with its subscription.
 pub async fn owned(tx: &mut Tx, owner: ProcessId) -> Result<Vec<(DeliveryId, SubscriptionId)>> {
     Ok(on!(tx, conn => sqlx::query_as(
         "SELECT id, subscription_id FROM webhook_delivery WHERE owner = $1 ORDER BY id LIMIT 10000")

@@ -5,12 +5,10 @@
 //! writes a row of the same values with the same statement, in one transaction,
 //! and answers an object of the same size.
 //!
-//! What ours does more: who is calling, and whether they may change this
-//! feature; the payload held against its schema; the adapter in a fresh
-//! instance of the sandbox, behind admission; every request and answer through
-//! the egress engine; in the transaction also the organization's settings, the
-//! audit entry with its hash chain, the event, and the changes that conflict;
-//! secrets masked, an `ETag`; and the event published after the commit.
+//! What the service does in addition: authentication, and whether the caller may change this feature; the payload held
+//! against its schema; the adapter in a fresh instance of the sandbox, behind admission; every request and answer
+//! through the egress engine; in the transaction also the organization's settings, the audit entry with its hash chain,
+//! the event, and the changes that conflict; secrets masked, an `ETag`; and the event published after the commit.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Who is in the house: leases, neighbours, stations.
+//! The clients in the house: leases, neighbours, stations.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! What people do to a router beside the manager: other clients, missing packages, comments, odd rules.
+//! What people do to a router besides the manager: other clients, missing packages, comments, odd rules.
 
 use super::*;
 use crate::Change;

@@ -1,7 +1,7 @@
 //! One staged change, and what replaying it does to a file.
 //!
-//! A change names its section by id. Replayed onto a file that somebody else has meanwhile renumbered, it hits
-//! another section, as it does on the device.
+//! A change names its section by id. Replayed onto a file that another client has meanwhile renumbered, it hits another
+//! section, as it does on the device.
 
 use serde_json::{Value, json};
 

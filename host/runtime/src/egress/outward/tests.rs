@@ -1,4 +1,4 @@
-//! Every address that somebody may try, under both rule sets; and what happens between judging and connecting.
+//! Every address that a user may try, under both rule sets; and what happens between judging and connecting.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -126,7 +126,7 @@ impl Names for Changing {
     }
 }
 
-/// A server that answers everybody the same, and counts them.
+/// A server that gives every client the same answer, and counts the clients.
 async fn server(answer: String) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -185,7 +185,7 @@ impl Outbound {
     pub(super) async fn session(&self, name: &str) -> Result<Arc<Live>, Fault> {
         let declared = self.declared(name)?;
         let slot = self.egress.sessions.slot(self.key(name));
-        // Held while logging in: whoever comes meanwhile waits for the same session.
+        // Held while logging in: a caller that comes meanwhile waits for the same session.
         let mut live = slot.lock().await;
         if let Some(open) = live.as_ref().filter(|open| open.until > Instant::now()) {
             return Ok(Arc::clone(open));
@@ -196,7 +196,7 @@ impl Outbound {
         Ok(open)
     }
 
-    /// Another session than `old`, which a device does not accept any more.
+    /// Returns another session than `old`, which the device no longer accepts.
     pub(super) async fn renew(&self, name: &str, old: &Arc<Live>) -> Result<Arc<Live>, Fault> {
         {
             let slot = self.egress.sessions.slot(self.key(name));

@@ -16,7 +16,7 @@ pub(super) struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// A text that is escaped by who takes it: headers, form fields, query pairs.
+    /// Fills a text that its receiver escapes: headers, form fields, query pairs.
     pub(super) fn text(&self, template: &str) -> Result<String, Fault> {
         self.fill(template, |value| value)
     }

@@ -23,7 +23,7 @@ fn candidate(folder: &str, key: &PublisherKey, version: &str, name: &str) -> Can
     candidate_of(folder, key, key.trusted(), (version, name))
 }
 
-/// As it is verified with this entry of the trusted keys.
+/// Returns the package, verified with this entry of the trusted keys.
 fn candidate_of(
     folder: &str,
     key: &PublisherKey,
@@ -51,7 +51,7 @@ fn bound(candidate: &Candidate) -> Binding {
     }
 }
 
-/// Folders that may serve, the first first, and the reasons of the others.
+/// Returns the folders that may serve, in order, and the reasons for refusing the others.
 fn decide(
     candidates: Vec<Candidate>,
     binding: Option<&Binding>,

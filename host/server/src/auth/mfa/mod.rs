@@ -1,4 +1,4 @@
-//! The second factor: one-time codes of an app, and backup codes for who has lost it.
+//! The second factor: one-time codes of an app, and backup codes for users who have lost it.
 //!
 //! A secret is staged until a code of it proves that the app has it. Each code,
 //! of either kind, is good for one login.
@@ -35,7 +35,7 @@ const WRONG_CODE: Error = Error::Unauthenticated("code is not correct, or was us
 
 const SPENT: Error = Error::Unauthenticated("mfa_token was already used: log in again");
 
-/// Which second factor a code was of.
+/// The kind of second factor that a code belonged to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Factor {
     Totp,
@@ -78,7 +78,7 @@ async fn prove(app: &App, origin: &Origin, mfa_token: &Secret, code: &Secret) ->
     }
     login::refuse_locked(login.user.locked_until, app.clock.now())?;
     if !login.user.mfa_enabled {
-        // Disabled since; the first factor is then enough, but it has to be shown again.
+        // The second factor was disabled meanwhile. The first factor is then enough, but has to be proved again.
         return Err(REVOKED);
     }
     let Some(factor) = spend(&mut tx, app, &login, code).await? else {
@@ -86,14 +86,14 @@ async fn prove(app: &App, origin: &Origin, mfa_token: &Secret, code: &Secret) ->
         name.count_failure(app).await?;
         return Err(answer);
     };
-    // Whoever holds the proof and two codes opens one session, in whichever process.
+    // One proof opens one session, even with two valid codes and in different processes.
     if !sessions::spend_challenge(&mut tx, challenged.id, challenged.expires_at).await? {
         return Err(SPENT);
     }
     admission::open(tx, app, origin, login, challenged.way, Some(factor.as_str())).await
 }
 
-/// Spends a code of the user's; `None` when it is not one, or was spent.
+/// Spends a code of the user; `None` when it is not a code of the user, or was spent.
 async fn spend(tx: &mut Tx, app: &App, login: &Login, code: &Secret) -> Result<Option<Factor>, Error> {
     let user = login.user.id;
     let typed: String = code.expose().chars().filter(|c| !c.is_whitespace() && *c != '-').collect();
@@ -123,7 +123,7 @@ async fn spend_totp(
     }
 }
 
-/// What an enrolment gives once.
+/// The result of an enrolment, shown once.
 struct Enabled {
     backup_codes: Vec<Secret>,
     tokens: Tokens,
@@ -146,7 +146,8 @@ async fn stage(app: &App, caller: &Caller) -> Result<totp::Enrolment, Error> {
     Ok(enrolment)
 }
 
-/// A code proves that the app has the staged secret. Ends all sessions, and opens a new one for the caller.
+/// Enables the second factor after a code has proved that the app has the staged secret. Ends all sessions, and opens a
+/// new one for the caller.
 async fn enable(app: &App, caller: &Caller, origin: &Origin, code: &Secret) -> Result<Enabled, Error> {
     if !app.config.mfa_enrolment {
         return Err(Error::NotAvailable("one-time codes cannot be set up on this server"));
@@ -176,7 +177,7 @@ async fn enable(app: &App, caller: &Caller, origin: &Origin, code: &Secret) -> R
     Ok(Enabled { backup_codes, tokens })
 }
 
-/// Takes the second factor away, or what was staged. Ends all sessions, and opens a new one for the caller.
+/// Removes the second factor, or the staged secret. Ends all sessions, and opens a new one for the caller.
 async fn disable(app: &App, caller: &Caller, origin: &Origin) -> Result<Tokens, Error> {
     let mut tx = app.db.write().await?;
     let login = hold_caller(&mut tx, app, caller).await?;
@@ -191,7 +192,7 @@ async fn disable(app: &App, caller: &Caller, origin: &Origin) -> Result<Tokens, 
     Ok(tokens)
 }
 
-/// New backup codes in place of all old ones, for who can show a code.
+/// Replaces all backup codes by new ones; the caller has to present a valid code.
 async fn renew_backup_codes(
     app: &App,
     caller: &Caller,
@@ -231,7 +232,7 @@ fn backup_hash(app: &App, user: UserId, code: &Secret) -> String {
     keyed_hash(&app.keys.backup_code_key(), &Secret::new(format!("{user}:{}", code.expose())))
 }
 
-/// What the secret of a user is sealed for.
+/// The context that the secret of a user is sealed for.
 fn context(user: UserId) -> String {
     format!("second_factor:{user}")
 }

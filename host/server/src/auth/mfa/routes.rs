@@ -23,7 +23,7 @@ use crate::http::routes::{Doc, Routes, doc};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SecondFactor")]
 struct LoginBody {
-    /// Of the answer to the first factor.
+    /// The `mfa_token` from the answer to the first factor.
     #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
     mfa_token: Secret,
     /// Six digits of the app, or a backup code.
@@ -47,9 +47,9 @@ struct MfaStatus {
 
 #[derive(Serialize, JsonSchema)]
 struct MfaSetup {
-    /// For typing it in: base 32.
+    /// The secret in base 32, to type it in.
     secret: String,
-    /// What the picture says.
+    /// The content of the picture.
     otpauth_uri: String,
     /// A picture for the app's camera, as SVG.
     qr_svg: String,
@@ -59,7 +59,7 @@ struct MfaSetup {
 struct MfaEnabled {
     /// Shown once. Each is good for one login.
     backup_codes: Vec<String>,
-    /// All sessions ended; these are of a new one.
+    /// All sessions ended; these tokens belong to a new one.
     #[serde(flatten)]
     tokens: Tokens,
 }

@@ -8,7 +8,7 @@ use totp_rs::{Algorithm, Builder, Totp};
 
 use crate::http::error::Error;
 
-/// What apps show beside the user's name.
+/// The name that apps show next to the user's name.
 const ISSUER: &str = "Heddle";
 const DIGITS: u8 = 6;
 const STEP_SECS: u64 = 30;
@@ -22,7 +22,7 @@ const QR_PIXELS: u32 = 240;
 /// The generator of one user.
 pub(super) struct Generator(Totp);
 
-/// What an authenticator app takes it from.
+/// The data from which an authenticator app takes the secret.
 pub(super) struct Enrolment {
     pub(super) secret_base32: String,
     pub(super) otpauth_uri: String,
@@ -77,7 +77,7 @@ mod tests {
     #[track_caller]
     fn check(seconds: i64, eight_digits: &str) {
         let generator = Generator::new(RFC_SECRET, "ada").unwrap();
-        // Of a longer code, six digits are its end (RFC 4226 section 5.3).
+        // The six-digit code is the end of the longer one (RFC 4226 section 5.3).
         let code = Secret::new(&eight_digits[2..]);
         let step = seconds / 30;
         assert_eq!(generator.step_of(&code, at(seconds)), Some(step), "{seconds}");

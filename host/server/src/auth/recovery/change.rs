@@ -1,4 +1,5 @@
-//! A new password for who knows the old one. Their other sessions and their API keys end; this one goes on anew.
+//! A new password for a user who knows the old one. The user's API keys and other sessions end; the current session is
+//! renewed.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -28,7 +29,7 @@ use crate::http::routes::{Routes, doc};
 struct ChangeBody {
     #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
     current_password: Secret,
-    /// Meets the password rules, and is another than the current one. At most 1024 bytes.
+    /// Meets the password rules, and differs from the current password. At most 1024 bytes.
     #[schemars(extend("maxLength" = PASSWORD_BYTES_MAX))]
     new_password: Secret,
 }
@@ -66,7 +67,7 @@ async fn change(
 
     let mut tx = app.db.write().await?;
     let current = hold_caller(&mut tx, &app, &caller).await?;
-    // Many tries can be between the first look and here; only those before the lock count.
+    // Many attempts can happen between the first read and here; only those before the lock count.
     login::refuse_locked(current.user.locked_until, app.clock.now())?;
     let Some(password_hash) = password_hash else {
         return Err(login::fail(tx, &app, &origin, &current.user, Step::Password, wrong()).await?);

@@ -1,7 +1,7 @@
-//! How people come to a new password: by the one they have, or by a link in a mail.
+//! How users get a new password: with the one they have, or by a link in a mail.
 //!
-//! What a new password is held against is in `password`; what administrators do
-//! with the passwords of others is in `tenancy::users`.
+//! The rules for a new password are in `password`; what administrators do with
+//! the passwords of other users is in `tenancy::users`.
 
 mod change;
 mod page;
@@ -38,16 +38,16 @@ pub(super) fn routes() -> Routes {
 /// What was ended with an old password.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ended {
-    /// The user's, from now on.
+    /// The user's token version from now on.
     pub(crate) token_version: i64,
     pub(crate) sessions: u64,
     pub(crate) api_keys: u64,
 }
 
-/// How somebody came to a new password.
+/// How a user got a new password.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Way {
-    /// With the one before.
+    /// With the old password.
     Changed,
     /// By a link.
     Reset,
@@ -73,7 +73,7 @@ impl Way {
     }
 }
 
-/// Tells that a user has a new password, and what ended with the old one.
+/// Appends the event that a user has a new password, and what ended with the old one.
 pub(crate) async fn tell(
     tx: &mut Tx,
     app: &App,
@@ -91,8 +91,8 @@ pub(crate) async fn tell(
     security::record(tx, &app.clock, PASSWORD_CHANGED, user, fields).await
 }
 
-/// Ends whatever may have been made by somebody who should not have had the password: sessions, API keys, and links
-/// to reset it.
+/// Ends everything that an attacker with the old password may have made: sessions, API keys, and links to reset the
+/// password.
 pub(crate) async fn end_access(tx: &mut Tx, user: UserId, now: Timestamp) -> Result<Ended, Error> {
     let token_version = users::bump_token_version(tx, user, now).await?.ok_or(Error::NotFound("user"))?;
     let sessions = sessions::revoke_all(tx, user, now).await?;
@@ -101,7 +101,7 @@ pub(crate) async fn end_access(tx: &mut Tx, user: UserId, now: Timestamp) -> Res
     Ok(Ended { token_version, sessions, api_keys })
 }
 
-/// Gives users their new password and ends what the old one gave; a lock is lifted.
+/// Sets a user's new password, ends the access that the old one gave, and lifts a lock.
 async fn renew(
     tx: &mut Tx,
     app: &App,
@@ -143,7 +143,8 @@ async fn renew(
     Ok(ended)
 }
 
-/// What a link hangs on: with another email or password of the user it is void, whoever changed them.
+/// Returns the hash of the user's state that a link is bound to. A change of the email or password makes the link
+/// void, whichever user made it.
 fn bound_to(keys: &Keys, login: &Login) -> String {
     let email = fold(&login.user.email);
     let state = Secret::new(format!("{}\n{email}\n{}", login.user.id, login.password_hash));
@@ -170,7 +171,7 @@ pub(crate) async fn new_link(
     Ok(Secret::new(format!("{base}{}#token={}", PAGES[0], token.expose())))
 }
 
-/// Under what a token is stored.
+/// Returns the hash under which a token is stored.
 fn token_hash(keys: &Keys, token: &Secret) -> String {
     keyed_hash(&keys.password_reset_key(), token)
 }

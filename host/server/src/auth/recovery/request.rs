@@ -1,7 +1,7 @@
 //! Asking for a link by which a new password can be set.
 //!
-//! Whether there is such a user shows in nothing: the answer is decided before
-//! anybody looks, and the work is done behind it.
+//! The answer does not show whether there is such a user: it is decided before
+//! the user is looked up, and the work is done after it.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -30,9 +30,9 @@ use crate::mail::Mail;
 use crate::metrics::{MailOutcome, RateWindow};
 use crate::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, parse_email};
 
-/// What one address may ask for, whomever it asks for.
+/// Requests of one network address, for all accounts together.
 const CLIENT_RATE: Rate = Rate::per_hour(5);
-/// How many mails one mailbox gets, whoever asks.
+/// Mails to one mailbox, for requests of all clients together.
 const EMAIL_RATE: Rate = Rate::per_hour(3);
 const SUBJECT: &str = "Reset your Heddle password";
 
@@ -40,7 +40,7 @@ const SUBJECT: &str = "Reset your Heddle password";
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PasswordResetRequest")]
 struct RequestBody {
-    /// The account's, in any case. At most 254 bytes.
+    /// The email of the account, in upper or lower case. At most 254 bytes.
     #[schemars(length(min = EMAIL_BYTES_MIN, max = EMAIL_BYTES_MAX))]
     email: String,
 }
@@ -48,11 +48,11 @@ struct RequestBody {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PasswordResetRequested")]
 struct Requested {
-    /// The same for everybody.
+    /// The same for every request.
     message: &'static str,
 }
 
-/// All that is ever answered.
+/// The only answer.
 const REQUESTED: Requested =
     Requested { message: "if an account has this email, a link to set a new password is on its way" };
 
@@ -81,7 +81,7 @@ async fn request(
         return Err(Error::RateLimited(RateExceeded::Hour));
     }
     let mailbox = keyed_hash(&app.keys.limited_email_key(), &Secret::new(fold(&email)));
-    // Told to nobody: who asks too often for one mailbox learns no more than who asks once.
+    // The answer hides it: a client that asks too often for one mailbox learns no more than one that asks once.
     if is_within(&app, format!("reset:{mailbox}"), EMAIL_RATE).await? {
         begin(&app, email, origin);
     }
@@ -96,7 +96,7 @@ async fn is_within(app: &App, key: String, rate: Rate) -> Result<bool, Error> {
     }
 }
 
-/// Does the rest behind the answer.
+/// Does the rest of the work after the answer.
 fn begin(app: &SharedApp, email: String, origin: Origin) {
     let Some(place) = app.mailer.place() else {
         app.metrics.mail(MailOutcome::Dropped);
@@ -129,7 +129,7 @@ async fn answer(app: &App, email: &str, origin: &Origin) -> Result<(), Error> {
         );
         return Ok(());
     }
-    // To the address that is stored, not to the one that was typed.
+    // Sent to the address that is stored, not to the one that was typed.
     let mail =
         Mail { to: login.user.email, subject: SUBJECT.into(), text: text(&app.config.link_base(), &link) };
     match app.mailer.send(&mail, &app.clock, &app.tasks.stopping()).await {
@@ -142,7 +142,7 @@ async fn answer(app: &App, email: &str, origin: &Origin) -> Result<(), Error> {
     Ok(())
 }
 
-/// The user who may get a link: one who is there, active, and has a password.
+/// Returns the user if they may get a link: they exist, are active, and have a password.
 async fn find(app: &App, email: &str) -> Result<Option<Login>, Error> {
     let mut tx = app.db.read().await?;
     let found = users::find_by_login(&mut tx, email).await?;

@@ -1,4 +1,4 @@
-//! Setting a new password by a link from a mail. Does not log in: a second factor is asked for as ever.
+//! Sets a new password by a link from a mail. It does not log in: the login asks for a second factor as always.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -21,10 +21,10 @@ use crate::http::routes::{Routes, doc};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PasswordReset")]
 struct ResetBody {
-    /// What is behind `#token=` in the link.
+    /// The text after `#token=` in the link.
     #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
     token: Secret,
-    /// Meets the password rules. One that does not spends no link. At most 1024 bytes.
+    /// Meets the password rules. A password that does not meet them does not spend the link. At most 1024 bytes.
     #[schemars(extend("maxLength" = PASSWORD_BYTES_MAX))]
     new_password: Secret,
 }
@@ -56,12 +56,12 @@ async fn reset(
         return Err(Error::Validation(faults));
     }
     let place = app.hashing.place().await?;
-    // Of many who come with one link, all but the first few find it spent here, and cost no hash.
+    // Of many requests with one link, all but the first few find it spent here, and cost no hash.
     find(&app, &token_hash).await?;
     let password_hash = place.hash(body.new_password).await?;
 
     let mut tx = app.db.write().await?;
-    // The user before the link, as everybody who changes both.
+    // Locks the user before the link, as every transaction that changes both does.
     User::lock(&mut tx, &Scope::everything(), known.user.id).await?.ok_or_else(not_good)?;
     let taken = password_resets::take(&mut tx, &token_hash, app.clock.now()).await?.ok_or_else(not_good)?;
     let user = holder(&app, &mut tx, &taken).await?.user;
@@ -71,14 +71,14 @@ async fn reset(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Whose link it is, if it is still good.
+/// Returns the user of the link, if it is still valid.
 async fn find(app: &App, token_hash: &str) -> Result<Login, Error> {
     let mut tx = app.db.read().await?;
     let found = password_resets::find(&mut tx, token_hash, app.clock.now()).await?.ok_or_else(not_good)?;
     holder(app, &mut tx, &found).await
 }
 
-/// The user, who must be as they were when the link was made.
+/// Returns the user of the link, who must be as they were when the link was made.
 async fn holder(app: &App, tx: &mut Tx, link: &password_resets::PasswordReset) -> Result<Login, Error> {
     let login = users::find_login(tx, link.user_id).await?.ok_or_else(not_good)?;
     let org = login.user.org_id;
@@ -89,7 +89,7 @@ async fn holder(app: &App, tx: &mut Tx, link: &password_resets::PasswordReset) -
     Ok(login)
 }
 
-/// The same for every reason: what became of an account is not told to who holds an old mail.
+/// The same for every reason: the holder of an old mail must not learn the state of the account.
 fn not_good() -> Error {
     Error::BadRequest {
         kind: "reset_token_invalid",

@@ -14,7 +14,7 @@ use crate::fabric::operation::{Declaration, Operation, StepCall, StepError, para
 use crate::logs::OF_ORGANIZATIONS;
 
 const MESSAGE_CHARS_MAX: usize = 2000;
-/// Of the fields, as JSON.
+/// Most bytes of the fields, as JSON.
 const FIELDS_BYTES_MAX: usize = 4096;
 
 pub(in crate::fabric) struct Log(Declaration);
@@ -33,7 +33,7 @@ fn info() -> LogLevel {
     LogLevel::Info
 }
 
-/// A line, found valid.
+/// A validated line.
 #[derive(Debug, PartialEq, Eq)]
 struct Line {
     level: LogLevel,
@@ -98,7 +98,7 @@ impl Operation for Log {
 
 fn line(params: Params) -> Result<Line, StepError> {
     let invalid = |text: String| StepError::new(StepErrorCode::InvalidParams, text);
-    // One line, whoever reads the log.
+    // One line, for every reader of the log.
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
     let mut message = params.message.chars().map(plain).collect::<String>().trim().to_owned();
     if !(1..=MESSAGE_CHARS_MAX).contains(&message.chars().count()) {

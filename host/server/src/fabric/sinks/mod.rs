@@ -1,4 +1,4 @@
-//! Steps that tell somebody at once.
+//! Steps that notify a receiver at once.
 
 pub(super) mod log;
 pub(super) mod notify;

@@ -1,4 +1,4 @@
-//! `fabric.notify`: says something through a channel, or to those who run the organization.
+//! `fabric.notify`: sends a message through a channel, or to the administrators of the organization.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -107,7 +107,7 @@ impl Operation for Notify {
 
 fn message(params: &Params) -> Result<Message, StepError> {
     let invalid = |text: String| StepError::new(StepErrorCode::InvalidParams, text);
-    // A line: it becomes a header of a mail or of a request.
+    // One line: it becomes a header of a mail or of a request.
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
     let mut subject = params.subject.chars().map(plain).collect::<String>().trim().to_owned();
     let mut body = params.body.replace("\r\n", "\n").replace('\0', "\u{fffd}");
@@ -162,7 +162,7 @@ async fn inside(call: &StepCall<'_>, message: &Message) -> Result<Value, StepErr
     Ok(json!({ "channel_id": null, "notice_id": id, "status": null }))
 }
 
-/// The cause goes to the log; a run shows that it was ours.
+/// Writes the cause to the log; a run shows that the service itself failed.
 fn fault(error: &Error) -> StepError {
     tracing::error!(error = %error, cause = ?std::error::Error::source(error), "a notification could not be made");
     StepError::new(StepErrorCode::Internal, "internal error")

@@ -162,7 +162,7 @@ fn request(call: &StepCall<'_>, params: Params) -> Result<Outgoing, StepError> {
     })
 }
 
-/// What is asked for without a payload carries none.
+/// Returns the body. A GET without a payload carries none.
 fn body(method: Verb, payload: Option<Value>, call: &StepCall<'_>) -> Vec<u8> {
     let payload = match payload {
         None if method == Verb::Get => return Vec::new(),

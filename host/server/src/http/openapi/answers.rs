@@ -1,4 +1,4 @@
-//! Every answer that a route can give, derived from what the table says of it.
+//! Every answer that a route can give, derived from the route table.
 
 use axum::http::Method;
 use serde_json::{Map, Value, json};
@@ -31,7 +31,7 @@ const FAILURES: &[(u16, &str, &str)] = &[
     (504, "DeviceTimeout", "The controller or the identity provider gave no answer in time"),
 ];
 
-/// The 403 of what a platform switch forbids.
+/// The 403 of routes that a platform switch can forbid.
 const SWITCHED_OFF: &str = "ForbiddenOrSwitchedOff";
 /// The 429 of routes that also pass on a controller's own limit.
 const DEVICE_LIMIT: &str = "TooManyRequestsHereOrThere";
@@ -42,7 +42,7 @@ const OWN_SIZE: &str = "TooLargeForTheRoute";
 pub(super) fn of(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value {
     let query = route.doc.query.map(|query| query_names(&schemas.asked(query))).unwrap_or_default();
     let mut responses = Map::new();
-    // What is never done has a failure for its only outcome.
+    // A route that never succeeds has a failure as its only outcome.
     let outcome = match route.doc.status {
         status @ 400.. => failure(route, status),
         _ => success(table, route, schemas),
@@ -70,7 +70,7 @@ pub(super) fn of(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value 
     Value::Object(responses)
 }
 
-/// A page for people, beside what the status is answered with otherwise.
+/// A page for people, as an alternative to the usual answer of the status.
 fn page(otherwise: Option<&Value>) -> Value {
     let mut content = json!({ "text/html": { "schema": { "type": "string" } } });
     if let Some(other) = otherwise {
@@ -85,14 +85,14 @@ fn page(otherwise: Option<&Value>) -> Value {
     })
 }
 
-/// What can go wrong, in the order of the statuses.
+/// Returns the possible failures, in the order of the statuses.
 fn statuses(route: &Route, query: &[String]) -> Vec<u16> {
     let is_public = route.access == Access::Public;
     let is_write = route.method != Method::GET;
     let has_body = route.doc.body.is_some();
     let has_path = path_names(&route.path).next().is_some();
     let names_object = has_path || query.iter().any(|name| name.ends_with("_id"));
-    // Who logs in is judged by the handler, not by the guard.
+    // The handler checks the credentials of a login, not the guard.
     let proves_identity = is_public && route.method == Method::POST && route.path.starts_with("/auth/");
     let claims = [
         (400, is_write || has_path || !query.is_empty()),

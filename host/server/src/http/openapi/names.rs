@@ -1,13 +1,13 @@
-//! Names of schemas that generators of clients cannot use, and what the document calls them instead.
+//! Schema names that client generators cannot use, and their replacements in the document.
 //!
-//! A schema becomes a class in the client's language. Where the language, or what a generator puts into every file, has a
-//! class of that name already, the client does not compile or hides the language's own.
+//! A schema becomes a class in the client's language. The language, or the code that a generator puts into every file,
+//! may already have a class of that name. Then the client does not compile, or it hides the language's own class.
 
 use serde_json::{Map, Value};
 
 const PREFIX: &str = "#/components/schemas/";
 
-/// Names of types here, and those of their schemas.
+/// Names of types here, and the names of their schemas.
 const OTHERWISE: &[(&str, &str)] = &[
     ("Event", "EventRecord"),
     ("EventCursorPage", "EventRecordCursorPage"),
@@ -16,8 +16,8 @@ const OTHERWISE: &[(&str, &str)] = &[
     ("Operator", "ConditionOperator"),
 ];
 
-/// What a schema is called instead. What creates an object is `SiteCreate` beside `SiteUpdate`: `NewSite` is what a
-/// client in Go calls the constructor of `Site`.
+/// Returns the replacement of a schema's name. A body that creates an object is called `SiteCreate`, next to
+/// `SiteUpdate`: in a Go client, `NewSite` is the constructor of `Site`.
 fn other(name: &str) -> Option<String> {
     let created = name.strip_prefix("New").filter(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
     let taken = || OTHERWISE.iter().find_map(|(taken, other)| (*taken == name).then(|| (*other).to_owned()));

@@ -1,7 +1,7 @@
-//! Where `null` may stand, as the document says it: what [`crate::http::nulls`] reads, and what answers show.
+//! Where `null` may stand, as the document shows it: in bodies that [`crate::http::nulls`] reads, and in answers.
 //!
-//! Schemas are made from types, and an optional field and a field that may be null are one type in Rust. So the fields in
-//! which `null` means something carry a mark, and everywhere else an optional field is one that may be left out.
+//! Schemas are made from types, and in Rust an optional field and a field that may be null have the same type. So the
+//! fields in which `null` has a meaning carry a mark. Every other optional field is one that may be left out.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ const MARK: &str = "x-nullable";
 pub(super) fn as_asked(schema: &mut Value) {
     each_property(schema, &|property, _| {
         let is_marked = property.remove(MARK).is_some();
-        // Nothing, and what generators of clients cannot write down: objects.
+        // Removes null defaults, and object defaults, which client generators cannot write.
         if property.get("default").is_some_and(|default| default.is_null() || default.is_object()) {
             property.remove("default");
         }
@@ -28,7 +28,7 @@ pub(super) fn as_asked(schema: &mut Value) {
 pub(super) fn as_answered(schema: &mut Value) {
     each_property(schema, &|property, is_required| {
         property.remove(MARK);
-        // An answer says what is there.
+        // An answer shows the actual value, so it has no default.
         property.remove("default");
         if !is_required {
             never_null(property);
@@ -36,7 +36,7 @@ pub(super) fn as_answered(schema: &mut Value) {
     });
 }
 
-/// Calls with each property of the schema and of those inside it, and whether it is required.
+/// Calls `change` with each property of the schema and of nested schemas, and whether it is required.
 fn each_property(schema: &mut Value, change: &impl Fn(&mut Map<String, Value>, bool)) {
     match schema {
         Value::Object(fields) => {

@@ -1,13 +1,13 @@
-//! What operations are called, verb and noun, and the groups that the document sorts them into.
+//! Names of operations, made of verb and noun, and the groups into which the document sorts them.
 //!
-//! A generator of clients makes a method of each operation and a class of each group, so both are words of the field.
-//! They follow from the path: a collection's name in [`NOUNS`] is all that a new resource needs.
+//! A client generator makes a method of each operation and a class of each group, so both use words of the field. They
+//! follow from the path: a new resource only needs its collection's name in [`NOUNS`].
 
 use axum::http::Method;
 
 use crate::http::routes::Route;
 
-/// Collections, with what one object and what several are called.
+/// Collections, with the names of one object and of several.
 const NOUNS: &[(&str, &str, &str)] = &[
     ("/actions", "action", "actions"),
     ("/adapters", "adapter", "adapters"),
@@ -106,7 +106,7 @@ const NAMED: &[(&str, &str, &str)] = &[
     ("GET", "/ws/stats", "get_stream_statistics"),
 ];
 
-/// Groups by the first part of their paths, with what they are about.
+/// Groups by the first part of their paths, with their subjects.
 const GROUPS: &[(&str, &str, &str)] = &[
     ("access_control", "Access control", "Doors. Not available on this server: every operation answers 501."),
     ("actions", "Actions", "Carry out one operation of the catalogue now, with the caller's own rights."),
@@ -174,7 +174,7 @@ const GROUPS: &[(&str, &str, &str)] = &[
     ("ws", "Event stream", "The WebSocket `/api/v1/ws` tells events at once; here is what it carries."),
 ];
 
-/// The name of an operation: `list_sites`, `create_site`, `apply_change`.
+/// Returns the name of an operation: `list_sites`, `create_site`, `apply_change`.
 pub(super) fn id(route: &Route) -> String {
     let method = route.method.as_str();
     let named = NAMED.iter().find(|(of, path, _)| *of == method && *path == route.path);
@@ -250,7 +250,7 @@ fn words<'a>(parts: impl Iterator<Item = &'a str>) -> String {
     words.join("_")
 }
 
-/// The group that a route belongs to.
+/// Returns the group of a route.
 pub(super) fn group(path: &str) -> String {
     let first = path.split('/').nth(1).unwrap_or_default();
     match GROUPS.iter().find(|(known, ..)| *known == first) {
@@ -262,7 +262,7 @@ pub(super) fn group(path: &str) -> String {
     }
 }
 
-/// What a group is about.
+/// Returns the description of a group.
 pub(super) fn about_group(path: &str) -> String {
     let first = path.split('/').nth(1).unwrap_or_default();
     match GROUPS.iter().find(|(known, ..)| *known == first) {

@@ -1,4 +1,4 @@
-//! What a request carries besides its body.
+//! The parameters of a request, apart from its body.
 
 use axum::http::Method;
 use serde_json::{Map, Value, json};
@@ -47,7 +47,7 @@ pub(super) fn path_names(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
 
-/// A change or the removal of one object.
+/// Whether the route changes or removes one object.
 pub(super) fn honours_if_match(route: &Route) -> bool {
     let changes = (route.method == Method::PATCH || route.method == Method::DELETE)
         && route.path.ends_with('}')

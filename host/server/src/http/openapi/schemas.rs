@@ -1,7 +1,7 @@
-//! The schemas of bodies: what is asked and what is answered are not the same.
+//! The schemas of bodies: requests and answers have different ones.
 //!
-//! A field that may be left out of a request can be one that every answer has,
-//! so requests and answers have a generator each.
+//! A field that may be left out of a request can be present in every answer, so requests and answers have separate
+//! generators.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub(super) struct Schemas {
     asked: SchemaGenerator,
     answered: SchemaGenerator,
     settled: Map<String, Value>,
-    /// Names that features declare, by the schema whose values they are.
+    /// Names that features declare, by the schema that has them as its values.
     words: [(&'static str, Vec<&'static str>); 2],
 }
 
@@ -60,7 +60,7 @@ impl Schemas {
         schema
     }
 
-    /// Gives every schema its place: one that requests and answers share has one, others have two.
+    /// Places every schema: a schema that requests and answers share once, others twice.
     pub(super) fn settle(&mut self, paths: Map<String, Value>) -> Map<String, Value> {
         let mut asked = self.asked.take_definitions(true);
         let mut answered = self.answered.take_definitions(true);
@@ -97,7 +97,7 @@ impl Schemas {
         }
     }
 
-    /// Gives an example to every object that only answers have.
+    /// Gives an example to every object that occurs only in answers.
     fn show_answers(&mut self, names: &[String]) {
         let all = self.settled.clone();
         let resolve = |reference: &str| all.get(reference.strip_prefix(PREFIX)?);
@@ -116,7 +116,7 @@ impl Schemas {
     }
 }
 
-/// A set of words, some of them described, is one set: generators of clients make one type of it.
+/// Merges a set of words, some of them described, into one set: client generators make one type of it.
 fn gather_words(schema: &mut Value) {
     let words = |choice: &Value| match (&choice["const"], &choice["enum"]) {
         (Value::String(word), _) => Some(vec![json!(word)]),
@@ -141,7 +141,7 @@ fn gather_words(schema: &mut Value) {
     fields.insert("enum".to_owned(), json!(gathered.concat()));
 }
 
-/// Says of every array what its items are. A tuple of one kind is an array of it: not every tool reads `prefixItems`.
+/// Gives every array its `items`. A tuple of one kind becomes an array of it: not every tool reads `prefixItems`.
 fn name_items(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -164,12 +164,12 @@ fn name_items(schema: &mut Value) {
     }
 }
 
-/// A schema as an object also where anything goes.
+/// Returns the schema as an object, also where any value is valid.
 fn opened(schema: Value) -> Value {
     if schema == Value::Bool(true) { Value::Object(Map::new()) } else { schema }
 }
 
-/// Names that mean one thing in requests and another in answers, by themselves or by what they refer to.
+/// Returns names whose schema, or a schema that it refers to, differs between requests and answers.
 fn differing(asked: &Map<String, Value>, answered: &Map<String, Value>) -> BTreeSet<String> {
     let mut apart = BTreeSet::new();
     loop {

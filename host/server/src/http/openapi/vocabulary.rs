@@ -1,7 +1,7 @@
-//! What properties and parameters mean, where the type that they are made from does not say it.
+//! Meanings of properties and parameters whose own type does not describe them.
 //!
 //! A name means the same in every schema, so its words stand once, in `assets/vocabulary.txt`. A doc comment at a field
-//! wins over them: there belongs what is true of that field only, such as a bound or a unit.
+//! has priority over them: it says what is true of that field only, such as a bound or a unit.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -24,13 +24,13 @@ impl Vocabulary {
     }
 
     fn of(&self, schema: Option<&str>, name: &str) -> Option<&'static str> {
-        // What is asked and what is answered can differ in shape, not in meaning.
+        // Requests and answers can differ in shape, not in meaning.
         let schema = schema.map(|schema| schema.strip_suffix("Input").unwrap_or(schema));
         let own = schema.and_then(|schema| self.0.get(format!("{schema}.{name}").as_str()));
         own.or_else(|| self.0.get(name)).copied()
     }
 
-    /// Describes every property of a schema that has no words of its own.
+    /// Describes every property of a schema that has no description of its own.
     pub(super) fn describe(&self, name: &str, schema: &mut Value) {
         self.walk(Some(name), schema);
     }
@@ -55,7 +55,7 @@ impl Vocabulary {
         }
     }
 
-    /// The words of a parameter. An id in a path is that of the object that the path names.
+    /// Returns the description of a parameter. An id in a path is the id of the object that the path names.
     pub(super) fn of_parameter(&self, place: &str, name: &str) -> Option<String> {
         match name.strip_suffix("_id") {
             Some("gateway") => self.0.get(name).map(|words| (*words).to_owned()),

@@ -1,7 +1,8 @@
 //! Logs within the process, of a bounded number of principals.
 //!
-//! Two generations: what is used moves to the young one; when that is full, the old one is dropped and the young one
-//! becomes old. So the memory is bounded, and those who came longest ago are forgotten first.
+//! There are two generations. A log that is used moves to the young one. When that is full, the old generation is
+//! dropped and the young one becomes the old one. So the memory is bounded, and the principals that were seen longest
+//! ago are forgotten first.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -56,7 +57,7 @@ impl Memory {
         }
         let dropped = guard.age(self.generation_max);
         drop(guard);
-        // Only now: it is large, and others wait for the lock.
+        // Dropped after the unlock: it is large, and other requests wait for the lock.
         drop(dropped);
         Verdict::Granted(left)
     }
@@ -76,12 +77,12 @@ impl Generations {
         self.young.get_mut(key).expect("it was put there just now")
     }
 
-    /// What is to be forgotten, when the young generation is full.
+    /// Returns the old generation, which is to be dropped, when the young one is full.
     fn age(&mut self, generation_max: usize) -> Option<HashMap<String, Log>> {
         if self.young.len() < generation_max {
             return None;
         }
-        // In full size at once: growing would move all logs while other requests wait.
+        // Allocated at full size at once: growing would move all logs while other requests wait.
         let young = HashMap::with_capacity(generation_max + generation_max / 8);
         let aged = std::mem::replace(&mut self.young, young);
         Some(std::mem::replace(&mut self.old, aged))

@@ -1,8 +1,8 @@
-//! How much one principal may ask for, counted before anything else is looked at: neither the router nor a handler nor
-//! the database sees what is refused here.
+//! Limits how often one principal may send requests. They are counted first: a request that is refused here reaches
+//! neither the router nor a handler nor the database.
 //!
-//! Counts within the process, or in the Redis that several processes share. While that gives no answer, the routes
-//! that take passwords refuse and all others go on without a limit.
+//! Counts within the process, or in the Redis that several processes share. While Redis gives no answer, the routes
+//! that take passwords refuse, and all other routes work without a limit.
 
 mod memory;
 mod principal;
@@ -30,17 +30,17 @@ use crate::metrics::RateWindow;
 pub(crate) use routes::Classes;
 pub use window::Rate;
 
-/// What one address may ask of the routes that take passwords. Fixed, so that no setting opens them.
+/// The rate of one address on the routes that take passwords. Fixed, so that no setting can raise it.
 const AUTH_RATE: Rate = Rate::per_minute(5);
-/// What is said where a password could be tried without being counted.
+/// The message where a password could be tried without being counted.
 pub const CLOSED: &str = "sign-in is not possible while requests cannot be counted; try again";
-/// How often the log says that limits cannot be counted.
+/// How often the log reports that limits cannot be counted.
 const COMPLAINT_PERIOD_MS: i64 = 60_000;
 
-/// What is counted, and the rate that it is held against.
+/// A counter, and its permitted rate.
 #[derive(Debug, Clone)]
 pub struct Limit {
-    /// Says what is counted and of whom. No secret: it is written into the cache.
+    /// Names the counter and its principal. It holds no secret, because it is written into the cache.
     pub key: String,
     pub rate: Rate,
 }
@@ -53,7 +53,7 @@ pub enum Verdict {
     Exceeded(usize),
 }
 
-/// Whether what would be granted is counted.
+/// Whether the request is counted or only checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Question {
     Take,
@@ -120,7 +120,7 @@ impl Limiter {
         }
     }
 
-    /// Says that requests are not counted, once in a while: there is one for each request.
+    /// Logs that requests are not counted, at most once in a period: this happens at every request.
     fn complain(&self, error: &CacheError, now: Timestamp) {
         if self.may_complain(now.timestamp_millis()) {
             tracing::warn!(
@@ -130,7 +130,7 @@ impl Limiter {
         }
     }
 
-    /// True for one of those who ask within a period.
+    /// True for one caller in each period.
     fn may_complain(&self, now_ms: i64) -> bool {
         let last_ms = self.complained_ms.load(Ordering::Relaxed);
         let is_due = now_ms < last_ms || last_ms.saturating_add(COMPLAINT_PERIOD_MS) <= now_ms;
@@ -141,7 +141,7 @@ impl Limiter {
     }
 }
 
-/// What an answer says of the limit.
+/// The part of an answer that describes the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Allowance {
     limit: u32,
@@ -149,7 +149,7 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    /// Only where the request succeeded.
+    /// Adds the headers, only where the request succeeded.
     pub(super) fn tell(self, response: &mut Response) {
         if response.status().as_u16() < 400 {
             let headers = response.headers_mut();
@@ -159,11 +159,11 @@ impl Allowance {
     }
 }
 
-/// What a request is to be counted against.
+/// The limits that count a request.
 #[derive(Debug)]
 pub(super) struct Demand {
     class: Class,
-    /// The longest wait first: who has used up the minute gains nothing by trying again in a second.
+    /// The longest wait first: a client that has used up the minute gains nothing by trying again in a second.
     limits: Vec<Limit>,
 }
 

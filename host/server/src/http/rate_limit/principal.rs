@@ -1,4 +1,4 @@
-//! Whose request it is, as far as limits are concerned.
+//! The principal of a request, for limits.
 
 use std::fmt;
 
@@ -24,8 +24,8 @@ impl fmt::Display for Principal {
     }
 }
 
-/// The user whom the access cookie was signed for, else the client's address. Asks no database: whether the session
-/// is still good, the guard of the route finds out.
+/// Returns the user of the signed access cookie, else the client's address. Asks no database: the guard of the route
+/// checks whether the session is still valid.
 pub(super) fn principal(app: &App, client: &Client, headers: &HeaderMap) -> Principal {
     let identity = cookies::access_token(headers).and_then(|token| identify(app, &token).ok());
     identity.map_or_else(|| Principal::Address(client.network()), |identity| Principal::User(identity.user()))

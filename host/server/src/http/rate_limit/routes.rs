@@ -1,4 +1,4 @@
-//! Which routes have a limit of their own, and which have none, as the routes themselves say.
+//! Which routes have their own limit, and which have none, as the routes themselves declare.
 
 use std::collections::HashMap;
 
@@ -37,7 +37,8 @@ impl Classes {
         Self(classes)
     }
 
-    /// By the route that will answer, not by the text of the path: no other spelling evades it.
+    /// Returns the class of the matched route. It does not depend on the text of the path, so no other spelling evades
+    /// it.
     pub(super) fn class(&self, request: &Request) -> Class {
         let template = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
         self.at(request.method(), template)

@@ -11,7 +11,7 @@ use crate::cache::{CacheError, Link};
 
 /// How long a request waits for its verdict.
 const ANSWER_LIMIT: Duration = Duration::from_millis(250);
-/// What all keys begin with. Another word than that of the counters of earlier versions, which have another form.
+/// Prefix of all keys. It differs from the prefix of earlier versions, whose counters have another form.
 const PREFIX: &str = "heddle:window:";
 
 /// Does what [`super::memory`] does, with the logs of [`super::window`].
@@ -24,7 +24,7 @@ pub(super) async fn ask(link: &Link, question: Question, limits: &[Limit]) -> Re
         invocation.arg(limit.rate.requests).arg(limit.rate.window_ms).arg(limit.rate.group());
     }
     invocation.arg(u8::from(question == Question::Take));
-    // Loads the script when the Redis does not know it, or not any more.
+    // Loads the script when the Redis does not know it, or no longer knows it.
     let run = |mut connection| async move { invocation.invoke_async::<Vec<u32>>(&mut connection).await };
     let mut answer = link.ask(ANSWER_LIMIT, run).await?.into_iter();
     match answer.next().unwrap_or_default() {

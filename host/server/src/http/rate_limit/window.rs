@@ -1,8 +1,8 @@
 //! The sliding window: a log of the times at which requests were granted. Pure; `take.lua` states the same for Redis.
 //!
-//! A small limit has one entry for each request and is exact. A large one has one entry for a group of up to a twentieth
-//! of the limit, which leaves the window with its first request: so a request below the limit is never refused, and no
-//! window of time holds more than the limit and one group.
+//! A small limit has one entry for each request and is exact. A large limit has one entry for a group of up to a
+//! twentieth of the limit. A group leaves the window with its first request. So a request below the limit is never
+//! refused, and no window of time holds more than the limit and one group.
 
 /// Largest limit whose log has an entry for each request.
 const EXACT_MAX: u32 = 64;
@@ -35,7 +35,7 @@ impl Rate {
     }
 }
 
-/// What was granted to one principal within the window: at most [`EXACT_MAX`] entries.
+/// The requests that were granted to one principal within the window: at most [`EXACT_MAX`] entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Log {
     /// Time of the first request of each group, the oldest first. All groups but the last are full.
@@ -47,7 +47,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// How many more would be granted after one at this time; `None` when that one is not.
+    /// Returns how many more requests would be granted after one at this time; `None` when this one is refused.
     ///
     /// `now_ms` counts from any fixed instant.
     pub(super) fn room(&self, rate: Rate, now_ms: u64) -> Option<u32> {
@@ -73,9 +73,9 @@ impl Log {
         self.newest = now_ms;
     }
 
-    /// Threads read the clock in one order and come here in another: a time a little before the newest counts as that.
-    /// `None` when the clock was set back by more than the window, which starts the log anew: otherwise requests would be
-    /// refused until the clock has caught up.
+    /// Threads read the clock in one order and come here in another: a time slightly before the newest counts as the
+    /// newest. `None` when the clock was set back by more than the window, which starts the log anew: otherwise
+    /// requests would be refused until the clock has caught up.
     fn not_before_newest(&self, rate: Rate, now_ms: u64) -> Option<u64> {
         let is_set_back = now_ms.saturating_add(u64::from(rate.window_ms)) < self.newest;
         (!is_set_back).then_some(now_ms.max(self.newest))

@@ -28,7 +28,7 @@ fn registered() -> RegisteredApp {
     RegisteredApp { app, secret_hash: None, org_name: "Acme".to_owned() }
 }
 
-/// A whole request with one parameter changed: `Some` replaces or adds, `None` leaves out.
+/// Reads a complete request with one parameter changed: `Some` replaces or adds, `None` leaves out.
 fn with(name: &str, value: Option<&str>) -> Result<Asked, Fault> {
     let mut pairs: Vec<(String, String)> = [
         ("response_type", "code"),
@@ -53,7 +53,7 @@ fn told(name: &str, value: Option<&str>, error: &str) {
         Err(Fault::Told(_, reply, refusal)) => {
             assert_eq!(refusal.error, error, "{name}={value:?}: {}", refusal.description);
             assert_eq!(reply.redirect_uri, "https://a.example/cb");
-            // What RFC 6749 section 4.1.2.1 lets a description hold.
+            // The bytes that RFC 6749 section 4.1.2.1 allows in a description.
             let fits = |byte: u8| matches!(byte, 0x20..=0x21 | 0x23..=0x5b | 0x5d..=0x7e);
             assert!(refusal.description.bytes().all(fits), "{}", refusal.description);
         }

@@ -23,13 +23,13 @@ const POOL: PoolSettings = PoolSettings { connections_max: 1, acquire_timeout: D
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// Below this the disk is nearly full.
 const FREE_BYTES_MIN: u64 = 512 * 1024 * 1024;
-/// Below this nothing can be written any more soon.
+/// Below this, writes will soon fail.
 const FREE_BYTES_LEAST: u64 = 32 * 1024 * 1024;
 const POSTGRES_MAJOR_MIN: i64 = 13;
-/// Differences of the clocks that are worth a word, and that make tokens and windows wrong.
+/// Clock differences that cause a warning, and that make tokens and windows wrong.
 const CLOCK_SECS_WARN: i64 = 2;
 const CLOCK_SECS_FAIL: i64 = 60;
-/// Rows of each table that are opened to see whether they open.
+/// Most rows of each table that are opened as a sample.
 const SAMPLE_ROWS: i64 = 200;
 
 /// An error with its causes, on one line.
@@ -112,7 +112,7 @@ pub(super) fn data_folder(config: &Config, findings: &mut Findings) {
     }
 }
 
-/// The keys, where there are any.
+/// Finds the keys, where there are any.
 pub(super) fn keys(config: &Config, findings: &mut Findings) -> Option<Keys> {
     let texts = match KeyTexts::find(config) {
         Ok(Some(texts)) => texts,
@@ -346,13 +346,13 @@ async fn ping_cache(url: &Secret) -> Result<&'static str, String> {
     };
     match asked.await.map_err(|error| error.to_string())?.as_slice() {
         answer if answer.starts_with(b"+PONG") => Ok("answers"),
-        // Whether the password of the URL is right, the server says at its start.
+        // The server checks the password of the URL at its start.
         answer if answer.starts_with(b"-NOAUTH") => Ok("answers, and asks for a password"),
         _ => Err("something answers that is no Redis".to_owned()),
     }
 }
 
-/// Whether the mail server takes our login. No mail is sent.
+/// Checks whether the mail server accepts our login. No mail is sent.
 pub(super) async fn mail(config: &Config, findings: &mut Findings) {
     if config.smtp_url.is_none() {
         let what = "mail: SMTP_URL is not set, so nobody can reset a password by mail";

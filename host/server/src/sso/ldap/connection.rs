@@ -1,7 +1,8 @@
-//! A connection to a directory, through the runtime's guard, with TLS where the settings want it.
+//! A connection to a directory, through the runtime's guard, with TLS where the settings demand it.
 //!
-//! The LDAP library speaks into one end of a socket pair; the other end is carried to the directory here. So the guard
-//! and the judgement of certificates are those of every connection, and what a directory may send is bounded.
+//! The LDAP library uses one end of a socket pair; this module carries the bytes of the other end to the directory. So
+//! the guard and the checks of certificates are those of every connection, and the bytes that a directory may send are
+//! bounded.
 
 use std::convert::Infallible;
 use std::future::{Future, pending};
@@ -21,7 +22,7 @@ use super::super::settings::{Ldap, Place};
 use super::framing;
 use crate::app::App;
 
-/// From the first look-up to the last answer.
+/// Time limit from name resolution to the last answer.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
 /// Most bytes that a directory may send on one connection.
 const BYTES_MAX: u64 = 4 << 20;
@@ -30,11 +31,11 @@ const START_TLS_BYTES_MAX: usize = 4096;
 /// `ExtendedRequest` 1.3.6.1.4.1.1466.20037 as message 1 (RFC 4511 section 4.14).
 const START_TLS: &[u8] = b"\x30\x1d\x02\x01\x01\x77\x18\x80\x161.3.6.1.4.1.1466.20037";
 
-/// Carries bytes between the library and the directory, for as long as something is asked.
+/// Carries bytes between the library and the directory while it is polled.
 pub(super) struct Traffic(Pin<Box<dyn Future<Output = Infallible> + Send>>);
 
 impl Traffic {
-    /// Does work with the directory. Without it the library waits for ever.
+    /// Runs work with the directory and carries its bytes. Without it the library waits without end.
     pub(super) async fn carry<T>(&mut self, work: impl Future<Output = T>) -> Result<T, ProviderFault> {
         let both = async {
             tokio::select! {
@@ -43,7 +44,7 @@ impl Traffic {
                 never = &mut self.0 => match never {},
             }
         };
-        // The library panics at messages that it does not expect.
+        // The library panics at unexpected messages.
         let done = AssertUnwindSafe(both).catch_unwind().await;
         done.map_err(|_| ProviderFault::faulty("the directory sends what no directory should"))
     }
@@ -67,12 +68,12 @@ pub(super) async fn dial(app: &App, settings: &Ldap) -> Result<Dialled, Provider
     Ok(app.runtime.dial(&place.host, place.port, DEADLINE).await?)
 }
 
-/// Whether the settings want TLS.
+/// Whether the settings demand TLS.
 pub(super) fn wants_tls(settings: &Ldap) -> bool {
     settings.start_tls || Place::parse(&settings.url).is_some_and(|place| place.is_ldaps)
 }
 
-/// Begins TLS as the settings want it; passwords go in the clear only where they say so.
+/// Begins TLS as the settings demand. Passwords are sent in the clear only where the settings allow it.
 pub(super) async fn secure(mut dialled: Dialled, settings: &Ldap) -> Result<Dialled, ProviderFault> {
     if settings.start_tls {
         request_tls(&mut dialled).await?;
@@ -98,7 +99,7 @@ pub(super) async fn speak(dialled: Dialled) -> Result<(ldap3::Ldap, Traffic), Pr
         .map_err(|_| ProviderFault::faulty("the connection cannot be used"))?;
     let traffic = async move {
         let ((), ()) = tokio::join!(
-            // What it could not do is told to who waits for an answer.
+            // The caller that waits for an answer gets its error.
             async { drop(connection.drive().await) },
             pump(own_end, dialled),
         );
@@ -125,7 +126,7 @@ async fn pump(library: UnixStream, dialled: Dialled) {
     );
 }
 
-/// Asks for TLS and reads exactly the answer: what somebody slipped in behind it would be taken for TLS, and refused.
+/// Asks for TLS and reads exactly the answer. Bytes that an attacker inserted after it are read as TLS, and refused.
 async fn request_tls(dialled: &mut Dialled) -> Result<(), ProviderFault> {
     let broken = |_| ProviderFault::faulty("the connection broke while TLS was asked for");
     dialled.stream.write_all(START_TLS).await.map_err(broken)?;

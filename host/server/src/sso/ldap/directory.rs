@@ -1,4 +1,4 @@
-//! What a directory is asked: the search account's bind, one person, their password, their groups.
+//! Queries to a directory: the search account's bind, one person, their password, their groups.
 
 use heddle_core::IdentityProviderId;
 use heddle_core::secret::Secret;
@@ -25,7 +25,7 @@ const REFERRAL: u32 = 10;
 const NO_SUCH_OBJECT: u32 = 32;
 const INVALID_CREDENTIALS: u32 = 49;
 
-/// Attributes that name an entry for ever, in the directories that are in use.
+/// Attributes that name an entry permanently, in common directories.
 const IDS: [&str; 2] = ["entryUUID", "objectGUID"];
 
 /// The account that searches.
@@ -34,7 +34,7 @@ pub(in crate::sso) struct Account<'a> {
     pub(super) password: Secret,
 }
 
-/// Who has this name and this password.
+/// Returns the person with this name and this password.
 pub(super) async fn person(
     app: &App,
     provider: IdentityProviderId,
@@ -62,14 +62,14 @@ async fn prove(
 ) -> Result<Person, Stop> {
     bind_account(ldap, account).await?;
     let entry = find_one(ldap, settings, login).await?;
-    // The same as for a wrong password: else the answer would tell whose names these are.
+    // The same error as for a wrong password: otherwise the answer would show which names belong to one person.
     if !super::may_try(app, provider, "entry", &entry.dn).await.map_err(Stop::Refused)? {
         return Err(Stop::Wrong("too_many_tries"));
     }
     let bound = ldap.simple_bind(&entry.dn, password.expose()).await.map_err(broken)?;
     match bound.rc {
         SUCCESS => {}
-        // Busy, unavailable, unwilling, a referral: no word about the password.
+        // Busy, unavailable, unwilling, a referral: these say nothing about the password.
         code @ (1..=3 | 8 | REFERRAL | 13 | 51 | 52 | 80..) => {
             return Err(refused("the bind of a person", code).into());
         }
@@ -95,7 +95,7 @@ async fn bind_account(ldap: &mut Handle, account: Option<&Account<'_>>) -> Resul
     }
 }
 
-/// The one entry that the filter finds for this name.
+/// Returns the one entry that the filter finds for this name.
 async fn find_one(ldap: &mut Handle, settings: &Ldap, login: &str) -> Result<SearchEntry, Stop> {
     let filter = settings.user_filter.replace(LOGIN, &ldap_escape(login));
     let attributes = &settings.attributes;
@@ -111,14 +111,14 @@ async fn find_one(ldap: &mut Handle, settings: &Ldap, login: &str) -> Result<Sea
     }
     let mut entries = entries.into_iter();
     match (entries.next(), entries.next(), end.rc) {
-        // A bind without a name would be an anonymous one.
+        // A bind with an empty name would be anonymous.
         (Some(entry), None, SUCCESS) if !entry.dn.is_empty() => Ok(entry),
         (None, ..) => Err(Stop::Wrong("name")),
         _ => Err(Stop::Wrong("ambiguous_name")),
     }
 }
 
-/// Names of the groups that the filter finds, whole and short.
+/// Returns the distinguished names of the groups that the filter finds.
 async fn find_groups(
     ldap: &mut Handle,
     settings: &Ldap,
@@ -135,7 +135,7 @@ async fn find_groups(
     Ok(entries.into_iter().map(|entry| entry.dn).collect())
 }
 
-/// Entries only: references to other directories are not followed.
+/// Returns entries only: references to other directories are not followed.
 async fn search(
     ldap: &mut Handle,
     base: &str,
@@ -166,14 +166,14 @@ fn describe(settings: &Ldap, entry: &SearchEntry, groups: Vec<String>) -> Result
         subject,
         username: one(&attributes.username),
         email: one(&attributes.email),
-        // The directory's administrators say whose it is.
+        // The directory's administrators vouch for the owner.
         email_is_verified: true,
         full_name: one(&attributes.full_name),
         groups: groups.into_iter().flat_map(|name| [short_name(&name), Some(name)]).flatten().collect(),
     })
 }
 
-/// A value that names the entry; bytes in hex.
+/// Returns a value that identifies the entry; bytes in hex.
 fn identity(entry: &SearchEntry, name: &str) -> Option<String> {
     let text = texts(entry, name).into_iter().next();
     text.filter(|text| !text.is_empty()).or_else(|| {
@@ -182,13 +182,13 @@ fn identity(entry: &SearchEntry, name: &str) -> Option<String> {
     })
 }
 
-/// The values of an attribute; its name has no case.
+/// Returns the values of an attribute; its name is case-insensitive.
 fn texts(entry: &SearchEntry, name: &str) -> Vec<String> {
     let found = entry.attrs.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
     found.map(|(_, values)| values.clone()).unwrap_or_default()
 }
 
-/// `admins` of `cn=admins,ou=groups,dc=example`; escaped names are known by their whole name only.
+/// Returns `admins` for `cn=admins,ou=groups,dc=example`. A name with escapes has no short form.
 fn short_name(dn: &str) -> Option<String> {
     let first = dn.split(',').next()?;
     let (_, value) = first.split_once('=').filter(|_| !first.contains(['\\', '+']))?;
@@ -206,7 +206,7 @@ fn refused(what: &str, code: u32) -> ProviderFault {
     }
 }
 
-/// In own words: the library's can quote a filter.
+/// In our own words: the library's message can quote a filter.
 fn broken(error: LdapError) -> ProviderFault {
     match error {
         LdapError::FilterParsing => ProviderFault::faulty("the filter cannot be used"),
@@ -214,7 +214,7 @@ fn broken(error: LdapError) -> ProviderFault {
     }
 }
 
-/// Goes the way of a sign-in as far as the search, and notes each step.
+/// Performs a sign-in as far as the search, and records each step.
 pub(in crate::sso) async fn try_directory(
     app: &App,
     settings: &Ldap,

@@ -1,7 +1,7 @@
-//! What a directory sends, message by message: only what the library can read without harm is passed on.
+//! Checks messages of a directory one by one: only those that the library can parse safely are passed on.
 //!
-//! The library reads nested elements by calling itself, and keeps each of them: a message of nothing but nesting would
-//! take the whole process. So depth, number and size are bounded before it sees a byte.
+//! The library parses nested elements recursively and stores each of them: a message of nothing but nesting could take
+//! down the whole process. So depth, number and size are bounded before the library gets a byte.
 
 use std::io;
 
@@ -9,17 +9,17 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 /// Longest message. One entry with its groups is far smaller.
 const MESSAGE_BYTES_MAX: usize = 512 << 10;
-/// An answer of LDAP is nested six deep.
+/// Greatest depth; an answer of LDAP is nested six deep.
 const DEPTH_MAX: usize = 16;
 const ELEMENTS_MAX: usize = 20_000;
-/// Tag of the sequence that every message is.
+/// Tag of the outer sequence of every message.
 const SEQUENCE: u8 = 0x30;
-/// Bit of a tag whose content is elements.
+/// Bit of a tag whose content consists of elements.
 const CONSTRUCTED: u8 = 0x20;
-/// Bits of a tag that goes on in further bytes, which LDAP has none of.
+/// Bits of a tag that continues in further bytes; LDAP has no such tag.
 const LONG_TAG: u8 = 0x1f;
 
-/// Passes messages on until the directory ends, or sends what is not sound.
+/// Passes messages on until the directory ends, or sends an invalid one.
 pub(super) async fn pass_on(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
@@ -58,7 +58,7 @@ fn unsound() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "not a message of LDAP")
 }
 
-/// Whether every element ends within the one around it, and neither depth nor number goes beyond the bounds.
+/// Whether every element ends within the one around it, and depth and number stay within the bounds.
 fn is_sound(content: &[u8]) -> bool {
     let mut ends = vec![content.len()];
     let (mut at, mut elements) = (0, 0);
@@ -85,7 +85,7 @@ fn is_sound(content: &[u8]) -> bool {
     true
 }
 
-/// Tag, place of the content and its length.
+/// Returns the tag, the offset of the content and its length.
 fn element(content: &[u8], at: usize) -> Option<(u8, usize, usize)> {
     let (tag, length) = (*content.get(at)?, *content.get(at + 1)?);
     if tag & LONG_TAG == LONG_TAG {
@@ -107,7 +107,7 @@ fn element(content: &[u8], at: usize) -> Option<(u8, usize, usize)> {
 mod tests {
     use super::*;
 
-    /// So many sequences in one another.
+    /// Returns that many nested sequences.
     fn nested(depth: usize) -> Vec<u8> {
         (0..depth).fold(Vec::new(), |inner, _| {
             let length = u32::try_from(inner.len()).unwrap().to_be_bytes();

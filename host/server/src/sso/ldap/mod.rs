@@ -1,7 +1,7 @@
-//! Signing in with the password of a directory: the person is searched for, and then bound as with the password.
+//! Signing in with the password of a directory: the service searches for the person, and then binds as that person.
 //!
 //! An unknown name and a wrong password get the same answer, after a time that is rounded up. An empty password never
-//! reaches the directory: many take it for an anonymous bind, and say yes.
+//! reaches the directory: many directories take it for an anonymous bind, and accept it.
 
 mod connection;
 mod directory;
@@ -37,31 +37,31 @@ use crate::http::routes::{Routes, doc};
 use crate::keys::keyed_hash;
 use crate::slug::SLUG_CHARS_MAX;
 
-/// Tries of one name, and of one entry, at one provider.
+/// Attempts for one name, and for one entry, at one provider.
 const TRY_RATE: Rate = Rate { requests: 20, window_ms: 300_000 };
 
 const WRONG: Error = Error::Unauthenticated("login or password is not correct");
 
-/// With `provider_id` or `organization_slug`, not both.
+/// Give either `provider_id` or `organization_slug`, not both.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "LdapLogin")]
 struct LoginBody {
     provider_id: Option<IdentityProviderId>,
-    /// The organization's only directory, or the oldest of several.
+    /// Selects the organization's only directory, or the oldest of several.
     #[schemars(length(min = 1, max = SLUG_CHARS_MAX))]
     organization_slug: Option<String>,
-    /// What the directory's filter looks for.
+    /// The name that the directory's filter searches for.
     #[schemars(length(max = LOGIN_CHARS_MAX))]
     login: String,
     #[schemars(extend("maxLength" = PRESENTED_CHARS_MAX))]
     password: Secret,
 }
 
-/// Why a sign-in does not go on.
+/// Why a sign-in ends without a person.
 #[derive(Debug)]
 enum Stop {
-    /// Nobody, or more than one person, or another password: the log knows which.
+    /// No person, several persons, or a wrong password: only the log says which.
     Wrong(&'static str),
     /// Refused before the directory was asked.
     Refused(Error),
@@ -141,7 +141,7 @@ async fn find(app: &App, id: Option<IdentityProviderId>, slug: Option<&str>) -> 
         }
         _ => return Err(Error::field("provider_id", "give either provider_id or organization_slug")),
     };
-    // The same for an organization that does not exist and for one without a directory.
+    // The same error for an unknown organization and for one without a directory.
     found.ok_or(Error::NotFound("identity provider"))
 }
 
@@ -174,8 +174,8 @@ async fn person(
     directory::person(app, provider, settings, account, login, password).await
 }
 
-/// Counts a try of this name as it was typed, or of the entry that it stands for: a filter may find one person by many
-/// names. Before the directory is asked, so that many at once are no more than as many one after the other.
+/// Counts an attempt for this name as it was typed, or for its entry: a filter may find one person by many names.
+/// Counted before the directory is asked, so that concurrent attempts are limited like sequential ones.
 async fn may_try(app: &App, provider: IdentityProviderId, kind: &str, name: &str) -> Result<bool, Error> {
     let name = Secret::new(format!("{provider}:{kind}:{}", fold(name)));
     let hash = keyed_hash(&app.keys.login_name_key(), &name);

@@ -1,4 +1,4 @@
-//! A sign-in between its beginning and its end: bound to the browser that began it, taken once, good for ten minutes.
+//! A sign-in in progress: bound to the browser that began it, usable once, valid for ten minutes.
 
 use axum::Json as Answer;
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -20,9 +20,9 @@ use crate::http::extract::Origin;
 use crate::keys::keyed_hash;
 
 const MINUTES: i64 = 10;
-/// Expired ones that each new one sweeps away.
+/// Expired attempts that each new one removes.
 const SWEEP: u32 = 20;
-/// Where the cookie is of use, and nowhere else.
+/// The only path where the cookie is of use.
 const PATH: &str = "/api/v1/auth/sso";
 
 const UNKNOWN: Error = Error::Unauthenticated(
@@ -36,7 +36,7 @@ pub(super) struct Began {
     browser: Secret,
 }
 
-/// A sign-in that has come back.
+/// A sign-in whose browser has returned.
 pub(super) struct Taken {
     pub(super) provider_id: IdentityProviderId,
     pub(super) redirect_uri: String,
@@ -72,7 +72,7 @@ pub(super) async fn begin(
 }
 
 impl Began {
-    /// The answer with the cookie that binds the sign-in to this browser.
+    /// Returns the answer with the cookie that binds the sign-in to this browser.
     pub(super) fn respond<T: Serialize>(
         &self,
         app: &App,
@@ -85,7 +85,7 @@ impl Began {
     }
 }
 
-/// Takes the sign-in that this browser began; nobody can take it again.
+/// Takes the sign-in that this browser began. It can be taken only once.
 pub(super) async fn take(app: &App, headers: &HeaderMap, state: &Secret) -> Result<Taken, Error> {
     let browser = cookies::value(headers, &cookie_name(state)).map(Secret::new).ok_or(UNKNOWN)?;
     let (state_hash, browser_hash) = (hash(app, "state", state), hash(app, "browser", &browser));
@@ -100,7 +100,7 @@ pub(super) async fn take(app: &App, headers: &HeaderMap, state: &Secret) -> Resu
     })
 }
 
-/// Takes the cookie of a sign-in that has ended.
+/// Removes the cookie of a sign-in that has ended.
 pub(super) fn forget(
     app: &App,
     origin: &Origin,
@@ -124,7 +124,7 @@ fn with_cookie(
     Ok(response)
 }
 
-/// Each sign-in has a cookie of its own, so that two in two tabs do not disturb each other.
+/// Each sign-in has its own cookie, so that sign-ins in two tabs do not disturb each other.
 fn cookie_name(state: &Secret) -> String {
     let digest = Sha256::digest(state.expose().as_bytes());
     format!("svc_sso_{}", hex::encode(&digest[..8]))

@@ -1,4 +1,4 @@
-//! What a provider says of a person, from the ID token and, where that says too little, from its userinfo endpoint.
+//! The claims of a person, from the ID token and, where those are not enough, from the userinfo endpoint.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ const GROUPS_MAX: usize = 1_000;
 pub(super) struct Claims(Map<String, Value>);
 
 impl Claims {
-    /// Claims of an ID token that holds.
+    /// Takes the claims of a valid ID token.
     pub(super) fn of(proved: Map<String, Value>) -> Self {
         Self(proved)
     }
@@ -19,7 +19,7 @@ impl Claims {
         self.text("sub").unwrap_or_default()
     }
 
-    /// Whether something is missing that the userinfo endpoint may know.
+    /// Whether a claim is missing that the userinfo endpoint may have.
     pub(super) fn lack(&self, settings: &Oidc, maps_groups: bool) -> bool {
         let mut wanted = vec!["email", "email_verified", settings.username_claim.as_str()];
         if maps_groups {
@@ -28,7 +28,7 @@ impl Claims {
         wanted.into_iter().any(|name| !self.0.contains_key(name))
     }
 
-    /// Adds what was missing. An email and whether it is verified are taken from one place.
+    /// Adds missing claims. An email and whether it is verified are taken from the same source.
     pub(super) fn complete(&mut self, mut more: Map<String, Value>) {
         if !(self.0.contains_key("email") && self.0.contains_key("email_verified"))
             && more.contains_key("email")
@@ -62,7 +62,7 @@ impl Claims {
     }
 }
 
-/// Some providers write it as a text.
+/// Some providers write it as a string.
 fn is_true(value: Option<&Value>) -> bool {
     value.is_some_and(|value| value == &Value::Bool(true) || value.as_str() == Some("true"))
 }

@@ -1,7 +1,7 @@
-//! What an `OpenID` provider publishes of itself: where its endpoints are, and the keys that it signs with.
+//! The documents that an `OpenID` provider publishes: its endpoints, and its signing keys.
 //!
-//! Kept for some minutes. When a signature fits none of the known keys they are fetched anew, so that a provider can
-//! change them at any time, but not more often than every ten seconds, so that nobody makes this service ask.
+//! They are cached for some minutes. When no known key fits a signature, the keys are fetched again, so that a provider
+//! can change them at any time. This happens at most every ten seconds, so that an attacker cannot cause more requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use super::Client;
 use super::id_token::is_usable;
 use crate::app::App;
 
-/// How long what was fetched is believed.
+/// How long a fetched document is used.
 const AGE_MAX: Duration = Duration::from_mins(10);
-/// How often keys are fetched because a signature fits none of them.
+/// Least time between fetches because no key fits a signature.
 const REFETCH_PAUSE: Duration = Duration::from_secs(10);
 const PROVIDERS_MAX: u64 = 1_000;
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,23 +34,24 @@ const KEYS_MAX: usize = 100;
 /// A provider in one state of its settings.
 type Key = (IdentityProviderId, Timestamp);
 
-/// What providers published, for a while.
+/// A cache of documents that providers published.
 #[derive(Debug)]
 pub(in crate::sso) struct Documents {
     metadata: Cache<Key, Arc<Metadata>>,
     keys: Cache<Key, Arc<Vec<Jwk>>>,
-    /// What was fetched because a signature fitted nothing. Who comes at once, or soon after, gets the same.
+    /// Keys that were fetched because none fitted a signature. Concurrent and later sign-ins share the result for a
+    /// while.
     refetched: Cache<Key, Result<Arc<Vec<Jwk>>, ProviderFault>>,
 }
 
 impl Documents {
-    /// Those of this process.
+    /// Returns the documents of this process.
     fn of(app: &App) -> &Self {
         app.part()
     }
 }
 
-/// What is used of a discovery document.
+/// The fields of a discovery document that are used.
 #[derive(Debug, Deserialize)]
 pub(in crate::sso) struct Metadata {
     issuer: String,
@@ -91,7 +92,7 @@ impl Client<'_> {
         found.map_err(|fault| ProviderFault::clone(&fault))
     }
 
-    /// The keys as they are published now, or were some seconds ago.
+    /// Returns the keys as they are published now, or were some seconds ago.
     pub(super) async fn newer_keys(&self, metadata: &Metadata) -> Result<Arc<Vec<Jwk>>, ProviderFault> {
         let fetch = async {
             let keys = Arc::new(fetch_keys(self.app, self.settings, metadata).await?);
@@ -102,7 +103,7 @@ impl Client<'_> {
     }
 }
 
-/// The provider's discovery document, and where it came from.
+/// Fetches the provider's discovery document, and the address that answered.
 pub(in crate::sso) async fn fetch_metadata(
     app: &App,
     settings: &Oidc,
@@ -134,7 +135,7 @@ pub(in crate::sso) async fn fetch_metadata(
     Ok((metadata, answer.peer))
 }
 
-/// The provider's keys that signatures can be verified with.
+/// Fetches the provider's keys that can verify signatures.
 pub(in crate::sso) async fn fetch_keys(
     app: &App,
     settings: &Oidc,
@@ -147,7 +148,7 @@ pub(in crate::sso) async fn fetch_keys(
     let what = "keys";
     let answer = get(app, settings, &metadata.jwks_uri).await.map_err(|fault| fault.at(what))?;
     let set: KeySet = json(&answer).map_err(|fault| fault.at(what))?;
-    // A key of a kind that is not known here may stand beside others that are.
+    // The set may contain keys of unknown kinds next to known ones.
     let keys: Vec<Jwk> = set
         .keys
         .into_iter()
@@ -172,7 +173,7 @@ async fn get(app: &App, settings: &Oidc, address: &str) -> Result<OwnAnswer, Pro
     }
 }
 
-/// One request, bounded in time and size.
+/// Sends one request, bounded in time and size.
 pub(super) async fn ask(
     app: &App,
     settings: &Oidc,
@@ -198,7 +199,7 @@ pub(super) async fn ask(
     Ok(app.runtime.fetch(request).await?)
 }
 
-/// An answer as JSON. What is wrong with it is not quoted: it can hold tokens.
+/// Parses an answer as JSON. An error does not quote it: it can hold tokens.
 pub(super) fn json<T: serde::de::DeserializeOwned>(answer: &OwnAnswer) -> Result<T, ProviderFault> {
     serde_json::from_slice(&answer.body).map_err(|error| {
         let problem =

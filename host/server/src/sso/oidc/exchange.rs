@@ -1,4 +1,4 @@
-//! A code for tokens, and an access token for what the provider knows of its person.
+//! Exchanges a code for tokens, and an access token for claims of its person.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,7 +23,7 @@ pub(super) struct Tokens {
     pub(super) access_token: Option<Secret>,
 }
 
-/// What an error of the token endpoint says (RFC 6749 section 5.2).
+/// An error of the token endpoint (RFC 6749 section 5.2).
 #[derive(Debug, Default, Deserialize)]
 struct TokenError {
     #[serde(default)]
@@ -31,7 +31,7 @@ struct TokenError {
 }
 
 impl Client<'_> {
-    /// Redeems the code that the browser came back with.
+    /// Redeems the code with which the browser returned.
     pub(super) async fn redeem(
         &self,
         metadata: &Metadata,
@@ -49,7 +49,7 @@ impl Client<'_> {
         }
     }
 
-    /// What the provider knows beside the ID token; `None` where it has no such endpoint.
+    /// Fetches claims that are not in the ID token; `None` where the provider has no such endpoint.
     pub(super) async fn user_info(
         &self,
         metadata: &Metadata,
@@ -101,7 +101,7 @@ impl Client<'_> {
     }
 }
 
-/// Whether the provider knows this client: it is asked to redeem a code that it never gave.
+/// Checks whether the provider knows this client: it is asked to redeem a code that it never issued.
 pub(in crate::sso) async fn try_client(
     client: &Client<'_>,
     metadata: &Metadata,
@@ -116,7 +116,7 @@ pub(in crate::sso) async fn try_client(
     }
 }
 
-/// `client_secret_basic` unless the provider says that it takes others only.
+/// Whether to use `client_secret_basic`: yes, unless the provider lists only other methods.
 fn takes_basic(metadata: &Metadata) -> bool {
     let methods = metadata.token_endpoint_auth_methods_supported.as_ref();
     methods.is_none_or(|methods| {
@@ -139,7 +139,7 @@ fn sensitive(text: &str) -> Result<HeaderValue, ProviderFault> {
     Ok(value)
 }
 
-/// The word of an error, with nothing else in it.
+/// Returns the code of an error, and nothing else of it.
 fn refusal(answer: &OwnAnswer) -> String {
     let error = serde_json::from_slice::<TokenError>(&answer.body).unwrap_or_default().error;
     error.chars().filter(|c| c.is_ascii_lowercase() || *c == '_').take(40).collect()

@@ -1,7 +1,7 @@
 //! Whether an ID token proves who signs in (`OpenID` Connect Core, sections 3.1.3.7 and 3.1.3.8).
 //!
-//! Which algorithm may verify a token follows from the provider's key, never from the token: so no token is accepted
-//! unsigned, and none that was signed with a public key as if it were a shared secret.
+//! The provider's key decides which algorithm may verify a token, never the token itself. So no unsigned token is
+//! accepted, and none that was signed with a public key as a shared secret.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,7 +14,7 @@ use subtle::ConstantTimeEq as _;
 
 /// Seconds that two clocks may differ.
 const LEEWAY_SECS: i64 = 60;
-/// A token is made when its code is redeemed, so an older one is of another sign-in.
+/// A token is made when its code is redeemed, so an older one belongs to another sign-in.
 const AGE_SECS_MAX: i64 = 600;
 /// 2048 bits.
 const RSA_MODULUS_BYTES_MIN: usize = 256;
@@ -22,16 +22,16 @@ const RSA_MODULUS_BYTES_MIN: usize = 256;
 const SUBJECT_BYTES_MAX: usize = 255;
 
 heddle_core::words! {
-    /// What about an answer does not hold. For the log and the audit log; who signs in is not told.
+    /// Why an answer is not valid. For the log and the audit log; the person who signs in does not see it.
     pub enum Unproved {
-        /// The provider does not know the code, or not any more.
+        /// The provider does not know the code, or no longer knows it.
         Code = "code",
-        /// The answer is of another provider.
+        /// The answer comes from another provider.
         Issuer = "issuer",
         Malformed = "malformed",
-        /// None of the provider's keys may be used with it.
+        /// None of the provider's keys may be used with the algorithm.
         Algorithm = "algorithm",
-        /// No key of the provider fits.
+        /// No key of the provider fits the signature.
         Key = "key",
         Audience = "audience",
         AuthorizedParty = "authorized_party",
@@ -40,23 +40,23 @@ heddle_core::words! {
         Nonce = "nonce",
         AccessToken = "access_token",
         Subject = "subject",
-        /// The userinfo endpoint speaks of somebody else.
+        /// The userinfo endpoint answers about another person.
         UserInfo = "user_info",
     }
 }
 
-/// What the token must be made for.
+/// The values that the token must contain.
 pub(super) struct Expected<'a> {
     pub(super) issuer: &'a str,
     pub(super) client_id: &'a str,
     pub(super) nonce: &'a str,
-    /// That came with it.
+    /// The access token that came with the ID token.
     pub(super) access_token: Option<&'a str>,
     /// Seconds since 1970.
     pub(super) now: i64,
 }
 
-/// The claims of a token that holds.
+/// Verifies a token and returns its claims.
 ///
 /// # Errors
 /// [`Unproved::Key`] when newer keys of the provider could make a difference.
@@ -65,7 +65,7 @@ pub(super) fn verify(
     keys: &[Jwk],
     expected: &Expected<'_>,
 ) -> Result<Map<String, Value>, Unproved> {
-    // An unsigned token has no algorithm that is known here.
+    // An unsigned token has no known algorithm.
     let header = decode_header(token).map_err(|_| Unproved::Algorithm)?;
     let is_shared = matches!(header.alg, Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512);
     if is_shared {
@@ -100,7 +100,7 @@ pub(super) fn is_usable(key: &Jwk) -> bool {
     is_strong && !algorithms(key).is_empty()
 }
 
-/// The algorithms that this key is for.
+/// Returns the algorithms for which this key may be used.
 fn algorithms(key: &Jwk) -> Vec<Algorithm> {
     use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
     if !matches!(key.common.public_key_use, None | Some(PublicKeyUse::Signature)) {
@@ -122,7 +122,7 @@ fn algorithms(key: &Jwk) -> Vec<Algorithm> {
     of_kind.iter().copied().filter(is_named).collect()
 }
 
-/// The claims, when one of the keys that may have signed the token did.
+/// Returns the claims when one of the possible keys has signed the token.
 fn signed_by_one(
     token: &str,
     header: &Header,
@@ -133,7 +133,7 @@ fn signed_by_one(
     validation.set_audience(&[expected.client_id]);
     validation.set_issuer(&[expected.issuer]);
     validation.set_required_spec_claims(&["exp", "aud", "iss", "sub"]);
-    // Against the service's own clock, in `check_times`.
+    // Checked against the service's own clock, in `check_times`.
     validation.validate_exp = false;
     let may_have = |key: &&Jwk| {
         let is_named = match (&header.kid, &key.common.key_id) {
@@ -170,7 +170,7 @@ fn check_times(claims: &Map<String, Value>, now: i64) -> Result<(), Unproved> {
     if issued > now + leeway || begins > now + leeway { Err(Unproved::NotYetValid) } else { Ok(()) }
 }
 
-/// Among several audiences, the token must be for this client by name.
+/// With several audiences, the token must name this client as its authorized party.
 fn check_audience(claims: &Map<String, Value>, client_id: &str) -> Result<(), Unproved> {
     let is_shared = claims.get("aud").and_then(Value::as_array).is_some_and(|all| all.len() > 1);
     match claims.get("azp") {
@@ -181,7 +181,7 @@ fn check_audience(claims: &Map<String, Value>, client_id: &str) -> Result<(), Un
     }
 }
 
-/// The left half of the access token's hash, as the token's algorithm hashes.
+/// Returns the left half of the access token's hash, with the hash function of the token's algorithm.
 fn half_hash(algorithm: Algorithm, access_token: &str) -> String {
     use Algorithm::{ES384, EdDSA, PS384, PS512, RS384, RS512};
     let bytes = access_token.as_bytes();

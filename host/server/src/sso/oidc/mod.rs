@@ -1,7 +1,7 @@
-//! Signing in at an `OpenID` provider: authorization code with PKCE, in the user interface's own page.
+//! Signing in at an `OpenID` provider: authorization code with PKCE, in a page of the user interface.
 //!
-//! The page asks where to send the browser, and later hands over what the browser came back with. Only the browser
-//! that began a sign-in can end it, once, and only with an ID token that was made for it.
+//! The page asks where to send the browser, and later sends the parameters with which the browser returned. Only the
+//! browser that began a sign-in can end it, once, and only with an ID token that was made for it.
 
 mod attempt;
 mod claims;
@@ -44,7 +44,7 @@ use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
 use crate::http::routes::{Routes, doc};
 
-/// Most bytes of what a provider sends the browser back with.
+/// Most bytes of a parameter with which the browser returns from a provider.
 const TEXT_BYTES_MAX: usize = 4096;
 
 const NOT_PROVED: Error = Error::Unauthenticated(
@@ -56,7 +56,7 @@ const NOT_PROVED: Error = Error::Unauthenticated(
 #[schemars(rename = "OidcAuthorize")]
 struct AuthorizeBody {
     provider_id: IdentityProviderId,
-    /// One of the provider's `redirect_uris`, letter for letter.
+    /// One of the provider's `redirect_uris`, character for character.
     #[schemars(length(min = 1, max = TEXT_CHARS_MAX))]
     redirect_uri: String,
 }
@@ -64,9 +64,9 @@ struct AuthorizeBody {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "OidcAuthorization")]
 struct AuthorizeAnswer {
-    /// Where to send the browser.
+    /// Address to which the browser is to be sent.
     authorization_url: String,
-    /// Comes back with the code, and is good for ten minutes.
+    /// Returned with the code; valid for ten minutes.
     state: String,
 }
 
@@ -80,25 +80,26 @@ struct CallbackBody {
     /// At most 4096 bytes.
     #[schemars(extend("minLength" = 1, "maxLength" = TEXT_BYTES_MAX))]
     state: Secret,
-    /// What the provider calls itself, where it came back with the code. At most 4096 bytes.
+    /// The provider's own name, where it was returned with the code. At most 4096 bytes.
     #[schemars(length(max = TEXT_BYTES_MAX))]
     iss: Option<String>,
-    /// The provider that the address names which the browser came back to. Needed where the provider does not send
-    /// `iss`: its `redirect_uris` must then hold its id, so that no other provider's answer can be taken for its own.
+    /// The provider that the address names to which the browser returned. Needed where the provider does not send
+    /// `iss`: its `redirect_uris` must then contain its id, so that another provider's answer is not accepted as its
+    /// own.
     provider_id: Option<IdentityProviderId>,
 }
 
-/// An `OpenID` provider that is asked.
+/// An `OpenID` provider that is being asked.
 pub(super) struct Client<'a> {
     pub(super) app: &'a App,
     pub(super) id: IdentityProviderId,
-    /// What is known of the provider is of this state of its settings.
+    /// Identifies the state of the settings to which cached data belongs.
     pub(super) updated_at: Timestamp,
     pub(super) settings: &'a Oidc,
     pub(super) secret: Option<Secret>,
 }
 
-/// Why a sign-in does not go on.
+/// Why a sign-in ends without a person.
 #[derive(Debug)]
 enum Stop {
     Unproved(Unproved),
@@ -252,12 +253,12 @@ async fn finish(
     }
 }
 
-/// Whether the address that the browser came back to is this provider's alone (RFC 9700 section 4.4.2.2).
+/// Whether the address to which the browser returned belongs to this provider alone (RFC 9700 section 4.4.2.2).
 fn is_named_by_address(body: &CallbackBody, taken: &attempt::Taken) -> bool {
     body.provider_id == Some(taken.provider_id) && taken.redirect_uri.contains(&taken.provider_id.to_string())
 }
 
-/// Who the code stands for, when everything about it holds.
+/// Returns the person for whom the code was issued, when all of it is valid.
 async fn person(
     client: &Client<'_>,
     provider: &Provider,
@@ -265,7 +266,7 @@ async fn person(
     taken: &attempt::Taken,
 ) -> Result<Person, Stop> {
     let metadata = client.metadata().await?;
-    // Another provider's answer, mixed in (RFC 9207).
+    // Rejects another provider's answer (mix-up attack, RFC 9207).
     match &body.iss {
         Some(issuer) if *issuer != client.settings.issuer => return Err(Unproved::Issuer.into()),
         None if metadata.authorization_response_iss_parameter_supported => {
@@ -288,7 +289,7 @@ async fn person(
     };
     let keys = client.keys(&metadata).await?;
     let proved = match id_token::verify(tokens.id_token.expose(), &keys, &expected) {
-        // The provider may sign with newer keys than are known here.
+        // The provider may sign with newer keys than the cached ones.
         Err(Unproved::Key) => {
             let keys = client.newer_keys(&metadata).await?;
             id_token::verify(tokens.id_token.expose(), &keys, &expected)

@@ -1,4 +1,4 @@
-//! What is said of a provider when it is added or changed, and what is checked of it.
+//! Bodies that add or change a provider, and their checks.
 
 use std::collections::BTreeMap;
 
@@ -25,20 +25,20 @@ const GROUP_CHARS_MAX: usize = 512;
 #[schemars(rename = "NewIdentityProvider")]
 pub(super) struct NewBody {
     kind: ProviderKind,
-    /// What the button of the login page says.
+    /// Text of the button on the login page.
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     label: String,
     /// True when absent.
     is_enabled: Option<bool>,
-    /// Whether a person without an account gets one; false when absent.
+    /// Whether a person without an account gets one at the first sign-in; false when absent.
     allow_registration: Option<bool>,
     /// Whether a person whose verified email is that of an account of the organization gets that account; false when
     /// absent.
     allow_linking: Option<bool>,
-    /// Of new accounts, where no group says another; `viewer` when absent, at most `org_admin`.
+    /// Role of new accounts without a mapped group; `viewer` when absent, at most `org_admin`.
     #[schemars(extend("enum" = rules::assignable_words()))]
     default_role: Option<String>,
-    /// From the provider's groups to roles, at most `org_admin`; the highest counts. Up to 200 groups of 1 to 512
+    /// Maps the provider's groups to roles, at most `org_admin`; the highest role counts. Up to 200 groups of 1 to 512
     /// characters.
     #[serde(default)]
     #[schemars(transform = say_mapping)]
@@ -49,17 +49,17 @@ pub(super) struct NewBody {
     ldap: Option<Ldap>,
     /// With kind `saml`.
     saml: Option<Saml>,
-    /// Of kind `oidc`; absent for a public client. At most 4096 bytes.
+    /// With kind `oidc`; absent for a public client. At most 4096 bytes.
     #[schemars(extend("minLength" = 1, "maxLength" = SECRET_BYTES_MAX))]
     client_secret: Option<Secret>,
-    /// Of kind `ldap`; the search account's. At most 4096 bytes.
+    /// With kind `ldap`: password of the search account. At most 4096 bytes.
     #[schemars(extend("minLength" = 1, "maxLength" = SECRET_BYTES_MAX))]
     bind_password: Option<Secret>,
     /// Another organization than the own one; for `super_admin`.
     pub(super) organization_id: Option<OrgId>,
 }
 
-/// What to change; absent keeps. The settings of the kind are given whole.
+/// The changes; absent fields stay as they are. The settings of the kind are replaced as a whole.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "IdentityProviderUpdate")]
@@ -79,10 +79,11 @@ pub(super) struct UpdateBody {
     #[serde(default, deserialize_with = "given")]
     #[schemars(transform = say_mapping)]
     role_mapping: Option<BTreeMap<String, String>>,
-    /// Needs `client_secret` again when the secret would now go to another provider.
+    /// Needs `client_secret` again when the stored secret would be sent to another provider.
     #[serde(default, deserialize_with = "given")]
     oidc: Option<Oidc>,
-    /// Needs `bind_password` again when the password would now go to another directory, or less protected.
+    /// Needs `bind_password` again when the stored password would be sent to another directory, or with less
+    /// protection.
     #[serde(default, deserialize_with = "given")]
     ldap: Option<Ldap>,
     #[serde(default, deserialize_with = "given")]
@@ -97,7 +98,7 @@ pub(super) struct UpdateBody {
     bind_password: Option<Option<Secret>>,
 }
 
-/// Says in the document what [`check_groups`] and [`parse_mapping`] accept.
+/// Adds to the document what [`check_groups`] and [`parse_mapping`] accept.
 fn say_mapping(schema: &mut Schema) {
     schema.insert("maxProperties".to_owned(), json!(GROUPS_MAX));
     schema.insert("propertyNames".to_owned(), json!({ "minLength": 1, "maxLength": GROUP_CHARS_MAX }));
@@ -186,7 +187,7 @@ impl UpdateBody {
         };
         let maps = role_mapping.as_ref().unwrap_or(&current.role_mapping);
         let maps = maps.as_object().is_some_and(|mapping| !mapping.is_empty());
-        // Only of what is said now: whatever is stored can be switched off.
+        // Checks only what this request changes, so that any stored provider can be disabled.
         if role_mapping.is_some() || given.ldap.is_some() {
             given.groups_are_known(current.kind, Some(current), maps, &mut checks)?;
         }
@@ -223,7 +224,7 @@ impl UpdateBody {
     }
 }
 
-/// What a body says of the kind and its secret.
+/// The kind and its secret, as a body gives them.
 struct Given {
     oidc: Option<Oidc>,
     ldap: Option<Ldap>,
@@ -233,7 +234,7 @@ struct Given {
 }
 
 impl Given {
-    /// A mapping from groups that nobody asks the directory for would map nothing.
+    /// Refuses a mapping without a source of groups: it would map nothing.
     fn groups_are_known(
         &self,
         kind: ProviderKind,
@@ -251,7 +252,7 @@ impl Given {
         Ok(())
     }
 
-    /// Settings and secret, in the light of what there is.
+    /// Checks settings and secret against the stored ones.
     fn check(
         self,
         kind: ProviderKind,
@@ -318,7 +319,7 @@ fn parse_secret(field: &str, given: Option<Option<Secret>>, checks: &mut Checks)
     set
 }
 
-/// A role that a provider may give.
+/// Parses a role that a provider may give.
 ///
 /// # Errors
 /// 400 `unknown_role`, 403 `role_too_high`.

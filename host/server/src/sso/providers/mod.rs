@@ -1,5 +1,5 @@
-//! Providers of an organization, as its administrators manage them. A secret is sealed when it comes in, and never given
-//! out again.
+//! Providers of an organization, managed by its administrators. A secret is sealed when it comes in, and never shown
+//! again.
 
 mod body;
 mod probe;
@@ -168,7 +168,7 @@ async fn create(
     resource::created(tx, by, creation, provider, detail).await
 }
 
-/// A provider gives no role that its administrator could not give.
+/// Refuses roles that the administrator of the provider could not assign.
 fn require_assignable(caller: &Caller, role: Option<Role>, mapping: Option<&Value>) -> Result<(), Error> {
     let mapped = mapping.and_then(Value::as_object).into_iter().flat_map(|mapping| mapping.values());
     let mapped = mapped.filter_map(|role| role.as_str()?.parse::<Role>().ok());

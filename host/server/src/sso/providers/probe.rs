@@ -1,4 +1,4 @@
-//! Tries a provider as it is configured, without signing anybody in, and says how far it came.
+//! Tests a provider with its current settings, without a sign-in, and reports how far the test came.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ use crate::http::error::Error;
 use crate::http::extract::{At, Origin};
 use crate::unreached;
 
-/// How a test ended. It is answered 200 also when the provider did not answer: the test itself worked.
+/// The result of a test. The status is 200 also when the provider did not answer, because the test itself worked.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "IdentityProviderTest")]
 pub(super) struct Tested {
@@ -32,11 +32,11 @@ pub(super) struct Tested {
     /// Address and port that answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     reached: Option<String>,
-    /// The step that the test did not get past.
+    /// The step at which the test failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed_step: Option<&'static str>,
-    /// In their order. `oidc`: discovery, keys, client; `ldap`: connect, tls, bind, search; `saml` has none, since
-    /// nothing is asked there.
+    /// The steps, in their order. `oidc`: discovery, keys, client; `ldap`: connect, tls, bind, search; `saml` has none,
+    /// since it has nothing to ask.
     steps: Vec<Step>,
 }
 
@@ -49,7 +49,7 @@ struct Step {
     latency_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<StepError>,
-    /// It says only that nothing was reached.
+    /// The error says only that nothing was reached.
     #[serde(skip)]
     is_unreached: bool,
 }
@@ -63,7 +63,7 @@ struct StepError {
     message: String,
 }
 
-/// What was tried so far.
+/// The steps so far.
 pub(in crate::sso) struct Steps {
     started: Instant,
     done: Vec<Step>,
@@ -75,7 +75,7 @@ impl Steps {
         Self { started: Instant::now(), done: Vec::new(), peer: None }
     }
 
-    /// Does one step and notes how it went.
+    /// Runs one step and records its result.
     pub(in crate::sso) async fn take<T>(
         &mut self,
         step: &'static str,
@@ -101,7 +101,7 @@ impl Steps {
         self.peer = Some(peer);
     }
 
-    /// Why nothing was reached, only those are told who operate the service.
+    /// Hides why nothing was reached: only operators of the service may learn that.
     fn without_network(mut self, provider: &Provider) -> Self {
         let Some(at) = self.done.iter().position(|step| step.is_unreached) else { return self };
         let message = |step: &Step| step.error.as_ref().map(|error| error.message.clone());
@@ -112,7 +112,7 @@ impl Steps {
             self.done[at].name,
             message(&self.done[at]).unwrap_or_default()
         );
-        // The steps of a directory are about one address: that a port is open is not told either.
+        // All steps of a directory concern one address: it must not be shown that a port is open either.
         let at = if provider.kind == ProviderKind::Ldap { 0 } else { at };
         self.done.truncate(at + 1);
         if at == 0 {
@@ -159,7 +159,7 @@ pub(super) async fn test(
         ProviderKind::Ldap => {
             let settings: Ldap = read(&usable.provider.settings)?;
             let account = ldap::account(&app, &usable, &settings)?;
-            // What went wrong is among the steps.
+            // The error is among the steps.
             let _ = ldap::try_directory(&app, &settings, account.as_ref(), &mut steps).await;
         }
         ProviderKind::Saml => {}
@@ -187,7 +187,7 @@ async fn try_oidc(app: &App, usable: &Usable, steps: &mut Steps) -> Result<(), E
         settings: &settings,
         secret: secret.transpose()?,
     };
-    // What went wrong is among the steps.
+    // The error is among the steps.
     let _: Result<(), ProviderFault> = async {
         let (metadata, peer) = steps.take("discovery", oidc::fetch_metadata(app, &settings)).await?;
         if let Some(peer) = peer {

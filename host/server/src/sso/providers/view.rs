@@ -19,16 +19,16 @@ pub(crate) struct View {
     revision: i64,
     organization_id: OrgId,
     kind: ProviderKind,
-    /// What the button of the login page says.
+    /// Text of the button on the login page.
     label: String,
     is_enabled: bool,
-    /// A person without an account gets one.
+    /// Whether a person without an account gets one at the first sign-in.
     allow_registration: bool,
-    /// A person whose verified email is that of an account of the organization gets that account.
+    /// Whether a person whose verified email is that of an account of the organization gets that account.
     allow_linking: bool,
-    /// Of new accounts, where no group says another.
+    /// Role of new accounts without a mapped group.
     default_role: Role,
-    /// From the provider's groups to roles. Where there are any, they are applied at every sign-in of the accounts that
+    /// Maps the provider's groups to roles. When it is not empty, it is applied at every sign-in of the accounts that
     /// the provider created.
     #[schemars(with = "std::collections::BTreeMap<String, Role>")]
     role_mapping: Map<String, Value>,

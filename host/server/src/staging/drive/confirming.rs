@@ -1,4 +1,4 @@
-//! Making a change permanent. From here on nothing is undone by itself: the device is read, and the record says
+//! Makes a change permanent. After this point nothing is undone automatically: the device is read, and the record says
 //! what it shows.
 
 use chrono::TimeDelta;
@@ -13,12 +13,12 @@ use super::{DEVICE_MARGIN_SECS, Drive, is_unreachable};
 use crate::http::error::Error;
 use crate::staging::detail::named;
 
-/// How the message of a confirmation begins that the device refused.
+/// Beginning of the message when the device refused a confirmation.
 const CONFIRM_REFUSED: &str = "the device refused to make";
 
 impl Drive<'_> {
-    /// Asks the device to make the change permanent. One that is asked again finds nothing to confirm, and the
-    /// comparison afterwards tells.
+    /// Asks the device to make the change permanent. Repeating it is safe: the device then has nothing to confirm, and
+    /// the comparison that follows shows the result.
     pub(super) async fn confirm(&mut self) -> Result<(), Error> {
         if !self.has_calls(Stage::Confirm) {
             return self.to(ApplyStep::Confirmed, Advance::default()).await;
@@ -35,7 +35,7 @@ impl Drive<'_> {
         }
     }
 
-    /// A device that holds the change takes it back by its own timer: until then it is asked again.
+    /// A device that still holds the change takes it back by its own timer. Until then the confirmation is tried again.
     pub(super) async fn confirm_refused(&mut self, error: CallError) -> Result<(), Error> {
         let message = format!("{CONFIRM_REFUSED} the change permanent: {error}");
         tracing::warn!(change.id = %self.row.id, error = %error, "confirmation refused");
@@ -49,20 +49,20 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// By then the device's own timer has run out, whenever the device took the change.
+    /// Time at which the device's own timer has run out, whenever the device took the change.
     fn device_timer_ends(&self) -> Timestamp {
         let secs = i64::from(self.hold_secs()) + 2 * i64::from(DEVICE_MARGIN_SECS);
         self.row.apply_started_at.unwrap_or(self.row.updated_at) + TimeDelta::seconds(secs)
     }
 
-    /// What the device shows after a confirmation was sent is how the apply ended.
+    /// Ends the apply with the state that the device shows after a confirmation was sent.
     pub(super) async fn read_confirmed(&mut self) -> Result<(), Error> {
         let seen_before = self.detail.foreign.clone();
         let standing = match self.compare().await {
             Ok(found) => found.standing,
             Err(error) => return self.try_again_later(error).await,
         };
-        // Recorded with the step, so that a restart knows of it, too.
+        // Recorded with the step, so that it survives a restart.
         let refusal = self.row.outcome_message.clone().filter(|message| message.starts_with(CONFIRM_REFUSED));
         match standing {
             Standing::After => self.finish_applied(refusal).await,
@@ -77,7 +77,7 @@ impl Drive<'_> {
                 self.note_lost(&seen_before);
                 self.finish_taken_back_by_device(reason).await
             }
-            // The whole change was seen in effect before it was confirmed: what differs was changed since.
+            // The whole change was in effect before it was confirmed, so a difference was made since.
             Standing::Other(_) if self.detail.items.iter().any(|word| word == "before") => {
                 let message = "a part of the change is not in effect any more, although it was confirmed";
                 self.finish(OutcomeState::Partial, Some(message.to_owned())).await

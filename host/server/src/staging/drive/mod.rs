@@ -1,19 +1,15 @@
-//! Brings an apply forward, step by step, from wherever it stands.
+//! Drives an apply, step by step, from its present step.
 //!
-//! Every step is recorded before it begins, and every step can be done again:
-//! after a crash the recorded step is simply taken up. Only [`send`] is never
-//! repeated; a restart in the middle of it reads the device to learn what
-//! became of it. What the change becomes follows from what the device shows,
-//! never from what was hoped for.
+//! Every step is recorded before it begins, and every step can be repeated: after a crash the recorded step is taken up
+//! again. The exception is [`send`], which is never repeated. After a restart in the middle of it, the device is read
+//! to learn the outcome. The outcome follows from what the device shows, never from what was expected.
 //!
-//! Of the processes that serve a database one owns an apply and brings it
-//! forward. It owns it for its [`Term`]: every step is written on condition
-//! that the change is still its own, and a process that lost it, or lost its
-//! place among the others, sends nothing more to the device.
+//! Of the processes that serve a database, one owns an apply for its [`Term`] and drives it. Every step is written on
+//! condition that the process still owns the change. A process that lost the change, or its place among the processes,
+//! sends nothing more to the device.
 //!
-//! What the plan touched is *ours*, all else at the device is *theirs*. Ours
-//! decides how an apply ends; theirs is named, and no edit of theirs is taken
-//! back where the device has a way that spares it.
+//! The part that the plan touched is *ours*; everything else at the device is *theirs*. Our part decides how an apply
+//! ends. Their part is named, and none of their edits is taken back where the device can avoid it.
 
 mod confirming;
 mod sending;
@@ -51,7 +47,7 @@ const MESSAGE_CHARS_MAX: usize = 500;
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(15);
 
-/// How driving came to rest.
+/// The end of a drive.
 #[derive(Debug)]
 pub(super) struct Rest {
     pub(super) row: ChangeRow,
@@ -62,13 +58,13 @@ pub(super) struct Rest {
 /// How a driver begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
-    /// The change was just claimed; nothing was sent yet.
+    /// The change was just claimed, and nothing was sent yet.
     Fresh,
-    /// What was sent before is not known.
+    /// It is not known what was sent before.
     Again,
 }
 
-/// Takes every apply that no living process owns, and takes up those of this process that nobody drives.
+/// Takes over every apply that no living process owns, and restarts orphaned applies of this process.
 pub(super) async fn recover(app: &SharedApp) -> Result<(), Error> {
     if app.tasks.stopping().is_cancelled() {
         return Ok(());
@@ -83,7 +79,7 @@ pub(super) async fn recover(app: &SharedApp) -> Result<(), Error> {
         let taken = changes::take_over(&mut tx, term.id, &gone).await?;
         tx.commit().await?;
         for change in &taken {
-            // What the device holds belongs to the session of who wrote it.
+            // The state that the device holds belongs to the session of the process that wrote it.
             app.runtime.forget_write_session(change.controller_id);
             tracing::warn!(change.id = %change.id, step = %change.apply_step, "taking up change {} at step {}", change.id, change.apply_step);
             spawn(app, change.id, Start::Again);
@@ -97,10 +93,10 @@ pub(super) async fn recover(app: &SharedApp) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a drive answers when the change rests; `None` when another task drives it.
+/// The result of a drive; `None` when another task drives the change.
 pub(super) type Driving = tokio::task::JoinHandle<Result<Option<Rest>, Error>>;
 
-/// What a drive of this change needs: finds out whether it can start.
+/// Returns the requirements of a drive, and so checks whether it can start.
 pub(super) async fn prepare(app: &SharedApp, row: &ChangeRow) -> Result<(Adapter, Call), Error> {
     let mut tx = app.db.read().await?;
     let target = controllers::find_target(&mut tx, &Scope::everything(), row.controller_id).await?;
@@ -111,7 +107,7 @@ pub(super) async fn prepare(app: &SharedApp, row: &ChangeRow) -> Result<(Adapter
     Ok((app.adapter(&target.vendor)?, call))
 }
 
-/// Drives in the background, what is this process's.
+/// Drives a change of this process in the background.
 pub(super) fn spawn(app: &SharedApp, id: ChangeId, start: Start) -> Driving {
     match (app.membership.term(), Drivers::of(app).claim(id)) {
         (Ok(term), Some(claim)) => spawn_claimed(app, claim, term, start),
@@ -119,7 +115,7 @@ pub(super) fn spawn(app: &SharedApp, id: ChangeId, start: Start) -> Driving {
     }
 }
 
-/// The same for who has claimed the change already.
+/// The same, for a caller that has already claimed the change.
 pub(super) fn spawn_claimed(app: &SharedApp, claim: DriverClaim, term: Term, start: Start) -> Driving {
     let app2 = app.clone();
     app.tasks.spawn("staging.drive", async move {
@@ -142,7 +138,7 @@ pub(super) fn spawn_claimed(app: &SharedApp, claim: DriverClaim, term: Term, sta
     })
 }
 
-/// Leaves a change as it stands, for another process to take up at once.
+/// Releases a change as it stands, so that another process can take it over at once.
 async fn give_up(app: &SharedApp, id: ChangeId, term: &Term) {
     let given_up = async {
         let mut tx = app.db.write().await?;
@@ -161,7 +157,7 @@ async fn give_up(app: &SharedApp, id: ChangeId, term: &Term) {
     }
 }
 
-/// One change being brought forward.
+/// One change that is being driven.
 struct Drive<'a> {
     app: &'a SharedApp,
     term: &'a Term,
@@ -169,17 +165,17 @@ struct Drive<'a> {
     call: Call,
     row: ChangeRow,
     error: Option<CallError>,
-    /// What is known beside the outcome's state; written with every step.
+    /// Details in addition to the outcome's state; written with every step.
     detail: Detail,
-    /// Nothing was sent in the present step, and nobody before this drive was in it.
+    /// Nothing was sent in the present step, and no earlier drive was in it.
     is_fresh: bool,
-    /// The device has answered every call and said that they changed nothing, or how its job ended.
+    /// The device has answered every call and said that the calls changed nothing, or how its job ended.
     is_answered: bool,
-    /// The device's own way back was asked for.
+    /// The device's own rollback was requested.
     has_undone: bool,
 }
 
-/// Until the change rests; `None` when there is nothing to bring forward.
+/// Drives until the change rests; `None` when there is nothing to drive.
 async fn drive(
     app: &SharedApp,
     claim: &DriverClaim,
@@ -233,7 +229,7 @@ async fn drive(
             ApplyStep::Undoing => drive.undo().await?,
             ApplyStep::Keeping => drive.keep().await?,
             ApplyStep::WritingBack if drive.is_fresh => drive.write_back().await?,
-            // A write of the state before may still be provisional at the device: it is made permanent first.
+            // An earlier write of the old state may still be provisional at the device: it is made permanent first.
             ApplyStep::WritingBack => drive.to(ApplyStep::Keeping, Advance::default()).await?,
             ApplyStep::Restored => drive.read_restored().await?,
         }
@@ -244,26 +240,26 @@ async fn drive(
     Ok(Some(Rest { row: drive.row, error: drive.error }))
 }
 
-/// The change is another process's by now.
+/// The error when another process has taken over the change.
 fn lost() -> Error {
     Error::Unavailable("the change is brought forward by another process; look at it again".to_owned())
 }
 
 impl Drive<'_> {
-    /// Whether the change is this process's to bring forward, as far as it was read.
+    /// Whether this process owns the change, as of the last reading of the row.
     fn is_ours(&self) -> bool {
         !self.term.is_over() && self.row.apply_owner == Some(self.term.id)
     }
 
-    /// Asks the database whether it still is: before anything is sent.
+    /// Asks the database whether this process still owns the change. Called before anything is sent.
     async fn fence(&self) -> Result<(), Error> {
         let mut tx = self.app.db.read().await?;
         let is_ours = changes::is_owner(&mut tx, self.row.id, self.term.id).await?;
         if is_ours && !self.term.is_over() { Ok(()) } else { Err(lost()) }
     }
 
-    /// Records the next step, with all that is known by now. Someone else having moved the change is no error:
-    /// the loop looks again.
+    /// Records the next step, with all details so far. When the change was moved by another process, this is no error:
+    /// the loop reads it again.
     async fn to(&mut self, step: ApplyStep, mut advance: Advance) -> Result<(), Error> {
         let mut tx = self.app.db.write().await?;
         let now = self.app.clock.now();
@@ -284,7 +280,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// [`Drive::to`] with a message for people.
+    /// Calls [`Drive::to`] with a message for people.
     async fn record_step(&mut self, step: ApplyStep, message: String) -> Result<(), Error> {
         let advance = Advance { outcome_message: Set::To(bounded(message)), ..Advance::default() };
         self.to(step, advance).await
@@ -296,14 +292,14 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Seconds a device shall hold the change by itself.
+    /// Returns how many seconds a device shall hold the change by itself.
     fn hold_secs(&self) -> u32 {
         let window = self.row.extendable_to_secs.max(self.row.confirm_within_secs);
         let window = window.and_then(|secs| u32::try_from(secs).ok());
         window.unwrap_or(self.app.config.apply_hold_secs) + DEVICE_MARGIN_SECS
     }
 
-    /// Lets the device carry the change out; false when the service stops meanwhile.
+    /// Gives the device time to carry the change out; false when the service stops meanwhile.
     async fn settle(&self) -> bool {
         let Some(plan) = self.row.plan.as_ref().filter(|plan| !plan.native.is_empty()) else { return true };
         let times = if plan.lockout_risk { 3 } else { 1 };
@@ -315,7 +311,7 @@ impl Drive<'_> {
         }
     }
 
-    /// The longest that the change's features ask for; the usual limit when none does.
+    /// Returns the longest time limit of the change's features; `None`, the usual limit, when no feature has one.
     fn time_limit(&self) -> Option<Duration> {
         let features = &self.adapter.description().features;
         let limits = specs_of(&self.row).into_iter().filter_map(|spec| {
@@ -333,12 +329,12 @@ impl Drive<'_> {
         self.row.plan.as_ref().map_or(&[], |plan| &plan.native)
     }
 
-    /// Sends the calls of a stage. What it answers says nothing of the device: that is read.
+    /// Sends the calls of a stage. The result says nothing about the device's state: that is read.
     async fn run(&mut self, stage: Stage) -> Result<Result<RunOutcome, heddle_runtime::RunFailure>, Error> {
         self.is_fresh = false;
         let secrets = secrets_of(self.app, &self.row)?;
         let token = self.row.plan_token.as_deref().unwrap_or_default();
-        // What is already at the device is brought to an end whatever else goes on; sending can be refused.
+        // Calls for a change that is already at the device must finish, whatever the load; an apply can be refused.
         let urgency = if stage == Stage::Apply { Urgency::Ordinary } else { Urgency::UnderWay };
         let call = Call { deadline: self.time_limit(), urgency, ..self.call.clone() };
         let approval =
@@ -353,7 +349,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Reads where the device stands, and keeps what others changed and where each change of a set stands.
+    /// Compares the device with the plan. Stores the changes of others, and the state of each change of a set.
     async fn compare(&mut self) -> Result<Comparison, CallError> {
         let token = self.row.plan_token.as_deref().unwrap_or_default();
         let found = self.adapter.compare(&self.call, &specs_of(&self.row), token).await?;
@@ -361,7 +357,7 @@ impl Drive<'_> {
         Ok(found)
     }
 
-    /// What a run that came to its end says beside that.
+    /// Stores the warnings and remaining needs of a finished run.
     fn keep_completion(&mut self, completion: &Completion) {
         self.detail.add_warnings(completion.warnings.iter().cloned());
         self.detail.needs.clone_from(&completion.needs);
@@ -372,7 +368,7 @@ impl Drive<'_> {
         self.row.plan.as_ref().is_some_and(|plan| plan.holds) && self.has_calls(Stage::Apply)
     }
 
-    /// Keeps the step and says that the device gives no answer; never gives up by itself.
+    /// Stays in the step and reports that the device gives no answer. The retries have no end.
     async fn try_again_later(&mut self, error: CallError) -> Result<(), Error> {
         tracing::warn!(change.id = %self.row.id, step = %self.row.apply_step, error = %error, "no answer; trying again");
         self.error = Some(error);
@@ -381,7 +377,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// The longer it lasts, the rarer the tries.
+    /// Returns the pause before the next attempt: it grows with the elapsed time.
     fn backoff(&self) -> Duration {
         let since = self.app.clock.now() - self.row.apply_started_at.unwrap_or(self.row.updated_at);
         let tenth = since.to_std().unwrap_or_default() / 10;
@@ -396,7 +392,7 @@ impl Drive<'_> {
         self.to(self.row.apply_step, advance).await
     }
 
-    /// `None` when the service or the term ends meanwhile; the step stays as it is.
+    /// Reads the device until it answers. `None` when the service or the term ends meanwhile; the step stays as it is.
     async fn read_until_answered(&mut self) -> Result<Option<Standing>, Error> {
         loop {
             match self.compare().await {
@@ -426,7 +422,7 @@ impl Drive<'_> {
     }
 }
 
-/// Whether the device may answer otherwise a little later.
+/// Whether the device may answer differently a little later.
 fn is_unreachable(error: &CallError) -> bool {
     match error {
         CallError::Fault(fault) => {
@@ -445,7 +441,7 @@ fn is_unreachable(error: &CallError) -> bool {
     }
 }
 
-/// Whether the device answered and said that nothing changed. A call that got no answer never counts as that.
+/// Whether the device answered that nothing changed. A call without an answer never counts as that.
 fn is_without_effect(error: &CallError) -> bool {
     matches!(error, CallError::Fault(fault) if fault.effect == Effect::None)
 }

@@ -1,4 +1,4 @@
-//! Sending the reviewed calls, and finding out what became of them.
+//! Sends the reviewed calls, and finds out their outcome.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use super::window::held_message;
 use super::{Drive, MESSAGE_CHARS_MAX, RETRY_FIRST, is_without_effect};
 use crate::http::error::Error;
 
-/// Between two reads that must agree that the device is unchanged after an answer was lost.
+/// Time between two reads that must both show an unchanged device after an answer was lost.
 const SETTLE: Duration = Duration::from_millis(700);
-/// The same where the device acts seconds after it answered, and cannot be asked to take it back.
+/// The same for a device that acts seconds after it answered, and cannot be asked to take the change back.
 const SETTLE_DELAYED: Duration = Duration::from_mins(1);
-/// The longest that a task at a device is waited for.
+/// Longest wait for a task at a device.
 const TASK_MAX_MS: u32 = 30 * 60 * 1000;
 const POLL_MIN_MS: u32 = 1000;
 const POLL_MAX_MS: u32 = 60_000;
@@ -43,7 +43,7 @@ impl Drive<'_> {
                     let is_answered = is_without_effect(&failure.error);
                     return self.apply_failed(failure.error, is_answered).await;
                 }
-                // The host itself saw that no write left it.
+                // The host itself knows that it sent no write.
                 if let CallError::Fault(fault) = &failure.error {
                     self.detail.moved_by(fault);
                 }
@@ -53,7 +53,7 @@ impl Drive<'_> {
         }
     }
 
-    /// The device shows what is left behind. Where it has answered, nothing is under way to it any more.
+    /// The device shows what remains of the calls. When it has answered, no call is in flight to it.
     async fn apply_failed(&mut self, error: CallError, is_answered: bool) -> Result<(), Error> {
         let message = error.to_string();
         self.error = Some(error);
@@ -61,11 +61,11 @@ impl Drive<'_> {
         self.record_step(ApplyStep::Resolving, message).await
     }
 
-    /// Keeps a task of the present step, or what a poll says of the one that is kept.
+    /// Stores a task of the present step, or the state that a poll returned for the stored task.
     pub(super) async fn keep_task(&mut self, task: &Task) -> Result<(), Error> {
         let mut task = task.clone();
         let kept = self.row.task.as_ref().filter(|_| self.row.apply_step == ApplyStep::Polling);
-        // The adapter says how long once, not again and again; it counts from when the apply began.
+        // Only the adapter's first limit counts, from the beginning of the apply.
         task.give_up_after_ms = match kept {
             Some(first) => first.give_up_after_ms,
             None => self.elapsed_ms().saturating_add(task.give_up_after_ms.min(TASK_MAX_MS)),
@@ -75,7 +75,7 @@ impl Drive<'_> {
             heddle_core::redact::mask_text(message);
             *message = message.chars().take(MESSAGE_CHARS_MAX).collect();
         }
-        // What a later step does has a message of its own: why it is done.
+        // A later step has its own message: the reason for the step.
         let is_applying = self.task_step() == ApplyStep::Sending;
         let advance = Advance {
             outcome_message: task.message.clone().filter(|_| is_applying).map_or(Set::Keep, Set::To),
@@ -91,7 +91,7 @@ impl Drive<'_> {
         u32::try_from((self.app.clock.now() - started).num_milliseconds().max(0)).unwrap_or(u32::MAX)
     }
 
-    /// The step that the present task belongs to.
+    /// Returns the step to which the present task belongs.
     fn task_step(&self) -> ApplyStep {
         match self.row.apply_step {
             ApplyStep::Polling => self.row.task_step.unwrap_or(ApplyStep::Sending),
@@ -99,7 +99,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Asks the device how its task goes, until it is done or given up.
+    /// Polls the device's task until it is done or given up.
     pub(super) async fn poll(&mut self) -> Result<(), Error> {
         let step = self.task_step();
         let Some(task) = self.row.task.clone() else {
@@ -123,7 +123,7 @@ impl Drive<'_> {
                 tracing::debug!(change.id = %self.row.id, error = %error, "task gives no answer yet");
                 Ok(())
             }
-            // Every later step is followed by a comparison, which tells.
+            // Every later step is followed by a comparison, which shows the result.
             Ok(RunOutcome::Pending(_)) | Err(_) if step != ApplyStep::Sending => {
                 self.to(after_task(step), Advance::default()).await
             }
@@ -138,13 +138,13 @@ impl Drive<'_> {
         }
     }
 
-    /// Reads the device until it shows what became of the calls.
+    /// Reads the device until it shows the outcome of the calls.
     pub(super) async fn resolve(&mut self) -> Result<(), Error> {
         let Some(standing) = self.read_until_answered().await? else { return Ok(()) };
         match standing {
             Standing::Before if self.is_answered => self.fail_unchanged().await,
             Standing::Before => {
-                // What was in flight when the answer was lost may still arrive.
+                // A call that was in flight when the answer was lost may still arrive.
                 let holds = self.row.plan.as_ref().is_none_or(|plan| plan.holds);
                 if !self.pause(if holds { SETTLE } else { SETTLE_DELAYED }).await {
                     return Ok(());
@@ -180,7 +180,7 @@ impl Drive<'_> {
         self.finish(OutcomeState::Failed, Some(message)).await
     }
 
-    /// The message, and what may have happened at the device where it could have taken the change back unseen.
+    /// Adds to the message what may have happened at a device that could have taken the change back unseen.
     fn with_own_timer(&self, message: String) -> String {
         let started = self.row.apply_started_at.unwrap_or(self.row.updated_at);
         let timer_ends = started + TimeDelta::seconds(i64::from(self.hold_secs()));
@@ -193,18 +193,17 @@ impl Drive<'_> {
         )
     }
 
-    /// The calls were taken; only what is read back through the real path counts.
+    /// The device accepted the calls. Only a reading through the real path counts now.
     ///
-    /// A device answers before it has carried the change out, and an open
-    /// connection may live on where a new one finds no way: so it gets time
-    /// first, and is then read over a new connection.
+    /// A device answers before it has carried the change out, and an open connection may survive where a new one fails.
+    /// So the device gets time first, and is then read over a new connection.
     pub(super) async fn read_back(&mut self) -> Result<(), Error> {
         if !self.settle().await {
             return Ok(());
         }
         self.app.runtime.reconnect(self.row.controller_id);
         let Some(standing) = self.read_in_time().await? else { return Ok(()) };
-        // It answers: what was in the way before is over.
+        // The device answers, so the earlier error is over.
         self.error = None;
         match standing {
             Standing::After | Standing::Stored(_) if self.row.confirm_deadline.is_some() => {
@@ -228,7 +227,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Reads the device until it answers. When it does not in time the change must go back, and then, as when the
+    /// Reads the device until it answers. When it does not answer in time, the change is taken back. Then, or when the
     /// service stops, there is no standing.
     async fn read_in_time(&mut self) -> Result<Option<Standing>, Error> {
         let deadline = self.read_deadline();
@@ -254,15 +253,15 @@ impl Drive<'_> {
         }
     }
 
-    /// Until then the change must have been seen at the device, else it is taken back.
+    /// Time by which the change must have been seen at the device; after it, the change is taken back.
     fn read_deadline(&self) -> Timestamp {
         let hold = TimeDelta::seconds(i64::from(self.app.config.apply_hold_secs));
-        // A task at the device may have taken its time before this step began.
+        // A task at the device may have used up its time before this step began.
         self.row.confirm_deadline.unwrap_or(self.row.updated_at + hold)
     }
 }
 
-/// Where an apply goes on when the task of a step has ended, well or unseen.
+/// Returns the step that follows when the task of a step has ended or was given up.
 fn after_task(step: ApplyStep) -> ApplyStep {
     match step {
         ApplyStep::Confirming => ApplyStep::Confirmed,

@@ -1,8 +1,9 @@
-//! Taking a change back, and sparing what others wrote where the device has a way to.
+//! Takes a change back, and spares what others wrote where the device allows it.
 //!
-//! The device is read first. Its own way back is exact, but may take along all that was saved since the apply.
-//! Where others did save something, only the plan's own part is written back, after what the device holds was made
-//! permanent; where that is refused beforehand, the device takes everything back. Each step is recorded before it begins; a restart goes on to the same end.
+//! The device is read first. Its own rollback is exact, but may also take back everything that was saved since the
+//! apply. When others did save something, the state that the device holds is made permanent, and then only the plan's
+//! own part is written back. When the device refuses that before anything is written, it takes everything back. Each
+//! step is recorded before it begins; a restart continues to the same end.
 
 use heddle_core::adapter::{RunOutcome, Standing};
 use heddle_core::change::{ApplyStep, OutcomeState, Stage};
@@ -14,7 +15,7 @@ use crate::http::error::Error;
 use crate::staging::detail::named;
 
 impl Drive<'_> {
-    /// Reads the device and chooses the way back that takes nothing of others along.
+    /// Reads the device and chooses the rollback that takes back no change of others.
     pub(super) async fn choose_way_back(&mut self) -> Result<(), Error> {
         let seen_before = self.detail.foreign.clone();
         let takes_all = self.row.plan.as_ref().is_some_and(|plan| plan.undo_takes_all);
@@ -33,8 +34,8 @@ impl Drive<'_> {
                 self.note_lost(&seen_before);
                 return self.finish_taken_back_by_device(reason).await;
             }
-            // The restore makes permanent what the device holds, after it has looked whether it can go on from there. What
-            // is not as planned could not be written back then.
+            // The restore first checks that it can continue from the present state, and then makes that state
+            // permanent. A part that differs from the plan could not be written back after that.
             _ if takes_all && is_whole && !found.foreign.is_empty() && self.has_calls(Stage::Restore) => {
                 ApplyStep::WritingBack
             }
@@ -48,7 +49,8 @@ impl Drive<'_> {
         self.row.outcome_message.clone().unwrap_or_default()
     }
 
-    /// The device's own way back. One that has nothing to undo is asked in vain, and the comparison tells.
+    /// Requests the device's own rollback. It has no effect when there is nothing to undo; the comparison shows the
+    /// result.
     pub(super) async fn undo(&mut self) -> Result<(), Error> {
         self.has_undone = true;
         if self.has_calls(Stage::Undo) {
@@ -67,7 +69,7 @@ impl Drive<'_> {
         self.to(ApplyStep::WritingBack, Advance::default()).await
     }
 
-    /// Makes permanent what the device holds, so that nothing but the plan's own part goes back.
+    /// Makes the state of the device permanent, so that only the plan's own part is taken back.
     pub(super) async fn keep(&mut self) -> Result<(), Error> {
         if self.has_calls(Stage::Confirm) {
             match self.run(Stage::Confirm).await? {
@@ -85,12 +87,12 @@ impl Drive<'_> {
         self.to(ApplyStep::WritingBack, Advance::default()).await
     }
 
-    /// A stage after the apply was refused for good.
+    /// Handles the final refusal of a stage after the apply.
     pub(super) async fn stage_failed(&mut self, step: ApplyStep, error: CallError) -> Result<(), Error> {
         tracing::warn!(change.id = %self.row.id, step = %step, error = %error, "refused by the device");
         match step {
             ApplyStep::Confirming => self.confirm_refused(error).await,
-            // Then what the device holds goes back as a whole.
+            // The device then rolls back as a whole.
             ApplyStep::Keeping => self.to(ApplyStep::Undoing, Advance::default()).await,
             ApplyStep::Undoing => self.to(ApplyStep::WritingBack, Advance::default()).await,
             _ => {
@@ -102,7 +104,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Writes the state before, unless the device shows it already.
+    /// Writes the earlier state, unless the device shows it already.
     pub(super) async fn write_back(&mut self) -> Result<(), Error> {
         let seen_before = self.detail.foreign.clone();
         let reason = self.reason();
@@ -127,7 +129,7 @@ impl Drive<'_> {
                 self.is_fresh = !failure.wrote;
                 self.try_again_later(failure.error).await
             }
-            // Refused before anything was written: the device still holds the change, and can take it back as a whole.
+            // Refused before anything was written: the device still holds the change, and can roll back as a whole.
             Err(failure)
                 if !failure.wrote && self.takes_all() && self.has_calls(Stage::Undo) && !self.has_undone =>
             {
@@ -138,7 +140,7 @@ impl Drive<'_> {
         }
     }
 
-    /// The device shows whether the state before is back.
+    /// Reads whether the device shows the earlier state again.
     pub(super) async fn read_restored(&mut self) -> Result<(), Error> {
         let reason = self.reason();
         match self.compare().await {
@@ -155,7 +157,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Keeps what others had saved and is not there any more.
+    /// Stores changes that others had saved and that are gone now.
     pub(super) fn note_lost(&mut self, seen_before: &[String]) {
         if !self.takes_all() {
             return;
@@ -171,7 +173,8 @@ impl Drive<'_> {
         self.row.plan.as_ref().is_some_and(|plan| plan.undo_takes_all)
     }
 
-    /// The state before is back although nothing of this drive brought it: the device's own timer did.
+    /// Ends the apply when the earlier state is back although this drive did not restore it: the device's own timer
+    /// did.
     pub(super) async fn finish_taken_back_by_device(&mut self, reason: String) -> Result<(), Error> {
         if !self.takes_all() || !self.is_held_by_device() {
             return self.finish_reverted(reason).await;
@@ -183,7 +186,7 @@ impl Drive<'_> {
         self.finish_reverted(message).await
     }
 
-    /// The state before is back. What others had saved and is gone with the change is named.
+    /// Ends the apply when the earlier state is back. Changes of others that are gone with the change are named.
     pub(super) async fn finish_reverted(&mut self, reason: String) -> Result<(), Error> {
         let message = if self.detail.lost.is_empty() {
             reason

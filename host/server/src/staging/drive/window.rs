@@ -1,4 +1,4 @@
-//! The confirm window: waiting for its end, wherever it is moved to.
+//! The confirm window: waits for its end, also when the end is moved.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::process::Term;
 use crate::staging::Drivers;
 use crate::staging::set;
 
-/// How often the confirm window is looked at.
+/// How often the confirm window is checked.
 const HOLD_NAP: Duration = Duration::from_millis(500);
 
-/// Waits for the confirm window to end; the change is taken back unless someone was faster.
+/// Waits for the confirm window to end. The change is then taken back, unless it was confirmed or taken back before.
 pub(super) fn hold(app: &SharedApp, row: &ChangeRow, term: &Term) {
     let Some(claim) = Drivers::of(app).claim_hold(row.id) else { return };
     let (app2, term, deadline) = (app.clone(), term.clone(), row.confirm_deadline);
@@ -31,7 +31,7 @@ pub(super) fn hold(app: &SharedApp, row: &ChangeRow, term: &Term) {
     });
 }
 
-/// Until the window is over and closed: then true. False when there is nothing to wait for any more.
+/// Waits until the window is over and closed, and returns true. False when there is no longer anything to wait for.
 async fn wait_for_window(
     app: &SharedApp,
     id: ChangeId,
@@ -41,7 +41,7 @@ async fn wait_for_window(
     let stop = app.tasks.stopping();
     loop {
         let left = deadline.map_or(TimeDelta::zero(), |deadline| deadline - app.clock.now());
-        // Short naps: tests move the clock, and machines sleep.
+        // Short pauses: tests move the clock, and machines sleep.
         let nap = left.to_std().unwrap_or_default().min(HOLD_NAP);
         tokio::select! {
             () = stop.cancelled() => {
@@ -51,7 +51,7 @@ async fn wait_for_window(
             () = term.over().cancelled() => return false,
             () = tokio::time::sleep(nap) => {}
         }
-        // Another process may have confirmed it, taken it back, or moved its end.
+        // Another process may have confirmed the change, taken it back, or moved the end.
         let next = match held_until(app, id, term.id).await {
             Ok(Some(until)) if until.is_none_or(|until| app.clock.now() >= until) => {
                 close_window(app, id, term.id, until).await.map(|is_closed| is_closed.then_some(true))
@@ -74,7 +74,7 @@ async fn wait_for_window(
     }
 }
 
-/// Until when the change is held, while it is held and this process's to wait for.
+/// Returns the end of the window, while the change is held and this process waits for it.
 async fn held_until(
     app: &SharedApp,
     id: ChangeId,
@@ -86,7 +86,7 @@ async fn held_until(
     Ok(is_held.then_some(row.confirm_deadline))
 }
 
-/// Ends the window that was open until then; false when it was confirmed, taken back or moved in time.
+/// Ends a window with this end; false when the change was confirmed, taken back or extended in time.
 async fn close_window(
     app: &SharedApp,
     id: ChangeId,
@@ -101,14 +101,14 @@ async fn close_window(
     }
     let (from, to, now) = (ApplyStep::Holding, ApplyStep::Restoring, app.clock.now());
     let moved = changes::advance(&mut tx, id, Some(owner), from, to, &advance, now).await?;
-    // The end may have been moved after it was read above: the transaction is not committed then.
+    // The end may have been moved after it was read above: then the transaction is not committed.
     let Some(row) = moved.filter(|row| row.confirm_deadline == until) else { return Ok(false) };
     set::follow(&mut tx, &row, now).await?;
     tx.commit().await?;
     Ok(true)
 }
 
-/// What people are told of a change in its window.
+/// Returns the message for people about a change in its window.
 pub(in crate::staging) fn held_message(row: &ChangeRow) -> String {
     match row.confirm_deadline {
         Some(deadline) => format!(

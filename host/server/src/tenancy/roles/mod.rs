@@ -1,8 +1,7 @@
 //! Stored roles: named sets of permissions, to copy into the scopes of an API key.
 //!
-//! They decide nothing. What a user may do is decided by the user's own role and
-//! its static permissions (`core/src/permission.rs`), never by these rows. The
-//! built-in ones are that very table, shown; an organization adds its own.
+//! They grant nothing. The user's own role and its static permissions (`core/src/permission.rs`) decide what a user may
+//! do, never these rows. The built-in roles show that same table; an organization adds its own.
 
 mod permissions;
 mod view;
@@ -34,20 +33,20 @@ use crate::http::routes::{Routes, doc};
 use crate::resource::{self, Actions, By, Resource, actions, owner};
 use crate::tenancy::declarations::{USER_READ, USER_WRITE};
 
-/// Index that keeps names of one organization apart.
+/// Index that keeps names within one organization unique.
 const NAME_INDEX: &str = "stored_role_name";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewRole")]
 struct NewBody {
-    /// Unique within the organization, whatever its case; not a built-in one's.
+    /// Unique within the organization, whatever its case, and different from the built-in names.
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
     /// At most 2000 characters.
     #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
     description: Option<String>,
-    /// At most 32 words such as `device:read` or `device:*`, of what the caller holds.
+    /// At most 32 words such as `device:read` or `device:*`, all of which the caller holds.
     #[schemars(length(max = SCOPES_MAX), inner(length(max = SCOPE_CHARS_MAX)))]
     permissions: Vec<String>,
     /// Another organization than the own one; for `super_admin`.
@@ -155,7 +154,7 @@ async fn list(
     let search = search(query.search)?;
     let known: Vec<RoleView> =
         built_in(&app.declared.permissions).filter(|role| role.contains(search.as_deref())).collect();
-    // The list is the built-in ones, followed by the stored ones: a page may hold some of both.
+    // The list has the built-in roles first, then the stored ones: a page may hold some of both.
     let start =
         usize::try_from(page.page - 1).map_err(Error::internal)?.saturating_mul(page.per_page as usize);
     let known_total = known.len();

@@ -1,4 +1,4 @@
-//! The words of a stored role: each is a permission or a wildcard, and its author holds it.
+//! The words of a stored role: each is a permission or a wildcard that its author holds.
 
 use heddle_core::permission::{KeyScope, Permissions};
 
@@ -6,7 +6,7 @@ use crate::caller::Caller;
 use crate::checks::{Checks, SCOPE_CHARS_MAX, SCOPES_MAX};
 use crate::http::error::Error;
 
-/// Every word is known, and none is said twice.
+/// Checks that every word is known and occurs once.
 pub(super) fn check(words: &[String], all: &Permissions, checks: &mut Checks) {
     if words.len() > SCOPES_MAX {
         checks.require(false, "permissions", &format!("must not have more than {SCOPES_MAX} entries"));
@@ -23,7 +23,7 @@ pub(super) fn check(words: &[String], all: &Permissions, checks: &mut Checks) {
     }
 }
 
-/// Nobody stores what they do not hold, so that nobody finds there more than its author had.
+/// Refuses words that the author does not hold, so that a reader of the role finds no more than its author had.
 pub(super) fn require_held(caller: &Caller, all: &Permissions, words: &[String]) -> Result<(), Error> {
     let held = |word: &str| KeyScope::parse(word, all).is_ok_and(|pattern| pattern.is_held_by(caller.role));
     match words.iter().find(|word| !held(word)) {

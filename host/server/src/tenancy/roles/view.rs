@@ -9,10 +9,10 @@ use uuid::Uuid;
 
 use crate::http::conditional::revised;
 
-/// The id of the first built-in role; no time, so that no other id is one of them.
+/// The id of the first built-in role. It contains no time, so no other id can equal it.
 const FIRST_BUILT_IN: u128 = 0x0000_0000_0000_7000_8000_0000_0000_0001;
 
-/// A named set of permissions. What a user may do is not decided by it.
+/// A named set of permissions. It does not decide what a user may do.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "StoredRole")]
 pub(crate) struct RoleView {
@@ -23,7 +23,7 @@ pub(crate) struct RoleView {
     organization_id: Option<OrgId>,
     pub(super) name: String,
     description: Option<String>,
-    /// Where the role stands among the built-in ones; `null` where it is not built in.
+    /// Level of the role among the built-in ones; `null` where it is not built in.
     level: Option<u8>,
     permissions: Vec<String>,
     /// Built-in roles are the same everywhere and read-only.
@@ -56,7 +56,7 @@ impl From<StoredRole> for RoleView {
 }
 
 impl RoleView {
-    /// Whether the text is part of the name or the description, as the store searches its own.
+    /// Whether the name or the description contains the text, compared as the store does for its own rows.
     pub(super) fn contains(&self, search: Option<&str>) -> bool {
         let Some(text) = search.map(str::to_lowercase) else { return true };
         let holds = |field: &str| field.to_lowercase().contains(&text);
@@ -64,7 +64,7 @@ impl RoleView {
     }
 }
 
-/// The seven names that a role assignment accepts, the highest first.
+/// Returns the seven names that a role assignment accepts, the highest first.
 pub(super) fn built_in(all: &Permissions) -> impl Iterator<Item = RoleView> + '_ {
     const NAMES: [(&str, Role, &str); 7] = [
         ("super_admin", Role::SuperAdmin, "Administers the service and every organization"),

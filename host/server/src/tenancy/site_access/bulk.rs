@@ -1,6 +1,6 @@
-//! Many grants at once. One that is refused undoes no other.
+//! Many grants at once. A refused grant undoes no other.
 //!
-//! Everything is loaded beforehand and written in one statement, however many there are.
+//! Everything is loaded first and written in one statement, however many grants there are.
 
 use std::collections::{HashMap, HashSet};
 
@@ -35,7 +35,7 @@ pub(super) struct BulkBody {
 }
 
 heddle_core::words! {
-    /// What became of one of many grants.
+    /// The outcome of one of many grants.
     pub enum GrantStatus {
         Granted = "granted",
         Updated = "updated",
@@ -64,11 +64,11 @@ pub(super) struct BulkResult {
     failed: usize,
 }
 
-/// What the items name, as it is stored.
+/// The stored objects that the items name.
 struct Known {
     users: HashMap<UserId, User>,
     sites: HashSet<SiteId>,
-    /// Grants that are there.
+    /// Existing grants.
     granted: HashSet<(UserId, SiteId)>,
 }
 
@@ -107,7 +107,7 @@ pub(super) async fn grant_all(
 }
 
 impl Known {
-    /// Three statements, however many items there are.
+    /// Runs three statements, however many items there are.
     async fn load(tx: &mut Tx, scope: &Scope, items: &[GrantBody]) -> Result<Self, Error> {
         let users: HashSet<UserId> = items.iter().map(|item| item.user_id).collect();
         let sites: HashSet<SiteId> = items.iter().map(|item| item.site_id).collect();

@@ -1,7 +1,7 @@
 //! Which users of an organization may access which of its sites.
 //!
-//! A user without grants accesses every site: the first grant narrows, and
-//! taking the last one away widens. What a level allows is not decided here.
+//! A user without grants accesses every site: the first grant narrows the access, and the removal of the last one
+//! widens it. The meaning of a level is not decided here.
 
 mod bulk;
 mod refusal;
@@ -40,7 +40,7 @@ use crate::tenancy::declarations::{USER_READ, USER_WRITE};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewSiteAccess")]
 struct GrantBody {
-    /// A user whose role is below the own one.
+    /// A user whose role is below the caller's.
     user_id: UserId,
     site_id: SiteId,
     level: SiteLevel,
@@ -62,11 +62,11 @@ struct ListQuery {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RevokeQuery {
-    /// True lets the user's last grant be taken away, which opens every site to them.
+    /// True permits the removal of the user's last grant, which opens every site to the user.
     widen: Option<bool>,
 }
 
-/// Path parameters. An id that is not one is 400 on these routes, where it is 422 elsewhere.
+/// Path parameters. A malformed id is 400 on these routes, where it is 422 elsewhere.
 #[derive(Debug)]
 struct Segments<T>(T);
 
@@ -84,7 +84,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<SharedApp> for Segments<T> {
 
 impl Tagged for SiteAccess {
     fn tag(&self) -> Result<Tag, Error> {
-        // Names of the user and the site are edited elsewhere.
+        // The names of the user and the site are edited by other routes.
         Tag::of_shown(self, &["username", "site_name", "site_deleted_at"])
     }
 }
@@ -153,7 +153,7 @@ async fn get(
     found(&mut tx, &scope, user, site).await.map(One)
 }
 
-/// The organization's rows that the caller may see.
+/// Returns the scope of the organization's rows that the caller may see.
 async fn scope_of(tx: &mut Tx, caller: &Caller, org: OrgId) -> Result<Scope, Error> {
     let found = Organization::find(tx, &caller.scope(), org).await?;
     found.ok_or(Error::NotFound("organization"))?;
@@ -164,9 +164,9 @@ async fn found(tx: &mut Tx, scope: &Scope, user: UserId, site: SiteId) -> Result
     grants::find(tx, scope, user, site).await?.ok_or(Error::NotFound("site access"))
 }
 
-/// The whole organization, whose grants nobody else changes until the transaction ends.
+/// Locks the grants of the whole organization until the transaction ends.
 ///
-/// So of two who take a user's last two grants away, the second sees the first.
+/// So of two requests that remove a user's last two grants, the second sees the first.
 async fn locked(tx: &mut Tx, caller: &Caller, org: OrgId) -> Result<Scope, Error> {
     caller.require_all_sites()?;
     let found = Organization::lock(tx, &caller.scope(), org).await?;
@@ -235,7 +235,7 @@ async fn revoke(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Tells those who watch over security that somebody now accesses every site.
+/// Notifies subscribers of security events that a user now accesses every site.
 async fn tell_widened(tx: &mut Tx, app: &App, caller: &Caller, last: &SiteAccess) -> Result<(), Error> {
     let event = NewEvent {
         event_type: ACCESS_WIDENED,

@@ -1,4 +1,4 @@
-//! Why one grant is refused, alone or among many.
+//! Reasons for refusing a grant, alone or among many.
 
 use heddle_store::User;
 use schemars::JsonSchema;
@@ -9,16 +9,16 @@ use super::GrantBody;
 use crate::caller::Caller;
 use crate::http::error::Error;
 
-/// What is wrong with one grant.
+/// The fault of one grant.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The field names nothing of the organization.
+    /// The organization has no object with the field's id.
     Unknown { field: &'static str, what: &'static str },
-    /// The caller may not.
+    /// The caller may not make the grant.
     Forbidden(Error),
 }
 
-/// A refusal as one item of many shows it.
+/// A refusal, as it is shown for one item of many.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SiteAccessError")]
 pub(super) struct ItemError {
@@ -27,7 +27,7 @@ pub(super) struct ItemError {
     message: String,
 }
 
-/// Whether the caller may make this grant. The user is the one of the organization, if there is one.
+/// Checks whether the caller may make this grant. The user must come from this organization; `None` if there is none.
 pub(super) fn judge(
     caller: &Caller,
     grant: &GrantBody,
@@ -41,7 +41,7 @@ pub(super) fn judge(
     if is_site { Ok(()) } else { Err(Refusal::Unknown { field: "site_id", what: "site" }) }
 }
 
-/// Whether the caller decides what this user accesses.
+/// Checks whether the caller may decide which sites this user accesses.
 pub(super) fn judge_user(caller: &Caller, user: &User) -> Result<(), Refusal> {
     rules::require_another(caller, user.id, "nobody changes the sites that they access themself")
         .and_then(|()| rules::require_below(caller, user))

@@ -1,6 +1,6 @@
-//! Users of an organization, as its administrators manage them.
+//! Users of an organization, managed by its administrators.
 //!
-//! What a user does with their own account (sessions, the own password) is not here but in `auth`.
+//! Operations of a user on their own account (sessions, password) are not here but in `auth`.
 
 pub(crate) mod rules;
 mod second_factor;
@@ -36,7 +36,7 @@ use crate::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX, parse_e
 use crate::resource::owner;
 use crate::tenancy::declarations::{USER_READ, USER_WRITE};
 
-/// A user, with what they may do.
+/// A user, with their permissions.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "UserAccount")]
 struct Account {
@@ -76,7 +76,7 @@ struct NewBody {
     password: Secret,
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     full_name: Option<String>,
-    /// One strictly below the own role; `admin` is another spelling of `org_admin`.
+    /// A role strictly below the caller's; `admin` is another spelling of `org_admin`.
     #[schemars(extend("enum" = rules::assignable_words()))]
     role: String,
     /// Another organization than the own one; for `super_admin`.
@@ -95,7 +95,7 @@ struct ListQuery {
     per_page: Option<u32>,
     role: Option<String>,
     is_active: Option<bool>,
-    /// One organization of many; for `super_admin`.
+    /// Only users of this organization; for `super_admin`.
     organization_id: Option<OrgId>,
     /// Part of the user name, the email or the full name.
     search: Option<String>,
@@ -247,7 +247,7 @@ async fn restore(
     Ok(One(Account::of(user, &app)))
 }
 
-/// A database error, with the name that is taken. Names are unique in the whole service.
+/// Returns the error for a taken name, or the database error. Names are unique in the whole service.
 pub(crate) fn taken(error: heddle_store::Error, username: &str, email: &str) -> Error {
     if error.is_unique("app_user_username") {
         Error::conflict(format!("user name '{username}' is taken"))

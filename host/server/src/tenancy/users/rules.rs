@@ -1,4 +1,5 @@
-//! Who may manage whom: only those below oneself, never oneself, never an organization's last administrator.
+//! Rules of user management: a caller manages only users below their own role, never themselves, and never removes an
+//! organization's last administrator.
 
 use heddle_core::{Role, UserId};
 use heddle_store::users::{self, User};
@@ -29,12 +30,12 @@ pub(crate) fn assignable_words() -> Vec<&'static str> {
     assignable.map(|role| role.as_str()).chain(["admin"]).collect()
 }
 
-/// Every word for a role: an update may also send back the highest one, where it is the user's already.
+/// Returns every word for a role: an update may also send back the highest role, where the user already has it.
 pub(crate) fn role_words() -> Vec<&'static str> {
     Role::ALL.iter().map(|role| role.as_str()).chain(["admin"]).collect()
 }
 
-/// Only roles strictly below the own one can be given, so that nobody makes their equal.
+/// Requires a role strictly below the caller's own, so that no caller creates an equal.
 pub(crate) fn require_assignable(caller: &Caller, role: Role) -> Result<(), Error> {
     if role.level() < caller.role.level() {
         return Ok(());
@@ -51,7 +52,7 @@ pub(crate) fn require_assignable(caller: &Caller, role: Role) -> Result<(), Erro
     )))
 }
 
-/// Only who is strictly below the caller is theirs to manage.
+/// Requires that the user's role is strictly below the caller's.
 pub(crate) fn require_below(caller: &Caller, user: &User) -> Result<(), Error> {
     if user.role.level() < caller.role.level() {
         return Ok(());
@@ -66,7 +67,7 @@ fn too_high(message: String) -> Error {
     Error::Refused { kind: "role_too_high", message }
 }
 
-/// For what nobody does to themself: whoever could would lift their own limits, or lock themself out.
+/// Requires another user than the caller: otherwise callers could lift their own limits, or lock themselves out.
 pub(crate) fn require_another(caller: &Caller, user: UserId, what: &str) -> Result<(), Error> {
     if user != caller.user_id {
         return Ok(());
@@ -74,10 +75,10 @@ pub(crate) fn require_another(caller: &Caller, user: UserId, what: &str) -> Resu
     Err(Error::Refused { kind: "own_account", message: format!("{what}: ask another administrator") })
 }
 
-/// The user as they are until the transaction ends.
+/// Returns the user, locked until the transaction ends.
 ///
-/// Their organization's row is locked first: whoever manages its users waits, so
-/// that of two who remove the last two administrators the second sees the first.
+/// The row of the user's organization is locked first, so other requests that manage its users wait: of two that remove
+/// the last two administrators, the second sees the first.
 pub(super) async fn locked(tx: &mut Tx, caller: &Caller, id: UserId) -> Result<User, Error> {
     let scope = caller.organization_scope();
     let found = User::find(tx, &scope, id).await?.ok_or(Error::NotFound("user"))?;
@@ -93,10 +94,10 @@ pub(crate) async fn lock_organization(tx: &mut Tx, caller: &Caller, user: &User)
     Ok(())
 }
 
-/// An organization keeps somebody who administers it. To be asked before this user stops to.
+/// Requires that another administrator stays in the organization. Call it before this user loses that role or access.
 ///
-/// The service's last `super_admin` needs no guard of their own: nobody is above
-/// one, and nobody changes, disables or removes themself.
+/// The service's last `super_admin` needs no such guard: no user is above a `super_admin`, and users cannot change,
+/// disable or remove themselves.
 pub(crate) async fn keep_an_admin(tx: &mut Tx, user: &User) -> Result<(), Error> {
     let is_admin = user.is_active && user.role.is_at_least(Role::OrgAdmin);
     if !is_admin || users::other_admins(tx, user.org_id, user.id).await? > 0 {

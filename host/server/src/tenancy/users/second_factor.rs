@@ -1,4 +1,4 @@
-//! Taking away the second factor of a user who has lost it.
+//! Removes the second factor of a user that has lost it.
 
 use axum::extract::State;
 use heddle_core::UserId;
@@ -15,8 +15,8 @@ use crate::http::conditional::One;
 use crate::http::error::Error;
 use crate::http::extract::{At, Origin};
 
-/// By a strictly higher role. The user's sessions and apps end, so that whoever has the lost device is out, too; API
-/// keys stay, which never needed a second factor.
+/// Needs a strictly higher role. The user's sessions and apps end, so that the holder of the lost device loses access,
+/// too. API keys stay, because they never needed a second factor.
 pub(super) async fn reset(
     State(app): State<SharedApp>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! What a step in a user's life leaves behind: its audit entry and its event, in one transaction.
+//! The records of a step in a user's life: its audit entry and its event, in one transaction.
 
 use heddle_core::Role;
 use heddle_core::event::{EventType, NewEvent};
@@ -16,11 +16,11 @@ use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
 
-/// What happened to a user.
+/// A change of a user.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step<'a> {
     Created,
-    /// Names the fields, never their values: a password is among them.
+    /// Names of the fields, never their values: a password is among them.
     Updated(&'a [&'static str]),
     RoleChanged(Role),
     Removed,

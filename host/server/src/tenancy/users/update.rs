@@ -1,4 +1,4 @@
-//! Changing a user: what may be changed of whom, and what that ends.
+//! Changes a user: which callers may change what, and which sessions end.
 
 use axum::extract::State;
 use heddle_core::secret::Secret;
@@ -33,7 +33,7 @@ pub(super) struct UpdateBody {
     #[serde(default, deserialize_with = "nullable")]
     #[schemars(length(min = 1, max = NAME_CHARS_MAX), extend("x-nullable" = true))]
     full_name: Option<Option<String>>,
-    /// One strictly below the own role; `admin` is another spelling of `org_admin`. Ends the user's sessions.
+    /// A role strictly below the caller's; `admin` is another spelling of `org_admin`. Ends the user's sessions.
     #[serde(default, deserialize_with = "given")]
     #[schemars(extend("enum" = rules::role_words()))]
     role: Option<String>,
@@ -46,7 +46,7 @@ pub(super) struct UpdateBody {
     password: Option<Secret>,
 }
 
-/// What the body asks for, checked, with the fields that differ from what is stored.
+/// The checked changes of the body, with the fields that differ from the stored user.
 struct Wanted {
     update: UserUpdate,
     changed: Vec<&'static str>,
@@ -57,12 +57,12 @@ impl Wanted {
         self.update.role
     }
 
-    /// Whether every token of the user becomes worthless.
+    /// Whether the change revokes every token of the user.
     fn ends_sessions(&self) -> bool {
         self.role().is_some() || self.update.is_active == Some(false) || self.update.password_hash.is_some()
     }
 
-    /// Keeps of what was asked for what differs from the user as stored.
+    /// Keeps the requested values that differ from the stored user.
     fn of(mut asked: UserUpdate, user: &User) -> Self {
         asked.role = asked.role.filter(|role| *role != user.role);
         asked.is_active = asked.is_active.filter(|is_active| *is_active != user.is_active);
@@ -111,7 +111,7 @@ pub(super) async fn update(
         return Ok(One(Account::of(user, &app)));
     }
     if wanted.update.password_hash.is_some() {
-        // A password is set anew when somebody else may have had it, and made keys with it.
+        // A password is reset when another person may know it and may have made keys with it.
         let ended = recovery::end_access(&mut tx, id, now).await?;
         recovery::tell(&mut tx, &app, &user, caller.user_id, recovery::Way::Administrator, ended).await?;
     } else if wanted.ends_sessions() {
@@ -139,7 +139,7 @@ async fn check(app: &App, caller: &Caller, id: UserId, body: UpdateBody) -> Resu
     let email = body.email.as_deref().map(|email| checks.keep("email", parse_email(email)));
     let full_name = body.full_name.map(|name| name.map(|name| checks.name("full_name", &name)));
     if let Some(password) = &body.password {
-        // Whether there is such a user is found out when they are locked.
+        // Whether the user exists is checked when the user is locked.
         let mut tx = app.db.single().await?;
         let user = User::find(&mut tx, &caller.organization_scope(), id).await?;
         let stored = user.as_ref().map(|user| [user.username.as_str(), user.email.as_str()]);
@@ -147,7 +147,7 @@ async fn check(app: &App, caller: &Caller, id: UserId, body: UpdateBody) -> Resu
         checks.add(password::faults(&app.config, "password", password, &names));
     }
     checks.done()?;
-    // Costly, and so done before the transaction.
+    // Hashed before the transaction, because it is costly.
     let password_hash = match body.password {
         Some(password) => Some(app.hashing.hash(password).await?),
         None => None,
@@ -155,7 +155,7 @@ async fn check(app: &App, caller: &Caller, id: UserId, body: UpdateBody) -> Resu
     Ok(UserUpdate { email, full_name: full_name.into(), role, is_active: body.is_active, password_hash })
 }
 
-/// Whether this caller may change this user so.
+/// Checks whether this caller may make this change.
 async fn admit(tx: &mut Tx, caller: &Caller, user: &User, wanted: &Wanted) -> Result<(), Error> {
     if user.id == caller.user_id {
         if wanted.role().is_some() {

@@ -1,4 +1,4 @@
-//! Who gets the free places: no SQL, only the rule.
+//! The rule that gives out the free places; no SQL.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -15,7 +15,7 @@ pub(super) struct Places {
 
 struct Org {
     held: i64,
-    /// Its subscriptions with free places, who is next at the front.
+    /// Its subscriptions with free places, the next one at the front.
     line: VecDeque<(SubscriptionId, i64)>,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn allot(waiting: &[Waiting], room: Room) -> Vec<Places> {
         });
         orgs[at].line.push_back((one.id, i64::from(room.per_subscription) - one.held));
     }
-    // By how many they hold; of equals, who has waited longer.
+    // By how many they hold; of equals, the one that has waited longer comes first.
     let mut next: BTreeSet<(i64, usize)> = orgs.iter().enumerate().map(|(at, org)| (org.held, at)).collect();
     let mut given: Vec<Places> = Vec::new();
     let mut places: HashMap<SubscriptionId, usize> = HashMap::new();
@@ -39,7 +39,7 @@ pub(super) fn allot(waiting: &[Waiting], room: Room) -> Vec<Places> {
     while free > 0 {
         let Some((held, at)) = next.pop_first() else { break };
         if held >= i64::from(room.per_organization_now(free)) {
-            // Nobody has fewer.
+            // No other organization has fewer.
             break;
         }
         let Some((id, left)) = orgs[at].line.pop_front() else { continue };

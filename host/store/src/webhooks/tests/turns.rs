@@ -1,4 +1,4 @@
-//! Who is sent next, in which order, and what is sent again.
+//! Which delivery is sent next, in which order, and what is sent again.
 
 use std::time::Duration;
 
@@ -239,7 +239,7 @@ on_both! {
         assert_eq!(seqs(&rest), [3, 4]);
         assert!(!self::due(&db, &bad, ROOM).await);
         assert!(finished(&db, &bad, rest[0].id, DeliveryState::Delivered).await);
-        // One device has ten numbers apart: the next without one, or of a device that nobody is sending to.
+        // The numbers of one device are far apart: the next delivery has no device, or a device with nothing in flight.
         assert_eq!(seqs(&claimed(&db, &bad, ROOM).await), [5]);
         sqlite_reads_only_what_it_takes(&db, &bad).await;
     }
@@ -296,7 +296,7 @@ on_both! {
     }
 }
 
-/// What decides who is next reads by indexes that hold nothing else.
+/// The statements that choose the next delivery read by indexes that hold nothing else.
 async fn sqlite_reads_only_what_it_takes(db: &Db, world: &World) {
     let Tx::Sqlite(mut tx) = db.read().await.unwrap() else { return };
     let plan = async |tx: &mut crate::Held<sqlx::Sqlite>, sql: String| {

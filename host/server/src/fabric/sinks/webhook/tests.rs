@@ -1,4 +1,4 @@
-//! The operation against a receiver that answers as it is told.
+//! The operation against a receiver that gives the answer of the test.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::caller::{Caller, Credential};
 use crate::config::Config;
 use crate::devices::declarations::DEVICE_OFFLINE;
 
-/// Answers every request with this text; what came is in the channel.
+/// Answers every request with this text; the requests that came are in the channel.
 async fn receiver(answer: &'static str) -> (String, UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
