@@ -1,4 +1,4 @@
-//! The rooms of the server, and which room may name which: a room names itself and the rooms below it.
+//! The rooms of the server: a room names itself and the rooms below it, and no circle of files is large.
 //!
 //! Read from the sources, with the unit tests left out: every path of an import, an expression, an attribute or a macro that
 //! leads into another module counts. The rooms are those of the table in ARCHITECTURE.md.
@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 
 use syn::visit::{self, Visit};
 use syn::{Attribute, File, ItemMod, ItemUse, UseTree};
+
+/// Most files that may need each other in a circle.
+const CIRCLE_FILES_MAX: usize = 12;
 
 /// A module by its path from the root of the crate, which is empty.
 type Module = Vec<String>;
@@ -93,6 +96,9 @@ impl Visit<'_> for Names {
             self.import(&import.tree, &[]);
         }
     }
+
+    /// That an item is visible in a module is no need of that module.
+    fn visit_vis_restricted(&mut self, _: &syn::VisRestricted) {}
 
     fn visit_path(&mut self, path: &syn::Path) {
         if path.segments.len() > 1 {
@@ -190,6 +196,32 @@ fn no_room_names_one_above_it() {
         }
     }
     assert!(up.is_empty(), "{}", up.join("\n"));
+}
+
+/// The modules that each module leads to, in any number of steps.
+fn reached(arrows: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeMap<&Module, BTreeSet<&Module>> {
+    let from = |module| {
+        let mut found = BTreeSet::new();
+        let mut left = vec![module];
+        while let Some(named) = left.pop().and_then(|module| arrows.get(module)) {
+            left.extend(named.iter().filter(|to| found.insert(*to)));
+        }
+        found
+    };
+    arrows.keys().map(|module| (module, from(module))).collect()
+}
+
+#[test]
+fn no_circle_of_files_is_large() {
+    let arrows = arrows();
+    let reached = reached(&arrows);
+    let circle = |module: &&Module| -> BTreeSet<String> {
+        let back = |to: &&&Module| reached[*to].contains(*module);
+        reached[*module].iter().filter(back).map(|module| module.join("::")).collect()
+    };
+    let circles: BTreeSet<BTreeSet<String>> = reached.keys().map(circle).collect();
+    let large: Vec<_> = circles.iter().filter(|circle| circle.len() > CIRCLE_FILES_MAX).collect();
+    assert!(large.is_empty(), "files that need each other: {large:#?}");
 }
 
 #[test]

@@ -12,9 +12,9 @@ use heddle_runtime::{Adapter, Call, Target, Urgency};
 use heddle_store::controllers::ControllerTarget;
 use serde_json::Value;
 
-use crate::app::{App, SharedApp};
+use crate::app::{App, Parts, SharedApp};
 use crate::config::Config;
-use crate::feature::{Diagnostic, Feature, Parts, Worker};
+use crate::feature::{Diagnostic, Feature, Worker};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
 use crate::misfit;

@@ -1,7 +1,5 @@
 //! What a feature is to the rest of the program, which names no feature.
 
-use std::any::{Any, TypeId};
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -16,7 +14,7 @@ use heddle_store::sealed::SealedColumn;
 use heddle_store::{Db, Tx};
 use uuid::Uuid;
 
-use crate::app::{App, SharedApp};
+use crate::app::{App, Parts, SharedApp};
 use crate::audit::key::SERVICE_SECRET;
 use crate::config::Config;
 use crate::declarations;
@@ -248,17 +246,26 @@ impl Pages {
     }
 }
 
-/// What features own, found by its type: only code that can name the type reaches it.
-#[derive(Default)]
-pub(crate) struct Parts(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
-
-impl Parts {
-    pub(crate) fn add<T: Any + Send + Sync>(&mut self, part: T) {
-        let before = self.0.insert(TypeId::of::<T>(), Box::new(part));
-        assert!(before.is_none(), "two features own a part of the same type");
+impl App {
+    pub(crate) fn features(&self) -> Features {
+        *self.part()
     }
 
-    pub(crate) fn find<T: Any + Send + Sync>(&self) -> Option<&T> {
-        self.0.get(&TypeId::of::<T>())?.downcast_ref()
+    /// Asks every feature whether an object can be removed.
+    ///
+    /// # Errors
+    /// 409 that names what needs it.
+    pub(crate) async fn require_unused(
+        &self,
+        tx: &mut Tx,
+        noun: &str,
+        org: OrgId,
+        id: Uuid,
+    ) -> Result<(), Error> {
+        let guards = self.features().iter().flat_map(|feature| feature.guards());
+        for (_, guard) in guards.filter(|(of, _)| *of == noun) {
+            guard(tx, self, org, id).await?;
+        }
+        Ok(())
     }
 }

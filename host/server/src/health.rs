@@ -3,80 +3,12 @@
 //! Everything is looked at in parallel and within a few seconds; another
 //! request within a second gets the same answer, so that probes cost little.
 
-use std::future::Future;
-use std::time::{Duration, Instant};
+pub(crate) mod cache;
 
 use futures::future::join_all;
-use heddle_store::{Db, Reach};
 
+use self::cache::Seen;
 use crate::app::SharedApp;
-use crate::cache::Cache;
-use crate::recent::{LOOK_LIMIT, Recent};
-
-/// How long one look is good for.
-const LOOK_KEPT: Duration = Duration::from_secs(1);
-
-/// Whether something outside the process answers.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Check {
-    pub(crate) status: Status,
-    pub(crate) latency: Duration,
-}
-
-heddle_core::words! {
-    pub enum Status {
-        Ok = "ok",
-        /// It answers, but all connections to it are in use.
-        Busy = "busy",
-        Unreachable = "unreachable",
-    }
-}
-
-impl Check {
-    /// The cache lives in the process.
-    async fn of<E>(ping: impl Future<Output = Result<Reach, E>>) -> Self {
-        let started = Instant::now();
-        let status = match tokio::time::timeout(LOOK_LIMIT, ping).await {
-            Ok(Ok(Reach::Answers)) => Status::Ok,
-            Ok(Ok(Reach::Busy)) => Status::Busy,
-            Ok(Err(_)) | Err(_) => Status::Unreachable,
-        };
-        Self { status, latency: started.elapsed() }
-    }
-
-    async fn of_db(db: Option<&Db>) -> Self {
-        match db {
-            Some(db) => Self::of(db.ping()).await,
-            None => Self { status: Status::Unreachable, latency: Duration::ZERO },
-        }
-    }
-
-    /// Whether it is up. That all connections are in use is no outage, nor a reason to take traffic away.
-    pub(crate) fn is_up(self) -> bool {
-        self.status != Status::Unreachable
-    }
-}
-
-/// What was seen outside the process.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen {
-    pub(crate) database: Check,
-    pub(crate) cache: Check,
-    pub(crate) logdb: Check,
-}
-
-async fn look(db: Db, logs: Option<Db>, cache: Cache) -> Seen {
-    let ping = async { cache.ping().await.map(|()| Reach::Answers) };
-    let (database, logdb, cache) =
-        tokio::join!(Check::of_db(Some(&db)), Check::of_db(logs.as_ref()), Check::of(ping));
-    Seen { database, cache, logdb }
-}
-
-/// Looks that are shared by everybody who asks at about the same time.
-#[derive(Debug, Default)]
-pub struct Looks {
-    seen: Recent<Seen>,
-}
 
 /// Subsystems that every server has.
 pub(crate) const OWN: [&str; 6] = ["database", "cache", "logdb", "modules", "event_bus", "event_wakeups"];
@@ -101,11 +33,11 @@ pub(crate) struct Report {
 }
 
 pub(crate) async fn report(app: &SharedApp) -> Report {
-    let find = || look(app.db.clone(), app.logs.db().cloned(), app.cache.clone());
     let subsystems = app.features().iter().flat_map(|feature| feature.subsystems());
     let of_features =
         subsystems.map(|subsystem| async move { (subsystem.name, (subsystem.is_up)(app).await) });
-    let (seen, of_features) = tokio::join!(app.looks.seen.get(LOOK_KEPT, find), join_all(of_features));
+    let (seen, of_features) =
+        tokio::join!(app.health.seen(&app.db, app.logs.db(), &app.cache), join_all(of_features));
     let now = app.clock.now();
     let is_draining = app.tasks.stopping().is_cancelled();
     Report {
@@ -168,6 +100,9 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::cache::{Check, Status};
     use super::*;
 
     fn report(down: &[&str], is_strict: bool, is_draining: bool) -> Report {

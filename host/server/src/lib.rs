@@ -38,6 +38,7 @@ mod names;
 mod nearest;
 mod notifications;
 mod oauth2;
+mod opening;
 pub mod operate;
 mod outgoing;
 pub mod process;
@@ -62,11 +63,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context as _;
-pub use app::{App, SharedApp, Surroundings};
+pub use app::{App, SharedApp};
 pub use config::Config;
 pub use feature::Features;
 pub use features::FEATURES;
 pub use hashing::Cost as HashCost;
+pub use opening::Surroundings;
 use tokio_util::sync::CancellationToken;
 pub use version::{API_VERSION, BUILD, VERSION};
 
@@ -129,7 +131,7 @@ impl Running {
             );
         }
         // An unavailable database does not keep the process from ending in time.
-        let kept = tokio::time::timeout(KEEP_LIMIT, audit::kept::keep_last(&self.app));
+        let kept = tokio::time::timeout(KEEP_LIMIT, audit::keeping::keep_last(&self.app));
         drop(kept.await);
         process::leave(&self.app, is_idle).await;
         self.front.drain(Duration::from_secs(CLOSE_SECS)).await;

@@ -68,7 +68,7 @@ heddle_core::words! {
 
 /// What is measured only when the metrics are read.
 #[derive(Debug)]
-pub(crate) struct Moment<'a> {
+pub(crate) struct Gauges<'a> {
     pub(crate) subsystems: &'a [(&'static str, bool)],
     pub(crate) pools: &'a [(&'static str, PoolUse)],
     pub(crate) last_look_age_secs: f64,
@@ -232,8 +232,8 @@ impl Metrics {
     }
 
     /// Everything in Prometheus' text form.
-    pub(crate) fn text(&self, moment: &Moment<'_>) -> Result<String, Error> {
-        self.measured.set(moment);
+    pub(crate) fn text(&self, gauges: &Gauges<'_>) -> Result<String, Error> {
+        self.measured.set(gauges);
         TextEncoder::new().encode_to_string(&self.registry.gather()).map_err(Error::internal)
     }
 }
@@ -272,18 +272,18 @@ impl Measured {
         }
     }
 
-    fn set(&self, moment: &Moment<'_>) {
+    fn set(&self, gauges: &Gauges<'_>) {
         let number = |count: u32| i64::from(count);
-        for (subsystem, is_up) in moment.subsystems {
+        for (subsystem, is_up) in gauges.subsystems {
             self.subsystem_up.with_label_values(&[*subsystem]).set(i64::from(*is_up));
         }
-        for (database, used) in moment.pools {
+        for (database, used) in gauges.pools {
             self.connections_open.with_label_values(&[*database]).set(number(used.open));
             self.connections_idle.with_label_values(&[*database]).set(number(used.idle));
             self.connections_max.with_label_values(&[*database]).set(number(used.max));
         }
-        self.last_look_age.set(moment.last_look_age_secs);
-        self.websocket_connections.set(i64::try_from(moment.websocket_connections).unwrap_or(i64::MAX));
+        self.last_look_age.set(gauges.last_look_age_secs);
+        self.websocket_connections.set(i64::try_from(gauges.websocket_connections).unwrap_or(i64::MAX));
     }
 }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use heddle_core::Clock;
-use heddle_runtime::{Adapter, Runtime, Settings, Vault};
+use heddle_runtime::{Adapter, Compiler, Runtime, Settings, Tap, Vault};
 
-use crate::app::{App, Surroundings};
+use crate::app::App;
 use crate::config::Config;
 use crate::http::error::Error;
 use crate::keys::Keys;
@@ -66,23 +66,23 @@ fn guest_workers() -> usize {
     std::thread::available_parallelism().map_or(2, |n| (n.get() / 2).max(2))
 }
 
-/// Starts what runs components. Nothing is loaded yet.
+/// Starts what runs components. Nothing is loaded yet. `tap` sees all that enters their memory, for tests.
 pub(crate) fn start_runtime(
     config: &Config,
     keys: &Keys,
     clock: &Clock,
     vault: Arc<dyn Vault>,
-    surroundings: Surroundings,
+    (compiler, tap): (Compiler, Option<Tap>),
 ) -> anyhow::Result<Arc<Runtime>> {
     let settings = Settings {
         code_cache_dir: config.data_dir.join("code"),
         code_cache_key: *keys.code_cache_key(),
-        compiler: surroundings.compiler,
+        compiler,
         extra_networks: config.egress_extra_networks.clone(),
         denied_networks: config.egress_denied_networks.clone(),
         pooling_instances: config.component_instances,
         guest_workers: guest_workers(),
-        tap: surroundings.tap,
+        tap,
     };
     Runtime::start(settings, vault, clock.clone()).context("component runtime cannot be started")
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::app::{App, SharedApp};
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::caller::Caller;
 use crate::http::conditional::{IfMatch, One, Tagged};
 use crate::http::creation::Creation;
@@ -124,8 +124,8 @@ impl<'r> By<'r> {
         detail: Value,
     ) -> Result<(), Error> {
         let actor = self.caller.actor();
-        let deed = Deed { org, actor, action, target: (R::ACTIONS.target, id), detail };
-        trail::record(tx, self.app, self.origin, deed).await
+        let entry = AuditEntry { org, actor, action, target: (R::ACTIONS.target, id), detail };
+        entry::record(tx, self.app, self.origin, entry).await
     }
 }
 
@@ -203,7 +203,7 @@ pub(crate) async fn updated<R: Resource>(
     let after = after.ok_or(Error::NotFound(R::NOUN))?;
     let identity = after.identity();
     let (shown, now) = (before.view(by.app)?, after.view(by.app)?);
-    let detail = trail::with_difference(detail, &shown, &now);
+    let detail = entry::with_difference(detail, &shown, &now);
     by.record_of::<R>(&mut tx, identity, R::ACTIONS.updated, detail).await?;
     tx.commit().await?;
     Ok(One(now))

@@ -16,7 +16,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::app::SharedApp;
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::caller::Caller;
 use crate::controllers::declarations::CONTROLLER_READ;
 use crate::http::access::Access;
@@ -119,7 +119,7 @@ async fn release(
         "was_quarantined": before.quarantined,
         "was_suspended_until": before.suspended_until,
     });
-    let deed = Deed {
+    let entry = AuditEntry {
         org: caller.org_id,
         actor: caller.actor(),
         action: "adapter.released",
@@ -127,7 +127,7 @@ async fn release(
         detail,
     };
     let mut tx = app.db.write().await?;
-    trail::record(&mut tx, &app, &origin, deed).await?;
+    entry::record(&mut tx, &app, &origin, entry).await?;
     let release = Release {
         adapter_id: before.id.clone(),
         component_sha256: before.component_sha256.clone(),

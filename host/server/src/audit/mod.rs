@@ -3,10 +3,11 @@
 //! Entries belong to no site, so only a caller with access to all sites reads them.
 
 pub(crate) mod declarations;
+pub(crate) mod entry;
+pub(crate) mod keeping;
 pub(crate) mod kept;
 pub(crate) mod key;
 pub(crate) mod packages;
-pub(crate) mod trail;
 
 use std::time::{Duration, Instant};
 

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::session::{self, Tokens};
 use super::{challenge, cookies};
 use crate::app::App;
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::caller::{REVOKED, inactive};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
@@ -94,14 +94,14 @@ pub(crate) async fn admit(
     }
     let mut tx = tx;
     refuse_barred(&mut tx, &login.user).await?;
-    let deed = Deed {
+    let entry = AuditEntry {
         org: login.user.org_id,
         actor: Some((&login.user).into()),
         action: "user.second_factor_asked",
         target: ("user", login.user.id.0),
         detail: json!({ "way": way.as_str() }),
     };
-    trail::record(&mut tx, app, origin, deed).await?;
+    entry::record(&mut tx, app, origin, entry).await?;
     tx.commit().await?;
     let mfa_token = challenge::sign_challenge(app, &login.user, login.token_version, way, CHALLENGE_SECS)?;
     Ok(Admission::SecondFactor(Challenge { require_mfa: true, mfa_token, expires_in: CHALLENGE_SECS }))
@@ -120,14 +120,14 @@ pub(super) async fn open(
     refuse_barred(&mut tx, &user).await?;
     users::record_login_success(&mut tx, user.id, app.clock.now()).await?;
     let tokens = session::open(&mut tx, app, origin, &user, login.token_version).await?;
-    let deed = Deed {
+    let entry = AuditEntry {
         org: user.org_id,
         actor: Some((&user).into()),
         action: "user.login",
         target: ("user", user.id.0),
         detail: json!({ "way": way.as_str(), "second_factor": factor }),
     };
-    trail::record(&mut tx, app, origin, deed).await?;
+    entry::record(&mut tx, app, origin, entry).await?;
     tx.commit().await?;
     Ok(Opened { tokens, user })
 }

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::admission::{self, Admission, Way};
 use super::security;
 use crate::app::App;
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::auth::declarations::{ACCOUNT_LOCKED, MFA_FAILED};
 use crate::auth::outcomes;
 use crate::http::error::{Error, RateExceeded};
@@ -204,14 +204,14 @@ pub(super) async fn fail(
     let state = users::record_failed_login(&mut tx, user.id, now, FAILURES_MAX, until).await?;
     let Some(state) = state else { return Ok(Error::Locked { minutes: LOCK_MINUTES }) };
     let is_locked = state.locked_until.is_some();
-    let deed = Deed {
+    let entry = AuditEntry {
         org: user.org_id,
         actor: None,
         action: "user.login_failed",
         target: ("user", user.id.0),
         detail: json!({ "step": step.as_str(), "failures": state.failed_logins, "locked": is_locked }),
     };
-    trail::record(&mut tx, app, origin, deed).await?;
+    entry::record(&mut tx, app, origin, entry).await?;
     if step == Step::SecondFactor {
         let fields = json!({ "failures": state.failed_logins, "ip": origin.ip });
         security::record(&mut tx, &app.clock, MFA_FAILED, user, fields).await?;

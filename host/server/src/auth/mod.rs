@@ -19,8 +19,8 @@ use heddle_core::event::EventType;
 use heddle_store::sealed::SealedColumn;
 use heddle_store::{password_resets, sessions, unknown_logins};
 
-use crate::app::{App, SharedApp};
-use crate::feature::{Feature, Forget, Pages, Parts, Sealing};
+use crate::app::{App, Parts, SharedApp};
+use crate::feature::{Feature, Forget, Pages, Sealing};
 use crate::http::routes::{Doc, Routes};
 
 /// How long sessions and spent tokens are kept after their end.

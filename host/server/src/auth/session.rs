@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{admission, security};
 use crate::app::App;
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::auth::declarations::REFRESH_REUSE;
 use crate::caller::token::{self, Claims, Subject};
 use crate::caller::{Caller, REVOKED};
@@ -170,14 +170,14 @@ async fn stolen(
     let session = &found.session;
     sessions::revoke(&mut tx, session.user_id, session.id, app.clock.now()).await?;
     if let Some(login) = users::find_login(&mut tx, session.user_id).await? {
-        let deed = Deed {
+        let entry = AuditEntry {
             org: login.user.org_id,
             actor: None,
             action: REFRESH_REUSE.as_str(),
             target: ("session", session.id.0),
             detail: json!({ "user_id": session.user_id, "spent_at": at }),
         };
-        trail::record(&mut tx, app, origin, deed).await?;
+        entry::record(&mut tx, app, origin, entry).await?;
         let fields = json!({ "session_id": session.id, "spent_at": format_time(at), "ip": origin.ip });
         security::record(&mut tx, &app.clock, REFRESH_REUSE, &login.user, fields).await?;
     }
@@ -199,14 +199,14 @@ pub(super) async fn revoke(
     if !sessions::revoke(&mut tx, caller.user_id, id, app.clock.now()).await? {
         return Err(Error::NotFound("session"));
     }
-    let deed = Deed {
+    let entry = AuditEntry {
         org: caller.org_id,
         actor: caller.actor(),
         action,
         target: ("session", id.0),
         detail: json!({}),
     };
-    trail::record(&mut tx, app, origin, deed).await?;
+    entry::record(&mut tx, app, origin, entry).await?;
     tx.commit().await?;
     Ok(())
 }
@@ -217,14 +217,14 @@ pub(super) async fn revoke_all(app: &App, caller: &Caller, origin: &Origin) -> R
     let mut tx = app.db.write().await?;
     users::bump_token_version(&mut tx, caller.user_id, now).await?.ok_or(Error::NotFound("user"))?;
     let revoked = sessions::revoke_all(&mut tx, caller.user_id, now).await?;
-    let deed = Deed {
+    let entry = AuditEntry {
         org: caller.org_id,
         actor: caller.actor(),
         action: "user.logout_all",
         target: ("user", caller.user_id.0),
         detail: json!({ "sessions_revoked": revoked }),
     };
-    trail::record(&mut tx, app, origin, deed).await?;
+    entry::record(&mut tx, app, origin, entry).await?;
     tx.commit().await?;
     Ok(())
 }

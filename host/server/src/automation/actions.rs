@@ -14,10 +14,10 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::app::SharedApp;
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::caller::{Caller, Credential};
 use crate::fabric::Operations;
-use crate::fabric::hands::take_by_hand;
+use crate::fabric::in_flight::take_for_person;
 use crate::fabric::run::{Work, begin, carry_out_apart};
 use crate::fabric::runs::{ListQuery, RunView, list_actions, view};
 use crate::fabric::steps::{self, OPERATION_ID_CHARS_MAX, Step};
@@ -99,7 +99,7 @@ async fn act(
     let term = app.membership.term()?;
     let mut run = begin(&app, &term, RunKind::Action, caller.org_id, &caller);
     run.run_key = key(&caller, &headers);
-    let in_hand = take_by_hand(&app, run.org_id, run.id)?;
+    let in_flight = take_for_person(&app, run.org_id, run.id)?;
     let mut tx = app.db.write().await?;
     if let Some(key) = &run.run_key {
         runs::forget_key(&mut tx, key, run.created_at - TimeDelta::hours(KEEP_HOURS)).await?;
@@ -115,13 +115,13 @@ async fn act(
     }
     let target = ("run", run.id.0);
     let detail = json!({ "operation_id": step.operation_id });
-    let deed = Deed { org: run.org_id, actor: caller.actor(), action: "action.begun", target, detail };
-    trail::record(&mut tx, &app, &origin, deed).await?;
+    let entry = AuditEntry { org: run.org_id, actor: caller.actor(), action: "action.begun", target, detail };
+    entry::record(&mut tx, &app, &origin, entry).await?;
     tx.commit().await?;
     // The action stays in its organization, as its history does, also when the caller sees all organizations.
     let author = Caller { credential: Credential::Action(run.id), ..caller.clone() };
     let work = Work { author, steps: vec![step], done: Vec::new(), event: None, connection: None };
-    let ended = carry_out_apart(&app, run, work, (term, in_hand)).await?;
+    let ended = carry_out_apart(&app, run, work, (term, in_flight)).await?;
     let view = view(&app, &caller, ended)?;
     let tx = app.db.write().await?;
     creation.finish(tx, &app, &format!("/fabric/runs/{}", view.id), &view).await

@@ -20,19 +20,18 @@ use serde_json::json;
 
 use super::timetable::{CRON_CHARS_MAX, TIME_ZONE_CHARS_MAX, Timetable};
 use crate::app::{App, SharedApp};
-use crate::audit::trail;
+use crate::audit::entry;
 use crate::caller::Caller;
 use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
-use crate::fabric::Standing;
 use crate::fabric::connections::{
-    ListQuery, Verb, WantedState, deed, draft, edited_state, refuse_more, refuse_more_of_pattern,
+    ListQuery, Verb, WantedState, draft, edited_state, entry, refuse_more, refuse_more_of_pattern,
     refuse_unfit,
 };
 use crate::fabric::measures::Measures;
 use crate::fabric::run::break_off;
 use crate::fabric::runs::{ListQuery as RunsQuery, RunView, list_of};
 use crate::fabric::steps::{self, STEPS_MAX, Step};
-use crate::fabric::{WAITING_MAX, declared, restoring};
+use crate::fabric::{FabricState, WAITING_MAX, declared, restoring};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One, revised};
 use crate::http::creation::Creation;
@@ -286,7 +285,7 @@ async fn create(
     row.next_due_at = next.filter(|_| row.state == ConnectionState::Enabled);
     (row.cron, row.time_zone, row.missed) = (Some(body.cron), Some(body.time_zone), Some(body.missed));
     let row = connections::insert(&mut tx, &row).await?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &row, Verb::Created)).await?;
+    entry::record(&mut tx, &app, &origin, entry(&caller, &row, Verb::Created)).await?;
     let view = View::of(&app, &caller, row)?;
     creation.finish(tx, &app, &format!("/automation/schedules/{}", view.id), &view).await
 }
@@ -341,7 +340,7 @@ async fn update(
     };
     let updated = connections::update(&mut tx, &row, app.clock.now()).await?;
     let updated = updated.ok_or(Error::NotFound("schedule"))?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &updated, Verb::Updated)).await?;
+    entry::record(&mut tx, &app, &origin, entry(&caller, &updated, Verb::Updated)).await?;
     tx.commit().await?;
     View::of(&app, &caller, updated).map(One)
 }
@@ -359,7 +358,7 @@ async fn remove(
     caller.require_all_sites()?;
     if_match.check(&row)?;
     connections::remove(&mut tx, id, app.clock.now()).await?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &row, Verb::Removed)).await?;
+    entry::record(&mut tx, &app, &origin, entry(&caller, &row, Verb::Removed)).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -416,7 +415,7 @@ async fn start_due(app: &SharedApp) -> Result<bool, Error> {
         }
     }
     if !due.is_empty() {
-        Standing::of(app).wake.notify_one();
+        FabricState::of(app).wake.notify_one();
     }
     Ok(is_full)
 }

@@ -13,7 +13,7 @@ use heddle_core::Timestamp;
 use moka::future::Cache;
 use tokio::sync::Notify;
 
-use super::Caller;
+use super::rights::Caller;
 use crate::http::error::Error;
 
 /// Maximum age of an entry.

@@ -5,8 +5,8 @@
 pub(crate) mod api_key;
 pub(crate) mod app_token;
 pub(crate) mod cookies;
-mod known;
-mod rights;
+pub(crate) mod known;
+pub(crate) mod rights;
 pub(crate) mod token;
 
 use std::collections::BTreeMap;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::labels::{NOTES_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX, changed, check_notes, check_tags};
 use super::state_changed;
 use crate::app::{App, SharedApp};
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX};
 use crate::http::conditional::{IfMatch, One, revised};
@@ -86,7 +86,7 @@ pub(super) async fn update(
         let notes = labels.notes.as_ref().map(|notes| json!({ "omitted_bytes": notes.len() }));
         json!({ "display_name": labels.display_name, "notes": notes, "tags": labels.tags, "state": labels.state })
     };
-    let detail = trail::with_difference(detail, &told(&before), &told(&after));
+    let detail = entry::with_difference(detail, &told(&before), &told(&after));
     devices::set_labels(&mut tx, &[(id, after)], app.clock.now()).await?;
     tell(&mut tx, &app, (&caller, &origin), &device, ("device.updated", detail), &changed).await?;
     let device = Device::find(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("device"))?;
@@ -125,8 +125,8 @@ pub(super) async fn restore(
     if Controller::find(&mut tx, &scope, device.controller_id).await?.is_none() {
         return Err(Error::conflict("controller of the device was removed: restore it first"));
     }
-    let deed = ("device.restored", json!({}));
-    tell(&mut tx, &app, (&caller, &origin), &device, deed, &["deleted_at"]).await?;
+    let entry = ("device.restored", json!({}));
+    tell(&mut tx, &app, (&caller, &origin), &device, entry, &["deleted_at"]).await?;
     tx.commit().await?;
     Ok(One(device))
 }
@@ -141,8 +141,8 @@ async fn tell(
     changed: &[&'static str],
 ) -> Result<(), Error> {
     let target = ("device", device.id.0);
-    let deed = Deed { org: device.org_id, actor: caller.actor(), action, target, detail };
-    trail::record(tx, app, origin, deed).await?;
+    let entry = AuditEntry { org: device.org_id, actor: caller.actor(), action, target, detail };
+    entry::record(tx, app, origin, entry).await?;
     events::append(tx, &state_changed(device, changed), &app.clock).await?;
     Ok(())
 }

@@ -18,9 +18,9 @@ use tokio::time::{Interval, MissedTickBehavior, interval_at, timeout_at};
 use tungstenite::protocol::CloseFrame;
 use tungstenite::{Bytes, Message, Utf8Bytes};
 
-use super::Published;
+use super::fanout::{Cut, FanoutReceiver};
 use super::frames::{ClientFrame, ServerFrame, parse};
-use super::lines::{Cut, Line};
+use super::published::Published;
 use super::socket::{Denied, Listener};
 use super::wire::{
     Came, End, FAULT, GOING_AWAY, GONE, POLICY, SEND_LIMIT, SLOW, Socket, TRY_AGAIN_LATER, WAITING_MAX,
@@ -93,24 +93,24 @@ pub(super) async fn serve(app: SharedApp, socket: Socket, opening: Opening) {
 }
 
 async fn run(app: &SharedApp, outlet: &mut Outlet, inlet: &mut Inlet, opening: Opening) -> End {
-    // Before anything is known of the peer: a connection that does not authenticate takes a place, too.
-    let Some(mut place) = app.hub.places.take() else { return FULL };
+    // Before anything is known of the peer: a connection that does not authenticate takes a slot, too.
+    let Some(mut slot) = app.hub.slots.take() else { return FULL };
     // Boxed, as everything that is rare: otherwise each idle connection keeps memory for the largest of these futures.
     let (holder, caller) = match Box::pin(authenticate(app, inlet, opening)).await {
         Ok(authenticated) => authenticated,
         Err(end) => return end,
     };
-    let Some(doubt) = place.name(&caller) else { return FULL };
+    let Some(recheck) = slot.name(&caller) else { return FULL };
     // The connection was not notified of a revocation between the proof and now, so it checks again.
-    doubt.notify_one();
+    recheck.notify_one();
     let (sender, inbox) = mpsc::channel(WAITING_MAX);
     let listener = Listener::new(caller, app.declared.clone());
     let is_asked = Arc::new(AtomicBool::default());
-    let (line, pinged_at, asked) = (None, Instant::now(), is_asked.clone());
+    let (receiver, pinged_at, asked) = (None, Instant::now(), is_asked.clone());
     let mut connection =
-        Connection { app, outlet, inbox, holder, listener, line, pinged_at, is_asked: asked };
+        Connection { app, outlet, inbox, holder, listener, receiver, pinged_at, is_asked: asked };
     tokio::select! {
-        end = connection.listen(&doubt) => end,
+        end = connection.listen(&recheck) => end,
         never = read(inlet, sender, is_asked) => match never {},
     }
 }
@@ -172,14 +172,14 @@ struct Connection<'a> {
     holder: Holder,
     listener: Listener,
     /// There is one while anything is subscribed to.
-    line: Option<Line>,
+    receiver: Option<FanoutReceiver>,
     pinged_at: Instant,
     /// Whether a ping was sent since the peer last sent something.
     is_asked: Arc<AtomicBool>,
 }
 
 impl Connection<'_> {
-    async fn listen(&mut self, doubt: &Notify) -> End {
+    async fn listen(&mut self, recheck: &Notify) -> End {
         let mut revalidation = every(REVALIDATION_INTERVAL);
         let mut ping = every(PING_INTERVAL);
         let stop = self.app.tasks.stopping();
@@ -189,7 +189,7 @@ impl Connection<'_> {
         loop {
             let result = tokio::select! {
                 () = stop.cancelled() => return STOPPING,
-                () = doubt.notified() => Box::pin(self.revalidate(&mut revalidation)).await,
+                () = recheck.notified() => Box::pin(self.revalidate(&mut revalidation)).await,
                 _ = revalidation.tick() => Box::pin(self.revalidate(&mut revalidation)).await,
                 _ = ping.tick() => self.ping().await,
                 came = self.inbox.recv() => match came.map(|came| *came) {
@@ -198,7 +198,7 @@ impl Connection<'_> {
                     Some(Came::End(end)) => return end,
                     None => return GONE,
                 },
-                published = next(&mut self.line) => match published {
+                published = next(&mut self.receiver) => match published {
                     Ok(published) => self.deliver_all(published).await,
                     Err(Cut) => return SLOW,
                 },
@@ -250,15 +250,15 @@ impl Connection<'_> {
         }
     }
 
-    /// Makes the line carry what is subscribed to now, and nothing else.
+    /// Makes the receiver carry what is subscribed to now, and nothing else.
     fn tune(&mut self) {
         let types = self.listener.types();
         if types.iter().next().is_none() {
-            self.line = None;
+            self.receiver = None;
             return;
         }
-        let lines = &self.app.hub.lines;
-        self.line.get_or_insert_with(|| lines.open()).carry(self.listener.organization(), &types);
+        let fanout = &self.app.hub.fanout;
+        self.receiver.get_or_insert_with(|| fanout.open()).carry(self.listener.organization(), &types);
     }
 
     /// Sends an event and those that wait behind it, in one go.
@@ -270,7 +270,7 @@ impl Connection<'_> {
                 frames.push(published.frame().map_err(|_| UNWRITABLE)?);
             }
             let has_room = frames.len() < AT_ONCE_MAX;
-            next = if has_room { self.line.as_mut().and_then(Line::try_next) } else { None };
+            next = if has_room { self.receiver.as_mut().and_then(FanoutReceiver::try_next) } else { None };
         }
         self.transmit_all(frames).await
     }
@@ -424,10 +424,10 @@ async fn missed(app: &SharedApp, org: OrgId, after_seq: i64, types: &EventTypes)
     Ok(Stretch { last_seq, ..found })
 }
 
-/// Waits for the next event of a line; waits without end where there is no line.
-async fn next(line: &mut Option<Line>) -> Result<Arc<Published>, Cut> {
-    match line {
-        Some(line) => line.next().await,
+/// Waits for the next event of a receiver; waits without end where there is no receiver.
+async fn next(receiver: &mut Option<FanoutReceiver>) -> Result<Arc<Published>, Cut> {
+    match receiver {
+        Some(receiver) => receiver.next().await,
         None => std::future::pending().await,
     }
 }

@@ -103,7 +103,7 @@ enum Followed {
 
 /// The positions of a consumer.
 #[derive(Debug, Default)]
-struct Places {
+struct Positions {
     /// Everything up to here was looked at by this process, or by another.
     seen: HashMap<OrgId, i64>,
     written: HashMap<OrgId, i64>,
@@ -116,10 +116,10 @@ struct Places {
 pub(crate) async fn consume<C: Consumer>(app: SharedApp, consumer: C) {
     let stop = app.tasks.stopping();
     let mut published = app.hub.published();
-    let mut places: Option<Places> = None;
+    let mut positions: Option<Positions> = None;
     loop {
         let began = Instant::now();
-        let looked = look(&app, &consumer, &mut places).await;
+        let looked = look(&app, &consumer, &mut positions).await;
         if looked.is_ok() {
             consumer.looked(&app);
         }
@@ -152,31 +152,31 @@ pub(crate) async fn consume<C: Consumer>(app: SharedApp, consumer: C) {
 async fn look<C: Consumer>(
     app: &SharedApp,
     consumer: &C,
-    places: &mut Option<Places>,
+    positions: &mut Option<Positions>,
 ) -> Result<bool, Error> {
-    let places = if let Some(places) = places {
-        places
+    let positions = if let Some(positions) = positions {
+        positions
     } else {
         let mut tx = app.db.single().await?;
         let written = event_consumers::positions(&mut tx, C::NAME).await?;
-        places.insert(Places { seen: written.clone(), written, ..Places::default() })
+        positions.insert(Positions { seen: written.clone(), written, ..Positions::default() })
     };
-    let is_full_look = places.looks.is_multiple_of(FULL_LOOK);
-    places.looks = places.looks.wrapping_add(1);
+    let is_full_look = positions.looks.is_multiple_of(FULL_LOOK);
+    positions.looks = positions.looks.wrapping_add(1);
     let since = (!is_full_look).then(|| app.clock.now() - RECENT);
     let mut tx = app.db.single().await?;
     let heads = events::heads(&mut tx, since).await?;
     drop(tx);
-    let is_new = |(org, head): &(OrgId, i64)| *head > places.seen.get(org).copied().unwrap_or_default();
+    let is_new = |(org, head): &(OrgId, i64)| *head > positions.seen.get(org).copied().unwrap_or_default();
     let mut orgs: BTreeSet<OrgId> = heads.into_iter().filter(is_new).map(|(org, _)| org).collect();
-    orgs.extend(&places.left);
+    orgs.extend(&positions.left);
     let (mut has_more, mut failed) = (false, None);
     for org in orgs {
-        let followed = follow(app, consumer, places, org).await;
+        let followed = follow(app, consumer, positions, org).await;
         if matches!(followed, Ok(Followed::All)) {
-            places.left.remove(&org);
+            positions.left.remove(&org);
         } else {
-            places.left.insert(org);
+            positions.left.insert(org);
         }
         match followed {
             Ok(followed) => has_more |= followed == Followed::More,
@@ -197,10 +197,10 @@ async fn look<C: Consumer>(
 async fn follow<C: Consumer>(
     app: &SharedApp,
     consumer: &C,
-    places: &mut Places,
+    positions: &mut Positions,
     org: OrgId,
 ) -> Result<Followed, Error> {
-    let seen = places.seen.get(&org).copied().unwrap_or_default();
+    let seen = positions.seen.get(&org).copied().unwrap_or_default();
     let mut tx = app.db.read().await?;
     if consumer.is_held_up(app, &mut tx, org).await? {
         return Ok(Followed::Left);
@@ -216,7 +216,7 @@ async fn follow<C: Consumer>(
     }
     let is_wanted = !stretch.events.is_empty() && consumer.wants(app, &mut tx, org, &stretch.events).await?;
     drop(tx);
-    let written = places.written.get(&org).copied().unwrap_or_default();
+    let written = positions.written.get(&org).copied().unwrap_or_default();
     let mut last = stretch.last_seq;
     if is_wanted || stretch.last_seq - written >= UNWRITTEN_MAX {
         let mut tx = app.db.write().await?;
@@ -231,12 +231,12 @@ async fn follow<C: Consumer>(
         }
         event_consumers::advance(&mut tx, C::NAME, org, last).await?;
         tx.commit().await?;
-        places.written.insert(org, reached.max(last));
+        positions.written.insert(org, reached.max(last));
         if is_wanted {
             consumer.taken(app);
         }
     }
-    places.seen.insert(org, last);
+    positions.seen.insert(org, last);
     Ok(match is_left {
         _ if stretch.is_full || last < stretch.last_seq => Followed::More,
         true => Followed::Left,

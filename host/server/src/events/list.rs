@@ -14,8 +14,9 @@ use heddle_store::{Sort, StoredEvent};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::patterns;
+use super::published::Published;
 use super::socket::may_read_without_site;
-use super::{Published, patterns};
 use crate::app::SharedApp;
 use crate::caller::Caller;
 use crate::http::conditional::{One, Tag, Tagged, UNEDITED};

@@ -7,47 +7,39 @@
 
 pub(crate) mod bus;
 mod connection;
+mod connection_slots;
 pub(crate) mod consumer;
-mod doubts;
+mod fanout;
 mod frames;
+pub(crate) mod hub;
 pub(crate) mod keeping;
-mod lines;
 mod list;
 mod meter;
 mod pace;
 pub(crate) mod patterns;
-mod places;
+mod published;
+mod revocation;
 mod routes;
 mod socket;
 mod wake;
+mod wakes;
 mod wire;
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-pub(crate) use doubts::watch as watch_access;
-use heddle_core::event::Event;
-use heddle_core::redact::sanitize;
-use heddle_core::{OrgId, SiteId};
-use heddle_store::events::StoredEvent;
-use tokio::sync::{Notify, Semaphore, watch};
-use tungstenite::Utf8Bytes;
+use heddle_core::OrgId;
+pub(crate) use published::Published;
+pub(crate) use revocation::watch as watch_access;
 pub(crate) use wake::{announce, hear};
 
-use self::bus::Bus;
-use self::frames::ServerFrame;
-use self::lines::Lines;
-use self::places::Places;
-use self::wake::Wakes;
 use crate::app::SharedApp;
 use crate::feature::{Feature, Pages};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
 
-/// Connections that read their caller at the same time.
-const PROOFS_AT_ONCE: usize = 8;
 /// Events of one read of the table.
 const BATCH: u32 = 500;
 /// Organizations of one read.
@@ -58,37 +50,6 @@ const IDLE_INTERVAL: Duration = Duration::from_millis(500);
 const RECENT: TimeDelta = TimeDelta::minutes(10);
 /// One in so many looks compares all sequences, in case clocks are far apart.
 const FULL_LOOK: u32 = 60;
-
-/// An event that is published, with what decides which callers may see it.
-#[derive(Debug)]
-pub(crate) struct Published {
-    pub(crate) event: Event,
-    pub(crate) site_id: Option<SiteId>,
-    frame: OnceLock<Utf8Bytes>,
-}
-
-impl From<StoredEvent> for Published {
-    fn from(stored: StoredEvent) -> Self {
-        let StoredEvent { mut event, site_id, .. } = stored;
-        sanitize(&mut event.payload);
-        Self::new(event, site_id)
-    }
-}
-
-impl Published {
-    fn new(event: Event, site_id: Option<SiteId>) -> Self {
-        Self { event, site_id, frame: OnceLock::new() }
-    }
-
-    /// Returns the frame that connections are sent: written once for all of them.
-    fn frame(&self) -> Result<Utf8Bytes, serde_json::Error> {
-        if let Some(frame) = self.frame.get() {
-            return Ok(frame.clone());
-        }
-        let frame = serde_json::to_string(&ServerFrame::Event { event: &self.event })?;
-        Ok(self.frame.get_or_init(|| frame.into()).clone())
-    }
-}
 
 /// The stream and the list of events.
 pub(crate) struct Stream;
@@ -104,58 +65,6 @@ impl Feature for Stream {
 
     fn pages(&self) -> Pages {
         Pages::new(routes::socket_routes(), &[routes::SOCKET_PATH])
-    }
-}
-
-/// Where published events meet open connections.
-#[derive(Debug)]
-pub struct Hub {
-    outbox: Notify,
-    lines: Lines,
-    pub(crate) wakes: Wakes,
-    /// Held by a connection while it reads its caller again: many may have to at the same time.
-    proofs: Semaphore,
-    /// Notifies the consumers that there are new events.
-    rounds: watch::Sender<u64>,
-    places: Places,
-    pub(crate) bus: Bus,
-}
-
-impl Default for Hub {
-    fn default() -> Self {
-        Self {
-            outbox: Notify::new(),
-            lines: Lines::default(),
-            wakes: Wakes::default(),
-            proofs: Semaphore::new(PROOFS_AT_ONCE),
-            rounds: watch::channel(0).0,
-            places: Places::default(),
-            bus: Bus::default(),
-        }
-    }
-}
-
-impl Hub {
-    /// Reports that an event was committed. The database calls this for each transaction with events that is committed
-    /// through it.
-    pub(crate) fn wake(&self) {
-        self.outbox.notify_one();
-        self.wakes.call();
-    }
-
-    /// Reports that another process may have committed an event.
-    fn look(&self) {
-        self.outbox.notify_one();
-    }
-
-    /// Changes whenever events were published.
-    pub(crate) fn published(&self) -> watch::Receiver<u64> {
-        self.rounds.subscribe()
-    }
-
-    /// Returns the number of open connections that have authenticated.
-    pub fn connections(&self) -> usize {
-        self.places.named()
     }
 }
 
@@ -194,7 +103,7 @@ impl Follower {
         drop(tx);
         for stored in news.events {
             app.metrics.event_published(stored.event.event_type);
-            app.hub.lines.send(&Arc::new(Published::from(stored)));
+            app.hub.fanout.send(&Arc::new(Published::from(stored)));
         }
         app.hub.rounds.send_modify(|rounds| *rounds += 1);
         // The heads were read first, so the events may reach further.

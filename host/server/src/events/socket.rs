@@ -10,8 +10,8 @@ use heddle_core::event::{EventType, EventTypes, matches};
 use heddle_core::{Declared, OrgId, Role, SiteId};
 use heddle_store::SiteScope;
 
-use super::Published;
 use super::frames::Denial;
+use super::published::Published;
 use crate::caller::Caller;
 
 const SUBSCRIPTIONS_MAX: usize = 200;

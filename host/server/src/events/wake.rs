@@ -3,13 +3,10 @@
 //! A call says nothing but "look": events are read from the database, in order and once, whether a call came or not. So
 //! a lost call costs half a second, and so does every event while the cache is unavailable.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use heddle_core::secret::random_bytes;
 use redis::aio::{PubSubSink, PubSubStream};
-use tokio::sync::Notify;
 
 use crate::app::SharedApp;
 use crate::cache::{Cache, Link};
@@ -23,50 +20,6 @@ const CALL_LIMIT: Duration = Duration::from_secs(1);
 const TRY_PERIOD: Duration = Duration::from_secs(5);
 /// Pause before the next attempt to subscribe again.
 const RETRY_PERIOD: Duration = Duration::from_millis(500);
-
-/// Calls of this process that are to be made, and whether it hears those of others.
-#[derive(Debug)]
-pub(crate) struct Wakes {
-    /// Names this process in its calls. It is not the id of its registration, which the process can lose while it still
-    /// calls.
-    name: String,
-    wanted: Notify,
-    are_lost: AtomicBool,
-}
-
-impl Default for Wakes {
-    fn default() -> Self {
-        let name = hex::encode(random_bytes::<16>().as_slice());
-        Self { name, wanted: Notify::new(), are_lost: AtomicBool::new(false) }
-    }
-}
-
-impl Wakes {
-    /// Asks for a call that makes the others look. Does not wait; of many at once one is made.
-    pub(super) fn call(&self) {
-        self.wanted.notify_one();
-    }
-
-    /// Whether other processes' events are only found by polling, although there is a cache.
-    pub(crate) fn are_lost(&self) -> bool {
-        self.are_lost.load(Ordering::Relaxed)
-    }
-
-    fn lose(&self, reason: &str) {
-        if !self.are_lost.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                reason,
-                "calls of other processes are not heard: their events are found by looking every half second"
-            );
-        }
-    }
-
-    fn regain(&self) {
-        if self.are_lost.swap(false, Ordering::Relaxed) {
-            tracing::info!("calls of other processes are heard again");
-        }
-    }
-}
 
 /// Makes this process's calls until the service stops. Without a shared cache there is no other process to call.
 pub(crate) async fn announce(app: SharedApp) {
@@ -129,16 +82,5 @@ async fn hear_on(app: &SharedApp, link: &Link) -> String {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_two_processes_call_by_the_same_name() {
-        let (one, other) = (Wakes::default(), Wakes::default());
-        assert!(!one.name.is_empty() && one.name != other.name);
     }
 }

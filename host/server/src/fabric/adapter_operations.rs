@@ -20,8 +20,9 @@ use crate::adapters::call_for;
 use crate::app::App;
 use crate::controllers::declarations::CONTROLLER_READ;
 use crate::http::error::Error;
+use crate::staging;
 use crate::staging::declarations::for_feature;
-use crate::staging::{self, NOTES_CHARS_MAX};
+use crate::staging::payload::NOTES_CHARS_MAX;
 
 const LIMIT_DEFAULT: u32 = 200;
 const LIMIT_MAX: u32 = 1000;

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Operations;
 use super::operation::{Declaration, Example, schema_of};
+use super::operations::Operations;
 use crate::app::SharedApp;
 use crate::caller::Caller;
 use crate::http::access::Access;

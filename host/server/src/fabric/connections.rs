@@ -15,10 +15,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::operations::Operations;
 use super::steps::{self, STEPS_MAX, Step};
-use super::{Operations, declared, restoring};
+use super::{declared, restoring};
 use crate::app::{App, SharedApp};
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::caller::Caller;
 use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
 use crate::events::patterns::PATTERN_CHARS_MAX;
@@ -339,7 +340,7 @@ async fn create(
     }
     row.after_seq = events::last_seq(&mut tx, org).await?;
     let row = connections::insert(&mut tx, &row).await?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &row, Verb::Created)).await?;
+    entry::record(&mut tx, &app, &origin, entry(&caller, &row, Verb::Created)).await?;
     let path = match kind {
         ConnectionKind::Connection => "fabric/connections",
         ConnectionKind::Rule | ConnectionKind::Schedule => "automation/rules",
@@ -451,7 +452,7 @@ async fn update(
     }
     let updated = connections::update(&mut tx, &row, app.clock.now()).await?;
     let updated = updated.ok_or(Error::NotFound(noun(kind)))?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &updated, Verb::Updated)).await?;
+    entry::record(&mut tx, &app, &origin, entry(&caller, &updated, Verb::Updated)).await?;
     tx.commit().await?;
     View::of(&app, &caller, updated).map(One)
 }
@@ -499,7 +500,7 @@ pub(crate) async fn refuse_unfit(
         kind: "author_unfit",
         message: format!("{why}; send its steps to become their author yourself"),
     };
-    let author = super::author_of(tx, row.org_id, row.author_id, row.id).await?.map_err(unfit)?;
+    let author = super::author::author_of(tx, row.org_id, row.author_id, row.id).await?.map_err(unfit)?;
     require_fit(app, &author, row).map_err(|error| unfit(format!("its author may not do it: {error}")))
 }
 
@@ -533,7 +534,7 @@ async fn remove(
     caller.require_all_sites()?;
     if_match.check(&row)?;
     connections::remove(&mut tx, id, app.clock.now()).await?;
-    trail::record(&mut tx, &app, &origin, deed(&caller, &row, Verb::Removed)).await?;
+    entry::record(&mut tx, &app, &origin, entry(&caller, &row, Verb::Removed)).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -558,7 +559,7 @@ pub(crate) enum Verb {
 }
 
 /// What the audit log says of it: never a parameter.
-pub(crate) fn deed<'a>(caller: &'a Caller, row: &ConnectionRow, verb: Verb) -> Deed<'a> {
+pub(crate) fn entry<'a>(caller: &'a Caller, row: &ConnectionRow, verb: Verb) -> AuditEntry<'a> {
     let action = match (row.kind, verb) {
         (ConnectionKind::Connection, Verb::Created) => "connection.created",
         (ConnectionKind::Connection, Verb::Updated) => "connection.updated",
@@ -574,7 +575,7 @@ pub(crate) fn deed<'a>(caller: &'a Caller, row: &ConnectionRow, verb: Verb) -> D
         (ConnectionKind::Schedule, Verb::Restored) => "schedule.restored",
     };
     let target = (noun(row.kind), row.id.0);
-    Deed { org: row.org_id, actor: caller.actor(), action, target, detail: detail(row) }
+    AuditEntry { org: row.org_id, actor: caller.actor(), action, target, detail: detail(row) }
 }
 
 pub(crate) fn detail(row: &ConnectionRow) -> Value {

@@ -12,8 +12,9 @@ use heddle_store::known::{self, Noun};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::each;
+use super::operations::Operations;
 use super::steps::Step;
-use super::{Operations, each};
 use crate::app::App;
 use crate::http::error::{Detail, Error};
 

@@ -14,10 +14,11 @@ use heddle_store::{Scope, events};
 use super::author::author_of;
 use super::measures::Measures;
 use super::run::{Work, carry_out, end};
-use super::{Standing, hands, steps, telling};
+use super::state::FabricState;
+use super::{in_flight, steps, telling};
 use crate::app::SharedApp;
 use crate::http::error::Error;
-use crate::process::Term;
+use crate::process::membership::Term;
 
 /// Time to the next look without a call.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
@@ -39,7 +40,7 @@ pub(super) async fn execute(app: SharedApp) {
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = Standing::of(&app).wake.notified() => {}
+            () = FabricState::of(&app).wake.notified() => {}
             () = tokio::time::sleep(IDLE_INTERVAL) => {}
         }
     }
@@ -64,8 +65,8 @@ async fn start_queued(app: &SharedApp, sweep: &mut Sweep) -> Result<bool, Error>
     let mut tx = app.db.read().await?;
     let waiting = runs::waiting(&mut tx).await?;
     drop(tx);
-    Standing::of(app).let_on(&waiting);
-    let mut shares = Standing::of(app).hands.shares(&waiting);
+    FabricState::of(app).let_on(&waiting);
+    let mut shares = FabricState::of(app).in_flight.shares(&waiting);
     if shares.is_empty() || app.tasks.stopping().is_cancelled() || term.is_over() {
         return Ok(false);
     }
@@ -82,10 +83,10 @@ async fn start_queued(app: &SharedApp, sweep: &mut Sweep) -> Result<bool, Error>
     let has_claimed = !claimed.is_empty();
     for run in claimed {
         sweep.doubtful.remove(&run.id);
-        let in_hand = hands::take(app, run.org_id, run.id);
+        let in_flight = in_flight::take(app, run.org_id, run.id);
         let (inner, term) = (app.clone(), term.clone());
         app.tasks.spawn("fabric.run", async move {
-            let _in_hand = in_hand;
+            let _in_flight = in_flight;
             serve(&inner, &run, &term).await;
         });
     }
@@ -113,7 +114,7 @@ async fn end_lost(app: &SharedApp, term: &Term, sweep: &mut Sweep) -> Result<(),
     let mut lost = runs::running(&mut tx, term.id).await?;
     drop(tx);
     // Read after the database: a run that is written as running was marked as executing before.
-    let held = Standing::of(app).hands.runs();
+    let held = FabricState::of(app).in_flight.runs();
     lost.retain(|run| !held.contains(run));
     if gone.is_empty() && lost.is_empty() {
         return Ok(());

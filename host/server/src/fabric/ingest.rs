@@ -19,7 +19,7 @@ use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::Json;
 use crate::http::nulls::given;
-use crate::http::rate_limit::{Limit, Rate};
+use crate::http::rate_limit::{self, Limit, Rate};
 use crate::http::routes::{Routes, doc};
 use crate::metrics::RateWindow;
 
@@ -72,7 +72,7 @@ async fn ingest(
     // The event belongs to no site, and may start steps at any site.
     caller.require_all_sites()?;
     let limit = Limit { key: format!("ingest:{}", caller.org_id), rate: RATE };
-    app.limiter.take_one(&app, limit, RateWindow::Ingest).await?;
+    rate_limit::take_one(&app, limit, RateWindow::Ingest).await?;
     let name = plain_name(&body.name.unwrap_or_default())?;
     let mut data = Value::Object(body.payload.unwrap_or_default());
     let bytes = data.to_string().len();

@@ -21,9 +21,9 @@ use heddle_store::{StoredEvent, Tx};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::Standing;
 use super::connections::COOLDOWN_SECS_MAX;
 use super::measures::Measures;
+use super::state::FabricState;
 use crate::app::SharedApp;
 use crate::events::consumer::{Consumer, Took};
 use crate::http::error::Error;
@@ -64,7 +64,7 @@ impl Consumer for Negotiator {
     async fn is_held_up(&self, app: &SharedApp, tx: &mut Tx, org: OrgId) -> Result<bool, Error> {
         let is_held_up = runs::are_waiting(tx, org, WAITING_MAX).await?;
         if is_held_up {
-            Standing::of(app).hold_up(org);
+            FabricState::of(app).hold_up(org);
         }
         Ok(is_held_up)
     }
@@ -130,15 +130,15 @@ impl Consumer for Negotiator {
     }
 
     fn taken(&self, app: &SharedApp) {
-        Standing::of(app).wake.notify_one();
+        FabricState::of(app).wake.notify_one();
     }
 
     fn looked(&self, app: &SharedApp) {
-        Standing::of(app).looked(app.clock.now());
+        FabricState::of(app).looked(app.clock.now());
     }
 
     async fn called(&self, app: &SharedApp) {
-        Standing::of(app).room.notified().await;
+        FabricState::of(app).room.notified().await;
     }
 }
 

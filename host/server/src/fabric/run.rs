@@ -19,18 +19,19 @@ use serde_json::{Value, json};
 
 use super::author::author_of;
 use super::each::{self, Done};
-use super::hands::InHand;
+use super::in_flight::RunInFlight;
 use super::measures::Measures;
 use super::operation::{Operation, StepCall, StepError};
+use super::operations::Operations;
 use super::steps::{self, Step};
-use super::{Operations, telling, wait};
+use super::{telling, wait};
 use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::fabric::declarations::CONNECTION_BROKEN;
 use crate::http::error::Error;
 use crate::notifications::message::Message;
 use crate::notifications::notices;
-use crate::process::Term;
+use crate::process::membership::Term;
 
 /// The longest that a run takes.
 const RUN_LIMIT: Duration = Duration::from_mins(5);
@@ -91,12 +92,12 @@ pub(crate) async fn carry_out_apart(
     app: &SharedApp,
     run: RunRow,
     work: Work,
-    (term, in_hand): (Term, InHand),
+    (term, in_flight): (Term, RunInFlight),
 ) -> Result<RunRow, Error> {
     let (id, scope) = (run.id, heddle_store::Scope::organization(run.org_id));
     let inner = app.clone();
     let task = app.tasks.spawn("fabric.run", async move {
-        let _in_hand = in_hand;
+        let _in_flight = in_flight;
         carry_out(&inner, &run, work, &term).await;
     });
     task.await.map_err(Error::internal)?;

@@ -13,10 +13,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::negotiator::WAITING_MAX;
+use super::operations::Operations;
+use super::state::FabricState;
 use super::steps::{self, hidden, open_run};
-use super::{Operations, Standing, wait};
+use super::wait;
 use crate::app::{App, SharedApp};
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::conditional::{One, Tag, Tagged, UNEDITED};
@@ -250,17 +252,17 @@ async fn rerun(
         ..original
     };
     runs::insert_all(&mut tx, std::slice::from_ref(&again)).await?;
-    let deed = Deed {
+    let entry = AuditEntry {
         org: again.org_id,
         actor: caller.actor(),
         action: "run.repeated",
         target: ("run", again.id.0),
         detail: json!({ "rerun_of": again.rerun_of, "connection_id": again.connection_id }),
     };
-    trail::record(&mut tx, &app, &origin, deed).await?;
+    entry::record(&mut tx, &app, &origin, entry).await?;
     let path = format!("/fabric/runs/{}", again.id);
     let answer = creation.finish(tx, &app, &path, &view(&app, &caller, again)?).await?;
-    Standing::of(&app).wake.notify_one();
+    FabricState::of(&app).wake.notify_one();
     Ok(answer)
 }
 

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::app::{App, SharedApp};
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::error::Error;
@@ -90,14 +90,14 @@ async fn rotate(
     caller.require_all_sites()?;
     let mut tx = app.db.write().await?;
     let signing = organization_signing::rotate(&mut tx, caller.org_id, app.clock.now()).await?;
-    let deed = Deed {
+    let entry = AuditEntry {
         org: caller.org_id,
         actor: caller.actor(),
         action: "signing_secret.rotated",
         target: ("organization", caller.org_id.0),
         detail: json!({ "generation": signing.generation }),
     };
-    trail::record(&mut tx, &app, &origin, deed).await?;
+    entry::record(&mut tx, &app, &origin, entry).await?;
     tx.commit().await?;
     let secret = secret(&app, caller.org_id, signing.generation).expose().to_owned();
     Ok(Answer(Rotated { stands: Stands::of(Some(signing)), secret }))

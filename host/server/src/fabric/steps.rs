@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::Operations;
+use super::operations::Operations;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::events::patterns;

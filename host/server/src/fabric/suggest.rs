@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::operation::Declaration;
-use super::{Operations, steps};
+use super::operations::Operations;
+use super::steps;
 use crate::app::SharedApp;
 use crate::caller::Caller;
 use crate::http::access::Access;

@@ -13,16 +13,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::Operations;
 use super::author::author_of;
 use super::declarations::INGEST_EXTERNAL;
-use super::hands::take_by_hand;
+use super::in_flight::take_for_person;
 use super::operation::StepError;
+use super::operations::Operations;
 use super::run::{Work, begin, carry_out_apart};
 use super::runs::{RunView, view};
 use super::steps::{self, Step};
 use crate::app::{App, SharedApp};
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::error::Error;
@@ -90,7 +90,7 @@ async fn test(
         });
         return view(&app, &caller, resolved(&app, run, &steps, &event)).map(Answer);
     }
-    let in_hand = take_by_hand(&app, run.org_id, run.id)?;
+    let in_flight = take_for_person(&app, run.org_id, run.id)?;
     let mut tx = app.db.write().await?;
     runs::insert_all(&mut tx, std::slice::from_ref(&run)).await?;
     let target = (kind.as_str(), row.id.0);
@@ -100,11 +100,11 @@ async fn test(
         ConnectionKind::Rule => "rule.tested",
         ConnectionKind::Schedule => "schedule.tested",
     };
-    let deed = Deed { org: row.org_id, actor: caller.actor(), action, target, detail };
-    trail::record(&mut tx, &app, &origin, deed).await?;
+    let entry = AuditEntry { org: row.org_id, actor: caller.actor(), action, target, detail };
+    entry::record(&mut tx, &app, &origin, entry).await?;
     tx.commit().await?;
     let work = Work { author, steps, done: Vec::new(), event: Some(event), connection: Some(row) };
-    let ended = carry_out_apart(&app, run, work, (term, in_hand)).await?;
+    let ended = carry_out_apart(&app, run, work, (term, in_flight)).await?;
     view(&app, &caller, ended).map(Answer)
 }
 

@@ -12,8 +12,10 @@ use futures::{Stream, StreamExt as _};
 use tokio::time::Sleep;
 
 use crate::http::error::Error;
-use crate::http::extract::BODY_BYTES_MAX;
 use crate::task::Tasks;
+
+/// Largest request body, in bytes.
+pub const BODY_BYTES_MAX: usize = 1_048_576;
 
 /// Most bytes that are read of an unwanted body.
 const UNWANTED_BYTES_MAX: usize = 64 * 1_048_576;

@@ -71,7 +71,7 @@ impl Creation {
         let created = Answered {
             json: json(object)?,
             tag: Some(object.tag()?),
-            location: format!("{}{path}", crate::http::PREFIX),
+            location: format!("{}{path}", crate::http::prefix::PREFIX),
         };
         self.keep(&mut tx, app, &created).await?;
         tx.commit().await?;
@@ -156,7 +156,8 @@ pub(crate) async fn run_once(
         .await
         .map_err(|rejection| too_large(&rejection))?;
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
-    let route = format!("{} {}", parts.method, path.strip_prefix(crate::http::PREFIX).unwrap_or(path));
+    let route =
+        format!("{} {}", parts.method, path.strip_prefix(crate::http::prefix::PREFIX).unwrap_or(path));
     let request_hash = request_hash(&caller, &bytes);
     let keyed = Keyed { user: caller.user_id, key, route, request_hash };
     if let Some(answered) = replay(app, &keyed).await? {

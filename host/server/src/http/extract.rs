@@ -9,13 +9,11 @@ use heddle_core::page::{Cursor, PageRequest, Place, WalkRequest};
 use heddle_store::{Sort, Sorted};
 use serde::de::DeserializeOwned;
 
+pub use super::body::BODY_BYTES_MAX;
 use crate::app::SharedApp;
-use crate::caller::Caller;
+use crate::caller::rights::Caller;
 use crate::http::error::{Detail, Error};
 use crate::http::nulls::Strict;
-
-/// Largest request body, in bytes.
-pub const BODY_BYTES_MAX: usize = 1_048_576;
 
 /// A JSON body. Unknown fields, wrong types and broken JSON are 422 and name the field.
 #[derive(Debug)]
@@ -222,7 +220,11 @@ impl FromRequestParts<SharedApp> for Origin {
         Ok(Self {
             ip: client.map(|client| client.ip.to_string()).unwrap_or_default(),
             user_agent: header(header::USER_AGENT).chars().take(300).collect(),
-            request_id: parts.extensions.get::<super::RequestId>().map(|id| id.0.clone()).unwrap_or_default(),
+            request_id: parts
+                .extensions
+                .get::<super::client::RequestId>()
+                .map(|id| id.0.clone())
+                .unwrap_or_default(),
             is_https: client.is_some_and(|client| client.is_https),
         })
     }

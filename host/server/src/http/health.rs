@@ -18,7 +18,8 @@ use super::openapi;
 use crate::app::{App, SharedApp};
 use crate::declarations::SETTINGS_READ;
 use crate::feature::{Feature, Pages};
-use crate::health::{self, Check, Report, Status};
+use crate::health::cache::{Check, Status};
+use crate::health::{self, Report};
 use crate::http::access::Access;
 use crate::http::routes::{Doc, Routes, doc};
 
@@ -168,15 +169,17 @@ impl Feature for Probes {
     }
 
     fn pages(&self) -> Pages {
-        let router =
-            Router::new().route("/health", get(health)).route("/", get(root)).route(super::PREFIX, get(root));
+        let router = Router::new()
+            .route("/health", get(health))
+            .route("/", get(root))
+            .route(super::prefix::PREFIX, get(root));
         Pages::new(router, &["/", "/health"]).unlimited(&["/health"])
     }
 }
 
 async fn root(State(app): State<SharedApp>) -> Json<Value> {
     let docs = openapi::is_served(&app.config).then_some("/api/v1/docs");
-    Json(json!({ "app": "Heddle", "docs": docs, "api": super::PREFIX }))
+    Json(json!({ "app": "Heddle", "docs": docs, "api": super::prefix::PREFIX }))
 }
 
 fn word(degraded: &[String]) -> &'static str {

@@ -15,13 +15,14 @@ use futures::future::join_all;
 use prometheus::{Histogram, IntCounter, IntGauge};
 use subtle::ConstantTimeEq as _;
 
-use super::{PREFIX, pages};
+use super::pages;
+use super::prefix::PREFIX;
 use crate::app::SharedApp;
 use crate::config::{Config, Environment};
 use crate::health;
 use crate::http::error::Error;
 use crate::http::routes::Routes;
-use crate::metrics::{Metrics, Moment};
+use crate::metrics::{Gauges, Metrics};
 
 pub(super) const PATH: &str = "/metrics";
 /// The route of requests that matched none.
@@ -143,13 +144,13 @@ async fn expose(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Resp
     join_all(app.features().iter().map(|feature| feature.measure(&app))).await;
     let mut pools = vec![("main", app.db.pool_use())];
     pools.extend(app.logs.db().map(|logs| ("logs", logs.pool_use())));
-    let moment = Moment {
+    let gauges = Gauges {
         subsystems: &report.subsystems(),
         pools: &pools,
         last_look_age_secs: report.last_look_age_secs,
         websocket_connections: app.hub.connections(),
     };
-    let text = app.metrics.text(&moment)?;
+    let text = app.metrics.text(&gauges)?;
     Ok(([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response())
 }
 

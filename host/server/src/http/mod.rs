@@ -14,6 +14,7 @@ mod metrics;
 pub(crate) mod nulls;
 pub mod openapi;
 mod pages;
+mod prefix;
 pub mod rate_limit;
 pub mod routes;
 mod words;
@@ -27,7 +28,7 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
-use client::Client;
+use client::{Client, RequestId};
 use error::{Error, Failure};
 use futures::FutureExt as _;
 use heddle_core::Clock;
@@ -37,18 +38,12 @@ use tower::ServiceBuilder;
 use tower::util::MapRequest;
 use tracing::Instrument as _;
 
+pub use self::prefix::PREFIX;
 use crate::app::{App, SharedApp};
 use crate::feature::Pages;
 
-/// Prefix of the versioned interface.
-pub const PREFIX: &str = "/api/v1";
-
 /// Room for the headers that every answer gets.
 const HEADERS_ADDED: usize = 12;
-
-/// The id of a request, as clients and logs see it.
-#[derive(Debug, Clone)]
-pub(crate) struct RequestId(pub(crate) String);
 
 /// The routes behind their layers, as the listener serves them.
 pub(crate) type Service = MapRequest<Router, fn(Request) -> Request>;
@@ -65,7 +60,7 @@ struct Edge {
 /// Builds the service with all its routes and layers.
 pub(crate) fn service(app: &SharedApp) -> Service {
     let table = routes(app);
-    let document = openapi::Written::of(&table, app);
+    let document = openapi::Written::of(&table, &app.declared, &app.config);
     let table = table.merge(openapi::routes(document.as_ref()));
     let pages: Vec<Pages> = app.features().iter().map(|feature| feature.pages()).collect();
     let meters = metrics::Meters::new(&table, pages.iter().flat_map(|pages| pages.counted));

@@ -20,7 +20,6 @@ use heddle_core::Declared;
 use schemas::Schemas;
 use serde_json::{Map, Value, json};
 
-use crate::app::App;
 use crate::config::{Config, Environment};
 use crate::http::access::Access;
 use crate::http::routes::{Mark, Route, Routes, doc};
@@ -36,11 +35,11 @@ pub(crate) struct Written(Arc<LazyLock<Bytes, Box<dyn FnOnce() -> Bytes + Send>>
 
 impl Written {
     /// The document of these routes; `None` where documentation is not served.
-    pub(crate) fn of(table: &Routes, app: &App) -> Option<Self> {
-        if !is_served(&app.config) {
+    pub(crate) fn of(table: &Routes, declared: &Arc<Declared>, config: &Config) -> Option<Self> {
+        if !is_served(config) {
             return None;
         }
-        let (table, declared) = (table.clone(), app.declared.clone());
+        let (table, declared) = (table.clone(), declared.clone());
         let write = move || document(&table, &declared).to_string().into();
         Some(Self(Arc::new(LazyLock::new(Box::new(write)))))
     }
@@ -70,7 +69,7 @@ pub fn document(table: &Routes, declared: &Declared) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     let mut tags: Vec<Value> = Vec::new();
     for route in table.iter() {
-        let path = format!("{}{}", super::PREFIX, route.path);
+        let path = format!("{}{}", super::prefix::PREFIX, route.path);
         let item = paths.entry(path).or_insert_with(|| json!({}));
         item[route.method.as_str().to_ascii_lowercase()] = operation(table, route, &mut schemas);
         let tag = operations::group(&route.path);

@@ -9,8 +9,8 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::app::SharedApp;
-use crate::http::PREFIX;
 use crate::http::access::{Access, Gate, guard};
+use crate::http::prefix::PREFIX;
 
 /// Makes the schema of a type.
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;

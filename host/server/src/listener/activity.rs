@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::config::Config;
 use crate::metrics::ConnectionEnd;
 
-use super::places::Place;
+use super::connection_slots::ConnectionSlot;
 
 /// How long a peer may accept no byte of an answer.
 const STALL_LIMIT: Duration = Duration::from_mins(1);
@@ -41,7 +41,7 @@ impl Limits {
         }
     }
 
-    /// Returns shorter limits, for when places become scarce.
+    /// Returns shorter limits, for when slots become scarce.
     pub(super) fn scarce(self) -> Self {
         Self { head: self.head / 4, idle: self.idle / 8 }
     }
@@ -187,16 +187,16 @@ impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for Held<B> {
     }
 }
 
-/// A socket that reports its activity and holds its place.
+/// A socket that reports its activity and holds its slot.
 pub(super) struct Wire {
     stream: TcpStream,
     activity: Arc<Activity>,
-    _place: Place,
+    _place: ConnectionSlot,
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream, place: Place) -> Self {
-        Self { stream, activity: Arc::new(Activity::new()), _place: place }
+    pub(super) fn new(stream: TcpStream, slot: ConnectionSlot) -> Self {
+        Self { stream, activity: Arc::new(Activity::new()), _place: slot }
     }
 
     pub(super) fn activity(&self) -> &Arc<Activity> {

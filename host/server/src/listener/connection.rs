@@ -24,7 +24,7 @@ use super::activity::{Activity, Held, LOOK_INTERVAL, Wire};
 
 /// Serves until the peer closes, a limit is reached, or `abandon` fires. After `stop`, requests in flight are finished.
 ///
-/// A connection that was upgraded leaves here and keeps its place.
+/// A connection that was upgraded leaves here and keeps its slot.
 pub(super) async fn serve(
     shared: Arc<Shared>,
     wire: Wire,
@@ -38,7 +38,7 @@ pub(super) async fn serve(
     let mut serving = pin!(serving);
     let mut is_ending = false;
     loop {
-        let limits = if shared.places.are_scarce() { shared.limits.scarce() } else { shared.limits };
+        let limits = if shared.slots.are_scarce() { shared.limits.scarce() } else { shared.limits };
         let due = activity.due(&limits);
         tokio::select! {
             result = serving.as_mut() => {
@@ -53,7 +53,7 @@ pub(super) async fn serve(
                 activity.ends();
                 serving.as_mut().graceful_shutdown();
             }
-            // A head that began meanwhile has a shorter limit, and limits shrink when places become scarce.
+            // A head that began meanwhile has a shorter limit, and limits shrink when slots become scarce.
             () = tokio::time::sleep_until(due.at.min(Instant::now() + shared.limits.head.min(LOOK_INTERVAL))) => {
                 let due = activity.due(&limits);
                 let Some(end) = due.end.filter(|_| due.at <= Instant::now()) else { continue };

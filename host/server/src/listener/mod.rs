@@ -5,13 +5,15 @@
 
 mod activity;
 mod connection;
-mod places;
+mod connection_slots;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use activity::{Limits, Wire};
+use connection_slots::{ConnectionSlots, Full};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::net::{TcpListener, TcpStream};
@@ -23,9 +25,6 @@ use crate::http::Service;
 use crate::metrics::{ConnectionRefusal, Metrics};
 use crate::process::limits;
 use crate::task::Tasks;
-
-use activity::{Limits, Wire};
-use places::{Full, Places};
 
 /// Most bytes of a request head of HTTP/1, and of what is read ahead.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
@@ -44,7 +43,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Least time between two equal log lines.
 const SAY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The answer to a connection that finds no place. It is sent only as far as the socket takes it at once.
+/// The answer to a connection that finds no slot. It is sent only as far as the socket takes it at once.
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
@@ -53,7 +52,7 @@ struct Shared {
     service: Service,
     builder: Builder<TokioExecutor>,
     limits: Limits,
-    places: Arc<Places>,
+    slots: Arc<ConnectionSlots>,
     metrics: Arc<Metrics>,
 }
 
@@ -79,7 +78,8 @@ impl Listener {
         let socket = TcpListener::bind(config.bind_addr).await?;
         let capacity = limits::connections(config, limits::raise_files());
         let per_address = config.http_connections_per_address as usize;
-        let places = Places::new(capacity, per_address, config.trusted_proxies.clone(), metrics.clone());
+        let slots =
+            ConnectionSlots::new(capacity, per_address, config.trusted_proxies.clone(), metrics.clone());
         tracing::debug!(
             connections.max = capacity,
             connections.per_address = per_address,
@@ -89,7 +89,7 @@ impl Listener {
             service,
             builder: builder(),
             limits: Limits::of(config),
-            places: Arc::new(places),
+            slots: Arc::new(slots),
             metrics: metrics.clone(),
         };
         Ok(Self { socket, shared: Arc::new(shared), tasks: tasks.clone(), abandon: abandon.clone() })
@@ -131,8 +131,8 @@ impl Listener {
     }
 
     fn admit(&self, stream: TcpStream, peer: SocketAddr, complaint: &mut Complaint) {
-        let place = match self.shared.places.take(peer.ip()) {
-            Ok(place) => place,
+        let slot = match self.shared.slots.take(peer.ip()) {
+            Ok(slot) => slot,
             Err(full) => {
                 // The rest is not sent when it does not fit into the socket's buffer.
                 stream.try_write(FULL).ok();
@@ -145,7 +145,7 @@ impl Listener {
                 return;
             }
         };
-        let wire = Wire::new(stream, place);
+        let wire = Wire::new(stream, slot);
         let serving =
             connection::serve(self.shared.clone(), wire, peer, self.tasks.stopping(), self.abandon.clone());
         self.tasks.spawn_bare(serving);

@@ -16,8 +16,10 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::{OF_ORGANIZATIONS, TASK};
-
+/// Target of the lines that organizations write themselves, by `fabric.log`.
+pub(crate) const OF_ORGANIZATIONS: &str = "heddle_server::fabric::log";
+/// Name of the writer's task, which marks the writer's own lines.
+pub(crate) const TASK: &str = "logs.write";
 /// Most lines that wait for the writer: a busy process writes as many in some seconds.
 const WAITING_MAX: usize = 10_000;
 /// Longest text that is kept of a message or a field, in bytes.

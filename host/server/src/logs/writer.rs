@@ -7,12 +7,9 @@ use heddle_store::logs::{self, LogLine, Retention};
 use heddle_store::{Db, Error};
 use tokio_util::sync::CancellationToken;
 
-use super::LATER_LIMIT;
+use super::database::LATER_LIMIT;
 use super::layer::Lines;
 use crate::app::{App, SharedApp};
-
-/// Name of the writer's task, which marks the writer's own lines.
-pub(crate) const TASK: &str = "logs.write";
 
 /// Lines of one transaction.
 const BATCH: usize = 500;
@@ -96,7 +93,7 @@ async fn keep(app: &App, db: &Db, batch: &[LogLine], stop: &CancellationToken) {
         match insert(db, batch).await {
             Ok(()) => {
                 if was_away {
-                    tracing::info!(dropped = app.logs.dropped.get(), "log database answers again");
+                    tracing::info!(dropped = app.logs.dropped().get(), "log database answers again");
                 }
                 return;
             }
@@ -108,7 +105,7 @@ async fn keep(app: &App, db: &Db, batch: &[LogLine], stop: &CancellationToken) {
             }
             Err(error) => {
                 tracing::error!(error = %error, cause = ?std::error::Error::source(&error), "{} log lines are dropped", batch.len());
-                app.logs.dropped.inc_by(u64::try_from(batch.len()).unwrap_or_default());
+                app.logs.dropped().inc_by(u64::try_from(batch.len()).unwrap_or_default());
                 return;
             }
         }

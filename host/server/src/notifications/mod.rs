@@ -12,13 +12,12 @@ mod sealed;
 mod settings;
 
 use futures::FutureExt as _;
-
-use crate::app::SharedApp;
-use crate::feature::{Feature, Forget, Sealing};
-use crate::http::routes::Routes;
 use heddle_store::sealed::SealedColumn;
 
 pub(crate) use self::message::{BODY_CHARS_MAX, Message, SUBJECT_CHARS_MAX};
+use crate::app::SharedApp;
+use crate::feature::{Feature, Forget, Sealing};
+use crate::http::routes::Routes;
 
 /// The noun that other modules use for guards of channels.
 pub(crate) const CHANNEL: &str = "channel";

@@ -22,7 +22,7 @@ use super::request::{self, Asked, Fault, Parameters, Refusal};
 use super::token::{code_hash, words};
 use super::{log_in, redirect};
 use crate::app::{App, SharedApp};
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::caller::{Caller, authenticate, hold_caller};
 use crate::http::access::Access;
 use crate::http::error::Error;
@@ -284,11 +284,11 @@ async fn allow(
     let ended = oauth2::revoke_older(&mut tx, new.app_id, new.user_id, GRANTS_MAX - 1, now).await?;
     for id in &ended {
         let detail = json!({ "app_id": new.app_id, "user_id": new.user_id, "by": "newer_grants" });
-        trail::record(&mut tx, app, origin, deed(caller, "oauth2_grant.revoked", *id, detail)).await?;
+        entry::record(&mut tx, app, origin, entry(caller, "oauth2_grant.revoked", *id, detail)).await?;
     }
     oauth2::insert_grant(&mut tx, &new).await?;
     let detail = json!({ "app_id": new.app_id, "app_name": asked.registered.app.name, "scopes": new.scopes });
-    trail::record(&mut tx, app, origin, deed(caller, "oauth2_grant.allowed", new.id, detail)).await?;
+    entry::record(&mut tx, app, origin, entry(caller, "oauth2_grant.allowed", new.id, detail)).await?;
     tx.commit().await?;
     if !ended.is_empty() {
         app.callers.forget();
@@ -296,21 +296,27 @@ async fn allow(
     Ok(code)
 }
 
-fn deed<'a>(caller: &'a Caller, action: &'static str, grant: OauthGrantId, detail: Value) -> Deed<'a> {
-    Deed { org: caller.org_id, actor: caller.actor(), action, target: ("oauth2_grant", grant.0), detail }
+fn entry<'a>(caller: &'a Caller, action: &'static str, grant: OauthGrantId, detail: Value) -> AuditEntry<'a> {
+    AuditEntry {
+        org: caller.org_id,
+        actor: caller.actor(),
+        action,
+        target: ("oauth2_grant", grant.0),
+        detail,
+    }
 }
 
 async fn deny(app: &App, origin: &Origin, asked: &Asked, caller: &Caller) -> Result<(), Error> {
     let registered = &asked.registered.app;
     let mut tx = app.db.write().await?;
-    let deed = Deed {
+    let entry = AuditEntry {
         org: caller.org_id,
         actor: caller.actor(),
         action: "oauth2_grant.denied",
         target: ("oauth2_app", registered.id.0),
         detail: json!({ "app_name": registered.name, "scopes": words(&asked.scopes) }),
     };
-    trail::record(&mut tx, app, origin, deed).await?;
+    entry::record(&mut tx, app, origin, entry).await?;
     tx.commit().await?;
     Ok(())
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::mark;
 use crate::app::SharedApp;
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::caller::{Caller, app_token};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One, Tag, Tagged, UNEDITED};
@@ -112,14 +112,14 @@ async fn revoke(
     let detail = json!({ "app_id": grant.app_id, "app_name": grant.app_name, "by": "user" });
     if_match.check(&View::from(grant))?;
     oauth2::revoke(&mut tx, id, now).await?;
-    let deed = Deed {
+    let entry = AuditEntry {
         org: caller.org_id,
         actor: caller.actor(),
         action: "oauth2_grant.revoked",
         target: ("oauth2_grant", id.0),
         detail,
     };
-    trail::record(&mut tx, &app, &origin, deed).await?;
+    entry::record(&mut tx, &app, &origin, entry).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }

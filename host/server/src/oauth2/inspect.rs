@@ -17,7 +17,7 @@ use super::fields::{FIELD_BYTES_MAX, Fields};
 use super::refusal::{OauthError, OauthRefusal};
 use super::token::refresh_hash;
 use crate::app::{App, SharedApp};
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::caller::app_token;
 use crate::http::access::Access;
 use crate::http::error::Error;
@@ -170,14 +170,14 @@ async fn tell(
     action: &'static str,
 ) -> Result<(), Error> {
     let grant = &found.grant;
-    let deed = Deed {
+    let entry = AuditEntry {
         org: grant.org_id,
         actor: None,
         action,
         target: ("oauth2_grant", grant.id.0),
         detail: json!({ "app_id": grant.app_id, "user_id": grant.user_id, "by": "app" }),
     };
-    trail::record(tx, app, origin, deed).await
+    entry::record(tx, app, origin, entry).await
 }
 
 /// Ends a grant. Returns whether it had not ended before.

@@ -26,7 +26,7 @@ use super::fields::{FIELD_BYTES_MAX, Fields};
 use super::refusal::{OauthError, OauthRefusal};
 use super::{mark, request};
 use crate::app::{App, SharedApp};
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::caller::app_token;
 use crate::http::access::Access;
 use crate::http::error::{Error, RateExceeded};
@@ -287,14 +287,14 @@ async fn give(
     oauth2::insert_token(tx, &refresh_token).await?;
     if ended > 0 {
         // The audit entry ends connections of these tokens, in every process.
-        let deed = Deed {
+        let entry = AuditEntry {
             org: grant.org_id,
             actor: None,
             action: "oauth2_grant.older_tokens_ended",
             target: ("oauth2_grant", grant.id.0),
             detail: json!({ "app_id": grant.app_id, "user_id": grant.user_id, "count": ended, "by": "app" }),
         };
-        trail::record(tx, app, origin, deed).await?;
+        entry::record(tx, app, origin, entry).await?;
         // Before the commit: a caller that is cached in between stays known for less than a second.
         app.callers.forget();
     }
@@ -316,14 +316,14 @@ async fn stolen(
     action: &'static str,
 ) -> Result<Error, Error> {
     if oauth2::revoke(&mut tx, grant.id, app.clock.now()).await? {
-        let deed = Deed {
+        let entry = AuditEntry {
             org: grant.org_id,
             actor: None,
             action,
             target: ("oauth2_grant", grant.id.0),
             detail: json!({ "app_id": grant.app_id, "user_id": grant.user_id }),
         };
-        trail::record(&mut tx, app, origin, deed).await?;
+        entry::record(&mut tx, app, origin, entry).await?;
         tx.commit().await?;
         app.callers.forget();
         tracing::warn!(oauth2_grant.id = %grant.id, oauth2_app.id = %grant.app_id, "revoked grant {}: {action}", grant.id);

@@ -11,7 +11,7 @@ use heddle_store::{Db, Tx, service_secrets};
 
 use super::container::Opener;
 use super::contents::{Reader, Unfit, tables};
-use super::rotate::{Tally, all_within, reseal};
+use super::rotate::{RotationReport, all_within, reseal};
 use super::{POOL, passphrase};
 use crate::audit::kept;
 use crate::config::Config;
@@ -54,7 +54,7 @@ pub async fn restore(
     kept::forget(config).context("'audit-heads.json' cannot be removed")?;
     let mut reader = open(config, source, &tables)?;
     let rows = insert(&mut tx, &mut reader).await?;
-    let tally =
+    let report =
         under_own_key(&mut tx, &going.keys, features).await.context("secrets cannot be sealed again")?;
     commit(config, tx, &going).await?;
     db.close().await;
@@ -66,7 +66,7 @@ pub async fn restore(
         reader.manifest.created_at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
         reader.manifest.heddle
     )?;
-    report(&going, &tally, out)?;
+    write_report(&going, &report, out)?;
     Ok(())
 }
 
@@ -151,15 +151,15 @@ async fn insert(tx: &mut Tx, reader: &mut Reader<BufReader<File>>) -> anyhow::Re
 }
 
 /// What was sealed with the backup's key is sealed with the target's.
-async fn under_own_key(tx: &mut Tx, keys: &Keys, features: Features) -> anyhow::Result<Tally> {
-    let mut tally = all_within(tx, keys, &Clock::default(), features).await?;
+async fn under_own_key(tx: &mut Tx, keys: &Keys, features: Features) -> anyhow::Result<RotationReport> {
+    let mut report = all_within(tx, keys, &Clock::default(), features).await?;
     // What was in use is taken up where it stood: only its seal is another.
-    for (column, row, _) in std::mem::take(&mut tally.in_use) {
+    for (column, row, _) in std::mem::take(&mut report.in_use) {
         if let Ok(true) = reseal(tx, keys, column, &row).await? {
-            tally.sealed += 1;
+            report.sealed += 1;
         }
     }
-    Ok(tally)
+    Ok(report)
 }
 
 /// Writes the keys before the commit: without them, the secrets of a restored database cannot be opened.
@@ -175,18 +175,18 @@ async fn commit(config: &Config, tx: Tx, going: &Going) -> anyhow::Result<()> {
     committed.context("nothing was restored: the database did not take it")
 }
 
-fn report(going: &Going, tally: &Tally, out: &mut dyn Write) -> std::io::Result<()> {
+fn write_report(going: &Going, report: &RotationReport, out: &mut dyn Write) -> std::io::Result<()> {
     if going.kept.is_some() {
         writeln!(out, "the backup's keys are in keys.json now")?;
     }
-    if tally.sealed > 0 {
-        writeln!(out, "{} rows were sealed again with this service's ENCRYPTION_KEY", tally.sealed)?;
+    if report.sealed > 0 {
+        writeln!(out, "{} rows were sealed again with this service's ENCRYPTION_KEY", report.sealed)?;
     }
-    tally.write_counted(out)?;
+    report.write_counted(out)?;
     if !going.signs_alike {
         writeln!(out, "SECRET_KEY is another than the backup's: everybody has to log in again")?;
     }
-    for row in &tally.unopenable {
+    for row in &report.unopenable {
         writeln!(out, "warning: it could not be opened where the backup was made either: {row}")?;
     }
     Ok(())

@@ -25,7 +25,7 @@ const ROUNDS_MAX: u32 = 20;
 
 /// What a rotation did.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct RotationReport {
     /// Rows that are sealed with the current key now.
     pub(super) sealed: u64,
     /// Of them, those with a consequence that rows share, by its words.
@@ -40,7 +40,7 @@ pub(super) struct Tally {
     moved: u64,
 }
 
-impl Tally {
+impl RotationReport {
     /// Writes the consequences that rows share, with their numbers.
     pub(super) fn write_counted(&self, out: &mut dyn Write) -> std::io::Result<()> {
         self.counted.iter().try_for_each(|(consequence, rows)| writeln!(out, "{rows} {consequence}"))
@@ -53,11 +53,11 @@ pub async fn rotate(config: &Config, features: Features, out: &mut dyn Write) ->
     let Some(found) = found else { bail!("there are no keys yet: nothing is sealed with any") };
     let db = open_current_writing(config).await?;
     let keys = begin(config, found)?.keys();
-    let tally = all(&db, &keys, features).await?;
+    let report = all(&db, &keys, features).await?;
     db.close().await;
-    tracing::info!(rows = tally.sealed, key.id = %keys.key_id(), "rotated the encryption key");
-    report(&tally, out)?;
-    if !tally.unopenable.is_empty() || !tally.in_use.is_empty() {
+    tracing::info!(rows = report.sealed, key.id = %keys.key_id(), "rotated the encryption key");
+    write_report(&report, out)?;
+    if !report.unopenable.is_empty() || !report.in_use.is_empty() {
         bail!(
             "the rotation is not finished: keep the previous key, mend what is named above, and run it again"
         );
@@ -99,41 +99,41 @@ fn begin(config: &Config, found: KeyTexts) -> anyhow::Result<KeyTexts> {
     Ok(fresh)
 }
 
-fn report(tally: &Tally, out: &mut dyn Write) -> std::io::Result<()> {
-    writeln!(out, "{} rows were sealed with the current key", tally.sealed)?;
-    tally.write_counted(out)?;
-    for line in tally.noted.iter().chain(tally.in_use.iter().map(|(.., why)| why)) {
+fn write_report(report: &RotationReport, out: &mut dyn Write) -> std::io::Result<()> {
+    writeln!(out, "{} rows were sealed with the current key", report.sealed)?;
+    report.write_counted(out)?;
+    for line in report.noted.iter().chain(report.in_use.iter().map(|(.., why)| why)) {
         writeln!(out, "{line}")?;
     }
-    for row in &tally.unopenable {
+    for row in &report.unopenable {
         writeln!(out, "{row}")?;
     }
     Ok(())
 }
 
 /// Everything, in small transactions.
-async fn all(db: &Db, keys: &Keys, features: Features) -> anyhow::Result<Tally> {
-    let (clock, mut tally) = (Clock::default(), Tally::default());
+async fn all(db: &Db, keys: &Keys, features: Features) -> anyhow::Result<RotationReport> {
+    let (clock, mut report) = (Clock::default(), RotationReport::default());
     for round in 0..ROUNDS_MAX {
-        let Tally { sealed, counted, noted, .. } = tally;
-        tally = Tally { sealed, counted, noted, ..Tally::default() };
+        let RotationReport { sealed, counted, noted, .. } = report;
+        report = RotationReport { sealed, counted, noted, ..RotationReport::default() };
         for sealing in features.sealed() {
             let mut after = None;
             loop {
                 let mut tx = db.write().await?;
                 // Rows that have a way of their own can lock others: their locks are never held together.
                 let rows = if sealing.rekey.is_some() { 1 } else { BATCH_ROWS };
-                after = batch(&mut tx, keys, &clock, sealing, after, rows, &mut tally).await?;
+                after = batch(&mut tx, keys, &clock, sealing, after, rows, &mut report).await?;
                 tx.commit().await?;
                 if after.is_none() {
                     break;
                 }
             }
         }
-        if tally.moved == 0 {
-            return Ok(tally);
+        if report.moved == 0 {
+            return Ok(report);
         }
-        tracing::info!(rows = tally.moved, round, "rows were changed meanwhile; looking again");
+        tracing::info!(rows = report.moved, round, "rows were changed meanwhile; looking again");
     }
     bail!("rows change faster than they are sealed: run this again when less is written");
 }
@@ -144,18 +144,18 @@ pub(super) async fn all_within(
     keys: &Keys,
     clock: &Clock,
     features: Features,
-) -> anyhow::Result<Tally> {
-    let mut tally = Tally::default();
+) -> anyhow::Result<RotationReport> {
+    let mut report = RotationReport::default();
     for sealing in features.sealed() {
         let mut after = None;
         loop {
-            after = batch(tx, keys, clock, sealing, after, BATCH_ROWS, &mut tally).await?;
+            after = batch(tx, keys, clock, sealing, after, BATCH_ROWS, &mut report).await?;
             if after.is_none() {
                 break;
             }
         }
     }
-    Ok(tally)
+    Ok(report)
 }
 
 /// Rotates some rows after `after`. Returns the id of the last one; `None` when no row was left.
@@ -166,7 +166,7 @@ async fn batch(
     sealing: Sealing,
     after: Option<Uuid>,
     rows: i64,
-    tally: &mut Tally,
+    report: &mut RotationReport,
 ) -> anyhow::Result<Option<Uuid>> {
     let column = sealing.column;
     let found = sealed::under_others(tx, column, &keys.mark(), after, rows).await?;
@@ -180,18 +180,18 @@ async fn batch(
             },
         };
         match outcome {
-            Rekey::Done => tally.sealed += 1,
+            Rekey::Done => report.sealed += 1,
             Rekey::Counted(consequence) => {
-                tally.sealed += 1;
-                *tally.counted.entry(consequence).or_default() += 1;
+                report.sealed += 1;
+                *report.counted.entry(consequence).or_default() += 1;
             }
             Rekey::Noted(consequence) => {
-                tally.sealed += 1;
-                tally.noted.push(consequence);
+                report.sealed += 1;
+                report.noted.push(consequence);
             }
-            Rekey::InUse(why) => tally.in_use.push((column, row.clone(), why)),
-            Rekey::Unopenable => tally.unopenable.push(reason(keys, column, row)),
-            Rekey::Moved => tally.moved += 1,
+            Rekey::InUse(why) => report.in_use.push((column, row.clone(), why)),
+            Rekey::Unopenable => report.unopenable.push(reason(keys, column, row)),
+            Rekey::Moved => report.moved += 1,
         }
     }
     Ok(found.last().map(|row| row.id))

@@ -5,16 +5,15 @@
 //! such work, registers again under a new id, and continues like a newly started process.
 
 pub mod limits;
+pub(crate) mod membership;
 
 use std::convert::Infallible;
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use heddle_core::ProcessId;
 use heddle_store::processes::{self, NewProcess};
 use heddle_store::{Presence, Result as Stored};
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, SharedApp};
 use crate::http::error::Error;
@@ -25,57 +24,6 @@ const SEEN_INTERVAL: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_secs(1);
 /// Longest time that leaving waits for the lock to be released.
 const LEAVE_LIMIT: Duration = Duration::from_secs(5);
-
-/// The time in which this process is known under one id.
-#[derive(Debug, Clone)]
-pub(crate) struct Term {
-    pub(crate) id: ProcessId,
-    over: CancellationToken,
-}
-
-impl Term {
-    /// Fires when other processes may take over this process's work.
-    pub(crate) fn over(&self) -> &CancellationToken {
-        &self.over
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        self.over.is_cancelled()
-    }
-}
-
-/// This process's membership in the set of processes.
-#[derive(Debug, Default)]
-pub struct Membership {
-    term: Mutex<Option<Term>>,
-    watch: Mutex<Option<JoinHandle<()>>>,
-    leaving: CancellationToken,
-}
-
-impl Membership {
-    /// Returns the current term. Without one, work that only one process may do must not begin.
-    pub(crate) fn term(&self) -> Result<Term, Error> {
-        let term = self.term.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        term.ok_or_else(|| {
-            Error::Unavailable(
-                "this process has lost its place among those that serve the database; try again".to_owned(),
-            )
-        })
-    }
-
-    fn begin(&self, id: ProcessId) {
-        let term = Term { id, over: CancellationToken::new() };
-        *self.term.lock().unwrap_or_else(PoisonError::into_inner) = Some(term);
-    }
-
-    fn end(&self) -> Option<Term> {
-        let term = self.term.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(term) = &term {
-            term.over.cancel();
-        }
-        term
-    }
-}
 
 /// Registers this process, and watches its lock until it leaves.
 pub(crate) async fn join(app: &SharedApp) -> Stored<()> {

@@ -21,12 +21,12 @@ use serde_json::json;
 
 use self::founding::{Founding, Person};
 use self::gate::Gate;
-use crate::app::{App, SharedApp};
-use crate::audit::trail::{self, Deed};
+use crate::app::{App, Parts, SharedApp};
+use crate::audit::entry::{self, AuditEntry};
 use crate::auth::password::PASSWORD_BYTES_MAX;
 use crate::auth::session::{self, Tokens};
 use crate::checks::{Checks, NAME_CHARS_MAX, PRESENTED_CHARS_MAX, refuse_long_secret};
-use crate::feature::{Feature, Parts};
+use crate::feature::Feature;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
@@ -221,14 +221,14 @@ async fn create(app: &App, origin: &Origin, first: &First) -> Result<Completed, 
         None => None,
     };
     let tokens = session::open(&mut tx, app, origin, &user, user.token_version).await?;
-    let deed = Deed {
+    let entry = AuditEntry {
         org: organization.id,
         actor: Some((&user).into()),
         action: "setup.completed",
         target: ("organization", organization.id.0),
         detail: json!({ "organization": organization.name, "user_id": user.id, "site_id": site.as_ref().map(|s| s.id) }),
     };
-    trail::record(&mut tx, app, origin, deed).await?;
+    entry::record(&mut tx, app, origin, entry).await?;
     crate::audit::packages::audit_new(&mut tx, &app.clock, &app.audit_key).await?;
     tx.commit().await?;
     tracing::info!(organization.id = %organization.id, "completed setup with organization {}", organization.id);

@@ -20,7 +20,7 @@ use serde_json::json;
 
 use super::founding::{self, Founding, Person};
 use crate::app::{App, SharedApp};
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::auth::declarations::USER_CREATED;
 use crate::auth::password::PASSWORD_BYTES_MAX;
 use crate::auth::session::{self, Tokens};
@@ -175,14 +175,14 @@ async fn record(
     organization: &Organization,
     user: &User,
 ) -> Result<(), Error> {
-    let deed = Deed {
+    let entry = AuditEntry {
         org: organization.id,
         actor: Some(user.into()),
         action: "organization.registered",
         target: ("organization", organization.id.0),
         detail: json!({ "organization": organization.name, "user_id": user.id, "tier": organization.tier }),
     };
-    trail::record(tx, app, origin, deed).await?;
+    entry::record(tx, app, origin, entry).await?;
     let event = NewEvent {
         event_type: USER_CREATED,
         org_id: organization.id,

@@ -11,7 +11,7 @@ use heddle_store::users::{self, NewUser, User, UserUpdate};
 use heddle_store::{Object as _, Organization, Scope, Tx, sessions};
 
 use super::fault::ProviderFault;
-use super::trail::{self, Step};
+use super::records::{self, Step};
 use crate::app::App;
 use crate::auth::admission::{self, Admission, Way};
 use crate::hashing;
@@ -118,7 +118,7 @@ pub(super) async fn admit(
         }
         Err(Stop::Failed(error)) => Err(error),
         Err(Stop::Refused(refusal)) => {
-            trail::record_refusal(app, origin, provider, refusal.kind()).await;
+            records::record_refusal(app, origin, provider, refusal.kind()).await;
             Err(Error::Refused { kind: refusal.kind(), message: refusal.message().to_owned() })
         }
     }
@@ -169,7 +169,7 @@ async fn resolve(
             if !person.email_is_verified {
                 return Err(Stop::Refused(Refusal::Unverified));
             }
-            trail::record(&mut tx, app, origin, provider, &user, Step::Linked).await?;
+            records::record(&mut tx, app, origin, provider, &user, Step::Linked).await?;
             (user, false)
         }
         None => (register(&mut tx, app, origin, provider, person, email, emails).await?, true),
@@ -215,7 +215,7 @@ async fn register(
     };
     let user = users::insert(tx, &new).await.map_err(taken_meanwhile)?;
     quotas::check(tx, app, provider.org_id, Resource::Users).await?;
-    trail::record(tx, app, origin, provider, &user, Step::Created).await?;
+    records::record(tx, app, origin, provider, &user, Step::Created).await?;
     Ok(user)
 }
 
@@ -248,14 +248,14 @@ async fn follow_role(
     {
         let Error::Conflict { kind: "last_admin", .. } = refused else { return Err(refused) };
         tracing::warn!(user.id = %user.id, "kept the role of user {}: nobody else administers the organization", user.id);
-        return trail::record(tx, app, origin, provider, user, Step::RoleKept(role)).await;
+        return records::record(tx, app, origin, provider, user, Step::RoleKept(role)).await;
     }
     users::bump_token_version(tx, user.id, now).await?.ok_or(Error::NotFound("user"))?;
     sessions::revoke_all(tx, user.id, now).await?;
     let change = UserUpdate { role: Some(role), ..UserUpdate::default() };
     let scope = Scope::organization(user.org_id);
     let changed = users::update(tx, &scope, user.id, &change, now).await?.ok_or(Error::NotFound("user"))?;
-    trail::record(tx, app, origin, provider, &changed, Step::RoleChanged(user.role)).await
+    records::record(tx, app, origin, provider, &changed, Step::RoleChanged(user.role)).await
 }
 
 /// Without a mapping the provider does not set roles: administrators do.

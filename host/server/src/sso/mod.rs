@@ -10,18 +10,18 @@ mod ldap;
 mod oidc;
 mod providers;
 mod public;
+mod records;
 mod saml;
 mod secret;
 mod settings;
-mod trail;
 
 use futures::FutureExt as _;
+use heddle_store::sealed::SealedColumn;
 use oidc::Documents;
 
-use crate::app::{App, SharedApp};
-use crate::feature::{Feature, Forget, Parts, Sealing};
+use crate::app::{App, Parts, SharedApp};
+use crate::feature::{Feature, Forget, Sealing};
 use crate::http::routes::{Doc, Routes};
-use heddle_store::sealed::SealedColumn;
 
 const FORGETS: &[Forget] = &[
     // Each attempt holds its own expiry.

@@ -11,9 +11,10 @@ use heddle_store::{Scope, Set, Tx};
 use serde_json::json;
 
 use super::drive::{self, Driving, Rest, Start, held_message};
+use super::drivers::Drivers;
 use super::outcome::{Actor, Step, record};
 use super::plan::{controller_on_path, settings_of};
-use super::{Drivers, gates, new_key, set};
+use super::{gates, new_key, set};
 use crate::app::{App, SharedApp};
 use crate::caller::Caller;
 use crate::http::error::Error;

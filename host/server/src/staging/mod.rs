@@ -8,13 +8,14 @@ pub(crate) mod declarations;
 mod detail;
 mod diagnostics;
 mod drive;
+mod drivers;
 mod ending;
 mod gates;
 mod live;
 mod measures;
 mod new_key;
 mod outcome;
-mod payload;
+pub(crate) mod payload;
 mod plan;
 mod revert;
 mod routes;
@@ -24,35 +25,27 @@ mod settle;
 mod view;
 mod window;
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::FutureExt as _;
-use heddle_core::change::ApplyStep;
 use heddle_core::declared::SubscriptionAccess;
 use heddle_core::event::EventType;
 use heddle_core::{ChangeId, Permission};
+use heddle_store::sealed::SealedColumn;
 pub(crate) use plan::{Request, controller_on_path, stage_for_run};
 
+use self::drivers::Drivers;
 use self::measures::Measures;
-use crate::app::{App, SharedApp};
-use crate::feature::{Diagnostic, Feature, Parts, Sealing, Worker};
+use crate::app::{App, Parts, SharedApp};
+use crate::feature::{Diagnostic, Feature, Sealing, Worker};
 use crate::http::error::Error;
 use crate::http::routes::Routes;
-use heddle_store::sealed::SealedColumn;
-
-/// Most characters of the notes on a change.
-pub(crate) const NOTES_CHARS_MAX: usize = 2000;
 
 /// How often pending changes are checked for their expiry.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How often orphaned applies are looked for: a process that drove one may be gone.
 const TAKE_UP_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Pause before the next drive of a change whose drive ended with an error.
-const REST: Duration = Duration::from_secs(30);
 
 const SEALED: &[Sealing] = &[Sealing {
     column: SealedColumn::of("change"),
@@ -110,71 +103,6 @@ impl Feature for Changes {
 
     async fn term_begun(&self, app: &SharedApp) -> Result<(), Error> {
         drive::recover(app).await
-    }
-}
-
-/// Changes that this process is driving now.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Drivers {
-    under_way: Claims,
-    holding: Claims,
-    /// Until when a change is not driven again, because its drive ended with an error.
-    resting: Arc<Mutex<HashMap<ChangeId, Instant>>>,
-}
-
-type Claims = Arc<Mutex<HashSet<ChangeId>>>;
-
-impl Drivers {
-    /// Returns the drivers of this process.
-    pub(super) fn of(app: &App) -> &Self {
-        app.part()
-    }
-
-    /// Returns a claim on one change, or `None` while another task has it.
-    fn claim(&self, change: ChangeId) -> Option<DriverClaim> {
-        DriverClaim::new(&self.under_way, change)
-    }
-
-    /// Pauses the change: its drive ended with an error, which would occur again at once.
-    fn rest(&self, change: ChangeId) {
-        self.resting.lock().expect("no holder of this lock panics").insert(change, Instant::now() + REST);
-    }
-
-    /// Whether a task is executing it, or it is paused.
-    fn has(&self, change: ChangeId, step: ApplyStep) -> bool {
-        let mut resting = self.resting.lock().expect("no holder of this lock panics");
-        resting.retain(|_, until| *until > Instant::now());
-        if resting.contains_key(&change) {
-            return true;
-        }
-        drop(resting);
-        let has = |claims: &Claims| claims.lock().expect("no holder of this lock panics").contains(&change);
-        has(&self.under_way) || (step == ApplyStep::Holding && has(&self.holding))
-    }
-
-    /// Returns a claim on the confirm window of one change.
-    fn claim_hold(&self, change: ChangeId) -> Option<DriverClaim> {
-        DriverClaim::new(&self.holding, change)
-    }
-}
-
-/// Only the holder of this claim drives the change.
-#[derive(Debug)]
-struct DriverClaim {
-    claims: Claims,
-    change: ChangeId,
-}
-
-impl DriverClaim {
-    fn new(claims: &Claims, change: ChangeId) -> Option<Self> {
-        let is_new = claims.lock().expect("no holder of this lock panics").insert(change);
-        is_new.then(|| Self { claims: claims.clone(), change })
-    }
-}
-
-impl Drop for DriverClaim {
-    fn drop(&mut self) {
-        self.claims.lock().expect("no holder of this lock panics").remove(&self.change);
     }
 }
 

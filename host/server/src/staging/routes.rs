@@ -15,9 +15,10 @@ use serde_json::Value;
 
 use super::change_routes::listed;
 use super::live::{self, LivePage, LiveQuery};
+use super::payload::NOTES_CHARS_MAX;
 use super::plan::{self, Request, controller_on_path};
 use super::view::ChangeView;
-use super::{NOTES_CHARS_MAX, change_routes, set_routes};
+use super::{change_routes, set_routes};
 use crate::app::SharedApp;
 use crate::caller::Caller;
 use crate::checks::refuse_longer;

@@ -9,9 +9,10 @@ use serde_json::json;
 
 use super::apply::{CONFIRM_SECS, answer, controller_busy, rest_within};
 use super::drive::{self, Start, held_message};
+use super::drivers::Drivers;
 use super::outcome::{Actor, Step, record};
 use super::settle::compare_now;
-use super::{Drivers, gates, set};
+use super::{gates, set};
 use crate::app::SharedApp;
 use crate::caller::Caller;
 use crate::http::error::Error;

@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 use heddle_core::{ProcessId, Timestamp};
 use heddle_store::controllers::{self, ControllerTarget, syncs};
 use prometheus::IntCounterVec;
-use tokio::sync::Notify;
-
-use crate::app::{App, SharedApp};
-use crate::feature::{Feature, Parts, Worker};
-use crate::http::error::Error;
-use crate::metrics::Families;
-use crate::process::Term;
 use reading::Reading;
 use slots::{Slot, Slots};
+use tokio::sync::Notify;
+
+use crate::app::{App, Parts, SharedApp};
+use crate::feature::{Feature, Worker};
+use crate::http::error::Error;
+use crate::metrics::Families;
+use crate::process::membership::Term;
 
 /// How often the queue is checked without a wake-up.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);

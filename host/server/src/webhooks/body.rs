@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use heddle_core::Declared;
 use heddle_core::secret::{Secret, random_secret};
-use heddle_core::{OrgId, SiteId, WebhookTemplateId};
+use heddle_core::{Declared, OrgId, SiteId, WebhookTemplateId};
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -6,10 +6,9 @@ use axum::http::StatusCode;
 use heddle_core::page::{Cursor, CursorPage};
 use heddle_core::webhook::DeliveryState;
 use heddle_core::{DeliveryId, OrgId, SubscriptionId};
-use heddle_store::StoredEvent;
 use heddle_store::webhooks::deliveries::{self, Delivery, Range, Replay};
 use heddle_store::webhooks::{Listening, Subscription};
-use heddle_store::{Object as _, Sort, Tx, events, webhooks};
+use heddle_store::{Object as _, Sort, StoredEvent, Tx, events, webhooks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -170,7 +169,7 @@ async fn replay(
     let done = match deliveries::replay(&mut tx, &found, app.clock.now()).await? {
         Replay::Again => Done::Queued,
         Replay::Hurried => Done::Hurried,
-        Replay::InHand => return Err(Error::conflict("delivery is being sent at this moment")),
+        Replay::InFlight => return Err(Error::conflict("delivery is being sent at this moment")),
         Replay::Behind => {
             return Err(Error::conflict(
                 "delivery waits for an earlier event of its device: replay that one, or wait until it ended",

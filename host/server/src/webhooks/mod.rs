@@ -14,17 +14,17 @@ mod send;
 mod subscriptions;
 mod templates;
 
-use self::queue::Queue;
-pub(crate) use self::send::Outbox;
 use futures::FutureExt as _;
 use heddle_core::webhook::DeliveryState;
 use heddle_store::sealed::SealedColumn;
 use heddle_store::webhooks::deliveries as stored;
 
 use self::measures::Measures;
-use crate::app::{App, SharedApp};
+use self::queue::Queue;
+pub(crate) use self::send::Outbox;
+use crate::app::{App, Parts, SharedApp};
 use crate::events::consumer::consume;
-use crate::feature::{Feature, Forget, Parts, Sealing, Worker};
+use crate::feature::{Feature, Forget, Sealing, Worker};
 use crate::http::routes::Routes;
 
 /// Long enough to mend a receiver and to replay the events that it missed.

@@ -5,9 +5,8 @@
 
 use std::collections::HashMap;
 
-use heddle_core::Declared;
 use heddle_core::notification::Severity;
-use heddle_core::{OrgId, SubscriptionId, Timestamp};
+use heddle_core::{Declared, OrgId, SubscriptionId, Timestamp};
 use heddle_store::Tx;
 use heddle_store::events::StoredEvent;
 use heddle_store::webhooks::deliveries::{self, NewDelivery};

@@ -19,7 +19,7 @@ use super::rights::{self, Asked};
 use crate::app::{App, SharedApp};
 use crate::http::error::Error;
 use crate::outgoing::{self, Undelivered};
-use crate::process::Term;
+use crate::process::membership::Term;
 
 /// Time between checks without a wake-up: for retries, and for deliveries that other processes left.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ const ERROR_CHARS_MAX: usize = 500;
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     called: Notify,
-    in_hand: Mutex<HashSet<DeliveryId>>,
+    in_flight: Mutex<HashSet<DeliveryId>>,
 }
 
 impl Outbox {
@@ -65,23 +65,23 @@ impl Outbox {
         self.called.notify_one();
     }
 
-    fn in_hand(&self) -> HashSet<DeliveryId> {
-        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn in_flight(&self) -> HashSet<DeliveryId> {
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn take(&self, id: DeliveryId) {
-        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
     }
 
     fn put_down(&self, id: DeliveryId) {
-        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 }
 
 /// A delivery is in flight while this lives, however its task ends.
-struct InHand<'a>(&'a App, DeliveryId);
+struct InFlight<'a>(&'a App, DeliveryId);
 
-impl Drop for InHand<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         Outbox::of(self.0).put_down(self.1);
         // Its place is free.
@@ -106,11 +106,11 @@ pub(super) async fn send_due(app: SharedApp) {
 async fn round(app: &SharedApp) -> Result<(), Error> {
     let Ok(term) = app.membership.term() else { return Ok(()) };
     let now = app.clock.now();
-    let in_hand = Outbox::of(app).in_hand();
+    let in_flight = Outbox::of(app).in_flight();
     let room = Room {
         per_subscription: PER_SUBSCRIPTION,
         per_organization: PER_ORGANIZATION,
-        in_all: IN_ALL.saturating_sub(u32::try_from(in_hand.len()).unwrap_or(IN_ALL)),
+        in_all: IN_ALL.saturating_sub(u32::try_from(in_flight.len()).unwrap_or(IN_ALL)),
         reserved: RESERVED,
     };
     let mut tx = app.db.read().await?;
@@ -120,7 +120,7 @@ async fn round(app: &SharedApp) -> Result<(), Error> {
     drop(tx);
     // Deliveries that have ended since are also not in flight, but no longer owned, so releasing them has no effect.
     let lost: Vec<DeliveryId> =
-        owned.into_iter().map(|(id, _)| id).filter(|id| !in_hand.contains(id)).collect();
+        owned.into_iter().map(|(id, _)| id).filter(|id| !in_flight.contains(id)).collect();
     if gone.is_empty() && lost.is_empty() && !has_due {
         return Ok(());
     }
@@ -152,7 +152,7 @@ async fn round(app: &SharedApp) -> Result<(), Error> {
 }
 
 async fn deliver(app: &SharedApp, term: &Term, due: Due) {
-    let _in_hand = InHand(app, due.id);
+    let _in_flight = InFlight(app, due.id);
     let stop = app.tasks.stopping();
     let attempt = tokio::select! {
         attempt = attempt(app, &due) => Some(attempt),

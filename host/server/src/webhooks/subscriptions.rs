@@ -3,15 +3,15 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::Response;
-use heddle_core::Declared;
-use heddle_core::event::EventTypes;
-use heddle_core::event::format_time;
+use heddle_core::event::{EventTypes, format_time};
 use heddle_core::page::Page;
 use heddle_core::redact::{HIDDEN_QUERY, shown_url};
 use heddle_core::secret::Secret;
 use heddle_core::shape::Shape;
 use heddle_core::template::references;
-use heddle_core::{DeliveryId, OrgId, SiteId, SubscriptionId, Timestamp, UserId, WebhookTemplateId};
+use heddle_core::{
+    Declared, DeliveryId, OrgId, SiteId, SubscriptionId, Timestamp, UserId, WebhookTemplateId,
+};
 use heddle_store::webhooks::templates::Template;
 use heddle_store::webhooks::{self, NewSubscription, Subscription, SubscriptionUpdate};
 use heddle_store::{InOrder, Object as _, Scope, Set, Site, Sort, Tx, events};

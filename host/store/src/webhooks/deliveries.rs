@@ -169,7 +169,7 @@ pub enum Replay {
     /// It waited to be tried again, and is due now.
     Hurried,
     /// It is in flight.
-    InHand,
+    InFlight,
     /// An earlier event of its device goes first.
     Behind,
 }
@@ -195,7 +195,7 @@ pub async fn replay(tx: &mut Tx, delivery: &Delivery, now: Timestamp) -> Result<
         lanes::set_due(tx, &[delivery.subscription_id], now).await?;
         return Ok(Replay::Hurried);
     }
-    Ok(if delivery.next_at.is_some() { Replay::InHand } else { Replay::Behind })
+    Ok(if delivery.next_at.is_some() { Replay::InFlight } else { Replay::Behind })
 }
 
 /// Which deliveries of a subscription are sent again.

@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::security;
 use crate::app::App;
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::auth::declarations::{PASSWORD_CHANGED, USER_UPDATED};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
@@ -114,14 +114,14 @@ async fn renew(
     let update = UserUpdate { password_hash: Some(password_hash), ..UserUpdate::default() };
     users::update(tx, &Scope::everything(), user.id, &update, now).await?.ok_or(Error::NotFound("user"))?;
     let ended = end_access(tx, user.id, now).await?;
-    let deed = Deed {
+    let entry = AuditEntry {
         org: user.org_id,
         actor: Some(user.into()),
         action: way.action(),
         target: ("user", user.id.0),
         detail: json!({ "sessions_revoked": ended.sessions, "api_keys_revoked": ended.api_keys }),
     };
-    trail::record(tx, app, origin, deed).await?;
+    entry::record(tx, app, origin, entry).await?;
     let event = NewEvent {
         event_type: USER_UPDATED,
         org_id: user.org_id,

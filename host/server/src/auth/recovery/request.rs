@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::LINK_MINUTES;
 use crate::app::{App, SharedApp};
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::config::Environment;
 use crate::hashing;
 use crate::http::access::Access;
@@ -164,14 +164,14 @@ async fn keep(app: &App, origin: &Origin, login: &Login) -> Result<Option<Secret
         return Ok(None);
     }
     let link = super::new_link(&mut tx, &app.keys, &app.config.link_base(), &current, now).await?;
-    let deed = Deed {
+    let entry = AuditEntry {
         org: login.user.org_id,
         actor: None,
         action: "user.password_reset_requested",
         target: ("user", login.user.id.0),
         detail: json!({}),
     };
-    trail::record(&mut tx, app, origin, deed).await?;
+    entry::record(&mut tx, app, origin, entry).await?;
     tx.commit().await?;
     Ok(Some(link))
 }

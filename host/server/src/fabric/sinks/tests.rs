@@ -15,11 +15,12 @@ use heddle_store::users::{self, NewUser};
 use heddle_store::{Scope, SiteScope};
 use serde_json::{Value, json};
 
-use crate::app::{App, SharedApp, Surroundings};
+use crate::app::{App, SharedApp};
 use crate::caller::{Caller, Credential};
 use crate::config::Config;
 use crate::fabric::Operations;
 use crate::fabric::operation::{StepCall, StepError};
+use crate::opening::Surroundings;
 
 struct Bench {
     app: SharedApp,

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use super::limiter::{Limit, Question, Verdict};
 use super::window::Log;
-use super::{Limit, Question, Verdict};
 
 /// Logs of one generation; a principal needs two or three. A log takes at most some 500 bytes.
 const GENERATION_MAX: usize = 100_000;

@@ -6,7 +6,7 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::Method;
 
 use crate::feature::Pages;
-use crate::http::PREFIX;
+use crate::http::prefix::PREFIX;
 use crate::http::routes::{Mark, Routes};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

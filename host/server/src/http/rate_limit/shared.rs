@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redis::Script;
 
-use super::{Limit, Question, Verdict};
+use super::limiter::{Limit, Question, Verdict};
 use crate::cache::{CacheError, Link};
 
 /// How long a request waits for its verdict.

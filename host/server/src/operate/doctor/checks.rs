@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use heddle_core::Clock;
 use heddle_core::secret::Secret;
-use heddle_store::sealed;
-use heddle_store::{Db, PoolSettings, Tx};
+use heddle_store::{Db, PoolSettings, Tx, sealed};
 use rustix::fs::Access;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};

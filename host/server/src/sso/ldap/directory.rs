@@ -11,8 +11,7 @@ use super::super::account::Person;
 use super::super::fault::ProviderFault;
 use super::super::providers::Steps;
 use super::super::settings::{DN, LOGIN, Ldap};
-use super::Stop;
-use super::connection;
+use super::{Stop, connection};
 use crate::app::App;
 
 /// Seconds that the directory may search.

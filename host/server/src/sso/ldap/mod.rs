@@ -22,7 +22,7 @@ pub(super) use self::directory::try_directory;
 use super::account::{self, Emails, Person};
 use super::fault::ProviderFault;
 use super::settings::{self, Ldap};
-use super::{secret, trail};
+use super::{records, secret};
 use crate::app::{App, SharedApp};
 use crate::auth::admission::{Admission, AdmissionAnswer, Way};
 use crate::auth::login::{self, LOGIN_CHARS_MAX};
@@ -126,7 +126,7 @@ async fn prove(app: &App, origin: &Origin, body: LoginBody) -> Result<Admission,
         Err(Stop::Provider(fault)) => Err(fault.logged(provider.id).into()),
         Err(Stop::Refused(error)) => Err(error),
         Err(Stop::Wrong(reason)) => {
-            trail::record_refusal(app, origin, provider, reason).await;
+            records::record_refusal(app, origin, provider, reason).await;
             Err(WRONG)
         }
     }

@@ -25,16 +25,14 @@ use url::Url;
 
 use self::attempt::Began;
 use self::claims::Claims;
-pub(super) use self::documents::Documents;
 use self::documents::Metadata;
-pub(super) use self::documents::{fetch_keys, fetch_metadata};
+pub(super) use self::documents::{Documents, fetch_keys, fetch_metadata};
 pub(super) use self::exchange::try_client;
 use self::id_token::{Expected, Unproved};
 use super::account::{self, Emails, Person};
 use super::fault::ProviderFault;
-use super::secret;
 use super::settings::{self, Oidc, TEXT_CHARS_MAX};
-use super::trail;
+use super::{records, secret};
 use crate::app::{App, SharedApp};
 use crate::auth::admission::{Admission, AdmissionAnswer, Way};
 use crate::auth::outcomes;
@@ -247,7 +245,7 @@ async fn finish(
                 reason = unproved.as_str(),
                 "refused a sign-in at identity provider {}: {unproved}", provider.id
             );
-            trail::record_refusal(app, origin, provider, unproved.as_str()).await;
+            records::record_refusal(app, origin, provider, unproved.as_str()).await;
             Err(NOT_PROVED)
         }
     }

@@ -15,9 +15,9 @@ use serde_json::json;
 use super::super::fault::{ProviderFault, ProviderFaultKind};
 use super::super::settings::{Ldap, Oidc, read};
 use super::super::{ldap, oidc, secret};
-use super::{NOT_FOUND, deed};
+use super::{NOT_FOUND, entry};
 use crate::app::{App, SharedApp};
-use crate::audit::trail;
+use crate::audit::entry;
 use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::{At, Origin};
@@ -170,8 +170,8 @@ pub(super) async fn test(
     let tested = steps.end();
     let detail = json!({ "ok": tested.ok, "failed_step": tested.failed_step });
     let mut tx = app.db.write().await?;
-    let deed = deed(&caller, &usable.provider, "identity_provider.tested", detail);
-    trail::record(&mut tx, &app, &origin, deed).await?;
+    let entry = entry(&caller, &usable.provider, "identity_provider.tested", detail);
+    entry::record(&mut tx, &app, &origin, entry).await?;
     tx.commit().await?;
     Ok(Answer(tested))
 }

@@ -27,17 +27,17 @@ use heddle_runtime::{Adapter, Approval, Call, CallError, Urgency};
 use heddle_store::changes::{self, Advance, ChangeRow};
 use heddle_store::{Scope, Set, controllers};
 
-use super::DriverClaim;
 use super::apply::get;
 use super::detail::Detail;
+use super::drivers::DriverClaim;
 use super::ending::finish;
 use super::plan::{secrets_of, specs_of};
 use super::set;
 use crate::adapters::call_for;
 use crate::app::SharedApp;
 use crate::http::error::Error;
-use crate::process::Term;
-use crate::staging::Drivers;
+use crate::process::membership::Term;
+use crate::staging::drivers::Drivers;
 
 pub(super) use window::held_message;
 

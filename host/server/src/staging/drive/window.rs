@@ -11,8 +11,8 @@ use heddle_store::changes::{self, Advance, ChangeRow};
 use super::{Start, get, give_up, spawn};
 use crate::app::SharedApp;
 use crate::http::error::Error;
-use crate::process::Term;
-use crate::staging::Drivers;
+use crate::process::membership::Term;
+use crate::staging::drivers::Drivers;
 use crate::staging::set;
 
 /// How often the confirm window is checked.

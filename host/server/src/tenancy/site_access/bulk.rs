@@ -17,7 +17,7 @@ use serde_json::json;
 use super::refusal::{ItemError, judge};
 use super::{GrantBody, Segments, locked};
 use crate::app::SharedApp;
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
@@ -92,14 +92,14 @@ pub(super) async fn grant_all(
     let new: Vec<NewGrant> = accepted.iter().map(|grant| grant.by(&caller, &app)).collect();
     grants::upsert(&mut tx, &new).await?;
     if !accepted.is_empty() {
-        let deed = Deed {
+        let entry = AuditEntry {
             org,
             actor: caller.actor(),
             action: "site_access.granted_bulk",
             target: ("organization", org.0),
             detail: json!({ "grants": accepted }),
         };
-        trail::record(&mut tx, &app, &origin, deed).await?;
+        entry::record(&mut tx, &app, &origin, entry).await?;
     }
     tx.commit().await?;
     let failed = results.len() - accepted.len();

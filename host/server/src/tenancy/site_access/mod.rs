@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use self::bulk::{BulkBody, BulkResult};
 use self::refusal::Refusal;
 use crate::app::{App, SharedApp};
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::auth::declarations::ACCESS_WIDENED;
 use crate::caller::Caller;
 use crate::http::access::Access;
@@ -192,7 +192,7 @@ async fn grant(
     let granted = found(&mut tx, &scope, body.user_id, body.site_id).await?;
     let action = if before.is_some() { "site_access.updated" } else { "site_access.granted" };
     let detail = json!({ "site_id": granted.site_id, "level": granted.level, "level_before": before.as_ref().map(|b| b.level) });
-    trail::record(&mut tx, &app, &origin, deed(&caller, &granted, action, detail)).await?;
+    entry::record(&mut tx, &app, &origin, entry(&caller, &granted, action, detail)).await?;
     if before.is_some() {
         tx.commit().await?;
         return Ok(One(granted).into_response());
@@ -227,7 +227,7 @@ async fn revoke(
     }
     grants::revoke(&mut tx, user, site).await?;
     let detail = json!({ "site_id": site, "level": granted.level, "widened": widens });
-    trail::record(&mut tx, &app, &origin, deed(&caller, &granted, "site_access.revoked", detail)).await?;
+    entry::record(&mut tx, &app, &origin, entry(&caller, &granted, "site_access.revoked", detail)).await?;
     if widens {
         tell_widened(&mut tx, &app, &caller, &granted).await?;
     }
@@ -268,6 +268,17 @@ impl GrantBody {
     }
 }
 
-fn deed<'a>(caller: &'a Caller, granted: &SiteAccess, action: &'static str, detail: Value) -> Deed<'a> {
-    Deed { org: granted.org_id, actor: caller.actor(), action, target: ("user", granted.user_id.0), detail }
+fn entry<'a>(
+    caller: &'a Caller,
+    granted: &SiteAccess,
+    action: &'static str,
+    detail: Value,
+) -> AuditEntry<'a> {
+    AuditEntry {
+        org: granted.org_id,
+        actor: caller.actor(),
+        action,
+        target: ("user", granted.user_id.0),
+        detail,
+    }
 }

@@ -2,9 +2,9 @@
 //!
 //! Operations of a user on their own account (sessions, password) are not here but in `auth`.
 
+mod records;
 pub(crate) mod rules;
 mod second_factor;
-mod trail;
 mod update;
 
 use axum::Json as Answer;
@@ -19,7 +19,7 @@ use heddle_store::{InOrder, Object as _, Sort, api_keys, sessions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::trail::{Step, record};
+use self::records::{Step, record};
 use self::update::UpdateBody;
 use super::quotas::{self, Resource};
 use crate::app::{App, SharedApp};

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Account, rules};
 use crate::app::SharedApp;
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::auth::declarations::MFA_RESET;
 use crate::auth::security;
 use crate::caller::Caller;
@@ -40,14 +40,14 @@ pub(super) async fn reset(
     second_factors::remove(&mut tx, id, now).await?;
     users::bump_token_version(&mut tx, id, now).await?.ok_or(Error::NotFound("user"))?;
     let revoked = sessions::revoke_all(&mut tx, id, now).await?;
-    let deed = Deed {
+    let entry = AuditEntry {
         org: user.org_id,
         actor: caller.actor(),
         action: "user.mfa_reset",
         target: ("user", id.0),
         detail: json!({ "username": user.username, "sessions_revoked": revoked }),
     };
-    trail::record(&mut tx, &app, &origin, deed).await?;
+    entry::record(&mut tx, &app, &origin, entry).await?;
     let fields = json!({ "actor_id": caller.user_id });
     security::record(&mut tx, &app.clock, MFA_RESET, &user, fields).await?;
     let user = User::find(&mut tx, &caller.organization_scope(), id).await?.ok_or(Error::NotFound("user"))?;

@@ -8,7 +8,7 @@ use heddle_store::{Object as _, Set, Tx, sessions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::trail::{Step, record};
+use super::records::{Step, record};
 use super::{Account, rules, taken};
 use crate::app::{App, SharedApp};
 use crate::auth::password::{self, PASSWORD_BYTES_MAX};

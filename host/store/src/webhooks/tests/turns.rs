@@ -119,7 +119,7 @@ on_both! {
         assert_eq!(only.items, [dead]);
         let now = world.clock.now();
         let in_hand = deliveries::find(&mut tx, &scope, due[2].id).await.unwrap().unwrap();
-        assert_eq!(deliveries::replay(&mut tx, &in_hand, now).await.unwrap(), Replay::InHand);
+        assert_eq!(deliveries::replay(&mut tx, &in_hand, now).await.unwrap(), Replay::InFlight);
         assert_eq!(deliveries::replay(&mut tx, &only.items[0], now).await.unwrap(), Replay::Again);
         assert_eq!(deliveries::find(&mut tx, &scope, due[1].id).await.unwrap().unwrap().attempts, 0);
         assert_eq!(replayed(&mut tx, to, (1, 3), Some(DeliveryState::Dead), now).await.count, 0);

@@ -10,16 +10,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use heddle_core::{OrgId, RunId};
 use heddle_store::runs::Waiting;
 
-use super::Standing;
+use super::state::FabricState;
 use crate::app::SharedApp;
 use crate::http::error::{Error, RateExceeded};
 
 /// Runs out of the queue that a process executes at once.
-const PLACES: usize = 32;
-/// Those of one organization. It gets fewer while places are scarce, so that a few organizations do not take all.
+const AT_ONCE: usize = 32;
+/// Those of one organization. It gets fewer while slots are scarce, so that a few organizations do not take all.
 const OF_ORG: usize = 4;
 /// Tests and actions of one organization that this process executes at once: a user waits for each.
-const BY_HAND_OF_ORG: usize = 4;
+const FOR_PERSONS_OF_ORG: usize = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Origin {
@@ -29,7 +29,7 @@ enum Origin {
 
 /// The runs that are executing now.
 #[derive(Debug, Default)]
-pub(crate) struct Hands {
+pub(crate) struct InFlight {
     held: Mutex<HashMap<RunId, Held>>,
     taken: AtomicU64,
 }
@@ -44,25 +44,25 @@ struct Held {
 }
 
 /// A run that counts as executing until this is dropped.
-pub(crate) struct InHand {
+pub(crate) struct RunInFlight {
     app: SharedApp,
     run: RunId,
     serial: u64,
 }
 
-impl Drop for InHand {
+impl Drop for RunInFlight {
     fn drop(&mut self) {
-        let mut held = Standing::of(&self.app).hands.held();
+        let mut held = FabricState::of(&self.app).in_flight.held();
         if held.get(&self.run).is_some_and(|one| one.serial == self.serial) {
             held.remove(&self.run);
         }
         drop(held);
-        // Its place is free.
-        Standing::of(&self.app).wake.notify_one();
+        // Its slot is free.
+        FabricState::of(&self.app).wake.notify_one();
     }
 }
 
-impl Hands {
+impl InFlight {
     fn held(&self) -> MutexGuard<'_, HashMap<RunId, Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,7 +78,7 @@ impl Hands {
         for one in self.held().values().filter(|one| one.origin == Origin::Queue) {
             *counts.entry(one.org).or_default() += 1;
         }
-        let mut free = PLACES.saturating_sub(counts.values().sum());
+        let mut free = AT_ONCE.saturating_sub(counts.values().sum());
         let count = |counts: &HashMap<OrgId, usize>, org| counts.get(&org).copied().unwrap_or_default();
         let mut order = waiting.to_vec();
         order.sort_by_key(|one| (count(&counts, one.org_id), one.since));
@@ -99,28 +99,30 @@ impl Hands {
     }
 }
 
-/// Returns the most runs of one organization while so many places are free.
+/// Returns the most runs of one organization while so many slots are free.
 fn most_of_org(free: usize) -> usize {
     (free / 4).clamp(1, OF_ORG)
 }
 
 /// Takes a run out of the queue and marks it as executing.
-pub(super) fn take(app: &SharedApp, org: OrgId, run: RunId) -> InHand {
-    let serial = Standing::of(app).hands.taken.fetch_add(1, Ordering::Relaxed);
-    Standing::of(app).hands.held().insert(run, Held { org, origin: Origin::Queue, serial });
-    InHand { app: app.clone(), run, serial }
+pub(super) fn take(app: &SharedApp, org: OrgId, run: RunId) -> RunInFlight {
+    let serial = FabricState::of(app).in_flight.taken.fetch_add(1, Ordering::Relaxed);
+    FabricState::of(app).in_flight.held().insert(run, Held { org, origin: Origin::Queue, serial });
+    RunInFlight { app: app.clone(), run, serial }
 }
 
 /// Marks a run that a user waits for as executing, before it is written.
-pub(crate) fn take_by_hand(app: &SharedApp, org: OrgId, run: RunId) -> Result<InHand, Error> {
-    let mut held = Standing::of(app).hands.held();
-    if held.values().filter(|one| one.org == org && one.origin == Origin::Person).count() >= BY_HAND_OF_ORG {
+pub(crate) fn take_for_person(app: &SharedApp, org: OrgId, run: RunId) -> Result<RunInFlight, Error> {
+    let mut held = FabricState::of(app).in_flight.held();
+    if held.values().filter(|one| one.org == org && one.origin == Origin::Person).count()
+        >= FOR_PERSONS_OF_ORG
+    {
         return Err(Error::RateLimited(RateExceeded::AtOnce));
     }
-    let serial = Standing::of(app).hands.taken.fetch_add(1, Ordering::Relaxed);
+    let serial = FabricState::of(app).in_flight.taken.fetch_add(1, Ordering::Relaxed);
     held.insert(run, Held { org, origin: Origin::Person, serial });
     drop(held);
-    Ok(InHand { app: app.clone(), run, serial })
+    Ok(RunInFlight { app: app.clone(), run, serial })
 }
 
 #[cfg(test)]
@@ -130,10 +132,10 @@ mod tests {
 
     use super::*;
 
-    fn hold(hands: &Hands, org: OrgId, count: usize) {
+    fn hold(in_flight: &InFlight, org: OrgId, count: usize) {
         for _ in 0..count {
             let one = Held { org, origin: Origin::Queue, serial: 0 };
-            hands.held().insert(Clock::default().new_id(), one);
+            in_flight.held().insert(Clock::default().new_id(), one);
         }
     }
 
@@ -146,33 +148,33 @@ mod tests {
 
     #[test]
     fn one_organization_gets_its_most_and_leaves_the_rest() {
-        let (hands, orgs) = (Hands::default(), waiting(1));
-        assert_eq!(hands.shares(&orgs), [(orgs[0].org_id, 4)]);
-        hold(&hands, orgs[0].org_id, 3);
-        assert_eq!(hands.shares(&orgs), [(orgs[0].org_id, 1)]);
-        hold(&hands, orgs[0].org_id, 1);
-        assert!(hands.shares(&orgs).is_empty());
+        let (in_flight, orgs) = (InFlight::default(), waiting(1));
+        assert_eq!(in_flight.shares(&orgs), [(orgs[0].org_id, 4)]);
+        hold(&in_flight, orgs[0].org_id, 3);
+        assert_eq!(in_flight.shares(&orgs), [(orgs[0].org_id, 1)]);
+        hold(&in_flight, orgs[0].org_id, 1);
+        assert!(in_flight.shares(&orgs).is_empty());
     }
 
     #[test]
     fn everybody_gets_one_before_anybody_gets_a_second() {
-        let (hands, orgs) = (Hands::default(), waiting(40));
-        let shares = hands.shares(&orgs);
+        let (in_flight, orgs) = (InFlight::default(), waiting(40));
+        let shares = in_flight.shares(&orgs);
         assert_eq!((shares.len(), shares.iter().all(|(_, share)| *share == 1)), (32, true));
         assert_eq!(shares[0].0, orgs[39].org_id, "who waits longest is first");
     }
 
     #[test]
     fn a_few_do_not_take_all_places() {
-        let (hands, orgs) = (Hands::default(), waiting(12));
+        let (in_flight, orgs) = (InFlight::default(), waiting(12));
         for org in &orgs[..8] {
-            for (org, share) in hands.shares(std::slice::from_ref(org)) {
-                hold(&hands, org, usize::try_from(share).unwrap());
+            for (org, share) in in_flight.shares(std::slice::from_ref(org)) {
+                hold(&in_flight, org, usize::try_from(share).unwrap());
             }
         }
         for org in &orgs[8..] {
             assert!(
-                !hands.shares(std::slice::from_ref(org)).is_empty(),
+                !in_flight.shares(std::slice::from_ref(org)).is_empty(),
                 "there is room for the ninth and on"
             );
         }

@@ -8,7 +8,7 @@ use heddle_store::{Tx, events};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::auth::declarations::{ROLE_CHANGED, USER_CREATED, USER_ROLE_CHANGED};
 use crate::auth::security;
 use crate::caller::Caller;
@@ -17,13 +17,13 @@ use crate::http::extract::Origin;
 use crate::http::rate_limit::{Limit, Rate, Verdict};
 
 /// Returns the audit entry of an administrator's action on a provider.
-pub(super) fn deed<'a>(
+pub(super) fn entry<'a>(
     caller: &'a Caller,
     provider: &Provider,
     action: &'static str,
     detail: Value,
-) -> Deed<'a> {
-    Deed {
+) -> AuditEntry<'a> {
+    AuditEntry {
         org: provider.org_id,
         actor: caller.actor(),
         action,
@@ -48,14 +48,14 @@ pub(super) async fn record_refusal(app: &App, origin: &Origin, provider: &Provid
     }
     let written = async {
         let mut tx = app.db.write().await?;
-        let deed = Deed {
+        let entry = AuditEntry {
             org: provider.org_id,
             actor: None,
             action: "sso.refused",
             target: ("identity_provider", provider.id.0),
             detail: json!({ "kind": provider.kind, "reason": reason }),
         };
-        trail::record(&mut tx, app, origin, deed).await?;
+        entry::record(&mut tx, app, origin, entry).await?;
         tx.commit().await?;
         Ok::<(), Error>(())
     };
@@ -110,9 +110,14 @@ pub(super) async fn record(
         Step::Created | Step::Linked => {}
     }
     let org: OrgId = user.org_id;
-    let deed =
-        Deed { org, actor: Some(user.into()), action: step.action(), target: ("user", user.id.0), detail };
-    trail::record(tx, app, origin, deed).await?;
+    let entry = AuditEntry {
+        org,
+        actor: Some(user.into()),
+        action: step.action(),
+        target: ("user", user.id.0),
+        detail,
+    };
+    entry::record(tx, app, origin, entry).await?;
     let Some(event_type) = step.event_type() else { return Ok(()) };
     let mut payload =
         json!({ "user_id": user.id, "username": user.username, "role": user.role, "actor_id": user.id });

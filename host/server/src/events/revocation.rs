@@ -11,7 +11,7 @@ use std::time::Duration;
 use heddle_core::OrgId;
 use heddle_store::audit::{self, Done};
 
-use super::places::Named;
+use super::connection_slots::Named;
 use crate::app::SharedApp;
 use crate::caller::Credential;
 use crate::http::error::Error;
@@ -38,8 +38,8 @@ pub(crate) async fn watch(app: SharedApp) {
 }
 
 async fn look(app: &SharedApp, seen: &mut HashMap<OrgId, i64>) -> Result<(), Error> {
-    let places = &app.hub.places;
-    let organizations = places.organizations();
+    let slots = &app.hub.slots;
+    let organizations = slots.organizations();
     seen.retain(|org, _| organizations.contains(org));
     if organizations.is_empty() {
         return Ok(());
@@ -49,7 +49,7 @@ async fn look(app: &SharedApp, seen: &mut HashMap<OrgId, i64>) -> Result<(), Err
     for (org, head) in audit::heads(&mut tx, &wanted).await? {
         let Some(mut at) = seen.get(&org).copied() else {
             // Changes between the proof of the first of these connections and now were not seen.
-            places.doubt(|named| named.org == org);
+            slots.recheck(|named| named.org == org);
             seen.insert(org, head);
             continue;
         };
@@ -57,14 +57,14 @@ async fn look(app: &SharedApp, seen: &mut HashMap<OrgId, i64>) -> Result<(), Err
             let done = audit::done_behind(&mut tx, org, at, BATCH).await?;
             let Some(last) = done.last() else { break };
             at = last.seq;
-            places.doubt(|named| named.org == org && done.iter().any(|done| is_about(done, named)));
+            slots.recheck(|named| named.org == org && done.iter().any(|done| is_about(done, named)));
         }
         seen.insert(org, head.max(at));
     }
     Ok(())
 }
 
-/// Whether what was done may have changed the caller of the place, or what the caller may do.
+/// Whether what was done may have changed the caller of the slot, or what the caller may do.
 fn is_about(done: &Done, named: &Named) -> bool {
     let is_target = |id| done.target_id == Some(id);
     match done.target_type.as_str() {

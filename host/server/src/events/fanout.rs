@@ -1,7 +1,7 @@
-//! Fan-out of events to listeners: an event is sent to the lines that may want it, and to no others.
+//! Fan-out of events to listeners: an event is sent to the receivers that may want it, and to no others.
 //!
-//! Lines are sorted by event type and organization only, so that thousands of connections that wait for something else
-//! cost an event nothing. Each connection itself decides what it may see in the end. Sending never waits: a line that
+//! Receivers are sorted by event type and organization only, so that thousands of connections that wait for something else
+//! cost an event nothing. Each connection itself decides what it may see in the end. Sending never waits: a receiver that
 //! is full is cut.
 
 use std::collections::HashMap;
@@ -13,13 +13,13 @@ use heddle_core::event::{EventType, EventTypes};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-use super::Published;
+use super::published::Published;
 
 /// Events that wait for a slow listener before it is cut off.
 const BACKLOG: usize = 4096;
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Lines(Arc<Shared>);
+pub(crate) struct Fanout(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -30,7 +30,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Table {
     ends: HashMap<u64, End>,
-    /// The organization whose events each line carries; `None` carries those of all organizations.
+    /// The organization whose events each receiver carries; `None` carries those of all organizations.
     by_type: HashMap<EventType, HashMap<u64, Option<OrgId>>>,
 }
 
@@ -40,30 +40,30 @@ struct End {
     is_cut: Arc<AtomicBool>,
 }
 
-/// The listener's end of a line. The line ends when it is dropped.
+/// The listener's end. Nothing is sent to it once it is dropped.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct FanoutReceiver {
     id: u64,
     receiver: Receiver<Arc<Published>>,
     is_cut: Arc<AtomicBool>,
-    lines: Lines,
+    fanout: Fanout,
 }
 
 /// The listener did not keep up.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cut;
 
-impl Lines {
-    /// A line on which nothing comes yet.
-    pub(crate) fn open(&self) -> Line {
+impl Fanout {
+    /// A receiver on which nothing comes yet.
+    pub(crate) fn open(&self) -> FanoutReceiver {
         let (sender, receiver) = mpsc::channel(BACKLOG);
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let is_cut = Arc::new(AtomicBool::new(false));
         self.table().ends.insert(id, End { sender, is_cut: is_cut.clone() });
-        Line { id, receiver, is_cut, lines: self.clone() }
+        FanoutReceiver { id, receiver, is_cut, fanout: self.clone() }
     }
 
-    /// Sends an event to every line that carries its type and organization.
+    /// Sends an event to every receiver that carries its type and organization.
     pub(crate) fn send(&self, published: &Arc<Published>) {
         let mut table = self.table();
         let table = &mut *table;
@@ -81,7 +81,7 @@ impl Lines {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        // At worst a panic elsewhere leaves one line too many or too few.
+        // At worst a panic elsewhere leaves one receiver too many or too few.
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -100,10 +100,10 @@ impl Table {
     }
 }
 
-impl Line {
+impl FanoutReceiver {
     /// Carries these types of this organization, or of all, and nothing else from now on.
     pub(crate) fn carry(&self, org: Option<OrgId>, types: &EventTypes) {
-        let mut table = self.lines.table();
+        let mut table = self.fanout.table();
         table.forget_types(self.id);
         for event_type in types.iter() {
             table.by_type.entry(event_type).or_default().insert(self.id, org);
@@ -121,9 +121,9 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for FanoutReceiver {
     fn drop(&mut self) {
-        self.lines.table().remove(self.id);
+        self.fanout.table().remove(self.id);
     }
 }
 
@@ -164,40 +164,40 @@ mod tests {
 
     #[test]
     fn a_line_carries_its_types_and_its_organization() {
-        let lines = Lines::default();
+        let fanout = Fanout::default();
         let (own, other) = (Clock::default().new_id(), Clock::default().new_id());
-        let (mut line, mut all) = (lines.open(), lines.open());
-        lines.send(&published(own, DEVICE_OFFLINE));
-        assert!(line.try_next().is_none(), "nothing before something is asked for");
-        line.carry(Some(own), &types(&[DEVICE_OFFLINE]));
+        let (mut receiver, mut all) = (fanout.open(), fanout.open());
+        fanout.send(&published(own, DEVICE_OFFLINE));
+        assert!(receiver.try_next().is_none(), "nothing before something is asked for");
+        receiver.carry(Some(own), &types(&[DEVICE_OFFLINE]));
         all.carry(None, &types(TYPES));
-        lines.send(&published(own, DEVICE_OFFLINE));
-        lines.send(&published(own, USER_CREATED));
-        lines.send(&published(other, DEVICE_OFFLINE));
-        let count = |line: &mut Line| std::iter::from_fn(|| line.try_next()).count();
-        assert_eq!((count(&mut line), count(&mut all)), (1, 3));
-        line.carry(Some(own), &types(&[USER_CREATED]));
-        lines.send(&published(own, DEVICE_OFFLINE));
-        assert_eq!(count(&mut line), 0);
+        fanout.send(&published(own, DEVICE_OFFLINE));
+        fanout.send(&published(own, USER_CREATED));
+        fanout.send(&published(other, DEVICE_OFFLINE));
+        let count = |receiver: &mut FanoutReceiver| std::iter::from_fn(|| receiver.try_next()).count();
+        assert_eq!((count(&mut receiver), count(&mut all)), (1, 3));
+        receiver.carry(Some(own), &types(&[USER_CREATED]));
+        fanout.send(&published(own, DEVICE_OFFLINE));
+        assert_eq!(count(&mut receiver), 0);
     }
 
     #[tokio::test]
     async fn who_does_not_keep_up_is_cut_and_nobody_waits_for_them() {
-        let lines = Lines::default();
+        let fanout = Fanout::default();
         let org = Clock::default().new_id();
-        let (mut slow, mut quick) = (lines.open(), lines.open());
-        for line in [&slow, &quick] {
-            line.carry(Some(org), &types(&[DEVICE_OFFLINE]));
+        let (mut slow, mut quick) = (fanout.open(), fanout.open());
+        for receiver in [&slow, &quick] {
+            receiver.carry(Some(org), &types(&[DEVICE_OFFLINE]));
         }
         let mut heard = 0;
         for _ in 0..=BACKLOG {
-            lines.send(&published(org, DEVICE_OFFLINE));
+            fanout.send(&published(org, DEVICE_OFFLINE));
             heard += std::iter::from_fn(|| quick.try_next()).count();
         }
         assert_eq!(heard, BACKLOG + 1);
         assert_eq!(slow.next().await.err(), Some(Cut));
         drop((slow, quick));
-        let table = lines.table();
+        let table = fanout.table();
         assert!(table.ends.is_empty() && table.by_type.is_empty(), "nothing is left of who went away");
     }
 }

@@ -9,26 +9,26 @@ use heddle_core::{OrgId, Timestamp};
 use heddle_store::runs::{Backlog, Waiting};
 use tokio::sync::Notify;
 
-use super::hands::Hands;
+use super::in_flight::InFlight;
 use crate::app::App;
 
 /// A negotiator that has not looked, or a run that has waited, for longer than this is behind.
 const BEHIND_MAX: TimeDelta = TimeDelta::seconds(60);
 
 #[derive(Debug, Default)]
-pub(crate) struct Standing {
+pub(crate) struct FabricState {
     /// There is something to execute.
     pub(crate) wake: Notify,
     /// A queue that events wait for has room again.
     pub(crate) room: Notify,
     /// Organizations whose events wait for it.
     held_up: Mutex<HashSet<OrgId>>,
-    pub(crate) hands: Hands,
+    pub(crate) in_flight: InFlight,
     /// Time of the last look at the events, in microseconds since 1970; 0 before the first look.
     looked_at: AtomicI64,
 }
 
-impl Standing {
+impl FabricState {
     /// That of this process.
     pub(crate) fn of(app: &App) -> &Self {
         app.part()
@@ -69,15 +69,15 @@ mod tests {
     #[test]
     fn it_is_behind_when_nobody_looks_or_what_was_started_waits() {
         let now = Clock::default().now();
-        let standing = Standing::default();
+        let state = FabricState::default();
         let none = Backlog::default();
-        assert!(standing.is_up(now, none), "it has not begun");
-        standing.looked(now);
+        assert!(state.is_up(now, none), "it has not begun");
+        state.looked(now);
         let later = now + TimeDelta::seconds(61);
-        assert!(standing.is_up(now + TimeDelta::seconds(60), none) && !standing.is_up(later, none));
-        standing.looked(later);
+        assert!(state.is_up(now + TimeDelta::seconds(60), none) && !state.is_up(later, none));
+        state.looked(later);
         let waiting = Backlog { queued: 3, oldest: Some(now) };
-        assert!(!standing.is_up(later, waiting));
-        assert!(standing.is_up(later, Backlog { queued: 3, oldest: Some(later) }));
+        assert!(!state.is_up(later, waiting));
+        assert!(state.is_up(later, Backlog { queued: 3, oldest: Some(later) }));
     }
 }

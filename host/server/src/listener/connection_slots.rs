@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use crate::http::client::Network;
 use crate::metrics::Metrics;
 
-pub(super) struct Places {
+pub(super) struct ConnectionSlots {
     max: usize,
     per_address_max: usize,
     /// Networks of proxies, which bring connections of many clients.
@@ -25,20 +25,20 @@ struct Taken {
     by_network: HashMap<Network, usize>,
 }
 
-/// A connection's place; given back when it is dropped.
-pub(super) struct Place {
-    places: Arc<Places>,
+/// A connection's slot; given back when it is dropped.
+pub(super) struct ConnectionSlot {
+    slots: Arc<ConnectionSlots>,
     network: Option<Network>,
 }
 
-/// Why there is no place.
+/// Why there is no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Full {
     Total,
     Address,
 }
 
-impl Places {
+impl ConnectionSlots {
     pub(super) fn new(
         max: usize,
         per_address_max: usize,
@@ -48,7 +48,7 @@ impl Places {
         Self { max, per_address_max, trusted, taken: Mutex::default(), metrics }
     }
 
-    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Result<Place, Full> {
+    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Result<ConnectionSlot, Full> {
         let peer = peer.to_canonical();
         let is_proxy = self.trusted.iter().any(|network| network.contains(&peer));
         let network = (!is_proxy).then(|| Network::of(peer));
@@ -65,21 +65,21 @@ impl Places {
         }
         taken.total += 1;
         self.metrics.connections_open.inc();
-        Ok(Place { places: self.clone(), network })
+        Ok(ConnectionSlot { slots: self.clone(), network })
     }
 
-    /// Whether places are scarce: then a connection without a request may keep its place for a shorter time only.
+    /// Whether slots are scarce: then a connection without a request may keep its slot for a shorter time only.
     pub(super) fn are_scarce(&self) -> bool {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.total > self.max / 4 * 3
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.slots.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.total = taken.total.saturating_sub(1);
-        self.places.metrics.connections_open.dec();
+        self.slots.metrics.connections_open.dec();
         let Some(network) = self.network else { return };
         match taken.by_network.get_mut(&network) {
             Some(count) if *count > 1 => *count -= 1,
@@ -94,43 +94,43 @@ mod tests {
 
     use super::*;
 
-    fn places(max: usize, per_address: usize) -> Arc<Places> {
+    fn slots(max: usize, per_address: usize) -> Arc<ConnectionSlots> {
         let trusted = vec!["10.0.0.0/8".parse().unwrap()];
         let metrics = Arc::new(Metrics::new(
             prometheus::IntCounter::new("lines", "lines").unwrap(),
             &EventTypes::default(),
         ));
-        Arc::new(Places::new(max, per_address, trusted, metrics))
+        Arc::new(ConnectionSlots::new(max, per_address, trusted, metrics))
     }
 
-    fn take(places: &Arc<Places>, peer: &str) -> Result<Place, Full> {
-        places.take(peer.parse().unwrap())
+    fn take(slots: &Arc<ConnectionSlots>, peer: &str) -> Result<ConnectionSlot, Full> {
+        slots.take(peer.parse().unwrap())
     }
 
     #[test]
     fn an_address_has_so_many_places_and_gets_one_back_that_it_gives_up() {
-        let places = places(100, 2);
-        let first = take(&places, "203.0.113.1").unwrap();
-        let _second = take(&places, "::ffff:203.0.113.1").unwrap();
-        assert_eq!(take(&places, "203.0.113.1").err(), Some(Full::Address));
-        let _other = take(&places, "203.0.113.2").unwrap();
+        let slots = slots(100, 2);
+        let first = take(&slots, "203.0.113.1").unwrap();
+        let _second = take(&slots, "::ffff:203.0.113.1").unwrap();
+        assert_eq!(take(&slots, "203.0.113.1").err(), Some(Full::Address));
+        let _other = take(&slots, "203.0.113.2").unwrap();
         drop(first);
-        let _again = take(&places, "203.0.113.1").unwrap();
+        let _again = take(&slots, "203.0.113.1").unwrap();
         // With IPv6, one customer has a whole network.
-        let _six = [take(&places, "2001:db8::1").unwrap(), take(&places, "2001:db8::2").unwrap()];
-        assert_eq!(take(&places, "2001:db8::3").err(), Some(Full::Address));
+        let _six = [take(&slots, "2001:db8::1").unwrap(), take(&slots, "2001:db8::2").unwrap()];
+        assert_eq!(take(&slots, "2001:db8::3").err(), Some(Full::Address));
     }
 
     #[test]
     fn a_proxy_counts_in_total_only_and_nothing_is_kept_of_who_left() {
-        let places = places(4, 1);
-        let held: Vec<Place> = (0..4).map(|_| take(&places, "10.0.0.1").unwrap()).collect();
-        assert_eq!(take(&places, "10.0.0.1").err(), Some(Full::Total));
-        assert_eq!(take(&places, "203.0.113.1").err(), Some(Full::Total));
-        assert!(places.are_scarce());
+        let slots = slots(4, 1);
+        let held: Vec<ConnectionSlot> = (0..4).map(|_| take(&slots, "10.0.0.1").unwrap()).collect();
+        assert_eq!(take(&slots, "10.0.0.1").err(), Some(Full::Total));
+        assert_eq!(take(&slots, "203.0.113.1").err(), Some(Full::Total));
+        assert!(slots.are_scarce());
         drop(held);
-        drop(take(&places, "203.0.113.1").unwrap());
-        let taken = places.taken.lock().unwrap();
+        drop(take(&slots, "203.0.113.1").unwrap());
+        let taken = slots.taken.lock().unwrap();
         assert_eq!((taken.total, taken.by_network.len()), (0, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! Entries of the audit log: which actor did what to which object. Written in the transaction of the deed.
+//! Entries of the audit log: which actor did what to which object. Written in the transaction of the entry.
 
 use heddle_core::{OrgId, UserId};
 use heddle_store::audit::{self, NewAudit};
@@ -31,7 +31,7 @@ impl<'a> From<&'a User> for Actor<'a> {
 
 /// One line of the audit log.
 #[derive(Debug)]
-pub(crate) struct Deed<'a> {
+pub(crate) struct AuditEntry<'a> {
     /// The organization that it happened in.
     pub(crate) org: OrgId,
     /// `None` where no user is authenticated.
@@ -45,15 +45,20 @@ pub(crate) struct Deed<'a> {
 }
 
 impl Caller {
-    /// This caller as the actor of a deed.
-    #[expect(clippy::unnecessary_wraps, reason = "what a deed takes: some have no actor")]
+    /// This caller as the actor of a entry.
+    #[expect(clippy::unnecessary_wraps, reason = "what a entry takes: some have no actor")]
     pub(crate) fn actor(&self) -> Option<Actor<'_>> {
         Some(Actor { id: self.user_id, name: &self.username, via: self.credential.via() })
     }
 }
 
-pub(crate) async fn record(tx: &mut Tx, app: &App, origin: &Origin, deed: Deed<'_>) -> Result<(), Error> {
-    let Deed { org, actor, action, target: (target_type, target_id), mut detail } = deed;
+pub(crate) async fn record(
+    tx: &mut Tx,
+    app: &App,
+    origin: &Origin,
+    entry: AuditEntry<'_>,
+) -> Result<(), Error> {
+    let AuditEntry { org, actor, action, target: (target_type, target_id), mut detail } = entry;
     if let Some(via) = actor.as_ref().and_then(|actor| actor.via.as_ref()) {
         detail["via"] = via.clone();
     }

@@ -1,6 +1,6 @@
-//! Places for connections: how many there may be, in all and of one user, and which caller holds each.
+//! Slots for connections: how many there may be, in all and of one user, and which caller holds each.
 //!
-//! A place is given back when it is dropped, however its connection ends. Each process counts its own: of several
+//! A slot is given back when it is dropped, however its connection ends. Each process counts its own: of several
 //! processes behind one address, each has as many.
 
 use std::collections::{HashMap, HashSet};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use heddle_core::{OrgId, UserId};
 use tokio::sync::Notify;
 
-use crate::caller::{Caller, Credential};
+use crate::caller::rights::{Caller, Credential};
 
 /// Connections of one user.
 const PER_USER_MAX: usize = 25;
@@ -19,7 +19,7 @@ const ALL_MAX: usize = 5000;
 const UNNAMED_MAX: usize = 500;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Places(Arc<Mutex<Taken>>);
+pub(super) struct ConnectionSlots(Arc<Mutex<Taken>>);
 
 #[derive(Debug, Default)]
 struct Taken {
@@ -30,33 +30,33 @@ struct Taken {
     by_user: HashMap<UserId, usize>,
 }
 
-/// The caller that holds a place.
+/// The caller that holds a slot.
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) user: UserId,
     pub(super) org: OrgId,
     pub(super) credential: Credential,
     /// Notifies the connection that its caller may have changed.
-    doubt: Arc<Notify>,
+    recheck: Arc<Notify>,
 }
 
-/// A place that is taken while this lives.
+/// A slot that is taken while this lives.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Places,
+pub(super) struct ConnectionSlot {
+    slots: ConnectionSlots,
     id: Option<u64>,
 }
 
-impl Places {
-    /// Takes a place for a connection that has no caller yet; `None` when there is none left.
-    pub(super) fn take(&self) -> Option<Place> {
+impl ConnectionSlots {
+    /// Takes a slot for a connection that has no caller yet; `None` when there is none left.
+    pub(super) fn take(&self) -> Option<ConnectionSlot> {
         let mut taken = self.lock();
         let unnamed = taken.all.saturating_sub(taken.named.len());
         if taken.all >= ALL_MAX || unnamed >= UNNAMED_MAX {
             return None;
         }
         taken.all += 1;
-        Some(Place { places: self.clone(), id: None })
+        Some(ConnectionSlot { slots: self.clone(), id: None })
     }
 
     /// Returns the number of connections that have authenticated.
@@ -70,8 +70,12 @@ impl Places {
     }
 
     /// Makes the connections of these callers read their caller again.
-    pub(super) fn doubt(&self, is_meant: impl Fn(&Named) -> bool) {
-        self.lock().named.values().filter(|named| is_meant(named)).for_each(|named| named.doubt.notify_one());
+    pub(super) fn recheck(&self, is_meant: impl Fn(&Named) -> bool) {
+        self.lock()
+            .named
+            .values()
+            .filter(|named| is_meant(named))
+            .for_each(|named| named.recheck.notify_one());
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
@@ -80,29 +84,30 @@ impl Places {
     }
 }
 
-impl Place {
-    /// Sets the caller of the place, and returns what notifies of a possible change; `None` when that user has no place
+impl ConnectionSlot {
+    /// Sets the caller of the slot, and returns what notifies of a possible change; `None` when that user has no slot
     /// left.
     pub(super) fn name(&mut self, caller: &Caller) -> Option<Arc<Notify>> {
-        let mut taken = self.places.lock();
+        let mut taken = self.slots.lock();
         let user = caller.user_id;
         if taken.by_user.get(&user).is_some_and(|own| *own >= PER_USER_MAX) {
             return None;
         }
         *taken.by_user.entry(user).or_default() += 1;
         taken.next += 1;
-        let (id, doubt) = (taken.next, Arc::new(Notify::new()));
-        let named = Named { user, org: caller.org_id, credential: caller.credential, doubt: doubt.clone() };
+        let (id, recheck) = (taken.next, Arc::new(Notify::new()));
+        let named =
+            Named { user, org: caller.org_id, credential: caller.credential, recheck: recheck.clone() };
         taken.named.insert(id, named);
         drop(taken);
         self.id = Some(id);
-        Some(doubt)
+        Some(recheck)
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut taken = self.places.lock();
+        let mut taken = self.slots.lock();
         taken.all = taken.all.saturating_sub(1);
         let Some(named) = self.id.and_then(|id| taken.named.remove(&id)) else { return };
         let Some(own) = taken.by_user.get_mut(&named.user) else { return };
@@ -136,29 +141,29 @@ mod tests {
 
     #[test]
     fn a_user_has_25_places_and_a_dropped_one_is_free_again() {
-        let places = Places::default();
+        let slots = ConnectionSlots::default();
         let (user, other) = (caller(), caller());
-        let mut own: Vec<Place> = (0..PER_USER_MAX).map(|_| places.take().unwrap()).collect();
-        assert!(own.iter_mut().all(|place| place.name(&user).is_some()));
-        let mut more = places.take().unwrap();
+        let mut own: Vec<ConnectionSlot> = (0..PER_USER_MAX).map(|_| slots.take().unwrap()).collect();
+        assert!(own.iter_mut().all(|slot| slot.name(&user).is_some()));
+        let mut more = slots.take().unwrap();
         assert!(more.name(&user).is_none());
-        assert!(more.name(&other).is_some(), "another user has places");
-        assert_eq!(places.named(), PER_USER_MAX + 1);
+        assert!(more.name(&other).is_some(), "another user has slots");
+        assert_eq!(slots.named(), PER_USER_MAX + 1);
         drop(more);
         own.pop();
-        assert!(places.take().unwrap().name(&user).is_some());
+        assert!(slots.take().unwrap().name(&user).is_some());
         own.clear();
-        assert_eq!(places.lock().all, 0);
-        assert!(places.lock().by_user.is_empty(), "nobody who left is remembered");
-        assert!(places.organizations().is_empty());
+        assert_eq!(slots.lock().all, 0);
+        assert!(slots.lock().by_user.is_empty(), "nobody who left is remembered");
+        assert!(slots.organizations().is_empty());
     }
 
     #[test]
     fn connections_of_nobody_count_too() {
-        let places = Places::default();
-        let mut taken: Vec<Place> = (0..UNNAMED_MAX).map(|_| places.take().unwrap()).collect();
-        assert!(places.take().is_none());
-        assert_eq!(places.named(), 0);
+        let slots = ConnectionSlots::default();
+        let mut taken: Vec<ConnectionSlot> = (0..UNNAMED_MAX).map(|_| slots.take().unwrap()).collect();
+        assert!(slots.take().is_none());
+        assert_eq!(slots.named(), 0);
         // A connection that authenticates makes room, until there are too many in all.
         let mut user = caller();
         for number in 0..ALL_MAX {
@@ -166,33 +171,33 @@ mod tests {
                 user = caller();
             }
             taken[number].name(&user).unwrap();
-            taken.extend(places.take());
+            taken.extend(slots.take());
         }
-        assert_eq!((taken.len(), places.named()), (ALL_MAX, ALL_MAX));
-        assert!(places.take().is_none());
+        assert_eq!((taken.len(), slots.named()), (ALL_MAX, ALL_MAX));
+        assert!(slots.take().is_none());
         drop(taken);
-        assert!(places.take().is_some());
+        assert!(slots.take().is_some());
     }
 
     #[test]
     fn a_panic_gives_its_place_back() {
-        let places = Places::default();
-        let inner = places.clone();
+        let slots = ConnectionSlots::default();
+        let inner = slots.clone();
         let ended = std::thread::spawn(move || {
             let _place = inner.take().unwrap();
             panic!("a connection breaks");
         });
         assert!(ended.join().is_err());
-        assert_eq!(places.lock().all, 0);
+        assert_eq!(slots.lock().all, 0);
     }
 
     #[tokio::test]
     async fn a_doubt_reaches_whom_it_is_about() {
-        let places = Places::default();
+        let slots = ConnectionSlots::default();
         let (one, other) = (caller(), caller());
-        let (mut first, mut second) = (places.take().unwrap(), places.take().unwrap());
+        let (mut first, mut second) = (slots.take().unwrap(), slots.take().unwrap());
         let (meant, spared) = (first.name(&one).unwrap(), second.name(&other).unwrap());
-        places.doubt(|named| named.user == one.user_id);
+        slots.recheck(|named| named.user == one.user_id);
         meant.notified().await;
         let waits = tokio::time::timeout(std::time::Duration::from_millis(20), spared.notified());
         assert!(waits.await.is_err());

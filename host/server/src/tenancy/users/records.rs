@@ -7,7 +7,7 @@ use heddle_store::{Tx, events};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::audit::trail::{self, Deed};
+use crate::audit::entry::{self, AuditEntry};
 use crate::auth::declarations::{
     ROLE_CHANGED, USER_CREATED, USER_REMOVED, USER_RESTORED, USER_ROLE_CHANGED, USER_UPDATED,
 };
@@ -78,14 +78,14 @@ pub(super) async fn record(
     step: Step<'_>,
 ) -> Result<(), Error> {
     let event_type = step.event_type();
-    let deed = Deed {
+    let entry = AuditEntry {
         org: user.org_id,
         actor: caller.actor(),
         action: event_type.as_str(),
         target: ("user", user.id.0),
         detail: step.detail(user),
     };
-    trail::record(tx, app, origin, deed).await?;
+    entry::record(tx, app, origin, entry).await?;
     let event = NewEvent {
         event_type,
         org_id: user.org_id,

@@ -1,0 +1,42 @@
+//! An event that is published: redacted and written once, for all listeners.
+
+use std::sync::OnceLock;
+
+use heddle_core::SiteId;
+use heddle_core::event::Event;
+use heddle_core::redact::sanitize;
+use heddle_store::events::StoredEvent;
+use tungstenite::Utf8Bytes;
+
+use super::frames::ServerFrame;
+
+/// An event that is published, with what decides which callers may see it.
+#[derive(Debug)]
+pub(crate) struct Published {
+    pub(crate) event: Event,
+    pub(crate) site_id: Option<SiteId>,
+    frame: OnceLock<Utf8Bytes>,
+}
+
+impl From<StoredEvent> for Published {
+    fn from(stored: StoredEvent) -> Self {
+        let StoredEvent { mut event, site_id, .. } = stored;
+        sanitize(&mut event.payload);
+        Self::new(event, site_id)
+    }
+}
+
+impl Published {
+    pub(super) fn new(event: Event, site_id: Option<SiteId>) -> Self {
+        Self { event, site_id, frame: OnceLock::new() }
+    }
+
+    /// Returns the frame that connections are sent: written once for all of them.
+    pub(super) fn frame(&self) -> Result<Utf8Bytes, serde_json::Error> {
+        if let Some(frame) = self.frame.get() {
+            return Ok(frame.clone());
+        }
+        let frame = serde_json::to_string(&ServerFrame::Event { event: &self.event })?;
+        Ok(self.frame.get_or_init(|| frame.into()).clone())
+    }
+}
