@@ -16,7 +16,7 @@ fn the_readme_lists_every_setting_with_its_default() {
 
 #[test]
 fn every_event_type_has_a_closed_schema() {
-    for event_type in heddle_server::FEATURES.declared().events.iter() {
+    for event_type in crate::support::declared().events.iter() {
         let schema = event_type.payload_schema();
         assert_eq!(schema["additionalProperties"], false, "{event_type}");
         assert!(schema["required"].as_array().is_some_and(|required| !required.is_empty()), "{event_type}");

@@ -66,7 +66,7 @@ on_both! {
         let me = api.get("/auth/me").await.expect_status(200).body;
         let org: heddle_core::OrgId = serde_json::from_value(me["organization_id"].clone()).unwrap();
         let mut tx = app.db.write().await.unwrap();
-        let types: Vec<_> = heddle_server::FEATURES.declared().events.iter().collect();
+        let types: Vec<_> = crate::support::declared().events.iter().collect();
         let news: Vec<_> = (0..40).map(|n| heddle_core::event::NewEvent {
             event_type: types[n % types.len()],
             org_id: org,

@@ -18,6 +18,9 @@ pub(crate) mod trace;
 pub(crate) use api::{Answer, Api};
 pub(crate) use conformance::{Contract, Operation};
 pub(crate) use database::Database;
+use std::sync::LazyLock;
+
+use heddle_core::Declared;
 use heddle_core::event::EventType;
 pub(crate) use process::{Process, free_port};
 pub(crate) use proxy::{Proxy, Way};
@@ -57,7 +60,13 @@ pub(crate) use on_both;
 
 /// The declared type of events with this name.
 pub(crate) fn event_type(name: &str) -> EventType {
-    heddle_server::FEATURES.declared().events.find(name).expect("a feature declares it")
+    declared().events.find(name).expect("a feature declares it")
+}
+
+/// What the features of the program declare by name.
+pub(crate) fn declared() -> &'static Declared {
+    static DECLARED: LazyLock<Declared> = LazyLock::new(|| heddle_server::FEATURES.declared());
+    &DECLARED
 }
 
 /// A variable that `cargo xtask test` sets.

@@ -2,10 +2,12 @@
 //!
 //! `UPDATE_SNAPSHOTS=1` writes the files anew.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use heddle_core::Role;
+use heddle_core::declared::{ReadingAccess, SubscriptionAccess};
 use heddle_server::Config;
 use heddle_server::http::routes::Mark;
 
@@ -96,12 +98,34 @@ fn roles_and_their_permissions() {
     roles.sort_by_key(|role| std::cmp::Reverse(role.level()));
     let mut rows = vec![vec!["permission".to_owned()]];
     rows[0].extend(roles.iter().map(ToString::to_string));
-    for permission in heddle_server::FEATURES.declared().permissions.iter() {
+    for permission in crate::support::declared().permissions.iter() {
         let mut row = vec![permission.to_string()];
         row.extend(roles.iter().map(|role| if role.holds(permission) { "yes" } else { "-" }.to_owned()));
         rows.push(row);
     }
     check("permissions.txt", &table(&rows));
+}
+
+#[test]
+fn what_subscribing_and_reading_need() {
+    let declared = crate::support::declared();
+    let stream = |access| match access {
+        SubscriptionAccess::Permission(permission) => permission.to_string(),
+        SubscriptionAccess::SuperAdmin => "super_admin".to_owned(),
+        SubscriptionAccess::Denied => "-".to_owned(),
+    };
+    let types = declared.events.iter().map(|event| event.as_str().split('.').next().unwrap_or_default());
+    let segments: BTreeSet<&str> =
+        declared.subscriptions().map(|(segment, _)| segment).chain(types).collect();
+    let mut rows = vec![["events", "to subscribe", "to read"].map(str::to_owned).to_vec()];
+    for segment in segments {
+        let read = match declared.for_reading(segment) {
+            ReadingAccess::Permission(permission) => permission.to_string(),
+            ReadingAccess::Role(role) => format!("role {role}"),
+        };
+        rows.push(vec![segment.to_owned(), stream(declared.for_subscription(segment)), read]);
+    }
+    check("subscriptions.txt", &table(&rows));
 }
 
 #[tokio::test]
@@ -118,7 +142,7 @@ async fn the_document() {
 #[test]
 fn the_catalogue_of_events() {
     let mut text = String::new();
-    for event in heddle_server::FEATURES.declared().events.iter() {
+    for event in crate::support::declared().events.iter() {
         writeln!(text, "{event} ({}, {})", event.category(), event.priority()).expect("a text takes all");
         let schema = event.payload_schema();
         for (name, field) in schema["properties"].as_object().expect("a payload has fields") {

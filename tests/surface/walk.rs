@@ -136,7 +136,7 @@ on_both! {
 fn admits(access: &str, role: Role) -> Option<bool> {
     match access.split_once(' ') {
         Some(("permission", permission)) => {
-            let declared = heddle_server::FEATURES.declared().permissions;
+            let declared = &crate::support::declared().permissions;
             let found = declared.iter().find(|one| one.as_str() == permission);
             Some(role.holds(found.expect("a declared permission")))
         }

@@ -92,7 +92,7 @@ pub enum ReadingAccess {
 }
 
 /// Everything that the features of one program declare by name.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Declared {
     pub permissions: Permissions,
     pub events: EventTypes,
@@ -137,6 +137,11 @@ impl Declared {
             SubscriptionAccess::SuperAdmin => ReadingAccess::Role(Role::SuperAdmin),
             SubscriptionAccess::Denied => ReadingAccess::Role(Role::OrgAdmin),
         }
+    }
+
+    /// What subscribing needs, by the first segment of a type or pattern, in the order of the segments.
+    pub fn subscriptions(&self) -> impl Iterator<Item = (&'static str, SubscriptionAccess)> + '_ {
+        self.subscriptions.iter().map(|(segment, access)| (*segment, *access))
     }
 
     /// The names that values of these schemas have, for a document of the API.

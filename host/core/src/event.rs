@@ -1,4 +1,4 @@
-//! Events, and how their types are declared. What is not declared cannot be emitted.
+//! Events, and how their types are declared. A row of a type that no feature declares is passed over by every reader.
 
 use chrono::SecondsFormat;
 use schemars::JsonSchema;
@@ -97,6 +97,16 @@ impl EventTypes {
 
     pub fn iter(&self) -> impl Iterator<Item = EventType> + '_ {
         self.0.iter().copied()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Those of them that are wanted.
+    #[must_use]
+    pub fn only(&self, is_wanted: impl Fn(EventType) -> bool) -> Self {
+        Self(self.iter().filter(|event_type| is_wanted(*event_type)).collect())
     }
 
     /// The type with this name.

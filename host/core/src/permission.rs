@@ -60,7 +60,7 @@ macro_rules! permissions {
 }
 
 /// All permissions of a program, sorted by their names.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Permissions(Vec<Permission>);
 
 impl Permissions {
@@ -146,7 +146,7 @@ impl KeyScope {
     }
 
     pub fn covers(&self, permission: Permission) -> bool {
-        covers(&self.text, permission.as_str())
+        self.permissions.contains(&permission)
     }
 
     /// Whether a user of this role holds everything that the scope names.

@@ -52,6 +52,7 @@ pub struct App {
     pub health: HealthCache,
     /// Permissions and event types of the features.
     pub declared: Arc<Declared>,
+    /// For the code that opens the features; others ask [`App::part`].
     pub(crate) parts: Parts,
     /// When this process opened the database.
     pub started: std::time::Instant,
@@ -78,7 +79,7 @@ impl App {
     }
 }
 
-/// What features own, found by its type: only code that can name the type reaches it.
+/// What features own, and their list, found by its type: only code that can name the type reaches it.
 #[derive(Default)]
 pub(crate) struct Parts(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
 

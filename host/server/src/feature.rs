@@ -36,7 +36,7 @@ pub(crate) trait Feature: Send + Sync {
         &[]
     }
 
-    /// Types of the events that it emits.
+    /// Types of events about what it owns. Features above it can emit them, too.
     fn events(&self) -> &'static [EventType] {
         &[]
     }
@@ -195,7 +195,7 @@ pub(crate) enum Rekey {
 /// A question of `heddle doctor`. It changes nothing.
 pub(crate) enum Diagnostic {
     /// About settings and what they name outside of the database.
-    Settings(for<'a> fn(&'a Config, &'a mut Findings) -> BoxFuture<'a, ()>),
+    Settings(fn(&Config, &mut Findings)),
     /// About rows of the database.
     Rows(for<'a> fn(&'a mut Tx, &'a mut Findings) -> BoxFuture<'a, heddle_store::Result<()>>),
 }
@@ -247,6 +247,10 @@ impl Pages {
 }
 
 impl App {
+    /// The features of this program.
+    ///
+    /// # Panics
+    /// While features open: only then is their list not there yet.
     pub(crate) fn features(&self) -> Features {
         *self.part()
     }

@@ -9,6 +9,7 @@ use futures::future::join_all;
 
 use self::cache::Seen;
 use crate::app::SharedApp;
+use crate::feature::Feature;
 
 /// Subsystems that every server has.
 pub(crate) const OWN: [&str; 6] = ["database", "cache", "logdb", "modules", "event_bus", "event_wakeups"];
@@ -33,7 +34,7 @@ pub(crate) struct Report {
 }
 
 pub(crate) async fn report(app: &SharedApp) -> Report {
-    let subsystems = app.features().iter().flat_map(|feature| feature.subsystems());
+    let subsystems = app.features().iter().flat_map(Feature::subsystems);
     let of_features =
         subsystems.map(|subsystem| async move { (subsystem.name, (subsystem.is_up)(app).await) });
     let (seen, of_features) =

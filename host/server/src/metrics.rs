@@ -1,6 +1,7 @@
 //! What the service counts of itself.
 //!
-//! Families of what every server has are declared here; a feature declares its own ([`Metrics::families`]). A label takes its values from a closed set:
+//! Families of what every server has are declared here; a feature declares its own ([`Metrics::families`]).
+//! A label takes its values from a closed set:
 //! routes, installed adapters, event types. Nothing that grows with tenants,
 //! users, devices or ids may become one.
 
@@ -68,7 +69,7 @@ heddle_core::words! {
 
 /// What is measured only when the metrics are read.
 #[derive(Debug)]
-pub(crate) struct Gauges<'a> {
+pub(crate) struct GaugeValues<'a> {
     pub(crate) subsystems: &'a [(&'static str, bool)],
     pub(crate) pools: &'a [(&'static str, PoolUse)],
     pub(crate) last_look_age_secs: f64,
@@ -89,12 +90,12 @@ pub struct Metrics {
     events: IntCounterVec,
     rate_limited: IntCounterVec,
     mails: IntCounterVec,
-    measured: Measured,
+    gauges: Gauges,
 }
 
 /// Families of what is measured only when the metrics are read.
 #[derive(Debug)]
-struct Measured {
+struct Gauges {
     last_look_age: Gauge,
     websocket_connections: IntGauge,
     subsystem_up: IntGaugeVec,
@@ -112,7 +113,7 @@ impl Metrics {
         families.process();
         let (requests, request_duration, requests_in_flight) = Self::of_requests(&families);
         let (connections_open, connections_refused, connections_timed_out) = Self::of_connections(&families);
-        let metrics = Self {
+        Self {
             requests,
             request_duration,
             requests_in_flight,
@@ -130,40 +131,43 @@ impl Metrics {
                 &["adapter", "operation"],
                 CALL_BUCKETS,
             ),
-            events: families.counters(
+            events: families.counters_of(
                 "heddle_events_published_total",
                 "Events that this process published.",
-                &["event_type"],
+                "event_type",
+                events.iter().map(EventType::as_str),
             ),
-            rate_limited: families.counters(
+            rate_limited: families.counters_of(
                 "heddle_rate_limited_total",
                 "Requests that a rate limit refused.",
-                &["window"],
+                "window",
+                RateWindow::ALL.iter().map(|window| window.as_str()),
             ),
-            mails: families.counters(
+            mails: families.counters_of(
                 "heddle_mails_total",
                 "Mails that were to be sent, by what became of them.",
-                &["outcome"],
+                "outcome",
+                MailOutcome::ALL.iter().map(|outcome| outcome.as_str()),
             ),
-            measured: Measured::new(&families),
+            gauges: Gauges::new(&families),
             registry,
-        };
-        metrics.begin_at_zero(events);
-        metrics
+        }
     }
 
     /// What is counted of connections.
     fn of_connections(families: &Families<'_>) -> (IntGauge, IntCounterVec, IntCounterVec) {
         let open = families.gauge("http_connections_open", "Connections that clients have to this process.");
-        let refused = families.counters(
+        let refused = families.counters_of(
             "http_connections_refused_total",
             "Connections that were not accepted, by the bound that was reached.",
-            &["reason"],
+            "reason",
+            ConnectionRefusal::ALL.iter().map(|reason| reason.as_str()),
         );
-        let timed_out = families.counters(
+        let timed_out = families.counters_of(
             "http_connections_timed_out_total",
             "Connections that a limit of time ended.",
-            &["reason"],
+            "reason",
+            ConnectionEnd::ALL.iter().map(|reason| reason.as_str()),
         );
         (open, refused, timed_out)
     }
@@ -184,19 +188,6 @@ impl Metrics {
         let requests_in_flight =
             families.gauge("http_requests_in_flight", "Requests that are not answered yet.");
         (requests, request_duration, requests_in_flight)
-    }
-
-    /// Creates the foreseeable series at the start, so that their first occurrence is seen as an increase.
-    fn begin_at_zero(&self, events: &EventTypes) {
-        events.iter().for_each(|word| drop(self.events.with_label_values(&[word.as_str()])));
-        RateWindow::ALL.iter().for_each(|word| drop(self.rate_limited.with_label_values(&[word.as_str()])));
-        MailOutcome::ALL.iter().for_each(|word| drop(self.mails.with_label_values(&[word.as_str()])));
-        ConnectionRefusal::ALL
-            .iter()
-            .for_each(|word| drop(self.connections_refused.with_label_values(&[word.as_str()])));
-        ConnectionEnd::ALL
-            .iter()
-            .for_each(|word| drop(self.connections_timed_out.with_label_values(&[word.as_str()])));
     }
 
     pub(crate) fn adapter_call(&self, call: &Observed<'_>) {
@@ -232,13 +223,13 @@ impl Metrics {
     }
 
     /// Everything in Prometheus' text form.
-    pub(crate) fn text(&self, gauges: &Gauges<'_>) -> Result<String, Error> {
-        self.measured.set(gauges);
+    pub(crate) fn text(&self, values: &GaugeValues<'_>) -> Result<String, Error> {
+        self.gauges.set(values);
         TextEncoder::new().encode_to_string(&self.registry.gather()).map_err(Error::internal)
     }
 }
 
-impl Measured {
+impl Gauges {
     fn new(families: &Families<'_>) -> Self {
         Self {
             last_look_age: families.gauge_of_seconds(
@@ -272,18 +263,18 @@ impl Measured {
         }
     }
 
-    fn set(&self, gauges: &Gauges<'_>) {
+    fn set(&self, values: &GaugeValues<'_>) {
         let number = |count: u32| i64::from(count);
-        for (subsystem, is_up) in gauges.subsystems {
+        for (subsystem, is_up) in values.subsystems {
             self.subsystem_up.with_label_values(&[*subsystem]).set(i64::from(*is_up));
         }
-        for (database, used) in gauges.pools {
+        for (database, used) in values.pools {
             self.connections_open.with_label_values(&[*database]).set(number(used.open));
             self.connections_idle.with_label_values(&[*database]).set(number(used.idle));
             self.connections_max.with_label_values(&[*database]).set(number(used.max));
         }
-        self.last_look_age.set(gauges.last_look_age_secs);
-        self.websocket_connections.set(i64::try_from(gauges.websocket_connections).unwrap_or(i64::MAX));
+        self.last_look_age.set(values.last_look_age_secs);
+        self.websocket_connections.set(i64::try_from(values.websocket_connections).unwrap_or(i64::MAX));
     }
 }
 

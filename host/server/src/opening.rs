@@ -16,7 +16,7 @@ use crate::caller::Callers;
 use crate::config::Config;
 use crate::events::hub::Hub;
 use crate::events::{self, Follower};
-use crate::feature::{Features, Worker};
+use crate::feature::{Feature, Features, Worker};
 use crate::hashing::{Cost, Hashing};
 use crate::health::cache::HealthCache;
 use crate::http::rate_limit::limiter::Limiter;
@@ -113,7 +113,7 @@ impl App {
             feature.open(&app, &mut parts).await;
         }
         app.parts = parts;
-        let of_features = features.iter().flat_map(|feature| feature.subsystems()).map(|one| one.name);
+        let of_features = features.iter().flat_map(Feature::subsystems).map(|one| one.name);
         let mut names: Vec<&str> = health::OWN.into_iter().chain(of_features).collect();
         names.sort_unstable();
         assert!(names.is_sorted_by(|a, b| a < b), "two subsystems have the same name: {names:?}");

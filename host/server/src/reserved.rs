@@ -12,6 +12,8 @@ heddle_core::permissions! { PERMISSIONS {
     ANALYTICS_READ = "analytics:read", Viewer, "See statistics";
     DISCOVERY_RUN = "discovery:run", Operator, "Scan networks for devices";
     DISCOVERY_WRITE = "discovery:write", SiteAdmin, "Adopt devices that were found";
+    VPN_READ = "vpn:read", Viewer, "See VPN tunnels";
+    FIREWALL_MANAGE_RULES = "firewall.manage_rules", Operator, "Manage firewall rules";
     CAMERAS_VIEW = "cameras.view", Viewer, "Watch cameras";
     VOIP_MANAGE_PHONES = "voip.manage_phones", Operator, "Manage phones";
 } }
@@ -21,6 +23,7 @@ const SUBSCRIPTIONS: &[(&str, SubscriptionAccess)] = &[
     ("pbx", SubscriptionAccess::Permission(DEVICE_READ)),
     ("camera", SubscriptionAccess::Permission(DEVICE_READ)),
     ("nvr", SubscriptionAccess::Permission(DEVICE_READ)),
+    ("vpn", SubscriptionAccess::Permission(VPN_READ)),
     ("alert", SubscriptionAccess::Permission(ALERT_READ)),
     ("sla", SubscriptionAccess::Permission(ANALYTICS_READ)),
 ];

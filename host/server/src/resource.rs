@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::app::{App, SharedApp};
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::caller::Caller;
 use crate::http::conditional::{IfMatch, One, Tagged};
 use crate::http::creation::Creation;
@@ -124,7 +124,7 @@ impl<'r> By<'r> {
         detail: Value,
     ) -> Result<(), Error> {
         let actor = self.caller.actor();
-        let entry = AuditEntry { org, actor, action, target: (R::ACTIONS.target, id), detail };
+        let entry = NewEntry { org, actor, action, target: (R::ACTIONS.target, id), detail };
         entry::record(tx, self.app, self.origin, entry).await
     }
 }

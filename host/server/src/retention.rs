@@ -13,7 +13,7 @@ use heddle_store::{Tx, events, idempotency, organizations, processes};
 
 use crate::app::SharedApp;
 use crate::events::keeping::event_retention_days;
-use crate::feature::Forget;
+use crate::feature::{Feature, Forget};
 use crate::http::error::Error;
 
 /// Time between two looks whether a round is due.
@@ -66,7 +66,7 @@ async fn round(app: &SharedApp, now: Timestamp) -> Result<u64, Error> {
     let mut tx = app.db.read().await?;
     let settings = organizations::settings(&mut tx).await?;
     drop(tx);
-    let of_features = app.features().iter().flat_map(|feature| feature.forgets());
+    let of_features = app.features().iter().flat_map(Feature::forgets);
     let mut forgets: Vec<&Forget> = of_features.chain(OWN).collect();
     // Rows that have their own end come first: deliveries that have to be put in their places do not wait for a backlog
     // of others.

@@ -38,6 +38,7 @@ const NAMED: &[(&str, &str)] = &[
     ("operation_id", "fabric.log"),
     ("organization_slug", "acme"),
     ("path", "/ubus"),
+    ("permission", "device:read"),
     ("plan_hash", "4f6c0d7d0c0a4c1f9a1a4a0e5d8f3b21"),
     ("prefix", "hdl_3f9a1c2e"),
     ("product", "OpenWrt"),
@@ -139,7 +140,7 @@ impl<'a> Sampler<'a> {
         if let Some(reference) = schema["$ref"].as_str() {
             return self.made(name, (self.resolve)(reference)?, depth + 1);
         }
-        if let Some(given) = given(schema) {
+        if let Some(given) = given(name, schema) {
             return Some(given);
         }
         if let Some(parts) = schema["allOf"].as_array().filter(|_| schema.get("properties").is_none()) {
@@ -199,11 +200,13 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// What the schema itself says.
-fn given(schema: &Value) -> Option<Value> {
+/// What the schema itself says; of many words the one that goes with the name.
+fn given(name: &str, schema: &Value) -> Option<Value> {
     let given = schema.get("const").or_else(|| schema["examples"].get(0)).or_else(|| schema.get("example"));
     let default = || schema.get("default").filter(|value| !value.is_null());
-    given.or_else(default).or_else(|| schema["enum"].get(0)).cloned()
+    let words = schema["enum"].as_array();
+    let of_name = || words?.iter().find(|word| named(name).is_some_and(|text| *word == text));
+    given.or_else(default).or_else(of_name).or_else(|| words?.first()).cloned()
 }
 
 fn kind(schema: &Value) -> Option<&str> {
@@ -249,9 +252,13 @@ fn text(name: &str, schema: &Value) -> Option<Value> {
         Some("uri") => return Some(json!("https://heddle.example.net/")),
         _ => {}
     }
-    let named = NAMED.iter().find_map(|(known, text)| (*known == name).then_some(*text));
+    let named = named(name);
     let fits = jsonschema::validator_for(schema).ok()?;
     named.into_iter().chain(WORDS.iter().copied()).map(|text| json!(text)).find(|text| fits.is_valid(text))
+}
+
+fn named(name: &str) -> Option<&'static str> {
+    NAMED.iter().find_map(|(known, text)| (*known == name).then_some(*text))
 }
 
 /// So many different texts that fit.

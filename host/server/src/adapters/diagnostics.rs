@@ -1,14 +1,12 @@
 //! What `heddle doctor` asks about packages: whether there are any, and whether each is verified.
 
-use futures::FutureExt as _;
 use heddle_marketplace::Verified;
 
 use crate::config::Config;
 use crate::feature::Diagnostic;
 use crate::findings::Findings;
 
-pub(super) const DIAGNOSTICS: &[Diagnostic] =
-    &[Diagnostic::Settings(|config, findings| async move { ask(config, findings) }.boxed())];
+pub(super) const DIAGNOSTICS: &[Diagnostic] = &[Diagnostic::Settings(ask)];
 
 fn ask(config: &Config, findings: &mut Findings) {
     let Some(folder) = &config.adapter_packages else {

@@ -16,7 +16,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::app::SharedApp;
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::caller::Caller;
 use crate::controllers::declarations::CONTROLLER_READ;
 use crate::http::access::Access;
@@ -119,7 +119,7 @@ async fn release(
         "was_quarantined": before.quarantined,
         "was_suspended_until": before.suspended_until,
     });
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: caller.org_id,
         actor: caller.actor(),
         action: "adapter.released",

@@ -1,4 +1,4 @@
-//! Entries of the audit log: which actor did what to which object. Written in the transaction of the entry.
+//! Entries of the audit log: which actor did what to which object. Written in the transaction of what they report.
 
 use heddle_core::{OrgId, UserId};
 use heddle_store::audit::{self, NewAudit};
@@ -29,9 +29,9 @@ impl<'a> From<&'a User> for Actor<'a> {
     }
 }
 
-/// One line of the audit log.
+/// An entry that is to be written.
 #[derive(Debug)]
-pub(crate) struct AuditEntry<'a> {
+pub(crate) struct NewEntry<'a> {
     /// The organization that it happened in.
     pub(crate) org: OrgId,
     /// `None` where no user is authenticated.
@@ -45,8 +45,8 @@ pub(crate) struct AuditEntry<'a> {
 }
 
 impl Caller {
-    /// This caller as the actor of a entry.
-    #[expect(clippy::unnecessary_wraps, reason = "what a entry takes: some have no actor")]
+    /// This caller as the actor of an entry.
+    #[expect(clippy::unnecessary_wraps, reason = "what an entry takes: some have no actor")]
     pub(crate) fn actor(&self) -> Option<Actor<'_>> {
         Some(Actor { id: self.user_id, name: &self.username, via: self.credential.via() })
     }
@@ -56,14 +56,14 @@ pub(crate) async fn record(
     tx: &mut Tx,
     app: &App,
     origin: &Origin,
-    entry: AuditEntry<'_>,
+    entry: NewEntry<'_>,
 ) -> Result<(), Error> {
-    let AuditEntry { org, actor, action, target: (target_type, target_id), mut detail } = entry;
+    let NewEntry { org, actor, action, target: (target_type, target_id), mut detail } = entry;
     if let Some(via) = actor.as_ref().and_then(|actor| actor.via.as_ref()) {
         detail["via"] = via.clone();
     }
     heddle_core::redact::sanitize(&mut detail);
-    let entry = NewAudit {
+    let new = NewAudit {
         org_id: org,
         actor_id: actor.as_ref().map(|actor| actor.id),
         actor_name: actor.map_or(ANONYMOUS, |actor| actor.name).to_owned(),
@@ -74,7 +74,7 @@ pub(crate) async fn record(
         request_id: Some(origin.request_id.clone()),
         ip: Some(origin.ip.clone()),
     };
-    audit::append(tx, &entry, &app.clock, &app.audit_key).await?;
+    audit::append(tx, &new, &app.clock, &app.audit_key).await?;
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::session::{self, Tokens};
 use super::{challenge, cookies};
 use crate::app::App;
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::caller::{REVOKED, inactive};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
@@ -94,7 +94,7 @@ pub(crate) async fn admit(
     }
     let mut tx = tx;
     refuse_barred(&mut tx, &login.user).await?;
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: login.user.org_id,
         actor: Some((&login.user).into()),
         action: "user.second_factor_asked",
@@ -120,7 +120,7 @@ pub(super) async fn open(
     refuse_barred(&mut tx, &user).await?;
     users::record_login_success(&mut tx, user.id, app.clock.now()).await?;
     let tokens = session::open(&mut tx, app, origin, &user, login.token_version).await?;
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: user.org_id,
         actor: Some((&user).into()),
         action: "user.login",

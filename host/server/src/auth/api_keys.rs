@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::security;
 use crate::app::SharedApp;
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::auth::declarations::{API_KEY_CREATED, API_KEY_REVOKED};
 use crate::caller::api_key::MARK;
 use crate::caller::{Caller, hold_caller};
@@ -211,7 +211,7 @@ async fn create(
     };
     let key = api_keys::insert(&mut tx, &new).await?;
     let detail = json!({ "name": key.name, "scopes": key.scopes, "expires_at": key.expires_at });
-    entry::record(&mut tx, &app, &origin, entry(&caller, key.id, "api_key.created", detail)).await?;
+    entry::record(&mut tx, &app, &origin, audit_entry(&caller, key.id, "api_key.created", detail)).await?;
     let path = format!("/api-keys/{}", key.id);
     let key = View::from(key);
     let fields = json!({
@@ -283,18 +283,18 @@ async fn revoke(
         return Err(Error::NotFound("API key"));
     }
     let detail = json!({ "name": name });
-    entry::record(&mut tx, &app, &origin, entry(&caller, id, "api_key.revoked", detail)).await?;
+    entry::record(&mut tx, &app, &origin, audit_entry(&caller, id, "api_key.revoked", detail)).await?;
     let fields = json!({ "api_key_id": id, "name": name });
     security::record(&mut tx, &app.clock, API_KEY_REVOKED, &caller, fields).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn entry<'a>(
+fn audit_entry<'a>(
     caller: &'a Caller,
     id: ApiKeyId,
     action: &'static str,
     detail: serde_json::Value,
-) -> AuditEntry<'a> {
-    AuditEntry { org: caller.org_id, actor: caller.actor(), action, target: ("api_key", id.0), detail }
+) -> NewEntry<'a> {
+    NewEntry { org: caller.org_id, actor: caller.actor(), action, target: ("api_key", id.0), detail }
 }

@@ -31,6 +31,4 @@ heddle_core::events! { pub(crate) EVENTS {
         { "user_id": "uuid", "username": "string", "api_key_id": "uuid", "name": "string" };
     ROLE_CHANGED = "security.role_changed", "security", High,
         { "user_id": "uuid", "username": "string", "actor_id": "uuid?", "role": "string", "old_role": "string" };
-    ACCESS_WIDENED = "security.access_widened", "security", High,
-        { "user_id": "uuid", "username": "string", "site_id": "uuid", "actor_id": "uuid" };
 } }

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::admission::{self, Admission, Way};
 use super::security;
 use crate::app::App;
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::auth::declarations::{ACCOUNT_LOCKED, MFA_FAILED};
 use crate::auth::outcomes;
 use crate::http::error::{Error, RateExceeded};
@@ -204,7 +204,7 @@ pub(super) async fn fail(
     let state = users::record_failed_login(&mut tx, user.id, now, FAILURES_MAX, until).await?;
     let Some(state) = state else { return Ok(Error::Locked { minutes: LOCK_MINUTES }) };
     let is_locked = state.locked_until.is_some();
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: user.org_id,
         actor: None,
         action: "user.login_failed",

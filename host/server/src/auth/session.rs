@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{admission, security};
 use crate::app::App;
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::auth::declarations::REFRESH_REUSE;
 use crate::caller::token::{self, Claims, Subject};
 use crate::caller::{Caller, REVOKED};
@@ -170,7 +170,7 @@ async fn stolen(
     let session = &found.session;
     sessions::revoke(&mut tx, session.user_id, session.id, app.clock.now()).await?;
     if let Some(login) = users::find_login(&mut tx, session.user_id).await? {
-        let entry = AuditEntry {
+        let entry = NewEntry {
             org: login.user.org_id,
             actor: None,
             action: REFRESH_REUSE.as_str(),
@@ -199,7 +199,7 @@ pub(super) async fn revoke(
     if !sessions::revoke(&mut tx, caller.user_id, id, app.clock.now()).await? {
         return Err(Error::NotFound("session"));
     }
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: caller.org_id,
         actor: caller.actor(),
         action,
@@ -217,7 +217,7 @@ pub(super) async fn revoke_all(app: &App, caller: &Caller, origin: &Origin) -> R
     let mut tx = app.db.write().await?;
     users::bump_token_version(&mut tx, caller.user_id, now).await?.ok_or(Error::NotFound("user"))?;
     let revoked = sessions::revoke_all(&mut tx, caller.user_id, now).await?;
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: caller.org_id,
         actor: caller.actor(),
         action: "user.logout_all",

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::app::SharedApp;
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::caller::{Caller, Credential};
 use crate::fabric::Operations;
 use crate::fabric::in_flight::take_for_person;
@@ -115,7 +115,7 @@ async fn act(
     }
     let target = ("run", run.id.0);
     let detail = json!({ "operation_id": step.operation_id });
-    let entry = AuditEntry { org: run.org_id, actor: caller.actor(), action: "action.begun", target, detail };
+    let entry = NewEntry { org: run.org_id, actor: caller.actor(), action: "action.begun", target, detail };
     entry::record(&mut tx, &app, &origin, entry).await?;
     tx.commit().await?;
     // The action stays in its organization, as its history does, also when the caller sees all organizations.

@@ -24,7 +24,7 @@ use crate::audit::entry;
 use crate::caller::Caller;
 use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
 use crate::fabric::connections::{
-    ListQuery, Verb, WantedState, draft, edited_state, entry, refuse_more, refuse_more_of_pattern,
+    ListQuery, Verb, WantedState, audit_entry, draft, edited_state, refuse_more, refuse_more_of_pattern,
     refuse_unfit,
 };
 use crate::fabric::measures::Measures;
@@ -285,7 +285,7 @@ async fn create(
     row.next_due_at = next.filter(|_| row.state == ConnectionState::Enabled);
     (row.cron, row.time_zone, row.missed) = (Some(body.cron), Some(body.time_zone), Some(body.missed));
     let row = connections::insert(&mut tx, &row).await?;
-    entry::record(&mut tx, &app, &origin, entry(&caller, &row, Verb::Created)).await?;
+    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &row, Verb::Created)).await?;
     let view = View::of(&app, &caller, row)?;
     creation.finish(tx, &app, &format!("/automation/schedules/{}", view.id), &view).await
 }
@@ -340,7 +340,7 @@ async fn update(
     };
     let updated = connections::update(&mut tx, &row, app.clock.now()).await?;
     let updated = updated.ok_or(Error::NotFound("schedule"))?;
-    entry::record(&mut tx, &app, &origin, entry(&caller, &updated, Verb::Updated)).await?;
+    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &updated, Verb::Updated)).await?;
     tx.commit().await?;
     View::of(&app, &caller, updated).map(One)
 }
@@ -358,7 +358,7 @@ async fn remove(
     caller.require_all_sites()?;
     if_match.check(&row)?;
     connections::remove(&mut tx, id, app.clock.now()).await?;
-    entry::record(&mut tx, &app, &origin, entry(&caller, &row, Verb::Removed)).await?;
+    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &row, Verb::Removed)).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }

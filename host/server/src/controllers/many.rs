@@ -18,7 +18,7 @@ use serde_json::json;
 use super::probe::{self, Tested};
 use crate::adapters::call_for;
 use crate::app::{App, SharedApp};
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::bulk::{ItemError, Outcomes, check_ids};
 use crate::caller::Caller;
 use crate::checks::Checks;
@@ -212,7 +212,7 @@ async fn record(
     for (org, items) in asked {
         let (ok, failed): (Vec<&Item>, Vec<&Item>) = items.into_iter().partition(|item| item.has_answered());
         let ids = |items: Vec<&Item>| items.into_iter().map(|item| item.id).collect::<Vec<_>>();
-        let entry = AuditEntry {
+        let entry = NewEntry {
             org,
             actor: caller.actor(),
             action: "controller.bulk_tested",

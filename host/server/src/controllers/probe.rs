@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::adapters::call_for;
 use crate::app::App;
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::Origin;
@@ -72,7 +72,7 @@ pub(super) async fn test(
     caller.require_level(target.site_id, SiteLevel::Write)?;
     let call = call_for(&target, &origin.request_id)?;
     let tested = ask(&app.adapter(&target.vendor)?, &call, caller).await?;
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: target.org_id,
         actor: caller.actor(),
         action: "controller.tested",

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::labels::{NOTES_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX, changed, check_notes, check_tags, retagged};
 use super::state_changed;
 use crate::app::{App, SharedApp};
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::bulk::{ItemError, Outcomes, check_ids};
 use crate::caller::Caller;
 use crate::checks::Checks;
@@ -236,13 +236,8 @@ async fn tell(
             ),
         };
         let target = ("organization", org.0);
-        entry::record(
-            tx,
-            app,
-            origin,
-            AuditEntry { org: *org, actor: caller.actor(), action, target, detail },
-        )
-        .await?;
+        entry::record(tx, app, origin, NewEntry { org: *org, actor: caller.actor(), action, target, detail })
+            .await?;
         let events: Vec<NewEvent> = of_devices.iter().map(|(_, event)| event.clone()).collect();
         events::append_all(tx, *org, &events, &app.clock).await?;
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::labels::{NOTES_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX, changed, check_notes, check_tags};
 use super::state_changed;
 use crate::app::{App, SharedApp};
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::caller::Caller;
 use crate::checks::{Checks, NAME_CHARS_MAX};
 use crate::http::conditional::{IfMatch, One, revised};
@@ -125,8 +125,8 @@ pub(super) async fn restore(
     if Controller::find(&mut tx, &scope, device.controller_id).await?.is_none() {
         return Err(Error::conflict("controller of the device was removed: restore it first"));
     }
-    let entry = ("device.restored", json!({}));
-    tell(&mut tx, &app, (&caller, &origin), &device, entry, &["deleted_at"]).await?;
+    let restored = ("device.restored", json!({}));
+    tell(&mut tx, &app, (&caller, &origin), &device, restored, &["deleted_at"]).await?;
     tx.commit().await?;
     Ok(One(device))
 }
@@ -141,7 +141,7 @@ async fn tell(
     changed: &[&'static str],
 ) -> Result<(), Error> {
     let target = ("device", device.id.0);
-    let entry = AuditEntry { org: device.org_id, actor: caller.actor(), action, target, detail };
+    let entry = NewEntry { org: device.org_id, actor: caller.actor(), action, target, detail };
     entry::record(tx, app, origin, entry).await?;
     events::append(tx, &state_changed(device, changed), &app.clock).await?;
     Ok(())

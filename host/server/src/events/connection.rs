@@ -250,15 +250,17 @@ impl Connection<'_> {
         }
     }
 
-    /// Makes the receiver carry what is subscribed to now, and nothing else.
+    /// Makes the receiver listen to what is subscribed to now, and nothing else.
     fn tune(&mut self) {
         let types = self.listener.types();
-        if types.iter().next().is_none() {
+        if types.is_empty() {
             self.receiver = None;
             return;
         }
         let fanout = &self.app.hub.fanout;
-        self.receiver.get_or_insert_with(|| fanout.open()).carry(self.listener.organization(), &types);
+        self.receiver
+            .get_or_insert_with(|| fanout.receiver())
+            .listen_to(self.listener.organization(), &types);
     }
 
     /// Sends an event and those that wait behind it, in one go.
@@ -415,7 +417,7 @@ async fn newest(app: &SharedApp, org: OrgId) -> Option<i64> {
 async fn missed(app: &SharedApp, org: OrgId, after_seq: i64, types: &EventTypes) -> Result<Stretch, Error> {
     let mut tx = app.db.read().await?;
     let newest = heddle_store::events::last_seq(&mut tx, org).await?.max(after_seq);
-    if types.iter().next().is_none() {
+    if types.is_empty() {
         return Ok(Stretch { events: Vec::new(), last_seq: newest, unknown: None, is_full: false });
     }
     let page = u32::from(RESUME_PAGE);

@@ -1,8 +1,8 @@
 //! Fan-out of events to listeners: an event is sent to the receivers that may want it, and to no others.
 //!
-//! Receivers are sorted by event type and organization only, so that thousands of connections that wait for something else
-//! cost an event nothing. Each connection itself decides what it may see in the end. Sending never waits: a receiver that
-//! is full is cut.
+//! Receivers are sorted by event type and organization only, so that thousands of connections that wait for something
+//! else cost an event nothing. Each connection itself decides what it may see in the end. Sending never waits: a receiver
+//! that is full is cut.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,7 +30,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Table {
     ends: HashMap<u64, End>,
-    /// The organization whose events each receiver carries; `None` carries those of all organizations.
+    /// The organization whose events each receiver gets; `None` stands for all organizations.
     by_type: HashMap<EventType, HashMap<u64, Option<OrgId>>>,
 }
 
@@ -54,8 +54,8 @@ pub(crate) struct FanoutReceiver {
 pub(crate) struct Cut;
 
 impl Fanout {
-    /// A receiver on which nothing comes yet.
-    pub(crate) fn open(&self) -> FanoutReceiver {
+    /// A receiver that gets nothing yet.
+    pub(crate) fn receiver(&self) -> FanoutReceiver {
         let (sender, receiver) = mpsc::channel(BACKLOG);
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let is_cut = Arc::new(AtomicBool::new(false));
@@ -63,7 +63,7 @@ impl Fanout {
         FanoutReceiver { id, receiver, is_cut, fanout: self.clone() }
     }
 
-    /// Sends an event to every receiver that carries its type and organization.
+    /// Sends an event to every receiver that listens to its type and organization.
     pub(crate) fn send(&self, published: &Arc<Published>) {
         let mut table = self.table();
         let table = &mut *table;
@@ -101,8 +101,8 @@ impl Table {
 }
 
 impl FanoutReceiver {
-    /// Carries these types of this organization, or of all, and nothing else from now on.
-    pub(crate) fn carry(&self, org: Option<OrgId>, types: &EventTypes) {
+    /// Gets events of these types of this organization, or of all, and nothing else from now on.
+    pub(crate) fn listen_to(&self, org: Option<OrgId>, types: &EventTypes) {
         let mut table = self.fanout.table();
         table.forget_types(self.id);
         for event_type in types.iter() {
@@ -163,20 +163,20 @@ mod tests {
     }
 
     #[test]
-    fn a_line_carries_its_types_and_its_organization() {
+    fn a_receiver_gets_its_types_of_its_organization() {
         let fanout = Fanout::default();
         let (own, other) = (Clock::default().new_id(), Clock::default().new_id());
-        let (mut receiver, mut all) = (fanout.open(), fanout.open());
+        let (mut receiver, mut all) = (fanout.receiver(), fanout.receiver());
         fanout.send(&published(own, DEVICE_OFFLINE));
         assert!(receiver.try_next().is_none(), "nothing before something is asked for");
-        receiver.carry(Some(own), &types(&[DEVICE_OFFLINE]));
-        all.carry(None, &types(TYPES));
+        receiver.listen_to(Some(own), &types(&[DEVICE_OFFLINE]));
+        all.listen_to(None, &types(TYPES));
         fanout.send(&published(own, DEVICE_OFFLINE));
         fanout.send(&published(own, USER_CREATED));
         fanout.send(&published(other, DEVICE_OFFLINE));
         let count = |receiver: &mut FanoutReceiver| std::iter::from_fn(|| receiver.try_next()).count();
         assert_eq!((count(&mut receiver), count(&mut all)), (1, 3));
-        receiver.carry(Some(own), &types(&[USER_CREATED]));
+        receiver.listen_to(Some(own), &types(&[USER_CREATED]));
         fanout.send(&published(own, DEVICE_OFFLINE));
         assert_eq!(count(&mut receiver), 0);
     }
@@ -185,9 +185,9 @@ mod tests {
     async fn who_does_not_keep_up_is_cut_and_nobody_waits_for_them() {
         let fanout = Fanout::default();
         let org = Clock::default().new_id();
-        let (mut slow, mut quick) = (fanout.open(), fanout.open());
+        let (mut slow, mut quick) = (fanout.receiver(), fanout.receiver());
         for receiver in [&slow, &quick] {
-            receiver.carry(Some(org), &types(&[DEVICE_OFFLINE]));
+            receiver.listen_to(Some(org), &types(&[DEVICE_OFFLINE]));
         }
         let mut heard = 0;
         for _ in 0..=BACKLOG {

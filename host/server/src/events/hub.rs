@@ -1,4 +1,4 @@
-//! Where published events meet open connections.
+//! The hub of this process: its receivers, connection slots and wake-ups.
 
 use tokio::sync::{Notify, Semaphore, watch};
 

@@ -6,7 +6,7 @@
 use axum::Json;
 use axum::extract::State;
 use heddle_core::declared::ReadingAccess;
-use heddle_core::event::{Event, EventType, EventTypes};
+use heddle_core::event::{Event, EventTypes, matches};
 use heddle_core::page::{Cursor, CursorPage, Walked};
 use heddle_core::{ControllerId, Declared, DeviceId, EventId, OrgId, SiteId, Timestamp};
 use heddle_store::events::{self, EventFilter, Numbers};
@@ -144,16 +144,18 @@ pub(super) async fn get(
 
 /// The declared types that the pattern covers and the caller may read.
 fn readable(declared: &Declared, caller: &Caller, pattern: &str) -> EventTypes {
-    let may_read = |event_type: &EventType| match declared.for_reading(event_type.as_str()) {
-        ReadingAccess::Permission(permission) => caller.holds(permission),
-        ReadingAccess::Role(role) => caller.require_unscoped_role(role).is_ok(),
-    };
-    let covered = declared.events.covered(pattern);
-    EventTypes::new(covered.filter(may_read).filter(|one| may_read_without_site(caller, *one)))
+    declared.events.only(|event_type| {
+        let may_read = match declared.for_reading(event_type.as_str()) {
+            ReadingAccess::Permission(permission) => caller.holds(permission),
+            ReadingAccess::Role(role) => caller.require_unscoped_role(role).is_ok(),
+        };
+        matches(pattern, event_type.as_str()) && may_read && may_read_without_site(caller, event_type)
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use heddle_core::event::EventType;
     use heddle_core::{Clock, Role};
     use heddle_store::SiteScope;
 

@@ -46,7 +46,8 @@ struct Stats {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Declared {
+#[schemars(rename = "Declared")]
+struct TypeView {
     event_type: &'static str,
     category: &'static str,
     #[schemars(with = "serde_json::Map<String, Value>")]
@@ -77,7 +78,7 @@ pub(super) fn routes() -> Routes {
             "/events/types",
             Access::Member,
             types,
-            doc("Declared event types").answers::<Vec<Declared>>(200),
+            doc("Declared event types").answers::<Vec<TypeView>>(200),
         )
 }
 
@@ -149,8 +150,8 @@ async fn stats(State(app): State<SharedApp>) -> Json<Stats> {
     Json(Stats { active_connections: app.hub.connections() })
 }
 
-async fn types(State(app): State<SharedApp>) -> Json<Vec<Declared>> {
-    let declared = |t: EventType| Declared {
+async fn types(State(app): State<SharedApp>) -> Json<Vec<TypeView>> {
+    let declared = |t: EventType| TypeView {
         event_type: t.as_str(),
         category: t.category(),
         payload_schema: t.payload_schema(),

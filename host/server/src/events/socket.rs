@@ -148,8 +148,8 @@ impl Listener {
 
     /// The types that its subscriptions cover.
     pub(super) fn types(&self) -> EventTypes {
-        let covers = |t: &EventType| self.subscriptions.iter().any(|pattern| matches(pattern, t.as_str()));
-        EventTypes::new(self.declared.events.iter().filter(covers))
+        let covers = |one: EventType| self.subscriptions.iter().any(|pattern| matches(pattern, one.as_str()));
+        self.declared.events.only(covers)
     }
 
     /// Whether this connection gets the event.

@@ -21,8 +21,7 @@ use crate::app::App;
 use crate::controllers::declarations::CONTROLLER_READ;
 use crate::http::error::Error;
 use crate::staging;
-use crate::staging::declarations::for_feature;
-use crate::staging::payload::NOTES_CHARS_MAX;
+use crate::staging::declarations::{NOTES_CHARS_MAX, for_feature};
 
 const LIMIT_DEFAULT: u32 = 200;
 const LIMIT_MAX: u32 = 1000;

@@ -86,10 +86,10 @@ async fn stop_unfit(app: &SharedApp, org: OrgId, author: UserId) -> Result<(), E
         let enabled = connections::enabled_of(&mut tx, org, author, after, i64::from(BATCH)).await?;
         let Some(last) = enabled.last() else { return Ok(()) };
         after = Some(last.id);
-        let state = author_of(&mut tx, org, author, last.id).await?;
+        let found = author_of(&mut tx, org, author, last.id).await?;
         drop(tx);
         for row in &enabled {
-            let why = match &state {
+            let why = match &found {
                 Err(reason) => Some(reason.clone()),
                 // An operation that this process does not have is not a lost right.
                 Ok(author) => require_rights(app, author, row).err().map(|error| error.to_string()),

@@ -22,7 +22,7 @@ struct Catalog {
     /// The operations that the caller could use in a step.
     operations: Vec<Offered>,
     /// The declared event types.
-    events: Vec<Declared>,
+    events: Vec<TypeView>,
     /// What `{{trigger.…}}` and `{{event.…}}` are, by what starts the steps.
     triggers: Vec<Trigger>,
     /// The operations in the form in which tools are described to language models.
@@ -40,7 +40,7 @@ struct Offered {
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "EventDeclaration")]
-struct Declared {
+struct TypeView {
     /// Such as `device.status.changed`.
     event_type: &'static str,
     /// Group of types, such as `device`.
@@ -115,7 +115,7 @@ async fn catalog(State(app): State<SharedApp>, caller: Caller) -> Answer<Catalog
         .declared
         .events
         .iter()
-        .map(|event| Declared {
+        .map(|event| TypeView {
             event_type: event.as_str(),
             category: event.category(),
             priority: event.priority(),

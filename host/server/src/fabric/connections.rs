@@ -19,7 +19,7 @@ use super::operations::Operations;
 use super::steps::{self, STEPS_MAX, Step};
 use super::{declared, restoring};
 use crate::app::{App, SharedApp};
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::caller::Caller;
 use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
 use crate::events::patterns::PATTERN_CHARS_MAX;
@@ -340,7 +340,7 @@ async fn create(
     }
     row.after_seq = events::last_seq(&mut tx, org).await?;
     let row = connections::insert(&mut tx, &row).await?;
-    entry::record(&mut tx, &app, &origin, entry(&caller, &row, Verb::Created)).await?;
+    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &row, Verb::Created)).await?;
     let path = match kind {
         ConnectionKind::Connection => "fabric/connections",
         ConnectionKind::Rule | ConnectionKind::Schedule => "automation/rules",
@@ -452,7 +452,7 @@ async fn update(
     }
     let updated = connections::update(&mut tx, &row, app.clock.now()).await?;
     let updated = updated.ok_or(Error::NotFound(noun(kind)))?;
-    entry::record(&mut tx, &app, &origin, entry(&caller, &updated, Verb::Updated)).await?;
+    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &updated, Verb::Updated)).await?;
     tx.commit().await?;
     View::of(&app, &caller, updated).map(One)
 }
@@ -534,7 +534,7 @@ async fn remove(
     caller.require_all_sites()?;
     if_match.check(&row)?;
     connections::remove(&mut tx, id, app.clock.now()).await?;
-    entry::record(&mut tx, &app, &origin, entry(&caller, &row, Verb::Removed)).await?;
+    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &row, Verb::Removed)).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -559,7 +559,7 @@ pub(crate) enum Verb {
 }
 
 /// What the audit log says of it: never a parameter.
-pub(crate) fn entry<'a>(caller: &'a Caller, row: &ConnectionRow, verb: Verb) -> AuditEntry<'a> {
+pub(crate) fn audit_entry<'a>(caller: &'a Caller, row: &ConnectionRow, verb: Verb) -> NewEntry<'a> {
     let action = match (row.kind, verb) {
         (ConnectionKind::Connection, Verb::Created) => "connection.created",
         (ConnectionKind::Connection, Verb::Updated) => "connection.updated",
@@ -575,7 +575,7 @@ pub(crate) fn entry<'a>(caller: &'a Caller, row: &ConnectionRow, verb: Verb) -> 
         (ConnectionKind::Schedule, Verb::Restored) => "schedule.restored",
     };
     let target = (noun(row.kind), row.id.0);
-    AuditEntry { org: row.org_id, actor: caller.actor(), action, target, detail: detail(row) }
+    NewEntry { org: row.org_id, actor: caller.actor(), action, target, detail: detail(row) }
 }
 
 pub(crate) fn detail(row: &ConnectionRow) -> Value {

@@ -16,7 +16,7 @@ use crate::http::error::{Error, RateExceeded};
 
 /// Runs out of the queue that a process executes at once.
 const AT_ONCE: usize = 32;
-/// Those of one organization. It gets fewer while slots are scarce, so that a few organizations do not take all.
+/// Those of one organization. It gets fewer while few more can be taken, so that a few organizations do not take all.
 const OF_ORG: usize = 4;
 /// Tests and actions of one organization that this process executes at once: a user waits for each.
 const FOR_PERSONS_OF_ORG: usize = 4;
@@ -57,7 +57,7 @@ impl Drop for RunInFlight {
             held.remove(&self.run);
         }
         drop(held);
-        // Its slot is free.
+        // There is room for another.
         FabricState::of(&self.app).wake.notify_one();
     }
 }
@@ -99,7 +99,7 @@ impl InFlight {
     }
 }
 
-/// Returns the most runs of one organization while so many slots are free.
+/// Returns the most runs of one organization while so many more can be taken.
 fn most_of_org(free: usize) -> usize {
     (free / 4).clamp(1, OF_ORG)
 }

@@ -19,7 +19,7 @@ mod log_lines;
 pub(crate) mod measures;
 mod negotiator;
 pub(crate) mod operation;
-pub(crate) mod operations;
+mod operations;
 pub(crate) mod restoring;
 pub(crate) mod run;
 pub(crate) mod runs;

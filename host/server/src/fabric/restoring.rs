@@ -8,7 +8,7 @@ use heddle_store::connections::{self, ConnectionRow};
 use heddle_store::{Object as _, Organization, Scope, Tx, events};
 
 use super::author::author_of;
-use super::connections::{Verb, entry, noun, refuse_more, refuse_more_of_pattern, require_fit};
+use super::connections::{Verb, audit_entry, noun, refuse_more, refuse_more_of_pattern, require_fit};
 use super::measures::Measures;
 use super::run::break_off;
 use crate::app::App;
@@ -64,7 +64,7 @@ pub(crate) async fn put_back(
     let mut restored = restored.ok_or(Error::NotFound(noun(row.kind)))?;
     let reason = "it was removed before the run began";
     let skipped = connections::skip_waiting(&mut tx, restored.id, reason, now).await?;
-    entry::record(&mut tx, app, origin, entry(caller, &restored, Verb::Restored)).await?;
+    entry::record(&mut tx, app, origin, audit_entry(caller, &restored, Verb::Restored)).await?;
     if let Some(reason) = unfit {
         break_off(&mut tx, app, &restored, &reason, None).await?;
         let broken = connections::find(&mut tx, &Scope::organization(row.org_id), row.kind, row.id).await?;

@@ -18,7 +18,7 @@ use super::state::FabricState;
 use super::steps::{self, hidden, open_run};
 use super::wait;
 use crate::app::{App, SharedApp};
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::conditional::{One, Tag, Tagged, UNEDITED};
@@ -252,7 +252,7 @@ async fn rerun(
         ..original
     };
     runs::insert_all(&mut tx, std::slice::from_ref(&again)).await?;
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: again.org_id,
         actor: caller.actor(),
         action: "run.repeated",

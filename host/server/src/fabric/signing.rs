@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::app::{App, SharedApp};
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::error::Error;
@@ -90,7 +90,7 @@ async fn rotate(
     caller.require_all_sites()?;
     let mut tx = app.db.write().await?;
     let signing = organization_signing::rotate(&mut tx, caller.org_id, app.clock.now()).await?;
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: caller.org_id,
         actor: caller.actor(),
         action: "signing_secret.rotated",

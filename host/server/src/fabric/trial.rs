@@ -2,7 +2,7 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use heddle_core::event::Event;
+use heddle_core::event::{Event, EventType, EventTypes, matches};
 use heddle_core::operation::{ConnectionKind, RunKind, RunState, StepErrorCode, StepRecord};
 use heddle_core::redact::sanitize;
 use heddle_core::template::{Reference, Values, fill, references};
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::author::author_of;
-use super::declarations::INGEST_EXTERNAL;
+use super::declarations::{INGEST_EXTERNAL, RUN_FAILED};
 use super::in_flight::take_for_person;
 use super::operation::StepError;
 use super::operations::Operations;
@@ -22,12 +22,15 @@ use super::run::{Work, begin, carry_out_apart};
 use super::runs::{RunView, view};
 use super::steps::{self, Step};
 use crate::app::{App, SharedApp};
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
+use crate::auth::declarations::{REFRESH_REUSE, USER_CREATED};
 use crate::caller::Caller;
+use crate::devices::declarations::DEVICE_STATE_CHANGED;
 use crate::http::access::Access;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin};
 use crate::http::routes::{Routes, doc};
+use crate::staging::declarations::CHANGE_STAGED;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -100,7 +103,7 @@ async fn test(
         ConnectionKind::Rule => "rule.tested",
         ConnectionKind::Schedule => "schedule.tested",
     };
-    let entry = AuditEntry { org: row.org_id, actor: caller.actor(), action, target, detail };
+    let entry = NewEntry { org: row.org_id, actor: caller.actor(), action, target, detail };
     entry::record(&mut tx, &app, &origin, entry).await?;
     tx.commit().await?;
     let work = Work { author, steps, done: Vec::new(), event: Some(event), connection: Some(row) };
@@ -112,9 +115,18 @@ pub(super) fn not_author(message: &str) -> Error {
     Error::Refused { kind: "not_author", message: message.to_owned() }
 }
 
+/// The type of the event that a Connection is tried with: the first of these that its pattern covers, else the first by
+/// name. For a pattern that covers one of these it stays the same when features declare more types.
+fn tried_type(types: &EventTypes, pattern: &str) -> EventType {
+    const FIRST: [EventType; 5] =
+        [CHANGE_STAGED, DEVICE_STATE_CHANGED, USER_CREATED, REFRESH_REUSE, RUN_FAILED];
+    let preferred = FIRST.into_iter().find(|one| matches(pattern, one.as_str()));
+    preferred.or_else(|| types.covered(pattern).next()).unwrap_or(INGEST_EXTERNAL)
+}
+
 /// The event that the payload would have come with.
 fn event(app: &App, row: &ConnectionRow, payload: Value) -> Event {
-    let event_type = app.declared.events.covered(&row.source_event).next().unwrap_or(INGEST_EXTERNAL);
+    let event_type = tried_type(&app.declared.events, &row.source_event);
     Event {
         id: app.clock.new_id(),
         seq: 0,
@@ -176,4 +188,27 @@ fn misfit(app: &App, step: &Step, params: &Value) -> Option<StepError> {
         return Some(StepError::new(StepErrorCode::UnknownOperation, message));
     }
     Operations::of(app).check_params(&step.operation_id, params).err().map(StepError::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::FEATURES;
+
+    #[test]
+    fn a_pattern_is_tried_with_the_same_type_whatever_else_is_declared() {
+        let types = FEATURES.declared().events;
+        for (pattern, expected) in [
+            ("*", "controller.change.staged"),
+            ("controller.*", "controller.change.staged"),
+            ("device.*", "device.state_changed"),
+            ("device.status.*", "device.status.changed"),
+            ("user.*", "user.created"),
+            ("security.*", "security.refresh_reuse"),
+            ("automation.*", "automation.run.failed"),
+            ("ingest.external", "ingest.external"),
+        ] {
+            assert_eq!(tried_type(&types, pattern).as_str(), expected, "{pattern}");
+        }
+    }
 }

@@ -28,7 +28,7 @@ heddle_core::words! {
 }
 
 impl Check {
-    /// The cache lives in the process.
+    /// Asks, for a limited time.
     async fn of<E>(ping: impl Future<Output = Result<Reach, E>>) -> Self {
         let started = Instant::now();
         let status = match tokio::time::timeout(LOOK_LIMIT, ping).await {

@@ -9,10 +9,6 @@ use axum::extract::{ConnectInfo, Request};
 use axum::http::HeaderMap;
 use ipnet::IpNet;
 
-/// The id of a request, as clients and logs see it.
-#[derive(Debug, Clone)]
-pub(crate) struct RequestId(pub(crate) String);
-
 const FORWARDED_FOR: &str = "x-forwarded-for";
 const FORWARDED_PROTO: &str = "x-forwarded-proto";
 

@@ -222,7 +222,7 @@ impl FromRequestParts<SharedApp> for Origin {
             user_agent: header(header::USER_AGENT).chars().take(300).collect(),
             request_id: parts
                 .extensions
-                .get::<super::client::RequestId>()
+                .get::<super::request_id::RequestId>()
                 .map(|id| id.0.clone())
                 .unwrap_or_default(),
             is_https: client.is_some_and(|client| client.is_https),

@@ -22,7 +22,7 @@ use crate::config::{Config, Environment};
 use crate::health;
 use crate::http::error::Error;
 use crate::http::routes::Routes;
-use crate::metrics::{Gauges, Metrics};
+use crate::metrics::{GaugeValues, Metrics};
 
 pub(super) const PATH: &str = "/metrics";
 /// The route of requests that matched none.
@@ -144,13 +144,13 @@ async fn expose(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Resp
     join_all(app.features().iter().map(|feature| feature.measure(&app))).await;
     let mut pools = vec![("main", app.db.pool_use())];
     pools.extend(app.logs.db().map(|logs| ("logs", logs.pool_use())));
-    let gauges = Gauges {
+    let values = GaugeValues {
         subsystems: &report.subsystems(),
         pools: &pools,
         last_look_age_secs: report.last_look_age_secs,
         websocket_connections: app.hub.connections(),
     };
-    let text = app.metrics.text(&gauges)?;
+    let text = app.metrics.text(&values)?;
     Ok(([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response())
 }
 

@@ -16,6 +16,7 @@ pub mod openapi;
 mod pages;
 mod prefix;
 pub mod rate_limit;
+mod request_id;
 pub mod routes;
 mod words;
 
@@ -28,19 +29,20 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
-use client::{Client, RequestId};
+use client::Client;
 use error::{Error, Failure};
 use futures::FutureExt as _;
 use heddle_core::Clock;
 use heddle_runtime::CallError;
 use rate_limit::{Allowance, Classes, Demand};
+use request_id::RequestId;
 use tower::ServiceBuilder;
 use tower::util::MapRequest;
 use tracing::Instrument as _;
 
 pub use self::prefix::PREFIX;
 use crate::app::{App, SharedApp};
-use crate::feature::Pages;
+use crate::feature::{Feature, Pages};
 
 /// Room for the headers that every answer gets.
 const HEADERS_ADDED: usize = 12;
@@ -62,7 +64,7 @@ pub(crate) fn service(app: &SharedApp) -> Service {
     let table = routes(app);
     let document = openapi::Written::of(&table, &app.declared, &app.config);
     let table = table.merge(openapi::routes(document.as_ref()));
-    let pages: Vec<Pages> = app.features().iter().map(|feature| feature.pages()).collect();
+    let pages: Vec<Pages> = app.features().iter().map(Feature::pages).collect();
     let meters = metrics::Meters::new(&table, pages.iter().flat_map(|pages| pages.counted));
     let cors = cors::layer(&app.config.cors_origins);
     let classes = Classes::of(&table, &pages);

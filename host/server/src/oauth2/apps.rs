@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use super::redirect::URI_CHARS_MAX;
 use super::{mark, redirect};
 use crate::app::SharedApp;
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::caller::{Caller, hold_caller};
 use crate::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX, search};
 use crate::http::access::Access;
@@ -218,7 +218,7 @@ async fn create(
     let made = oauth2::insert(&mut tx, &new).await?;
     let detail = json!({ "name": made.name, "client_type": made.client_type,
         "redirect_uris": made.redirect_uris, "scopes": made.scopes });
-    entry::record(&mut tx, &app, &origin, entry(&caller, &made, "oauth2_app.created", detail)).await?;
+    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &made, "oauth2_app.created", detail)).await?;
     creation.finish(tx, &app, &format!("/oauth2/apps/{id}"), &with_secret(made, secret)).await
 }
 
@@ -314,7 +314,8 @@ async fn update(
     let detail =
         json!({ "name": updated.name, "redirect_uris": change.redirect_uris, "scopes": change.scopes });
     let detail = entry::with_difference(detail, &current, &updated);
-    entry::record(&mut tx, &app, &origin, entry(&caller, &updated, "oauth2_app.updated", detail)).await?;
+    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &updated, "oauth2_app.updated", detail))
+        .await?;
     tx.commit().await?;
     Ok(One(updated))
 }
@@ -334,7 +335,8 @@ async fn remove(
     if_match.check(&current)?;
     let ended = oauth2::remove(&mut tx, id, app.clock.now()).await?;
     let detail = json!({ "name": current.name, "grants_ended": ended });
-    entry::record(&mut tx, &app, &origin, entry(&caller, &current, "oauth2_app.removed", detail)).await?;
+    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &current, "oauth2_app.removed", detail))
+        .await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -360,12 +362,17 @@ async fn rotate_secret(
     let hash = keyed_hash(&app.keys.app_secret_key(), &secret);
     let rotated = oauth2::rotate_secret(&mut tx, id, &hash, app.clock.now()).await?.ok_or(NOT_FOUND)?;
     let detail = json!({ "name": rotated.name });
-    entry::record(&mut tx, &app, &origin, entry(&caller, &rotated, "oauth2_app.secret_rotated", detail))
-        .await?;
+    entry::record(
+        &mut tx,
+        &app,
+        &origin,
+        audit_entry(&caller, &rotated, "oauth2_app.secret_rotated", detail),
+    )
+    .await?;
     tx.commit().await?;
     Ok(Answer(with_secret(rotated, Some(secret))))
 }
 
-fn entry<'a>(caller: &'a Caller, made: &OauthApp, action: &'static str, detail: Value) -> AuditEntry<'a> {
-    AuditEntry { org: made.org_id, actor: caller.actor(), action, target: ("oauth2_app", made.id.0), detail }
+fn audit_entry<'a>(caller: &'a Caller, made: &OauthApp, action: &'static str, detail: Value) -> NewEntry<'a> {
+    NewEntry { org: made.org_id, actor: caller.actor(), action, target: ("oauth2_app", made.id.0), detail }
 }

@@ -22,7 +22,7 @@ use super::request::{self, Asked, Fault, Parameters, Refusal};
 use super::token::{code_hash, words};
 use super::{log_in, redirect};
 use crate::app::{App, SharedApp};
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::caller::{Caller, authenticate, hold_caller};
 use crate::http::access::Access;
 use crate::http::error::Error;
@@ -284,11 +284,11 @@ async fn allow(
     let ended = oauth2::revoke_older(&mut tx, new.app_id, new.user_id, GRANTS_MAX - 1, now).await?;
     for id in &ended {
         let detail = json!({ "app_id": new.app_id, "user_id": new.user_id, "by": "newer_grants" });
-        entry::record(&mut tx, app, origin, entry(caller, "oauth2_grant.revoked", *id, detail)).await?;
+        entry::record(&mut tx, app, origin, audit_entry(caller, "oauth2_grant.revoked", *id, detail)).await?;
     }
     oauth2::insert_grant(&mut tx, &new).await?;
     let detail = json!({ "app_id": new.app_id, "app_name": asked.registered.app.name, "scopes": new.scopes });
-    entry::record(&mut tx, app, origin, entry(caller, "oauth2_grant.allowed", new.id, detail)).await?;
+    entry::record(&mut tx, app, origin, audit_entry(caller, "oauth2_grant.allowed", new.id, detail)).await?;
     tx.commit().await?;
     if !ended.is_empty() {
         app.callers.forget();
@@ -296,20 +296,19 @@ async fn allow(
     Ok(code)
 }
 
-fn entry<'a>(caller: &'a Caller, action: &'static str, grant: OauthGrantId, detail: Value) -> AuditEntry<'a> {
-    AuditEntry {
-        org: caller.org_id,
-        actor: caller.actor(),
-        action,
-        target: ("oauth2_grant", grant.0),
-        detail,
-    }
+fn audit_entry<'a>(
+    caller: &'a Caller,
+    action: &'static str,
+    grant: OauthGrantId,
+    detail: Value,
+) -> NewEntry<'a> {
+    NewEntry { org: caller.org_id, actor: caller.actor(), action, target: ("oauth2_grant", grant.0), detail }
 }
 
 async fn deny(app: &App, origin: &Origin, asked: &Asked, caller: &Caller) -> Result<(), Error> {
     let registered = &asked.registered.app;
     let mut tx = app.db.write().await?;
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: caller.org_id,
         actor: caller.actor(),
         action: "oauth2_grant.denied",

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::mark;
 use crate::app::SharedApp;
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::caller::{Caller, app_token};
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One, Tag, Tagged, UNEDITED};
@@ -112,7 +112,7 @@ async fn revoke(
     let detail = json!({ "app_id": grant.app_id, "app_name": grant.app_name, "by": "user" });
     if_match.check(&View::from(grant))?;
     oauth2::revoke(&mut tx, id, now).await?;
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: caller.org_id,
         actor: caller.actor(),
         action: "oauth2_grant.revoked",

@@ -17,7 +17,7 @@ use super::fields::{FIELD_BYTES_MAX, Fields};
 use super::refusal::{OauthError, OauthRefusal};
 use super::token::refresh_hash;
 use crate::app::{App, SharedApp};
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::caller::app_token;
 use crate::http::access::Access;
 use crate::http::error::Error;
@@ -170,7 +170,7 @@ async fn tell(
     action: &'static str,
 ) -> Result<(), Error> {
     let grant = &found.grant;
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: grant.org_id,
         actor: None,
         action,

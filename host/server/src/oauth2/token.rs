@@ -26,7 +26,7 @@ use super::fields::{FIELD_BYTES_MAX, Fields};
 use super::refusal::{OauthError, OauthRefusal};
 use super::{mark, request};
 use crate::app::{App, SharedApp};
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::caller::app_token;
 use crate::http::access::Access;
 use crate::http::error::{Error, RateExceeded};
@@ -287,7 +287,7 @@ async fn give(
     oauth2::insert_token(tx, &refresh_token).await?;
     if ended > 0 {
         // The audit entry ends connections of these tokens, in every process.
-        let entry = AuditEntry {
+        let entry = NewEntry {
             org: grant.org_id,
             actor: None,
             action: "oauth2_grant.older_tokens_ended",
@@ -316,7 +316,7 @@ async fn stolen(
     action: &'static str,
 ) -> Result<Error, Error> {
     if oauth2::revoke(&mut tx, grant.id, app.clock.now()).await? {
-        let entry = AuditEntry {
+        let entry = NewEntry {
             org: grant.org_id,
             actor: None,
             action,

@@ -5,7 +5,7 @@ mod checks;
 use std::io::Write;
 
 use crate::config::{Config, ConfigErrors};
-use crate::feature::{Diagnostic, Features};
+use crate::feature::{Diagnostic, Feature, Features};
 use crate::findings::{Findings, Level};
 
 /// Prints one line per check; whether nothing fails.
@@ -31,10 +31,10 @@ pub async fn doctor(
             checks::log_database(&config, &mut findings).await;
             checks::cache(&config, &mut findings).await;
             checks::mail(&config, &mut findings).await;
-            let asked = features.iter().flat_map(|feature| feature.diagnostics());
+            let asked = features.iter().flat_map(Feature::diagnostics);
             for diagnostic in asked {
                 if let Diagnostic::Settings(ask) = diagnostic {
-                    ask(&config, &mut findings).await;
+                    ask(&config, &mut findings);
                 }
             }
             checks::address(&config, &mut findings).await;

@@ -11,7 +11,7 @@ use heddle_store::{Db, Tx, service_secrets};
 
 use super::container::Opener;
 use super::contents::{Reader, Unfit, tables};
-use super::rotate::{RotationReport, all_within, reseal};
+use super::rotate::{RotationReport, all_within, reason, reseal};
 use super::{POOL, passphrase};
 use crate::audit::kept;
 use crate::config::Config;
@@ -155,8 +155,12 @@ async fn under_own_key(tx: &mut Tx, keys: &Keys, features: Features) -> anyhow::
     let mut report = all_within(tx, keys, &Clock::default(), features).await?;
     // What was in use is taken up where it stood: only its seal is another.
     for (column, row, _) in std::mem::take(&mut report.in_use) {
-        if let Ok(true) = reseal(tx, keys, column, &row).await? {
-            report.sealed += 1;
+        match reseal(tx, keys, column, &row).await? {
+            Ok(true) => report.sealed += 1,
+            Ok(false) => {
+                bail!("a row of '{}' changed while it was restored; nothing was restored", column.table)
+            }
+            Err(_) => report.unopenable.push(reason(keys, column, &row)),
         }
     }
     Ok(report)
@@ -182,7 +186,7 @@ fn write_report(going: &Going, report: &RotationReport, out: &mut dyn Write) -> 
     if report.sealed > 0 {
         writeln!(out, "{} rows were sealed again with this service's ENCRYPTION_KEY", report.sealed)?;
     }
-    report.write_counted(out)?;
+    report.write_consequences(out)?;
     if !going.signs_alike {
         writeln!(out, "SECRET_KEY is another than the backup's: everybody has to log in again")?;
     }

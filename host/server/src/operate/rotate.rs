@@ -41,9 +41,30 @@ pub(super) struct RotationReport {
 }
 
 impl RotationReport {
-    /// Writes the consequences that rows share, with their numbers.
-    pub(super) fn write_counted(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        self.counted.iter().try_for_each(|(consequence, rows)| writeln!(out, "{rows} {consequence}"))
+    /// Keeps what has happened to rows that are sealed by now; what could not be sealed is found again.
+    fn begin_round(&mut self) {
+        self.in_use.clear();
+        self.unopenable.clear();
+        self.moved = 0;
+    }
+
+    /// Adds what was committed.
+    fn add(&mut self, done: Self) {
+        let Self { sealed, counted, noted, in_use, unopenable, moved } = done;
+        self.sealed += sealed;
+        for (consequence, rows) in counted {
+            *self.counted.entry(consequence).or_default() += rows;
+        }
+        self.noted.extend(noted);
+        self.in_use.extend(in_use);
+        self.unopenable.extend(unopenable);
+        self.moved += moved;
+    }
+
+    /// Writes the consequences for rows: those that rows share, with their numbers, then those for one row each.
+    pub(super) fn write_consequences(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        self.counted.iter().try_for_each(|(consequence, rows)| writeln!(out, "{rows} {consequence}"))?;
+        self.noted.iter().try_for_each(|consequence| writeln!(out, "{consequence}"))
     }
 }
 
@@ -53,10 +74,14 @@ pub async fn rotate(config: &Config, features: Features, out: &mut dyn Write) ->
     let Some(found) = found else { bail!("there are no keys yet: nothing is sealed with any") };
     let db = open_current_writing(config).await?;
     let keys = begin(config, found)?.keys();
-    let report = all(&db, &keys, features).await?;
+    let mut report = RotationReport::default();
+    let rotated = all(&db, &keys, features, &mut report).await;
     db.close().await;
+    // Also when it ended early: rows that are sealed by now are not looked at again.
+    let written = write_report(&report, out);
+    rotated?;
     tracing::info!(rows = report.sealed, key.id = %keys.key_id(), "rotated the encryption key");
-    write_report(&report, out)?;
+    written?;
     if !report.unopenable.is_empty() || !report.in_use.is_empty() {
         bail!(
             "the rotation is not finished: keep the previous key, mend what is named above, and run it again"
@@ -101,9 +126,9 @@ fn begin(config: &Config, found: KeyTexts) -> anyhow::Result<KeyTexts> {
 
 fn write_report(report: &RotationReport, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(out, "{} rows were sealed with the current key", report.sealed)?;
-    report.write_counted(out)?;
-    for line in report.noted.iter().chain(report.in_use.iter().map(|(.., why)| why)) {
-        writeln!(out, "{line}")?;
+    report.write_consequences(out)?;
+    for (.., why) in &report.in_use {
+        writeln!(out, "{why}")?;
     }
     for row in &report.unopenable {
         writeln!(out, "{row}")?;
@@ -111,27 +136,28 @@ fn write_report(report: &RotationReport, out: &mut dyn Write) -> std::io::Result
     Ok(())
 }
 
-/// Everything, in small transactions.
-async fn all(db: &Db, keys: &Keys, features: Features) -> anyhow::Result<RotationReport> {
-    let (clock, mut report) = (Clock::default(), RotationReport::default());
+/// Everything, in small transactions. The report is true also where this fails.
+async fn all(db: &Db, keys: &Keys, features: Features, report: &mut RotationReport) -> anyhow::Result<()> {
+    let clock = Clock::default();
     for round in 0..ROUNDS_MAX {
-        let RotationReport { sealed, counted, noted, .. } = report;
-        report = RotationReport { sealed, counted, noted, ..RotationReport::default() };
+        report.begin_round();
         for sealing in features.sealed() {
             let mut after = None;
             loop {
                 let mut tx = db.write().await?;
-                // Rows that have a way of their own can lock others: their locks are never held together.
+                // A row that takes others along is committed by itself: such locks are never held together.
                 let rows = if sealing.rekey.is_some() { 1 } else { BATCH_ROWS };
-                after = batch(&mut tx, keys, &clock, sealing, after, rows, &mut report).await?;
+                let mut done = RotationReport::default();
+                after = batch(&mut tx, keys, &clock, sealing, after, rows, &mut done).await?;
                 tx.commit().await?;
+                report.add(done);
                 if after.is_none() {
                     break;
                 }
             }
         }
         if report.moved == 0 {
-            return Ok(report);
+            return Ok(());
         }
         tracing::info!(rows = report.moved, round, "rows were changed meanwhile; looking again");
     }
@@ -219,5 +245,32 @@ pub(super) fn reason(keys: &Keys, column: SealedColumn, row: &Sealed) -> String 
     match keys.open_sealed(&context, &row.bytes) {
         Err(error) => format!("{} {}: {error}", column.table, row.id),
         Ok(_) => format!("{} {}: what was sealed is not in its form", column.table, row.id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_further_round_forgets_no_consequence_of_a_row_that_is_sealed() {
+        let row = Sealed { id: Uuid::nil(), bytes: Vec::new() };
+        let mut report = RotationReport::default();
+        report.add(RotationReport {
+            sealed: 3,
+            counted: BTreeMap::from([("changes must be planned again", 2)]),
+            noted: vec!["change 7: look at the device".to_owned()],
+            in_use: vec![(SealedColumn::of("change"), row, "change 8 is being applied".to_owned())],
+            unopenable: vec!["change 9: no key".to_owned()],
+            moved: 1,
+        });
+        report.begin_round();
+        let mut written = Vec::new();
+        write_report(&report, &mut written).unwrap();
+        assert_eq!(
+            String::from_utf8(written).unwrap(),
+            "3 rows were sealed with the current key\n2 changes must be planned again\nchange 7: look at the device\n"
+        );
+        assert_eq!(report.moved, 0);
     }
 }

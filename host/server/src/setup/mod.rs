@@ -22,7 +22,7 @@ use serde_json::json;
 use self::founding::{Founding, Person};
 use self::gate::Gate;
 use crate::app::{App, Parts, SharedApp};
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::auth::password::PASSWORD_BYTES_MAX;
 use crate::auth::session::{self, Tokens};
 use crate::checks::{Checks, NAME_CHARS_MAX, PRESENTED_CHARS_MAX, refuse_long_secret};
@@ -221,7 +221,7 @@ async fn create(app: &App, origin: &Origin, first: &First) -> Result<Completed, 
         None => None,
     };
     let tokens = session::open(&mut tx, app, origin, &user, user.token_version).await?;
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: organization.id,
         actor: Some((&user).into()),
         action: "setup.completed",

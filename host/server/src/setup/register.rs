@@ -20,7 +20,7 @@ use serde_json::json;
 
 use super::founding::{self, Founding, Person};
 use crate::app::{App, SharedApp};
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::auth::declarations::USER_CREATED;
 use crate::auth::password::PASSWORD_BYTES_MAX;
 use crate::auth::session::{self, Tokens};
@@ -175,7 +175,7 @@ async fn record(
     organization: &Organization,
     user: &User,
 ) -> Result<(), Error> {
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: organization.id,
         actor: Some(user.into()),
         action: "organization.registered",

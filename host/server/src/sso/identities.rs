@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::app::SharedApp;
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::auth::recovery;
 use crate::caller::Caller;
 use crate::http::access::Access;
@@ -109,7 +109,7 @@ async fn remove(
     if user.deleted_at.is_none() {
         recovery::end_access(&mut tx, user.id, now).await?;
     }
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: user.org_id,
         actor: caller.actor(),
         action: "user.identity_unlinked",

@@ -8,7 +8,7 @@ use heddle_store::{Tx, events};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::auth::declarations::{ROLE_CHANGED, USER_CREATED, USER_ROLE_CHANGED};
 use crate::auth::security;
 use crate::caller::Caller;
@@ -17,13 +17,13 @@ use crate::http::extract::Origin;
 use crate::http::rate_limit::{Limit, Rate, Verdict};
 
 /// Returns the audit entry of an administrator's action on a provider.
-pub(super) fn entry<'a>(
+pub(super) fn audit_entry<'a>(
     caller: &'a Caller,
     provider: &Provider,
     action: &'static str,
     detail: Value,
-) -> AuditEntry<'a> {
-    AuditEntry {
+) -> NewEntry<'a> {
+    NewEntry {
         org: provider.org_id,
         actor: caller.actor(),
         action,
@@ -48,7 +48,7 @@ pub(super) async fn record_refusal(app: &App, origin: &Origin, provider: &Provid
     }
     let written = async {
         let mut tx = app.db.write().await?;
-        let entry = AuditEntry {
+        let entry = NewEntry {
             org: provider.org_id,
             actor: None,
             action: "sso.refused",
@@ -110,7 +110,7 @@ pub(super) async fn record(
         Step::Created | Step::Linked => {}
     }
     let org: OrgId = user.org_id;
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org,
         actor: Some(user.into()),
         action: step.action(),

@@ -2,15 +2,15 @@
 
 use heddle_core::Permission;
 use heddle_core::change::Danger;
-use heddle_core::declared::SubscriptionAccess;
 
 use crate::controllers::declarations::CONTROLLER_WRITE;
+
+/// Most characters of the notes on a change.
+pub(crate) const NOTES_CHARS_MAX: usize = 2000;
 
 heddle_core::permissions! { pub(crate) PERMISSIONS {
     NETWORK_WRITE = "network:write", Operator, "Stage and apply changes of networks";
     FIREWALL_WRITE = "firewall:write", Operator, "Stage and apply changes of firewalls";
-    FIREWALL_MANAGE_RULES = "firewall.manage_rules", Operator, "Manage firewall rules";
-    VPN_READ = "vpn:read", Viewer, "See VPN tunnels";
     VPN_WRITE = "vpn:write", Operator, "Stage and apply changes of VPN tunnels";
     HYPERVISOR_WRITE = "hypervisor:write", SiteAdmin, "Stage and apply changes of virtual machines";
 } }
@@ -29,9 +29,6 @@ heddle_core::events! { pub(crate) EVENTS {
     CHANGE_EXPIRED = "controller.change.expired", "change", Normal,
         { "change_id": "uuid", "controller_id": "uuid", "site_id": "uuid", "feature": "string", "operation": "string", "user_id": "uuid?", "plan_hash": "string?" };
 } }
-
-pub(super) const SUBSCRIPTIONS: &[(&str, SubscriptionAccess)] =
-    &[("vpn", SubscriptionAccess::Permission(VPN_READ))];
 
 /// Permissions for staging and applying, by the first segment of a vendor's feature: for a normal change, and for one
 /// that destroys something. The segment is a word of the field or the vendor's id; the interface fixes this table.

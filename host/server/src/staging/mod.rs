@@ -15,7 +15,7 @@ mod live;
 mod measures;
 mod new_key;
 mod outcome;
-pub(crate) mod payload;
+mod payload;
 mod plan;
 mod revert;
 mod routes;
@@ -28,7 +28,6 @@ mod window;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use heddle_core::declared::SubscriptionAccess;
 use heddle_core::event::EventType;
 use heddle_core::{ChangeId, Permission};
 use heddle_store::sealed::SealedColumn;
@@ -75,10 +74,6 @@ impl Feature for Changes {
 
     fn events(&self) -> &'static [EventType] {
         declarations::EVENTS
-    }
-
-    fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
-        declarations::SUBSCRIPTIONS
     }
 
     async fn open(&self, app: &App, parts: &mut Parts) {

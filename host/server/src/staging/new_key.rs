@@ -22,17 +22,6 @@ use crate::feature::Rekey;
 use crate::http::error::Error;
 use crate::keys::Keys;
 
-/// The outcome of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
-    /// Its secrets are under the current key.
-    Done,
-    /// The same, and the change must be planned again.
-    PlanDropped,
-    /// The same, but its device must be checked: it was neither as before nor as planned.
-    Unsettled,
-}
-
 /// Puts a change's secrets under the current key, and all that depends on it.
 pub(super) async fn rekey(tx: &mut Tx, keys: &Keys, clock: &Clock, id: ChangeId) -> Result<Rekey, Error> {
     let Some(row) = changes::find(tx, &Scope::everything(), id).await? else { return Ok(Rekey::Moved) };
@@ -45,21 +34,15 @@ pub(super) async fn rekey(tx: &mut Tx, keys: &Keys, clock: &Clock, id: ChangeId)
         )));
     }
     let Ok(book) = plan::open_secrets(keys, &row) else { return Ok(Rekey::Unopenable) };
-    let (new, ending) = under_current(keys, &row, book)?;
+    let (new, outcome) = under_current(keys, &row, book)?;
     let now: Timestamp = clock.now();
     if !changes::rekey(tx, id, old, &new, now).await? {
         return Ok(Rekey::Moved);
     }
-    Ok(match ending {
-        Ending::Done => Rekey::Done,
-        Ending::PlanDropped => Rekey::Counted("pending changes hold secrets and must be planned again"),
-        Ending::Unsettled => Rekey::Noted(format!(
-            "change {id}: its outcome is not known; look at the device, then verify or discard it"
-        )),
-    })
+    Ok(outcome)
 }
 
-fn under_current(keys: &Keys, row: &ChangeRow, book: SecretBook) -> Result<(Rekeyed, Ending), Error> {
+fn under_current(keys: &Keys, row: &ChangeRow, book: SecretBook) -> Result<(Rekeyed, Rekey), Error> {
     let key = keys.reference_key(row.controller_id);
     let mut names = BTreeMap::new();
     let mut renamed = SecretBook::default();
@@ -70,21 +53,27 @@ fn under_current(keys: &Keys, row: &ChangeRow, book: SecretBook) -> Result<(Reke
     }
     let is_unsettled = gates::must_be_verified(row);
     let is_planned = row.status == ChangeStatus::Pending && row.plan.is_some();
-    let ending = match (is_unsettled, is_planned) {
-        (true, _) => Ending::Unsettled,
-        (false, true) => Ending::PlanDropped,
-        (false, false) => Ending::Done,
+    let drops_plan = is_planned && !is_unsettled;
+    let outcome = if is_unsettled {
+        let id = row.id;
+        Rekey::Noted(format!(
+            "change {id}: its outcome is not known; look at the device, then verify or discard it"
+        ))
+    } else if drops_plan {
+        Rekey::Counted("pending changes hold secrets and must be planned again")
+    } else {
+        Rekey::Done
     };
     let inverse: Option<Vec<ChangeSpec>> = row.plan_inverse.clone();
     let new = Rekeyed {
         secret: plan::seal_secrets(keys, row.id, &renamed),
         payload: renaming(&row.payload, &names)?,
         also: renaming(&row.also, &names)?,
-        plan_inverse: if ending == Ending::PlanDropped { None } else { renaming(&inverse, &names)? },
-        plan_error: (ending == Ending::PlanDropped)
+        plan_inverse: if drops_plan { None } else { renaming(&inverse, &names)? },
+        plan_error: drops_plan
             .then(|| json!({ "type": "keys_rotated", "message": "keys were rotated; plan it again" })),
     };
-    Ok((new, ending))
+    Ok((new, outcome))
 }
 
 /// Returns the value with other references. They consist of letters and digits, so they can be replaced in its text.

@@ -7,9 +7,6 @@ use serde_json::Value;
 
 use crate::http::error::Error;
 
-/// Most characters of the notes on a change.
-pub(crate) const NOTES_CHARS_MAX: usize = 2000;
-
 /// Replaces each secret of the payload by its reference and returns the secrets.
 ///
 /// A secret field is one that the schema marks `writeOnly`, or that has a name under which the adapter's devices store

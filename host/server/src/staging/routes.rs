@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::change_routes::listed;
+use super::declarations::NOTES_CHARS_MAX;
 use super::live::{self, LivePage, LiveQuery};
-use super::payload::NOTES_CHARS_MAX;
 use super::plan::{self, Request, controller_on_path};
 use super::view::ChangeView;
 use super::{change_routes, set_routes};

@@ -1,4 +1,4 @@
-//! Permissions of organizations, sites and users.
+//! Permissions of organizations, sites and users, and events of the access to sites.
 
 use heddle_core::declared::SubscriptionAccess;
 
@@ -9,6 +9,11 @@ heddle_core::permissions! { pub(crate) PERMISSIONS {
     ORGANIZATION_WRITE = "organization:write", OrgAdmin, "Change what the organization shares";
     USER_READ = "user:read", OrgAdmin, "See users";
     USER_WRITE = "user:write", OrgAdmin, "Nothing more by itself: users are managed by people only";
+} }
+
+heddle_core::events! { pub(crate) EVENTS {
+    ACCESS_WIDENED = "security.access_widened", "security", High,
+        { "user_id": "uuid", "username": "string", "site_id": "uuid", "actor_id": "uuid" };
 } }
 
 pub(super) const SUBSCRIPTIONS: &[(&str, SubscriptionAccess)] =

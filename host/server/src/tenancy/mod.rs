@@ -11,6 +11,7 @@ pub(crate) mod users;
 
 use heddle_core::Permission;
 use heddle_core::declared::SubscriptionAccess;
+use heddle_core::event::EventType;
 
 use crate::app::SharedApp;
 use crate::feature::Feature;
@@ -26,6 +27,10 @@ impl Feature for Tenancy {
 
     fn permissions(&self) -> &'static [Permission] {
         declarations::PERMISSIONS
+    }
+
+    fn events(&self) -> &'static [EventType] {
+        declarations::EVENTS
     }
 
     fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {

@@ -19,7 +19,7 @@ use super::login::{self, Name, Step};
 use super::session::{self, Tokens};
 use super::{challenge, security};
 use crate::app::App;
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::auth::declarations::{MFA_DISABLED, MFA_ENABLED};
 use crate::auth::outcomes;
 use crate::caller::{Caller, REVOKED, hold_caller};
@@ -245,6 +245,6 @@ async fn record(
     action: &'static str,
 ) -> Result<(), Error> {
     let target = ("user", caller.user_id.0);
-    let entry = AuditEntry { org: caller.org_id, actor: caller.actor(), action, target, detail: json!({}) };
+    let entry = NewEntry { org: caller.org_id, actor: caller.actor(), action, target, detail: json!({}) };
     entry::record(tx, app, origin, entry).await
 }

@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::security;
 use crate::app::App;
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::auth::declarations::{PASSWORD_CHANGED, USER_UPDATED};
 use crate::http::error::Error;
 use crate::http::extract::Origin;
@@ -114,7 +114,7 @@ async fn renew(
     let update = UserUpdate { password_hash: Some(password_hash), ..UserUpdate::default() };
     users::update(tx, &Scope::everything(), user.id, &update, now).await?.ok_or(Error::NotFound("user"))?;
     let ended = end_access(tx, user.id, now).await?;
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: user.org_id,
         actor: Some(user.into()),
         action: way.action(),

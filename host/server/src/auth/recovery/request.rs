@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::LINK_MINUTES;
 use crate::app::{App, SharedApp};
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::config::Environment;
 use crate::hashing;
 use crate::http::access::Access;
@@ -164,7 +164,7 @@ async fn keep(app: &App, origin: &Origin, login: &Login) -> Result<Option<Secret
         return Ok(None);
     }
     let link = super::new_link(&mut tx, &app.keys, &app.config.link_base(), &current, now).await?;
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: login.user.org_id,
         actor: None,
         action: "user.password_reset_requested",

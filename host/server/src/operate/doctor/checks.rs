@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::super::rotate::reason;
 use crate::config::{Config, Environment};
-use crate::feature::{Diagnostic, Features, Sealing};
+use crate::feature::{Diagnostic, Feature, Features, Sealing};
 use crate::findings::Findings;
 use crate::keys::{KeyTexts, Keys, key_file};
 use crate::mail::Mailer;
@@ -221,7 +221,7 @@ async fn look_into(
     if let Some(keys) = keys {
         seals(&mut tx, keys, features, findings).await?;
     }
-    for diagnostic in features.iter().flat_map(|feature| feature.diagnostics()) {
+    for diagnostic in features.iter().flat_map(Feature::diagnostics) {
         if let Diagnostic::Rows(ask) = diagnostic {
             ask(&mut tx, findings).await?;
         }

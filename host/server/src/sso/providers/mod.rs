@@ -21,7 +21,7 @@ use self::body::{NewBody, UpdateBody};
 pub(super) use self::probe::Steps;
 use self::probe::Tested;
 use self::view::View;
-use super::records::entry;
+use super::records::audit_entry;
 use super::secret;
 use crate::app::{App, SharedApp};
 use crate::caller::Caller;

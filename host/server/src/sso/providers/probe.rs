@@ -15,7 +15,7 @@ use serde_json::json;
 use super::super::fault::{ProviderFault, ProviderFaultKind};
 use super::super::settings::{Ldap, Oidc, read};
 use super::super::{ldap, oidc, secret};
-use super::{NOT_FOUND, entry};
+use super::{NOT_FOUND, audit_entry};
 use crate::app::{App, SharedApp};
 use crate::audit::entry;
 use crate::caller::Caller;
@@ -170,7 +170,7 @@ pub(super) async fn test(
     let tested = steps.end();
     let detail = json!({ "ok": tested.ok, "failed_step": tested.failed_step });
     let mut tx = app.db.write().await?;
-    let entry = entry(&caller, &usable.provider, "identity_provider.tested", detail);
+    let entry = audit_entry(&caller, &usable.provider, "identity_provider.tested", detail);
     entry::record(&mut tx, &app, &origin, entry).await?;
     tx.commit().await?;
     Ok(Answer(tested))

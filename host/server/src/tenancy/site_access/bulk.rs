@@ -17,7 +17,7 @@ use serde_json::json;
 use super::refusal::{ItemError, judge};
 use super::{GrantBody, Segments, locked};
 use crate::app::SharedApp;
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::caller::Caller;
 use crate::http::error::Error;
 use crate::http::extract::{Json, Origin};
@@ -92,7 +92,7 @@ pub(super) async fn grant_all(
     let new: Vec<NewGrant> = accepted.iter().map(|grant| grant.by(&caller, &app)).collect();
     grants::upsert(&mut tx, &new).await?;
     if !accepted.is_empty() {
-        let entry = AuditEntry {
+        let entry = NewEntry {
             org,
             actor: caller.actor(),
             action: "site_access.granted_bulk",

@@ -24,8 +24,7 @@ use serde_json::{Value, json};
 use self::bulk::{BulkBody, BulkResult};
 use self::refusal::Refusal;
 use crate::app::{App, SharedApp};
-use crate::audit::entry::{self, AuditEntry};
-use crate::auth::declarations::ACCESS_WIDENED;
+use crate::audit::entry::{self, NewEntry};
 use crate::caller::Caller;
 use crate::http::access::Access;
 use crate::http::conditional::{IfMatch, One, Tag, Tagged};
@@ -33,7 +32,7 @@ use crate::http::creation::Creation;
 use crate::http::error::Error;
 use crate::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use crate::http::routes::{Routes, doc};
-use crate::tenancy::declarations::{USER_READ, USER_WRITE};
+use crate::tenancy::declarations::{ACCESS_WIDENED, USER_READ, USER_WRITE};
 
 /// One grant to make.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
@@ -192,7 +191,7 @@ async fn grant(
     let granted = found(&mut tx, &scope, body.user_id, body.site_id).await?;
     let action = if before.is_some() { "site_access.updated" } else { "site_access.granted" };
     let detail = json!({ "site_id": granted.site_id, "level": granted.level, "level_before": before.as_ref().map(|b| b.level) });
-    entry::record(&mut tx, &app, &origin, entry(&caller, &granted, action, detail)).await?;
+    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &granted, action, detail)).await?;
     if before.is_some() {
         tx.commit().await?;
         return Ok(One(granted).into_response());
@@ -227,7 +226,8 @@ async fn revoke(
     }
     grants::revoke(&mut tx, user, site).await?;
     let detail = json!({ "site_id": site, "level": granted.level, "widened": widens });
-    entry::record(&mut tx, &app, &origin, entry(&caller, &granted, "site_access.revoked", detail)).await?;
+    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &granted, "site_access.revoked", detail))
+        .await?;
     if widens {
         tell_widened(&mut tx, &app, &caller, &granted).await?;
     }
@@ -268,13 +268,13 @@ impl GrantBody {
     }
 }
 
-fn entry<'a>(
+fn audit_entry<'a>(
     caller: &'a Caller,
     granted: &SiteAccess,
     action: &'static str,
     detail: Value,
-) -> AuditEntry<'a> {
-    AuditEntry {
+) -> NewEntry<'a> {
+    NewEntry {
         org: granted.org_id,
         actor: caller.actor(),
         action,

@@ -7,7 +7,7 @@ use heddle_store::{Tx, events};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::auth::declarations::{
     ROLE_CHANGED, USER_CREATED, USER_REMOVED, USER_RESTORED, USER_ROLE_CHANGED, USER_UPDATED,
 };
@@ -78,7 +78,7 @@ pub(super) async fn record(
     step: Step<'_>,
 ) -> Result<(), Error> {
     let event_type = step.event_type();
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: user.org_id,
         actor: caller.actor(),
         action: event_type.as_str(),

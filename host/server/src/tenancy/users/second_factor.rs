@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Account, rules};
 use crate::app::SharedApp;
-use crate::audit::entry::{self, AuditEntry};
+use crate::audit::entry::{self, NewEntry};
 use crate::auth::declarations::MFA_RESET;
 use crate::auth::security;
 use crate::caller::Caller;
@@ -40,7 +40,7 @@ pub(super) async fn reset(
     second_factors::remove(&mut tx, id, now).await?;
     users::bump_token_version(&mut tx, id, now).await?.ok_or(Error::NotFound("user"))?;
     let revoked = sessions::revoke_all(&mut tx, id, now).await?;
-    let entry = AuditEntry {
+    let entry = NewEntry {
         org: user.org_id,
         actor: caller.actor(),
         action: "user.mfa_reset",
