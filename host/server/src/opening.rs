@@ -12,7 +12,7 @@ use crate::app::{App, Parts, SharedApp};
 use crate::audit::kept::Kept;
 use crate::audit::{keeping, key};
 use crate::cache::Cache;
-use crate::caller::Callers;
+use crate::caller::known::Callers;
 use crate::config::Config;
 use crate::events::hub::Hub;
 use crate::events::{self, Follower};

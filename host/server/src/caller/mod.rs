@@ -19,7 +19,6 @@ use heddle_store::users::{self, Login};
 use heddle_store::{Authenticated, Tx};
 use sha2::{Digest as _, Sha256};
 
-pub use known::Callers;
 pub use rights::{Caller, Credential};
 
 use self::known::{Known, Proof};

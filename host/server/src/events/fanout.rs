@@ -130,8 +130,8 @@ impl Drop for FanoutReceiver {
 #[cfg(test)]
 mod tests {
     use heddle_core::Clock;
-    use heddle_core::event::Event;
 
+    use super::super::published::sample;
     use super::*;
 
     heddle_core::events! { TYPES {
@@ -144,22 +144,7 @@ mod tests {
     }
 
     fn published(org: OrgId, event_type: EventType) -> Arc<Published> {
-        let clock = Clock::default();
-        Arc::new(Published::new(
-            Event {
-                id: clock.new_id(),
-                seq: 1,
-                event_type,
-                category: event_type.category().to_owned(),
-                priority: event_type.priority(),
-                organization_id: org,
-                occurred_at: clock.now(),
-                causation_id: None,
-                schema_version: 1,
-                payload: serde_json::json!({}),
-            },
-            None,
-        ))
+        Arc::new(sample(org, event_type, None))
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 use heddle_core::SiteId;
 use heddle_core::event::Event;
 use heddle_core::redact::sanitize;
+#[cfg(test)]
+use heddle_core::{Clock, OrgId, event::EventType};
 use heddle_store::events::StoredEvent;
 use tungstenite::Utf8Bytes;
 
@@ -39,4 +41,23 @@ impl Published {
         let frame = serde_json::to_string(&ServerFrame::Event { event: &self.event })?;
         Ok(self.frame.get_or_init(|| frame.into()).clone())
     }
+}
+
+/// An event of this type for tests, the first of its organization.
+#[cfg(test)]
+pub(super) fn sample(org: OrgId, event_type: EventType, site: Option<SiteId>) -> Published {
+    let clock = Clock::default();
+    let event = Event {
+        id: clock.new_id(),
+        seq: 1,
+        event_type,
+        category: event_type.category().to_owned(),
+        priority: event_type.priority(),
+        organization_id: org,
+        occurred_at: clock.now(),
+        causation_id: None,
+        schema_version: 1,
+        payload: serde_json::json!({}),
+    };
+    Published::new(event, site)
 }

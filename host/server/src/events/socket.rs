@@ -187,6 +187,7 @@ fn is_pattern(pattern: &str) -> bool {
 mod tests {
     use heddle_core::Clock;
 
+    use super::super::published::sample;
     use super::*;
 
     fn listener(role: Role) -> Listener {
@@ -273,22 +274,9 @@ mod tests {
         assert!(viewer.subscribe(vec!["device.".repeat(40)]).is_some());
     }
 
-    fn published(org: heddle_core::OrgId, site: Option<SiteId>) -> Published {
-        let clock = Clock::default();
+    fn published(org: OrgId, site: Option<SiteId>) -> Published {
         let event_type = crate::features::FEATURES.declared().events.find("device.offline").unwrap();
-        let event = heddle_core::event::Event {
-            id: clock.new_id(),
-            seq: 1,
-            event_type,
-            category: event_type.category().to_owned(),
-            priority: event_type.priority(),
-            organization_id: org,
-            occurred_at: clock.now(),
-            causation_id: None,
-            schema_version: 1,
-            payload: serde_json::json!({}),
-        };
-        Published::new(event, site)
+        sample(org, event_type, site)
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::http::error::Error;
 use crate::task::Tasks;
 
 /// Largest request body, in bytes.
-pub const BODY_BYTES_MAX: usize = 1_048_576;
+pub(super) const BODY_BYTES_MAX: usize = 1_048_576;
 
 /// Most bytes that are read of an unwanted body.
 const UNWANTED_BYTES_MAX: usize = 64 * 1_048_576;

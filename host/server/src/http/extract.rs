@@ -9,7 +9,6 @@ use heddle_core::page::{Cursor, PageRequest, Place, WalkRequest};
 use heddle_store::{Sort, Sorted};
 use serde::de::DeserializeOwned;
 
-pub use super::body::BODY_BYTES_MAX;
 use crate::app::SharedApp;
 use crate::caller::rights::Caller;
 use crate::http::error::{Detail, Error};

@@ -75,7 +75,7 @@ pub(crate) fn service(app: &SharedApp) -> Service {
         // Outside of the gate, so that a page can read its refusals.
         .option_layer(cors)
         .layer(from_fn_with_state(state, gate))
-        .layer(DefaultBodyLimit::max(extract::BODY_BYTES_MAX));
+        .layer(DefaultBodyLimit::max(body::BODY_BYTES_MAX));
     let beside = pages.into_iter().map(|pages| pages.router);
     let router = beside
         .fold(table.into_router(app), Router::merge)

@@ -12,9 +12,8 @@ use crate::app::SharedApp;
 use crate::feature::Feature;
 use crate::http::routes::Routes;
 
-pub(crate) use layer::OF_ORGANIZATIONS;
-pub(crate) use layer::TASK;
 pub use layer::{LogLayer, layer};
+pub(crate) use layer::{OF_ORGANIZATIONS, TASK};
 pub(crate) use writer::write;
 
 /// The service's own log lines.
