@@ -108,8 +108,8 @@ async fn a_service_that_is_not_told_where_it_is_tells_no_app() {
 
 #[test]
 fn the_readme_of_the_assets_names_what_is_there() {
-    let readme = include_str!("../../host/server/assets/README.md");
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/server/assets");
+    let readme = include_str!("../../host/kernel/assets/README.md");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/kernel/assets");
     for licence in ["swagger-ui/LICENSE", "swagger-ui/NOTICE", "redoc/LICENSE"] {
         assert!(folder.join(licence).is_file(), "{licence}");
     }

@@ -1,6 +1,6 @@
 //! What is written about the service is true.
 
-use heddle_server::Config;
+use heddle_kernel::config::Config;
 
 const README: &str = include_str!("../../README.md");
 

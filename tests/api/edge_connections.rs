@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use heddle_server::process::limits::raise_files;
+use heddle_kernel::process::limits::raise_files;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

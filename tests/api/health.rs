@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
-use heddle_server::{Config, Running, Surroundings};
+use heddle_kernel::config::Config;
+use heddle_kernel::opening::Surroundings;
+use heddle_kernel::running::Running;
 use serde_json::{Value, json};
 
 use crate::support::{Api, Database, Options, Proxy, Server, Way, compiler, environment, on_both, packages};
@@ -214,7 +216,7 @@ async fn try_start(folder: &std::path::Path, options: Options) -> anyhow::Result
     rustls::crypto::ring::default_provider().install_default().ok();
     let environment = environment(folder, &Database::sqlite(), &options);
     let config = Config::from_maps(&environment, &BTreeMap::new())?;
-    Running::start(config, Surroundings::from(compiler())).await
+    heddle_server::start(config, Surroundings::from(compiler())).await
 }
 
 /// A folder with the true packages and one that is none.

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
-use heddle_server::Config;
-use heddle_server::cache::Cache;
-use heddle_server::http::rate_limit::{Limit, Limiter, Rate, Verdict};
+use heddle_kernel::cache::Cache;
+use heddle_kernel::config::Config;
+use heddle_kernel::http::rate_limit::{Limit, Limiter, Rate, Verdict};
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Api, Database, Options, PASSWORD, Random, Redis, Server, on_both};
@@ -338,7 +338,7 @@ async fn a_wrong_password_of_the_cache_is_told_and_serves_on() {
 
 /// The script of the shared cache, with the time as its last two arguments.
 fn timed_script() -> String {
-    let script = include_str!("../../host/server/src/http/rate_limit/take.lua");
+    let script = include_str!("../../host/kernel/src/http/rate_limit/take.lua");
     assert_eq!(script.matches("redis.call('TIME')").count(), 1);
     script.replace("redis.call('TIME')", "{ARGV[#ARGV - 1], ARGV[#ARGV]}")
 }

@@ -37,7 +37,7 @@ async fn write(server: &Server, db: &Db, count: i64) {
             id: clock.new_id(),
             at: clock.now() - TimeDelta::seconds(n / 3),
             level: if n % 10 == 0 { LogLevel::Error } else { LogLevel::Info },
-            target: if n % 2 == 0 { "heddle_server::sync".to_owned() } else { "heddle_store".to_owned() },
+            target: if n % 2 == 0 { "heddle_inventory::sync".to_owned() } else { "heddle_store".to_owned() },
             message: format!("line {n}"),
             fields: json!({ "n": n }),
             request_id: (n == 5).then(|| "ext-mine".to_owned()),
@@ -151,7 +151,7 @@ on_both! {
         let options = Options::default().with("LOG_FILTER", "off").with("SYNC_INTERVAL_SECS", "3600");
         let process = set_up(Process::start(folder.path(), &database, &options).await).await;
         let listening = first_lines(&process.api, "search=listening+on").await;
-        assert_eq!(listening[0]["target"], "heddle_server");
+        assert_eq!(listening[0]["target"], "heddle_kernel::running");
         for _ in 0..6 {
             let wrong = json!({ "login": "ada", "password": "canary-6tR" });
             process.api.post("/auth/login", &wrong).await;
@@ -165,7 +165,7 @@ on_both! {
         assert!(same.contains(&locked[0]), "{same:?}");
         let all = process.api.get("/logs?per_page=200").await.expect_status(200).text;
         assert!(!all.contains("canary-6tR") && !all.contains(PASSWORD), "{all}");
-        let own = process.api.get("/logs?target=heddle_server::logs").await.expect_status(200).body;
+        let own = process.api.get("/logs?target=heddle_kernel::logs").await.expect_status(200).body;
         assert_eq!(own["items"], json!([]), "the writer does not write of itself");
     }
 }

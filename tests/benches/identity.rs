@@ -4,10 +4,9 @@
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderValue, header};
-use futures::StreamExt as _;
-use futures::stream;
+use futures::{StreamExt as _, stream};
 use heddle_core::Role;
-use heddle_server::caller::authenticate;
+use heddle_kernel::caller::authenticate;
 use heddle_store::users::{self, NewUser};
 use serde_json::json;
 use tokio::runtime::Runtime;

@@ -9,7 +9,7 @@ use heddle_core::condition::{Condition, Conditions, Logic, Operator};
 use heddle_core::event::NewEvent;
 use heddle_core::operation::{ConnectionKind, ConnectionState, StepOutline};
 use heddle_core::{OrgId, UserId};
-use heddle_server::App;
+use heddle_kernel::app::App;
 use heddle_store::connections::{self, ConnectionRow};
 use heddle_store::{event_consumers, events, users};
 use serde_json::json;

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use heddle_core::event::{EventType, NewEvent};
 use heddle_core::{OrgId, Role};
-use heddle_server::App;
+use heddle_kernel::app::App;
 use heddle_store::users::{self, NewUser};
 use serde_json::{Value, json};
 

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use heddle_core::DeviceId;
 use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
 use heddle_store::devices::{self, Seen};
-use heddle_store::{Controller, Device, Object as _, Scope};
+use heddle_store::object::Object as _;
+use heddle_store::{Controller, Device, Scope};
 use serde_json::json;
 use tracing::Instrument as _;
 

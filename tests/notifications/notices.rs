@@ -83,11 +83,11 @@ on_both! {
         admin.post(&format!("/notifications/{id}/read"), &json!({})).await.expect_status(200);
         let app = &server.running().app;
         app.clock.advance(TimeDelta::days(29));
-        heddle_server::retention::round_if_due(app).await.unwrap();
+        heddle_kernel::retention::round_if_due(app).await.unwrap();
         let admin = server.log_in("ada").await;
         assert_eq!(subjects(&admin, "").await, ["old"]);
         app.clock.advance(TimeDelta::days(2));
-        heddle_server::retention::round_if_due(app).await.unwrap();
+        heddle_kernel::retention::round_if_due(app).await.unwrap();
         let admin = server.log_in("ada").await;
         assert!(subjects(&admin, "").await.is_empty());
     }

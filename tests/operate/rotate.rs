@@ -5,7 +5,7 @@ use std::process::Child;
 use std::time::Duration;
 
 use heddle_core::{Clock, CredentialId, OrgId};
-use heddle_server::keys::Keys;
+use heddle_kernel::keys::Keys;
 use heddle_store::credentials::{self, NewCredential, SealedSecret};
 use heddle_store::sealed::{self, SealedColumn};
 use heddle_store::{Db, PoolSettings};

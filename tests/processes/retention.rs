@@ -41,13 +41,13 @@ on_both! {
         let audited = api.get("/audit").await.expect_status(200).body["total"].clone();
         app.clock.advance(chrono::TimeDelta::days(2));
         emit(&server, org, 10).await;
-        assert_eq!(heddle_server::retention::round_if_due(app).await.unwrap(), Some(0), "nothing is old enough");
-        assert_eq!(heddle_server::retention::round_if_due(app).await.unwrap(), None, "not twice in an hour");
+        assert_eq!(heddle_kernel::retention::round_if_due(app).await.unwrap(), Some(0), "nothing is old enough");
+        assert_eq!(heddle_kernel::retention::round_if_due(app).await.unwrap(), None, "not twice in an hour");
         app.clock.advance(chrono::TimeDelta::days(2));
-        assert_eq!(heddle_server::retention::round_if_due(app).await.unwrap(), Some(2_500));
+        assert_eq!(heddle_kernel::retention::round_if_due(app).await.unwrap(), Some(2_500));
         // Also the newest is too old by then, and stays; the session of the setup is forgotten.
         app.clock.advance(chrono::TimeDelta::days(60));
-        let forgotten = heddle_server::retention::round_if_due(app).await.unwrap().unwrap();
+        let forgotten = heddle_kernel::retention::round_if_due(app).await.unwrap().unwrap();
         assert!(forgotten >= 10, "9 events and a session: {forgotten}");
         let login = json!({ "login": "ada", "password": PASSWORD });
         let tokens = server.nobody().post("/auth/login", &login).await.expect_status(200).body;

@@ -80,7 +80,7 @@ impl std::fmt::Debug for Known {
 
 impl Known {
     /// Of a server in this process: nothing has to be asked. Servers with the same adapters have the same document.
-    pub(crate) fn of_app(app: &heddle_server::SharedApp) -> Self {
+    pub(crate) fn of_app(app: &heddle_kernel::app::SharedApp) -> Self {
         static KNOWN: LazyLock<Mutex<HashMap<Vec<String>, Known>>> = LazyLock::new(Mutex::default);
         let adapters = app.runtime.adapters();
         let adapters = adapters
@@ -89,8 +89,8 @@ impl Known {
             .collect();
         let known = KNOWN.lock().expect("no holder of this lock panics").entry(adapters).or_default().clone();
         known.0.get_or_init(|| {
-            let table = heddle_server::http::routes(app);
-            Contract::shared(heddle_server::http::openapi::document(&table, &app.declared))
+            let table = heddle_kernel::http::routes(app);
+            Contract::shared(heddle_kernel::http::openapi::document(&table, &app.declared))
         });
         known
     }

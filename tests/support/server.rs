@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use heddle_kernel::config::Config;
+use heddle_kernel::hashing::Cost as HashCost;
+use heddle_kernel::opening::Surroundings;
+use heddle_kernel::running::Running;
 use heddle_runtime::{Compiler, Tap};
-use heddle_server::{Config, HashCost, Running, Surroundings};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -137,7 +140,7 @@ impl Server {
             Config::from_maps(&self.environment, &BTreeMap::new()).expect("test settings are accepted");
         let surroundings =
             Surroundings { tap: self.tap.clone(), hash_cost: self.hash_cost, ..compiler().into() };
-        let running = Running::start(config, surroundings).await.expect("the server starts");
+        let running = heddle_server::start(config, surroundings).await.expect("the server starts");
         self.contract = Known::of_app(&running.app);
         self.running = Some(running);
     }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use heddle_server::http::access::Access;
-use heddle_server::http::routes::{Mark, Route};
+use heddle_kernel::http::access::Access;
+use heddle_kernel::http::routes::{Mark, Route};
 
 use crate::support::{Database, Server};
 
@@ -74,7 +74,7 @@ const RULES: &[(&str, fn(&Route) -> bool)] = &[
 #[tokio::test]
 async fn every_route_keeps_the_rules_of_marks() {
     let server = Server::start(Database::sqlite()).await;
-    let routes = heddle_server::http::routes(&server.running().app);
+    let routes = heddle_kernel::http::routes(&server.running().app);
     let mut broken = Vec::new();
     for (rule, holds) in RULES {
         let all = routes.iter().filter(|route| !holds(route));
@@ -91,7 +91,7 @@ async fn every_route_keeps_the_rules_of_marks() {
 async fn no_route_writes_for_a_browser_without_its_token() {
     let server = Server::start(Database::sqlite()).await;
     let admin = server.set_up().await;
-    let routes = heddle_server::http::routes(&server.running().app);
+    let routes = heddle_kernel::http::routes(&server.running().app);
     let page = server.nobody().with("cookie", &format!("svc_access={}", admin.token()));
     let id = uuid::Uuid::nil().to_string();
     let mut refused = 0;

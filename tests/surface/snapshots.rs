@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use heddle_core::Role;
 use heddle_core::declared::{ReadingAccess, SubscriptionAccess};
-use heddle_server::Config;
-use heddle_server::http::routes::Mark;
+use heddle_kernel::config::Config;
+use heddle_kernel::http::routes::Mark;
 
 use crate::support::{Database, Server, variable};
 
@@ -79,7 +79,7 @@ const MARKS: &[(Mark, &str)] = &[
 #[tokio::test]
 async fn routes_and_who_may_call_them() {
     let server = Server::start(Database::sqlite()).await;
-    let routes = heddle_server::http::routes(&server.running().app);
+    let routes = heddle_kernel::http::routes(&server.running().app);
     let mut rows: Vec<Vec<String>> = routes
         .iter()
         .map(|route| {

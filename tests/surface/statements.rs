@@ -13,7 +13,7 @@ use heddle_core::{
     ConnectionId, ControllerId, CredentialId, LogLevel, OrgId, ProviderKind, Role, SiteId, SiteLevel,
     SubscriptionId, UserId,
 };
-use heddle_server::App;
+use heddle_kernel::app::App;
 use heddle_store::api_keys::NewApiKey;
 use heddle_store::audit::NewAudit;
 use heddle_store::changes::{self, NewChange, Planned};

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use heddle_core::Role;
-use heddle_server::http::access::BEYOND_SCOPES;
-use heddle_server::http::conditional::SHOWN_ONCE;
+use heddle_kernel::http::access::BEYOND_SCOPES;
+use heddle_kernel::http::conditional::SHOWN_ONCE;
 use serde_json::{Map, Value, json};
 
 use super::world::{ABSENT, Ids, World};
@@ -99,7 +99,7 @@ async fn the_walk_knows_every_route_and_every_path_parameter() {
     let named = |method: &str, path: &str| format!("{method} {path}");
     let walked: BTreeSet<String> =
         contract.operations().iter().map(|operation| named(&operation.method, &operation.path)).collect();
-    let table = heddle_server::http::routes(&world.server.running().app);
+    let table = heddle_kernel::http::routes(&world.server.running().app);
     let routes: BTreeSet<String> =
         table.iter().map(|route| named(route.method.as_str(), &route.path)).collect();
     assert_eq!(walked, routes);

@@ -309,7 +309,13 @@ async fn member(server: &Server, organization: &str, role: Role, name: &str) -> 
     (user, server.nobody().with_token(tokens["access_token"].as_str().unwrap()))
 }
 
-async fn new_user(tx: &mut Tx, org_id: OrgId, role: Role, name: &str, app: &heddle_server::App) -> String {
+async fn new_user(
+    tx: &mut Tx,
+    org_id: OrgId,
+    role: Role,
+    name: &str,
+    app: &heddle_kernel::app::App,
+) -> String {
     let admin = users::find_by_login(tx, "ada").await.unwrap().unwrap();
     let new = NewUser {
         id: app.clock.new_id(),

@@ -49,7 +49,7 @@ on_both! {
         .await;
 
         let api = later(&server, TimeDelta::days(8)).await;
-        heddle_server::retention::round_if_due(&server.running().app).await.unwrap();
+        heddle_kernel::retention::round_if_due(&server.running().app).await.unwrap();
         assert!(deliveries(&api, &hook).await.is_empty(), "what was delivered is forgotten after a week");
     }
 }

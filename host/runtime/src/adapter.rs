@@ -17,11 +17,13 @@ use crate::bindings::heddle::common::types;
 use crate::breaker::Standing;
 use crate::call::{Component, Exports, Prepared, Raw, Shared};
 use crate::convert::{self, Unfit, Weigh};
-use crate::egress::{Approved, Outbound, references};
+use crate::egress::phase::Phase;
+use crate::egress::request::Approved;
+use crate::egress::{Outbound, references};
 use crate::limits::WALL_MAX;
 use crate::observe::Observation;
 use crate::schemas::Schemas;
-use crate::state::{Phase, State, Surroundings};
+use crate::state::{State, Surroundings};
 
 /// An installed adapter: verified, compiled, linked, described.
 ///

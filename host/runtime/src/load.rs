@@ -19,10 +19,11 @@ use crate::cache::{Found, KeepError};
 use crate::call::{Component, Indices, Prepared};
 use crate::compile::{self, CompileError};
 use crate::egress::Facts;
+use crate::egress::phase::Phase;
 use crate::limits::DESCRIBE_CPU;
 use crate::runtime::Runtime;
 use crate::schemas::Schemas;
-use crate::state::{Phase, State, Surroundings};
+use crate::state::{State, Surroundings};
 use crate::{convert, describe, linker};
 
 const HEADER: &[u8] = b"\0asm\x0d\0\x01\0";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::api::CallError;
-use crate::state::Phase;
+use crate::egress::phase::Phase;
 
 /// A call that is over. Its texts come from closed sets, but for the adapter's id.
 #[derive(Debug, Clone, Copy)]

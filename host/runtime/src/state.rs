@@ -9,20 +9,9 @@ use wasmtime::component::ResourceTable;
 
 use crate::apart::Turn;
 use crate::egress::Outbound;
+use crate::egress::phase::Phase;
 use crate::limits::Limiter;
 use crate::runtime::Tap;
-
-/// What a call may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    Describe,
-    Probe,
-    Read,
-    Plan,
-    Verify,
-    Write,
-    Poll,
-}
 
 pub(crate) type Progress = Arc<dyn Fn(u8, String) + Send + Sync>;
 

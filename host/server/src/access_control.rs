@@ -1,10 +1,10 @@
 //! Door access control, which this service does not have: every route says so, as the interface requires.
 
-use crate::app::SharedApp;
-use crate::feature::Feature;
-use crate::http::access::Access;
-use crate::http::error::Error;
-use crate::http::routes::{Routes, doc};
+use heddle_kernel::app::SharedApp;
+use heddle_kernel::feature::Feature;
+use heddle_kernel::http::access::Access;
+use heddle_kernel::http::error::Error;
+use heddle_kernel::http::routes::{Routes, doc};
 
 /// Both spellings of the module's address.
 const ADDRESSES: [&str; 2] = ["/access_control", "/access_control/access"];

@@ -1,29 +1,29 @@
 //! Every feature of this program. What is not in the list is not in the product.
 
-use crate::feature::Features;
+use heddle_kernel::feature::Features;
 
 /// In the order of the groups in the API document. A feature that needs what another one opened stands behind it.
 pub const FEATURES: Features = Features::new(&[
-    &crate::http::health::Probes,
-    &crate::setup::Setup,
-    &crate::auth::SignIn,
-    &crate::sso::SingleSignOn,
-    &crate::oauth2::Apps,
-    &crate::tenancy::Tenancy,
-    &crate::credentials::Credentials,
-    &crate::controllers::Controllers,
-    &crate::adapters::Adapters,
-    &crate::devices::Devices,
-    &crate::staging::Changes,
-    &crate::events::Stream,
-    &crate::fabric::Fabric,
-    &crate::notifications::Notifications,
-    &crate::automation::Automation,
-    &crate::audit::AuditLog,
-    &crate::logs::ServiceLog,
-    &crate::webhooks::Webhooks,
+    &heddle_kernel::http::health::Probes,
+    &heddle_tenancy::setup::Setup,
+    &heddle_identity::SignIn,
+    &heddle_federation::sso::SingleSignOn,
+    &heddle_federation::oauth2::Apps,
+    &heddle_tenancy::Tenancy,
+    &heddle_inventory::credentials::Credentials,
+    &heddle_inventory::controllers::Controllers,
+    &heddle_inventory::adapters::Adapters,
+    &heddle_inventory::devices::Devices,
+    &heddle_changes::Changes,
+    &heddle_kernel::events::Stream,
+    &heddle_fabric::Fabric,
+    &heddle_delivery::notifications::Notifications,
+    &heddle_fabric::automation::Automation,
+    &heddle_kernel::audit::AuditLog,
+    &heddle_kernel::logs::ServiceLog,
+    &heddle_delivery::webhooks::Webhooks,
     &crate::access_control::AccessControl,
-    &crate::sync::Readings,
+    &heddle_inventory::sync::Readings,
     &crate::reserved::Reserved,
 ]);
 

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
+use heddle_kernel::config::Config;
 use heddle_runtime::Compiler;
-use heddle_server::{Config, FEATURES, Running, operate};
+use heddle_server::FEATURES;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -23,7 +24,7 @@ Settings come from the environment and heddle.toml: 'heddle settings' lists them
 #[derive(Parser)]
 #[command(
     name = "heddle",
-    version = heddle_server::BUILD,
+    version = heddle_kernel::version::BUILD,
     about = "Manages the network infrastructure of many organizations",
     after_help = EXIT_CODES
 )]
@@ -140,17 +141,19 @@ fn run(command: Command) -> anyhow::Result<()> {
     runtime.block_on(async move {
         match command {
             Command::Serve => serve(config).await,
-            Command::Migrate => operate::migrate(&config, &mut std::io::stdout()).await,
+            Command::Migrate => heddle_operate::migrate(&config, &mut std::io::stdout()).await,
             Command::Backup { file } => {
-                interruptible(operate::backup(&config, &file, &mut std::io::stdout())).await
+                interruptible(heddle_operate::backup(&config, &file, &mut std::io::stdout())).await
             }
             Command::Restore { file } => {
-                interruptible(operate::restore(&config, FEATURES, &file, &mut std::io::stdout())).await
+                interruptible(heddle_operate::restore(&config, FEATURES, &file, &mut std::io::stdout())).await
             }
             Command::Keys(Keys::Rotate) => {
-                interruptible(operate::rotate(&config, FEATURES, &mut std::io::stdout())).await
+                interruptible(heddle_operate::rotate(&config, FEATURES, &mut std::io::stdout())).await
             }
-            Command::Audit(Audit::Heads) => operate::audit_heads(&config, &mut std::io::stdout()).await,
+            Command::Audit(Audit::Heads) => {
+                heddle_operate::audit_heads(&config, &mut std::io::stdout()).await
+            }
             Command::User(command) => user(&config, command).await,
             Command::Openapi => openapi(config).await,
             Command::PluginCompile | Command::Doctor | Command::Settings => {
@@ -162,7 +165,7 @@ fn run(command: Command) -> anyhow::Result<()> {
 
 fn init_log(config: &Config) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&config.log_filter).with_context(|| {
-        format!("LOG_FILTER='{}' is not accepted: levels such as info,heddle_server=debug", config.log_filter)
+        format!("LOG_FILTER='{}' is not accepted: levels such as info,heddle=debug", config.log_filter)
     })?;
     // A file of log lines holds no colours.
     let lines = tracing_subscriber::fmt::layer()
@@ -170,7 +173,7 @@ fn init_log(config: &Config) -> anyhow::Result<()> {
         .with_ansi(std::io::stderr().is_terminal());
     let lines = if config.log_format == "json" { lines.json().boxed() } else { lines.boxed() };
     // What the log database keeps does not depend on what is shown here.
-    let kept = heddle_server::logs::layer().with_filter(LevelFilter::INFO);
+    let kept = heddle_kernel::logs::layer().with_filter(LevelFilter::INFO);
     tracing_subscriber::registry().with(lines.with_filter(filter)).with(kept).init();
     Ok(())
 }
@@ -180,8 +183,8 @@ fn compiler() -> anyhow::Result<Compiler> {
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {
-    heddle_server::process::limits::forbid_core_dumps();
-    let running = Running::start(config, compiler()?).await?;
+    heddle_kernel::process::limits::forbid_core_dumps();
+    let running = heddle_server::start(config, compiler()?).await?;
     stop_signal().await?;
     tracing::info!("stopping");
     running.stop().await
@@ -198,9 +201,9 @@ async fn stop_signal() -> std::io::Result<()> {
 async fn user(config: &Config, command: User) -> anyhow::Result<()> {
     let out = &mut std::io::stdout();
     match command {
-        User::ResetMfa { login } => operate::reset_mfa(config, FEATURES, &login, out).await,
-        User::ResetPassword { login } => operate::reset_password(config, FEATURES, &login, out).await,
-        User::Unlock { login } => operate::unlock(config, FEATURES, &login, out).await,
+        User::ResetMfa { login } => heddle_operate::reset_mfa(config, FEATURES, &login, out).await,
+        User::ResetPassword { login } => heddle_operate::reset_password(config, FEATURES, &login, out).await,
+        User::Unlock { login } => heddle_operate::unlock(config, FEATURES, &login, out).await,
     }
 }
 
@@ -219,13 +222,13 @@ async fn interruptible(work: impl Future<Output = anyhow::Result<()>>) -> anyhow
 fn doctor() -> anyhow::Result<bool> {
     let config = Config::from_environment();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    Ok(runtime.block_on(operate::doctor(config, FEATURES, &mut std::io::stdout()))?)
+    Ok(runtime.block_on(heddle_operate::doctor(config, FEATURES, &mut std::io::stdout()))?)
 }
 
 async fn openapi(config: Config) -> anyhow::Result<()> {
-    let (config, folder) = operate::without_traces(config);
+    let (config, folder) = heddle_operate::without_traces(config);
     let app = heddle_server::open(config, compiler()?).await?;
-    let document = heddle_server::http::openapi::document(&heddle_server::http::routes(&app), &app.declared);
+    let document = heddle_kernel::http::openapi::document(&heddle_kernel::http::routes(&app), &app.declared);
     writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&document)?)?;
     app.db.close().await;
     drop(folder);

@@ -3,9 +3,8 @@
 
 use heddle_core::Permission;
 use heddle_core::declared::SubscriptionAccess;
-
-use crate::devices::declarations::DEVICE_READ;
-use crate::feature::Feature;
+use heddle_inventory::devices::declarations::DEVICE_READ;
+use heddle_kernel::feature::Feature;
 
 heddle_core::permissions! { PERMISSIONS {
     ALERT_READ = "alert:read", Viewer, "See alerts";

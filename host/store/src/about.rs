@@ -6,8 +6,10 @@ use heddle_core::{ControllerId, DeviceId, OrgId, SiteId};
 use serde_json::{Value, json};
 use sqlx::FromRow;
 
+use crate::db::Tx;
+use crate::error::Result;
+use crate::events::StoredEvent;
 use crate::select::{Bind, Select};
-use crate::{Result, StoredEvent, Tx};
 
 /// The objects that a stretch of events is about.
 #[derive(Debug, Default)]

@@ -2,8 +2,9 @@
 
 use heddle_core::Timestamp;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::affected;
-use crate::{Result, Tx};
 
 /// More than can be installed.
 const RELEASES_MAX: i64 = 1_000;

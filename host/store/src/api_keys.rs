@@ -4,10 +4,11 @@ use heddle_core::{ApiKeyId, OrgId, Role, SiteId, SiteLevel, Timestamp, UserId};
 use sqlx::FromRow;
 use sqlx::types::Json;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::grants::SiteGrant;
-use crate::select::{Bind, Select, affected};
+use crate::select::{Bind, Select, SiteScope, affected};
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, SiteScope, Tx};
 
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct ApiKey {
@@ -89,7 +90,7 @@ struct PresentedRow {
 }
 
 /// # Errors
-/// [`crate::Error::Unique`] with `api_key_prefix` when the public half is taken.
+/// [`crate::error::Error::Unique`] with `api_key_prefix` when the public half is taken.
 pub async fn insert(tx: &mut Tx, new: &NewApiKey) -> Result<ApiKey> {
     Ok(on!(tx, conn => sqlx::query_as("
         INSERT INTO api_key (id, user_id, prefix, secret_hash, name, description, scopes, expires_at, created_at)

@@ -5,8 +5,9 @@ use heddle_core::change::{ApplyStep, OutcomeState};
 use heddle_core::{ChangeId, ControllerId, Timestamp};
 use sqlx::FromRow;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::{Bind, Select};
-use crate::{Result, Tx};
 
 /// The first few of a list that is only counted beyond.
 const SHOWN: i64 = 10;

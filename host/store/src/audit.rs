@@ -21,9 +21,10 @@ use sha2::{Digest as _, Sha256};
 use sqlx::FromRow;
 use uuid::Uuid;
 
-use crate::select::{Bind, Select, affected};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::select::{Bind, Scope, Select, affected};
 use crate::sort::{Key, Sorted};
-use crate::{Result, Scope, Tx};
 
 mod heads;
 

@@ -5,10 +5,11 @@ use heddle_core::{ChannelId, OrgId, Timestamp};
 use serde_json::Value;
 use sqlx::FromRow;
 
-use crate::object::{self, Columns, Object, Table, table};
-use crate::select::{Bind, Set};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::object::{self, Columns, Object, Table, revised, table};
+use crate::select::{Bind, Scope, Set};
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, Scope, Tx};
 
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct Channel {
@@ -74,6 +75,8 @@ macro_rules! channel {
         (channel.secret IS NOT NULL) AS has_secret, channel.created_at, channel.updated_at, channel.deleted_at"
     };
 }
+
+revised!(Channel);
 
 impl Object for Channel {
     type Id = ChannelId;

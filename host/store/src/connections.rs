@@ -8,9 +8,11 @@ use heddle_core::{ConnectionId, OrgId, Timestamp, UserId};
 use sqlx::types::Json;
 use sqlx::{Database, Encode, FromRow, QueryBuilder, Type};
 
-use crate::select::{Bind, Select, affected};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::object::revised;
+use crate::select::{Bind, Scope, Select, affected};
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, Scope, Tx};
 
 /// A Connection with all that firing it needs. It does not serialize: its parameters are for its author.
 #[derive(Clone, FromRow)]
@@ -46,6 +48,8 @@ pub struct ConnectionRow {
     pub updated_at: Timestamp,
     pub deleted_at: Option<Timestamp>,
 }
+
+revised!(ConnectionRow);
 
 impl Sorted for ConnectionRow {
     const KEYS: &'static [Key] = &[

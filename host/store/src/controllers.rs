@@ -7,19 +7,20 @@ use heddle_core::adapter::DeviceStatus;
 use heddle_core::change::ChangeStatus;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId, SiteId, Timestamp};
+pub use reading::{
+    Except, Held, SyncResult, abandoned, claim, due, hold, record_sync, release, release_all,
+    schedule_all_now, schedule_now,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sqlx::FromRow;
 
-use crate::object::{self, Columns, Object, Table, table};
-use crate::select::{Bind, Select, affected};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::object::{self, Columns, Object, Table, revised, table};
+use crate::select::{Bind, Scope, Select, affected};
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, Scope, Tx};
-pub use reading::{
-    Except, Held, SyncResult, abandoned, claim, due, hold, record_sync, release, release_all,
-    schedule_all_now, schedule_now,
-};
 
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct Controller {
@@ -127,6 +128,8 @@ pub struct ControllerFilter {
     /// Part of the name or the address.
     pub search: Option<String>,
 }
+
+revised!(Controller);
 
 impl Object for Controller {
     type Id = ControllerId;

@@ -7,10 +7,11 @@ use serde::Serialize;
 use serde_json::json;
 use sqlx::FromRow;
 
-use crate::object::{self, Columns, Object, Table, table};
-use crate::select::{Bind, Select};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::object::{self, Columns, Object, Table, revised, table};
+use crate::select::{Bind, Scope, Select, Set};
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, Scope, Set, Tx};
 
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
 pub struct Credential {
@@ -97,6 +98,8 @@ pub struct SealedCredential {
     pub secret: Vec<u8>,
     pub version: i64,
 }
+
+revised!(Credential);
 
 impl Object for Credential {
     type Id = CredentialId;

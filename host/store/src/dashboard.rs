@@ -5,7 +5,8 @@ use heddle_core::change::{ChangeStatus, OutcomeState};
 use heddle_core::{OrgId, Role, Timestamp};
 use sqlx::FromRow;
 
-use crate::{Result, Tx};
+use crate::db::Tx;
+use crate::error::Result;
 
 /// What is limited by a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]

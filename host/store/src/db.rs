@@ -93,11 +93,11 @@ pub enum Tx {
 macro_rules! on {
     ($tx:expr, $conn:ident => $query:expr) => {
         match $tx {
-            $crate::Tx::Sqlite(tx) => {
+            $crate::db::Tx::Sqlite(tx) => {
                 let $conn = &mut **tx;
                 $query
             }
-            $crate::Tx::Postgres(tx) => {
+            $crate::db::Tx::Postgres(tx) => {
                 let $conn = &mut **tx;
                 $query
             }

@@ -10,17 +10,18 @@ use std::collections::HashMap;
 use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
 use heddle_core::device::DeviceState;
 use heddle_core::{Clock, ControllerId, DeviceId, OrgId, SiteId, Timestamp};
+pub use labels::{Labels, lock_all, remove_all, set_labels};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{AssertSqlSafe, FromRow, QueryBuilder};
 
-use crate::object::{self, Object, Table, table};
-use crate::select::{Bind, Select, affected, bind_all};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::object::{self, Object, Table, revised, table};
+use crate::select::{Bind, Scope, Select, affected, bind_all};
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, Scope, Tx};
-pub use labels::{Labels, lock_all, remove_all, set_labels};
 
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct Device {
@@ -122,6 +123,8 @@ pub struct Sighting {
     /// The new status, when it is another one or the device is new.
     pub status: Option<DeviceStatus>,
 }
+
+revised!(Device);
 
 impl Object for Device {
     type Id = DeviceId;

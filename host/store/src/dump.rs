@@ -8,14 +8,14 @@ mod cell;
 
 use std::collections::BTreeSet;
 
+pub use cell::{Cell, Kind, NotA};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
-pub use cell::{Cell, Kind, NotA};
-
+use crate::db;
+use crate::db::Tx;
 use crate::error::{Error, Result};
 use crate::select::affected;
-use crate::{Tx, db};
 
 /// Most values of one `INSERT`; both databases take more.
 const VALUES_MAX: usize = 8_000;

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use heddle_core::OrgId;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::affected;
-use crate::{Result, Tx};
 
 /// Where a purpose stands in each organization that it has seen an event of.
 pub async fn positions(tx: &mut Tx, name: &str) -> Result<HashMap<OrgId, i64>> {

@@ -13,9 +13,10 @@ use heddle_core::{Clock, ControllerId, DeviceId, EventId, OrgId, RunId, SiteId, 
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, FromRow, QueryBuilder};
 
-use crate::select::{Bind, Select, affected, bind_all};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::select::{Bind, Scope, Select, SiteScope, affected, bind_all};
 use crate::sort::{Key, Sorted};
-use crate::{Result, Scope, SiteScope, Tx};
 
 /// Rows of one INSERT: twelve values each, far below both databases' limit of parameters.
 const ROWS_PER_STATEMENT: usize = 500;

@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use heddle_core::UserId;
 use heddle_core::name::fold;
 
+use crate::db::{Db, Tx};
+use crate::error::{Error, Result};
 use crate::users::{self, Names};
-use crate::{Db, Error, Result, Tx};
 
 /// The migration that adds the columns.
 pub(crate) const VERSION: i64 = 21;

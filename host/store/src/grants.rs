@@ -7,9 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::{FromRow, QueryBuilder};
 
-use crate::select::{Bind, Select, affected};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::select::{Bind, Scope, Select, affected};
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, Scope, Tx};
 
 /// Rows of one INSERT: five values each, far below both databases' limit of parameters.
 const ROWS_PER_STATEMENT: usize = 1_000;
@@ -67,7 +68,7 @@ const SELECT: &str = "SELECT u.org_id, g.user_id, u.username, g.site_id, s.name 
 const FROM: &str = "FROM site_grant g JOIN app_user u ON u.id = g.user_id JOIN site s ON s.id = g.site_id";
 
 /// # Errors
-/// [`crate::Error::Unique`] with `site_grant_pkey` when the user has one for the site.
+/// [`crate::error::Error::Unique`] with `site_grant_pkey` when the user has one for the site.
 pub async fn insert(tx: &mut Tx, new: &NewGrant) -> Result<()> {
     affected!(
         tx,

@@ -3,8 +3,9 @@
 use heddle_core::{Timestamp, UserId};
 use sqlx::FromRow;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::affected;
-use crate::{Result, Tx};
 
 /// The answer of a request that created something.
 #[derive(Clone, FromRow)]
@@ -23,7 +24,7 @@ pub struct Kept {
 }
 
 /// # Errors
-/// [`crate::Error::Unique`] with `idempotency_pkey` when the key was used before.
+/// [`crate::error::Error::Unique`] with `idempotency_pkey` when the key was used before.
 pub async fn insert(tx: &mut Tx, new: &Kept) -> Result<()> {
     affected!(
         tx,

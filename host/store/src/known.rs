@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use heddle_core::OrgId;
 use uuid::Uuid;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::{Bind, Select};
-use crate::{Result, Tx};
 
 /// The kind of object that an id names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

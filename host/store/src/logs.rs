@@ -2,7 +2,7 @@
 //!
 //! Lines belong to the service, but for those that an organization wrote by
 //! `fabric.log`. Take the transaction from a database opened with
-//! [`crate::Db::open_logs`].
+//! [`crate::db::Db::open_logs`].
 
 use heddle_core::page::{WalkRequest, Walked};
 use heddle_core::{LogLevel, OrgId, Timestamp};
@@ -12,9 +12,10 @@ use serde_json::Value;
 use sqlx::{FromRow, QueryBuilder};
 use uuid::Uuid;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::{Bind, Select, affected};
 use crate::sort::{Key, Sorted};
-use crate::{Result, Tx};
 
 /// Rows of one INSERT: nine values each, far below both databases' limit of parameters.
 const ROWS_PER_STATEMENT: usize = 500;
@@ -25,7 +26,7 @@ pub struct LogLine {
     pub id: Uuid,
     pub at: Timestamp,
     pub level: LogLevel,
-    /// The part of the program that wrote it: `heddle_server::sync`.
+    /// The part of the program that wrote it: `heddle_inventory::sync`.
     pub target: String,
     pub message: String,
     /// What the line says besides its message, by name.

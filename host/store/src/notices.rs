@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::FromRow;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::{Bind, Select, affected};
 use crate::sort::{Key, Sorted};
-use crate::{Result, Tx};
 
 /// A notice as one user sees it.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]

@@ -10,9 +10,10 @@ use serde_json::Value;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::select::{Bind, Row, Select, Set, affected, bind_all};
+use crate::db::Tx;
+use crate::error::{Error, Result};
+use crate::select::{Bind, Row, Scope, Select, Set, affected, bind_all};
 use crate::sort::Sorted;
-use crate::{Error, Result, Scope, Tx};
 
 /// Where the objects of a type are kept.
 #[derive(Debug)]
@@ -53,10 +54,42 @@ macro_rules! table {
 }
 pub(crate) use table;
 
+/// An object in one state that people gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Revision {
+    pub object: Uuid,
+    /// The number of its edits, also of fields that no answer shows.
+    pub number: i64,
+}
+
+impl Revision {
+    pub fn of(object: impl Into<Uuid>, number: i64) -> Self {
+        Self { object: object.into(), number }
+    }
+}
+
+/// What counts the edits that people make.
+pub trait Revised {
+    fn revision(&self) -> Revision;
+}
+
+/// Types with the fields `id` and `revision`.
+#[macro_export]
+macro_rules! revised {
+    ($($of:ty),+ $(,)?) => {$(
+        impl $crate::object::Revised for $of {
+            fn revision(&self) -> $crate::object::Revision {
+                $crate::object::Revision::of(self.id, self.revision)
+            }
+        }
+    )+};
+}
+pub(crate) use revised;
+
 /// An object of an organization.
 ///
 /// A removal or a restore that touches other rows too is written by the type itself, in place of the one here.
-pub trait Object: Row + Sorted {
+pub trait Object: Row + Sorted + Revised {
     type Id: Copy + Into<Uuid> + Send + Sync;
     const TABLE: Table;
 

@@ -3,7 +3,8 @@
 use heddle_core::{OrgId, Timestamp};
 use sqlx::FromRow;
 
-use crate::{Result, Tx};
+use crate::db::Tx;
+use crate::error::Result;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
 pub struct Signing {

@@ -6,10 +6,11 @@ use serde::Serialize;
 use serde_json::Value;
 use sqlx::FromRow;
 
-use crate::object::{self, Columns, Object, Table, table};
-use crate::select::Bind;
+use crate::db::Tx;
+use crate::error::Result;
+use crate::object::{self, Columns, Object, Table, revised, table};
+use crate::select::{Bind, Scope};
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, Scope, Tx};
 
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct Organization {
@@ -66,6 +67,8 @@ pub struct OrganizationFilter {
     pub search: Option<String>,
 }
 
+revised!(Organization);
+
 impl Object for Organization {
     type Id = OrgId;
     const TABLE: Table = table!(
@@ -79,7 +82,7 @@ impl Object for Organization {
 /// A new organization is of the tier `standard`.
 ///
 /// # Errors
-/// [`crate::Error::Unique`] with `organization_slug` when the slug is taken.
+/// [`crate::error::Error::Unique`] with `organization_slug` when the slug is taken.
 pub async fn insert(tx: &mut Tx, new: &NewOrganization) -> Result<Organization> {
     let columns =
         Columns::default().with("name", &new.name).with("slug", &new.slug).with("settings", &new.settings);
@@ -100,7 +103,7 @@ pub async fn list(
 }
 
 /// # Errors
-/// [`crate::Error::Unique`] with `organization_slug` when the slug is taken.
+/// [`crate::error::Error::Unique`] with `organization_slug` when the slug is taken.
 pub async fn update(
     tx: &mut Tx,
     scope: &Scope,

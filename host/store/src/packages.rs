@@ -4,8 +4,9 @@ use heddle_core::{OrgId, Role, Timestamp};
 use serde_json::Value;
 use sqlx::FromRow;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::affected;
-use crate::{Result, Tx};
 
 /// The key that provides an adapter, and the highest version that served.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]

@@ -5,8 +5,9 @@
 use heddle_core::{Timestamp, UserId};
 use sqlx::FromRow;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::affected;
-use crate::{Result, Tx};
 
 #[derive(Clone)]
 pub struct NewPasswordReset {

@@ -13,9 +13,9 @@ use heddle_core::{ProcessId, Timestamp};
 use sqlx::PgPool;
 use sqlx::postgres::{PgListener, PgPoolOptions};
 
-use crate::db::Whereabouts;
+use crate::db::{Db, Tx, Whereabouts};
+use crate::error::{Error, Result};
 use crate::select::affected;
-use crate::{Db, Error, Result, Tx};
 
 /// How often a session is asked whether it lives.
 const PING_INTERVAL: Duration = Duration::from_secs(1);

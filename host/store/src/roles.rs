@@ -7,10 +7,11 @@ use heddle_core::{OrgId, RoleId, Timestamp, UserId};
 use serde_json::json;
 use sqlx::FromRow;
 
-use crate::object::{self, Columns, Object, Table, table};
-use crate::select::Set;
+use crate::db::Tx;
+use crate::error::Result;
+use crate::object::{self, Columns, Object, Table, revised, table};
+use crate::select::{Scope, Set};
 use crate::sort::{Key, Sort, Sorted};
-use crate::{Result, Scope, Tx};
 
 /// A role that an organization made for itself.
 #[derive(Debug, Clone, PartialEq, FromRow)]
@@ -58,6 +59,8 @@ pub struct RoleUpdate {
     pub permissions: Option<Vec<String>>,
 }
 
+revised!(StoredRole);
+
 impl Object for StoredRole {
     type Id = RoleId;
     const TABLE: Table = table!(
@@ -69,7 +72,7 @@ impl Object for StoredRole {
 }
 
 /// # Errors
-/// [`crate::Error::Unique`] with `stored_role_name` when the name is taken.
+/// [`crate::error::Error::Unique`] with `stored_role_name` when the name is taken.
 pub async fn insert(tx: &mut Tx, new: &NewRole) -> Result<StoredRole> {
     let columns = Columns::default()
         .with("org_id", new.org_id.0)
@@ -95,7 +98,7 @@ pub async fn slice(
 }
 
 /// # Errors
-/// [`crate::Error::Unique`] with `stored_role_name` when the name is taken.
+/// [`crate::error::Error::Unique`] with `stored_role_name` when the name is taken.
 pub async fn update(
     tx: &mut Tx,
     scope: &Scope,

@@ -14,10 +14,11 @@ use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{Database, Encode, FromRow, QueryBuilder, Type};
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::processes::gone_among;
-use crate::select::{Bind, Select, affected};
+use crate::select::{Bind, Scope, Select, affected};
 use crate::sort::{Key, Sorted};
-use crate::{Result, Scope, Tx};
 
 /// Rows of one INSERT: sixteen values each, far below both databases' limit of parameters.
 const ROWS_PER_STATEMENT: usize = 500;

@@ -3,8 +3,9 @@
 use heddle_core::{ConnectionId, Timestamp};
 
 use crate::connections::ConnectionRow;
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::{Bind, Select, affected};
-use crate::{Result, Tx};
 
 /// Enabled schedules whose time has come, the longest waiting first.
 pub async fn due(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Vec<ConnectionRow>> {

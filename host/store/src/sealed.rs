@@ -6,8 +6,9 @@
 use sqlx::{AssertSqlSafe, FromRow};
 use uuid::Uuid;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::affected;
-use crate::{Result, Tx};
 
 /// Bytes at the beginning of everything sealed that name the key.
 pub const MARK_BYTES: usize = 9;

@@ -15,9 +15,10 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, FromRow};
 use uuid::Uuid;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::grants::SiteGrant;
 use crate::sort::{InOrder, Sort, Sorted};
-use crate::{Result, Tx};
 
 /// Most rows of one page, whatever is asked for.
 pub const PER_PAGE_MAX: i64 = 200;
@@ -475,18 +476,19 @@ fn walked<T>(mut items: Vec<T>, limit: i64, counted: i64) -> Walked<T> {
 macro_rules! affected {
     ($tx:expr, $query:expr) => {
         match $tx {
-            $crate::Tx::Sqlite(tx) => {
+            $crate::db::Tx::Sqlite(tx) => {
                 let result: sqlx::Result<sqlx::sqlite::SqliteQueryResult> = $query.execute(&mut **tx).await;
                 result?.rows_affected()
             }
-            $crate::Tx::Postgres(tx) => {
+            $crate::db::Tx::Postgres(tx) => {
                 let result: sqlx::Result<sqlx::postgres::PgQueryResult> = $query.execute(&mut **tx).await;
                 result?.rows_affected()
             }
         }
     };
 }
-pub(crate) use {affected, bind_all};
+pub(crate) use affected;
+pub(crate) use bind_all;
 
 #[cfg(test)]
 pub(crate) mod tests {

@@ -2,9 +2,10 @@
 
 use heddle_core::Timestamp;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::sealed::Sealed;
 use crate::select::affected;
-use crate::{Result, Tx};
 
 pub async fn find(tx: &mut Tx, name: &str) -> Result<Option<Sealed>> {
     Ok(on!(tx, conn => sqlx::query_as("SELECT id, secret AS bytes FROM service_secret WHERE name = $1")

@@ -8,10 +8,11 @@ use serde::Serialize;
 use sqlx::FromRow;
 use uuid::Uuid;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::grants::SiteGrant;
-use crate::select::{Bind, Select, affected};
+use crate::select::{Bind, Select, SiteScope, affected};
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, SiteScope, Tx};
 
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
 pub struct Session {

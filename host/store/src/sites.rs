@@ -6,10 +6,11 @@ use serde::Serialize;
 use serde_json::Value;
 use sqlx::FromRow;
 
-use crate::object::{self, Columns, Object, Table, table};
-use crate::select::{Bind, Select};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::object::{self, Columns, Object, Table, revised, table};
+use crate::select::{Bind, Scope, Select};
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, Scope, Tx};
 
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct Site {
@@ -62,6 +63,8 @@ pub struct SiteUpdate {
     pub settings: Option<Value>,
 }
 
+revised!(Site);
+
 impl Object for Site {
     type Id = SiteId;
     const TABLE: Table = table!(
@@ -77,7 +80,7 @@ impl Object for Site {
 }
 
 /// # Errors
-/// [`crate::Error::Unique`] with `site_slug` when the slug is taken.
+/// [`crate::error::Error::Unique`] with `site_slug` when the slug is taken.
 pub async fn insert(tx: &mut Tx, new: &NewSite) -> Result<Site> {
     let columns = Columns::default()
         .with("org_id", new.org_id.0)
@@ -109,7 +112,7 @@ pub async fn list(
 }
 
 /// # Errors
-/// [`crate::Error::Unique`] with `site_slug` when the slug is taken.
+/// [`crate::error::Error::Unique`] with `site_slug` when the slug is taken.
 pub async fn update(
     tx: &mut Tx,
     scope: &Scope,

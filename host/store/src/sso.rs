@@ -9,10 +9,11 @@ use serde::Serialize;
 use serde_json::Value;
 use sqlx::FromRow;
 
-use crate::object::{self, Columns, Object, Table, table};
-use crate::select::{Bind, Select, Set, affected};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::object::{self, Columns, Object, Table, revised, table};
+use crate::select::{Bind, Scope, Select, Set, affected};
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, Scope, Tx};
 
 /// Most providers that a login page shows.
 const PUBLIC_MAX: i64 = 50;
@@ -147,6 +148,8 @@ macro_rules! provider {
 
 const SELECT_USABLE: &str = concat!("SELECT ", provider!(), ", identity_provider.secret");
 const FROM_LIVE: &str = "FROM identity_provider JOIN organization o ON o.id = identity_provider.org_id";
+
+revised!(Provider);
 
 impl Object for Provider {
     type Id = IdentityProviderId;
@@ -306,7 +309,7 @@ pub async fn find_identity(
 }
 
 /// # Errors
-/// [`crate::Error::Unique`] with `user_identity_subject` when another user has that identity there.
+/// [`crate::error::Error::Unique`] with `user_identity_subject` when another user has that identity there.
 pub async fn insert_identity(tx: &mut Tx, new: &NewIdentity) -> Result<Identity> {
     Ok(on!(tx, conn => sqlx::query_as("
         INSERT INTO user_identity (id, provider_id, issuer, subject, user_id, created_user, created_at, last_login_at)

@@ -14,10 +14,11 @@ use uuid::Uuid;
 use crate::changes::{NewChange, Planned};
 use crate::controllers::NewController;
 use crate::credentials::{NewCredential, SealedSecret};
+use crate::db::{Db, PoolSettings, Tx};
 use crate::organizations::NewOrganization;
+use crate::select::Scope;
 use crate::sites::NewSite;
 use crate::users::NewUser;
-use crate::{Db, PoolSettings, Scope, Tx};
 
 pub(crate) const POOL: PoolSettings =
     PoolSettings { connections_max: 4, acquire_timeout: Duration::from_secs(10) };
@@ -25,7 +26,7 @@ pub(crate) const POOL: PoolSettings =
 /// Declares tests that run on `SQLite`, and on `PostgreSQL` when `TEST_POSTGRES_URL` is set.
 macro_rules! on_both {
     ($(async fn $name:ident($db:ident) $body:block)+) => {$(
-        async fn $name($db: $crate::Db) $body
+        async fn $name($db: $crate::db::Db) $body
 
         mod $name {
             #[tokio::test]

@@ -3,9 +3,10 @@
 
 use heddle_core::Timestamp;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::affected;
 use crate::users::LoginState;
-use crate::{Result, Tx};
 
 /// Where a name stands; nothing is kept of one that never failed.
 pub async fn find(tx: &mut Tx, name_hash: &str) -> Result<Option<LoginState>> {

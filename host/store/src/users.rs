@@ -6,10 +6,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::FromRow;
 
-use crate::object::{self, Columns, Object, Table, table};
-use crate::select::{Bind, Select, Set, affected};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::object::{self, Columns, Object, Table, revised, table};
+use crate::select::{Bind, Scope, Select, Set, affected};
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, Scope, Tx};
 
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct User {
@@ -114,6 +115,8 @@ macro_rules! user {
     };
 }
 
+revised!(User);
+
 impl Object for User {
     type Id = UserId;
     const TABLE: Table = table!("app_user", user!(), org: "org_id");
@@ -129,7 +132,7 @@ impl Object for User {
 const SELECT_LOGIN: &str = concat!("SELECT ", user!(), ", app_user.password_hash, app_user.failed_logins");
 
 /// # Errors
-/// [`crate::Error::Unique`] with `app_user_username` or `app_user_email`.
+/// [`crate::error::Error::Unique`] with `app_user_username` or `app_user_email`.
 pub async fn insert(tx: &mut Tx, new: &NewUser) -> Result<User> {
     let columns = Columns::default()
         .with("org_id", new.org_id.0)
@@ -201,7 +204,7 @@ pub async fn list(
 }
 
 /// # Errors
-/// [`crate::Error::Unique`] with `app_user_email` when the email is taken.
+/// [`crate::error::Error::Unique`] with `app_user_email` when the email is taken.
 pub async fn update(
     tx: &mut Tx,
     scope: &Scope,

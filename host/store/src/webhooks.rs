@@ -11,10 +11,11 @@ use heddle_core::{OrgId, Role, SiteId, SubscriptionId, Timestamp, UserId, Webhoo
 use serde_json::json;
 use sqlx::FromRow;
 
-use crate::object::{self, Columns, Object, Table, table};
-use crate::select::{Bind, Select, affected};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::object::{self, Columns, Object, Table, revised, table};
+use crate::select::{Bind, Scope, Select, Set, affected};
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, Scope, Set, Tx};
 
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct Subscription {
@@ -150,6 +151,8 @@ macro_rules! author {
     };
 }
 use author;
+
+revised!(Subscription);
 
 impl Object for Subscription {
     type Id = SubscriptionId;

@@ -4,7 +4,7 @@
 use heddle_core::adapter::{Completeness, DeviceStatus, SeenDevice};
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, DeviceId, OrgId, SiteId};
-use heddle_server::App;
+use heddle_kernel::app::App;
 use heddle_store::Tx;
 use heddle_store::controllers::{self, NewController};
 use heddle_store::devices::{self, Seen};

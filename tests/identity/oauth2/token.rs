@@ -250,7 +250,7 @@ on_both! {
         refused(app.refresh(&server, text(&fresh, "refresh_token")).await, 400, "invalid_grant");
         // A day later nothing is left of it; the app is.
         clock.advance(chrono::TimeDelta::days(2));
-        let forgotten = heddle_server::retention::round_if_due(&server.running().app).await.unwrap().unwrap();
+        let forgotten = heddle_kernel::retention::round_if_due(&server.running().app).await.unwrap().unwrap();
         assert!(forgotten >= 5, "four tokens and a grant: {forgotten}");
         refused(app.exchange(&server, "x").await, 400, "invalid_grant");
     }

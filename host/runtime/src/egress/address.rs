@@ -9,9 +9,9 @@ use heddle_core::fault::{Fault, FaultKind};
 use ipnet::IpNet;
 use url::{Host, Url};
 
-use super::denied;
 use super::interfaces::Interfaces;
 use super::outward::{METADATA, is_metadata};
+use super::request::denied;
 
 /// Why an address in a denied network is refused.
 pub(super) const DENIED: &str = "the operator has denied its network";

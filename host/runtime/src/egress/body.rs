@@ -2,7 +2,7 @@
 
 use heddle_core::fault::{Fault, FaultKind};
 
-use super::{Body, Request};
+use super::request::{Body, Request};
 
 /// Refuses a body that is larger than the controller takes.
 pub(super) fn check(request: &Request, most: usize) -> Result<(), Fault> {

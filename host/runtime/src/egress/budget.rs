@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use heddle_core::fault::{Fault, FaultKind};
 
-use super::Ledger;
+use super::ledger::Ledger;
 
 /// Left for the component to make something of the answer.
 const MARGIN: Duration = Duration::from_millis(50);

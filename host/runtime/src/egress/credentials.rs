@@ -8,8 +8,9 @@ use http::{HeaderName, HeaderValue};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
+use super::headers;
+use super::request::{Auth, Body, Place, denied};
 use super::wire::Outgoing;
-use super::{Auth, Body, Place, denied, headers};
 use crate::api::Credential;
 
 pub(super) fn place(outgoing: &mut Outgoing, auth: &Auth, credential: &Credential) -> Result<(), Fault> {
@@ -131,7 +132,7 @@ pub(super) fn form_field(outgoing: &mut Outgoing, name: &str, value: &str) -> Re
             let content = value.as_bytes().to_vec();
             parts.insert(
                 0,
-                super::Part { name: name.to_owned(), filename: None, content_type: None, content },
+                super::request::Part { name: name.to_owned(), filename: None, content_type: None, content },
             );
             Ok(())
         }

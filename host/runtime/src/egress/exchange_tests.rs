@@ -17,6 +17,8 @@ use heddle_core::tls::TlsPolicy;
 use http::Method;
 use serde_json::{Value, json};
 
+use super::held::Held;
+use super::request::{Body, Place};
 use super::tests::{manifest, request};
 use super::*;
 use crate::api::VaultError;

@@ -5,7 +5,7 @@ use heddle_marketplace::CONNECTION_HEADERS;
 use heddle_marketplace::manifest::{ApplyTo, Manifest};
 use http::{HeaderName, HeaderValue};
 
-use super::{Auth, Place, denied};
+use super::request::{Auth, Place, denied};
 
 const COUNT_MAX: usize = 64;
 const BYTES_MAX: usize = 32 << 10;

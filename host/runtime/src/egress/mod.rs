@@ -15,11 +15,13 @@ pub(crate) mod headers;
 pub(crate) mod held;
 mod interfaces;
 mod lanes;
+mod ledger;
 mod outward;
 pub(crate) mod own;
 mod path;
-mod phase;
+pub(crate) mod phase;
 pub(crate) mod references;
+pub(crate) mod request;
 pub(crate) mod scrub;
 mod session;
 mod substitute;
@@ -30,84 +32,23 @@ mod tls;
 mod tls_tests;
 mod wire;
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use heddle_core::change::NativeCall;
 use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_core::secret::Secret;
 use heddle_core::{Clock, ControllerId};
 use heddle_marketplace::manifest::{Manifest, Session};
-use serde_json::Value;
+use ledger::Ledger;
+use phase::{Passage, Phase};
+use references::{Content, SecretFields};
+use request::{Approved, Auth, Request, Response, denied};
+use session::Live;
+use wire::Outgoing;
 
 use crate::apart::Apart;
 use crate::api::{Credential, SecretBook, Target, Urgency, Vault, is_secret_field};
 use crate::limits::Bounds;
-use crate::state::Phase;
-pub(crate) use held::Held;
-use phase::Passage;
-use references::{Content, SecretFields};
-use session::Live;
-use wire::Outgoing;
-
-/// A request as a guest asks for it.
-#[derive(Debug, Clone)]
-pub(crate) struct Request {
-    pub(crate) method: http::Method,
-    pub(crate) path: String,
-    pub(crate) headers: Vec<(String, Vec<u8>)>,
-    pub(crate) body: Body,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) max_response: Option<usize>,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) enum Body {
-    None,
-    Json(Value),
-    Form(Vec<(String, String)>),
-    Multipart(Vec<Part>),
-    Bytes(String, Vec<u8>),
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct Part {
-    pub(crate) name: String,
-    pub(crate) filename: Option<String>,
-    pub(crate) content_type: Option<String>,
-    pub(crate) content: Vec<u8>,
-}
-
-/// Which secrets a request carries, by name.
-#[derive(Debug, Clone)]
-pub(crate) enum Auth {
-    None,
-    Session(String),
-    Basic(String, String),
-    Inject(Vec<(Place, String)>),
-}
-
-#[derive(Debug, Clone)]
-pub(crate) enum Place {
-    Bearer,
-    Header(String, String),
-    Query(String),
-    JsonPointer(String),
-    FormField(String),
-}
-
-/// An answer as a guest sees it.
-#[derive(Debug)]
-pub(crate) struct Response {
-    pub(crate) status: u16,
-    pub(crate) reason: Option<String>,
-    pub(crate) headers: Vec<(String, Vec<u8>)>,
-    pub(crate) body: Vec<u8>,
-    pub(crate) elapsed: Duration,
-    /// Room that the body takes, until the guest has it.
-    pub(crate) held: Held,
-}
 
 /// What a component is, as far as its requests are concerned.
 #[derive(Debug)]
@@ -162,35 +103,6 @@ impl Egress {
     }
 }
 
-/// What a write may send.
-#[derive(Debug, Clone)]
-pub(crate) struct Approved {
-    /// The calls of this stage, in order.
-    pub(crate) calls: Vec<NativeCall>,
-    pub(crate) hold_secs: u32,
-    pub(crate) secrets: SecretBook,
-}
-
-/// What happened in one call so far.
-#[derive(Debug, Default)]
-pub(crate) struct Ledger {
-    pub(crate) requests: u32,
-    /// Approved calls that left.
-    pub(crate) used: usize,
-    /// A write was handed to the connection.
-    pub(crate) wrote: bool,
-    /// One of them got no answer.
-    pub(crate) unanswered: bool,
-    /// Requests that were refused as not allowed.
-    pub(crate) denied: u32,
-    /// An answer found no room, because other answers of its organization took it.
-    pub(crate) overloaded: bool,
-    /// Secrets that answers held, by reference.
-    pub(crate) seen: SecretBook,
-    /// Sessions that were renewed in this call; once is enough.
-    renewed: HashSet<String>,
-}
-
 /// The requests of one call.
 pub(crate) struct Outbound {
     pub(crate) egress: Arc<Egress>,
@@ -202,11 +114,6 @@ pub(crate) struct Outbound {
     urgency: Urgency,
     room: held::Room,
     ledger: Mutex<Ledger>,
-}
-
-/// A request that was refused because the guest may not send it.
-fn denied(code: &str, message: impl Into<String>) -> Fault {
-    Fault::new(FaultKind::Denied, message).with_code(code)
 }
 
 /// An answer, and what was learned from its body.

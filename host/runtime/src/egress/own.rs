@@ -19,7 +19,8 @@ use tokio::net::TcpStream;
 use url::{Host, Url};
 
 use super::address::Rules;
-use super::{Egress, connect, denied, outward, tls};
+use super::request::denied;
+use super::{Egress, connect, outward, tls};
 
 /// A request of the host's own. It may carry secrets, so it is not to be logged.
 pub struct OwnRequest {

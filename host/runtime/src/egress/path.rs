@@ -3,7 +3,7 @@
 use heddle_core::fault::Fault;
 use url::Url;
 
-use super::denied;
+use super::request::denied;
 
 const BYTES_MAX: usize = 8 << 10;
 /// How often a device might decode a path before it looks at its segments.

@@ -6,8 +6,20 @@ use heddle_marketplace::manifest::ReadRule;
 use http::Method;
 use serde_json::Value;
 
-use super::{Approved, Body, Request, denied, path};
-use crate::state::Phase;
+use super::path;
+use super::request::{Approved, Body, Request, denied};
+
+/// What a call may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Describe,
+    Probe,
+    Read,
+    Plan,
+    Verify,
+    Write,
+    Poll,
+}
 
 /// As what a request passes.
 #[derive(Debug, Clone, PartialEq)]

@@ -15,8 +15,8 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_S
 use heddle_core::redact::MASK;
 use heddle_core::secret::Secret;
 
-use super::Response;
 use super::decoded::{Reader, View};
+use super::request::Response;
 
 /// Shorter ones would hit by chance and make answers unreadable.
 const BYTES_MIN: usize = 8;
@@ -270,7 +270,7 @@ mod tests {
             headers: vec![("x".to_owned(), body.as_bytes().to_vec())],
             body: body.as_bytes().to_vec(),
             elapsed: Duration::ZERO,
-            held: super::super::Held::default(),
+            held: super::super::held::Held::default(),
         };
         response(&mut answer, &[Secret::new(secret)]);
         assert_eq!(String::from_utf8(answer.body).unwrap(), expected);
@@ -308,7 +308,7 @@ mod tests {
                 headers: Vec::new(),
                 body: format!("authorization: Basic {basic}\n").into_bytes(),
                 elapsed: Duration::ZERO,
-                held: super::super::Held::default(),
+                held: super::super::held::Held::default(),
             };
             assert_eq!(response(&mut answer, &[Secret::new("correct horse")]), 1, "{user}");
         }

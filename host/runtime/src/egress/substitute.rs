@@ -5,7 +5,8 @@ use heddle_core::fault::Fault;
 use heddle_core::redact::REFERENCE;
 use serde_json::Value;
 
-use super::{Approved, Body, denied, references};
+use super::references;
+use super::request::{Approved, Body, denied};
 
 const HOLD: &str = "{{host.hold_secs}}";
 

@@ -4,7 +4,7 @@ use heddle_marketplace::manifest::Manifest;
 use http::Method;
 use serde_json::json;
 
-use super::{Body, Request};
+use super::request::{Body, Request};
 
 pub(crate) fn manifest() -> Manifest {
     serde_json::from_value(json!({

@@ -11,11 +11,12 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use super::Fault;
 use super::connect::Connections;
 use super::held::Rooms;
+use super::request::Body;
 use super::tests::request;
 use super::wire::{self, Outgoing};
-use super::{Body, Fault};
 use crate::api::Target;
 
 /// A server for one connection; answers its address, its fingerprint and its certificate.

@@ -7,7 +7,8 @@ use http::{HeaderName, HeaderValue, Method};
 
 use super::connect::Route;
 use super::held::{Held, Room};
-use super::{Body, Request, path, tls};
+use super::request::{Body, Request};
+use super::{path, tls};
 
 /// A request with everything in it, credentials too. It must not be logged.
 pub(super) struct Outgoing {

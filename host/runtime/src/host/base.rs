@@ -7,8 +7,9 @@ use wasmtime::component::Resource;
 use super::SecretHandle;
 use crate::bindings::heddle::common::types;
 use crate::bindings::heddle::host::{clock, context, log, progress, random, secrets};
+use crate::egress::phase::Phase;
 use crate::limits::{LOG_BYTES_MAX, LOG_LINES_MAX, RANDOM_BYTES_MAX};
-use crate::state::{Phase, State};
+use crate::state::State;
 
 impl types::Host for State {}
 

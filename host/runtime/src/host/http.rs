@@ -12,8 +12,10 @@ use super::{SecretHandle, TargetHandle};
 use crate::bindings::heddle::common::types;
 use crate::bindings::heddle::host::http;
 use crate::convert;
-use crate::egress::{Auth, Body, Outbound, Part, Place, Request, Response};
-use crate::state::{Phase, State};
+use crate::egress::Outbound;
+use crate::egress::phase::Phase;
+use crate::egress::request::{Auth, Body, Part, Place, Request, Response};
+use crate::state::State;
 
 const BATCH_MAX: usize = 512;
 const PARALLEL_MAX: usize = 16;

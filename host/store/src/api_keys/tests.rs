@@ -2,8 +2,9 @@ use chrono::TimeDelta;
 use heddle_core::page::PageRequest;
 
 use super::*;
+use crate::object::Object as _;
+use crate::organizations::Organization;
 use crate::testing::{World, on_both, page};
-use crate::{Object as _, Organization};
 
 fn key(world: &World, prefix: &str, expires_at: Option<Timestamp>) -> NewApiKey {
     NewApiKey {
@@ -57,7 +58,7 @@ on_both! {
         let now = world.clock.now();
         let mut tx = db.write().await.unwrap();
         insert(&mut tx, &key(&world, "aaaaaaaa", None)).await.unwrap();
-        Organization::remove(&mut tx, &crate::Scope::everything(), world.org, now).await.unwrap();
+        Organization::remove(&mut tx, &crate::select::Scope::everything(), world.org, now).await.unwrap();
         assert!(present(&mut tx, "aaaaaaaa", now).await.unwrap().is_none());
     }
 }

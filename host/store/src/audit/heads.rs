@@ -6,8 +6,9 @@ use serde::Serialize;
 use sqlx::FromRow;
 
 use super::AuditKey;
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::{Bind, Select, affected};
-use crate::{Result, Tx};
 
 /// In place of the code of a head that follows one that was not right. Nothing makes it right again.
 const BROKEN: &str = "broken";

@@ -7,7 +7,7 @@ fn key() -> AuditKey {
     AuditKey::new([7; 32])
 }
 
-async fn write(db: &crate::Db, world: &World, count: usize) {
+async fn write(db: &crate::db::Db, world: &World, count: usize) {
     let mut tx = db.write().await.unwrap();
     for _ in 0..count {
         let new = NewAudit {

@@ -11,9 +11,10 @@ use sqlx::FromRow;
 use sqlx::types::Json;
 
 use super::{ChangeRow, FROM, SELECT, find};
+use crate::db::Tx;
+use crate::error::{Error, Result};
 use crate::processes::gone_among;
-use crate::select::{Bind, Select, Set, affected};
-use crate::{Error, Result, Scope, Tx};
+use crate::select::{Bind, Scope, Select, Set, affected};
 
 /// How an attempt to begin an apply ended.
 #[derive(Debug, Clone)]

@@ -5,9 +5,10 @@ use heddle_core::{ChangeId, ControllerId, SiteId, UserId};
 use sqlx::FromRow;
 
 use super::{ChangeRow, FROM, SELECT};
-use crate::select::{Bind, Select};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::select::{Bind, Scope, Select};
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, Scope, Tx};
 
 impl Sorted for ChangeRow {
     const KEYS: &'static [Key] = &[

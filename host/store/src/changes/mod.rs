@@ -11,24 +11,24 @@ mod sets;
 
 use std::collections::HashMap;
 
-use heddle_core::change::{ApplyStep, ChangeStatus, Danger, Operation, OutcomeState, Plan, StagedVia};
-use heddle_core::{ChangeId, ControllerId, OrgId, RunId, SiteId, Timestamp, UserId};
-use serde_json::Value;
-use sqlx::FromRow;
-use sqlx::types::Json;
-
 pub use apply::{
     Advance, Claim, UnderWay, Window, advance, claim_apply, count_pending, extend_window, give_up_unknown,
     is_owner, mark_reverted, orphaned, owned, release, take_back_held, take_back_unsettled, take_held,
     take_over, under_way,
 };
+use heddle_core::change::{ApplyStep, ChangeStatus, Danger, Operation, OutcomeState, Plan, StagedVia};
+use heddle_core::{ChangeId, ControllerId, OrgId, RunId, SiteId, Timestamp, UserId};
 pub use list::{ChangeCount, ChangeFilter, counts, list};
 pub use rekey::{Rekeyed, rekey};
 pub use row::ChangeRow;
+use serde_json::Value;
 pub use sets::{Followed, SetStanding, follow, free_members, join, members, standings};
+use sqlx::FromRow;
+use sqlx::types::Json;
 
-use crate::select::{Bind, Select};
-use crate::{Result, Scope, Tx};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::select::{Bind, Scope, Select};
 
 /// What planning a change gave.
 #[derive(Clone)]
@@ -88,7 +88,7 @@ const RELATED_MAX: i64 = 1_000;
 const RELATED_SHOWN: usize = 1_000;
 
 /// # Errors
-/// [`crate::Error::Unique`] with `change_run_key` when the step of the run has staged one.
+/// [`crate::error::Error::Unique`] with `change_run_key` when the step of the run has staged one.
 pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
     let planned = &new.planned;
     Ok(on!(tx, conn => sqlx::query_as("

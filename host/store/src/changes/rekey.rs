@@ -5,8 +5,9 @@ use heddle_core::{ChangeId, Timestamp};
 use serde_json::Value;
 use sqlx::types::Json;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::affected;
-use crate::{Result, Tx};
 
 /// The parts of a change that depend on the key.
 #[derive(Debug)]

@@ -6,8 +6,9 @@ use sqlx::FromRow;
 use sqlx::types::Json;
 
 use super::{ChangeRow, FROM, SELECT};
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::{Bind, Select, affected};
-use crate::{Result, Tx};
 
 /// Most members of a set, and so of any list of them.
 const MEMBERS_MAX: i64 = 50;

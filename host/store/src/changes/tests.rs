@@ -3,7 +3,7 @@ use heddle_core::ProcessId;
 use heddle_core::change::{AdapterPlan, Plan};
 
 use super::*;
-use crate::Set;
+use crate::select::Set;
 use crate::testing::{World, on_both, page};
 
 /// A plan that touches this.
@@ -24,7 +24,7 @@ fn touching(names: &[&str]) -> Plan {
     Plan::of(&adapter, "test", &[])
 }
 
-async fn claim(db: &crate::Db, world: &World, id: ChangeId) -> Claim {
+async fn claim(db: &crate::db::Db, world: &World, id: ChangeId) -> Claim {
     let mut tx = db.write().await.unwrap();
     let claim = claim_apply(
         &mut tx,

@@ -12,10 +12,11 @@ use heddle_core::{ControllerId, OrgId, ProcessId, SiteId, Timestamp};
 use sqlx::{AssertSqlSafe, FromRow};
 
 use super::{Controller, ControllerTarget, FROM_TARGET, SELECT_TARGET};
+use crate::db::Tx;
+use crate::error::Result;
 use crate::object::Object as _;
 use crate::processes::gone_among;
-use crate::select::{Bind, Select, affected, bind_all};
-use crate::{Result, Scope, Tx};
+use crate::select::{Bind, Scope, Select, affected, bind_all};
 
 /// A controller whose reading is being recorded, as it is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]

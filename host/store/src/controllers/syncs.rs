@@ -9,8 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::{AssertSqlSafe, FromRow};
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::{Bind, affected, bind_all};
-use crate::{Result, Tx};
 
 /// Ended syncs that are kept of a controller.
 const KEPT: i64 = 50;

@@ -2,7 +2,7 @@ use chrono::TimeDelta;
 use heddle_core::ProcessId;
 
 use super::*;
-use crate::Organization;
+use crate::organizations::Organization;
 use crate::testing::{World, on_both, page, seen};
 
 on_both! {

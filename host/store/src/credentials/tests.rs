@@ -1,5 +1,5 @@
 use super::*;
-use crate::Controller;
+use crate::controllers::Controller;
 use crate::testing::{World, on_both, page};
 
 on_both! {

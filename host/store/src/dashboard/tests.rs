@@ -4,8 +4,13 @@ use heddle_core::change::ApplyStep;
 
 use super::*;
 use crate::changes::{Advance, advance, claim_apply};
+use crate::controllers::Controller;
+use crate::db::Db;
+use crate::object::Object as _;
+use crate::sites::Site;
 use crate::testing::{World, on_both, seen};
-use crate::{Controller, Db, Object as _, Site, User, users};
+use crate::users;
+use crate::users::User;
 
 fn horizon(now: Timestamp) -> Horizon {
     Horizon {

@@ -52,7 +52,7 @@ on_both! {
             Pools::Postgres(pool) => MIGRATIONS.run(pool).await.unwrap(),
         }
         let mut tx = db.read().await.unwrap();
-        assert_eq!(crate::users::count(&mut tx, &crate::Scope::everything()).await.unwrap(), 1);
+        assert_eq!(crate::users::count(&mut tx, &crate::select::Scope::everything()).await.unwrap(), 1);
     }
 }
 

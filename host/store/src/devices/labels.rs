@@ -6,8 +6,10 @@ use sqlx::QueryBuilder;
 use sqlx::types::Json;
 
 use super::{Device, ROWS_PER_STATEMENT, set_by_id};
-use crate::select::Bind;
-use crate::{Result, Scope, Tx, object};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::object;
+use crate::select::{Bind, Scope};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Labels {

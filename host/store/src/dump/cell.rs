@@ -142,10 +142,11 @@ macro_rules! row {
                     $crate::dump::Kind::Time => $crate::dump::Cell::Time($row.try_get(at)?),
                 })
             })
-            .collect::<$crate::Result<Vec<$crate::dump::Cell>>>()
+            .collect::<$crate::error::Result<Vec<$crate::dump::Cell>>>()
     };
 }
-pub(super) use {bind, row};
+pub(super) use bind;
+pub(super) use row;
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,9 @@
 use super::*;
+use crate::credentials::Credential;
+use crate::db::Db;
+use crate::object::Object as _;
+use crate::select::Scope;
 use crate::testing::{World, on_both, postgres, sqlite};
-use crate::{Credential, Db, Object as _, Scope};
 
 /// All rows of all tables, as JSON.
 async fn all(db: &Db) -> Vec<(String, Vec<Vec<serde_json::Value>>)> {

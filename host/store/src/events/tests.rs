@@ -194,14 +194,14 @@ on_both! {
     async fn a_count_ends_at_its_cap(db) {
         let world = World::new(&db, "a").await;
         let mut tx = db.write().await.unwrap();
-        let many: Vec<NewEvent> = (0..crate::COUNT_MAX).map(|_| new(&world, DEVICE_OFFLINE)).collect();
+        let many: Vec<NewEvent> = (0..crate::select::COUNT_MAX).map(|_| new(&world, DEVICE_OFFLINE)).collect();
         append_all(&mut tx, world.org, &many, &world.clock).await.unwrap();
         let all = EventFilter { org: None, sites: SiteScope::All, types: all_types(), site_id: None, controller_id: None, device_id: None, since: None, until: None };
         let walked = walk(&mut tx, &all, first(2)).await.unwrap();
-        assert_eq!((walked.total, walked.total_is_capped), (crate::COUNT_MAX, false));
+        assert_eq!((walked.total, walked.total_is_capped), (crate::select::COUNT_MAX, false));
         append(&mut tx, &new(&world, DEVICE_OFFLINE), &world.clock).await.unwrap();
         let walked = walk(&mut tx, &all, first(2)).await.unwrap();
-        assert_eq!((walked.total, walked.total_is_capped, walked.has_more), (crate::COUNT_MAX, true, true));
+        assert_eq!((walked.total, walked.total_is_capped, walked.has_more), (crate::select::COUNT_MAX, true, true));
     }
 
     async fn a_stretch_of_numbers_is_read_in_order_and_one_event_by_its_id(db) {

@@ -1,8 +1,11 @@
 use heddle_core::Clock;
 
 use super::*;
+use crate::object::Object as _;
+use crate::select::Scope;
 use crate::testing::{World, on_both, tamper};
-use crate::{Object as _, Scope, User, users};
+use crate::users;
+use crate::users::User;
 
 /// The tables as they were before the migration, as far as it goes.
 const BEFORE: &str = "

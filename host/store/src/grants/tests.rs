@@ -1,6 +1,9 @@
 use super::*;
+use crate::object::Object as _;
+use crate::select::SiteScope;
+use crate::sites::Site;
 use crate::testing::{World, on_both, page as first_page};
-use crate::{Object as _, Site, SiteScope, User};
+use crate::users::User;
 
 fn new(world: &World, user: UserId, site: SiteId, level: SiteLevel) -> NewGrant {
     NewGrant { user_id: user, site_id: site, level, granted_by: world.user, now: world.clock.now() }

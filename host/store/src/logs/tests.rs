@@ -4,7 +4,7 @@ use heddle_core::page::{Cursor, Place};
 use serde_json::json;
 
 use super::*;
-use crate::Db;
+use crate::db::Db;
 use crate::testing::{POOL, drop_postgres, postgres, postgres_address, sqlite_logs};
 
 /// As `on_both`, with the tables of the log lines.
@@ -41,7 +41,7 @@ fn line(clock: &Clock, level: LogLevel, message: &str) -> LogLine {
         id: clock.new_id(),
         at: clock.now(),
         level,
-        target: "heddle_server::sync".to_owned(),
+        target: "heddle_inventory::sync".to_owned(),
         message: message.to_owned(),
         fields: json!({ "controller.id": "c-17", "n": 1 }),
         request_id: None,
@@ -95,8 +95,8 @@ on_both_logs! {
         assert_eq!(messages(&db, LogFilter { level: Some(LogLevel::Info), ..all() }).await.len(), 3);
         assert_eq!(messages(&db, LogFilter { level: Some(LogLevel::Warn), ..all() }).await, ["broken", "slow"]);
         assert_eq!(messages(&db, LogFilter { level: Some(LogLevel::Error), ..all() }).await, ["broken"]);
-        assert_eq!(messages(&db, LogFilter { target: text("heddle_Server"), ..all() }).await.len(), 2);
-        assert!(messages(&db, LogFilter { target: text("server"), ..all() }).await.is_empty());
+        assert_eq!(messages(&db, LogFilter { target: text("heddle_Inventory"), ..all() }).await.len(), 2);
+        assert!(messages(&db, LogFilter { target: text("inventory"), ..all() }).await.is_empty());
         assert!(messages(&db, LogFilter { target: text("heddle%sync"), ..all() }).await.is_empty());
         assert_eq!(messages(&db, LogFilter { search: text("100%"), ..all() }).await, ["a 100% start"]);
         assert_eq!(messages(&db, LogFilter { search: text("disk"), ..all() }).await, ["broken"]);

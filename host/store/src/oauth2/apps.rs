@@ -7,10 +7,11 @@ use serde::Serialize;
 use serde_json::json;
 use sqlx::FromRow;
 
-use crate::object::{self, Columns, Object, Table, table};
-use crate::select::{Bind, Select, Set, affected};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::object::{self, Columns, Object, Table, revised, table};
+use crate::select::{Bind, Scope, Select, Set, affected};
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, Scope, Tx};
 
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
 #[schemars(rename = "OAuth2App")]
@@ -87,6 +88,8 @@ macro_rules! app {
         oauth2_app.updated_at, oauth2_app.secret_rotated_at"
     };
 }
+
+revised!(OauthApp);
 
 impl Object for OauthApp {
     type Id = OauthAppId;

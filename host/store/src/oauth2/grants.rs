@@ -6,9 +6,10 @@ use serde::Serialize;
 use sqlx::FromRow;
 use sqlx::types::Json;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::{Bind, Select, affected};
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, Tx};
 
 /// A grant as its user sees it.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]

@@ -3,8 +3,12 @@ use heddle_core::oauth2::{ClientType, TokenKind};
 use heddle_core::{OauthAppId, OauthGrantId, Timestamp};
 
 use super::*;
+use crate::db::{Db, Tx};
+use crate::object::Object as _;
+use crate::organizations::Organization;
+use crate::select::{Scope, SiteScope};
 use crate::testing::{World, on_both, page};
-use crate::{Db, Object as _, Organization, Scope, SiteScope, Tx, User};
+use crate::users::User;
 
 fn app(world: &World, name: &str) -> NewApp {
     NewApp {
@@ -93,7 +97,7 @@ on_both! {
         let mut tx = db.write().await.unwrap();
         let change = AppUpdate {
             name: Some("Writer".to_owned()),
-            description: crate::Set::Clear,
+            description: crate::select::Set::Clear,
             redirect_uris: Some(vec!["https://b.example/".to_owned()]),
             scopes: Some(vec!["site:read".to_owned()]),
         };

@@ -6,9 +6,10 @@ use sqlx::FromRow;
 use sqlx::types::Json;
 
 use super::GrantState;
+use crate::db::Tx;
+use crate::error::Result;
 use crate::grants::SiteGrant;
-use crate::select::{Bind, Select, affected};
-use crate::{Result, SiteScope, Tx};
+use crate::select::{Bind, Select, SiteScope, affected};
 
 #[derive(Clone)]
 pub struct NewToken {

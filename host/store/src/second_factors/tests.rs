@@ -1,8 +1,10 @@
 use chrono::TimeDelta;
 
 use super::*;
+use crate::object::Object as _;
+use crate::select::Scope;
 use crate::testing::{World, on_both};
-use crate::{Object as _, Scope, User};
+use crate::users::User;
 
 on_both! {
     async fn a_staged_generator_is_replaced_until_it_is_confirmed(db) {

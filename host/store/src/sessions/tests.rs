@@ -1,8 +1,9 @@
 use chrono::TimeDelta;
 
 use super::*;
+use crate::object::Object as _;
+use crate::organizations::Organization;
 use crate::testing::{World, on_both, page};
-use crate::{Object as _, Organization};
 
 async fn login(tx: &mut Tx, world: &World, hash: &str) -> Session {
     let now = world.clock.now();

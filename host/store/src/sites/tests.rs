@@ -1,5 +1,5 @@
 use super::*;
-use crate::SiteScope;
+use crate::select::SiteScope;
 use crate::testing::{World, on_both, page, seen};
 
 on_both! {

@@ -3,7 +3,7 @@ use heddle_core::page::PageRequest;
 use serde_json::json;
 
 use super::*;
-use crate::Organization;
+use crate::organizations::Organization;
 use crate::testing::{World, on_both, page};
 
 fn new_provider(world: &World, kind: ProviderKind, label: &str) -> NewProvider {

@@ -14,9 +14,10 @@ use serde_json::Value;
 use sqlx::{FromRow, QueryBuilder};
 
 use super::lanes;
-use crate::select::{Bind, Select, affected};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::select::{Bind, Scope, Select, affected};
 use crate::sort::{Key, Sorted};
-use crate::{Result, Scope, Tx};
 
 /// Rows of one INSERT: fourteen values each, far below both databases' limit of parameters.
 const ROWS_PER_STATEMENT: usize = 500;

@@ -10,8 +10,9 @@
 use heddle_core::{DeliveryId, DeviceId, SubscriptionId, Timestamp};
 use sqlx::QueryBuilder;
 
+use crate::db::Tx;
+use crate::error::Result;
 use crate::select::affected;
-use crate::{Result, Tx};
 
 /// Binds every value of a list, with commas between them.
 macro_rules! push_list {

@@ -19,9 +19,10 @@ use self::turns::{Places, allot};
 use super::deliveries::{HISTORY_MAX, PastAttempt};
 use super::lanes::{self, push_list};
 use super::{Author, author, lock_all, lock_free};
+use crate::db::Tx;
+use crate::error::Result;
 use crate::processes::gone_among;
 use crate::select::{Bind, Select};
-use crate::{Result, Tx};
 
 /// Subscriptions among which one claim chooses.
 const WAITING_MAX: i64 = 2_000;

@@ -4,9 +4,11 @@ use heddle_core::{OrgId, Timestamp, WebhookTemplateId};
 use serde_json::{Value, json};
 use sqlx::FromRow;
 
-use crate::object::{self, Columns, Object, Table, table};
+use crate::db::Tx;
+use crate::error::Result;
+use crate::object::{self, Columns, Object, Table, revised, table};
+use crate::select::Scope;
 use crate::sort::{InOrder, Key, Sorted};
-use crate::{Result, Scope, Tx};
 
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct Template {
@@ -49,6 +51,8 @@ pub struct NewTemplate {
 /// Index that keeps names of one organization apart.
 pub const NAME_INDEX: &str = "webhook_template_name";
 
+revised!(Template);
+
 impl Object for Template {
     type Id = WebhookTemplateId;
     const TABLE: Table = table!(
@@ -60,7 +64,7 @@ impl Object for Template {
 }
 
 /// # Errors
-/// [`crate::Error::Unique`] with [`NAME_INDEX`] when the name is taken.
+/// [`crate::error::Error::Unique`] with [`NAME_INDEX`] when the name is taken.
 pub async fn insert(tx: &mut Tx, new: &NewTemplate) -> Result<Template> {
     let columns = Columns::default()
         .with("org_id", new.org_id.0)
@@ -79,7 +83,7 @@ pub async fn list(
 }
 
 /// # Errors
-/// [`crate::Error::Unique`] with [`NAME_INDEX`] when the name is taken.
+/// [`crate::error::Error::Unique`] with [`NAME_INDEX`] when the name is taken.
 pub async fn update(
     tx: &mut Tx,
     scope: &Scope,

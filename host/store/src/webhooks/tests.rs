@@ -7,7 +7,7 @@ use super::deliveries::NewDelivery;
 use super::sending::{Attempt, Due, Room};
 use super::templates::NewTemplate;
 use super::*;
-use crate::Db;
+use crate::db::Db;
 use crate::testing::{World, on_both, page};
 use crate::webhooks::templates::Template;
 

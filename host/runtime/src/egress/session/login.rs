@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use super::template::Values;
 use super::{Live, expose, matcher, take_cookies};
+use crate::egress::phase::Phase;
+use crate::egress::request::{Body, Request, denied};
 use crate::egress::wire::{self, Answer, Outgoing};
-use crate::egress::{Body, Outbound, Request, budget, denied, path, phase};
-use crate::state::Phase;
+use crate::egress::{Outbound, budget, path, phase};
 
 /// The device does not accept the credential.
 pub(super) const REFUSED: &str = "login-refused";

@@ -85,7 +85,7 @@ mod tests {
             headers,
             body: body.to_string().into_bytes(),
             elapsed: Duration::ZERO,
-            held: crate::egress::Held::default(),
+            held: crate::egress::held::Held::default(),
         }
     }
 

@@ -16,11 +16,12 @@ use heddle_core::fault::{Fault, FaultKind};
 use heddle_core::secret::Secret;
 use heddle_core::{ControllerId, CredentialId, OrgId, Timestamp};
 use heddle_marketplace::manifest::{ApplyTo, Session};
-
-use super::wire::{Answer, Outgoing};
-use super::{Outbound, Request, credentials};
-use crate::state::Phase;
 pub(super) use matcher::{Expiry, expired};
+
+use super::request::Request;
+use super::wire::{Answer, Outgoing};
+use super::{Outbound, credentials};
+use crate::egress::phase::Phase;
 
 const REFUSALS_MAX: u32 = 3;
 const SUSPENDED: TimeDelta = TimeDelta::minutes(5);
@@ -165,7 +166,10 @@ fn take_cookies(jar: &mut BTreeMap<String, String>, answer: &Answer) {
 impl Outbound {
     pub(super) fn declared(&self, name: &str) -> Result<&Session, Fault> {
         self.facts.manifest.auth.get(name).ok_or_else(|| {
-            super::denied("session", format!("session '{name}' is not declared in the manifest's 'auth'"))
+            super::request::denied(
+                "session",
+                format!("session '{name}' is not declared in the manifest's 'auth'"),
+            )
         })
     }
 

@@ -299,7 +299,7 @@ on_both! {
 /// The statements that choose the next delivery read by indexes that hold nothing else.
 async fn sqlite_reads_only_what_it_takes(db: &Db, world: &World) {
     let Tx::Sqlite(mut tx) = db.read().await.unwrap() else { return };
-    let plan = async |tx: &mut crate::Held<sqlx::Sqlite>, sql: String| {
+    let plan = async |tx: &mut crate::db::Held<sqlx::Sqlite>, sql: String| {
         let sql = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
         let rows: Vec<(i64, i64, i64, String)> = sqlx::query_as(sql)
             .bind(world.clock.now())

@@ -1,0 +1,222 @@
+//! Applying: the gates, the recorded intent, and the answer.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use heddle_core::change::{ApplyStep, Attempt, OutcomeState};
+use heddle_core::fault::{Fault, FaultKind};
+use heddle_core::{ChangeId, ProcessId};
+use heddle_kernel::app::{App, SharedApp};
+use heddle_kernel::caller::Caller;
+use heddle_kernel::http::error::Error;
+use heddle_kernel::http::extract::Origin;
+use heddle_store::changes::{self, Advance, ChangeRow, Claim, Window};
+use heddle_store::{Scope, Set, Tx};
+use serde_json::json;
+
+use super::drive::{self, Driving, Rest, Start, held_message};
+use super::drivers::Drivers;
+use super::outcome::{Actor, Step, record};
+use super::plan::{controller_on_path, settings_of};
+use super::{gates, new_key, set};
+
+/// How long a request waits for the end, in addition to the time in which the device must have been read.
+const ANSWER_MARGIN: Duration = Duration::from_secs(10);
+pub(super) const CONFIRM_SECS: std::ops::RangeInclusive<u32> = 10..=600;
+
+/// The parameters of a client's request to apply.
+#[derive(Debug)]
+pub(super) struct ApplyRequest {
+    pub(super) force: Option<bool>,
+    pub(super) plan_hash: Option<String>,
+    pub(super) confirm_within_secs: Option<u32>,
+    pub(super) extendable_to_secs: Option<u32>,
+}
+
+/// Returns the change, if the caller may see it. A set is not a change.
+pub(super) async fn find(app: &App, caller: &Caller, id: ChangeId) -> Result<ChangeRow, Error> {
+    find_row(app, caller, id).await?.filter(|row| !row.is_set).ok_or(Error::NotFound("change"))
+}
+
+/// Returns a change or a set of changes, if the caller may see it.
+pub(super) async fn find_row(app: &App, caller: &Caller, id: ChangeId) -> Result<Option<ChangeRow>, Error> {
+    let mut tx = app.db.single().await?;
+    Ok(changes::find(&mut tx, &caller.scope(), id).await?)
+}
+
+/// Returns the change without a check of the caller: for the service's own steps.
+pub(super) async fn get(tx: &mut Tx, id: ChangeId) -> Result<ChangeRow, Error> {
+    changes::find(tx, &Scope::everything(), id).await?.ok_or(Error::NotFound("change"))
+}
+
+/// Applies a change, or a set of them, through both gates. The answer is the state that the device shows.
+pub(super) async fn apply(
+    app: &SharedApp,
+    caller: &Caller,
+    origin: &Origin,
+    row: ChangeRow,
+    request: ApplyRequest,
+) -> Result<ChangeRow, Error> {
+    let id = row.id;
+    gates::change_is_permitted(caller, &row)?;
+    gates::catastrophe_needs_site_admin(caller, row.danger)?;
+    gates::change_is_pending(row.status)?;
+    gates::platform_is_writable(app)?;
+    gates::force_is_given(request.force)?;
+    // The controller may have been moved to a site that the caller does not see since the change was staged.
+    controller_on_path(app, caller, row.controller_id, None, None).await?;
+    // Everything that could keep the drive from starting is checked before the intent is recorded.
+    let term = app.membership.term()?;
+    let driver = Drivers::of(app).claim(id).ok_or_else(|| under_way(&row))?;
+    drive::prepare(app, &row).await?;
+    let row = claim(app, caller, origin, row, &request, term.id).await?;
+    tracing::info!(change.id = %row.id, controller.id = %row.controller_id, user.id = %caller.user_id, "applying change {id}");
+    // In its own task: a client that disconnects must not leave a device half configured.
+    let driving = drive::spawn_claimed(app, driver, term, Start::Fresh);
+    let limit = Duration::from_secs(u64::from(app.config.apply_hold_secs) + 60) + ANSWER_MARGIN;
+    answer(rest_within(app, caller, id, driving, limit).await?)
+}
+
+/// Waits until a drive ends; after `limit` returns the change as it stands.
+pub(super) async fn rest_within(
+    app: &App,
+    caller: &Caller,
+    id: ChangeId,
+    driving: Driving,
+    limit: Duration,
+) -> Result<Rest, Error> {
+    let rest = match tokio::time::timeout(limit, driving).await {
+        Ok(joined) => joined.map_err(Error::internal)??,
+        Err(_) => None,
+    };
+    if let Some(rest) = rest {
+        return Ok(rest);
+    }
+    let row = find_row(app, caller, id).await?.ok_or(Error::NotFound("change"))?;
+    Ok(Rest { row, error: None })
+}
+
+/// Records the intent, before anything is sent. Exactly one of two racing claims wins.
+async fn claim(
+    app: &App,
+    caller: &Caller,
+    origin: &Origin,
+    row: ChangeRow,
+    request: &ApplyRequest,
+    owner: ProcessId,
+) -> Result<ChangeRow, Error> {
+    if let Some(secs) = request.confirm_within_secs
+        && !CONFIRM_SECS.contains(&secs)
+    {
+        return Err(Error::field("confirm_within_secs", "confirm_within_secs must be from 10 to 600"));
+    }
+    if let Some(secs) = request.extendable_to_secs
+        && !(request.confirm_within_secs.unwrap_or(u32::MAX)..=*CONFIRM_SECS.end()).contains(&secs)
+    {
+        let message = "extendable_to_secs must be from confirm_within_secs, which it needs, to 600";
+        return Err(Error::field("extendable_to_secs", message));
+    }
+    let mut tx = app.db.write().await?;
+    let settings = settings_of(&mut tx, row.org_id).await?;
+    gates::second_person_applies(caller, &set::stagers(&mut tx, &row).await?, &settings)?;
+    // Read again under the write lock: it may have been planned or applied meanwhile.
+    let row = get(&mut tx, row.id).await?;
+    let plan_hash = may_be_applied(app, &row, request)?;
+    let now = app.clock.now();
+    let attempt = Attempt {
+        number: 0,
+        plan_hash,
+        started_at: now,
+        started_by: caller.user_id,
+        via: caller.credential.via(),
+        ended_at: None,
+        state: OutcomeState::Applying,
+        message: None,
+    };
+    let deadline = request.confirm_within_secs.map(|secs| now + TimeDelta::seconds(i64::from(secs)));
+    let window = Window {
+        confirm_within_secs: request.confirm_within_secs.map(i64::from),
+        extendable_to_secs: request.extendable_to_secs.map(i64::from),
+    };
+    let claim = changes::claim_apply(&mut tx, row.id, owner, &attempt, window, now).await?;
+    let row = match claim {
+        Claim::Claimed(row) => *row,
+        Claim::NotFound => return Err(Error::NotFound("change")),
+        Claim::NotPending(status) => {
+            return Err(gates::change_is_pending(status).err().unwrap_or_else(|| under_way(&row)));
+        }
+        Claim::Busy => return Err(controller_busy()),
+        Claim::UnderWay => return Err(under_way(&row)),
+    };
+    let row = match deadline {
+        Some(deadline) => {
+            let advance = Advance { confirm_deadline: Set::To(deadline), ..Advance::default() };
+            let (step, owner) = (ApplyStep::Sending, Some(owner));
+            let held = changes::advance(&mut tx, row.id, owner, step, step, &advance, now).await?;
+            held.ok_or_else(|| under_way(&row))?
+        }
+        None => row,
+    };
+    set::follow(&mut tx, &row, now).await?;
+    let mut step = Step::new("change.apply_started", Actor::caller(caller, origin));
+    step.detail = json!({ "confirm_within_secs": request.confirm_within_secs });
+    record(&mut tx, app, &row, &step).await?;
+    tx.commit().await?;
+    Ok(row)
+}
+
+/// Checks the gates that depend on the current change. Returns the hash of the plan that will be sent.
+fn may_be_applied(app: &App, row: &ChangeRow, request: &ApplyRequest) -> Result<String, Error> {
+    gates::change_is_pending(row.status)?;
+    gates::change_is_its_own(row)?;
+    gates::change_has_not_expired(row, app.clock.now())?;
+    let plan = row.plan.as_ref().ok_or_else(|| Error::Conflict {
+        kind: "not_planned",
+        message: "change has no plan because the controller could not be read; plan it again first"
+            .to_owned(),
+    })?;
+    if request.plan_hash.as_ref().is_some_and(|hash| *hash != plan.hash) {
+        return Err(Error::Conflict {
+            kind: "plan_changed",
+            message: "change was planned again since it was reviewed; review the plan and send its hash"
+                .to_owned(),
+        });
+    }
+    gates::outcome_is_settled(row)?;
+    new_key::plan_is_under_current_key(app, row)?;
+    if let Some(secs) = request.confirm_within_secs {
+        gates::window_fits(app, plan, secs)?;
+    }
+    Ok(plan.hash.clone())
+}
+
+/// The refusal of any other operation on a change that is being applied.
+pub(super) fn under_way(row: &ChangeRow) -> Error {
+    let message = match row.apply_step {
+        ApplyStep::Idle => "change was moved on meanwhile; read it again".to_owned(),
+        ApplyStep::Holding => format!("{}; 'revert' takes it back now", held_message(row)),
+        step => format!("change is being applied, at step '{step}'; wait until it has ended"),
+    };
+    Error::Conflict { kind: "under_way", message }
+}
+
+pub(super) fn controller_busy() -> Error {
+    Error::Conflict {
+        kind: "controller_busy",
+        message: "another change is being applied to this controller; try again when it has ended".to_owned(),
+    }
+}
+
+/// Returns the answer for the client after a drive has ended.
+pub(super) fn answer(rest: Rest) -> Result<ChangeRow, Error> {
+    let Rest { row, error } = rest;
+    match row.outcome_state {
+        OutcomeState::Applied | OutcomeState::AwaitingConfirm | OutcomeState::Applying => Ok(row),
+        _ => Err(if let Some(error) = error {
+            Error::Adapter(error)
+        } else {
+            let message = row.outcome_message.clone().unwrap_or_else(|| row.outcome_state.to_string());
+            Fault::new(FaultKind::Generic, message).into()
+        }),
+    }
+}

@@ -1,0 +1,272 @@
+//! Sends the reviewed calls, and finds out their outcome.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use heddle_core::Timestamp;
+use heddle_core::adapter::{RunOutcome, Standing, Task};
+use heddle_core::change::{ApplyStep, OutcomeState, Stage};
+use heddle_kernel::http::error::Error;
+use heddle_runtime::CallError;
+use heddle_store::Set;
+use heddle_store::changes::Advance;
+
+use super::window::held_message;
+use super::{Drive, MESSAGE_CHARS_MAX, RETRY_FIRST, is_without_effect};
+
+/// Time between two reads that must both show an unchanged device after an answer was lost.
+const SETTLE: Duration = Duration::from_millis(700);
+/// The same for a device that acts seconds after it answered, and cannot be asked to take the change back.
+const SETTLE_DELAYED: Duration = Duration::from_mins(1);
+/// Longest wait for a task at a device.
+const TASK_MAX_MS: u32 = 30 * 60 * 1000;
+const POLL_MIN_MS: u32 = 1000;
+const POLL_MAX_MS: u32 = 60_000;
+
+impl Drive<'_> {
+    /// Sends the reviewed calls. Done at most once per claim.
+    pub(super) async fn send(&mut self) -> Result<(), Error> {
+        if !self.has_calls(Stage::Apply) {
+            return self.to(ApplyStep::ReadingBack, Advance::default()).await;
+        }
+        match self.run(Stage::Apply).await? {
+            Ok(RunOutcome::Done(completion)) => {
+                self.keep_completion(&completion);
+                self.to(ApplyStep::ReadingBack, Advance::default()).await
+            }
+            Ok(RunOutcome::Pending(task)) => self.keep_task(&task).await,
+            Ok(RunOutcome::Failed(fault)) => self.apply_failed(CallError::Fault(fault), true).await,
+            Err(failure) => {
+                let message = failure.error.to_string();
+                tracing::warn!(change.id = %self.row.id, wrote = failure.wrote, error = %message, "apply failed");
+                if failure.wrote {
+                    let is_answered = is_without_effect(&failure.error);
+                    return self.apply_failed(failure.error, is_answered).await;
+                }
+                // The host itself knows that it sent no write.
+                if let CallError::Fault(fault) = &failure.error {
+                    self.detail.moved_by(fault);
+                }
+                self.error = Some(failure.error);
+                self.finish(OutcomeState::Failed, Some(message)).await
+            }
+        }
+    }
+
+    /// The device shows what remains of the calls. When it has answered, no call is in flight to it.
+    async fn apply_failed(&mut self, error: CallError, is_answered: bool) -> Result<(), Error> {
+        let message = error.to_string();
+        self.error = Some(error);
+        self.is_answered = is_answered;
+        self.record_step(ApplyStep::Resolving, message).await
+    }
+
+    /// Stores a task of the present step, or the state that a poll returned for the stored task.
+    pub(super) async fn keep_task(&mut self, task: &Task) -> Result<(), Error> {
+        let mut task = task.clone();
+        let kept = self.row.task.as_ref().filter(|_| self.row.apply_step == ApplyStep::Polling);
+        // Only the adapter's first limit counts, from the beginning of the apply.
+        task.give_up_after_ms = match kept {
+            Some(first) => first.give_up_after_ms,
+            None => self.elapsed_ms().saturating_add(task.give_up_after_ms.min(TASK_MAX_MS)),
+        };
+        task.poll_after_ms = task.poll_after_ms.clamp(POLL_MIN_MS, POLL_MAX_MS);
+        if let Some(message) = &mut task.message {
+            heddle_core::redact::mask_text(message);
+            *message = message.chars().take(MESSAGE_CHARS_MAX).collect();
+        }
+        // A later step has its own message: the reason for the step.
+        let is_applying = self.task_step() == ApplyStep::Sending;
+        let advance = Advance {
+            outcome_message: task.message.clone().filter(|_| is_applying).map_or(Set::Keep, Set::To),
+            task: Set::To(task),
+            task_step: Some(self.task_step()),
+            ..Advance::default()
+        };
+        self.to(ApplyStep::Polling, advance).await
+    }
+
+    fn elapsed_ms(&self) -> u32 {
+        let started = self.row.apply_started_at.unwrap_or(self.row.updated_at);
+        u32::try_from((self.app.clock.now() - started).num_milliseconds().max(0)).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the step to which the present task belongs.
+    fn task_step(&self) -> ApplyStep {
+        match self.row.apply_step {
+            ApplyStep::Polling => self.row.task_step.unwrap_or(ApplyStep::Sending),
+            step => step,
+        }
+    }
+
+    /// Polls the device's task until it is done or given up.
+    pub(super) async fn poll(&mut self) -> Result<(), Error> {
+        let step = self.task_step();
+        let Some(task) = self.row.task.clone() else {
+            return self.to(after_task(step), Advance::default()).await;
+        };
+        if !self.pause(Duration::from_millis(u64::from(task.poll_after_ms))).await {
+            return Ok(());
+        }
+        let is_in_time = self.elapsed_ms() < task.give_up_after_ms;
+        match self.adapter.poll(&self.call, &task.token).await {
+            Ok(RunOutcome::Done(completion)) => {
+                self.keep_completion(&completion);
+                self.to(after_task(step), Advance::default()).await
+            }
+            Ok(RunOutcome::Failed(fault)) if step == ApplyStep::Sending => {
+                self.apply_failed(CallError::Fault(fault), true).await
+            }
+            Ok(RunOutcome::Failed(fault)) => self.stage_failed(step, CallError::Fault(fault)).await,
+            Ok(RunOutcome::Pending(task)) if is_in_time => self.keep_task(&task).await,
+            Err(error) if is_in_time => {
+                tracing::debug!(change.id = %self.row.id, error = %error, "task gives no answer yet");
+                Ok(())
+            }
+            // Every later step is followed by a comparison, which shows the result.
+            Ok(RunOutcome::Pending(_)) | Err(_) if step != ApplyStep::Sending => {
+                self.to(after_task(step), Advance::default()).await
+            }
+            Ok(RunOutcome::Pending(_)) => {
+                self.finish(OutcomeState::Unknown, Some("the device did not finish in time".to_owned())).await
+            }
+            Err(error) => {
+                let message = format!("the device did not come back in time: {error}");
+                self.error = Some(error);
+                self.finish(OutcomeState::Unknown, Some(message)).await
+            }
+        }
+    }
+
+    /// Reads the device until it shows the outcome of the calls.
+    pub(super) async fn resolve(&mut self) -> Result<(), Error> {
+        let Some(standing) = self.read_until_answered().await? else { return Ok(()) };
+        match standing {
+            Standing::Before if self.is_answered => self.fail_unchanged().await,
+            Standing::Before => {
+                // A call that was in flight when the answer was lost may still arrive.
+                let holds = self.row.plan.as_ref().is_none_or(|plan| plan.holds);
+                if !self.pause(if holds { SETTLE } else { SETTLE_DELAYED }).await {
+                    return Ok(());
+                }
+                match self.read_until_answered().await? {
+                    Some(Standing::Before) => self.fail_unchanged().await,
+                    _ => Ok(()),
+                }
+            }
+            Standing::After | Standing::Stored(_) => {
+                let window_is_over =
+                    self.row.confirm_deadline.is_some_and(|deadline| self.app.clock.now() >= deadline);
+                if window_is_over {
+                    self.record_step(ApplyStep::Restoring, "not confirmed in time".to_owned()).await
+                } else {
+                    self.to(ApplyStep::ReadingBack, Advance::default()).await
+                }
+            }
+            Standing::Other(_) => {
+                let message = match &self.error {
+                    Some(error) => format!("the device took only a part of the change: {error}"),
+                    None => "the device took only a part of the change".to_owned(),
+                };
+                self.record_step(ApplyStep::Restoring, message).await
+            }
+        }
+    }
+
+    async fn fail_unchanged(&mut self) -> Result<(), Error> {
+        let message = self.row.outcome_message.clone();
+        let message = message.unwrap_or_else(|| "interrupted before the device took the change".to_owned());
+        let message = if self.is_answered { message } else { self.with_own_timer(message) };
+        self.finish(OutcomeState::Failed, Some(message)).await
+    }
+
+    /// Adds to the message what may have happened at a device that could have taken the change back unseen.
+    fn with_own_timer(&self, message: String) -> String {
+        let started = self.row.apply_started_at.unwrap_or(self.row.updated_at);
+        let timer_ends = started + TimeDelta::seconds(i64::from(self.hold_secs()));
+        if !self.takes_all() || !self.is_held_by_device() || self.app.clock.now() < timer_ends {
+            return message;
+        }
+        format!(
+            "{message}; if the device did take it, its own timer has taken it back since, and what others saved \
+             meanwhile may have gone with it"
+        )
+    }
+
+    /// The device accepted the calls. Only a reading through the real path counts now.
+    ///
+    /// A device answers before it has carried the change out, and an open connection may survive where a new one fails.
+    /// So the device gets time first, and is then read over a new connection.
+    pub(super) async fn read_back(&mut self) -> Result<(), Error> {
+        if !self.settle().await {
+            return Ok(());
+        }
+        self.app.runtime.reconnect(self.row.controller_id);
+        let Some(standing) = self.read_in_time().await? else { return Ok(()) };
+        // The device answers, so the earlier error is over.
+        self.error = None;
+        match standing {
+            Standing::After | Standing::Stored(_) if self.row.confirm_deadline.is_some() => {
+                let advance = Advance {
+                    outcome_state: Some(OutcomeState::AwaitingConfirm),
+                    outcome_message: Set::To(held_message(&self.row)),
+                    ..Advance::default()
+                };
+                self.to(ApplyStep::Holding, advance).await
+            }
+            Standing::After | Standing::Stored(_) => self.to(ApplyStep::Confirming, Advance::default()).await,
+            Standing::Before => {
+                let message = "the device took the calls but not the change".to_owned();
+                let message = self.with_own_timer(message);
+                self.finish(OutcomeState::Failed, Some(message)).await
+            }
+            Standing::Other(_) => {
+                let message = "the device reads back differently from the plan".to_owned();
+                self.record_step(ApplyStep::Restoring, message).await
+            }
+        }
+    }
+
+    /// Reads the device until it answers. When it does not answer in time, the change is taken back. Then, or when the
+    /// service stops, there is no standing.
+    async fn read_in_time(&mut self) -> Result<Option<Standing>, Error> {
+        let deadline = self.read_deadline();
+        let mut delay = RETRY_FIRST;
+        loop {
+            match self.compare().await {
+                Ok(found) => return Ok(Some(found.standing)),
+                Err(error) if self.app.clock.now() < deadline => {
+                    tracing::debug!(change.id = %self.row.id, error = %error, "not readable yet");
+                    self.error = Some(error);
+                    if !self.pause(delay).await {
+                        return Ok(None);
+                    }
+                    delay = (delay * 2).min(Duration::from_secs(2));
+                }
+                Err(error) => {
+                    let message = format!("the controller could not be read after the change: {error}");
+                    self.error = Some(error);
+                    self.record_step(ApplyStep::Restoring, message).await?;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    /// Time by which the change must have been seen at the device; after it, the change is taken back.
+    fn read_deadline(&self) -> Timestamp {
+        let hold = TimeDelta::seconds(i64::from(self.app.config.apply_hold_secs));
+        // A task at the device may have used up its time before this step began.
+        self.row.confirm_deadline.unwrap_or(self.row.updated_at + hold)
+    }
+}
+
+/// Returns the step that follows when the task of a step has ended or was given up.
+fn after_task(step: ApplyStep) -> ApplyStep {
+    match step {
+        ApplyStep::Confirming => ApplyStep::Confirmed,
+        ApplyStep::Undoing | ApplyStep::Keeping => ApplyStep::WritingBack,
+        ApplyStep::WritingBack => ApplyStep::Restored,
+        _ => ApplyStep::ReadingBack,
+    }
+}

@@ -1,0 +1,133 @@
+//! Objects of a controller, read at the time of the request.
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use heddle_core::OrgId;
+use heddle_core::adapter::{Completeness, Description, Object};
+use heddle_core::bounds::is_small;
+use heddle_core::redact::mask;
+use heddle_inventory::adapters::call_for;
+use heddle_kernel::app::App;
+use heddle_kernel::http::error::Error;
+use heddle_kernel::http::extract::{At, Params};
+use heddle_kernel::nearest::nearest;
+use heddle_runtime::LIGHT_BYTES;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::plan::controller_on_path;
+use super::routes::{Mounted, OnController, Who};
+
+const PER_PAGE_DEFAULT: u32 = 200;
+const PER_PAGE_MAX: u32 = 1000;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LiveQuery {
+    /// Continues after the answer with this `next_cursor`.
+    cursor: Option<String>,
+    /// From 1 to 1000; 200 when absent.
+    #[schemars(range(min = 1, max = 1000))]
+    per_page: Option<u32>,
+    /// Another word for `per_page`.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+}
+
+/// Objects as the controller has them now.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "LiveObjectPage")]
+pub(super) struct LivePage {
+    items: Vec<Object>,
+    /// Total number of objects, where the controller gives it.
+    total: Option<u64>,
+    /// Most objects of one answer.
+    per_page: u32,
+    /// Cursor of the objects that follow; null at the end.
+    next_cursor: Option<String>,
+    /// Whether the controller listed all objects.
+    complete: Completeness,
+}
+
+impl LiveQuery {
+    fn per_page(&self) -> Result<u32, Error> {
+        let (field, given) = match (self.per_page, self.limit) {
+            (Some(_), Some(_)) => {
+                return Err(Error::field("limit", "limit is another word for per_page; send one of them"));
+            }
+            (None, Some(limit)) => ("limit", limit),
+            (per_page, None) => ("per_page", per_page.unwrap_or(PER_PAGE_DEFAULT)),
+        };
+        if (1..=PER_PAGE_MAX).contains(&given) {
+            return Ok(given);
+        }
+        Err(Error::field(field, format!("{field} must be from 1 to {PER_PAGE_MAX}")))
+    }
+}
+
+/// Returns the kind that a path's resource names, in this area.
+fn kind_of(description: &Description, area: &str, resource: &str) -> Result<String, Error> {
+    let of_area = || description.kinds.iter().filter(|kind| kind.area == area).map(|kind| kind.id.as_str());
+    if of_area().any(|kind| kind == resource) {
+        return Ok(resource.to_owned());
+    }
+    let meant = nearest(resource, of_area()).map(|kind| format!("; nearest is '{kind}'"));
+    Err(Error::Unknown(format!("resource not found in area '{area}'{}", meant.unwrap_or_default())))
+}
+
+pub(super) async fn list(
+    mounted: Mounted,
+    (State(app), caller, origin): Who,
+    At(path): At<OnController>,
+    Params(query): Params<LiveQuery>,
+) -> Result<Response, Error> {
+    let per_page = query.per_page()?;
+    let controller =
+        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref())
+            .await?;
+    let adapter = app.adapter(&controller.vendor)?;
+    let kind = kind_of(adapter.description(), &mounted.area, path.resource.as_deref().unwrap_or_default())?;
+    let call = call_for(&controller, &origin.request_id)?;
+    let page = adapter.list_objects(&call, &kind, None, query.cursor.as_deref(), per_page).await?;
+    let page = LivePage {
+        items: page.items,
+        total: page.total,
+        per_page,
+        next_cursor: page.next,
+        complete: page.complete,
+    };
+    let hide = |page: &mut LivePage| page.items.iter_mut().for_each(|object| mask(&mut object.body));
+    answer(&app, controller.org_id, page, hide).await
+}
+
+/// Masks secrets in live objects and serializes them. Large answers are processed outside the API's threads.
+async fn answer<T: Serialize + Send + 'static>(
+    app: &App,
+    org: OrgId,
+    mut read: T,
+    hide: fn(&mut T),
+) -> Result<Response, Error> {
+    let bytes = if is_small(&read, LIGHT_BYTES) { 0 } else { usize::MAX };
+    let work = move || {
+        hide(&mut read);
+        serde_json::to_vec(&read)
+    };
+    let written = app.runtime.apart(org, bytes, work).await?.map_err(Error::internal)?;
+    Ok(([(CONTENT_TYPE, "application/json")], written).into_response())
+}
+
+pub(super) async fn get(
+    mounted: Mounted,
+    (State(app), caller, origin): Who,
+    At(path): At<OnController>,
+) -> Result<Response, Error> {
+    let controller =
+        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref())
+            .await?;
+    let adapter = app.adapter(&controller.vendor)?;
+    let kind = kind_of(adapter.description(), &mounted.area, path.resource.as_deref().unwrap_or_default())?;
+    let call = call_for(&controller, &origin.request_id)?;
+    let object = adapter.get_object(&call, &kind, None, path.key.as_deref().unwrap_or_default()).await?;
+    answer(&app, controller.org_id, object, |object| mask(&mut object.body)).await
+}

@@ -1,0 +1,449 @@
+//! Staging and planning: the calls of a change are computed before it can be applied.
+
+use axum::response::Response;
+use chrono::TimeDelta;
+use heddle_core::adapter::{Feature, FeatureOperation};
+use heddle_core::change::{AdapterPlan, ChangeSpec, Danger, Operation, Plan};
+use heddle_core::fault::FaultKind;
+use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, SiteLevel};
+use heddle_inventory::adapters::{self, call_for};
+use heddle_kernel::app::App;
+use heddle_kernel::caller::Caller;
+use heddle_kernel::http::creation::Creation;
+use heddle_kernel::http::error::Error;
+use heddle_kernel::http::extract::Origin;
+use heddle_kernel::keys::Keys;
+use heddle_kernel::nearest::nearest;
+use heddle_runtime::{Adapter, CallError, SecretBook};
+use heddle_store::changes::{self, ChangeRow, NewChange, Planned as PlanRecord, RunStep};
+use heddle_store::controllers::{self, ControllerTarget};
+use heddle_store::object::Object as _;
+use heddle_store::{Organization, Scope, Tx};
+use serde_json::{Value, json};
+
+use super::detail::takes_all_warning;
+use super::outcome::{Actor, Step, record};
+use super::view::{Beside, view};
+use super::{gates, new_key, payload, set};
+use crate::declarations::CHANGE_STAGED;
+
+/// The request of a client.
+#[derive(Debug)]
+pub struct Request {
+    pub controller_id: ControllerId,
+    /// Where the path names a site, it must be the controller's.
+    pub site_id: Option<SiteId>,
+    pub vendor: Option<String>,
+    pub area: String,
+    pub feature: String,
+    pub operation: Operation,
+    pub payload: Value,
+    /// Further changes that are planned and applied together with this one.
+    pub also: Vec<ChangeSpec>,
+    pub notes: Option<String>,
+}
+
+/// The origin of a request: a client, or a step of a run.
+struct Asker {
+    actor: Actor,
+    request_id: String,
+    run: Option<RunStep>,
+}
+
+impl Asker {
+    fn of_request(caller: &Caller, origin: &Origin) -> Self {
+        Self { actor: Actor::caller(caller, origin), request_id: origin.request_id.clone(), run: None }
+    }
+
+    fn of_run(caller: &Caller, run: RunStep) -> Self {
+        Self { actor: Actor::author(caller), request_id: format!("run-{}", run.run_id), run: Some(run) }
+    }
+}
+
+/// A change that takes another one back.
+#[derive(Debug)]
+pub(super) struct Inverse {
+    pub(super) of: ChangeId,
+    pub(super) secrets: SecretBook,
+    pub(super) warnings: Vec<String>,
+}
+
+/// The result of asking the adapter: a plan, or why there is none.
+pub(super) struct Planned {
+    pub(super) plan: Option<(Plan, AdapterPlan)>,
+    error: Option<Value>,
+    secrets: SecretBook,
+}
+
+/// Returns the controller, if the caller may see it and it belongs to this path.
+pub async fn controller_on_path(
+    app: &App,
+    caller: &Caller,
+    controller: ControllerId,
+    site: Option<SiteId>,
+    vendor: Option<&str>,
+) -> Result<ControllerTarget, Error> {
+    let mut tx = app.db.single().await?;
+    let target = controllers::find_target(&mut tx, &caller.scope(), controller).await?;
+    let target = target.ok_or(Error::NotFound("controller"))?;
+    let fits =
+        site.is_none_or(|site| site == target.site_id) && vendor.is_none_or(|vendor| vendor == target.vendor);
+    if fits { Ok(target) } else { Err(Error::NotFound("controller")) }
+}
+
+/// Returns the feature and its operation, or an error that lists the existing ones.
+fn feature_of<'a>(
+    adapter: &'a Adapter,
+    area: &str,
+    feature: &str,
+    operation: Operation,
+) -> Result<(&'a Feature, &'a FeatureOperation), Error> {
+    let features = &adapter.description().features;
+    let Some(found) = features.iter().find(|f| f.id == feature && f.area == area) else {
+        let known: Vec<&str> = features.iter().filter(|f| f.area == area).map(|f| f.id.as_str()).collect();
+        let hint = match nearest(feature, known.iter().copied()) {
+            Some(meant) => format!("nearest is '{meant}'"),
+            None => format!("there are: {}", known.join(", ")),
+        };
+        return Err(Error::Unknown(format!("feature not found in area '{area}'; {hint}")));
+    };
+    let of_operation = found.operation(operation).ok_or_else(|| {
+        let known: Vec<&str> = found.operations.iter().map(|o| o.operation.as_str()).collect();
+        Error::field("operation", format!("'{feature}' has no '{operation}'; it has: {}", known.join(", ")))
+    })?;
+    Ok((found, of_operation))
+}
+
+/// Stages a change: validated, planned, recorded. The device is only read.
+pub(super) async fn stage(
+    app: &App,
+    caller: &Caller,
+    origin: &Origin,
+    creation: Creation,
+    request: Request,
+) -> Result<Response, Error> {
+    let asker = Asker::of_request(caller, origin);
+    let (controller, adapter) = place_of(app, caller, &request).await?;
+    let checked = check(app, caller, &controller, &adapter, request)?;
+    let (tx, row) = stage_checked(app, caller, asker, checked).await?;
+    answer(app, tx, row, creation).await
+}
+
+/// Stages a change for a step of a run, as its author. It is idempotent: the same step gets the same change.
+pub async fn stage_for_run(
+    app: &App,
+    author: &Caller,
+    run: RunStep,
+    request: Request,
+) -> Result<ChangeRow, Error> {
+    if let Some(row) = staged_by_run(app, author, &run).await? {
+        return Ok(row);
+    }
+    let (controller, adapter) = place_of(app, author, &request).await?;
+    let checked = check(app, author, &controller, &adapter, request)?;
+    match stage_checked(app, author, Asker::of_run(author, run.clone()), checked).await {
+        Ok((tx, row)) => {
+            tx.commit().await?;
+            log_staged(&row);
+            Ok(row)
+        }
+        Err(Error::Conflict { kind: STAGED_ALREADY, .. }) => {
+            staged_by_run(app, author, &run).await?.ok_or(Error::NotFound("change"))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn staged_by_run(app: &App, author: &Caller, run: &RunStep) -> Result<Option<ChangeRow>, Error> {
+    let mut tx = app.db.single().await?;
+    Ok(changes::find_by_run_key(&mut tx, &author.scope(), &run.key).await?)
+}
+
+/// Returns the controller and its adapter, if the caller may see it and write there.
+async fn place_of(
+    app: &App,
+    caller: &Caller,
+    request: &Request,
+) -> Result<(ControllerTarget, Adapter), Error> {
+    let controller =
+        controller_on_path(app, caller, request.controller_id, request.site_id, request.vendor.as_deref())
+            .await?;
+    let adapter = app.adapter(&controller.vendor)?;
+    caller.require_level(controller.site_id, SiteLevel::Write)?;
+    Ok((controller, adapter))
+}
+
+/// Checks a request against its feature, and takes its secrets out.
+fn check<'a>(
+    app: &App,
+    caller: &Caller,
+    controller: &'a ControllerTarget,
+    adapter: &'a Adapter,
+    mut request: Request,
+) -> Result<Checked<'a>, Error> {
+    let found = feature_of(adapter, &request.area, &request.feature, request.operation);
+    let danger = found.as_ref().map_or(Danger::Normal, |(_, operation)| operation.danger);
+    // Only callers that may change an area learn what exists in it.
+    gates::feature_is_permitted(caller, &request.feature, danger)?;
+    let (_, operation) = found?;
+    gates::catastrophe_needs_site_admin(caller, operation.danger)?;
+    let schema = adapter.payload_schema(&request.feature, request.operation);
+    let schema = schema.ok_or_else(|| Error::internal("a declared operation has no compiled schema"))?;
+    adapters::validate(schema, &request.payload, "payload")?;
+    let key = app.keys.reference_key(controller.id);
+    let secrets = payload::take_secrets(
+        &operation.payload_schema,
+        adapter.secret_fields(),
+        &mut request.payload,
+        &key,
+    )?;
+    Ok(Checked { controller, adapter, request, danger, secrets, inverse: None })
+}
+
+/// Stages the inverse of a change; its payload comes from the adapter.
+pub(super) async fn stage_inverse(
+    app: &App,
+    caller: &Caller,
+    origin: &Origin,
+    creation: Creation,
+    controller: &ControllerTarget,
+    mut request: Request,
+    inverse: Inverse,
+) -> Result<Response, Error> {
+    let adapter = app.adapter(&controller.vendor)?;
+    // The inverse of a set over several areas begins with the last member.
+    let features = &adapter.description().features;
+    if let Some(feature) = features.iter().find(|feature| feature.id == request.feature) {
+        request.area.clone_from(&feature.area);
+    }
+    let (_, operation) = feature_of(&adapter, &request.area, &request.feature, request.operation)?;
+    caller.require_level(controller.site_id, SiteLevel::Write)?;
+    gates::feature_is_permitted(caller, &request.feature, operation.danger)?;
+    let mut danger = operation.danger;
+    for spec in &request.also {
+        // The inverse of a set may reach into several areas.
+        let area = adapter.description().features.iter().find(|feature| feature.id == spec.feature);
+        let area = area.map_or(request.area.as_str(), |feature| feature.area.as_str());
+        let (_, operation) = feature_of(&adapter, area, &spec.feature, spec.operation)?;
+        gates::feature_is_permitted(caller, &spec.feature, operation.danger)?;
+        danger = danger.max(operation.danger);
+    }
+    gates::catastrophe_needs_site_admin(caller, danger)?;
+    let secrets = inverse.secrets.clone();
+    let checked = Checked { controller, adapter: &adapter, request, danger, secrets, inverse: Some(inverse) };
+    let asker = Asker::of_request(caller, origin);
+    let (tx, row) = stage_checked(app, caller, asker, checked).await?;
+    answer(app, tx, row, creation).await
+}
+
+/// A checked request that may be staged.
+struct Checked<'a> {
+    controller: &'a ControllerTarget,
+    adapter: &'a Adapter,
+    request: Request,
+    danger: Danger,
+    secrets: SecretBook,
+    inverse: Option<Inverse>,
+}
+
+/// Writes the change and does not commit yet.
+async fn stage_checked(
+    app: &App,
+    caller: &Caller,
+    asker: Asker,
+    checked: Checked<'_>,
+) -> Result<(Tx, ChangeRow), Error> {
+    let Checked { controller, adapter, request, danger, secrets, inverse } = checked;
+    let spec = ChangeSpec {
+        feature: request.feature.clone(),
+        operation: request.operation,
+        site: None,
+        payload: request.payload,
+    };
+    let specs: Vec<ChangeSpec> = std::iter::once(spec.clone()).chain(request.also.iter().cloned()).collect();
+    let mut planned = ask(adapter, controller, &asker.request_id, &specs, &secrets).await?;
+    if let (Some((plan, _)), Some(inverse)) = (&mut planned.plan, &inverse) {
+        plan.warnings.extend(inverse.warnings.iter().cloned());
+    }
+    let danger = planned.plan.as_ref().map_or(danger, |(plan, _)| plan.danger.max(danger));
+    gates::catastrophe_needs_site_admin(caller, danger)?;
+
+    let id: ChangeId = app.clock.new_id();
+    let now = app.clock.now();
+    let mut tx = app.db.write().await?;
+    let settings = settings_of(&mut tx, controller.org_id).await?;
+    let row = changes::insert(
+        &mut tx,
+        &NewChange {
+            id,
+            org_id: controller.org_id,
+            site_id: controller.site_id,
+            controller_id: controller.id,
+            vendor: controller.vendor.clone(),
+            area: request.area,
+            feature: spec.feature,
+            operation: spec.operation,
+            payload: spec.payload,
+            also: request.also,
+            notes: request.notes,
+            staged_by: caller.user_id,
+            expires_at: now + ttl(app, &settings),
+            planned: record_of(app, id, planned, danger),
+            now,
+            reverts: inverse.map(|inverse| inverse.of),
+            run: asker.run,
+            is_set: false,
+        },
+    )
+    .await
+    .map_err(staged_already)?;
+    let step = Step::new("change.staged", asker.actor).event(CHANGE_STAGED);
+    record(&mut tx, app, &row, &step).await?;
+    Ok((tx, row))
+}
+
+/// The conflict when another process carries out the same step: it has already staged the change.
+const STAGED_ALREADY: &str = "staged_already";
+
+fn staged_already(error: heddle_store::Error) -> Error {
+    if error.is_unique("change_run_key") {
+        return Error::Conflict {
+            kind: STAGED_ALREADY,
+            message: "this step has staged its change already".to_owned(),
+        };
+    }
+    error.into()
+}
+
+/// Commits, and returns the answer to the request.
+async fn answer(app: &App, mut tx: Tx, row: ChangeRow, creation: Creation) -> Result<Response, Error> {
+    let conflicts_with = changes::conflicts(&mut tx, &row).await?;
+    let path = format!("/gateway-vpn/changes/{}", row.id);
+    let shown = view(row.clone(), Beside { conflicts_with, set: None })?;
+    let response = creation.finish(tx, app, &path, &shown).await?;
+    log_staged(&row);
+    Ok(response)
+}
+
+fn log_staged(row: &ChangeRow) {
+    tracing::info!(change.id = %row.id, controller.id = %row.controller_id, "staged change {}", row.id);
+}
+
+/// An organization's own settings.
+pub(super) async fn settings_of(tx: &mut Tx, org: OrgId) -> Result<Value, Error> {
+    let found = Organization::find(tx, &Scope::everything(), org).await?;
+    Ok(found.map_or_else(|| json!({}), |organization| organization.settings))
+}
+
+pub(super) fn ttl(app: &App, settings: &Value) -> TimeDelta {
+    let hours =
+        settings.get("change_ttl_hours").and_then(Value::as_i64).filter(|hours| (1..=8760).contains(hours));
+    TimeDelta::hours(hours.unwrap_or_else(|| i64::from(app.config.change_ttl_hours)))
+}
+
+/// Plans a pending change again, against the device as it is now.
+pub(super) async fn plan_again(
+    app: &App,
+    caller: &Caller,
+    origin: &Origin,
+    row: ChangeRow,
+) -> Result<ChangeRow, Error> {
+    gates::change_is_permitted(caller, &row)?;
+    gates::change_is_pending(row.status)?;
+    gates::change_is_its_own(&row)?;
+    gates::plan_may_be_made(&row)?;
+    let controller = controller_on_path(app, caller, row.controller_id, None, None).await?;
+    let adapter = app.adapter(&controller.vendor)?;
+    let row = new_key::current(app, row).await?;
+    let specs = specs_of(&row);
+    let secrets = secrets_of(app, &row)?;
+    let planned = ask(&adapter, &controller, &origin.request_id, &specs, &secrets).await?;
+    let danger = planned.plan.as_ref().map_or(row.danger, |(plan, _)| plan.danger.max(row.danger));
+    gates::catastrophe_needs_site_admin(caller, danger)?;
+
+    let mut tx = app.db.write().await?;
+    let record_of_plan = record_of(app, row.id, planned, danger);
+    let now = app.clock.now();
+    let row = changes::set_plan(&mut tx, row.id, &record_of_plan, now)
+        .await?
+        .ok_or_else(|| Error::conflict("change is being applied, or is not pending any more"))?;
+    set::follow(&mut tx, &row, now).await?;
+    let step = Step::new("change.planned", Actor::caller(caller, origin));
+    record(&mut tx, app, &row, &step).await?;
+    tx.commit().await?;
+    Ok(row)
+}
+
+/// Asks the adapter for a plan. An unreachable device is not an error; a payload that cannot work is.
+pub(super) async fn ask(
+    adapter: &Adapter,
+    controller: &ControllerTarget,
+    request_id: &str,
+    specs: &[ChangeSpec],
+    secrets: &SecretBook,
+) -> Result<Planned, Error> {
+    let call = call_for(controller, request_id)?;
+    match adapter.plan(&call, specs, secrets).await {
+        Ok((plan, found)) => {
+            let mut secrets = secrets.clone();
+            secrets.entries.extend(found.entries);
+            let made_by = format!("{}@{}", adapter.id(), adapter.version());
+            let mut shown = Plan::of(&plan, &made_by, specs);
+            shown.warnings.extend(takes_all_warning(&shown));
+            Ok(Planned { plan: Some((shown, plan)), error: None, secrets })
+        }
+        Err(CallError::Fault(fault)) if matches!(fault.kind, FaultKind::Invalid | FaultKind::NotFound) => {
+            Err(fault.into())
+        }
+        Err(error @ (CallError::Overload | CallError::Host(_))) => Err(error.into()),
+        Err(error) => {
+            let error = Error::Adapter(error);
+            let reason = json!({ "type": error.kind(), "message": error.to_string() });
+            Ok(Planned { plan: None, error: Some(reason), secrets: secrets.clone() })
+        }
+    }
+}
+
+pub(super) fn record_of(app: &App, id: ChangeId, planned: Planned, danger: Danger) -> PlanRecord {
+    let secret = (!planned.secrets.entries.is_empty()).then(|| seal_secrets(&app.keys, id, &planned.secrets));
+    let (plan, token, inverse) = match planned.plan {
+        Some((plan, adapter)) => (Some(plan), Some(adapter.token), adapter.inverse),
+        None => (None, None, None),
+    };
+    PlanRecord { plan, token, inverse, error: planned.error, secret, danger }
+}
+
+fn secret_context(id: ChangeId) -> String {
+    format!("change:{id}")
+}
+
+pub(super) fn seal_secrets(keys: &Keys, id: ChangeId, secrets: &SecretBook) -> Vec<u8> {
+    let plain: Vec<(&String, &str)> =
+        secrets.entries.iter().map(|(name, secret)| (name, secret.expose())).collect();
+    let bytes = zeroize::Zeroizing::new(serde_json::to_vec(&plain).expect("texts are valid JSON"));
+    keys.seal(&secret_context(id), &bytes)
+}
+
+/// Returns the secrets to which a change's payload and plan refer.
+pub(super) fn secrets_of(app: &App, row: &ChangeRow) -> Result<SecretBook, Error> {
+    open_secrets(&app.keys, row)
+}
+
+pub(super) fn open_secrets(keys: &Keys, row: &ChangeRow) -> Result<SecretBook, Error> {
+    let Some(sealed) = &row.secret else { return Ok(SecretBook::default()) };
+    let plain = keys.open_sealed(&secret_context(row.id), sealed).map_err(Error::internal)?;
+    let entries: Vec<(String, heddle_core::secret::Secret)> =
+        serde_json::from_slice(&plain).map_err(Error::internal)?;
+    Ok(SecretBook { entries: entries.into_iter().collect() })
+}
+
+/// Returns the change in the adapter's form, with its further changes.
+pub(super) fn specs_of(row: &ChangeRow) -> Vec<ChangeSpec> {
+    let own = ChangeSpec {
+        feature: row.feature.clone(),
+        operation: row.operation,
+        site: None,
+        payload: row.payload.clone(),
+    };
+    std::iter::once(own).chain(row.also.iter().cloned()).collect()
+}

@@ -1,0 +1,117 @@
+//! Takes a change back: at once while that is possible, by another change once it is permanent.
+
+use axum::response::Response;
+use heddle_core::change::{ApplyStep, ChangeStatus, OutcomeState};
+use heddle_core::fault::FaultKind;
+use heddle_kernel::app::SharedApp;
+use heddle_kernel::caller::Caller;
+use heddle_kernel::http::creation::Creation;
+use heddle_kernel::http::error::Error;
+use heddle_kernel::http::extract::Origin;
+use heddle_runtime::CallError;
+use heddle_store::changes::{self, ChangeRow};
+
+use super::plan::{self, Inverse, Request, controller_on_path, secrets_of};
+use super::{gates, new_key, window};
+
+/// The result of a revert.
+pub(super) enum Reverted {
+    /// The change was taken back at the device.
+    TakenBack(Box<ChangeRow>),
+    /// Another change was staged that takes it back.
+    Staged(Response),
+}
+
+impl std::fmt::Debug for Reverted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::TakenBack(row) => f.debug_tuple("TakenBack").field(row).finish(),
+            Self::Staged(_) => f.write_str("Staged"),
+        }
+    }
+}
+
+/// Takes back a change that is in its window or in doubt; stages the inverse of one that is applied.
+pub(super) async fn revert(
+    app: &SharedApp,
+    caller: &Caller,
+    origin: &Origin,
+    creation: Creation,
+    row: ChangeRow,
+) -> Result<Reverted, Error> {
+    gates::change_is_permitted(caller, &row)?;
+    gates::change_is_its_own(&row)?;
+    gates::catastrophe_needs_site_admin(caller, row.danger)?;
+    let is_idle = row.apply_step == ApplyStep::Idle;
+    if row.apply_step == ApplyStep::Holding || (is_idle && gates::must_be_verified(&row)) {
+        let row = window::take_back(app, caller, origin, row).await?;
+        return Ok(Reverted::TakenBack(Box::new(row)));
+    }
+    if !is_idle {
+        return Err(super::apply::under_way(&row));
+    }
+    stage_inverse(app, caller, origin, creation, row).await.map(Reverted::Staged)
+}
+
+/// Stages the change that takes this one back.
+async fn stage_inverse(
+    app: &SharedApp,
+    caller: &Caller,
+    origin: &Origin,
+    creation: Creation,
+    row: ChangeRow,
+) -> Result<Response, Error> {
+    if row.status != ChangeStatus::Applied || row.outcome_state == OutcomeState::Reverted {
+        return Err(Error::Conflict {
+            kind: "not_applied",
+            message: "only a change that is applied and not yet taken back can be reverted".to_owned(),
+        });
+    }
+    let row = new_key::current(app, row).await?;
+    let mut inverse = row.plan_inverse.clone().unwrap_or_default().into_iter();
+    let first = inverse.next().ok_or_else(|| Error::Conflict {
+        kind: "not_invertible",
+        message: "change cannot be taken back by another change; its plan said so".to_owned(),
+    })?;
+    let controller = controller_on_path(app, caller, row.controller_id, None, None).await?;
+    let later = {
+        let mut tx = app.db.read().await?;
+        changes::later_dependents(&mut tx, &row).await?
+    };
+    let warnings = later
+        .iter()
+        .map(|id| format!("change {id} was applied later in the same area and may depend on this one"));
+    let inverse_of = Inverse { of: row.id, secrets: secrets_of(app, &row)?, warnings: warnings.collect() };
+    let what = if row.is_set { "set" } else { "change" };
+    let request = Request {
+        controller_id: row.controller_id,
+        site_id: None,
+        vendor: None,
+        area: row.area.clone(),
+        feature: first.feature,
+        operation: first.operation,
+        payload: first.payload,
+        also: inverse.collect(),
+        notes: Some(format!("takes back {what} {}", row.id)),
+    };
+    plan::stage_inverse(app, caller, origin, creation, &controller, request, inverse_of)
+        .await
+        .map_err(object_is_gone)
+}
+
+/// The error when the object that a change wrote no longer exists.
+fn object_is_gone(error: Error) -> Error {
+    match error {
+        Error::Adapter(CallError::Fault(fault))
+            if matches!(fault.kind, FaultKind::NotFound | FaultKind::Invalid) =>
+        {
+            let message = if fault.kind == FaultKind::NotFound {
+                format!("what this change wrote is not there to be taken back: {fault}")
+            } else {
+                format!("this change cannot be taken back as the device is now: {fault}")
+            };
+            Error::Conflict { kind: "not_revertible", message }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,256 @@
+//! The `gateway-…` families, built from the descriptions of the adapters.
+
+use std::collections::BTreeMap;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::response::Response;
+use heddle_core::adapter::{Area, Description, Feature};
+use heddle_core::change::{ChangeStatus, Operation};
+use heddle_core::{ControllerId, SiteId};
+use heddle_inventory::controllers::declarations::CONTROLLER_READ;
+use heddle_kernel::app::SharedApp;
+use heddle_kernel::caller::Caller;
+use heddle_kernel::checks::refuse_longer;
+use heddle_kernel::http::access::Access;
+use heddle_kernel::http::creation::Creation;
+use heddle_kernel::http::error::Error;
+use heddle_kernel::http::extract::{At, Json, Origin, Params};
+use heddle_kernel::http::routes::{Routes, doc};
+use heddle_store::changes::ChangeFilter;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::change_routes::listed;
+use super::declarations::NOTES_CHARS_MAX;
+use super::live::{self, LivePage, LiveQuery};
+use super::plan::{self, Request, controller_on_path};
+use super::view::ChangeView;
+use super::{change_routes, set_routes};
+
+/// Areas of the family whose paths name a site.
+const SITE_SCOPED: &[&str] = &[
+    "vpn",
+    "firewall",
+    "wifi",
+    "switch-advanced",
+    "firmware",
+    "routing",
+    "diagnostics",
+    "hotspot",
+    "raw",
+    "bulk",
+    "system",
+    "profiles",
+    "insights",
+    "openapi",
+];
+/// One area on one path family.
+#[derive(Debug, Clone)]
+pub(super) struct Mounted {
+    /// `None` where the family serves every vendor.
+    pub(super) vendor: Option<String>,
+    pub(super) area: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StageQuery {
+    /// `create`, `update` or `delete`.
+    operation: Operation,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StageBody {
+    /// Content, as the feature's own schema allows.
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    payload: Value,
+    /// Up to 2000 characters.
+    #[serde(default)]
+    #[schemars(length(max = NOTES_CHARS_MAX))]
+    notes: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    /// Only changes of this status.
+    status: Option<ChangeStatus>,
+}
+
+/// An area's features with their schemas, and the kinds that can be read live.
+#[derive(Debug, Serialize, JsonSchema)]
+struct AreaView {
+    controller_id: ControllerId,
+    vendor: String,
+    area: Area,
+    features: Vec<Feature>,
+    resources: Vec<heddle_core::adapter::ObjectKind>,
+}
+
+pub(super) fn routes(app: &SharedApp) -> Routes {
+    let mut routes = set_routes::routes(change_routes::routes(Routes::default()));
+    let mut site_areas = BTreeMap::new();
+    for adapter in app.runtime.adapters() {
+        let description = adapter.description();
+        for area in &description.areas {
+            let shown = Shown::of(description, &area.id);
+            let mounted = Mounted { vendor: Some(adapter.id().to_owned()), area: area.id.clone() };
+            let base = format!("/gateway-{}-{}/{{controller_id}}", adapter.id(), area.id);
+            routes = mount(routes, &base, &mounted, &shown);
+            if SITE_SCOPED.contains(&area.id.as_str()) {
+                site_areas.entry(area.id.clone()).or_insert(shown);
+            }
+        }
+    }
+    for (area, shown) in site_areas {
+        let base = format!("/gateway-{area}/{{controller_id}}/sites/{{site_id}}");
+        routes = mount(routes, &base, &Mounted { vendor: None, area }, &shown);
+    }
+    routes
+}
+
+/// The examples of an area in the document.
+struct Shown {
+    feature: Option<String>,
+    resource: Option<String>,
+}
+
+impl Shown {
+    fn of(description: &Description, area: &str) -> Self {
+        let feature = description.features.iter().find(|feature| feature.area == area);
+        let resource = description.kinds.iter().find(|kind| kind.area == area);
+        Self { feature: feature.map(|one| one.id.clone()), resource: resource.map(|one| one.id.clone()) }
+    }
+}
+
+fn mount(routes: Routes, base: &str, mounted: &Mounted, shown: &Shown) -> Routes {
+    let (feature, resource) = (shown.feature.as_deref(), shown.resource.as_deref());
+    let read = Access::Permission(CONTROLLER_READ);
+    let [described, listed, staged, read_all, read_one] = std::array::from_fn(|_| mounted.clone());
+    routes
+        .get(
+            base,
+            read,
+            move |state, caller, path| features(described, state, caller, path),
+            doc("Features of the area, with their schemas").answers::<AreaView>(200),
+        )
+        .get(
+            &format!("{base}/changes"),
+            read,
+            move |state, caller, path, query| list(listed, state, caller, path, query),
+            doc("Staged changes").query::<ListQuery>().answers::<Vec<ChangeView>>(200),
+        )
+        .post(
+            &format!("{base}/changes/{{feature}}"),
+            Access::ByFeature,
+            move |state, caller, origin, path, query, creation, body| {
+                stage(staged, (state, caller, origin), path, query, creation, body)
+            },
+            doc("Stage a change; the device is only read")
+                .query::<StageQuery>()
+                .body::<StageBody>()
+                .answers::<ChangeView>(201)
+                .example("feature", feature)
+                .calls_adapter(),
+        )
+        .get(
+            &format!("{base}/{{resource}}"),
+            read,
+            move |state, caller, origin, path, query| {
+                live::list(read_all, (state, caller, origin), path, query)
+            },
+            doc("Read objects live through the adapter")
+                .query::<LiveQuery>()
+                .answers::<LivePage>(200)
+                .example("resource", resource)
+                .calls_adapter(),
+        )
+        .get(
+            &format!("{base}/{{resource}}/{{key}}"),
+            read,
+            move |state, caller, origin, path| live::get(read_one, (state, caller, origin), path),
+            doc("Read one object live through the adapter")
+                .answers::<heddle_core::adapter::Object>(200)
+                .example("resource", resource)
+                .calls_adapter(),
+        )
+}
+
+/// Path parameters of both families.
+#[derive(Debug, Deserialize)]
+pub(super) struct OnController {
+    pub(super) controller_id: ControllerId,
+    pub(super) site_id: Option<SiteId>,
+    feature: Option<String>,
+    pub(super) resource: Option<String>,
+    pub(super) key: Option<String>,
+}
+
+pub(super) type Who = (State<SharedApp>, Caller, Origin);
+
+async fn features(
+    mounted: Mounted,
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(path): At<OnController>,
+) -> Result<Answer<AreaView>, Error> {
+    let controller =
+        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref())
+            .await?;
+    let adapter = app.adapter(&controller.vendor)?;
+    let description = adapter.description();
+    let area =
+        description.areas.iter().find(|area| area.id == mounted.area).ok_or(Error::NotFound("area"))?;
+    Ok(Answer(AreaView {
+        controller_id: controller.id,
+        vendor: controller.vendor.clone(),
+        area: area.clone(),
+        features: description.features.iter().filter(|f| f.area == mounted.area).cloned().collect(),
+        resources: description.kinds.iter().filter(|k| k.area == mounted.area).cloned().collect(),
+    }))
+}
+
+async fn stage(
+    mounted: Mounted,
+    (State(app), caller, origin): Who,
+    At(path): At<OnController>,
+    Params(query): Params<StageQuery>,
+    creation: Creation,
+    Json(body): Json<StageBody>,
+) -> Result<Response, Error> {
+    refuse_longer("notes", body.notes.as_deref().unwrap_or_default(), NOTES_CHARS_MAX)?;
+    let request = Request {
+        controller_id: path.controller_id,
+        site_id: path.site_id,
+        vendor: mounted.vendor,
+        area: mounted.area,
+        feature: path.feature.unwrap_or_default(),
+        operation: query.operation,
+        payload: body.payload,
+        also: Vec::new(),
+        notes: body.notes,
+    };
+    plan::stage(&app, &caller, &origin, creation, request).await
+}
+
+async fn list(
+    mounted: Mounted,
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(path): At<OnController>,
+    Params(query): Params<ListQuery>,
+) -> Result<Answer<Vec<ChangeView>>, Error> {
+    let controller =
+        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref())
+            .await?;
+    let filter = ChangeFilter {
+        controller_id: Some(controller.id),
+        area: Some(mounted.area),
+        status: query.status,
+        ..ChangeFilter::default()
+    };
+    listed(&app, &caller, &filter).await
+}

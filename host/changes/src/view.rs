@@ -1,0 +1,161 @@
+//! A change as clients see it: secrets masked, conflicts named.
+
+use heddle_core::change::{
+    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan, StagedVia,
+};
+use heddle_core::redact::mask;
+use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, Timestamp, UserId};
+use heddle_kernel::http::conditional::{Tag, Tagged};
+use heddle_kernel::http::error::Error;
+use heddle_store::changes::{ChangeRow, SetStanding};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// The known state of the device after the last attempt.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Outcome {
+    pub(super) state: OutcomeState,
+    pub(super) message: Option<String>,
+    /// Warnings, differences, and what others changed meanwhile.
+    #[schemars(with = "Option<super::detail::Detail>")]
+    pub(super) detail: Option<Value>,
+    /// Current step of an apply that is in flight.
+    pub(super) step: ApplyStep,
+    /// Until then the change must be confirmed; otherwise it is taken back.
+    pub(super) confirm_deadline: Option<Timestamp>,
+}
+
+/// Stored as JSON when the change was planned.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "the shape of what the store keeps as JSON")]
+pub(super) struct PlanError {
+    /// Such as `adapter_connection_error`.
+    #[schemars(rename = "type")]
+    kind: String,
+    message: String,
+}
+
+/// A pending change.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ChangeView {
+    pub(super) id: ChangeId,
+    pub(super) organization_id: OrgId,
+    pub(super) site_id: SiteId,
+    pub(super) controller_id: ControllerId,
+    pub(super) vendor: String,
+    pub(super) area: String,
+    pub(super) feature: String,
+    pub(super) operation: Operation,
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    pub(super) payload: Value,
+    /// Further changes that are planned and applied together with this one: a revert may need several.
+    pub(super) also: Vec<ChangeSpec>,
+    pub(super) notes: Option<String>,
+    pub(super) status: ChangeStatus,
+    pub(super) danger: Danger,
+    pub(super) created_at: Timestamp,
+    pub(super) staged_by: UserId,
+    pub(super) staged_at: Timestamp,
+    /// Origin, when the change was staged on behalf of `staged_by`: a Connection, automation, a template or an agent.
+    /// Null when a person staged it.
+    pub(super) staged_via: Option<StagedVia>,
+    pub(super) applied_by: Option<UserId>,
+    pub(super) applied_at: Option<Timestamp>,
+    pub(super) expires_at: Timestamp,
+    pub(super) plan: Option<Plan>,
+    /// Why there is no plan.
+    #[schemars(with = "Option<PlanError>")]
+    pub(super) plan_error: Option<Value>,
+    pub(super) outcome: Outcome,
+    pub(super) attempts: Vec<Attempt>,
+    /// Other pending changes of this controller that write, or depend on, something that this one writes.
+    pub(super) conflicts_with: Vec<ChangeId>,
+    /// The change that this one takes back.
+    pub(super) reverts: Option<ChangeId>,
+    /// The change that took this one back.
+    pub(super) reverted_by: Option<ChangeId>,
+    /// The set of which it is a member: it is planned, applied and taken back only with the set.
+    pub(super) change_set_id: Option<ChangeId>,
+}
+
+/// The tag covers the reviewed fields. Conflicts and the progress are left out: the answer to the apply reports them.
+impl Tagged for ChangeView {
+    fn tag(&self) -> Result<Tag, Error> {
+        Tag::of_shown(self, &["conflicts_with", "status"])
+    }
+}
+
+/// Data of a change that is shown but not in its row.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    pub(super) conflicts_with: Vec<ChangeId>,
+    /// State of the apply of its set.
+    pub(super) set: Option<SetStanding>,
+}
+
+/// Returns the known state of the device after the last attempt.
+pub(super) fn outcome_of(row: &mut ChangeRow) -> Outcome {
+    let mut detail = row.outcome_detail.take();
+    if let Some(detail) = &mut detail {
+        mask(detail);
+    }
+    Outcome {
+        state: row.outcome_state,
+        message: row.outcome_message.take().filter(|message| !message.is_empty()),
+        detail,
+        step: row.apply_step,
+        confirm_deadline: row.confirm_deadline.filter(|_| row.apply_step != ApplyStep::Idle),
+    }
+}
+
+/// Masks secrets; a member of a set shows the state of its set.
+pub(super) fn view(mut row: ChangeRow, beside: Beside) -> Result<ChangeView, Error> {
+    let mut outcome = outcome_of(&mut row);
+    if let Some(set) = beside.set {
+        outcome.step = set.apply_step;
+        outcome.confirm_deadline = set.confirm_deadline.filter(|_| set.apply_step != ApplyStep::Idle);
+        row.attempts.extend(set.attempts);
+    }
+    let mut payload = row.payload;
+    mask(&mut payload);
+    let mut also = row.also;
+    also.iter_mut().for_each(|spec| mask(&mut spec.payload));
+    let plan = row.plan.map(masked_plan).transpose()?;
+    Ok(ChangeView {
+        id: row.id,
+        organization_id: row.org_id,
+        site_id: row.site_id,
+        controller_id: row.controller_id,
+        vendor: row.vendor,
+        area: row.area,
+        feature: row.feature,
+        operation: row.operation,
+        payload,
+        also,
+        notes: row.notes,
+        status: row.status,
+        danger: row.danger,
+        created_at: row.staged_at,
+        staged_by: row.staged_by,
+        staged_at: row.staged_at,
+        staged_via: row.staged_via,
+        applied_by: row.applied_by,
+        applied_at: row.applied_at,
+        expires_at: row.expires_at,
+        plan,
+        plan_error: row.plan_error,
+        outcome,
+        attempts: row.attempts,
+        conflicts_with: beside.conflicts_with,
+        reverts: row.reverts,
+        reverted_by: row.reverted_by,
+        change_set_id: row.set_id,
+    })
+}
+
+pub(super) fn masked_plan(plan: Plan) -> Result<Plan, Error> {
+    let mut value = serde_json::to_value(plan).map_err(Error::internal)?;
+    mask(&mut value);
+    serde_json::from_value(value).map_err(Error::internal)
+}

@@ -1,0 +1,167 @@
+//! A change in its confirm window: a person confirms it, takes it back or extends the window.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use heddle_core::change::{ApplyStep, OutcomeState};
+use heddle_kernel::app::SharedApp;
+use heddle_kernel::caller::Caller;
+use heddle_kernel::http::error::Error;
+use heddle_kernel::http::extract::Origin;
+use heddle_store::changes::{self, ChangeRow};
+use serde_json::json;
+
+use super::apply::{CONFIRM_SECS, answer, controller_busy, rest_within};
+use super::drive::{self, Start, held_message};
+use super::drivers::Drivers;
+use super::outcome::{Actor, Step, record};
+use super::settle::compare_now;
+use super::{gates, set};
+
+/// Longest time that a request waits for the end of the drive.
+const REST_MAX: Duration = Duration::from_mins(1);
+
+fn not_waiting() -> Error {
+    Error::Conflict {
+        kind: "not_awaiting_confirm",
+        message: "change is not waiting for a confirmation".to_owned(),
+    }
+}
+
+/// Confirms the change in time, after a reading of the device.
+///
+/// The process that gets the request takes over the change: the earlier owner only waited.
+pub(super) async fn confirm(
+    app: &SharedApp,
+    caller: &Caller,
+    origin: &Origin,
+    row: ChangeRow,
+) -> Result<ChangeRow, Error> {
+    let id = row.id;
+    gates::change_is_permitted(caller, &row)?;
+    gates::change_is_its_own(&row)?;
+    gates::catastrophe_needs_site_admin(caller, row.danger)?;
+    if row.apply_step != ApplyStep::Holding {
+        return Err(not_waiting());
+    }
+    let held_by = row.apply_owner;
+    // Only a state that can be read through the real path, over a new connection, is confirmed.
+    app.runtime.reconnect(row.controller_id);
+    let found = compare_now(app, caller, &row).await?;
+    let now = app.clock.now();
+    if row.confirm_deadline.is_some_and(|deadline| now >= deadline) {
+        return Err(not_waiting());
+    }
+    let term = app.membership.term()?;
+    // Claimed before other tasks of this process see that it must be driven, so that this request can wait for the end.
+    let driver = Drivers::of(app).claim(id);
+    let mut tx = app.db.write().await?;
+    let row = changes::take_held(&mut tx, id, term.id, &super::settle::seen(&row, &found), now)
+        .await?
+        .ok_or_else(not_waiting)?;
+    set::follow(&mut tx, &row, now).await?;
+    record(&mut tx, app, &row, &Step::new("change.confirmed", Actor::caller(caller, origin))).await?;
+    tx.commit().await?;
+    if held_by != Some(term.id) {
+        // The state that the device holds belongs to the session of the process that wrote it.
+        app.runtime.forget_write_session(row.controller_id);
+    }
+    let driving = match driver {
+        Some(driver) => drive::spawn_claimed(app, driver, term, Start::Again),
+        None => drive::spawn(app, id, Start::Again),
+    };
+    answer(rest_within(app, caller, id, driving, REST_MAX).await?)
+}
+
+/// Takes the change back for a person: in its window, or after an attempt whose outcome is in doubt.
+pub(super) async fn take_back(
+    app: &SharedApp,
+    caller: &Caller,
+    origin: &Origin,
+    row: ChangeRow,
+) -> Result<ChangeRow, Error> {
+    let id = row.id;
+    gates::platform_is_writable(app)?;
+    let held_by = row.apply_owner;
+    let term = app.membership.term()?;
+    drive::prepare(app, &row).await?;
+    let driver = Drivers::of(app).claim(id);
+    let (message, now) = (format!("taken back by {}", caller.username), app.clock.now());
+    let mut tx = app.db.write().await?;
+    let taken = if row.apply_step == ApplyStep::Holding {
+        changes::take_back_held(&mut tx, id, term.id, &message, now).await?.ok_or_else(not_waiting)?
+    } else {
+        let taken = changes::take_back_unsettled(&mut tx, id, term.id, &message, now).await?;
+        taken.ok_or_else(controller_busy)?
+    };
+    set::follow(&mut tx, &taken, now).await?;
+    record(&mut tx, app, &taken, &Step::new("change.take_back_started", Actor::caller(caller, origin)))
+        .await?;
+    tx.commit().await?;
+    if held_by != Some(term.id) {
+        // The state that the device holds belongs to the session of the process that wrote it.
+        app.runtime.forget_write_session(taken.controller_id);
+    }
+    let driving = match driver {
+        Some(driver) => drive::spawn_claimed(app, driver, term, Start::Again),
+        None => drive::spawn(app, id, Start::Again),
+    };
+    let rest = rest_within(app, caller, id, driving, REST_MAX).await?;
+    if rest.row.outcome_state == OutcomeState::Reverted { Ok(rest.row) } else { answer(rest) }
+}
+
+/// Extends the window for a person, as long as the device can continue to hold the change.
+pub(super) async fn extend(
+    app: &SharedApp,
+    caller: &Caller,
+    origin: &Origin,
+    row: ChangeRow,
+    secs: u32,
+) -> Result<ChangeRow, Error> {
+    gates::change_is_permitted(caller, &row)?;
+    gates::change_is_its_own(&row)?;
+    gates::catastrophe_needs_site_admin(caller, row.danger)?;
+    let (Some(deadline), Some(started)) = (row.confirm_deadline, row.apply_started_at) else {
+        return Err(not_waiting());
+    };
+    let now = app.clock.now();
+    if row.apply_step != ApplyStep::Holding || now >= deadline {
+        return Err(not_waiting());
+    }
+    if !(1..=*CONFIRM_SECS.end()).contains(&secs) {
+        return Err(Error::field("secs", "secs must be from 1 to 600"));
+    }
+    let longest = longest_window_secs(&row);
+    let extended = deadline + TimeDelta::seconds(i64::from(secs));
+    if extended > started + TimeDelta::seconds(longest) {
+        return Err(Error::Conflict {
+            kind: "not_extendable",
+            message: format!(
+                "the window can be {longest} s long in all, because the device takes the change back by itself \
+                 then; apply with extendable_to_secs, up to 600, to have it hold the change longer"
+            ),
+        });
+    }
+    let mut told = row.clone();
+    told.confirm_deadline = Some(extended);
+    let mut tx = app.db.write().await?;
+    let row = changes::extend_window(&mut tx, row.id, deadline, extended, &held_message(&told), now)
+        .await?
+        .ok_or_else(not_waiting)?;
+    set::follow(&mut tx, &row, now).await?;
+    let mut step = Step::new("change.window_extended", Actor::caller(caller, origin));
+    step.detail = json!({ "secs": secs, "confirm_deadline": extended });
+    record(&mut tx, app, &row, &step).await?;
+    tx.commit().await?;
+    Ok(row)
+}
+
+/// Returns how long a change may wait for its confirmation in total.
+fn longest_window_secs(row: &ChangeRow) -> i64 {
+    let is_held_by_device = row.plan.as_ref().is_some_and(|plan| plan.holds);
+    if is_held_by_device {
+        row.extendable_to_secs.max(row.confirm_within_secs).unwrap_or_default()
+    } else {
+        i64::from(*CONFIRM_SECS.end())
+    }
+}

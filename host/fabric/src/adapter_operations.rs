@@ -1,0 +1,347 @@
+//! What adapters describe, as operations: features stage a change, objects are read live.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use heddle_changes::declarations::{NOTES_CHARS_MAX, for_feature};
+use heddle_core::adapter::{Feature, FeatureOperation, Object, ObjectKind, ObjectPage};
+use heddle_core::bounds::is_small;
+use heddle_core::change::{ChangeStatus, Danger, Operation as ChangeOperation, StagedByKind, StagedVia};
+use heddle_core::operation::{ConnectionKind, OperationKind, OperationTier, StepErrorCode};
+use heddle_core::redact::mask;
+use heddle_core::{ControllerId, OrgId};
+use heddle_inventory::adapters::call_for;
+use heddle_inventory::controllers::declarations::CONTROLLER_READ;
+use heddle_kernel::app::App;
+use heddle_kernel::http::error::Error;
+use heddle_runtime::{Adapter, LIGHT_BYTES};
+use heddle_store::changes::{ChangeRow, RunStep};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::operation::{Declaration, Operation, StepCall, StepError, params_of, schema_of};
+
+const LIMIT_DEFAULT: u32 = 200;
+const LIMIT_MAX: u32 = 1000;
+/// Bytes of what a step reads from a controller, as JSON. Templates can use a quarter of it.
+const OUTPUT_BYTES_MAX: usize = 1 << 20;
+
+/// Everything that this adapter lets steps do.
+pub(super) fn of(adapter: &Adapter) -> Vec<Arc<dyn Operation>> {
+    let description = adapter.description();
+    let vendor = adapter.id();
+    let mut found: Vec<Arc<dyn Operation>> = Vec::new();
+    for feature in &description.features {
+        for operation in &feature.operations {
+            found.push(Arc::new(Write::new(vendor, feature, operation)));
+        }
+    }
+    for kind in &description.kinds {
+        found.push(Arc::new(Read::list(kind)));
+        found.push(Arc::new(Read::get(kind)));
+    }
+    found
+}
+
+/// Stages a change, as its author.
+struct Write {
+    declaration: Declaration,
+    vendor: String,
+    area: String,
+    feature: String,
+    operation: ChangeOperation,
+}
+
+#[derive(Deserialize)]
+struct WriteParams {
+    controller_id: ControllerId,
+    payload: Value,
+    notes: Option<String>,
+}
+
+impl Write {
+    fn new(vendor: &str, feature: &Feature, operation: &FeatureOperation) -> Self {
+        let verb = operation.operation;
+        let declaration = Declaration {
+            id: format!("{}.{verb}", feature.id),
+            title: format!("{}: {verb}", feature.title),
+            description: format!(
+                "Stages the change '{verb}' of '{}'. Nothing is sent before somebody applies it.",
+                feature.id
+            ),
+            tier: OperationTier::Native,
+            kind: OperationKind::Write,
+            danger: operation.danger,
+            owner: vendor.to_owned(),
+            permission: Some(for_feature(&feature.id, operation.danger)),
+            params_schema: write_schema(&operation.payload_schema),
+            output_schema: staged_schema(),
+        };
+        Self {
+            declaration,
+            vendor: vendor.to_owned(),
+            area: feature.area.clone(),
+            feature: feature.id.clone(),
+            operation: verb,
+        }
+    }
+
+    async fn stage(&self, call: &StepCall<'_>, params: Value) -> Result<Value, StepError> {
+        let params: WriteParams = params_of(params)?;
+        let request = heddle_changes::Request {
+            controller_id: params.controller_id,
+            site_id: None,
+            vendor: Some(self.vendor.clone()),
+            area: self.area.clone(),
+            feature: self.feature.clone(),
+            operation: self.operation,
+            payload: params.payload,
+            also: Vec::new(),
+            notes: params.notes,
+        };
+        let step = RunStep { run_id: call.run_id, key: call.key.to_owned(), via: via(call) };
+        Ok(staged(&heddle_changes::stage_for_run(call.app, call.author, step, request).await?))
+    }
+}
+
+/// What the change says of the step that staged it.
+fn via(call: &StepCall<'_>) -> StagedVia {
+    let kind = match call.connection.map(|connection| connection.kind) {
+        Some(ConnectionKind::Connection) => StagedByKind::Connection,
+        Some(ConnectionKind::Rule | ConnectionKind::Schedule) | None => StagedByKind::Automation,
+    };
+    StagedVia {
+        kind,
+        connection_id: call.connection.map(|connection| connection.id),
+        run_id: Some(call.run_id),
+        step: u32::try_from(call.step).ok(),
+    }
+}
+
+/// What following steps learn of a change.
+fn staged(row: &ChangeRow) -> Value {
+    json!({
+        "change_id": row.id,
+        "controller_id": row.controller_id,
+        "site_id": row.site_id,
+        "feature": row.feature,
+        "operation": row.operation,
+        "status": row.status,
+        "danger": row.danger,
+        "plan_hash": row.plan.as_ref().map(|plan| &plan.hash),
+        "plan_error": row.plan_error,
+    })
+}
+
+/// JSON Schema of [`staged`].
+fn staged_schema() -> Value {
+    let id = || json!({ "type": "string", "format": "uuid" });
+    json!({
+        "type": "object",
+        "properties": {
+            "change_id": id(),
+            "controller_id": id(),
+            "site_id": id(),
+            "feature": { "type": "string", "examples": ["openwrt.firewall.rule"] },
+            "operation": { "type": "string", "enum": ChangeOperation::ALL },
+            "status": { "type": "string", "enum": ChangeStatus::ALL },
+            "danger": { "type": "string", "enum": Danger::ALL },
+            "plan_hash": {
+                "type": ["string", "null"], "description": "What is reviewed; null where there is no plan",
+            },
+            "plan_error": {
+                "type": ["object", "null"], "description": "Why there is no plan",
+                "properties": { "type": { "type": "string" }, "message": { "type": "string" } },
+            },
+        },
+        "required": [
+            "change_id", "controller_id", "site_id", "feature", "operation", "status", "danger", "plan_hash",
+            "plan_error",
+        ],
+        "additionalProperties": false,
+    })
+}
+
+/// The payload's schema inside that of the parameters; its definitions move along, so that references find them.
+fn write_schema(payload: &Value) -> Value {
+    let mut payload = payload.clone();
+    let mut definitions = Value::Null;
+    if let Some(fields) = payload.as_object_mut() {
+        fields.remove("$schema");
+        fields.remove("$id");
+        definitions = fields.remove("$defs").unwrap_or_default();
+    }
+    let mut schema = json!({
+        "type": "object",
+        "properties": {
+            "controller_id": { "type": "string", "format": "uuid" },
+            "payload": payload,
+            "notes": { "type": "string", "maxLength": NOTES_CHARS_MAX },
+        },
+        "required": ["controller_id", "payload"],
+        "additionalProperties": false,
+    });
+    if !definitions.is_null() {
+        schema["$defs"] = definitions;
+    }
+    schema
+}
+
+impl Operation for Write {
+    fn declaration(&self) -> &Declaration {
+        &self.declaration
+    }
+
+    fn run<'a>(&'a self, call: &'a StepCall<'a>, params: Value) -> BoxFuture<'a, Result<Value, StepError>> {
+        self.stage(call, params).boxed()
+    }
+}
+
+/// Reads objects live; secrets are masked.
+///
+/// Kinds are the same words for every vendor: the controller decides which adapter answers.
+struct Read {
+    declaration: Declaration,
+    kind: String,
+    is_list: bool,
+}
+
+#[derive(Deserialize)]
+struct OnController {
+    controller_id: ControllerId,
+}
+
+#[derive(Deserialize)]
+struct ListParams {
+    cursor: Option<String>,
+    limit: Option<u32>,
+}
+
+#[derive(Deserialize)]
+struct GetParams {
+    key: String,
+}
+
+impl Read {
+    fn list(kind: &ObjectKind) -> Self {
+        let params = json!({
+            "type": "object",
+            "properties": {
+                "controller_id": { "type": "string", "format": "uuid" },
+                "cursor": { "type": "string" },
+                "limit": { "type": "integer", "minimum": 1, "maximum": LIMIT_MAX },
+            },
+            "required": ["controller_id"],
+            "additionalProperties": false,
+        });
+        let output = schema_of::<ObjectPage>();
+        let description = format!("Reads objects of kind '{}' live from the controller.", kind.id);
+        Self::new(kind, true, description, (params, output))
+    }
+
+    fn get(kind: &ObjectKind) -> Self {
+        let params = json!({
+            "type": "object",
+            "properties": {
+                "controller_id": { "type": "string", "format": "uuid" },
+                "key": { "type": "string", "minLength": 1 },
+            },
+            "required": ["controller_id", "key"],
+            "additionalProperties": false,
+        });
+        let output = schema_of::<Object>();
+        let description = format!("Reads one object of kind '{}' live from the controller.", kind.id);
+        Self::new(kind, false, description, (params, output))
+    }
+
+    fn new(
+        kind: &ObjectKind,
+        is_list: bool,
+        description: String,
+        (params_schema, output_schema): (Value, Value),
+    ) -> Self {
+        let verb = if is_list { "list" } else { "get" };
+        let declaration = Declaration {
+            id: format!("{}.{verb}", kind.id),
+            title: format!("{}: {verb}", kind.title),
+            description,
+            tier: OperationTier::Native,
+            kind: OperationKind::Read,
+            danger: Danger::Normal,
+            owner: "heddle".to_owned(),
+            permission: Some(CONTROLLER_READ),
+            params_schema,
+            output_schema,
+        };
+        Self { declaration, kind: kind.id.clone(), is_list }
+    }
+
+    async fn read(&self, call: &StepCall<'_>, params: Value) -> Result<Value, StepError> {
+        let id = params_of::<OnController>(params.clone())?.controller_id;
+        let controller = heddle_changes::controller_on_path(call.app, call.author, id, None, None).await?;
+        let adapter = call.app.adapter(&controller.vendor)?;
+        if !adapter.description().kinds.iter().any(|kind| kind.id == self.kind) {
+            let message = format!("controllers of '{}' have no '{}'", controller.vendor, self.kind);
+            return Err(StepError::new(StepErrorCode::NotFound, message));
+        }
+        let target = call_for(&controller, &format!("run-{}", call.run_id))?;
+        if self.is_list {
+            let params: ListParams = params_of(params)?;
+            let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
+            let cursor = params.cursor.as_deref();
+            let page = adapter.list_objects(&target, &self.kind, None, cursor, limit).await;
+            output(call.app, controller.org_id, page.map_err(Error::from)?).await
+        } else {
+            let params: GetParams = params_of(params)?;
+            let object = adapter.get_object(&target, &self.kind, None, &params.key).await;
+            output(call.app, controller.org_id, object.map_err(Error::from)?).await
+        }
+    }
+}
+
+/// Returns what was read as a step's output, with secrets masked. A large output is made outside the API threads.
+async fn output<T: Serialize + Send + 'static>(app: &App, org: OrgId, read: T) -> Result<Value, StepError> {
+    let bytes = if is_small(&read, LIGHT_BYTES) { 0 } else { usize::MAX };
+    let work = move || {
+        if !is_small(&read, OUTPUT_BYTES_MAX) {
+            return Ok(None);
+        }
+        let mut read = serde_json::to_value(read)?;
+        mask(&mut read);
+        Ok::<_, serde_json::Error>(Some(read))
+    };
+    let made = app.runtime.apart(org, bytes, work).await.map_err(Error::from)?;
+    made.map_err(Error::internal)?.ok_or_else(|| {
+        let message = format!("the answer has more than {OUTPUT_BYTES_MAX} bytes; give a lower 'limit'");
+        StepError::new(StepErrorCode::AdapterError, message)
+    })
+}
+
+impl Operation for Read {
+    fn declaration(&self) -> &Declaration {
+        &self.declaration
+    }
+
+    fn run<'a>(&'a self, call: &'a StepCall<'a>, params: Value) -> BoxFuture<'a, Result<Value, StepError>> {
+        self.read(call, params).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_of_a_payload_move_along() {
+        let payload = json!({
+            "$schema": "x", "type": "object", "properties": { "a": { "$ref": "#/$defs/a" } }, "$defs": { "a": { "type": "integer" } },
+        });
+        let schema = write_schema(&payload);
+        let schema = heddle_marketplace::Schema::compile(&schema).unwrap();
+        let validator = schema.validator();
+        let params = |a: Value| json!({ "controller_id": "x", "payload": { "a": a } });
+        assert!(validator.is_valid(&params(json!(1))) && !validator.is_valid(&params(json!("1"))));
+        assert!(!validator.is_valid(&json!({ "controller_id": "x" })));
+    }
+}

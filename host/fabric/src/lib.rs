@@ -1,0 +1,154 @@
+//! The Fabric: operations from any provider that steps may do, and the Connections that wire events to them.
+//!
+//! What an event starts is decided in [`negotiator`], and written in the transaction that advances past the event.
+//! What was started is executed in [`executor`], at most once. Nothing here reaches a device: writes are staged.
+
+mod adapter_operations;
+mod author;
+mod authors;
+pub mod automation;
+mod catalog;
+pub(crate) mod connections;
+pub(crate) mod declarations;
+pub(crate) mod declared;
+mod each;
+mod executor;
+mod host_operations;
+pub(crate) mod in_flight;
+mod ingest;
+mod log_lines;
+pub(crate) mod measures;
+mod negotiator;
+pub(crate) mod operation;
+mod operations;
+pub(crate) mod restoring;
+pub(crate) mod run;
+pub(crate) mod runs;
+mod signing;
+mod sinks;
+mod state;
+pub(crate) mod steps;
+mod suggest;
+mod telling;
+#[cfg(test)]
+mod testing;
+pub(crate) mod trial;
+mod uses;
+mod wait;
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use heddle_core::Permission;
+use heddle_core::event::EventType;
+use heddle_core::operation::ConnectionKind;
+use heddle_kernel::app::{App, Parts, SharedApp};
+use heddle_kernel::events::consumer::consume;
+use heddle_kernel::feature::{Feature, Forget, Guard, Sealing, Subsystem, Worker};
+use heddle_kernel::http::routes::Routes;
+use heddle_runtime::Adapter;
+use heddle_store::sealed::SealedColumn;
+
+use self::measures::Measures;
+use self::negotiator::Negotiator;
+pub(crate) use self::negotiator::WAITING_MAX;
+use self::operation::Operation;
+pub(crate) use self::operations::Operations;
+pub(crate) use self::state::FabricState;
+
+/// The operations of the adapters, and of the host itself.
+fn operations(adapters: &[Adapter]) -> Operations {
+    let host: [Arc<dyn Operation>; 4] = [
+        Arc::new(sinks::webhook::Webhook::new()),
+        Arc::new(sinks::notify::Notify::new()),
+        Arc::new(sinks::log::Log::new()),
+        Arc::new(wait::Pause::new()),
+    ];
+    let of_adapters = adapters.iter().flat_map(adapter_operations::of);
+    Operations::new(of_adapters.chain(host).chain(host_operations::all()))
+}
+
+/// Events start their Connections, and what they start is executed.
+const SUBSYSTEMS: &[Subsystem] = &[Subsystem { name: "fabric", is_up }];
+
+fn is_up(app: &SharedApp) -> BoxFuture<'_, bool> {
+    let judged = async {
+        let backlog = Measures::of(app).backlog(app).await;
+        FabricState::of(app).is_up(app.clock.now(), backlog)
+    };
+    judged.boxed()
+}
+
+const FORGETS: &[Forget] = &[
+    // Runs, after they ended.
+    Forget { days: 30, batch: |tx, before, rows| heddle_store::runs::trim(tx, before, rows).boxed() },
+];
+
+const SEALED: &[Sealing] =
+    &[Sealing::of(SealedColumn::of("connection")), Sealing::of(SealedColumn::of("connection_run"))];
+
+/// Operations, Connections and their runs.
+pub struct Fabric;
+
+#[async_trait::async_trait]
+impl Feature for Fabric {
+    fn name(&self) -> &'static str {
+        "fabric"
+    }
+
+    fn sealed(&self) -> &'static [Sealing] {
+        SEALED
+    }
+
+    fn permissions(&self) -> &'static [Permission] {
+        declarations::PERMISSIONS
+    }
+
+    fn events(&self) -> &'static [EventType] {
+        declarations::EVENTS
+    }
+
+    async fn open(&self, app: &App, parts: &mut Parts) {
+        parts.add(operations(&app.runtime.adapters()));
+        parts.add(FabricState::default());
+        parts.add(Measures::new(&app.metrics.families()));
+    }
+
+    async fn measure(&self, app: &SharedApp) {
+        Measures::of(app).measure(app).await;
+    }
+
+    fn routes(&self, _: &SharedApp) -> Routes {
+        catalog::routes()
+            .merge(suggest::routes())
+            .merge(connections::routes("/fabric/connections", "connection_id", ConnectionKind::Connection))
+            .merge(trial::routes("/fabric/connections", "connection_id", ConnectionKind::Connection))
+            .merge(connections::routes("/automation/rules", "rule_id", ConnectionKind::Rule))
+            .merge(trial::routes("/automation/rules", "rule_id", ConnectionKind::Rule))
+            .merge(runs::routes())
+            .merge(log_lines::routes())
+            .merge(ingest::routes())
+            .merge(signing::routes())
+    }
+
+    fn workers(&self, app: &SharedApp) -> Vec<Worker> {
+        vec![
+            Worker::new("fabric.negotiate", consume(app.clone(), Negotiator::default())),
+            Worker::new("fabric.authors", authors::watch(app.clone())),
+            Worker::new("fabric.execute", executor::execute(app.clone())),
+        ]
+    }
+
+    fn subsystems(&self) -> &'static [Subsystem] {
+        SUBSYSTEMS
+    }
+
+    fn guards(&self) -> &'static [(&'static str, Guard)] {
+        uses::GUARDS
+    }
+
+    fn forgets(&self) -> &'static [Forget] {
+        FORGETS
+    }
+}

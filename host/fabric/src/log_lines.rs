@@ -1,0 +1,111 @@
+//! `GET /fabric/logs`: the lines that an organization wrote by `fabric.log`, and no others.
+
+use axum::Json;
+use axum::extract::State;
+use heddle_core::page::CursorPage;
+use heddle_core::{LogLevel, Role, RunId, Timestamp};
+use heddle_kernel::app::SharedApp;
+use heddle_kernel::caller::Caller;
+use heddle_kernel::http::access::Access;
+use heddle_kernel::http::error::Error;
+use heddle_kernel::http::extract::{PER_PAGE_MAX, Params, walk_request};
+use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::logs::routes::{cursor, walk};
+use heddle_store::Sort;
+use heddle_store::logs::{LogFilter, LogLine};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// A line that a step of the organization wrote.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "FabricLogLine")]
+struct View {
+    id: Uuid,
+    /// When it was written.
+    at: Timestamp,
+    level: LogLevel,
+    /// As the step gave it, without secrets.
+    message: String,
+    /// As the step gave them, without secrets.
+    fields: Map<String, Value>,
+    /// The run whose step wrote it.
+    run_id: Option<RunId>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    /// Lines of this level and of more severe ones.
+    level: Option<LogLevel>,
+    /// Anywhere in the message or the fields.
+    search: Option<String>,
+    /// From this instant.
+    since: Option<Timestamp>,
+    /// Before this instant.
+    until: Option<Timestamp>,
+    /// Counts from 1.
+    #[schemars(range(min = 1))]
+    page: Option<u32>,
+    /// 50 when absent.
+    #[schemars(range(min = 1, max = 200))]
+    per_page: Option<u32>,
+    /// The `next_cursor` of the lines before; not together with `page`.
+    cursor: Option<String>,
+    /// Order by time, the newest first by default. A cursor keeps the order that it came with.
+    sort: Option<Sort<LogLine>>,
+}
+
+pub(super) fn routes() -> Routes {
+    Routes::default().get(
+        "/fabric/logs",
+        Access::Role(Role::OrgAdmin),
+        list,
+        doc("Lines that steps of the own organization wrote by fabric.log, newest first")
+            .query::<ListQuery>()
+            .answers::<CursorPage<View>>(200),
+    )
+}
+
+impl From<LogLine> for View {
+    fn from(line: LogLine) -> Self {
+        let text = |name: &str| line.fields.get(name).and_then(Value::as_str);
+        Self {
+            run_id: text("run.id").and_then(|id| id.parse().ok()),
+            fields: text("fields").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default(),
+            id: line.id,
+            at: line.at,
+            level: line.level,
+            message: line.message,
+        }
+    }
+}
+
+async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<ListQuery>,
+) -> Result<Json<CursorPage<View>>, Error> {
+    caller.require_all_sites()?;
+    let request =
+        walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
+    let filter = LogFilter {
+        org: Some(caller.org_id),
+        level: query.level,
+        search: query.search,
+        since: query.since,
+        until: query.until,
+        ..LogFilter::default()
+    };
+    let page = request.of(walk(&app, &filter, request).await?, cursor);
+    Ok(Json(CursorPage {
+        items: page.items.into_iter().map(View::from).collect(),
+        total: page.total,
+        total_is_capped: page.total_is_capped,
+        page: page.page,
+        per_page: page.per_page,
+        pages: page.pages,
+        next_cursor: page.next_cursor,
+    }))
+}

@@ -1,0 +1,154 @@
+//! What a step can do. The host, an adapter or a plugin offers it.
+
+use futures::future::BoxFuture;
+use heddle_core::change::Danger;
+use heddle_core::event::Event;
+use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
+use heddle_core::{Permission, RunId};
+use heddle_kernel::app::SharedApp;
+use heddle_kernel::caller::Caller;
+use heddle_kernel::http::error::Error;
+use heddle_store::connections::ConnectionRow;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// An operation in the catalogue.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Declaration {
+    /// `fabric.webhook`, `openwrt.firewall.rule.create`.
+    pub(crate) id: String,
+    /// For people.
+    pub(crate) title: String,
+    /// What it does, in words.
+    pub(crate) description: String,
+    pub(crate) tier: OperationTier,
+    pub(crate) kind: OperationKind,
+    /// How bad it is when what it does goes wrong; of an operation that stages a change, once the change is applied.
+    pub(crate) danger: Danger,
+    /// Module, vendor or plugin that offers it.
+    pub(crate) owner: String,
+    /// What the author of a step must hold, when it is written and when it runs.
+    pub(crate) permission: Option<Permission>,
+    /// JSON Schema of the parameters, after templates were filled in.
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    pub(crate) params_schema: Value,
+    /// JSON Schema of what following steps may read.
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    pub(crate) output_schema: Value,
+}
+
+/// What an operation is given and gives, made up from its schemas.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "OperationExample")]
+pub(crate) struct Example {
+    /// Parameters that fit the operation's schema.
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    pub(crate) params: Value,
+    /// An output that fits the operation's schema.
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    pub(crate) output: Value,
+}
+
+/// Returns the JSON Schema of a type as it is serialized, in one piece: no other fields than its own.
+pub(crate) fn schema_of<T: JsonSchema>() -> Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+    let settings = settings.with(|settings| settings.inline_subschemas = true);
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Some(fields) = schema.as_object_mut() {
+        fields.insert("additionalProperties".to_owned(), Value::Bool(false));
+        // It can lie within another one.
+        fields.remove("$schema");
+    }
+    schema
+}
+
+/// Why a step runs, and for which author.
+pub(crate) struct StepCall<'a> {
+    pub(crate) app: &'a SharedApp,
+    /// The author of the step, with the author's rights at this moment.
+    pub(crate) author: &'a Caller,
+    /// What started it; a test or a schedule has no stored event.
+    pub(crate) event: Option<&'a Event>,
+    pub(crate) run_id: RunId,
+    /// Idempotency key of this step of this run: the same key means the same step.
+    pub(crate) key: &'a str,
+    /// Which step of the run it is; steps count from 0.
+    pub(crate) step: usize,
+    /// The Connection, rule or schedule that the run belongs to; an action has none.
+    pub(crate) connection: Option<&'a ConnectionRow>,
+}
+
+/// Why a step failed, and what it has to show for it.
+#[derive(Debug)]
+pub(crate) struct StepError {
+    pub(crate) code: StepErrorCode,
+    /// For people. Never a secret.
+    pub(crate) message: String,
+    pub(crate) output: Option<Value>,
+}
+
+impl StepError {
+    pub(crate) fn new(code: StepErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), output: None }
+    }
+}
+
+impl From<Error> for StepError {
+    fn from(error: Error) -> Self {
+        let code = match &error {
+            Error::Forbidden(_) | Error::ForbiddenRole(_) | Error::Refused { .. } => {
+                StepErrorCode::PermissionDenied
+            }
+            Error::NotFound(_) => StepErrorCode::NotFound,
+            Error::Validation(_) | Error::BadRequest { .. } | Error::Conflict { .. } => {
+                StepErrorCode::InvalidParams
+            }
+            Error::RateLimited(_) => StepErrorCode::RateLimited,
+            Error::Adapter(_) => match error.kind() {
+                "adapter_timeout" => StepErrorCode::Timeout,
+                "adapter_rate_limit" => StepErrorCode::RateLimited,
+                "adapter_not_found" => StepErrorCode::NotFound,
+                _ => StepErrorCode::AdapterError,
+            },
+            _ => StepErrorCode::Internal,
+        };
+        let message = match &error {
+            Error::Validation(details) => {
+                let faults = details.iter().map(|detail| format!("{}: {}", detail.field, detail.message));
+                faults.collect::<Vec<_>>().join("; ")
+            }
+            Error::Internal(source) => {
+                tracing::error!(error = %source, "a step failed by a fault of ours");
+                error.to_string()
+            }
+            other => other.to_string(),
+        };
+        Self::new(code, message)
+    }
+}
+
+impl From<heddle_store::Error> for StepError {
+    fn from(error: heddle_store::Error) -> Self {
+        Error::from(error).into()
+    }
+}
+
+/// One thing that a step can do.
+pub(crate) trait Operation: Send + Sync {
+    fn declaration(&self) -> &Declaration;
+
+    /// Values that it can never take although they fit the schema, by parameter. Texts with references are not judged.
+    fn value_faults(&self, _params: &Value) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// Executes the operation. The parameters fit the declared schema, and the author holds the declared permission.
+    fn run<'a>(&'a self, call: &'a StepCall<'a>, params: Value) -> BoxFuture<'a, Result<Value, StepError>>;
+}
+
+/// Parameters as an operation's own type.
+pub(crate) fn params_of<T: for<'de> Deserialize<'de>>(params: Value) -> Result<T, StepError> {
+    serde_json::from_value(params)
+        .map_err(|error| StepError::new(StepErrorCode::InvalidParams, error.to_string()))
+}

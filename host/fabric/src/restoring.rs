@@ -1,0 +1,77 @@
+//! Restores what was removed: Connections, rules and schedules.
+//!
+//! A restored object is as it was before, but nothing that came or waited before the restore starts it.
+
+use heddle_core::ConnectionId;
+use heddle_core::operation::{ConnectionKind, ConnectionState, RunState};
+use heddle_kernel::app::App;
+use heddle_kernel::audit::entry;
+use heddle_kernel::caller::Caller;
+use heddle_kernel::http::error::Error;
+use heddle_kernel::http::extract::Origin;
+use heddle_store::connections::{self, ConnectionRow};
+use heddle_store::object::Object as _;
+use heddle_store::{Organization, Scope, Tx, events};
+
+use super::author::author_of;
+use super::connections::{Verb, audit_entry, noun, refuse_more, refuse_more_of_pattern, require_fit};
+use super::measures::Measures;
+use super::run::break_off;
+
+/// Returns what was removed, ready to be restored, and why its author may no longer have its steps run, if so: it is
+/// broken then.
+pub(crate) async fn removed(
+    tx: &mut Tx,
+    app: &App,
+    caller: &Caller,
+    kind: ConnectionKind,
+    id: ConnectionId,
+) -> Result<(ConnectionRow, Option<String>), Error> {
+    let row = connections::lock_removed(tx, &caller.organization_scope(), kind, id).await?;
+    let mut row = row.ok_or(Error::NotFound(noun(kind)))?;
+    caller.require_all_sites()?;
+    Organization::find(tx, &Scope::organization(row.org_id), row.org_id)
+        .await?
+        .ok_or(Error::NotFound(noun(kind)))?;
+    refuse_more(tx, row.org_id).await?;
+    let is_enabled = row.state == ConnectionState::Enabled;
+    let unfit = if is_enabled { unfit(tx, app, &row).await? } else { None };
+    if row.state == ConnectionState::Enabled {
+        refuse_more_of_pattern(tx, row.org_id, &row.source_event).await?;
+    }
+    row.after_seq = events::last_seq(tx, row.org_id).await?;
+    Ok((row, unfit))
+}
+
+/// Returns why its author may not have its steps run; `None` when the author may.
+async fn unfit(tx: &mut Tx, app: &App, row: &ConnectionRow) -> Result<Option<String>, Error> {
+    let author = match author_of(tx, row.org_id, row.author_id, row.id).await? {
+        Ok(author) => author,
+        Err(reason) => return Ok(Some(reason)),
+    };
+    Ok(require_fit(app, &author, row).err().map(|error| error.to_string()))
+}
+
+/// Restores it and commits. What was waiting when it was removed does not run.
+pub(crate) async fn put_back(
+    mut tx: Tx,
+    app: &App,
+    caller: &Caller,
+    origin: &Origin,
+    (row, unfit): (ConnectionRow, Option<String>),
+) -> Result<ConnectionRow, Error> {
+    let now = app.clock.now();
+    let restored = connections::restore(&mut tx, &row, now).await?;
+    let mut restored = restored.ok_or(Error::NotFound(noun(row.kind)))?;
+    let reason = "it was removed before the run began";
+    let skipped = connections::skip_waiting(&mut tx, restored.id, reason, now).await?;
+    entry::record(&mut tx, app, origin, audit_entry(caller, &restored, Verb::Restored)).await?;
+    if let Some(reason) = unfit {
+        break_off(&mut tx, app, &restored, &reason, None).await?;
+        let broken = connections::find(&mut tx, &Scope::organization(row.org_id), row.kind, row.id).await?;
+        restored = broken.ok_or(Error::NotFound(noun(row.kind)))?;
+    }
+    tx.commit().await?;
+    Measures::of(app).runs_ended(RunState::Skipped, usize::try_from(skipped).unwrap_or_default());
+    Ok(restored)
+}

@@ -1,0 +1,4 @@
+//! Signing in elsewhere and for others: identity providers (SSO) and apps (OAuth 2.0).
+
+pub mod oauth2;
+pub mod sso;

@@ -1,0 +1,97 @@
+//! Adapter packages: verified, loaded, and pointed at controllers.
+
+mod diagnostics;
+mod packages;
+mod routes;
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use heddle_kernel::app::{App, Parts, SharedApp};
+use heddle_kernel::config::Config;
+use heddle_kernel::feature::{Diagnostic, Feature, Worker};
+use heddle_kernel::http::error::Error;
+use heddle_kernel::http::routes::Routes;
+use heddle_kernel::misfit;
+use heddle_marketplace::{Schema, TrustedKey};
+use heddle_runtime::{Adapter, Call, Target, Urgency};
+use heddle_store::controllers::ControllerTarget;
+use serde_json::Value;
+
+/// Installed adapters.
+pub struct Adapters;
+
+#[async_trait::async_trait]
+impl Feature for Adapters {
+    fn name(&self) -> &'static str {
+        "adapters"
+    }
+
+    async fn open(&self, app: &App, parts: &mut Parts) {
+        parts.add(packages::load_all(app).await);
+    }
+
+    fn routes(&self, _: &SharedApp) -> Routes {
+        routes::routes()
+    }
+
+    fn diagnostics(&self) -> &'static [Diagnostic] {
+        diagnostics::DIAGNOSTICS
+    }
+
+    fn workers(&self, app: &SharedApp) -> Vec<Worker> {
+        vec![Worker::new("adapters.releases", routes::follow_releases(app.clone()))]
+    }
+}
+
+fn trusted_keys(config: &Config) -> anyhow::Result<Vec<TrustedKey>> {
+    let Some(path) = &config.adapter_trusted_keys else { return Ok(Vec::new()) };
+    let text = std::fs::read(path).with_context(|| format!("ADAPTER_TRUSTED_KEYS '{}'", path.display()))?;
+    Ok(heddle_marketplace::parse_trusted_keys(&text)?)
+}
+
+fn package_folders(folder: &Path) -> std::io::Result<Vec<std::path::PathBuf>> {
+    let entries = std::fs::read_dir(folder)?;
+    let mut folders: Vec<_> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| is_package(path)).collect();
+    folders.sort();
+    Ok(folders)
+}
+
+/// Whether it is a folder whose name does not begin with a dot: folders with a dot are being written.
+fn is_package(path: &Path) -> bool {
+    path.is_dir() && path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'))
+}
+
+/// Every way in which a value does not fit a schema of an adapter's, by field. The schema was compiled when it was loaded.
+pub fn validate(schema: &Schema, value: &Value, name: &str) -> Result<(), Error> {
+    let details = misfit::details(schema.validator(), schema.document(), value, name);
+    if details.is_empty() { Ok(()) } else { Err(Error::Validation(details)) }
+}
+
+/// Requires that a controller's settings fit what its adapter declares.
+pub(crate) fn validate_settings(adapter: &Adapter, settings: &Value) -> Result<(), Error> {
+    validate(adapter.settings_schema(), settings, "settings")
+}
+
+/// Returns the context of one call to this controller.
+pub fn call_for(controller: &ControllerTarget, request_id: &str) -> Result<Call, Error> {
+    let url = controller.url.parse().map_err(Error::internal)?;
+    let tls = serde_json::from_value(controller.tls.clone()).map_err(Error::internal)?;
+    Ok(Call {
+        target: Target {
+            org_id: controller.org_id,
+            controller_id: controller.id,
+            url,
+            tls,
+            credential_id: controller.credential_id,
+            credential_version: controller.credential_version,
+            settings: controller.settings.clone(),
+            site_ref: None,
+        },
+        request_id: request_id.to_owned(),
+        deadline: None,
+        progress: None,
+        urgency: Urgency::Ordinary,
+    })
+}

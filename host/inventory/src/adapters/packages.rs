@@ -1,0 +1,314 @@
+//! Decides which packages serve. A package must be verified. One package serves each id, it must have the key that the
+//! id is bound to, and its version must not be older than one that served before.
+//!
+//! The binding is written before a package serves, in one transaction with its record. After a crash between that and
+//! serving, the same package is loaded again and finds its own binding.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use heddle_core::Clock;
+use heddle_kernel::app::App;
+use heddle_kernel::audit::packages::audit_new;
+use heddle_kernel::modules::{RefusedPackage, RefusedPackages};
+use heddle_marketplace::{TrustedKey, Verified, in_words};
+use heddle_runtime::{Adapter, Runtime};
+use heddle_store::Db;
+use heddle_store::audit::AuditKey;
+use heddle_store::packages::{self, Binding, Package};
+use semver::Version;
+use serde_json::{Value, json};
+
+use super::{package_folders, trusted_keys};
+
+/// Lines of a package's rules that the audit log keeps, and characters of each.
+const RULES_MAX: usize = 200;
+const RULE_CHARS_MAX: usize = 1_000;
+
+/// A verified package, and the folder it is in.
+struct Candidate {
+    folder: String,
+    package: Verified,
+}
+
+/// Facts outside the packages that decide between them.
+struct Ground<'a> {
+    trusted: &'a [TrustedKey],
+    /// `id@version` of packages that may serve although a newer version did.
+    downgrades: &'a [String],
+}
+
+/// Loads every package of the folder. A refused package does not keep the server from starting.
+pub(super) async fn load_all(app: &App) -> RefusedPackages {
+    let (config, runtime, db, clock) = (&app.config, &app.runtime, &app.db, &app.clock);
+    let Some(folder) = &config.adapter_packages else {
+        tracing::warn!("no adapter is loaded: ADAPTER_PACKAGES is not set, so no controller can be managed");
+        return RefusedPackages::default();
+    };
+    let trusted = match trusted_keys(config) {
+        Ok(trusted) => trusted,
+        Err(error) => {
+            tracing::error!(error = %error, "trusted keys cannot be read, no adapter is loaded");
+            let all = RefusedPackage { package: "all".to_owned(), reason: error.to_string() };
+            return RefusedPackages(vec![all]);
+        }
+    };
+    let mut refused = RefusedPackages::default();
+    let ground = Ground { trusted: &trusted, downgrades: &config.adapter_downgrades };
+    for (id, candidates) in verified(folder, &trusted, &mut refused) {
+        serve_one(&id, candidates, &ground, (runtime, db, clock), &mut refused).await;
+    }
+    if let Err(error) = write_audit(db, clock, &app.audit_key).await {
+        tracing::error!(error = %error, "new adapter packages are not in the audit log yet; the next start tries again");
+    }
+    if runtime.adapters().is_empty() {
+        tracing::warn!(
+            folder = %folder.display(),
+            "no adapter is loaded from ADAPTER_PACKAGES '{}', so no controller can be managed",
+            folder.display()
+        );
+    }
+    refused
+}
+
+/// The packages that are what their publishers signed, by id.
+fn verified(
+    folder: &Path,
+    trusted: &[TrustedKey],
+    refused: &mut RefusedPackages,
+) -> BTreeMap<String, Vec<Candidate>> {
+    let mut by_id: BTreeMap<String, Vec<Candidate>> = BTreeMap::new();
+    let folders = package_folders(folder).unwrap_or_else(|error| {
+        let reason = format!("ADAPTER_PACKAGES '{}' cannot be read: {error}", folder.display());
+        refused.add("all".to_owned(), reason);
+        Vec::new()
+    });
+    for path in folders {
+        let folder = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        match Verified::open_dir(&path, trusted) {
+            Ok(package) => {
+                by_id.entry(package.manifest().id.clone()).or_default().push(Candidate { folder, package });
+            }
+            Err(error) => refused.add(folder, error.to_string()),
+        }
+    }
+    by_id
+}
+
+/// Loads the best package of an id; when that cannot be used, another one is loaded.
+async fn serve_one(
+    id: &str,
+    candidates: Vec<Candidate>,
+    ground: &Ground<'_>,
+    (runtime, db, clock): (&Runtime, &Db, &Clock),
+    refused: &mut RefusedPackages,
+) {
+    let binding = match find_binding(db, id).await {
+        Ok(binding) => binding,
+        Err(error) => {
+            for candidate in candidates {
+                refused.add(candidate.folder, format!("what '{id}' is bound to cannot be read: {error}"));
+            }
+            return;
+        }
+    };
+    let mut serving: Option<(String, Version)> = None;
+    for candidate in in_order(id, candidates, binding.as_ref(), ground, refused) {
+        let version = &candidate.package.manifest().version;
+        if let Some((folder, served)) = &serving {
+            let reason = format!(
+                "two packages have the id '{id}': '{folder}' with version {served} serves, '{}' with version {version} does not; remove one",
+                candidate.folder
+            );
+            refused.add(candidate.folder, reason);
+            continue;
+        }
+        match load(&candidate.package, ground, (runtime, db, clock)).await {
+            Ok(adapter) => {
+                tracing::info!(
+                    component = adapter.id(),
+                    version = adapter.version(),
+                    "loaded adapter {}",
+                    candidate.folder
+                );
+                serving = Some((candidate.folder, version.clone()));
+            }
+            Err(reason) => refused.add(candidate.folder, reason),
+        }
+    }
+}
+
+async fn load(
+    package: &Verified,
+    ground: &Ground<'_>,
+    (runtime, db, clock): (&Runtime, &Db, &Clock),
+) -> Result<Adapter, String> {
+    let adapter = runtime.prepared(package).await.map_err(|error| error.to_string())?;
+    bind(package, ground, db, clock).await?;
+    runtime.serve(&adapter);
+    Ok(adapter)
+}
+
+async fn find_binding(db: &Db, id: &str) -> heddle_store::Result<Option<Binding>> {
+    packages::find_binding(&mut db.read().await?, id).await
+}
+
+/// Returns the packages of an id that may serve, the one to serve first, and refuses the others.
+fn in_order(
+    id: &str,
+    candidates: Vec<Candidate>,
+    binding: Option<&Binding>,
+    ground: &Ground<'_>,
+    refused: &mut RefusedPackages,
+) -> Vec<Candidate> {
+    let mut fit = Vec::new();
+    for candidate in candidates {
+        match binding.map_or(Ok(()), |binding| check(&candidate.package, binding, ground)) {
+            Ok(()) => fit.push(candidate),
+            Err(reason) => refused.add(candidate.folder, reason),
+        }
+    }
+    // Of equal versions, the package that served before comes first.
+    let served = |c: &Candidate| binding.is_some_and(|b| b.manifest_sha256 == c.package.manifest_sha256());
+    fit.sort_by_key(|c| std::cmp::Reverse((c.package.manifest().version.clone(), served(c))));
+    let Some(problem) = undecided(id, &fit, binding.is_some(), served) else { return fit };
+    for candidate in fit {
+        refused.add(candidate.folder, problem.clone());
+    }
+    Vec::new()
+}
+
+/// Returns why no package can be chosen: they come from different keys and nothing has served yet, or they differ and
+/// have the same version.
+fn undecided(
+    id: &str,
+    fit: &[Candidate],
+    is_bound: bool,
+    served: impl Fn(&Candidate) -> bool,
+) -> Option<String> {
+    let [first, others @ ..] = fit else { return None };
+    let shown = |c: &Candidate| {
+        let manifest = c.package.manifest();
+        format!("'{}' ({} {})", c.folder, manifest.publisher, manifest.version)
+    };
+    let rival = others.iter().find(|other| {
+        let (a, b) = (&first.package, &other.package);
+        let keys_differ = !is_bound && !b.signers().iter().any(|key| a.signers().contains(key));
+        let versions_are_equal = a.manifest().version == b.manifest().version;
+        keys_differ || (versions_are_equal && !served(first) && a.manifest_sha256() != b.manifest_sha256())
+    })?;
+    Some(format!("two packages have the id '{id}': {} and {}; keep one", shown(first), shown(rival)))
+}
+
+/// Returns the signer to which a package is bound: the bound key, or a key that may replace it.
+fn signer<'a>(package: &'a Verified, binding: &Binding, trusted: &[TrustedKey]) -> Option<&'a TrustedKey> {
+    let signers = package.signers();
+    if let Some(key) = signers.iter().find(|key| key.key_id() == binding.key_id) {
+        return Some(key);
+    }
+    // A key may replace the bound one when the operator lists this id with the new key, and the old key is removed or
+    // is of the same publisher.
+    let is_gone = !trusted.iter().any(|key| key.key_id() == binding.key_id);
+    signers
+        .iter()
+        .find(|key| key.names(&binding.adapter_id) && (is_gone || key.publisher == binding.publisher))
+}
+
+/// Whether a package may serve an id that is bound.
+fn check(package: &Verified, binding: &Binding, ground: &Ground<'_>) -> Result<(), String> {
+    let manifest = package.manifest();
+    let Binding { adapter_id: id, publisher, key_id, version: served, .. } = binding;
+    if signer(package, binding, ground.trusted).is_none() {
+        let found = package.key_ids().join(", ");
+        return Err(format!(
+            "'{id}' belongs to publisher '{publisher}' (key {key_id}), and this package is by '{}' (key {found}); to hand \
+             '{id}' over, take the old key out of the trusted keys and name '{id}' among the 'ids' of the new one",
+            manifest.publisher
+        ));
+    }
+    let is_older = Version::parse(served).is_ok_and(|served| manifest.version < served);
+    let asked = format!("{id}@{}", manifest.version);
+    if is_older && !ground.downgrades.contains(&asked) {
+        return Err(format!(
+            "version {} of '{id}' is older than version {served}, which served before; install {served} or newer, or set \
+             ADAPTER_DOWNGRADES={asked}",
+            manifest.version
+        ));
+    }
+    Ok(())
+}
+
+/// Binds the id to the package's key and records the package. Its permissions are shown before it serves.
+async fn bind(package: &Verified, ground: &Ground<'_>, db: &Db, clock: &Clock) -> Result<(), String> {
+    let failed = |error: heddle_store::Error| format!("the package cannot be recorded: {error}");
+    let manifest = package.manifest();
+    let first = package.signers().first().ok_or("the package has no signer")?;
+    let mut row = Package {
+        manifest_sha256: package.manifest_sha256().to_owned(),
+        adapter_id: manifest.id.clone(),
+        version: manifest.version.to_string(),
+        component_sha256: package.component_sha256().to_owned(),
+        publisher: manifest.publisher.clone(),
+        key_id: first.key_id(),
+        rules: json!([]),
+        first_served_at: clock.now(),
+    };
+    let mut tx = db.write().await.map_err(failed)?;
+    let held = packages::hold_binding(&mut tx, &row).await.map_err(failed)?;
+    // Checked again: another process may have bound the id meanwhile.
+    check(package, &held, ground)?;
+    row.key_id = signer(package, &held, ground.trusted).unwrap_or(first).key_id();
+    let is_newer = !Version::parse(&held.version).is_ok_and(|served| manifest.version < served);
+    let bound = Binding {
+        adapter_id: held.adapter_id.clone(),
+        publisher: row.publisher.clone(),
+        key_id: row.key_id.clone(),
+        version: if is_newer { row.version.clone() } else { held.version.clone() },
+        manifest_sha256: if is_newer { row.manifest_sha256.clone() } else { held.manifest_sha256.clone() },
+    };
+    if bound != held {
+        packages::rebind(&mut tx, &bound, clock.now()).await.map_err(failed)?;
+    }
+    if bound.key_id != held.key_id {
+        tracing::warn!(
+            component = %row.adapter_id, "'{}' belongs from now on to publisher '{}' (key {}), before to '{}' (key {})",
+            row.adapter_id, bound.publisher, bound.key_id, held.publisher, held.key_id
+        );
+    }
+    let lines = in_words(manifest);
+    row.rules = kept(&lines);
+    if packages::record(&mut tx, &row).await.map_err(failed)? {
+        show(&row, &lines);
+    }
+    tx.commit().await.map_err(failed)
+}
+
+/// Logs the permissions of a new package, for the operator.
+fn show(row: &Package, lines: &[String]) {
+    let (id, version) = (&row.adapter_id, &row.version);
+    tracing::info!(
+        component = %id, version = %version, publisher = %row.publisher, key = %row.key_id, manifest = %row.manifest_sha256,
+        "new adapter package: {id} {version} by {}", row.publisher
+    );
+    for line in lines {
+        tracing::info!(component = %id, version = %version, "new adapter package {id}: {line}");
+    }
+}
+
+fn kept(lines: &[String]) -> Value {
+    let mut kept: Vec<String> =
+        lines.iter().take(RULES_MAX).map(|line| line.chars().take(RULE_CHARS_MAX).collect()).collect();
+    if lines.len() > RULES_MAX {
+        kept.push(format!("and {} more; 'heddle-package show' prints all", lines.len() - RULES_MAX));
+    }
+    json!(kept)
+}
+
+async fn write_audit(db: &Db, clock: &Clock, audit_key: &AuditKey) -> heddle_store::Result<()> {
+    let mut tx = db.write().await?;
+    audit_new(&mut tx, clock, audit_key).await?;
+    tx.commit().await
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! Routes that list installed adapters and whether they take calls, and that release an adapter that failed too often.
+//!
+//! Each process suspends an adapter because of the failures that it saw itself. A release is stored in the database,
+//! where the other processes find it.
+
+use std::time::Duration;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use heddle_core::{Role, Timestamp};
+use heddle_kernel::app::SharedApp;
+use heddle_kernel::audit::entry::{self, NewEntry};
+use heddle_kernel::caller::Caller;
+use heddle_kernel::http::access::Access;
+use heddle_kernel::http::error::Error;
+use heddle_kernel::http::extract::{At, Origin};
+use heddle_kernel::http::routes::{Routes, doc};
+use heddle_runtime::Adapter;
+use heddle_store::adapter_releases::{self, Release};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::controllers::declarations::CONTROLLER_READ;
+
+/// How often a process with a suspended adapter checks whether the adapter was released.
+const RELEASES_INTERVAL: Duration = Duration::from_secs(1);
+
+/// An adapter that is installed.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "InstalledAdapter", example = example())]
+struct View {
+    /// Its id, which is also the `vendor` of controllers that it serves.
+    id: String,
+    /// Version of the package, such as `1.4.0`.
+    version: String,
+    /// SHA-256 of its code, hexadecimal.
+    component_sha256: String,
+    /// It failed so often that it takes no calls until it is released. Changes that are in flight are finished.
+    quarantined: bool,
+    /// The adapter takes no calls until then, because it failed in several organizations.
+    suspended_until: Option<Timestamp>,
+}
+
+fn example() -> serde_json::Value {
+    json!({
+        "id": "openwrt",
+        "version": "0.1.0",
+        "component_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "quarantined": false,
+        "suspended_until": null,
+    })
+}
+
+/// The installed adapters, by id. They are few, so there are no pages.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "InstalledAdapters")]
+struct List {
+    items: Vec<View>,
+}
+
+impl From<Adapter> for View {
+    fn from(adapter: Adapter) -> Self {
+        let standing = adapter.standing();
+        Self {
+            id: adapter.id().to_owned(),
+            version: adapter.version().to_owned(),
+            component_sha256: adapter.component_sha256().to_owned(),
+            quarantined: standing.is_quarantined,
+            suspended_until: standing.suspended_until,
+        }
+    }
+}
+
+pub(crate) fn routes() -> Routes {
+    Routes::default()
+        .get(
+            "/adapters",
+            Access::Permission(CONTROLLER_READ),
+            list,
+            doc("Adapters that are installed in this process, and whether they take calls")
+                .answers::<List>(200),
+        )
+        .post(
+            "/adapters/{adapter_id}/release",
+            Access::Role(Role::SuperAdmin),
+            release,
+            doc("Let an adapter take calls again that was suspended or quarantined, in every process")
+                .answers::<View>(200)
+                .example("adapter_id", Some("openwrt")),
+        )
+}
+
+async fn list(State(app): State<SharedApp>, _: Caller) -> Answer<List> {
+    Answer(List { items: app.runtime.adapters().into_iter().map(View::from).collect() })
+}
+
+/// Id of an adapter in a path.
+#[derive(Debug, Deserialize)]
+struct OnAdapter {
+    adapter_id: String,
+}
+
+/// Releases after the audit entry is committed, so that no release is without its entry. A process that ends in between
+/// also ends its suspensions.
+async fn release(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(path): At<OnAdapter>,
+) -> Result<Answer<View>, Error> {
+    let adapter = app.runtime.adapter(&path.adapter_id).ok_or(Error::NotFound("adapter"))?;
+    let before = View::from(adapter.clone());
+    let detail = json!({
+        "adapter": before.id,
+        "version": before.version,
+        "component_sha256": before.component_sha256,
+        "was_quarantined": before.quarantined,
+        "was_suspended_until": before.suspended_until,
+    });
+    let entry = NewEntry {
+        org: caller.org_id,
+        actor: caller.actor(),
+        action: "adapter.released",
+        target: ("adapter", id_of(&before.component_sha256)),
+        detail,
+    };
+    let mut tx = app.db.write().await?;
+    entry::record(&mut tx, &app, &origin, entry).await?;
+    let release = Release {
+        adapter_id: before.id.clone(),
+        component_sha256: before.component_sha256.clone(),
+        released_at: app.clock.now(),
+    };
+    adapter_releases::record(&mut tx, &release).await?;
+    tx.commit().await?;
+    adapter.release();
+    tracing::warn!(
+        component = before.id, user.id = %caller.user_id, request.id = origin.request_id,
+        "adapter {} was released", before.id
+    );
+    Ok(Answer(adapter.into()))
+}
+
+/// Applies releases of other processes until the service stops. Does not read the database while no adapter is
+/// suspended.
+pub(super) async fn follow_releases(app: SharedApp) {
+    let stop = app.tasks.stopping();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(RELEASES_INTERVAL) => {}
+        }
+        if let Err(error) = take_over_releases(&app).await {
+            tracing::warn!(error = %error, "releases of adapters cannot be read; tried again");
+        }
+    }
+}
+
+async fn take_over_releases(app: &SharedApp) -> Result<(), Error> {
+    let is_suspended = |adapter: &Adapter| {
+        let standing = adapter.standing();
+        standing.is_quarantined || standing.suspended_until.is_some()
+    };
+    let suspended: Vec<Adapter> = app.runtime.adapters().into_iter().filter(is_suspended).collect();
+    if suspended.is_empty() {
+        return Ok(());
+    }
+    let mut tx = app.db.read().await?;
+    let releases = adapter_releases::all(&mut tx).await?;
+    drop(tx);
+    for adapter in suspended {
+        let same = |release: &&Release| {
+            release.adapter_id == adapter.id() && release.component_sha256 == adapter.component_sha256()
+        };
+        if releases.iter().find(same).is_some_and(|release| adapter.release_as_of(release.released_at)) {
+            tracing::warn!(component = adapter.id(), "adapter {} was released elsewhere", adapter.id());
+        }
+    }
+    Ok(())
+}
+
+/// Returns the id of a component in the audit log, which names targets by UUID: it is made of the component's hash.
+fn id_of(sha256: &str) -> Uuid {
+    let mut bytes = [0; 16];
+    let _ = hex::decode_to_slice(sha256.get(..32).unwrap_or_default(), &mut bytes);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_code_has_the_same_id() {
+        let (one, two) = ("ab".repeat(32), "cd".repeat(32));
+        assert_eq!(id_of(&one), id_of(&one));
+        assert_ne!(id_of(&one), id_of(&two));
+    }
+}

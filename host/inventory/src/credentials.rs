@@ -1,0 +1,347 @@
+//! Credentials of controllers: sealed when they come in, and never given out again.
+
+mod address;
+mod probe;
+mod sealed;
+mod vault;
+
+use std::sync::Arc;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::response::Response;
+use heddle_core::page::Page;
+use heddle_core::secret::Secret;
+use heddle_core::tls::TlsPolicy;
+use heddle_core::{CredentialId, OrgId, Role};
+use heddle_kernel::app::{App, SharedApp};
+use heddle_kernel::caller::Caller;
+use heddle_kernel::checks::{Checks, NAME_CHARS_MAX, search};
+use heddle_kernel::declarations::{SETTINGS_READ, SETTINGS_WRITE};
+use heddle_kernel::feature::{Feature, Sealing};
+use heddle_kernel::http::access::Access;
+use heddle_kernel::http::conditional::{IfMatch, One};
+use heddle_kernel::http::creation::Creation;
+use heddle_kernel::http::error::Error;
+use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::nulls::{given, nullable};
+use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::keys::Keys;
+use heddle_kernel::resource::{self, Actions, By, Resource, actions, owner};
+use heddle_kernel::tls::check_tls;
+use heddle_runtime::Vault;
+use heddle_store::credentials::{self, Credential, CredentialUpdate, NewCredential, SealedSecret};
+use heddle_store::sealed::SealedColumn;
+use heddle_store::{Db, InOrder, Set, Sort, Tx};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use self::address::{HOST_CHARS_MAX, PORT_MAX, parse_host, parse_port};
+use self::sealed::Fields;
+use self::vault::StoredVault;
+use crate::controllers::probe::Tested;
+
+/// Most bytes of one secret.
+const SECRET_BYTES_MAX: usize = 16_384;
+
+const SEALED: &[Sealing] =
+    &[Sealing::of(SealedColumn { key_id: Some("key_id"), ..SealedColumn::of("credential") })];
+
+/// Credentials of controllers.
+pub struct Credentials;
+
+impl Feature for Credentials {
+    fn name(&self) -> &'static str {
+        "credentials"
+    }
+
+    fn sealed(&self) -> &'static [Sealing] {
+        SEALED
+    }
+
+    fn vault(&self, db: &Db, keys: &Keys) -> Option<Arc<dyn Vault>> {
+        Some(Arc::new(StoredVault { db: db.clone(), keys: keys.clone() }))
+    }
+
+    fn routes(&self, _: &SharedApp) -> Routes {
+        routes()
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewCredential")]
+struct NewBody {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
+    name: String,
+    /// At most 16384 bytes.
+    #[schemars(length(max = SECRET_BYTES_MAX))]
+    username: Option<String>,
+    /// At most 16384 bytes.
+    #[schemars(extend("maxLength" = SECRET_BYTES_MAX))]
+    password: Option<Secret>,
+    /// At most 16384 bytes.
+    #[schemars(extend("maxLength" = SECRET_BYTES_MAX))]
+    api_key: Option<Secret>,
+    /// The host that a test of the credential uses: a name or an address. Controllers keep their own address.
+    #[schemars(length(min = 1, max = HOST_CHARS_MAX))]
+    host: Option<String>,
+    /// With `host`; 443 when absent.
+    #[schemars(range(min = 1, max = PORT_MAX))]
+    port: Option<i64>,
+    /// How the certificate there is judged; `verify` when absent.
+    tls: Option<TlsPolicy>,
+    /// Another organization than the own one; for `super_admin`.
+    organization_id: Option<OrgId>,
+}
+
+/// What to change; absent keeps, `null` clears.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "CredentialUpdate")]
+struct UpdateBody {
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
+    name: Option<String>,
+    /// At most 16384 bytes.
+    #[serde(default, deserialize_with = "nullable")]
+    #[schemars(length(max = SECRET_BYTES_MAX), extend("x-nullable" = true))]
+    username: Option<Option<String>>,
+    /// At most 16384 bytes.
+    #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true, "maxLength" = SECRET_BYTES_MAX))]
+    password: Option<Option<Secret>>,
+    /// At most 16384 bytes.
+    #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true, "maxLength" = SECRET_BYTES_MAX))]
+    api_key: Option<Option<Secret>>,
+    #[serde(default, deserialize_with = "nullable")]
+    #[schemars(length(min = 1, max = HOST_CHARS_MAX), extend("x-nullable" = true))]
+    host: Option<Option<String>>,
+    #[serde(default, deserialize_with = "nullable")]
+    #[schemars(range(min = 1, max = PORT_MAX), extend("x-nullable" = true))]
+    port: Option<Option<i64>>,
+    #[serde(default, deserialize_with = "nullable")]
+    #[schemars(extend("x-nullable" = true))]
+    tls: Option<Option<TlsPolicy>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    #[schemars(range(min = 1))]
+    page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
+    per_page: Option<u32>,
+    /// Part of the name or the user name.
+    search: Option<String>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<Credential>>,
+}
+
+impl Resource for Credentials {
+    type Row = Credential;
+    const NOUN: &'static str = "credential";
+    const PATH: &'static str = "/credentials";
+    const ACTIONS: Actions = actions!("credential");
+    type View = Credential;
+
+    fn view(credential: Credential, _: &App) -> Result<Credential, Error> {
+        Ok(credential)
+    }
+
+    fn identity(credential: &Credential) -> (OrgId, Uuid) {
+        (credential.org_id, credential.id.0)
+    }
+
+    fn detail(credential: &Credential) -> Value {
+        json!({ "name": credential.name })
+    }
+
+    async fn may_remove(credential: &Credential, tx: &mut Tx, _: &App) -> Result<(), Error> {
+        match credentials::used_by(tx, credential.id).await? {
+            0 => Ok(()),
+            users => Err(Error::conflict(format!(
+                "credential is used by controllers ({users}): give them another first"
+            ))),
+        }
+    }
+}
+
+fn routes() -> Routes {
+    let one = "/credentials/{credential_id}";
+    let read = Access::Permission(SETTINGS_READ);
+    let write = Access::Permission(SETTINGS_WRITE);
+    Routes::default()
+        .get(
+            "/credentials",
+            read,
+            list,
+            doc("Credentials, without their secrets").query::<ListQuery>().answers::<Page<Credential>>(200),
+        )
+        .post(
+            "/credentials",
+            write,
+            create,
+            doc("Store a credential").body::<NewBody>().answers::<Credential>(201),
+        )
+        .get(one, read, resource::get::<Credentials>, doc("One credential, without its secrets").answers::<Credential>(200))
+        .patch(one, write, update, doc("Change a credential").body::<UpdateBody>().answers::<Credential>(200))
+        .delete(one, write, resource::remove::<Credentials>, doc("Remove a credential that no controller uses").empty(204))
+        .post(
+            &format!("{one}/restore"),
+            Access::RoleWith(Role::OrgAdmin, SETTINGS_WRITE),
+            resource::restore::<Credentials>,
+            doc("Bring a removed credential back").answers::<Credential>(200),
+        )
+        .post(
+            &format!("{one}/test"),
+            write,
+            probe::test,
+            doc("Try a credential: at a controller, or at an address of an adapter's that is no controller yet; \
+                 nothing is stored")
+            .body::<probe::TestBody>()
+            .answers::<Tested>(200),
+        )
+}
+
+fn check_fields(fields: &Fields, checks: &mut Checks) {
+    let given = fields.username.is_some() || fields.password.is_some() || fields.api_key.is_some();
+    checks.require(given, "password", "give a username, a password or an api_key");
+    let named =
+        [("username", &fields.username), ("password", &fields.password), ("api_key", &fields.api_key)];
+    for (field, value) in named {
+        let fits = value.as_ref().is_none_or(|value| value.expose().len() <= SECRET_BYTES_MAX);
+        checks.require(fits, field, &format!("must not exceed {SECRET_BYTES_MAX} bytes"));
+    }
+}
+
+fn sealed_secret(app: &App, id: CredentialId, fields: &Fields) -> SealedSecret {
+    SealedSecret {
+        username: fields.username.as_ref().map(|name| name.expose().to_owned()),
+        has_password: fields.password.is_some(),
+        has_api_key: fields.api_key.is_some(),
+        key_id: app.keys.key_id(),
+        secret: fields.seal(&app.keys, id),
+    }
+}
+
+async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<ListQuery>,
+) -> Result<Answer<Page<Credential>>, Error> {
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let search = search(query.search)?;
+    let mut tx = app.db.read().await?;
+    let (items, total) = credentials::list(
+        &mut tx,
+        &caller.organization_scope(),
+        search.as_deref(),
+        InOrder::by(page, query.sort),
+    )
+    .await?;
+    Ok(Answer(page.of(items, total)))
+}
+
+async fn create(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    creation: Creation,
+    Json(body): Json<NewBody>,
+) -> Result<Response, Error> {
+    caller.require_all_sites()?;
+    let mut checks = Checks::default();
+    let name = checks.name("name", &body.name);
+    let username = body.username.map(Secret::new);
+    let fields = Fields { username, password: body.password, api_key: body.api_key };
+    check_fields(&fields, &mut checks);
+    let host = body.host.map(|host| checks.keep("host", parse_host(&host)));
+    let port = body.port.map(|port| checks.keep("port", parse_port(port)));
+    checks.require(port.is_none() || host.is_some(), "port", "needs a host");
+    let tls = body.tls.map(|tls| check_tls(tls, &mut checks));
+    checks.done()?;
+    let id: CredentialId = app.clock.new_id();
+    let sealed = sealed_secret(&app, id, &fields);
+    let mut tx = app.db.write().await?;
+    let org_id = owner(&mut tx, &caller, body.organization_id).await?;
+    let new = NewCredential { id, org_id, name, host, port, tls, sealed, now: app.clock.now() };
+    let credential = credentials::insert(&mut tx, &new).await?;
+    let detail = json!({ "name": credential.name, "host": credential.host });
+    let by = By::of(&app, &caller, &origin);
+    resource::created::<Credentials>(tx, by, creation, credential, detail).await
+}
+
+async fn update(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<CredentialId>,
+    if_match: IfMatch,
+    Json(body): Json<UpdateBody>,
+) -> Result<One<Credential>, Error> {
+    caller.require_all_sites()?;
+    let scope = caller.organization_scope();
+    let mut checks = Checks::default();
+    let name = body.name.as_deref().map(|name| checks.name("name", name));
+    let changed = changed_fields(&body);
+    let host = set(body.host, |host| checks.keep("host", parse_host(&host)));
+    let port = set(body.port, |port| checks.keep("port", parse_port(port)));
+    let tls = set(body.tls, |tls| check_tls(tls, &mut checks));
+    let mut tx = app.db.write().await?;
+    let current = resource::locked::<Credentials>(&mut tx, &caller, id, &if_match).await?;
+    let stored = credentials::find_sealed(&mut tx, current.org_id, id).await?;
+    let stored = stored.ok_or(Error::NotFound("credential"))?;
+    let seals_again = body.username.is_some() || body.password.is_some() || body.api_key.is_some();
+    let sealed = if seals_again {
+        let mut fields = Fields::open(&app.keys, id, &stored.secret).map_err(Error::internal)?;
+        fields.username = body.username.map_or(fields.username, |name| name.map(Secret::new));
+        fields.password = body.password.unwrap_or(fields.password);
+        fields.api_key = body.api_key.unwrap_or(fields.api_key);
+        check_fields(&fields, &mut checks);
+        Some(sealed_secret(&app, id, &fields))
+    } else {
+        None
+    };
+    let has_host = matches!(host, Set::To(_)) || (host == Set::Keep && current.host.is_some());
+    let has_port = matches!(port, Set::To(_)) || (port == Set::Keep && current.port.is_some());
+    checks.require(has_host || !has_port, "port", "needs a host");
+    checks.done()?;
+    let change = CredentialUpdate { name, host, port, tls, sealed };
+    let updated = credentials::update(&mut tx, &scope, id, &change, app.clock.now()).await?;
+    let version = updated.as_ref().map(|credential| credential.version);
+    let by = By::of(&app, &caller, &origin);
+    resource::updated::<Credentials>(
+        tx,
+        by,
+        (current, updated),
+        json!({ "changed": changed, "version": version }),
+    )
+    .await
+}
+
+/// What a field of a body does to the stored one.
+fn set<T, U>(field: Option<Option<T>>, parse: impl FnOnce(T) -> U) -> Set<U> {
+    match field {
+        None => Set::Keep,
+        Some(None) => Set::Clear,
+        Some(Some(value)) => Set::To(parse(value)),
+    }
+}
+
+/// Names of what a body changes, for the audit log.
+fn changed_fields(body: &UpdateBody) -> Vec<&'static str> {
+    let fields = [
+        ("name", body.name.is_some()),
+        ("username", body.username.is_some()),
+        ("password", body.password.is_some()),
+        ("api_key", body.api_key.is_some()),
+        ("host", body.host.is_some()),
+        ("port", body.port.is_some()),
+        ("tls", body.tls.is_some()),
+    ];
+    fields.into_iter().filter_map(|(name, is_changed)| is_changed.then_some(name)).collect()
+}

@@ -1,0 +1,7 @@
+//! What an organization has: credentials, controllers and their adapters, devices, and what is read of them.
+
+pub mod adapters;
+pub mod controllers;
+pub mod credentials;
+pub mod devices;
+pub mod sync;

@@ -1,0 +1,257 @@
+//! Records the result of a reading, with the events that follow from it.
+//!
+//! The controller's row is locked first. The reading is dropped when the controller was removed, or is reached in
+//! another way now. When the controller was moved, the reading is recorded at its new place.
+
+use chrono::TimeDelta;
+use heddle_core::adapter::DeviceStatus;
+use heddle_core::device::DeviceState;
+use heddle_core::event::{EventType, NewEvent};
+use heddle_core::fault::FaultKind;
+use heddle_core::{ControllerId, DeviceId, OrgId, SiteId, Timestamp};
+use heddle_kernel::app::SharedApp;
+use heddle_kernel::http::error::Error;
+use heddle_runtime::CallError;
+use heddle_store::controllers::syncs::{self, SyncEnd};
+use heddle_store::controllers::{self, ControllerTarget, Held, SyncResult};
+use heddle_store::devices::{self, Novelty, Seen, Sighting};
+use heddle_store::{Tx, events};
+use serde_json::{Value, json};
+
+use super::reading::Reading;
+use super::{Start, storable};
+use crate::controllers::declarations::{CONTROLLER_STATUS_CHANGED, CONTROLLER_SYNCED};
+use crate::devices::declarations::{DEVICE_OFFLINE, DEVICE_STATE_CHANGED, DEVICE_STATUS_CHANGED};
+
+/// Where the controller is now.
+#[derive(Clone, Copy)]
+struct Place {
+    org: OrgId,
+    site: SiteId,
+    controller: ControllerId,
+}
+
+impl Place {
+    fn of(controller: &ControllerTarget, held: &Held) -> Self {
+        Self { org: controller.org_id, site: held.site_id, controller: controller.id }
+    }
+}
+
+pub(super) async fn record(
+    app: &SharedApp,
+    controller: &ControllerTarget,
+    reading: &Reading,
+    start: Start,
+) -> Result<(), Error> {
+    let mut tx = app.db.write().await?;
+    let Some(held) = controllers::hold(&mut tx, controller, start.owner).await? else {
+        return drop_reading(tx, controller, start).await;
+    };
+    let place = Place::of(controller, &held);
+    let seen = Seen {
+        org_id: place.org,
+        site_id: place.site,
+        controller_id: place.controller,
+        devices: &reading.devices,
+        complete: reading.complete,
+    };
+    let sightings = devices::upsert_seen(&mut tx, &seen, &app.clock).await?;
+    let result = SyncResult {
+        status: DeviceStatus::Online,
+        error: None,
+        firmware: Some(reading.version.clone()),
+        product: Some(reading.product.clone()),
+        started_at: start.at,
+        next_sync_at: next_sync(app, controller),
+        now: app.clock.now(),
+    };
+    let has_status_changed = controllers::record_sync(&mut tx, place.controller, &result).await?;
+    // The event of the controller comes first, as when it was lost: the events of its devices follow from it.
+    let mut news: Vec<NewEvent> = Vec::new();
+    if has_status_changed {
+        news.push(status_event(place, DeviceStatus::Online, None));
+    }
+    let mut changed = 0;
+    for sighting in &sightings {
+        let of_device = sighting_events(place, sighting);
+        changed += usize::from(!of_device.is_empty());
+        news.extend(of_device);
+    }
+    let is_first = held.last_sync_at.is_none();
+    if changed > 0 || has_status_changed || is_first || held.was_requested(start.at) {
+        let payload = json!({
+            "controller_id": place.controller,
+            "site_id": place.site,
+            "devices_seen": reading.devices.len(),
+            "devices_changed": changed,
+            "duration_ms": u64::try_from(start.instant.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+        news.push(event(place, CONTROLLER_SYNCED, None, payload));
+    }
+    events::append_all(&mut tx, place.org, &news, &app.clock).await?;
+    let devices_seen = i64::try_from(reading.devices.len()).unwrap_or(i64::MAX);
+    let end = SyncEnd { devices_seen, error: None, now: result.now };
+    syncs::end(&mut tx, place.controller, &end).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Records that the controller was not read. It keeps its known data, and shows the reason. When it no longer answers,
+/// its own device is offline and the other devices are unknown, each with its event, in the same transaction.
+pub(super) async fn record_failure(
+    app: &SharedApp,
+    controller: &ControllerTarget,
+    error: &Error,
+    start: Start,
+) -> Result<(), Error> {
+    let message = public_message(error);
+    let mut tx = app.db.write().await?;
+    let Some(held) = controllers::hold(&mut tx, controller, start.owner).await? else {
+        return drop_reading(tx, controller, start).await;
+    };
+    let place = Place::of(controller, &held);
+    let status = status_after(error, held.status, held.last_sync_at.is_some());
+    let result = SyncResult {
+        status,
+        error: Some(message.clone()),
+        firmware: None,
+        product: None,
+        started_at: start.at,
+        next_sync_at: next_sync(app, controller),
+        now: app.clock.now(),
+    };
+    if controllers::record_sync(&mut tx, place.controller, &result).await? {
+        let mut news = vec![status_event(place, status, Some(&message))];
+        if status == DeviceStatus::Offline {
+            let host = host_of(controller);
+            let lost = devices::lose_sight(&mut tx, place.controller, host.as_deref(), result.now).await?;
+            news.extend(lost.iter().flat_map(|sighting| sighting_events(place, sighting)));
+        }
+        events::append_all(&mut tx, place.org, &news, &app.clock).await?;
+    }
+    let end = SyncEnd { devices_seen: 0, error: Some(&message), now: result.now };
+    syncs::end(&mut tx, place.controller, &end).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+fn host_of(controller: &ControllerTarget) -> Option<String> {
+    let url = url::Url::parse(&controller.url).ok()?;
+    url.host_str().map(|host| host.trim_matches(['[', ']']).to_owned())
+}
+
+/// Drops a reading that is stale for the controller as it is now, and releases the controller for the next reading.
+async fn drop_reading(mut tx: Tx, controller: &ControllerTarget, start: Start) -> Result<(), Error> {
+    controllers::release(&mut tx, controller.id, start.owner).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Only a controller that gives no answer is offline. Any other failure does not change its status.
+fn status_after(error: &Error, known: DeviceStatus, was_ever_read: bool) -> DeviceStatus {
+    match error {
+        Error::Adapter(CallError::Fault(fault))
+            if matches!(fault.kind, FaultKind::Connection | FaultKind::Timeout | FaultKind::NotReady) =>
+        {
+            DeviceStatus::Offline
+        }
+        _ if was_ever_read => known,
+        _ => DeviceStatus::Unknown,
+    }
+}
+
+/// Returns the message that every user who sees the controller may read.
+fn public_message(error: &Error) -> String {
+    match error {
+        Error::Internal(_) | Error::Adapter(CallError::Host(_)) => "internal error".to_owned(),
+        other => storable::message(&other.to_string()),
+    }
+}
+
+fn next_sync(app: &SharedApp, controller: &ControllerTarget) -> Timestamp {
+    app.clock.now() + TimeDelta::seconds(controller.sync_interval_secs.max(1))
+}
+
+fn status_event(place: Place, status: DeviceStatus, message: Option<&str>) -> NewEvent {
+    let payload = json!({
+        "controller_id": place.controller,
+        "site_id": place.site,
+        "new_status": status,
+        "message": message,
+    });
+    event(place, CONTROLLER_STATUS_CHANGED, None, payload)
+}
+
+/// Returns the events of one device; none when it has not changed.
+fn sighting_events(place: Place, sighting: &Sighting) -> Vec<NewEvent> {
+    let ids = json!({
+        "device_id": sighting.device_id,
+        "controller_id": place.controller,
+        "site_id": sighting.site_id,
+    });
+    let with = |name: &str, value: Value| {
+        let mut payload = ids.clone();
+        payload[name] = value;
+        payload
+    };
+    let device = Some(sighting.device_id);
+    let mut news = Vec::new();
+    if sighting.novelty == Novelty::Created || !sighting.changed.is_empty() {
+        let payload = with("changed", json!(sighting.changed));
+        news.push(event(place, DEVICE_STATE_CHANGED, device, payload));
+    }
+    if let Some(status) = sighting.status {
+        let payload = with("new_status", json!(status));
+        news.push(event(place, DEVICE_STATUS_CHANGED, device, payload));
+        let is_expected = sighting.state == DeviceState::Maintenance;
+        if status == DeviceStatus::Offline && sighting.novelty == Novelty::Known && !is_expected {
+            let payload = with("name", json!(sighting.name));
+            news.push(event(place, DEVICE_OFFLINE, device, payload));
+        }
+    }
+    news
+}
+
+fn event(place: Place, event_type: EventType, device_id: Option<DeviceId>, payload: Value) -> NewEvent {
+    NewEvent {
+        event_type,
+        org_id: place.org,
+        site_id: Some(place.site),
+        controller_id: Some(place.controller),
+        device_id,
+        causation_id: None,
+        run_id: None,
+        payload,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heddle_core::fault::Fault;
+
+    use super::*;
+
+    fn fault(kind: FaultKind) -> Error {
+        Fault::new(kind, "no").into()
+    }
+
+    #[test]
+    fn only_a_controller_without_an_answer_is_offline() {
+        for kind in [FaultKind::Connection, FaultKind::Timeout, FaultKind::NotReady] {
+            assert_eq!(status_after(&fault(kind), DeviceStatus::Online, true), DeviceStatus::Offline);
+            assert_eq!(status_after(&fault(kind), DeviceStatus::Unknown, false), DeviceStatus::Offline);
+        }
+        for error in [fault(FaultKind::Authentication), CallError::Overload.into(), Error::internal("disk")] {
+            assert_eq!(status_after(&error, DeviceStatus::Online, true), DeviceStatus::Online);
+            assert_eq!(status_after(&error, DeviceStatus::Offline, true), DeviceStatus::Offline);
+            assert_eq!(status_after(&error, DeviceStatus::Offline, false), DeviceStatus::Unknown);
+        }
+    }
+
+    #[test]
+    fn the_hosts_own_faults_are_not_told() {
+        assert_eq!(public_message(&CallError::Host("/var/lib/x".to_owned()).into()), "internal error");
+        assert_eq!(public_message(&Error::internal("SELECT")), "internal error");
+        let with_nul = Error::from(Fault::new(FaultKind::Generic, "a\0b"));
+        assert_eq!(public_message(&with_nul), "ab");
+    }
+}

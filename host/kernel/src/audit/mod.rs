@@ -1,0 +1,186 @@
+//! The audit log: who did what, in a hash chain per organization.
+//!
+//! Entries belong to no site, so only a caller with access to all sites reads them.
+
+pub mod declarations;
+pub mod entry;
+pub(crate) mod keeping;
+pub mod kept;
+pub mod key;
+pub mod packages;
+
+use std::time::{Duration, Instant};
+
+use axum::Json;
+use axum::extract::State;
+use heddle_core::declared::SubscriptionAccess;
+use heddle_core::page::{Cursor, CursorPage};
+use heddle_core::{OrgId, Permission, Role, Timestamp, UserId};
+use heddle_store::Sort;
+use heddle_store::audit::{self, AuditEntry, AuditFilter, ChainWalk, Head, Validation};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::app::SharedApp;
+use crate::audit::declarations::AUDIT_READ;
+use crate::caller::Caller;
+use crate::feature::Feature;
+use crate::http::access::Access;
+use crate::http::error::Error;
+use crate::http::extract::{PER_PAGE_MAX, Params, walk_request};
+use crate::http::routes::{Routes, doc};
+
+/// The longest that one request checks the chain; the answer says how far it got.
+const VALIDATE_LIMIT: Duration = Duration::from_secs(20);
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    #[schemars(range(min = 1))]
+    page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
+    per_page: Option<u32>,
+    /// The `next_cursor` of the rows before; not together with `page`.
+    cursor: Option<String>,
+    actor_id: Option<UserId>,
+    /// Exact: `change.applied`.
+    action: Option<String>,
+    target_type: Option<String>,
+    target_id: Option<Uuid>,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+    /// Order by time, the newest first by default. A cursor keeps the order that it came with.
+    sort: Option<Sort<AuditEntry>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ValidateQuery {
+    /// Another organization than the own one; for `super_admin`.
+    organization_id: Option<OrgId>,
+    /// Continues after this entry, which is trusted: the `checked_to_seq` of the previous answer.
+    after_seq: Option<i64>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct HeadQuery {
+    /// Another organization than the own one; for `super_admin`.
+    organization_id: Option<OrgId>,
+}
+
+/// The audit log.
+pub struct AuditLog;
+
+impl Feature for AuditLog {
+    fn name(&self) -> &'static str {
+        "audit"
+    }
+
+    fn permissions(&self) -> &'static [Permission] {
+        declarations::PERMISSIONS
+    }
+
+    fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
+        declarations::SUBSCRIPTIONS
+    }
+
+    fn routes(&self, _: &SharedApp) -> Routes {
+        let read = Access::Permission(AUDIT_READ);
+        Routes::default()
+            .get(
+                "/audit",
+                read,
+                list,
+                doc("Audit entries, newest first")
+                    .query::<ListQuery>()
+                    .answers::<CursorPage<AuditEntry>>(200),
+            )
+            .get(
+                "/audit/head",
+                Access::Role(Role::OrgAdmin),
+                head,
+                doc("The end of the log: keep it elsewhere, and a cut or replaced log shows")
+                    .query::<HeadQuery>()
+                    .answers::<Head>(200),
+            )
+            .get(
+                "/audit/validate",
+                Access::RoleWith(Role::OrgAdmin, AUDIT_READ),
+                validate,
+                doc("Recompute the hash chain, for up to 20 seconds")
+                    .query::<ValidateQuery>()
+                    .answers::<Validation>(200),
+            )
+    }
+}
+
+async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<ListQuery>,
+) -> Result<Json<CursorPage<AuditEntry>>, Error> {
+    caller.require_all_sites()?;
+    let request =
+        walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
+    let filter = AuditFilter {
+        actor_id: query.actor_id,
+        action: query.action,
+        target_type: query.target_type,
+        target_id: query.target_id,
+        since: query.since,
+        until: query.until,
+    };
+    let mut tx = app.db.read().await?;
+    let walked = audit::walk(&mut tx, &caller.scope(), &filter, request).await?;
+    let cursor =
+        |entry: &AuditEntry| Cursor { occurred_at: entry.occurred_at, seq: entry.seq, id: entry.id.0 };
+    Ok(Json(request.of(walked, cursor)))
+}
+
+/// Returns the caller's own organization, or another one if the caller may see all.
+fn organization(caller: &Caller, asked: Option<OrgId>) -> Result<OrgId, Error> {
+    let org = asked.unwrap_or(caller.org_id);
+    if org != caller.org_id && caller.role != Role::SuperAdmin {
+        return Err(Error::NotFound("organization"));
+    }
+    Ok(org)
+}
+
+async fn head(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<HeadQuery>,
+) -> Result<Json<Head>, Error> {
+    caller.require_all_sites()?;
+    let org = organization(&caller, query.organization_id)?;
+    let head = audit::head(&mut app.db.read().await?, org).await?;
+    head.map(Json).ok_or(Error::NotFound("audit log"))
+}
+
+async fn validate(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<ValidateQuery>,
+) -> Result<Json<Validation>, Error> {
+    caller.require_all_sites()?;
+    let org = organization(&caller, query.organization_id)?;
+    let after_seq = query.after_seq.unwrap_or_default();
+    if after_seq < 0 {
+        return Err(Error::field("after_seq", "after_seq is 0 or the number of an entry"));
+    }
+    let (started, stop) = (Instant::now(), app.tasks.stopping());
+    let mut tx = app.db.read().await?;
+    let begun = ChainWalk::begin(&mut tx, org, after_seq, &app.audit_key, app.audit_kept.of(org)).await?;
+    drop(tx);
+    let mut walk = begun
+        .ok_or_else(|| Error::field("after_seq", "after_seq is not the number of an entry; begin with 0"))?;
+    loop {
+        let mut tx = app.db.read().await?;
+        let is_more = walk.step(&mut tx).await?;
+        if !is_more || stop.is_cancelled() || started.elapsed() >= VALIDATE_LIMIT {
+            return Ok(Json(walk.result()));
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! What a feature is to the rest of the program, which names no feature.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use heddle_core::declared::SubscriptionAccess;
+use heddle_core::event::EventType;
+use heddle_core::{Clock, Declared, OrgId, Permission, Timestamp};
+use heddle_runtime::Vault;
+use heddle_store::sealed::SealedColumn;
+use heddle_store::{Db, Tx};
+use uuid::Uuid;
+
+use crate::app::{App, Parts, SharedApp};
+use crate::audit::key::SERVICE_SECRET;
+use crate::config::Config;
+use crate::declarations;
+use crate::findings::Findings;
+use crate::http::error::Error;
+use crate::http::routes::Routes;
+use crate::keys::Keys;
+
+/// One part of the product, as a unit struct. `features.rs` lists them all, and nothing else does.
+///
+/// Everything but the name has a default: a feature says only what it has.
+#[async_trait::async_trait]
+pub trait Feature: Send + Sync {
+    /// Names the feature in messages.
+    fn name(&self) -> &'static str;
+
+    /// Permissions that it adds to the product.
+    fn permissions(&self) -> &'static [Permission] {
+        &[]
+    }
+
+    /// Types of events about what it owns. Features above it can emit them, too.
+    fn events(&self) -> &'static [EventType] {
+        &[]
+    }
+
+    /// What subscribing to events needs, by the first segment of a type or pattern. Others cannot be subscribed to.
+    fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
+        &[]
+    }
+
+    /// Opens credentials for components. One feature has it.
+    fn vault(&self, _db: &Db, _keys: &Keys) -> Option<Arc<dyn Vault>> {
+        None
+    }
+
+    /// Adds the state that the feature owns. The features before it in the list have done so.
+    async fn open(&self, _app: &App, _parts: &mut Parts) {}
+
+    /// Its routes below the prefix.
+    fn routes(&self, _app: &SharedApp) -> Routes {
+        Routes::default()
+    }
+
+    /// What it answers outside of the table of routes: pages for people, the event stream.
+    fn pages(&self) -> Pages {
+        Pages::default()
+    }
+
+    /// Subsystems that can be down. Readiness does not depend on them.
+    fn subsystems(&self) -> &'static [Subsystem] {
+        &[]
+    }
+
+    /// Sets gauges that are measured only when metrics are read.
+    async fn measure(&self, _app: &SharedApp) {}
+
+    /// What keeps objects of other features from being removed, by the noun of the object.
+    fn guards(&self) -> &'static [(&'static str, Guard)] {
+        &[]
+    }
+
+    /// Columns whose bytes it seals.
+    fn sealed(&self) -> &'static [Sealing] {
+        &[]
+    }
+
+    /// What `heddle doctor` asks of it.
+    fn diagnostics(&self) -> &'static [Diagnostic] {
+        &[]
+    }
+
+    /// Rows that are kept for a while only.
+    fn forgets(&self) -> &'static [Forget] {
+        &[]
+    }
+
+    /// Background loops.
+    fn workers(&self, _app: &SharedApp) -> Vec<Worker> {
+        Vec::new()
+    }
+
+    /// Takes up work that other processes left. Called when this process has registered, before the workers start, and
+    /// whenever it registers again. An error ends a start; later, the feature has to try again by itself.
+    async fn term_begun(&self, _app: &SharedApp) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Called when the address is bound, before any request is answered.
+    async fn listening(&self, _app: &SharedApp, _addr: SocketAddr) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+/// The features of one program, in their order.
+#[derive(Clone, Copy)]
+pub struct Features(&'static [&'static dyn Feature]);
+
+impl std::fmt::Debug for Features {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter().map(Feature::name)).finish()
+    }
+}
+
+impl Features {
+    pub const fn new(features: &'static [&'static dyn Feature]) -> Self {
+        Self(features)
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = &'static dyn Feature> {
+        self.0.iter().copied()
+    }
+
+    /// The permissions and event types that they declare, and those that every server has.
+    pub fn declared(self) -> Declared {
+        let permissions = self.iter().flat_map(Feature::permissions);
+        let events = self.iter().flat_map(Feature::events);
+        let subscriptions = self.iter().flat_map(Feature::subscriptions);
+        Declared::new(
+            declarations::PERMISSIONS.iter().chain(permissions).copied(),
+            events.copied(),
+            declarations::SUBSCRIPTIONS.iter().chain(subscriptions).copied(),
+        )
+    }
+
+    /// Every column with sealed bytes, and how its rows come under another key.
+    pub fn sealed(self) -> impl Iterator<Item = Sealing> {
+        // First: with it opens or fails everything that the service starts with.
+        let own = std::iter::once(Sealing::of(SERVICE_SECRET));
+        own.chain(self.iter().flat_map(Feature::sealed).copied())
+    }
+
+    /// Every column with sealed bytes.
+    pub fn sealed_columns(self) -> impl Iterator<Item = SealedColumn> {
+        self.sealed().map(|sealing| sealing.column)
+    }
+}
+
+/// Refuses to remove an object of an organization that something needs; the error names what. It is asked in the
+/// transaction that removes.
+pub type Guard = for<'a> fn(&'a mut Tx, &'a App, OrgId, Uuid) -> BoxFuture<'a, Result<(), Error>>;
+
+/// A column with sealed bytes, and how a row of it comes under another key.
+#[derive(Clone, Copy)]
+pub struct Sealing {
+    pub column: SealedColumn,
+    /// For what takes more than to seal the same bytes anew.
+    pub rekey: Option<RekeyRow>,
+}
+
+impl Sealing {
+    pub const fn of(column: SealedColumn) -> Self {
+        Self { column, rekey: None }
+    }
+}
+
+/// Puts the secrets of one row under the current key, and all that depends on them.
+pub(crate) type RekeyRow =
+    for<'a> fn(&'a mut Tx, &'a Keys, &'a Clock, Uuid) -> BoxFuture<'a, Result<Rekey, Error>>;
+
+/// The outcome of a row in a rotation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rekey {
+    /// Its secrets are under the current key.
+    Done,
+    /// The same, with a consequence that rows share; the number of such rows stands before it in the report.
+    Counted(&'static str),
+    /// The same, with a consequence for this row.
+    Noted(String),
+    /// Its secrets are in use: it stays as it is until that has ended, for this reason.
+    InUse(String),
+    /// No key there is opens its secrets.
+    Unopenable,
+    /// Another process changed it meanwhile.
+    Moved,
+}
+
+/// A question of `heddle doctor`. It changes nothing.
+pub enum Diagnostic {
+    /// About settings and what they name outside of the database.
+    Settings(fn(&Config, &mut Findings)),
+    /// About rows of the database.
+    Rows(for<'a> fn(&'a mut Tx, &'a mut Findings) -> BoxFuture<'a, heddle_store::Result<()>>),
+}
+
+/// Rows that are kept for a while only.
+pub struct Forget {
+    /// Days that they are kept; 0 where each row has its own end.
+    pub days: i64,
+    /// Forgets up to so many rows of before this time, and returns their number.
+    pub batch: for<'a> fn(&'a mut Tx, Timestamp, u32) -> BoxFuture<'a, heddle_store::Result<u64>>,
+}
+
+/// A subsystem of a feature, and whether it works.
+pub struct Subsystem {
+    pub name: &'static str,
+    pub is_up: for<'a> fn(&'a SharedApp) -> BoxFuture<'a, bool>,
+}
+
+/// A loop of a feature. It does nothing until it is spawned.
+pub struct Worker {
+    pub(crate) name: &'static str,
+    pub(crate) run: BoxFuture<'static, ()>,
+}
+
+impl Worker {
+    pub fn new(name: &'static str, run: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self { name, run: run.boxed() }
+    }
+}
+
+/// Routes that are not in the table.
+#[derive(Default)]
+pub struct Pages {
+    pub(crate) router: Router<SharedApp>,
+    /// Templates whose requests have counters of their own; requests of others are counted as `other`.
+    pub(crate) counted: &'static [&'static str],
+    /// Templates that no limit counts.
+    pub(crate) unlimited: &'static [&'static str],
+}
+
+impl Pages {
+    pub fn new(router: Router<SharedApp>, counted: &'static [&'static str]) -> Self {
+        Self { router, counted, unlimited: &[] }
+    }
+
+    pub(crate) fn unlimited(self, templates: &'static [&'static str]) -> Self {
+        Self { unlimited: templates, ..self }
+    }
+}
+
+impl App {
+    /// The features of this program.
+    ///
+    /// # Panics
+    /// While features open: only then is their list not there yet.
+    pub(crate) fn features(&self) -> Features {
+        *self.part()
+    }
+
+    /// Asks every feature whether an object can be removed.
+    ///
+    /// # Errors
+    /// 409 that names what needs it.
+    pub async fn require_unused(&self, tx: &mut Tx, noun: &str, org: OrgId, id: Uuid) -> Result<(), Error> {
+        let guards = self.features().iter().flat_map(|feature| feature.guards());
+        for (_, guard) in guards.filter(|(of, _)| *of == noun) {
+            guard(tx, self, org, id).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,339 @@
+//! The table that builds the router, the `OpenAPI` document and the access tests.
+//!
+//! A route cannot be registered without declaring which callers may use it and what it answers.
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::app::SharedApp;
+use crate::http::access::{Access, Gate, guard};
+use crate::http::prefix::PREFIX;
+
+/// Makes the schema of a type.
+pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// What sets a route apart from others of its method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// The body is a form, not JSON.
+    Form,
+    /// The handler waits for a controller, so faults of controllers can be answered.
+    CallsAdapter,
+    /// A switch of the platform can refuse it, with a body outside the envelope.
+    Switched,
+    /// It answers one object, with its `ETag`, although no PATCH changes that.
+    Tagged,
+    /// It honours `If-Match`, although it is neither PATCH nor DELETE.
+    AsSeen,
+    /// It honours `Idempotency-Key`, although it answers no new object.
+    Keyed,
+    /// When it succeeds, identities or rights may have changed: cached callers are dropped.
+    ChangesCallers,
+    /// It concerns how its user signs in. A token of an app gets the answer that a session is needed; its scopes would
+    /// not open the route either.
+    Personal,
+    /// It takes a password, a code or an address to write to: each try uses one of the five tries that an address has
+    /// per minute.
+    LimitedAsLogin,
+    /// No limit counts it: probes ask often and must always get an answer.
+    Unlimited,
+    /// No CSRF token is asked for: the request needs no session (login, refresh by a `SameSite=Strict` cookie, callbacks), its
+    /// form carries a token, or an app proves itself.
+    OwnProof,
+}
+
+/// What a route's document says.
+#[derive(Debug, Clone)]
+pub struct Doc {
+    pub summary: &'static str,
+    pub status: u16,
+    pub query: Option<SchemaOf>,
+    pub body: Option<SchemaOf>,
+    pub answer: Option<SchemaOf>,
+    /// Schema of the body's `payload`, where it is known only at run time.
+    pub payload: Option<serde_json::Value>,
+    pub marks: Vec<Mark>,
+    /// Statuses of failures beyond those that follow from the route itself.
+    pub fails_with: Vec<u16>,
+    /// A value for a path parameter that is not an id.
+    pub examples: Vec<(&'static str, String)>,
+    /// Media type of an answer that is not JSON: `text/csv`.
+    pub media: Option<&'static str>,
+    /// Further answers with bodies of their own.
+    pub also: Vec<(u16, SchemaOf)>,
+    /// Statuses that are also answered with a page for people.
+    pub pages: Vec<u16>,
+}
+
+/// Begins the document of a route that answers 200.
+pub fn doc(summary: &'static str) -> Doc {
+    Doc {
+        summary,
+        status: 200,
+        query: None,
+        body: None,
+        answer: None,
+        payload: None,
+        marks: Vec::new(),
+        fails_with: Vec::new(),
+        examples: Vec::new(),
+        media: None,
+        also: Vec::new(),
+        pages: Vec::new(),
+    }
+}
+
+impl Doc {
+    #[must_use]
+    pub fn query<T: JsonSchema>(mut self) -> Self {
+        self.query = Some(T::json_schema);
+        self
+    }
+
+    #[must_use]
+    pub fn body<T: JsonSchema>(mut self) -> Self {
+        self.body = Some(SchemaGenerator::subschema_for::<T>);
+        self
+    }
+
+    /// Takes a form, as OAuth 2.0 sends it.
+    #[must_use]
+    pub fn form<T: JsonSchema>(self) -> Self {
+        self.mark(Mark::Form).body::<T>()
+    }
+
+    #[must_use]
+    pub fn answers<T: JsonSchema>(mut self, status: u16) -> Self {
+        self.status = status;
+        self.answer = Some(SchemaGenerator::subschema_for::<T>);
+        self
+    }
+
+    /// Gives an example of a path parameter that is not an id.
+    #[must_use]
+    pub fn example(mut self, parameter: &'static str, value: Option<&str>) -> Self {
+        self.examples.extend(value.map(|value| (parameter, value.to_owned())));
+        self
+    }
+
+    /// Answers 200 with text of this media type.
+    #[must_use]
+    pub fn answers_text(mut self, media: &'static str) -> Self {
+        self.media = Some(media);
+        self
+    }
+
+    /// Answers one object with its `ETag`.
+    #[must_use]
+    pub fn tagged(self) -> Self {
+        self.mark(Mark::Tagged)
+    }
+
+    /// Acts on an object only in the state that the client saw, where `If-Match` names one.
+    #[must_use]
+    pub fn as_seen(self) -> Self {
+        self.mark(Mark::AsSeen)
+    }
+
+    /// Answers this status without a body.
+    #[must_use]
+    pub fn empty(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// Answers this status, too, with its own body: for example readiness that is not reached.
+    #[must_use]
+    pub fn also_answers<T: JsonSchema>(mut self, status: u16) -> Self {
+        self.also.push((status, SchemaGenerator::subschema_for::<T>));
+        self
+    }
+
+    /// Redirects a browser: 303, with a short page.
+    #[must_use]
+    pub fn redirects(mut self) -> Self {
+        self.status = 303;
+        self.media = Some("text/html");
+        self
+    }
+
+    /// Answers this status, too, with a page for people.
+    #[must_use]
+    pub fn shows(mut self, status: u16) -> Self {
+        self.pages.push(status);
+        self
+    }
+
+    /// Fails with this status, too, in the envelope.
+    #[must_use]
+    pub fn fails_with(mut self, status: u16) -> Self {
+        self.fails_with.push(status);
+        self
+    }
+
+    /// Waits for a controller: its refusals and timeouts are answered as 502, 504 and 429.
+    #[must_use]
+    pub fn calls_adapter(self) -> Self {
+        self.mark(Mark::CallsAdapter)
+    }
+
+    /// A switch of the platform can refuse it: 403 with `{detail}`, outside the envelope.
+    #[must_use]
+    pub fn switched(self) -> Self {
+        self.mark(Mark::Switched)
+    }
+
+    /// Sent again with its `Idempotency-Key`, it has no further effect.
+    #[must_use]
+    pub fn keyed(self) -> Self {
+        self.mark(Mark::Keyed)
+    }
+
+    /// When it succeeds, identities or rights may have changed.
+    #[must_use]
+    pub fn changes_callers(self) -> Self {
+        self.mark(Mark::ChangesCallers)
+    }
+
+    /// It concerns how its user signs in: no app can use it.
+    #[must_use]
+    pub fn personal(self) -> Self {
+        self.mark(Mark::Personal)
+    }
+
+    /// It takes a password, a code or an address to write to, and has the limit of such routes.
+    #[must_use]
+    pub fn limited_as_login(self) -> Self {
+        self.mark(Mark::LimitedAsLogin)
+    }
+
+    /// No limit counts it.
+    #[must_use]
+    pub fn unlimited(self) -> Self {
+        self.mark(Mark::Unlimited)
+    }
+
+    /// Needs no CSRF token: [`Mark::OwnProof`] says why.
+    #[must_use]
+    pub fn own_proof(self) -> Self {
+        self.mark(Mark::OwnProof)
+    }
+
+    fn mark(mut self, mark: Mark) -> Self {
+        self.marks.push(mark);
+        self
+    }
+
+    pub fn has(&self, mark: Mark) -> bool {
+        self.marks.contains(&mark)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Route {
+    pub method: Method,
+    /// Without the version prefix: `/sites/{site_id}`.
+    pub path: String,
+    pub access: Access,
+    pub doc: Doc,
+    handler: MethodRouter<SharedApp>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Routes {
+    routes: Vec<Route>,
+}
+
+impl Routes {
+    #[must_use]
+    pub fn get<H, T>(self, path: &str, access: Access, handler: H, doc: Doc) -> Self
+    where
+        H: Handler<T, SharedApp>,
+        T: 'static,
+    {
+        self.add(Method::GET, path, access, on(MethodFilter::GET, handler), doc)
+    }
+
+    #[must_use]
+    pub fn post<H, T>(self, path: &str, access: Access, handler: H, doc: Doc) -> Self
+    where
+        H: Handler<T, SharedApp>,
+        T: 'static,
+    {
+        self.add(Method::POST, path, access, on(MethodFilter::POST, handler), doc)
+    }
+
+    #[must_use]
+    pub fn patch<H, T>(self, path: &str, access: Access, handler: H, doc: Doc) -> Self
+    where
+        H: Handler<T, SharedApp>,
+        T: 'static,
+    {
+        self.add(Method::PATCH, path, access, on(MethodFilter::PATCH, handler), doc)
+    }
+
+    #[must_use]
+    pub fn delete<H, T>(self, path: &str, access: Access, handler: H, doc: Doc) -> Self
+    where
+        H: Handler<T, SharedApp>,
+        T: 'static,
+    {
+        self.add(Method::DELETE, path, access, on(MethodFilter::DELETE, handler), doc)
+    }
+
+    fn add(
+        mut self,
+        method: Method,
+        path: &str,
+        access: Access,
+        handler: MethodRouter<SharedApp>,
+        doc: Doc,
+    ) -> Self {
+        self.routes.push(Route { method, path: path.to_owned(), access, doc, handler });
+        self
+    }
+
+    #[must_use]
+    pub fn merge(mut self, other: Routes) -> Self {
+        self.routes.extend(other.routes);
+        self
+    }
+
+    /// Applies the same description to each of these routes.
+    #[must_use]
+    pub fn each(mut self, say: fn(Doc) -> Doc) -> Self {
+        self.routes = self.routes.into_iter().map(|route| Route { doc: say(route.doc), ..route }).collect();
+        self
+    }
+
+    /// Marks those of these routes that write: when they succeed, identities or rights may have changed.
+    #[must_use]
+    pub fn changing_callers(mut self) -> Self {
+        for route in self.routes.iter_mut().filter(|route| !route.method.is_safe()) {
+            route.doc.marks.push(Mark::ChangesCallers);
+        }
+        self
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Route> {
+        self.routes.iter()
+    }
+
+    /// Every route behind its guard, below the prefix of the version.
+    pub(crate) fn into_router(self, app: &SharedApp) -> Router<SharedApp> {
+        self.routes.into_iter().fold(Router::new(), |router, route| {
+            let gate = Gate {
+                access: route.access,
+                creates: route.doc.status == 201 || route.doc.has(Mark::Keyed),
+                changes_callers: route.doc.has(Mark::ChangesCallers),
+                is_personal: route.doc.has(Mark::Personal),
+                has_own_proof: route.doc.has(Mark::OwnProof),
+            };
+            let guard = axum::middleware::from_fn_with_state((app.clone(), gate), guard);
+            router.route(&format!("{PREFIX}{}", route.path), route.handler.route_layer(guard))
+        })
+    }
+}

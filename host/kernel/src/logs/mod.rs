@@ -1,0 +1,30 @@
+//! The service's own log lines, stored in a database for operators without a shell.
+//!
+//! Lines come from the process's log through a bounded channel and are written in batches. While the database is away,
+//! the service continues, and lines that find no place are dropped and counted.
+
+pub(crate) mod database;
+mod layer;
+pub mod routes;
+mod writer;
+
+pub use layer::{LogLayer, OF_ORGANIZATIONS, TASK, layer};
+pub(crate) use writer::write;
+
+use crate::app::SharedApp;
+use crate::feature::Feature;
+use crate::http::routes::Routes;
+
+/// The service's own log lines.
+pub struct ServiceLog;
+
+#[async_trait::async_trait]
+impl Feature for ServiceLog {
+    fn name(&self) -> &'static str {
+        "logs"
+    }
+
+    fn routes(&self, _: &SharedApp) -> Routes {
+        routes::routes()
+    }
+}

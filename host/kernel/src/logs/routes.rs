@@ -1,0 +1,98 @@
+//! `GET /logs`: the service's own lines, for its operators.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use heddle_core::page::{Cursor, CursorPage, WalkRequest, Walked};
+use heddle_core::{LogLevel, Role, Timestamp};
+use heddle_store::Sort;
+use heddle_store::logs::{self, LogFilter, LogLine};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::app::SharedApp;
+use crate::http::access::Access;
+use crate::http::error::Error;
+use crate::http::extract::{PER_PAGE_MAX, Params, walk_request};
+use crate::http::routes::{Routes, doc};
+
+/// The longest time of a search among the lines.
+const READ_LIMIT: Duration = Duration::from_secs(20);
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    /// Only lines of this level and graver ones.
+    level: Option<LogLevel>,
+    /// Beginning of the target: `heddle_inventory::sync`.
+    target: Option<String>,
+    /// Text that occurs anywhere in the message or the fields.
+    search: Option<String>,
+    /// Request id, as `X-Request-ID` of the answer shows it.
+    request_id: Option<String>,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+    #[schemars(range(min = 1))]
+    page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
+    per_page: Option<u32>,
+    /// The `next_cursor` of the lines before; not together with `page`.
+    cursor: Option<String>,
+    /// Order by time, the newest first by default. A cursor keeps the order that it came with.
+    sort: Option<Sort<LogLine>>,
+}
+
+pub(super) fn routes() -> Routes {
+    Routes::default().get(
+        "/logs",
+        Access::Role(Role::SuperAdmin),
+        list,
+        doc("The service's own log lines, newest first")
+            .query::<ListQuery>()
+            .answers::<CursorPage<LogLine>>(200),
+    )
+}
+
+/// Returns the matching lines, or why the log database gives none.
+pub async fn walk(
+    app: &SharedApp,
+    filter: &LogFilter,
+    request: WalkRequest,
+) -> Result<Walked<LogLine>, Error> {
+    let away = || Error::Unavailable("log database gives no answer; try again".to_owned());
+    let db = app.logs.db().ok_or_else(away)?;
+    let read = async { logs::walk(&mut db.read().await?, filter, request).await };
+    match tokio::time::timeout(READ_LIMIT, read).await {
+        Ok(Err(heddle_store::Error::Unavailable(_))) => Err(away()),
+        Ok(read) => Ok(read?),
+        Err(_elapsed) => {
+            let message = "log database takes too long; narrow the time with since and until";
+            Err(Error::Unavailable(message.to_owned()))
+        }
+    }
+}
+
+pub fn cursor(line: &LogLine) -> Cursor {
+    Cursor { occurred_at: line.at, seq: 0, id: line.id }
+}
+
+async fn list(
+    State(app): State<SharedApp>,
+    Params(query): Params<ListQuery>,
+) -> Result<Json<CursorPage<LogLine>>, Error> {
+    let request =
+        walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
+    let filter = LogFilter {
+        org: None,
+        level: query.level,
+        target: query.target,
+        search: query.search,
+        // An id that a client has chosen is marked in the log.
+        request_ids: query.request_id.map(|id| vec![format!("ext-{id}"), id]).unwrap_or_default(),
+        since: query.since,
+        until: query.until,
+    };
+    let walked = walk(&app, &filter, request).await?;
+    Ok(Json(request.of(walked, cursor)))
+}

@@ -1,0 +1,25 @@
+//! The account of one call.
+
+use std::collections::HashSet;
+
+use crate::api::SecretBook;
+
+/// What happened in one call so far.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    pub(crate) requests: u32,
+    /// Approved calls that left.
+    pub(crate) used: usize,
+    /// A write was handed to the connection.
+    pub(crate) wrote: bool,
+    /// One of them got no answer.
+    pub(crate) unanswered: bool,
+    /// Requests that were refused as not allowed.
+    pub(crate) denied: u32,
+    /// An answer found no room, because other answers of its organization took it.
+    pub(crate) overloaded: bool,
+    /// Secrets that answers held, by reference.
+    pub(crate) seen: SecretBook,
+    /// Sessions that were renewed in this call; once is enough.
+    pub(super) renewed: HashSet<String>,
+}

@@ -1,0 +1,365 @@
+//! Organizations and their settings.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use heddle_core::page::Page;
+use heddle_core::{OrgId, Role, Tier};
+use heddle_kernel::app::{App, SharedApp};
+use heddle_kernel::caller::Caller;
+use heddle_kernel::checks::{Checks, NAME_CHARS_MAX, search};
+use heddle_kernel::events::keeping::EVENT_RETENTION_DAYS_MAX;
+use heddle_kernel::http::access::Access;
+use heddle_kernel::http::conditional::{IfMatch, One};
+use heddle_kernel::http::creation::Creation;
+use heddle_kernel::http::error::Error;
+use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::nulls::{given, nullable};
+use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::resource::{self, Actions, By, Resource, actions};
+use heddle_kernel::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
+use heddle_store::object::Object as _;
+use heddle_store::organizations::{
+    self, NewOrganization, Organization, OrganizationFilter, OrganizationUpdate,
+};
+use heddle_store::{InOrder, Sort, sessions, users};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{dashboard, quotas};
+use crate::declarations::{ORGANIZATION_READ, ORGANIZATION_WRITE};
+
+/// Index that keeps slugs unique.
+pub(crate) const SLUG_INDEX: &str = "organization_slug";
+
+/// Settings of an organization.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Settings {
+    /// Whether a user that staged a change may not apply it.
+    require_second_person: bool,
+    /// Hours until a pending change expires; the service's default when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change_ttl_hours: Option<u32>,
+    /// Days that events are kept; the service's default when `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_retention_days: Option<u32>,
+}
+
+/// Most hours until a pending change expires.
+const CHANGE_TTL_HOURS_MAX: u32 = 8760;
+
+/// The changes of the settings; absent fields stay as they are.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "OrganizationSettingsBody")]
+struct SettingsBody {
+    /// Whether a user that staged a change may not apply it.
+    #[serde(default, deserialize_with = "given")]
+    require_second_person: Option<bool>,
+    /// From 1 to 8760; `null` brings the service's default back.
+    #[serde(default, deserialize_with = "nullable")]
+    #[schemars(range(min = 1, max = CHANGE_TTL_HOURS_MAX), extend("x-nullable" = true))]
+    change_ttl_hours: Option<Option<u32>>,
+    /// Days that events are kept, from 1 to 3650; `null` brings the default of 90 back.
+    #[serde(default, deserialize_with = "nullable")]
+    #[schemars(range(min = 1, max = EVENT_RETENTION_DAYS_MAX), extend("x-nullable" = true))]
+    event_retention_days: Option<Option<u32>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "NewOrganization")]
+struct NewBody {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
+    name: String,
+    /// Made of the name when absent.
+    #[schemars(length(min = 1, max = SLUG_CHARS_MAX), regex(pattern = SLUG_PATTERN))]
+    slug: Option<String>,
+    /// Quotas of the organization; `standard` when absent.
+    #[serde(default, deserialize_with = "given")]
+    tier: Option<Tier>,
+    #[serde(default)]
+    settings: SettingsBody,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "OrganizationUpdate")]
+struct UpdateBody {
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(length(min = 1, max = SLUG_CHARS_MAX), regex(pattern = SLUG_PATTERN))]
+    slug: Option<String>,
+    /// Changed by `super_admin` alone. Objects beyond a lower tier's quotas stay.
+    #[serde(default, deserialize_with = "given")]
+    tier: Option<Tier>,
+    #[serde(default, deserialize_with = "given")]
+    settings: Option<SettingsBody>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    #[schemars(range(min = 1))]
+    page: Option<u32>,
+    #[schemars(range(min = 1, max = 200))]
+    per_page: Option<u32>,
+    tier: Option<Tier>,
+    /// Part of the name or the slug.
+    search: Option<String>,
+    /// What the list is sorted by, `-` before the word for the other direction.
+    sort: Option<Sort<Organization>>,
+}
+
+/// Organizations, each of which owns itself.
+pub(crate) struct Organizations;
+
+impl Resource for Organizations {
+    type Row = Organization;
+    const NOUN: &'static str = "organization";
+    const PATH: &'static str = "/organizations";
+    const ACTIONS: Actions = actions!("organization");
+    const UNIQUE: Option<(&'static str, &'static str)> = Some((SLUG_INDEX, "slug"));
+    /// Each route declares its role.
+    const NEEDS_ALL_SITES: bool = false;
+    type View = Organization;
+
+    fn view(organization: Organization, _: &App) -> Result<Organization, Error> {
+        Ok(organization)
+    }
+
+    fn identity(organization: &Organization) -> (OrgId, Uuid) {
+        (organization.id, organization.id.0)
+    }
+
+    fn detail(organization: &Organization) -> Value {
+        json!({ "name": organization.name, "slug": organization.slug, "tier": organization.tier })
+    }
+}
+
+pub(super) fn routes() -> Routes {
+    let one = "/organizations/{organization_id}";
+    let read = Access::RoleWith(Role::OrgAdmin, ORGANIZATION_READ);
+    let write = Access::RoleWith(Role::OrgAdmin, ORGANIZATION_WRITE);
+    let service = Access::Role(Role::SuperAdmin);
+    Routes::default()
+        .get(
+            "/organizations",
+            read,
+            list,
+            doc("Organizations that the caller may see")
+                .query::<ListQuery>()
+                .answers::<Page<Organization>>(200),
+        )
+        .post(
+            "/organizations",
+            service,
+            create,
+            doc("Create an organization").body::<NewBody>().answers::<Organization>(201),
+        )
+        .get(one, read, resource::get::<Organizations>, doc("One organization").answers::<Organization>(200))
+        .patch(
+            one,
+            write,
+            update,
+            doc("Change an organization").body::<UpdateBody>().answers::<Organization>(200),
+        )
+        .delete(one, service, remove, doc("Remove an organization other than the own one").empty(204))
+        .post(
+            &format!("{one}/restore"),
+            service,
+            resource::restore::<Organizations>,
+            doc("Bring a removed organization back").answers::<Organization>(200),
+        )
+        .get(
+            &format!("{one}/dashboard"),
+            read,
+            dashboard::show,
+            doc("An organization at a glance").answers::<dashboard::Dashboard>(200),
+        )
+        .get(
+            &format!("{one}/quotas"),
+            read,
+            quotas::show,
+            doc("What an organization may have and has, enforced or not").answers::<quotas::Quotas>(200),
+        )
+}
+
+impl Settings {
+    /// Returns the settings with the values of the body.
+    fn with(mut self, body: &SettingsBody, checks: &mut Checks) -> Self {
+        if let Some(required) = body.require_second_person {
+            self.require_second_person = required;
+        }
+        if let Some(hours) = body.change_ttl_hours {
+            let fits = hours.is_none_or(|hours| (1..=CHANGE_TTL_HOURS_MAX).contains(&hours));
+            checks.require(
+                fits,
+                "settings.change_ttl_hours",
+                &format!("must be from 1 to {CHANGE_TTL_HOURS_MAX}"),
+            );
+            self.change_ttl_hours = hours;
+        }
+        if let Some(days) = body.event_retention_days {
+            let fits = days.is_none_or(|days| (1..=EVENT_RETENTION_DAYS_MAX).contains(&days));
+            let message = format!("must be from 1 to {EVENT_RETENTION_DAYS_MAX}");
+            checks.require(fits, "settings.event_retention_days", &message);
+            self.event_retention_days = days;
+        }
+        self
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        json!(self)
+    }
+}
+
+async fn list(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<ListQuery>,
+) -> Result<Answer<Page<Organization>>, Error> {
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let filter = OrganizationFilter { tier: query.tier, search: search(query.search)? };
+    let mut tx = app.db.read().await?;
+    let (items, total) =
+        organizations::list(&mut tx, &caller.scope(), &filter, InOrder::by(page, query.sort)).await?;
+    Ok(Answer(page.of(items, total)))
+}
+
+async fn create(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    creation: Creation,
+    Json(body): Json<NewBody>,
+) -> Result<Response, Error> {
+    let mut checks = Checks::default();
+    let name = checks.name("name", &body.name);
+    let slug = checks.keep("slug", slug::given_or_derived(body.slug.as_deref(), &name));
+    let settings = Settings::default().with(&body.settings, &mut checks).to_json();
+    checks.done()?;
+    let new = NewOrganization { id: app.clock.new_id(), name, slug, settings, now: app.clock.now() };
+    let mut tx = app.db.write().await?;
+    let mut organization = organizations::insert(&mut tx, &new)
+        .await
+        .map_err(|error| slug::taken(error, SLUG_INDEX, &new.slug))?;
+    if let Some(tier) = body.tier.filter(|tier| *tier != organization.tier) {
+        let change = OrganizationUpdate { tier: Some(tier), ..OrganizationUpdate::default() };
+        let updated = organizations::update(&mut tx, &caller.scope(), new.id, &change, new.now).await?;
+        organization = updated.ok_or(Error::NotFound("organization"))?;
+    }
+    let detail = Organizations::detail(&organization);
+    let by = By::of(&app, &caller, &origin);
+    resource::created::<Organizations>(tx, by, creation, organization, detail).await
+}
+
+async fn update(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<OrgId>,
+    if_match: IfMatch,
+    Json(body): Json<UpdateBody>,
+) -> Result<One<Organization>, Error> {
+    caller.require_all_sites()?;
+    if body.tier.is_some() {
+        caller.require_unscoped_role(Role::SuperAdmin)?;
+    }
+    let mut tx = app.db.write().await?;
+    let current = resource::locked::<Organizations>(&mut tx, &caller, id, &if_match).await?;
+    let mut checks = Checks::default();
+    let name = body.name.as_deref().map(|name| checks.name("name", name));
+    if let Some(slug) = &body.slug {
+        checks.keep("slug", slug::check(slug));
+    }
+    let settings = match &body.settings {
+        Some(given) => {
+            let stored: Settings =
+                serde_json::from_value(current.settings.clone()).map_err(Error::internal)?;
+            Some(stored.with(given, &mut checks).to_json())
+        }
+        None => None,
+    };
+    checks.done()?;
+    let change = OrganizationUpdate { name, slug: body.slug, tier: body.tier, settings };
+    let detail =
+        json!({ "name": change.name, "slug": change.slug, "tier": change.tier, "settings": change.settings });
+    let updated = organizations::update(&mut tx, &caller.scope(), id, &change, app.clock.now())
+        .await
+        .map_err(|error| slug::taken(error, SLUG_INDEX, change.slug.as_deref().unwrap_or_default()))?;
+    let by = By::of(&app, &caller, &origin);
+    resource::updated::<Organizations>(tx, by, (current, updated), detail).await
+}
+
+async fn remove(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    origin: Origin,
+    At(id): At<OrgId>,
+    if_match: IfMatch,
+) -> Result<StatusCode, Error> {
+    if id == caller.org_id {
+        return Err(Error::conflict("own organization cannot be removed: nobody could log in to restore it"));
+    }
+    let mut tx = app.db.write().await?;
+    let current = resource::locked::<Organizations>(&mut tx, &caller, id, &if_match).await?;
+    // Taking a change back needs its controller, which is removed with the organization.
+    if heddle_store::changes::under_way(&mut tx).await?.iter().any(|change| change.org_id == id) {
+        return Err(Error::conflict(
+            "a change of the organization is being applied; try again when it has ended",
+        ));
+    }
+    if !Organization::remove(&mut tx, &caller.scope(), id, app.clock.now()).await? {
+        return Err(Error::NotFound("organization"));
+    }
+    // Users that were signed in must sign in again when the organization is restored.
+    let now = app.clock.now();
+    users::bump_token_versions(&mut tx, id, now).await?;
+    let revoked = sessions::revoke_all_of(&mut tx, id, now).await?;
+    let detail = json!({ "sessions_revoked": revoked });
+    let by = By::of(&app, &caller, &origin);
+    by.record::<Organizations>(&mut tx, &current, Organizations::ACTIONS.removed, detail).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(stored: Value, body: Value, expected: Option<Value>) {
+        let stored: Settings = serde_json::from_value(stored).unwrap();
+        let body: SettingsBody = serde_json::from_value(body).unwrap();
+        let mut checks = Checks::default();
+        let settings = stored.with(&body, &mut checks).to_json();
+        assert_eq!(checks.done().ok().map(|()| settings), expected);
+    }
+
+    #[test]
+    fn settings_keep_what_is_absent_and_null_clears() {
+        let stored = json!({"require_second_person": true, "change_ttl_hours": 24});
+        check(stored.clone(), json!({}), Some(stored.clone()));
+        check(
+            stored.clone(),
+            json!({"require_second_person": false}),
+            Some(json!({"require_second_person": false, "change_ttl_hours": 24})),
+        );
+        check(stored, json!({"change_ttl_hours": null}), Some(json!({"require_second_person": true})));
+        check(json!({}), json!({"change_ttl_hours": 0}), None);
+        check(json!({}), json!({"change_ttl_hours": 8761}), None);
+    }
+
+    #[test]
+    fn an_unknown_setting_is_refused() {
+        assert!(serde_json::from_value::<SettingsBody>(json!({"second_person": true})).is_err());
+        assert!(serde_json::from_value::<SettingsBody>(json!({"require_second_person": null})).is_err());
+    }
+}

@@ -1,0 +1,5 @@
+//! What the layout of the sources promises, where Cargo alone does not hold it.
+
+mod circles;
+mod paths;
+mod rooms;
