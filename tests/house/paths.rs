@@ -120,7 +120,7 @@ pub(super) fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 fn module_of(sources: &Path, file: &Path) -> Module {
     let relative = file.strip_prefix(sources).unwrap().with_extension("");
     let mut module: Module = relative.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
-    if module.last().is_some_and(|last| last == "mod") || module == ["lib"] || module == ["main"] {
+    if module.last().is_some_and(|last| last == "mod") || module == ["lib"] {
         module.pop();
     }
     module

@@ -39,9 +39,10 @@ pub(super) fn members() -> BTreeMap<String, BTreeSet<String>> {
         .expect("cargo runs");
     assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
     let metadata: Value = serde_json::from_slice(&asked.stdout).expect("cargo answers JSON");
+    let folder_of_host = format!("{}/host/", metadata["workspace_root"].as_str().expect("the root is named"));
     let of_host = metadata["packages"].as_array().unwrap().iter().filter_map(|package| {
         let manifest = package["manifest_path"].as_str()?;
-        let folder = manifest.split_once("/host/")?.1.strip_suffix("/Cargo.toml")?;
+        let folder = manifest.strip_prefix(&folder_of_host)?.strip_suffix("/Cargo.toml")?;
         let needed = package["dependencies"].as_array()?.iter().filter(|one| one["kind"].is_null());
         let names = needed.filter_map(|one| one["name"].as_str());
         Some((folder.to_owned(), names.map(|name| name.trim_start_matches("heddle-").to_owned()).collect()))

@@ -13,7 +13,7 @@ heddle_core::permissions! { PERMISSIONS {
     USER_READ = "user:read", OrgAdmin, "See users";
 } }
 
-heddle_core::events! { EVENTS {
+heddle_core::events! { pub(crate) EVENTS {
     DEVICE_STATE_CHANGED = "device.state_changed", "device", Normal, {};
     DEVICE_STATUS_CHANGED = "device.status.changed", "device", Normal, {};
     DEVICE_OFFLINE = "device.offline", "device", High, {};

@@ -6,5 +6,3 @@ pub(crate) const API_VERSION: &str = "26.06.1";
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How this server names itself to others.
 pub const USER_AGENT: &str = concat!("Heddle/", env!("CARGO_PKG_VERSION"));
-/// The same with the commit that a release was built from.
-pub const BUILD: &str = env!("HEDDLE_BUILD");

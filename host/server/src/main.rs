@@ -24,7 +24,7 @@ Settings come from the environment and heddle.toml: 'heddle settings' lists them
 #[derive(Parser)]
 #[command(
     name = "heddle",
-    version = heddle_kernel::version::BUILD,
+    version = env!("HEDDLE_BUILD"),
     about = "Manages the network infrastructure of many organizations",
     after_help = EXIT_CODES
 )]

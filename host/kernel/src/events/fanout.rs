@@ -133,11 +133,7 @@ mod tests {
 
     use super::super::published::sample;
     use super::*;
-
-    heddle_core::events! { TYPES {
-        DEVICE_OFFLINE = "device.offline", "device", High, {};
-        USER_CREATED = "user.created", "user", Normal, {};
-    } }
+    use crate::testing::{DEVICE_OFFLINE, EVENTS, USER_CREATED};
 
     fn types(types: &[EventType]) -> EventTypes {
         EventTypes::new(types.iter().copied())
@@ -155,7 +151,7 @@ mod tests {
         fanout.send(&published(own, DEVICE_OFFLINE));
         assert!(receiver.try_next().is_none(), "nothing before something is asked for");
         receiver.listen_to(Some(own), &types(&[DEVICE_OFFLINE]));
-        all.listen_to(None, &types(TYPES));
+        all.listen_to(None, &types(EVENTS));
         fanout.send(&published(own, DEVICE_OFFLINE));
         fanout.send(&published(own, USER_CREATED));
         fanout.send(&published(other, DEVICE_OFFLINE));

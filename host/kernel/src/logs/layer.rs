@@ -16,7 +16,8 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Target of the lines that organizations write themselves, by `fabric.log`.
+/// Target of the lines that organizations write themselves, by `fabric.log`. It names no crate of today: lines that are kept
+/// already have it.
 pub const OF_ORGANIZATIONS: &str = "heddle_server::fabric::log";
 /// Name of the writer's task, which marks the writer's own lines.
 pub const TASK: &str = "logs.write";
