@@ -3,7 +3,7 @@
 use heddle_core::{Role, SiteLevel};
 use serde_json::{Value, json};
 
-use super::{LAPTOP, PHONE, audited, device, id_of, leave, member, read};
+use super::{LAPTOP, PHONE, audited, device, id_of, leave, member, published, read};
 use crate::staging::Lab;
 use crate::support::{Socket, on_both};
 
@@ -24,7 +24,8 @@ on_both! {
         let full: Vec<String> = (0..32).map(|n| format!("t{n}")).collect();
         api.patch(&laptop_path, &json!({ "tags": full })).await.expect_status(200);
         api.patch(&phone_path, &json!({ "tags": ["old", "stays"] })).await.expect_status(200);
-        let mut socket = Socket::subscribe(api, &["device.state_changed"]).await;
+        let mut socket = Socket::subscribe(api, &["*"]).await;
+        published(&lab, &mut socket).await;
 
         let body = json!({
             "action": "update", "ids": [laptop["id"], ABSENT, phone["id"]],

@@ -4,13 +4,13 @@
 use heddle_openwrt_router::Fault;
 use serde_json::{Value, json};
 
-use super::{PHONE, device, devices, id_of, read};
+use super::{PHONE, device, devices, id_of, published, read};
 use crate::staging::Lab;
 use crate::support::{Socket, on_both};
 
 /// The events until the controller's status is this one and all that was written with it has come.
 ///
-/// All of them are of one transaction, and an ingested event behind them marks the end.
+/// All of them are of one transaction.
 async fn told(lab: &Lab, socket: &mut Socket, status: &str) -> Vec<Value> {
     let ask = || async {
         lab.api.post(&format!("/controllers/{}/sync", lab.controller), &json!({})).await.expect_status(202);
@@ -26,15 +26,7 @@ async fn told(lab: &Lab, socket: &mut Socket, status: &str) -> Vec<Value> {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     assert!(became, "the controller did not become {status}");
-    let mark = lab.api.post("/fabric/ingest", &json!({ "name": "mark" })).await.expect_status(202).body;
-    let mut events = Vec::new();
-    loop {
-        let event = socket.next().await["event"].clone();
-        if event["id"] == mark["event_id"] {
-            return events;
-        }
-        events.push(event);
-    }
+    published(lab, socket).await
 }
 
 /// Returns the type and status of each event about a device.

@@ -25,19 +25,26 @@ fn id_of(object: &Value) -> &str {
     object["id"].as_str().expect("an object has an id")
 }
 
-/// Has the controller read, and waits for a reading that began after this.
+/// Has the controller read, and returns when that reading has ended and its events have been published.
 pub(crate) async fn read(lab: &Lab) {
-    let mut socket = Socket::subscribe(&lab.api, &["controller.*"]).await;
-    let asked = lab.server.running().app.clock.now();
-    lab.api.post(&format!("/controllers/{}/sync", lab.controller), &json!({})).await.expect_status(202);
+    let mut socket = Socket::subscribe(&lab.api, &["*"]).await;
+    let path = format!("/controllers/{}/sync", lab.controller);
+    let asked = lab.api.post(&path, &json!({})).await.expect_status(202).body;
+    let ended = controllers::ended(&lab.api, &asked).await;
+    assert_eq!(ended["state"], "succeeded", "{ended}");
+    published(lab, &mut socket).await;
+}
+
+/// The events that were written before this, and were not taken from the socket yet. An ingested event marks their end.
+async fn published(lab: &Lab, socket: &mut Socket) -> Vec<Value> {
+    let mark = lab.api.post("/fabric/ingest", &json!({ "name": "mark" })).await.expect_status(202).body;
+    let mut events = Vec::new();
     loop {
-        let finished = socket.event("controller.sync.finished").await;
-        let at: heddle_core::Timestamp =
-            serde_json::from_value(finished["occurred_at"].clone()).expect("an event has a time");
-        let took = finished["payload"]["duration_ms"].as_i64().expect("a reading takes some time");
-        if at - chrono::TimeDelta::milliseconds(took) >= asked {
-            return;
+        let event = socket.next().await["event"].clone();
+        if event["id"] == mark["event_id"] {
+            return events;
         }
+        events.push(event);
     }
 }
 
