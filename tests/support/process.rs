@@ -1,9 +1,8 @@
 //! A server in a process of its own, which can be killed.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{LazyLock, Mutex};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -122,12 +121,17 @@ impl Drop for Process {
 }
 
 pub(crate) fn free_port() -> u16 {
-    // Two tests with one port would talk to one server: the system may give a port again before its server listens.
-    static GIVEN: LazyLock<Mutex<HashSet<u16>>> = LazyLock::new(Mutex::default);
+    /// Below the ports that Linux gives by itself: a connection or a listener of another test, which takes any port, cannot
+    /// get one of these before its server listens.
+    const PORTS: std::ops::Range<u32> = 20_000..32_000;
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    // Another run of the tests at the same time begins elsewhere.
+    let begin = std::process::id();
     loop {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let port = listener.local_addr().expect("it is bound").port();
-        if GIVEN.lock().expect("no holder of this lock panics").insert(port) {
+        let step = begin.wrapping_mul(97).wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed));
+        let port = PORTS.start + step % (PORTS.end - PORTS.start);
+        let port = u16::try_from(port).expect("ports have 16 bits");
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }
     }
