@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use heddle_core::Role;
-use heddle_kernel::http::access::BEYOND_SCOPES;
 use heddle_kernel::http::conditional::SHOWN_ONCE;
 use serde_json::{Map, Value, json};
 
@@ -375,29 +374,6 @@ on_both! {
             assert_eq!((refused.status, refused.error_type()), (403, "scope_ceiling"), "{method} {path}: {}", refused.text);
         }
     }
-}
-
-#[tokio::test]
-async fn what_no_scope_opens_is_listed_with_its_reason() {
-    let server = Server::start(crate::support::Database::sqlite()).await;
-    let contract = server.contract();
-    let mut used = BTreeSet::new();
-    for operation in contract.operations() {
-        let is_of_service = operation.access == format!("role {}", Role::SuperAdmin);
-        let is_beyond = is_closed(operation) && permission(operation).is_none() && !is_of_service;
-        let listed = BEYOND_SCOPES.iter().find(|(path, _)| operation.path.starts_with(path));
-        if is_beyond {
-            let (path, reason) = listed.unwrap_or_else(|| {
-                panic!(
-                    "{} {} is open to no scope: name its permission, or list it in http/access.rs",
-                    operation.method, operation.path
-                )
-            });
-            assert!(reason.len() > 20, "{path}");
-            used.insert(*path);
-        }
-    }
-    assert_eq!(used, BEYOND_SCOPES.iter().map(|(path, _)| *path).collect(), "an entry that no route needs");
 }
 
 /// Creations that are honoured once show a secret in no field but those that a replay leaves out.

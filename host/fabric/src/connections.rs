@@ -31,6 +31,7 @@ use serde_json::{Value, json};
 use super::operations::Operations;
 use super::steps::{self, STEPS_MAX, Step};
 use super::{declared, restoring};
+use crate::declarations::ACTS_AS_AUTHOR;
 
 /// Longest pause between two firings: a day.
 pub(super) const COOLDOWN_SECS_MAX: i64 = 86_400;
@@ -189,11 +190,11 @@ pub(crate) struct ListQuery {
 /// The routes of one kind below its path.
 pub(super) fn routes(base: &str, parameter: &str, kind: ConnectionKind) -> Routes {
     let one = format!("{base}/{{{parameter}}}");
-    let write = Access::Role(Role::OrgAdmin);
+    let write = Access::Role(Role::OrgAdmin, ACTS_AS_AUTHOR);
     Routes::default()
         .get(
             base,
-            Access::Authenticated,
+            Access::Authenticated(ACTS_AS_AUTHOR),
             move |state, caller, query| list(kind, state, caller, query),
             doc("What events start which steps").query::<ListQuery>().answers::<Page<View>>(200),
         )
@@ -209,7 +210,7 @@ pub(super) fn routes(base: &str, parameter: &str, kind: ConnectionKind) -> Route
         )
         .get(
             &one,
-            Access::Authenticated,
+            Access::Authenticated(ACTS_AS_AUTHOR),
             move |state, caller, id| get(kind, state, caller, id),
             doc("One of them; parameters are shown to their author").answers::<View>(200),
         )

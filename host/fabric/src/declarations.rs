@@ -1,5 +1,14 @@
 //! Permissions and events of the Fabric.
 
+use heddle_kernel::http::access::Unscoped;
+
+/// Why no scope opens Connections, rules and schedules.
+pub(crate) const ACTS_AS_AUTHOR: Unscoped =
+    Unscoped("it acts with all rights of its author, also beyond the scopes of a key");
+
+/// Why no scope opens runs.
+pub(crate) const SHOWS_RUNS: Unscoped = Unscoped("a run shows what was done with all rights of its author");
+
 heddle_core::permissions! { pub(crate) PERMISSIONS {
     EVENT_WRITE = "event:write", SiteAdmin, "Send events";
 } }

@@ -6,7 +6,7 @@ use heddle_core::page::CursorPage;
 use heddle_core::{LogLevel, Role, RunId, Timestamp};
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::caller::Caller;
-use heddle_kernel::http::access::Access;
+use heddle_kernel::http::access::{Access, Unscoped};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{PER_PAGE_MAX, Params, walk_request};
 use heddle_kernel::http::routes::{Routes, doc};
@@ -60,7 +60,7 @@ struct ListQuery {
 pub(super) fn routes() -> Routes {
     Routes::default().get(
         "/fabric/logs",
-        Access::Role(Role::OrgAdmin),
+        Access::Role(Role::OrgAdmin, Unscoped("a line holds what a step read with all rights of its author")),
         list,
         doc("Lines that steps of the own organization wrote by fabric.log, newest first")
             .query::<ListQuery>()

@@ -26,6 +26,7 @@ use super::operations::Operations;
 use super::state::FabricState;
 use super::steps::{self, hidden, open_run};
 use super::wait;
+use crate::declarations::SHOWS_RUNS;
 
 /// One firing.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -139,19 +140,19 @@ pub(super) fn routes() -> Routes {
     Routes::default()
         .get(
             "/fabric/connections/{connection_id}/runs",
-            Access::Authenticated,
+            Access::Authenticated(SHOWS_RUNS),
             |state, caller, id, query| list_of(ConnectionKind::Connection, state, caller, id, query),
             list_doc(),
         )
         .get(
             "/automation/rules/{rule_id}/runs",
-            Access::Authenticated,
+            Access::Authenticated(SHOWS_RUNS),
             |state, caller, id, query| list_of(ConnectionKind::Rule, state, caller, id, query),
             list_doc(),
         )
         .get(
             "/fabric/runs",
-            Access::Authenticated,
+            Access::Authenticated(SHOWS_RUNS),
             list_all,
             doc("Runs of all Connections, rules, schedules and actions, the newest first")
                 .query::<AllQuery>()
@@ -159,7 +160,7 @@ pub(super) fn routes() -> Routes {
         )
         .post(
             "/fabric/runs/{run_id}/rerun",
-            Access::Role(Role::OrgAdmin),
+            Access::Role(Role::OrgAdmin, SHOWS_RUNS),
             rerun,
             doc("Run the steps again with what started this run; they have their author's rights")
                 .answers::<RunView>(201)
@@ -167,7 +168,7 @@ pub(super) fn routes() -> Routes {
         )
         .get(
             "/fabric/runs/{run_id}",
-            Access::Authenticated,
+            Access::Authenticated(SHOWS_RUNS),
             get,
             doc("One run").answers::<RunView>(200).tagged(),
         )

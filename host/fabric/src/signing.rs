@@ -12,7 +12,7 @@ use heddle_core::{OrgId, Role, Timestamp};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::audit::entry::{self, NewEntry};
 use heddle_kernel::caller::Caller;
-use heddle_kernel::http::access::Access;
+use heddle_kernel::http::access::{Access, Unscoped};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::Origin;
 use heddle_kernel::http::routes::{Routes, doc};
@@ -58,17 +58,21 @@ fn previous_until(signing: Signing) -> Timestamp {
 }
 
 pub(super) fn routes() -> Routes {
+    let access = Access::Role(
+        Role::OrgAdmin,
+        Unscoped("the holder of the secret signs requests in the name of the organization"),
+    );
     Routes::default()
         .get(
             "/fabric/signing-secret",
-            Access::Role(Role::OrgAdmin),
+            access,
             show,
             doc("Which secret signs the organization's fabric.webhook requests; never the secret itself")
                 .answers::<Stands>(200),
         )
         .post(
             "/fabric/signing-secret/rotate",
-            Access::Role(Role::OrgAdmin),
+            access,
             rotate,
             doc("Make a new secret for the organization's fabric.webhook requests, and show it once")
                 .answers::<Rotated>(200),

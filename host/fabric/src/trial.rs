@@ -31,6 +31,7 @@ use super::operations::Operations;
 use super::run::{Work, begin, carry_out_apart};
 use super::runs::{RunView, view};
 use super::steps::{self, Step};
+use crate::declarations::ACTS_AS_AUTHOR;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -49,7 +50,7 @@ struct Body {
 pub(crate) fn routes(base: &str, parameter: &str, kind: ConnectionKind) -> Routes {
     Routes::default().post(
         &format!("{base}/{{{parameter}}}/test"),
-        Access::Role(Role::OrgAdmin),
+        Access::Role(Role::OrgAdmin, ACTS_AS_AUTHOR),
         move |state, caller, origin, id, body| test(kind, (state, caller, origin), id, body),
         doc("Fire it once with this payload: writes are staged, sinks are told")
             .body::<Body>()

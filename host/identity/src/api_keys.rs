@@ -18,7 +18,7 @@ use heddle_kernel::audit::entry::{self, NewEntry};
 use heddle_kernel::caller::api_key::MARK;
 use heddle_kernel::caller::{Caller, hold_caller};
 use heddle_kernel::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX};
-use heddle_kernel::http::access::Access;
+use heddle_kernel::http::access::{Access, Unscoped};
 use heddle_kernel::http::conditional::{IfMatch, One, Tag, Tagged, UNEDITED};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::{Detail, Error};
@@ -124,17 +124,21 @@ impl From<ApiKey> for View {
     }
 }
 
+/// Why no scope opens API keys.
+const BEYOND_ITSELF: Unscoped =
+    Unscoped("a key that makes or reads keys would outlive or outgrow its own scopes");
+
 pub(super) fn routes() -> Routes {
     Routes::default()
         .get(
             "/api-keys",
-            Access::Authenticated,
+            Access::Authenticated(BEYOND_ITSELF),
             list,
             doc("The caller's active API keys, newest first").query::<ListQuery>().answers::<Page<View>>(200),
         )
         .post(
             "/api-keys",
-            Access::Authenticated,
+            Access::Authenticated(BEYOND_ITSELF),
             create,
             doc("Create an API key; its secret is in this answer only")
                 .body::<NewBody>()
@@ -142,13 +146,13 @@ pub(super) fn routes() -> Routes {
         )
         .get(
             "/api-keys/{api_key_id}",
-            Access::Authenticated,
+            Access::Authenticated(BEYOND_ITSELF),
             get,
             doc("One of the caller's active API keys").answers::<View>(200),
         )
         .delete(
             "/api-keys/{api_key_id}",
-            Access::Authenticated,
+            Access::Authenticated(BEYOND_ITSELF),
             revoke,
             doc("Revoke one of the caller's API keys").empty(204),
         )

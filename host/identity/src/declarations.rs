@@ -1,5 +1,11 @@
 //! Events of users and of how they sign in.
 
+use heddle_kernel::http::access::Unscoped;
+
+/// Why no scope opens the routes of signing in.
+pub const SIGNING_IN: Unscoped =
+    Unscoped("how a user signs in, and who may sign in elsewhere, is not a right that a user can pass on");
+
 heddle_core::events! { pub EVENTS {
     USER_CREATED = "user.created", "user", Normal,
         { "user_id": "uuid", "username": "string", "role": "string", "actor_id": "uuid" };

@@ -25,6 +25,7 @@ use super::admission::{Admission, AdmissionAnswer};
 use super::login::LOGIN_CHARS_MAX;
 use super::session::{self, Tokens};
 use super::{cookies, login};
+use crate::declarations::SIGNING_IN;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -130,6 +131,7 @@ pub(crate) fn routes() -> Routes {
             doc("Log in with a password")
                 .body::<LoginBody>()
                 .answers::<AdmissionAnswer>(200)
+                .checks_credential()
                 .limited_as_login()
                 .own_proof(),
         )
@@ -140,6 +142,7 @@ pub(crate) fn routes() -> Routes {
             doc("Log in with the password grant of OAuth 2.0")
                 .form::<TokenForm>()
                 .answers::<Tokens>(200)
+                .checks_credential()
                 .limited_as_login()
                 .own_proof(),
         )
@@ -150,24 +153,25 @@ pub(crate) fn routes() -> Routes {
             doc("Spend a refresh token for a new pair")
                 .body::<RefreshBody>()
                 .answers::<Tokens>(200)
+                .fails_with(401)
                 .own_proof(),
         )
         .post(
             "/auth/logout",
-            Access::Authenticated,
+            Access::Authenticated(SIGNING_IN),
             log_out,
             doc("End this session").empty(204).personal().changes_callers(),
         )
         .post(
             "/auth/logout-all",
-            Access::Authenticated,
+            Access::Authenticated(SIGNING_IN),
             log_out_all,
             doc("End all own sessions").empty(204).personal().changes_callers(),
         )
         .get("/auth/me", Access::Member, me, doc("The caller's profile").answers::<Profile>(200).tagged())
         .get(
             "/auth/sessions",
-            Access::Authenticated,
+            Access::Authenticated(SIGNING_IN),
             list_sessions,
             doc("The caller's active sessions, last used first")
                 .query::<SessionQuery>()
@@ -176,9 +180,9 @@ pub(crate) fn routes() -> Routes {
         )
         .delete(
             "/auth/sessions/{session_id}",
-            Access::Authenticated,
+            Access::Authenticated(SIGNING_IN),
             revoke_session,
-            doc("End one own session").empty(204).personal().changes_callers(),
+            doc("End one own session").empty(204).untagged().personal().changes_callers(),
         )
 }
 

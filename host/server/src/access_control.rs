@@ -2,7 +2,7 @@
 
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::feature::Feature;
-use heddle_kernel::http::access::Access;
+use heddle_kernel::http::access::{Access, Unscoped};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::routes::{Routes, doc};
 
@@ -18,25 +18,22 @@ impl Feature for AccessControl {
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {
+        let access =
+            Access::Authenticated(Unscoped("every operation answers 501: no door is operated from here"));
         let never = |summary| doc(summary).empty(501);
         ADDRESSES.iter().fold(Routes::default(), |routes, address| {
             let door = |verb: &str| format!("{address}/doors/{{door_id}}/{verb}");
             routes
                 .get(
                     address,
-                    Access::Authenticated,
+                    access,
                     refuse,
                     never("Always 501: access control is disabled and cannot be enabled"),
                 )
-                .post(
-                    &door("lock"),
-                    Access::Authenticated,
-                    refuse,
-                    never("Always 501: doors cannot be locked from here"),
-                )
+                .post(&door("lock"), access, refuse, never("Always 501: doors cannot be locked from here"))
                 .post(
                     &door("unlock"),
-                    Access::Authenticated,
+                    access,
                     refuse,
                     never("Always 501: doors cannot be unlocked from here"),
                 )

@@ -147,7 +147,7 @@ pub(super) fn routes() -> Routes {
     let one = "/organizations/{organization_id}";
     let read = Access::RoleWith(Role::OrgAdmin, ORGANIZATION_READ);
     let write = Access::RoleWith(Role::OrgAdmin, ORGANIZATION_WRITE);
-    let service = Access::Role(Role::SuperAdmin);
+    let service = Access::SuperAdmin;
     Routes::default()
         .get(
             "/organizations",

@@ -7,7 +7,7 @@ use heddle_core::page::{Cursor, CursorPage};
 use heddle_core::{NoticeId, OrgId, Role};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
-use heddle_kernel::http::access::Access;
+use heddle_kernel::http::access::{Access, Unscoped};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, PER_PAGE_MAX, Params, walk_request};
 use heddle_kernel::http::routes::{Routes, doc};
@@ -47,7 +47,7 @@ struct Read {
 }
 
 pub(super) fn routes() -> Routes {
-    let mine = Access::Authenticated;
+    let mine = Access::Authenticated(Unscoped("notices are written to a person"));
     Routes::default()
         .get(
             "/notifications",

@@ -22,6 +22,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::Operations;
+use crate::declarations::SHOWS_RUNS;
 use crate::in_flight::take_for_person;
 use crate::run::{Work, begin, carry_out_apart};
 use crate::runs::{ListQuery, RunView, list_actions, view};
@@ -51,7 +52,7 @@ pub(super) fn routes() -> Routes {
         )
         .get(
             "/actions",
-            Access::Authenticated,
+            Access::Authenticated(SHOWS_RUNS),
             list_actions,
             doc("Actions of the own organization, the newest first")
                 .query::<ListQuery>()

@@ -35,6 +35,7 @@ use crate::connections::{
     ListQuery, Verb, WantedState, audit_entry, draft, edited_state, refuse_more, refuse_more_of_pattern,
     refuse_unfit,
 };
+use crate::declarations::{ACTS_AS_AUTHOR, SHOWS_RUNS};
 use crate::measures::Measures;
 use crate::run::break_off;
 use crate::runs::{ListQuery as RunsQuery, RunView, list_of};
@@ -167,11 +168,11 @@ struct UpdateBody {
 pub(super) fn routes() -> Routes {
     let base = "/automation/schedules";
     let one = "/automation/schedules/{schedule_id}";
-    let write = Access::Role(Role::OrgAdmin);
+    let write = Access::Role(Role::OrgAdmin, ACTS_AS_AUTHOR);
     Routes::default()
         .get(
             base,
-            Access::Authenticated,
+            Access::Authenticated(ACTS_AS_AUTHOR),
             list,
             doc("What the clock starts").query::<ListQuery>().answers::<Page<View>>(200),
         )
@@ -183,7 +184,12 @@ pub(super) fn routes() -> Routes {
                 .body::<NewBody>()
                 .answers::<View>(201),
         )
-        .get(one, Access::Authenticated, get, doc("One schedule with its next times").answers::<View>(200))
+        .get(
+            one,
+            Access::Authenticated(ACTS_AS_AUTHOR),
+            get,
+            doc("One schedule with its next times").answers::<View>(200),
+        )
         .patch(
             one,
             write,
@@ -200,7 +206,7 @@ pub(super) fn routes() -> Routes {
         )
         .get(
             "/automation/schedules/{schedule_id}/runs",
-            Access::Authenticated,
+            Access::Authenticated(SHOWS_RUNS),
             |state, caller, id, query| list_of(KIND, state, caller, id, query),
             doc("Its runs, the newest first")
                 .query::<RunsQuery>()

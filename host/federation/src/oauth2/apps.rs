@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::redirect::URI_CHARS_MAX;
-use super::{mark, redirect};
+use super::{FOR_APPS, mark, redirect};
 
 /// Prefix of every secret of an app.
 const SECRET_MARK: &str = "hds";
@@ -115,7 +115,7 @@ impl Tagged for WithSecret {
 
 pub(super) fn routes() -> Routes {
     let (all, one) = ("/oauth2/apps", "/oauth2/apps/{app_id}");
-    let access = Access::Authenticated;
+    let access = Access::Authenticated(FOR_APPS);
     Routes::default()
         .get(
             all,

@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::mark;
+use super::{FOR_APPS, mark};
 
 const NOT_FOUND: Error = Error::NotFound("grant");
 
@@ -59,7 +59,7 @@ impl From<Grant> for View {
 
 pub(super) fn routes() -> Routes {
     let (all, one) = ("/oauth2/grants", "/oauth2/grants/{grant_id}");
-    let access = Access::Authenticated;
+    let access = Access::Authenticated(FOR_APPS);
     Routes::default()
         .get(
             all,

@@ -21,6 +21,7 @@ mod token;
 use futures::FutureExt as _;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::feature::{Feature, Forget, Pages};
+use heddle_kernel::http::access::Unscoped;
 use heddle_kernel::http::routes::{Doc, Routes};
 use uuid::Uuid;
 
@@ -32,6 +33,10 @@ const FORGETS: &[Forget] = &[
     Forget { days: 1, batch: |tx, before, rows| heddle_store::oauth2::trim(tx, before, rows).boxed() },
     Forget { days: 1, batch: |tx, before, rows| heddle_store::oauth2::trim_grants(tx, before, rows).boxed() },
 ];
+
+/// Why no scope opens apps and what users allow them.
+const FOR_APPS: Unscoped =
+    Unscoped("an app would get rights beyond the scopes of the key that registered it");
 
 /// Third-party apps that act for a user.
 pub struct Apps;

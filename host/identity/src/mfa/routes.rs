@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::super::admission::Opened;
 use super::super::cookies;
 use super::super::session::Tokens;
+use crate::declarations::SIGNING_IN;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -78,25 +79,26 @@ pub(crate) fn routes() -> Routes {
         doc("Complete a login with the second factor")
             .body::<LoginBody>()
             .answers::<Opened>(200)
+            .checks_credential()
             .limited_as_login()
             .own_proof(),
     );
     let own = Routes::default()
         .get(
             "/auth/mfa",
-            Access::Authenticated,
+            Access::Authenticated(SIGNING_IN),
             status,
             doc("Whether one-time codes are set up").answers::<MfaStatus>(200),
         )
         .post(
             "/auth/mfa/setup",
-            Access::Authenticated,
+            Access::Authenticated(SIGNING_IN),
             set_up,
             doc("Stage a secret for an authenticator app").answers::<MfaSetup>(200).fails_with(501),
         )
         .post(
             "/auth/mfa/enable",
-            Access::Authenticated,
+            Access::Authenticated(SIGNING_IN),
             enable,
             doc("Confirm the staged secret with a code")
                 .body::<CodeBody>()
@@ -105,15 +107,15 @@ pub(crate) fn routes() -> Routes {
         )
         .post(
             "/auth/mfa/disable",
-            Access::Authenticated,
+            Access::Authenticated(SIGNING_IN),
             disable,
             doc("Take the second factor away").answers::<Tokens>(200),
         )
         .post(
             "/auth/mfa/backup-codes",
-            Access::Authenticated,
+            Access::Authenticated(SIGNING_IN),
             renew,
-            doc("Replace all backup codes").body::<CodeBody>().answers::<BackupCodes>(200),
+            doc("Replace all backup codes").body::<CodeBody>().answers::<BackupCodes>(200).fails_with(423),
         );
     login.merge(own.each(Doc::personal).changing_callers())
 }

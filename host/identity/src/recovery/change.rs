@@ -22,6 +22,7 @@ use super::super::password::{self, PASSWORD_BYTES_MAX};
 use super::super::session::{self, Tokens};
 use super::super::{cookies, login};
 use super::Way;
+use crate::declarations::SIGNING_IN;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -37,11 +38,12 @@ struct ChangeBody {
 pub(super) fn routes() -> Routes {
     Routes::default().post(
         "/auth/password/change",
-        Access::Authenticated,
+        Access::Authenticated(SIGNING_IN),
         change,
         doc("Change the own password, which ends all own sessions and API keys; answers a new session")
             .body::<ChangeBody>()
             .answers::<Tokens>(200)
+            .fails_with(423)
             .personal()
             .changes_callers(),
     )

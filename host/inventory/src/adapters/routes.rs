@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Json as Answer;
 use axum::extract::State;
-use heddle_core::{Role, Timestamp};
+use heddle_core::{Timestamp};
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::audit::entry::{self, NewEntry};
 use heddle_kernel::caller::Caller;
@@ -84,7 +84,7 @@ pub(crate) fn routes() -> Routes {
         )
         .post(
             "/adapters/{adapter_id}/release",
-            Access::Role(Role::SuperAdmin),
+            Access::SuperAdmin,
             release,
             doc("Let an adapter take calls again that was suspended or quarantined, in every process")
                 .answers::<View>(200)

@@ -26,7 +26,7 @@ use crate::app::SharedApp;
 use crate::audit::declarations::AUDIT_READ;
 use crate::caller::Caller;
 use crate::feature::Feature;
-use crate::http::access::Access;
+use crate::http::access::{Access, Unscoped};
 use crate::http::error::Error;
 use crate::http::extract::{PER_PAGE_MAX, Params, walk_request};
 use crate::http::routes::{Routes, doc};
@@ -99,7 +99,10 @@ impl Feature for AuditLog {
             )
             .get(
                 "/audit/head",
-                Access::Role(Role::OrgAdmin),
+                Access::Role(
+                    Role::OrgAdmin,
+                    Unscoped("the end of the log is kept by a person who answers for the organization"),
+                ),
                 head,
                 doc("The end of the log: keep it elsewhere, and a cut or replaced log shows")
                     .query::<HeadQuery>()

@@ -20,18 +20,25 @@ const BODY_LIMIT: Duration = Duration::from_secs(30);
 /// How long a caller stays admitted while the body comes.
 const ADMITTED_FOR: Duration = Duration::from_millis(200);
 
+/// Says why no scope opens a route. A key without scopes has its owner's rights everywhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unscoped(pub &'static str);
+
+/// Which callers may use a route. A key with scopes may use those whose permission its scopes name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     Public,
-    /// Every known caller except a key with scopes: [`BEYOND_SCOPES`] says why.
-    Authenticated,
+    /// Every known caller except a key with scopes.
+    Authenticated(Unscoped),
     /// Every known caller, also a key with scopes: the answer holds only what the scopes allow.
     Member,
     Permission(Permission),
-    /// At least this role, and no key with scopes: [`BEYOND_SCOPES`] says why.
-    Role(Role),
+    /// At least this role, and no key with scopes.
+    Role(Role, Unscoped),
     /// At least this role, and the permission that a key with scopes needs for it.
     RoleWith(Role, Permission),
+    /// A `super_admin`, about the whole service. A key with scopes stays within its own organization.
+    SuperAdmin,
     /// Authenticated here; the rule asks for the permission of the change's feature.
     ByFeature,
 }
@@ -40,38 +47,16 @@ impl std::fmt::Display for Access {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Access::Public => f.write_str("public"),
-            Access::Authenticated => f.write_str("authenticated"),
+            Access::Authenticated(_) => f.write_str("authenticated"),
             Access::Member => f.write_str("member"),
             Access::Permission(permission) => write!(f, "permission {permission}"),
-            Access::Role(role) => write!(f, "role {role}"),
+            Access::Role(role, _) => write!(f, "role {role}"),
             Access::RoleWith(role, permission) => write!(f, "role {role} with {permission}"),
+            Access::SuperAdmin => write!(f, "role {}", Role::SuperAdmin),
             Access::ByFeature => f.write_str("by feature"),
         }
     }
 }
-
-/// Routes that no scope opens: the beginnings of their paths, and the reasons. Every other route is open to a key whose
-/// scopes name the permission of the route. A key without scopes has its owner's rights everywhere.
-///
-/// Routes for `super_admin` alone concern the whole service, and a key with scopes stays within its own organization.
-/// Those routes are closed to it as well, and are not listed one by one.
-pub const BEYOND_SCOPES: &[(&str, &str)] = &[
-    ("/auth/", "how a user signs in, and who may sign in elsewhere, is not a right that a user can pass on"),
-    ("/api-keys", "a key that makes or reads keys would outlive or outgrow its own scopes"),
-    ("/oauth2/", "an app would get rights beyond the scopes of the key that registered it"),
-    ("/notifications", "notices are written to a person"),
-    (
-        "/fabric/connections",
-        "a Connection acts with all rights of its author, also beyond the scopes of a key",
-    ),
-    ("/fabric/runs", "a run shows what its Connection did with all rights of the author"),
-    ("/fabric/logs", "a line holds what a step read with all rights of its author"),
-    ("/fabric/signing-secret", "whoever has the secret signs requests in the name of the organization"),
-    ("/audit/head", "the end of the log is kept by whoever answers for the whole organization"),
-    ("/automation/", "rules and schedules act with all rights of their author; actions are runs"),
-    ("/actions", "an action is a run, and shows what it did"),
-    ("/access_control", "no door is operated by this server: every operation answers 501"),
-];
 
 /// What a route declares to its guard.
 #[derive(Debug, Clone, Copy)]
@@ -159,12 +144,13 @@ async fn admit(app: &SharedApp, gate: Gate, headers: &HeaderMap) -> Result<Calle
     }
     match gate.access {
         Access::Permission(permission) => caller.require(permission)?,
-        Access::Role(role) => caller.require_unscoped_role(role)?,
+        Access::Role(role, _) => caller.require_unscoped_role(role)?,
         Access::RoleWith(role, permission) => {
             caller.require_role(role)?;
             caller.require(permission)?;
         }
-        Access::Authenticated => caller.require_unscoped()?,
+        Access::SuperAdmin => caller.require_unscoped_role(Role::SuperAdmin)?,
+        Access::Authenticated(_) => caller.require_unscoped()?,
         Access::Public | Access::Member | Access::ByFeature => {}
     }
     Ok(caller)

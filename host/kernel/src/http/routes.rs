@@ -26,6 +26,8 @@ pub enum Mark {
     Switched,
     /// It answers one object, with its `ETag`, although no PATCH changes that.
     Tagged,
+    /// It honours no `If-Match`, although it is a DELETE: its object never changes.
+    Untagged,
     /// It honours `If-Match`, although it is neither PATCH nor DELETE.
     AsSeen,
     /// It honours `Idempotency-Key`, although it answers no new object.
@@ -130,6 +132,18 @@ impl Doc {
     #[must_use]
     pub fn tagged(self) -> Self {
         self.mark(Mark::Tagged)
+    }
+
+    /// Removes an object that never changes, and so has no `ETag`.
+    #[must_use]
+    pub fn untagged(self) -> Self {
+        self.mark(Mark::Untagged)
+    }
+
+    /// Its handler checks a credential of the body, which can be wrong (401) or belong to a locked account (423).
+    #[must_use]
+    pub fn checks_credential(self) -> Self {
+        self.fails_with(401).fails_with(423)
     }
 
     /// Acts on an object only in the state that the client saw, where `If-Match` names one.

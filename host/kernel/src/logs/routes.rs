@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use heddle_core::page::{Cursor, CursorPage, WalkRequest, Walked};
-use heddle_core::{LogLevel, Role, Timestamp};
+use heddle_core::{LogLevel, Timestamp};
 use heddle_store::Sort;
 use heddle_store::logs::{self, LogFilter, LogLine};
 use schemars::JsonSchema;
@@ -46,7 +46,7 @@ struct ListQuery {
 pub(super) fn routes() -> Routes {
     Routes::default().get(
         "/logs",
-        Access::Role(Role::SuperAdmin),
+        Access::SuperAdmin,
         list,
         doc("The service's own log lines, newest first")
             .query::<ListQuery>()

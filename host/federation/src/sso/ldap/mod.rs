@@ -82,6 +82,7 @@ pub(super) fn routes() -> Routes {
         doc("Log in with the password of a directory")
             .body::<LoginBody>()
             .answers::<AdmissionAnswer>(200)
+            .fails_with(401)
             .fails_with(404)
             .fails_with(502)
             .fails_with(504)

@@ -136,6 +136,7 @@ pub(super) fn routes() -> Routes {
             doc("End a sign-in with what the browser came back with")
                 .body::<CallbackBody>()
                 .answers::<AdmissionAnswer>(200)
+                .fails_with(401)
                 .fails_with(404)
                 .fails_with(502)
                 .fails_with(504)

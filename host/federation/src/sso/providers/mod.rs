@@ -10,6 +10,7 @@ use axum::extract::State;
 use axum::response::Response;
 use heddle_core::page::Page;
 use heddle_core::{IdentityProviderId, OrgId, ProviderKind, Role};
+use heddle_identity::declarations::SIGNING_IN;
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::checks::search;
@@ -80,7 +81,7 @@ impl Resource for Providers {
 
 pub(super) fn routes() -> Routes {
     let (all, one) = ("/auth/sso/providers", "/auth/sso/providers/{provider_id}");
-    let access = Access::Role(Role::OrgAdmin);
+    let access = Access::Role(Role::OrgAdmin, SIGNING_IN);
     Routes::default()
         .get(
             all,

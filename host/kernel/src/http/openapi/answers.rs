@@ -92,18 +92,15 @@ fn statuses(route: &Route, query: &[String]) -> Vec<u16> {
     let has_body = route.doc.body.is_some();
     let has_path = path_names(&route.path).next().is_some();
     let names_object = has_path || query.iter().any(|name| name.ends_with("_id"));
-    // The handler checks the credentials of a login, not the guard.
-    let proves_identity = is_public && route.method == Method::POST && route.path.starts_with("/auth/");
     let claims = [
         (400, is_write || has_path || !query.is_empty()),
-        (401, !is_public || proves_identity),
+        (401, !is_public),
         (403, !is_public || is_write),
         (404, names_object || route.access == Access::ByFeature),
         (409, is_write),
         (412, honours_if_match(route)),
         (413, true),
         (422, has_body || has_path || is_write || !query.is_empty()),
-        (423, proves_identity || (route.path.starts_with("/auth/") && has_body)),
         (429, true),
         (500, true),
         (502, route.doc.has(Mark::CallsAdapter)),

@@ -51,7 +51,7 @@ pub(super) fn path_names(path: &str) -> impl Iterator<Item = &str> {
 pub(super) fn honours_if_match(route: &Route) -> bool {
     let changes = (route.method == Method::PATCH || route.method == Method::DELETE)
         && route.path.ends_with('}')
-        && !route.path.starts_with("/auth/");
+        && !route.doc.has(Mark::Untagged);
     changes || route.doc.has(Mark::AsSeen)
 }
 
