@@ -21,17 +21,20 @@ impl Request {
         }
     }
 
+    /// A GET of this path on the controller.
     #[must_use]
     pub fn get(path: impl Into<String>) -> Self {
         Self::new(Method::Get, path)
     }
 
+    /// The same with this JSON as its body. The host sends it in its own serialisation.
     #[must_use]
     pub fn with_json(mut self, body: &Value) -> Self {
         self.body = Body::Json(body.to_string());
         self
     }
 
+    /// The same with a limit of its own. The host's limit holds where this one is longer.
     #[must_use]
     pub fn with_timeout_ms(mut self, timeout_ms: u32) -> Self {
         self.timeout_ms = Some(timeout_ms);

@@ -48,7 +48,9 @@ faults! {
 
 /// What every fault carries, whatever its kind.
 pub trait FaultExt: Sized {
+    /// Returns what the fault says in addition to its kind.
     fn info(&self) -> &FaultInfo;
+    /// Returns the same to be changed. The methods below change single fields of it.
     fn info_mut(&mut self) -> &mut FaultInfo;
 
     /// A stable code: "state-moved", "vendor:-1005".
@@ -57,16 +59,22 @@ pub trait FaultExt: Sized {
         self.info_mut().code = Some(code.into());
         self
     }
+    /// Says whether the failed call may have changed something at the device. A new fault says
+    /// [`Effect::None`], which the host takes as a promise.
     #[must_use]
     fn with_effect(mut self, effect: Effect) -> Self {
         self.info_mut().effect = effect;
         self
     }
+    /// Adds the HTTP status with which the device answered. It is for diagnosis: the host decides nothing by
+    /// it.
     #[must_use]
     fn with_upstream_status(mut self, status: u16) -> Self {
         self.info_mut().upstream_status = Some(status);
         self
     }
+    /// Says after how many milliseconds another try can succeed: for `rate_limit`, `busy` and `not_ready`.
+    /// Clients get it as `Retry-After`, rounded up to seconds.
     #[must_use]
     fn with_retry_after_ms(mut self, retry_after_ms: u64) -> Self {
         self.info_mut().retry_after_ms = Some(retry_after_ms);

@@ -49,6 +49,8 @@ pub trait Host {
         0
     }
 
+    /// Returns what the host lets this call do: it refuses a request that changes the device in every phase
+    /// but [`Phase::Write`]. A host without a phase of its own says [`Phase::Read`].
     fn phase(&self) -> Phase {
         Phase::Read
     }
@@ -61,6 +63,8 @@ pub trait Host {
     /// Writes to the host's log. Never a secret.
     fn log(&self, _level: Level, _message: &str, _fields: &[(&str, &str)]) {}
 
+    /// Tells the caller how far this call is, where the caller listens. The host takes more than 100 percent
+    /// as 100, and makes the message one line of at most 2048 characters.
     fn report_progress(&self, _percent: u8, _message: &str) {}
 
     /// True when the caller gave up.

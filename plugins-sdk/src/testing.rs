@@ -28,6 +28,8 @@ impl std::fmt::Debug for FakeHost<'_> {
 }
 
 impl<'a> FakeHost<'a> {
+    /// Makes a host that answers every request by this closure. The test can set the other fields: the
+    /// settings are empty, and the time is 1 700 000 000 000 ms.
     pub fn new(answer: impl Fn(&Request, &Auth) -> Result<Response, Fault> + 'a) -> Self {
         FakeHost {
             answer: Box::new(answer),

@@ -1,5 +1,6 @@
 //! What the layout of the sources promises, where Cargo alone does not hold it.
 
 mod circles;
+mod documented;
 mod paths;
 mod rooms;

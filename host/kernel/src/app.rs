@@ -25,8 +25,12 @@ use crate::metrics::Metrics;
 use crate::process::membership::Membership;
 use crate::task::Tasks;
 
+/// Shares the state of the server among handlers, workers and tasks. A clone is another pointer to the same
+/// state.
 pub type SharedApp = Arc<App>;
 
+/// Holds the state of one server: what the kernel opens for every feature, and the parts that features own.
+/// [`App::open`] makes it. Nothing in it belongs to a single request.
 pub struct App {
     pub config: Config,
     pub clock: Clock,
@@ -84,6 +88,8 @@ impl App {
 pub struct Parts(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
 
 impl Parts {
+    /// Adds what a feature owns. [`App::part`] finds it by its type, once all features have opened. A second
+    /// part of the same type panics, so each part has a type of its own.
     pub fn add<T: Any + Send + Sync>(&mut self, part: T) {
         let before = self.0.insert(TypeId::of::<T>(), Box::new(part));
         assert!(before.is_none(), "two features own a part of the same type");

@@ -45,6 +45,8 @@ pub struct Outcomes<T> {
 }
 
 impl<T> Outcomes<T> {
+    /// Counts the results for which `has_succeeded` is true; all others count as failed. The results stay in
+    /// the given order, which has to be that of the request.
     pub fn of(results: Vec<T>, has_succeeded: impl Fn(&T) -> bool) -> Self {
         let succeeded = results.iter().filter(|item| has_succeeded(item)).count();
         Self { succeeded, failed: results.len() - succeeded, results }

@@ -21,12 +21,16 @@ const SEARCH_CHARS_MAX: usize = 200;
 pub struct Checks(Vec<Detail>);
 
 impl Checks {
+    /// Notes a `value_error` at the field where the condition is false. The check goes on, and
+    /// [`Checks::done`] reports everything at once.
     pub fn require(&mut self, holds: bool, field: &str, message: &str) {
         if !holds {
             self.0.push(Detail::new(field, message, "value_error"));
         }
     }
 
+    /// Adds details that another check found and whose type is not `value_error`, such as the faults of a
+    /// password.
     pub fn add(&mut self, details: Vec<Detail>) {
         self.0.extend(details);
     }
@@ -64,6 +68,8 @@ impl Checks {
         self.require(!has_hidden(text), field, message);
     }
 
+    /// Returns 422 with all details in the order in which they were noted, if there are any. Without this
+    /// call nothing is refused.
     pub fn done(self) -> Result<(), Error> {
         if self.0.is_empty() { Ok(()) } else { Err(Error::Validation(self.0)) }
     }

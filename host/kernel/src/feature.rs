@@ -120,10 +120,13 @@ impl std::fmt::Debug for Features {
 }
 
 impl Features {
+    /// Lists the features of a program. They open, take up work and start their workers in this order, so a
+    /// feature that needs what another one opened stands behind it.
     pub const fn new(features: &'static [&'static dyn Feature]) -> Self {
         Self(features)
     }
 
+    /// Goes through the features in the order of the list, which is the order in which they opened.
     pub fn iter(self) -> impl Iterator<Item = &'static dyn Feature> {
         self.0.iter().copied()
     }
@@ -166,6 +169,8 @@ pub struct Sealing {
 }
 
 impl Sealing {
+    /// Describes a column whose bytes only have to be sealed anew under another key. A feature that has to do
+    /// more for a row sets `rekey` instead.
     pub const fn of(column: SealedColumn) -> Self {
         Self { column, rekey: None }
     }
@@ -221,6 +226,8 @@ pub struct Worker {
 }
 
 impl Worker {
+    /// Names a loop for [`Feature::workers`]; its log lines carry the name. The loop has to end by itself
+    /// when the tasks are asked to stop. It is not started again after its end, nor after a panic.
     pub fn new(name: &'static str, run: impl Future<Output = ()> + Send + 'static) -> Self {
         Self { name, run: run.boxed() }
     }
@@ -237,6 +244,8 @@ pub struct Pages {
 }
 
 impl Pages {
+    /// Takes routes by their whole paths; no prefix is added. They have no guard: handlers that need a caller
+    /// or a CSRF token have to check it by themselves. The limits of requests count them.
     pub fn new(router: Router<SharedApp>, counted: &'static [&'static str]) -> Self {
         Self { router, counted, unlimited: &[] }
     }

@@ -150,6 +150,9 @@ pub struct Place {
 }
 
 impl Place {
+    /// Returns the argon2id hash at the cost of this server, with a new salt, and gives the place back. A
+    /// hash that has begun is finished, and keeps its place, also when the request is gone. An error is a
+    /// 500.
     pub async fn hash(self, password: Secret) -> Result<String, Error> {
         let cost = self.cost;
         self.run(move || {

@@ -24,6 +24,8 @@ const NONCE_BYTES: usize = 24;
 
 const _: () = assert!(MARK_BYTES == heddle_store::sealed::MARK_BYTES);
 
+/// Holds the two keys from which all others are derived, and earlier encryption keys. It is wiped from memory
+/// when it is dropped. Its debug form shows only the id of the encryption key.
 #[derive(Clone)]
 pub struct Keys {
     signing: Zeroizing<[u8; 32]>,
@@ -43,6 +45,7 @@ pub enum Unsealable {
     Altered,
 }
 
+/// Says why the file of generated keys could not be read, parsed or written. A missing file is no error.
 #[derive(Debug, thiserror::Error)]
 #[error("keys in the data folder cannot be read or written: {0}")]
 pub struct KeyFileError(#[from] std::io::Error);
@@ -53,6 +56,8 @@ impl Keys {
         Ok(KeyTexts::open(config)?.keys())
     }
 
+    /// Derives the keys from the texts of `SECRET_KEY` and `ENCRYPTION_KEY`, by one SHA-256 each. Weak texts
+    /// are not refused here, but where the settings are read.
     pub fn from_texts(secret: &str, encryption: &str) -> Self {
         let stretch = |text: &str| Zeroizing::new(<[u8; 32]>::from(Sha256::digest(text.as_bytes())));
         Self { signing: stretch(secret), encryption: stretch(encryption), previous: Vec::new() }
@@ -135,6 +140,8 @@ impl Keys {
         derive(&self.signing, "backup-code-v1", b"")
     }
 
+    /// Returns the key that authenticates compiled components in the data folder. Under another encryption
+    /// key they are compiled again.
     pub fn code_cache_key(&self) -> Zeroizing<[u8; 32]> {
         derive(&self.encryption, "plugin-code-cache-v1", b"")
     }

@@ -76,6 +76,8 @@ pub(crate) struct GaugeValues<'a> {
     pub(crate) websocket_connections: usize,
 }
 
+/// Counts what this process has done since its start. Other processes of the same database count for
+/// themselves, so Prometheus has to ask each of them.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -213,6 +215,7 @@ impl Metrics {
         self.connections_timed_out.with_label_values(&[reason.as_str()]).inc();
     }
 
+    /// Counts one mail. The code that wants a mail sent calls it, because the mailer itself does not count.
     pub fn mail(&self, outcome: MailOutcome) {
         self.mails.with_label_values(&[outcome.as_str()]).inc();
     }
@@ -295,6 +298,8 @@ impl Families<'_> {
         build.with_label_values(&[crate::version::VERSION, crate::version::API_VERSION]).set(1);
     }
 
+    /// Declares counters by these labels. A combination of their values appears with its first use. A name
+    /// that is declared twice, or that Prometheus does not allow, panics, as with every family.
     pub fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
         self.add(IntCounterVec::new(Opts::new(name, help), labels).expect(LITERAL))
     }
@@ -312,14 +317,18 @@ impl Families<'_> {
         counters
     }
 
+    /// Declares gauges of whole numbers by these labels. A combination of their values appears when it is
+    /// first set, and keeps its number until it is set again.
     pub fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
         self.add(IntGaugeVec::new(Opts::new(name, help), labels).expect(LITERAL))
     }
 
+    /// Declares a gauge of a whole number, without labels. It is 0 until it is set.
     pub fn gauge(&self, name: &str, help: &str) -> IntGauge {
         self.add(IntGauge::new(name, help).expect(LITERAL))
     }
 
+    /// Declares a gauge of seconds with their fractions, without labels. It is 0 until it is set.
     pub fn gauge_of_seconds(&self, name: &str, help: &str) -> Gauge {
         self.add(Gauge::new(name, help).expect(LITERAL))
     }

@@ -23,6 +23,9 @@ pub struct RefusedPackage {
 pub struct RefusedPackages(pub Vec<RefusedPackage>);
 
 impl RefusedPackages {
+    /// Notes a package that is not loaded, and logs the refusal as an error. `package` is the name of its
+    /// folder, or `all` where none can be read. With `STRICT_STARTUP` every such note keeps the server from
+    /// starting.
     pub fn add(&mut self, package: String, reason: String) {
         tracing::error!(component = %package, reason = %reason, "refused adapter {package}");
         self.0.push(RefusedPackage { package, reason });
@@ -56,6 +59,8 @@ impl App {
         Some(refusals.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
     }
 
+    /// Returns the ids of the adapters in service, in alphabetical order: the vendors whose controllers can
+    /// be managed now. It is empty where no package was loaded.
     pub fn vendors(&self) -> Vec<String> {
         self.runtime.adapters().iter().map(|adapter| adapter.id().to_owned()).collect()
     }

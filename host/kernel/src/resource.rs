@@ -39,6 +39,8 @@ pub trait Resource: Send + 'static {
     /// As clients see it.
     type View: Serialize + Tagged + Send;
 
+    /// Makes what clients see of a row; every verb that answers one calls it. It must hold no secret: an
+    /// update records how the views before and after differ in the audit log.
     fn view(row: Self::Row, app: &App) -> Result<Self::View, Error>;
 
     /// The organization that has it, and its id.
@@ -114,6 +116,7 @@ pub struct By<'r> {
 }
 
 impl<'r> By<'r> {
+    /// Brings together what the audit entries of a request need. It checks nothing and stores nothing.
     pub fn of(app: &'r SharedApp, caller: &'r Caller, origin: &'r Origin) -> Self {
         Self { app, caller, origin }
     }

@@ -25,6 +25,8 @@ fn derive(name: &str) -> Option<String> {
     (!slug.is_empty()).then(|| slug.to_owned())
 }
 
+/// Refuses what is not 1 to 63 lower-case ASCII letters, digits and hyphens, with no hyphen at an end. The
+/// error is a message for the client. Whether the slug is free shows when it is stored: [`taken`].
 pub fn check(slug: &str) -> Result<(), String> {
     let shape = slug.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     let ends = !slug.starts_with('-') && !slug.ends_with('-');

@@ -12,6 +12,8 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::Instrument as _;
 
+/// Runs the background work of a process, and waits for it at the end. All clones share the same tasks and
+/// the same signal to stop.
 #[derive(Debug, Clone, Default)]
 pub struct Tasks {
     tracker: TaskTracker,

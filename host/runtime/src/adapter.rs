@@ -71,6 +71,8 @@ impl Adapter {
         &self.0.component.facts.manifest.id
     }
 
+    /// Returns the version of the manifest, such as `1.4.0`. Plans name it with the id of the adapter that
+    /// made them.
     pub fn version(&self) -> &str {
         &self.0.version
     }
@@ -80,6 +82,8 @@ impl Adapter {
         &self.0.component.facts.sha256
     }
 
+    /// Returns what the component said of itself when it was loaded. It is the same for every controller;
+    /// what one device can do is in the answer of [`Adapter::check`].
     pub fn description(&self) -> &Description {
         &self.0.description
     }
@@ -130,6 +134,9 @@ impl Adapter {
         self.call(call, Phase::Probe, None, ask, convert::profile).await.map(first)
     }
 
+    /// Reads one page of devices, of one site by the vendor's name for it or of the whole controller.
+    /// `cursor` is the `next` of the page before. The calling function bounds the number of pages: a
+    /// component can always name a next one.
     pub async fn list_devices(
         &self,
         call: &Call,
@@ -168,6 +175,8 @@ impl Adapter {
         self.call(call, Phase::Read, None, ask, convert::objects).await.map(first)
     }
 
+    /// Reads one object by its natural key, as it is now; `site` is the vendor's name for the site. By
+    /// convention, an object that does not exist is a fault of [`FaultKind::NotFound`].
     pub async fn get_object(
         &self,
         call: &Call,

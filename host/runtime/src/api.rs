@@ -48,6 +48,8 @@ pub trait Vault: Send + Sync + 'static {
     fn reference_key(&self, controller: ControllerId) -> [u8; 32];
 }
 
+/// Says why a credential cannot be read. The text goes to the log alone: the component and the client learn
+/// only that the credential cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("credential cannot be read: {0}")]
 pub struct VaultError(pub String);

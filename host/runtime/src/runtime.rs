@@ -61,6 +61,8 @@ pub struct Runtime {
 }
 
 impl Runtime {
+    /// Starts the engine and the threads of guests, and opens the folder of compiled code. No adapter is
+    /// loaded yet. Dropping the runtime cuts the calls that run; [`Runtime::shutdown`] does so earlier.
     pub fn start(settings: Settings, vault: Arc<dyn Vault>, clock: Clock) -> Result<Arc<Self>, StartError> {
         let reserved = u32::try_from(RESERVED_CALLS).unwrap_or_default();
         let engine = engine::running(settings.pooling_instances.saturating_add(reserved))?;

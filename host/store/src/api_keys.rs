@@ -10,6 +10,8 @@ use crate::grants::SiteGrant;
 use crate::select::{Bind, Select, SiteScope, affected};
 use crate::sort::{InOrder, Key, Sorted};
 
+/// An API key as its user may see it: a row of `api_key` without the hash of the key.
+/// The row of a revoked or expired key stays in the table, but no list or search here gives it.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct ApiKey {
     pub id: ApiKeyId,
@@ -37,6 +39,8 @@ impl Sorted for ApiKey {
     const LAST: &'static [&'static str] = &["k.id"];
 }
 
+/// A row of `api_key` about to be written. It holds the keyed hash of the whole key, never the key itself.
+/// A key without `expires_at` does not expire.
 #[derive(Clone)]
 pub struct NewApiKey {
     pub id: ApiKeyId,

@@ -12,12 +12,16 @@ use crate::select::{Bind, Select};
 /// The first few of a list that is only counted beyond.
 const SHOWN: i64 = 10;
 
+/// A row of `change` that is pending, is not being applied, and left its device in an unknown state.
+/// Members of a set are among them, the row of a set is not.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct UnsettledChange {
     pub id: ChangeId,
     pub outcome_state: OutcomeState,
 }
 
+/// A row of `controller` that is offline and was not read for long.
+/// `last_sync_at` is `None` where no reading has ended without an error yet.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct SilentController {
     pub id: ControllerId,

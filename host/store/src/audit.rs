@@ -35,6 +35,7 @@ const PLAIN: i64 = 1;
 /// `hash_version` of entries whose hash only the service can compute.
 const KEYED: i64 = 2;
 
+/// One entry of an organization's audit log. Its hash covers the entry before it: a change of the past shows.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct AuditEntry {
     pub id: AuditId,
@@ -68,6 +69,8 @@ impl Sorted for AuditEntry {
 pub struct AuditKey([u8; 32]);
 
 impl AuditKey {
+    /// Takes the key in the clear. All processes on one database need the same key.
+    /// What was written with another one counts as not written by the service.
     pub fn new(key: [u8; 32]) -> Self {
         Self(key)
     }
@@ -124,6 +127,8 @@ pub struct Done {
     pub target_id: Option<Uuid>,
 }
 
+/// Narrows a walk along the audit log. A field that is `None` has no effect; all others must hold.
+/// Texts are compared as a whole, with their case.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
     pub actor_id: Option<UserId>,

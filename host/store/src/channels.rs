@@ -11,6 +11,7 @@ use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::{Bind, Scope, Set};
 use crate::sort::{InOrder, Key, Sorted};
 
+/// A destination of an organization's notifications: a row of `channel` without its sealed secret.
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct Channel {
     pub id: ChannelId,
@@ -47,6 +48,7 @@ pub struct SealedChannel {
     pub secret: Option<Vec<u8>>,
 }
 
+/// A row of `channel` about to be written. `secret` is sealed for its id; a channel may have none.
 #[derive(Clone)]
 pub struct NewChannel {
     pub id: ChannelId,
@@ -83,6 +85,7 @@ impl Object for Channel {
     const TABLE: Table = table!("channel", channel!(), org: "org_id");
 }
 
+/// Writes the channel and returns it. Two channels of an organization may have the same label.
 pub async fn insert(tx: &mut Tx, new: &NewChannel) -> Result<Channel> {
     let columns = Columns::default()
         .with("org_id", new.org_id.0)
@@ -100,6 +103,8 @@ pub async fn find_sealed(tx: &mut Tx, scope: &Scope, id: ChannelId) -> Result<Op
     sealed.and_bind(Channel::TABLE.is, Bind::Id(id.0)).one(tx).await
 }
 
+/// Returns a page of the channels that are not removed, enabled or not, and how many there are on all pages.
+/// The oldest come first unless the page names another order. `search` finds a part of the label.
 pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
@@ -114,6 +119,8 @@ pub async fn list(
         .await
 }
 
+/// Writes the given fields, raises the revision, and returns the channel as it is then.
+/// `None` means that the scope's organization has no such channel, or that it is removed.
 pub async fn update(
     tx: &mut Tx,
     scope: &Scope,

@@ -110,6 +110,8 @@ pub const OF_PATTERN_MAX: i64 = 200;
 /// Most Connections of an organization, of all kinds.
 pub const CONNECTIONS_MAX: i64 = 20_000;
 
+/// Writes the row as it is given, but with `created_at` as `updated_at`, never fired and not removed.
+/// The caller checks [`CONNECTIONS_MAX`] and [`OF_PATTERN_MAX`].
 pub async fn insert(tx: &mut Tx, new: &ConnectionRow) -> Result<ConnectionRow> {
     Ok(on!(tx, conn => sqlx::query_as("
         INSERT INTO connection (id, org_id, kind, name, description, source_event, conditions, steps, secret,
@@ -126,6 +128,8 @@ pub async fn insert(tx: &mut Tx, new: &ConnectionRow) -> Result<ConnectionRow> {
         .await)?)
 }
 
+/// Returns the Connection in whatever state, without a lock.
+/// `None` means that it is of another kind or organization, is removed, or never existed.
 pub async fn find(
     tx: &mut Tx,
     scope: &Scope,
@@ -154,6 +158,8 @@ pub async fn find_any(tx: &mut Tx, scope: &Scope, id: ConnectionId) -> Result<Op
         .await
 }
 
+/// Returns a page of the Connections of one kind that are not removed, and how many there are on all pages.
+/// The oldest come first unless the page names another order.
 pub async fn list(
     tx: &mut Tx,
     scope: &Scope,

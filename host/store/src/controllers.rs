@@ -22,6 +22,7 @@ use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::{Bind, Scope, Select, affected};
 use crate::sort::{InOrder, Key, Sorted};
 
+/// A system that manages devices: how it is reached, and how its last reading ended.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct Controller {
     pub id: ControllerId,
@@ -82,6 +83,8 @@ pub struct ControllerTarget {
     pub credential_version: i64,
 }
 
+/// A row of `controller` about to be written. It is read for the first time at `next_sync_at`.
+/// Without that time it is not read until a reading is requested.
 #[derive(Debug, Clone)]
 pub struct NewController {
     pub id: ControllerId,
@@ -119,6 +122,8 @@ impl ControllerUpdate {
     }
 }
 
+/// Narrows a list of controllers within its scope. A field that is `None` has no effect.
+/// All others must hold.
 #[derive(Debug, Clone, Default)]
 pub struct ControllerFilter {
     pub site_id: Option<SiteId>,
@@ -187,6 +192,8 @@ const SELECT_TARGET: &str =
 const FROM_TARGET: &str = "FROM controller c JOIN credential k ON k.id = c.credential_id
     JOIN organization o ON o.id = c.org_id AND o.deleted_at IS NULL";
 
+/// Writes the controller with the status `unknown`, and returns it.
+/// The caller checks that the site and the credential belong to the organization.
 pub async fn insert(tx: &mut Tx, new: &NewController) -> Result<Controller> {
     let columns = Columns::default()
         .with("org_id", new.org_id.0)
@@ -224,6 +231,8 @@ pub async fn find_targets(tx: &mut Tx, scope: &Scope, ids: &[ControllerId]) -> R
         .await
 }
 
+/// Returns a page of the controllers that are not removed, and how many there are on all pages.
+/// The oldest come first unless the page names another order.
 pub async fn list(
     tx: &mut Tx,
     scope: &Scope,

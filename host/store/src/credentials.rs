@@ -13,6 +13,7 @@ use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::{Bind, Scope, Select, Set};
 use crate::sort::{InOrder, Key, Sorted};
 
+/// A credential of controllers. Of its secret parts, only their presence is shown.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
 pub struct Credential {
     pub id: CredentialId,
@@ -69,6 +70,7 @@ impl SealedSecret {
     }
 }
 
+/// A row of `credential` about to be written. Its version begins at 1.
 #[derive(Clone)]
 pub struct NewCredential {
     pub id: CredentialId,
@@ -91,6 +93,8 @@ pub struct CredentialUpdate {
     pub sealed: Option<SealedSecret>,
 }
 
+/// A row of `credential` with the sealed secret, which opens only for the id of this row.
+/// `version` grows with every new secret, so that sessions opened with an older one can be told.
 #[derive(Clone, FromRow)]
 pub struct SealedCredential {
     pub id: CredentialId,
@@ -112,6 +116,7 @@ impl Object for Credential {
     );
 }
 
+/// Writes the credential and returns it without its secret. Two of an organization may have the same name.
 pub async fn insert(tx: &mut Tx, new: &NewCredential) -> Result<Credential> {
     let columns = Columns::default()
         .with("org_id", new.org_id.0)
@@ -134,6 +139,9 @@ pub async fn find_sealed(tx: &mut Tx, org: OrgId, id: CredentialId) -> Result<Op
         .await)?)
 }
 
+/// Returns a page of the credentials that are not removed, and how many there are on all pages.
+/// The oldest come first unless the page names another order.
+/// `search` finds a part of the name or the user name.
 pub async fn list(
     tx: &mut Tx,
     scope: &Scope,

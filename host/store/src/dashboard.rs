@@ -17,18 +17,21 @@ pub struct Totals {
     pub users: i64,
 }
 
+/// The number of devices of one kind. A kind is the text that the adapter gave; removed devices do not count.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct KindCount {
     pub kind: String,
     pub count: i64,
 }
 
+/// The number of controllers or devices of one status. Removed ones do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
 pub struct StatusCount {
     pub status: DeviceStatus,
     pub count: i64,
 }
 
+/// The number of users of one role that are active, or that are not. Removed ones do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
 pub struct RoleCount {
     pub role: Role,
@@ -68,6 +71,7 @@ pub async fn totals(tx: &mut Tx, org: OrgId) -> Result<Totals> {
         .await)?)
 }
 
+/// Counts the organization's controllers that are not removed: one row for each status that occurs.
 pub async fn controllers_by_status(tx: &mut Tx, org: OrgId) -> Result<Vec<StatusCount>> {
     Ok(on!(tx, conn => sqlx::query_as("
         SELECT status, COUNT(*) AS count FROM controller
@@ -79,6 +83,7 @@ pub async fn controllers_by_status(tx: &mut Tx, org: OrgId) -> Result<Vec<Status
         .await)?)
 }
 
+/// Counts the organization's devices that are not removed: one row for each status that occurs.
 pub async fn devices_by_status(tx: &mut Tx, org: OrgId) -> Result<Vec<StatusCount>> {
     Ok(on!(tx, conn => sqlx::query_as("
         SELECT status, COUNT(*) AS count FROM device
@@ -103,6 +108,8 @@ pub async fn devices_by_kind(tx: &mut Tx, org: OrgId, limit: u32) -> Result<Vec<
         .await)?)
 }
 
+/// Counts the organization's users that are not removed, active and disabled ones apart.
+/// A pair of role and activity that no user has gives no row.
 pub async fn users_by_role(tx: &mut Tx, org: OrgId) -> Result<Vec<RoleCount>> {
     Ok(on!(tx, conn => sqlx::query_as("
         SELECT role, is_active, COUNT(*) AS count FROM app_user

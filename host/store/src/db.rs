@@ -37,6 +37,7 @@ const PING_POOL_LIMIT: Duration = Duration::from_secs(1);
 /// How long it then tries over a connection of its own: three seconds together.
 const PING_OWN_LIMIT: Duration = Duration::from_secs(2);
 
+/// Limits on the connections of one [`Db`] and its clones. Each process on the same database has its own.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolSettings {
     /// Most connections that are open at once. At least one; `SQLite` has one more, which writes.
@@ -380,6 +381,8 @@ impl Tx {
         }
     }
 
+    /// Undoes the changes, and waits until the database has done so.
+    /// The connection of [`Db::single`] has nothing to undo.
     pub async fn rollback(self) -> Result<()> {
         match self {
             Tx::Sqlite(tx) => Ok(tx.rollback().await?),

@@ -23,6 +23,7 @@ use crate::object::{self, Object, Table, revised, table};
 use crate::select::{Bind, Scope, Select, affected, bind_all};
 use crate::sort::{InOrder, Key, Sorted};
 
+/// A device as its controller last reported it, with what people wrote on it.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct Device {
     pub id: DeviceId,
@@ -77,6 +78,7 @@ impl Sorted for Device {
     const LAST: &'static [&'static str] = &["device.id"];
 }
 
+/// Narrows a list of devices within its scope. A field that is `None` has no effect; all others must hold.
 #[derive(Debug, Clone, Default)]
 pub struct DeviceFilter {
     pub site_id: Option<SiteId>,
@@ -103,6 +105,7 @@ pub struct Seen<'a> {
     pub complete: Completeness,
 }
 
+/// Whether a reading created a device. A removed device that is reported again counts as created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Novelty {
     Created,
@@ -144,6 +147,8 @@ const ROWS_PER_STATEMENT: usize = 1_000;
 /// Most devices of one controller.
 pub const DEVICES_MAX: u32 = 100_000;
 
+/// Returns a page of the devices that are not removed, and how many there are on all pages.
+/// The ones seen first come first unless the page names another order.
 pub async fn list(
     tx: &mut Tx,
     scope: &Scope,

@@ -20,6 +20,7 @@ use crate::select::affected;
 /// Most values of one `INSERT`; both databases take more.
 const VALUES_MAX: usize = 8_000;
 
+/// A column as the migrations declare it. A column of the primary key is never nullable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     pub name: String,
@@ -107,6 +108,7 @@ fn unfit(reason: String) -> Error {
 }
 
 impl Table {
+    /// Counts all rows of the table, those of removed objects too.
     pub async fn count(&self, tx: &mut Tx) -> Result<i64> {
         let sql = format!("SELECT COUNT(*) FROM {}", self.name);
         Ok(on!(tx, conn => sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(conn).await)?)

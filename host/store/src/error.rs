@@ -2,10 +2,12 @@
 
 use sqlx::error::{DatabaseError, ErrorKind};
 
+/// The result of the store's functions. Its error is [`Error`] unless another one is named.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
+/// Why the database did not do what was asked. Errors of both databases are sorted into the same cases.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing answers, or the connection broke. Another try may succeed.

@@ -15,6 +15,7 @@ use crate::sort::{InOrder, Key, Sorted};
 /// Rows of one INSERT: five values each, far below both databases' limit of parameters.
 const ROWS_PER_STATEMENT: usize = 1_000;
 
+/// One site that a user may access, and how far. A user without any grant may access all sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
 pub struct SiteGrant {
     pub site_id: SiteId,
@@ -48,6 +49,8 @@ impl Sorted for SiteAccess {
     const LAST: &'static [&'static str] = &["g.user_id", "g.site_id"];
 }
 
+/// A row of `site_grant` about to be written. The caller checks that user and site are of one organization.
+/// [`upsert`] keeps the time of a grant that is there already, and replaces its level and `granted_by`.
 #[derive(Debug, Clone)]
 pub struct NewGrant {
     pub user_id: UserId,
@@ -57,6 +60,7 @@ pub struct NewGrant {
     pub now: Timestamp,
 }
 
+/// Narrows a list of grants within its scope. A field that is `None` has no effect; all others must hold.
 #[derive(Debug, Clone, Default)]
 pub struct GrantFilter {
     pub user_id: Option<UserId>,

@@ -45,6 +45,8 @@ pub async fn insert(tx: &mut Tx, new: &Kept) -> Result<()> {
     Ok(())
 }
 
+/// Returns what is kept of the user's request with this key, whatever its age, its route and its hash are.
+/// The caller compares them. `None` means that nothing is kept under the key.
 pub async fn find(tx: &mut Tx, user: UserId, key: &str) -> Result<Option<Kept>> {
     Ok(on!(tx, conn => sqlx::query_as("
         SELECT user_id, idempotency_key, route, request_hash, location, tag, response, created_at

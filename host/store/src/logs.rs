@@ -46,6 +46,7 @@ impl Sorted for LogLine {
     const LAST: &'static [&'static str] = &["l.id"];
 }
 
+/// Narrows a walk along the log. A field that is `None` or empty has no effect; all others must hold.
 #[derive(Debug, Clone, Default)]
 pub struct LogFilter {
     /// Lines that this organization wrote; `None` means all lines.

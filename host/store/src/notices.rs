@@ -36,6 +36,7 @@ impl Sorted for Notice {
     const LAST: &'static [&'static str] = &["n.id"];
 }
 
+/// A row of `notice` about to be written. Without an `origin` it is always a notice of its own.
 #[derive(Debug, Clone)]
 pub struct NewNotice {
     pub id: NoticeId,
@@ -92,6 +93,7 @@ pub async fn walk(
     select.walk::<_, Notice>(tx, request).await
 }
 
+/// Counts the notices that [`walk`] shows to the reader and that the reader has not read.
 pub async fn count_unread(tx: &mut Tx, reader: Reader) -> Result<i64> {
     of(reader).and("r.read_at IS NULL").count(tx).await
 }

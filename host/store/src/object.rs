@@ -63,6 +63,7 @@ pub struct Revision {
 }
 
 impl Revision {
+    /// Pairs an object's id with the number of its edits, which its row has as `revision`.
     pub fn of(object: impl Into<Uuid>, number: i64) -> Self {
         Self { object: object.into(), number }
     }
@@ -70,6 +71,7 @@ impl Revision {
 
 /// What counts the edits that people make.
 pub trait Revised {
+    /// Returns the state that an edit by people changes. Readings and counts leave it as it is.
     fn revision(&self) -> Revision;
 }
 
@@ -93,6 +95,8 @@ pub trait Object: Row + Sorted + Revised {
     type Id: Copy + Into<Uuid> + Send + Sync;
     const TABLE: Table;
 
+    /// Returns the object as it is now, without a lock.
+    /// `None` means that it is outside of the scope, is removed, or never existed.
     fn find(tx: &mut Tx, scope: &Scope, id: Self::Id) -> impl Future<Output = Result<Option<Self>>> + Send {
         live::<Self>(scope).and_bind(Self::TABLE.is, Bind::Id(id.into())).one(tx)
     }

@@ -6,6 +6,7 @@ use sqlx::FromRow;
 use crate::db::Tx;
 use crate::error::Result;
 
+/// A row of `organization_signing`: the number of the secret that signs now, and since when it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
 pub struct Signing {
     /// From 1.

@@ -12,6 +12,7 @@ use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::{Bind, Scope};
 use crate::sort::{InOrder, Key, Sorted};
 
+/// An organization: its users, sites and other objects are kept apart from those of all others.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct Organization {
     pub id: OrgId,
@@ -42,6 +43,8 @@ impl Sorted for Organization {
     const LAST: &'static [&'static str] = &["organization.id"];
 }
 
+/// A row of `organization` about to be written.
+/// Its slug must be free among all organizations that are not removed.
 #[derive(Debug, Clone)]
 pub struct NewOrganization {
     pub id: OrgId,
@@ -60,6 +63,8 @@ pub struct OrganizationUpdate {
     pub settings: Option<Value>,
 }
 
+/// Narrows a list of organizations within its scope. A field that is `None` has no effect.
+/// All others must hold.
 #[derive(Debug, Clone, Default)]
 pub struct OrganizationFilter {
     pub tier: Option<Tier>,
@@ -89,6 +94,8 @@ pub async fn insert(tx: &mut Tx, new: &NewOrganization) -> Result<Organization> 
     object::insert(tx, new.id, columns, new.now).await
 }
 
+/// Returns a page of the scope's organizations that are not removed, and how many there are on all pages.
+/// The oldest come first unless the page names another order.
 pub async fn list(
     tx: &mut Tx,
     scope: &Scope,

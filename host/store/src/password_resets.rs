@@ -9,6 +9,8 @@ use crate::db::Tx;
 use crate::error::Result;
 use crate::select::affected;
 
+/// A row of `password_reset` about to be written. `token_hash` is a keyed hash; the token is not stored.
+/// `bound_to` is a hash of what must stay the same until the link is used.
 #[derive(Clone)]
 pub struct NewPasswordReset {
     pub token_hash: String,
@@ -26,6 +28,7 @@ pub struct PasswordReset {
     pub bound_to: String,
 }
 
+/// Writes a link. Other links of the same user stay valid.
 pub async fn insert(tx: &mut Tx, new: &NewPasswordReset) -> Result<()> {
     affected!(
         tx,
@@ -43,6 +46,8 @@ pub async fn insert(tx: &mut Tx, new: &NewPasswordReset) -> Result<()> {
     Ok(())
 }
 
+/// Returns a link that has not expired, and does not spend it. The caller checks what it is bound to.
+/// `None` means that the link is spent, expired or unknown.
 pub async fn find(tx: &mut Tx, token_hash: &str, now: Timestamp) -> Result<Option<PasswordReset>> {
     Ok(on!(tx, conn => sqlx::query_as("
         SELECT user_id, bound_to FROM password_reset WHERE token_hash = $1 AND expires_at > $2")

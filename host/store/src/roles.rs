@@ -40,6 +40,7 @@ impl Sorted for StoredRole {
     const LAST: &'static [&'static str] = &["stored_role.id"];
 }
 
+/// A row of `stored_role` about to be written. Its name must be free in the organization, whatever its case.
 #[derive(Debug, Clone)]
 pub struct NewRole {
     pub id: RoleId,

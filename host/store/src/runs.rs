@@ -20,7 +20,7 @@ use crate::processes::gone_among;
 use crate::select::{Bind, Scope, Select, affected};
 use crate::sort::{Key, Sorted};
 
-/// Rows of one INSERT: sixteen values each, far below both databases' limit of parameters.
+/// Rows of one INSERT: twenty-two values each, far below both databases' limit of parameters.
 const ROWS_PER_STATEMENT: usize = 500;
 
 /// A run with all that carrying it out needs. It does not serialize: parameters are for their author.
@@ -223,6 +223,8 @@ pub async fn fired_by_key(
     Ok(found)
 }
 
+/// Returns the run in whatever state, without a lock.
+/// `None` means that the scope's organization has no such run, or that it is forgotten.
 pub async fn find(tx: &mut Tx, scope: &Scope, id: RunId) -> Result<Option<RunRow>> {
     within(scope).and_bind("r.id = ?", Bind::Id(id.0)).one(tx).await
 }

@@ -29,6 +29,7 @@ impl SealedColumn {
     }
 }
 
+/// The sealed bytes of one row of any table, and the row's id. The bytes open only for this table and id.
 #[derive(Clone, PartialEq, Eq, FromRow)]
 pub struct Sealed {
     pub id: Uuid,

@@ -38,6 +38,7 @@ pub async fn stage(tx: &mut Tx, user: UserId, secret: &[u8], now: Timestamp) -> 
     Ok(rows == 1)
 }
 
+/// Returns the user's generator, confirmed or only staged, without a lock. `None` means that there is none.
 pub async fn find(tx: &mut Tx, user: UserId) -> Result<Option<SecondFactor>> {
     Ok(on!(tx, conn => sqlx::query_as("
         SELECT id, secret, last_step, confirmed_at FROM second_factor WHERE id = $1")

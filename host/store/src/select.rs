@@ -33,6 +33,8 @@ pub struct Scope {
     pub sites: SiteScope,
 }
 
+/// Which sites' rows are seen. An empty list in `Only` shows none.
+/// Tables without a column for the site ignore it: there the caller decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SiteScope {
     All,

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::sealed::Sealed;
 use crate::select::affected;
 
+/// Returns the secret of this name, sealed for its id. `None` means that no process has made one yet.
 pub async fn find(tx: &mut Tx, name: &str) -> Result<Option<Sealed>> {
     Ok(on!(tx, conn => sqlx::query_as("SELECT id, secret AS bytes FROM service_secret WHERE name = $1")
         .bind(name)

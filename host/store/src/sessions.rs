@@ -14,6 +14,7 @@ use crate::grants::SiteGrant;
 use crate::select::{Bind, Select, SiteScope, affected};
 use crate::sort::{InOrder, Key, Sorted};
 
+/// A login of a user on one client. `ip` and `user_agent` are of the login; every refresh moves `expires_at`.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
 pub struct Session {
     pub id: SessionId,
@@ -35,6 +36,8 @@ impl Sorted for Session {
     const LAST: &'static [&'static str] = &["s.id"];
 }
 
+/// A row of `user_session` about to be written. `refresh_hash` is the keyed hash of the first refresh token.
+/// `token_version` is the user's current one: the session is worthless once the user has another.
 #[derive(Clone)]
 pub struct NewSession {
     pub id: SessionId,
@@ -55,6 +58,8 @@ pub enum Matched {
     Spent(Timestamp),
 }
 
+/// The row of `user_session` that a refresh token belongs to, also when it is revoked or expired.
+/// The caller decides by the fields what the token is worth.
 #[derive(Debug, Clone)]
 pub struct FoundSession {
     pub session: Session,
@@ -63,6 +68,7 @@ pub struct FoundSession {
     pub matched: Matched,
 }
 
+/// How the exchange of a refresh token for the next one ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rotation {
     Rotated(Session),
@@ -121,6 +127,7 @@ struct AuthenticatedRow {
     grant_level: Option<SiteLevel>,
 }
 
+/// Writes the session and returns it. Other sessions of the user go on.
 pub async fn insert(tx: &mut Tx, new: &NewSession) -> Result<Session> {
     Ok(on!(tx, conn => sqlx::query_as("
         INSERT INTO user_session (id, user_id, refresh_hash, token_version, ip, user_agent,

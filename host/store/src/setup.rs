@@ -6,12 +6,14 @@ use crate::db::Tx;
 use crate::error::Result;
 use crate::select::affected;
 
+/// Whether this call completed the setup, or an earlier one had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completion {
     Done,
     AlreadyDone,
 }
 
+/// Returns whether the setup was completed. It takes no lock: of two requests at once, [`complete`] decides.
 pub async fn is_completed(tx: &mut Tx) -> Result<bool> {
     let rows: i64 = on!(tx, conn => sqlx::query_scalar("SELECT COUNT(*) FROM setup").fetch_one(conn).await)?;
     Ok(rows > 0)

@@ -12,6 +12,7 @@ use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::{Bind, Scope, Select};
 use crate::sort::{InOrder, Key, Sorted};
 
+/// A place of an organization, with how many controllers and devices it has; removed ones do not count.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct Site {
     pub id: SiteId,
@@ -45,6 +46,8 @@ impl Sorted for Site {
     const LAST: &'static [&'static str] = &["site.id"];
 }
 
+/// A row of `site` about to be written.
+/// Its slug must be free among the organization's sites that are not removed.
 #[derive(Debug, Clone)]
 pub struct NewSite {
     pub id: SiteId,

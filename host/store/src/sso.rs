@@ -18,6 +18,7 @@ use crate::sort::{InOrder, Key, Sorted};
 /// Most providers that a login page shows.
 const PUBLIC_MAX: i64 = 50;
 
+/// A service where an organization's people sign in: a row of `identity_provider` without its sealed secret.
 #[derive(Debug, Clone, PartialEq, FromRow)]
 #[expect(clippy::struct_excessive_bools, reason = "switches that do not depend on each other")]
 pub struct Provider {
@@ -55,6 +56,7 @@ impl Sorted for Provider {
     const LAST: &'static [&'static str] = &["identity_provider.id"];
 }
 
+/// A row of `identity_provider` about to be written. `secret` is sealed for its id; a provider may have none.
 #[derive(Clone)]
 pub struct NewProvider {
     pub id: IdentityProviderId,
@@ -92,6 +94,8 @@ pub struct Usable {
     pub secret: Option<Vec<u8>>,
 }
 
+/// A row of `user_identity`: a person as a provider knows them, and the user that the person signs in as.
+/// `created_user` is true where the first sign-in made the account, and false where it was linked to one.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct Identity {
     pub id: IdentityId,
@@ -104,6 +108,7 @@ pub struct Identity {
     pub last_login_at: Timestamp,
 }
 
+/// A row of `user_identity` about to be written. Its last login is the time at which it is written.
 #[derive(Debug, Clone)]
 pub struct NewIdentity {
     pub id: IdentityId,
@@ -124,6 +129,8 @@ pub struct Attempt {
     pub secret: Vec<u8>,
 }
 
+/// A row of `sso_attempt` about to be written. Only the same browser can end the sign-in, until `expires_at`.
+/// `secret` holds the proofs of the sign-in, sealed for its id.
 #[derive(Clone)]
 pub struct NewAttempt {
     pub id: SsoAttemptId,
@@ -156,6 +163,7 @@ impl Object for Provider {
     const TABLE: Table = table!("identity_provider", provider!(), org: "org_id");
 }
 
+/// Writes the provider and returns it. Two providers of an organization may have the same label.
 pub async fn insert(tx: &mut Tx, new: &NewProvider) -> Result<Provider> {
     let columns = Columns::default()
         .with("org_id", new.org_id.0)
@@ -177,6 +185,8 @@ pub async fn find_sealed(tx: &mut Tx, scope: &Scope, id: IdentityProviderId) -> 
     sealed.and_bind(Provider::TABLE.is, Bind::Id(id.0)).one(tx).await
 }
 
+/// Returns a page of the providers that are not removed, enabled or not, and how many there are on all pages.
+/// The oldest come first unless the page names another order. `search` finds a part of the label.
 pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
@@ -191,6 +201,8 @@ pub async fn list(
         .await
 }
 
+/// Writes the given fields, raises the revision, and returns the provider as it is then.
+/// `None` means that the scope's organization has no such provider, or that it is removed.
 pub async fn update(
     tx: &mut Tx,
     scope: &Scope,
@@ -293,6 +305,8 @@ pub async fn remove_identity(tx: &mut Tx, id: IdentityId) -> Result<bool> {
     Ok(rows == 1)
 }
 
+/// Returns the identity that has exactly this name at the provider, without a lock.
+/// It is found also when the provider or the user is removed, which the caller checks.
 pub async fn find_identity(
     tx: &mut Tx,
     provider: IdentityProviderId,
@@ -321,6 +335,7 @@ pub async fn insert_identity(tx: &mut Tx, new: &NewIdentity) -> Result<Identity>
         .await)?)
 }
 
+/// Moves the time of the identity's last login; false when the identity no longer exists.
 pub async fn record_identity_login(tx: &mut Tx, id: IdentityId, now: Timestamp) -> Result<bool> {
     let rows = affected!(
         tx,
@@ -329,6 +344,7 @@ pub async fn record_identity_login(tx: &mut Tx, id: IdentityId, now: Timestamp) 
     Ok(rows == 1)
 }
 
+/// Writes a sign-in that has begun. [`take_attempt`] ends it; [`trim_attempts`] forgets those that expired.
 pub async fn insert_attempt(tx: &mut Tx, new: &NewAttempt) -> Result<()> {
     affected!(
         tx,

@@ -12,6 +12,7 @@ use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::{Bind, Scope, Select, Set, affected};
 use crate::sort::{InOrder, Key, Sorted};
 
+/// A user's account in one organization.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 pub struct User {
     pub id: UserId,
@@ -68,6 +69,8 @@ impl std::fmt::Debug for Login {
     }
 }
 
+/// A row of `app_user` about to be written. The user is active, is not locked, and has no second factor.
+/// User name and email must be free in all organizations; those of removed users are.
 #[derive(Clone)]
 pub struct NewUser {
     pub id: UserId,
@@ -90,6 +93,7 @@ pub struct UserUpdate {
     pub password_hash: Option<String>,
 }
 
+/// Narrows a list of users within its scope. A field that is `None` has no effect; all others must hold.
 #[derive(Debug, Clone, Default)]
 pub struct UserFilter {
     pub org_id: Option<OrgId>,
@@ -188,6 +192,8 @@ pub async fn other_admins(tx: &mut Tx, org: OrgId, but: UserId) -> Result<i64> {
         .await
 }
 
+/// Returns a page of the users that are not removed, active or not, and how many there are on all pages.
+/// The oldest come first unless the page names another order.
 pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
@@ -342,6 +348,7 @@ pub(crate) async fn keep_folded(tx: &mut Tx, names: &Names) -> Result<()> {
     Ok(())
 }
 
+/// Counts the scope's users that are not removed, active or not.
 pub async fn count(tx: &mut Tx, scope: &Scope) -> Result<i64> {
     object::live::<User>(scope).count(tx).await
 }

@@ -17,6 +17,8 @@ use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::{Bind, Scope, Select, Set, affected};
 use crate::sort::{InOrder, Key, Sorted};
 
+/// A receiver of events: a row of `webhook_subscription` with its author, and without its sealed secrets.
+/// `url` is the one that is shown, without its query. Events up to the number `after_seq` are not for it.
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct Subscription {
     pub id: SubscriptionId,
@@ -78,6 +80,8 @@ pub struct Author {
     pub has_all_sites: bool,
 }
 
+/// A row of `webhook_subscription` about to be written. `url` is the one that is shown, without its query.
+/// `secret` holds the whole URL, the signing secret and the values of the headers, sealed for its id.
 #[derive(Clone)]
 pub struct NewSubscription {
     pub id: SubscriptionId,
@@ -197,6 +201,8 @@ pub const SUBSCRIPTIONS_MAX: i64 = 100;
 /// Some may be made at the same moment, beyond the most.
 const LISTENING_MAX: i64 = 1_000;
 
+/// Writes the subscription and returns it. The caller checks [`SUBSCRIPTIONS_MAX`], and that the site and the
+/// template belong to the organization.
 pub async fn insert(tx: &mut Tx, new: &NewSubscription) -> Result<Subscription> {
     let columns = Columns::default()
         .with("org_id", new.org_id.0)
@@ -239,6 +245,9 @@ async fn locked(tx: &mut Tx, ids: &[SubscriptionId], waits: bool) -> Result<Hash
     Ok(rows.into_iter().collect())
 }
 
+/// Returns a page of the subscriptions that are not removed, and how many there are on all pages.
+/// Disabled ones are among them. The oldest come first unless the page names another order.
+/// `search` finds a part of the name.
 pub async fn list(
     tx: &mut Tx,
     scope: &Scope,
@@ -262,6 +271,8 @@ pub async fn find_sealed(tx: &mut Tx, id: SubscriptionId) -> Result<Option<Vec<u
         .await)?)
 }
 
+/// Writes the given fields, raises the revision, and returns the subscription as it is then.
+/// `None` means that the scope's organization has no such subscription, or that it is removed.
 pub async fn update(
     tx: &mut Tx,
     scope: &Scope,

@@ -51,6 +51,9 @@ impl Caller {
     }
 }
 
+/// Appends the entry in the transaction of what it reports, so that both are stored or neither is. Takes
+/// secrets out of the detail, which must be a JSON object, and adds a credential other than a session as
+/// `via`. Other writers of the organization's log wait until the transaction ends.
 pub async fn record(tx: &mut Tx, app: &App, origin: &Origin, entry: NewEntry<'_>) -> Result<(), Error> {
     let NewEntry { org, actor, action, target: (target_type, target_id), mut detail } = entry;
     if let Some(via) = actor.as_ref().and_then(|actor| actor.via.as_ref()) {

@@ -15,7 +15,11 @@ use crate::http::error::Error;
 use crate::http::extract::Origin;
 use crate::keys::keyed_hash;
 
+/// Names the cookie that holds a browser's access token; scripts cannot read it. Its presence makes a request
+/// that changes something subject to the CSRF check, whatever other credential the request has.
 pub const ACCESS: &str = "svc_access";
+/// Names the cookie that holds the CSRF token. Scripts of the page read it and send its value in
+/// `X-CSRF-Token`, which a page of another site cannot do.
 pub const CSRF: &str = "svc_csrf";
 const CSRF_HEADER: &str = "x-csrf-token";
 
@@ -24,6 +28,8 @@ pub(crate) fn access_token(headers: &HeaderMap) -> Option<String> {
     value(headers, ACCESS)
 }
 
+/// Returns the value of the first cookie of this name; `None` where the request has none. The value comes
+/// from the client: it is neither decoded nor verified.
 pub fn value(headers: &HeaderMap, name: &str) -> Option<String> {
     let mut lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     lines.find_map(|line| {
@@ -57,6 +63,8 @@ pub(crate) fn refuse_forged(app: &App, method: &Method, headers: &HeaderMap) -> 
     })
 }
 
+/// Derives the CSRF token of a session, for the cookie [`CSRF`]. It is not stored, and stays the same as long
+/// as the session and the key of the service do.
 pub fn csrf_token(app: &App, session: SessionId) -> String {
     keyed_hash(&app.keys.csrf_key(), &Secret::new(session.to_string()))
 }

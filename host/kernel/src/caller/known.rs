@@ -49,6 +49,8 @@ struct Entry {
     generation: u64,
 }
 
+/// Caches callers by their credential: at most 10 000, and each for less than a second. Code that changes
+/// rights outside of a route with the mark `ChangesCallers` calls [`Callers::forget`] itself.
 #[derive(Debug)]
 pub struct Callers {
     entries: Cache<Proof, Entry>,

@@ -26,6 +26,8 @@ use crate::app::App;
 use crate::http::error::Error;
 
 const REQUIRED: Error = Error::Unauthenticated("authentication is required");
+/// Answers 401 for a session that ended or was revoked, or whose user or organization is gone. The client
+/// does not learn which of these it was.
 pub const REVOKED: Error = Error::Unauthenticated("session is revoked");
 
 const AMBIGUOUS: Error =
@@ -176,6 +178,8 @@ fn levels(grants: &[SiteGrant]) -> BTreeMap<SiteId, SiteLevel> {
     grants.iter().map(|grant| (grant.site_id, grant.level)).collect()
 }
 
+/// Makes the 403 `inactive_user` of a disabled account. It may be answered only after the credential has been
+/// verified, because it shows that the account exists.
 pub fn inactive() -> Error {
     Error::Refused { kind: "inactive_user", message: "account is disabled; ask an administrator".to_owned() }
 }

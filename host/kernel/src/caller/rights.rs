@@ -50,6 +50,9 @@ impl Credential {
     }
 }
 
+/// Holds the user that acts, and the rights in force. The guard of a route makes it and handlers take it as
+/// an extractor; Connections and actions make their own. Its rights can be almost a second old:
+/// [`hold_caller`](super::hold_caller) reads the user again under a lock.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub user_id: UserId,
@@ -66,6 +69,8 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// Returns whether both the role and the scopes include the permission. Grants at sites are not
+    /// considered: [`Caller::require_level`] checks them.
     pub fn holds(&self, permission: Permission) -> bool {
         self.role.holds(permission) && self.is_in_scope(permission)
     }
@@ -78,6 +83,8 @@ impl Caller {
         all.iter().filter(|permission| self.holds(*permission)).map(Permission::as_str).collect()
     }
 
+    /// Refuses with 403: `permission_denied` where the role lacks the permission, `scope_ceiling` where only
+    /// the scopes do. Grants at sites are not considered: [`Caller::require_level`] checks them.
     pub fn require(&self, permission: Permission) -> Result<(), Error> {
         if !self.role.holds(permission) {
             return Err(Error::Forbidden(permission));
@@ -102,6 +109,8 @@ impl Caller {
         self.require_unscoped()
     }
 
+    /// Refuses an app, and an API key that has scopes, with 403 `scope_ceiling`. All other credentials pass:
+    /// they have all rights of their user.
     pub fn require_unscoped(&self) -> Result<(), Error> {
         if self.scopes.is_none() {
             return Ok(());

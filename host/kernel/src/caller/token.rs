@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::http::error::Error;
 
 const AUDIENCE: &str = "svc-api";
+/// Names the issuer (`iss`) of every token that this service signs. Kinds of tokens differ in their audience.
 pub const ISSUER: &str = "svc";
 /// The validation rules for an access token.
 static ACCESS: LazyLock<Validation> = LazyLock::new(|| validation(AUDIENCE));
@@ -47,6 +48,8 @@ pub struct Subject {
 }
 
 impl Claims {
+    /// Makes the claims of an access token that is valid from `now` for `lifetime_secs`, in whole seconds.
+    /// `jti` is a new id for each token.
     pub fn new(subject: Subject, jti: Uuid, now: Timestamp, lifetime_secs: u32) -> Self {
         Self {
             sub: subject.user,
@@ -63,6 +66,8 @@ impl Claims {
     }
 }
 
+/// Signs claims as a JSON web token with HS256. [`decode`] accepts it only with the claims `exp`, `aud`,
+/// `iss` and `sub`. An error is a 500: the claims cannot be written as JSON.
 pub fn sign<T: Serialize>(key: &[u8; 32], claims: &T) -> Result<String, Error> {
     jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(key))
         .map_err(Error::internal)
@@ -75,10 +80,14 @@ pub(super) fn verify(key: &[u8; 32], token: &str, now: Timestamp) -> Result<Clai
     Ok(claims)
 }
 
+/// Returns the claims of a token that is signed with this key and fits the rules, else 401. An expired token
+/// passes: the calling function has to call [`refuse_expired`].
 pub fn decode<T: DeserializeOwned>(key: &[u8; 32], token: &str, validation: &Validation) -> Result<T, Error> {
     decode_as(key, token, validation).map_err(|_| Error::Unauthenticated("token is not valid"))
 }
 
+/// Returns the rules for [`decode`]: HS256 alone, this audience, and [`ISSUER`]. Each kind of token has an
+/// audience of its own, so that none passes for another. The expiry is not among the rules.
 pub fn validation(audience: &str) -> Validation {
     let mut validation = Validation::new(Algorithm::HS256);
     validation.set_audience(&[audience]);
@@ -97,6 +106,8 @@ fn decode_as<T: DeserializeOwned>(
     jsonwebtoken::decode::<T>(token, &DecodingKey::from_secret(key), validation).map(|decoded| decoded.claims)
 }
 
+/// Returns 401 once the time has reached `exp`, which is in seconds since 1970. No tolerance is added: the
+/// clock that is compared is the one that set `exp`.
 pub fn refuse_expired(exp: i64, now: Timestamp) -> Result<(), Error> {
     if exp <= now.timestamp() { Err(Error::Unauthenticated("token is expired")) } else { Ok(()) }
 }

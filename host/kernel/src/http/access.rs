@@ -24,7 +24,8 @@ const ADMITTED_FOR: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unscoped(pub &'static str);
 
-/// Which callers may use a route. A key with scopes may use those whose permission its scopes name.
+/// Declares which callers a route admits. The guard decides before the handler runs. Grants at sites, and the
+/// organization of an object, are left to the handler. A key with scopes may use routes whose permission they name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     Public,

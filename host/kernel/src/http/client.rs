@@ -49,6 +49,8 @@ impl Client {
         Self { ip, is_https: scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https")) }
     }
 
+    /// Returns what limits count as one client: the IPv4 address, or the /64 network of the IPv6 address. Its
+    /// text is part of the keys of limits.
     pub fn network(&self) -> Network {
         Network::of(self.ip)
     }

@@ -24,6 +24,9 @@ use crate::http::conditional::{Tag, Tagged, json, tagged, without_secrets};
 use crate::http::error::Error;
 use crate::http::extract::too_large;
 
+/// Names the header by which a request that is sent again has no further effect. A key belongs to one user
+/// and counts for [`KEEP_HOURS`]. Public routes ignore it, and so do routes that neither create an object nor
+/// are marked `Keyed`.
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Marks an answer as that of an earlier request.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");

@@ -24,6 +24,9 @@ pub struct Detail {
 }
 
 impl Detail {
+    /// Names the field by a JSON pointer, or with dots and brackets such as `steps[0].params`, which are
+    /// answered as a pointer. `body` means the body as a whole. `kind` is the stable word of the detail's
+    /// type.
     pub fn new(field: impl Into<String>, message: impl Into<String>, kind: &str) -> Self {
         Self { field: field.into(), message: message.into(), kind: kind.to_owned() }
     }
@@ -44,6 +47,8 @@ fn pointer(field: &str) -> String {
     }
 }
 
+/// Says why a request failed. Handlers return it, and only the edge writes the status and the body. Messages
+/// go to the client and must hold no secret; the source of [`Error::Internal`] goes to the log alone.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// 400. A rule of the business is not met; the type says which.
@@ -147,10 +152,14 @@ impl RateExceeded {
 }
 
 impl Error {
+    /// Makes a 409 of the general type `conflict`. A conflict that clients have to tell apart gets its own
+    /// type in [`Error::Conflict`].
     pub fn conflict(message: impl Into<String>) -> Self {
         Error::Conflict { kind: "conflict", message: message.into() }
     }
 
+    /// Makes a 500 for a fault of the service itself. The source and its causes go to the log, and the client
+    /// sees a generic sentence.
     pub fn internal(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Error::Internal(source.into())
     }
@@ -160,6 +169,8 @@ impl Error {
         Error::Validation(vec![Detail::new(field, message, "value_error")])
     }
 
+    /// Returns the HTTP status of the answer. For a failure of an adapter it follows from the kind of the
+    /// fault.
     pub fn status(&self) -> StatusCode {
         match self {
             Error::BadRequest { .. } => StatusCode::BAD_REQUEST,
@@ -181,6 +192,8 @@ impl Error {
         }
     }
 
+    /// Returns the stable word by which clients tell failures apart: `error.type` in the envelope. Errors
+    /// outside of the envelope have one, too, for results of requests about many objects.
     pub fn kind(&self) -> &'static str {
         match self {
             Error::BadRequest { kind, .. }

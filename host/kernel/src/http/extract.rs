@@ -39,6 +39,8 @@ impl<T: DeserializeOwned> FromRequest<SharedApp> for Json<T> {
     }
 }
 
+/// Returns the error for a body that could not be read: 413 where it is larger than 1 MiB, 400 where it came
+/// too slowly or broke off. It is for extractors that read the bytes themselves.
 pub fn too_large(rejection: &BytesRejection) -> Error {
     if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
         super::body::too_large()

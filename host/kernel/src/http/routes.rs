@@ -89,12 +89,16 @@ pub fn doc(summary: &'static str) -> Doc {
 }
 
 impl Doc {
+    /// Documents the parameters of the query: one for each field of `T`. It checks nothing: the handler takes
+    /// them by [`Params`](crate::http::extract::Params).
     #[must_use]
     pub fn query<T: JsonSchema>(mut self) -> Self {
         self.query = Some(T::json_schema);
         self
     }
 
+    /// Documents the body, which the document calls required. It checks nothing: the handler takes the body
+    /// by [`Json`](crate::http::extract::Json).
     #[must_use]
     pub fn body<T: JsonSchema>(mut self) -> Self {
         self.body = Some(SchemaGenerator::subschema_for::<T>);
@@ -107,6 +111,9 @@ impl Doc {
         self.mark(Mark::Form).body::<T>()
     }
 
+    /// Documents the status of a success and its JSON body. With 201 the guard honours `Idempotency-Key`
+    /// unless the route is public, so the handler has to answer by
+    /// [`Creation`](crate::http::creation::Creation).
     #[must_use]
     pub fn answers<T: JsonSchema>(mut self, status: u16) -> Self {
         self.status = status;
@@ -241,11 +248,15 @@ impl Doc {
         self
     }
 
+    /// Returns whether the route carries this mark. The guard, the limits and the document ask for marks in
+    /// this way.
     pub fn has(&self, mark: Mark) -> bool {
         self.marks.contains(&mark)
     }
 }
 
+/// Describes one entry of the table. Only the methods of [`Routes`] make it, so that no route lacks a
+/// declaration of its callers.
 #[derive(Debug, Clone)]
 pub struct Route {
     pub method: Method,
@@ -256,12 +267,16 @@ pub struct Route {
     handler: MethodRouter<SharedApp>,
 }
 
+/// Collects the routes of a feature, or of the whole server, in the order in which they were added. Two
+/// routes of the same method and path panic when the server builds its router.
 #[derive(Debug, Clone, Default)]
 pub struct Routes {
     routes: Vec<Route>,
 }
 
 impl Routes {
+    /// Adds a route for GET, which also answers HEAD. Its handler must change nothing, because no CSRF token
+    /// is asked for. Like all paths here, the path has no prefix of the version.
     #[must_use]
     pub fn get<H, T>(self, path: &str, access: Access, handler: H, doc: Doc) -> Self
     where
@@ -271,6 +286,8 @@ impl Routes {
         self.add(Method::GET, path, access, on(MethodFilter::GET, handler), doc)
     }
 
+    /// Adds a route for POST. The guard asks browsers for a CSRF token, unless the route has a proof of its
+    /// own, and reads the whole body before the handler runs.
     #[must_use]
     pub fn post<H, T>(self, path: &str, access: Access, handler: H, doc: Doc) -> Self
     where
@@ -280,6 +297,9 @@ impl Routes {
         self.add(Method::POST, path, access, on(MethodFilter::POST, handler), doc)
     }
 
+    /// Adds a route that changes parts of an object. Where its path ends in a parameter, the document
+    /// promises `If-Match`, except below `/auth/`; the handler then checks an
+    /// [`IfMatch`](crate::http::conditional::IfMatch).
     #[must_use]
     pub fn patch<H, T>(self, path: &str, access: Access, handler: H, doc: Doc) -> Self
     where
@@ -289,6 +309,9 @@ impl Routes {
         self.add(Method::PATCH, path, access, on(MethodFilter::PATCH, handler), doc)
     }
 
+    /// Adds a route that removes an object. Where its path ends in a parameter, the document promises
+    /// `If-Match`, except below `/auth/`; the handler then checks an
+    /// [`IfMatch`](crate::http::conditional::IfMatch).
     #[must_use]
     pub fn delete<H, T>(self, path: &str, access: Access, handler: H, doc: Doc) -> Self
     where
@@ -310,6 +333,8 @@ impl Routes {
         self
     }
 
+    /// Adds the routes of another table behind those of this one. Routes that both have are not noticed here,
+    /// but when the server builds its router.
     #[must_use]
     pub fn merge(mut self, other: Routes) -> Self {
         self.routes.extend(other.routes);
@@ -332,6 +357,7 @@ impl Routes {
         self
     }
 
+    /// Goes through the routes in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = &Route> {
         self.routes.iter()
     }

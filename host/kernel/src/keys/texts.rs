@@ -72,6 +72,8 @@ impl KeyTexts {
         Ok(())
     }
 
+    /// Returns the keys in clear text, in the form of the file of generated keys. The bytes may only be
+    /// written where no other user can read them, or into a sealed backup.
     pub fn to_json(&self) -> Vec<u8> {
         let file = KeyFile {
             secret_key: self.secret.expose().to_owned(),
@@ -81,6 +83,8 @@ impl KeyTexts {
         serde_json::to_vec_pretty(&file).expect("texts are valid JSON")
     }
 
+    /// Reads what [`KeyTexts::to_json`] wrote. An unknown field is an error, and so is a missing one; only
+    /// `previous` may be absent.
     pub fn from_json(bytes: &[u8]) -> Result<Self, serde_json::Error> {
         let file: KeyFile = serde_json::from_slice(bytes)?;
         Ok(Self {
@@ -90,6 +94,7 @@ impl KeyTexts {
         })
     }
 
+    /// Derives the keys. They also open what the previous encryption key sealed.
     pub fn keys(&self) -> Keys {
         let keys = Keys::from_texts(self.secret.expose(), self.encryption.expose());
         match &self.previous {

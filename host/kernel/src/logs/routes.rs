@@ -73,6 +73,8 @@ pub async fn walk(
     }
 }
 
+/// Names the place of a line in the list of [`walk`], for [`WalkRequest::of`]. Its number is always 0,
+/// because lines are ordered by time and id alone.
 pub fn cursor(line: &LogLine) -> Cursor {
     Cursor { occurred_at: line.at, seq: 0, id: line.id }
 }

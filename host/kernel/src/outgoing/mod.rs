@@ -43,6 +43,8 @@ pub struct Outgoing {
     pub is_path_secret: bool,
 }
 
+/// Holds what the receiver answered, whatever its status: failures and redirects are answers, too.
+/// [`Answered::is_success`] tells them apart.
 #[derive(Debug)]
 pub struct Answered {
     pub status: u16,
@@ -57,6 +59,8 @@ pub struct Answered {
 }
 
 impl Answered {
+    /// Returns the time that the request took, in whole milliseconds: from the look-up of the name to the end
+    /// of what is stored of the answer.
     pub fn duration_ms(&self) -> i64 {
         i64::try_from(self.duration.as_millis()).unwrap_or(i64::MAX)
     }
@@ -67,6 +71,7 @@ impl Answered {
         is_whole.then(|| serde_json::from_str(&self.text).ok()).flatten()
     }
 
+    /// Returns whether the status is one of 200 to 299. A redirect is no success, because it is not followed.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }

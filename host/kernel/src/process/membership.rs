@@ -21,6 +21,8 @@ impl Term {
         &self.over
     }
 
+    /// Returns whether other processes may take over the work of this term, which never begins again. It is
+    /// asked before new work begins; [`Term::over`] ends work that is running.
     pub fn is_over(&self) -> bool {
         self.over.is_cancelled()
     }

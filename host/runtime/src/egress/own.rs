@@ -58,6 +58,8 @@ pub enum Reach {
     OutwardListed,
 }
 
+/// Holds the answer to an [`OwnRequest`], whatever its status; a redirect is an answer, too. It is not masked
+/// and may hold secrets, so it is not to be logged.
 pub struct OwnAnswer {
     pub status: u16,
     /// Without parameters, in lower case.

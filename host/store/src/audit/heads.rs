@@ -77,6 +77,7 @@ pub(super) async fn set(tx: &mut Tx, key: &AuditKey, previous: &Head, hash: &str
 const SELECT: &str = "SELECT h.org_id, h.seq, h.hash, h.keyed_from_seq, h.code";
 const FROM: &str = "FROM audit_head h";
 
+/// Returns the end of the organization's log, without a lock. `None` means that the log has no entry.
 pub async fn head(tx: &mut Tx, org: OrgId) -> Result<Option<Head>> {
     let found: Vec<Head> =
         Select::new(SELECT, FROM).and_bind("h.org_id = ?", Bind::Id(org.0)).all(tx, "h.org_id", 1).await?;

@@ -43,6 +43,8 @@ pub struct Planned {
     pub danger: Danger,
 }
 
+/// A row of `change` about to be written. It begins as pending, without an outcome, and is not being applied.
+/// Secrets of the payload are not in `payload`, but sealed in `planned`.
 #[derive(Clone)]
 pub struct NewChange {
     pub id: ChangeId,
@@ -114,6 +116,8 @@ pub async fn insert(tx: &mut Tx, new: &NewChange) -> Result<ChangeRow> {
         .await)?)
 }
 
+/// Returns the change in whatever status, without a lock; the row of a set is found, too.
+/// `None` means that the scope has no such change.
 pub async fn find(tx: &mut Tx, scope: &Scope, id: ChangeId) -> Result<Option<ChangeRow>> {
     within(scope).and_bind("c.id = ?", Bind::Id(id.0)).one(tx).await
 }

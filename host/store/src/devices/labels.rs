@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::object;
 use crate::select::{Bind, Scope};
 
+/// The columns of `device` that people write. [`set_labels`] writes all of them, changed or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Labels {
     pub display_name: Option<String>,
@@ -20,6 +21,7 @@ pub struct Labels {
 }
 
 impl Device {
+    /// Returns a copy of what people wrote on the device, to change it or to compare it with a later state.
     pub fn labels(&self) -> Labels {
         Labels {
             display_name: self.display_name.clone(),

@@ -54,6 +54,7 @@ impl Kind {
 }
 
 impl Cell {
+    /// Returns whether the column is empty in this row. The text `null` in a JSON column is a value.
     pub fn is_null(&self) -> bool {
         match self {
             Cell::Uuid(value) => value.is_none(),
@@ -81,6 +82,11 @@ impl Cell {
         }
     }
 
+    /// Reads the form that [`Cell::to_json`] writes.
+    /// `null` gives an empty cell, also for a column that cannot be empty: the caller checks that.
+    ///
+    /// # Errors
+    /// [`NotA`] when the value has another form than cells of this kind.
     pub fn parse(kind: Kind, value: Value) -> Result<Self, NotA> {
         let text = match value {
             Value::Null => None,

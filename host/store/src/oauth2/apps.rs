@@ -13,6 +13,7 @@ use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::{Bind, Scope, Select, Set, affected};
 use crate::sort::{InOrder, Key, Sorted};
 
+/// An app that users can let act for them. It is allowed no more than its `scopes`.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]
 #[schemars(rename = "OAuth2App")]
 pub struct OauthApp {
@@ -48,6 +49,7 @@ impl Sorted for OauthApp {
     const LAST: &'static [&'static str] = &["oauth2_app.id"];
 }
 
+/// A row of `oauth2_app` about to be written. `secret_hash` is a keyed hash; it is `None` for a public app.
 #[derive(Clone)]
 pub struct NewApp {
     pub id: OauthAppId,
@@ -96,6 +98,7 @@ impl Object for OauthApp {
     const TABLE: Table = table!("oauth2_app", app!(), org: "org_id");
 }
 
+/// Writes the app and returns it. Where it has a secret, the secret counts as rotated now.
 pub async fn insert(tx: &mut Tx, new: &NewApp) -> Result<OauthApp> {
     let columns = Columns::default()
         .with("org_id", new.org_id.0)
@@ -147,6 +150,9 @@ pub async fn find_registered(tx: &mut Tx, id: OauthAppId) -> Result<Option<Regis
     .await
 }
 
+/// Returns a page of the apps that are not removed, of one owner or of all, and how many all pages have.
+/// The oldest come first unless the page names another order.
+/// `search` finds a part of the name or the description.
 pub async fn list(
     tx: &mut Tx,
     scope: &Scope,

@@ -38,6 +38,8 @@ impl Sorted for Grant {
     const LAST: &'static [&'static str] = &["g.id"];
 }
 
+/// A row of `oauth2_grant` about to be written, together with the code that the app exchanges for tokens.
+/// `token_version` is the user's current one: the grant is worthless once the user has another.
 #[derive(Clone)]
 pub struct NewGrant {
     pub id: OauthGrantId,
@@ -75,6 +77,7 @@ const SELECT_STATE: &str = "SELECT g.id, g.app_id, a.org_id, g.user_id, g.scopes
     g.code_challenge, g.redirect_uri, g.code_expires_at, g.code_spent_at, g.revoked_at";
 const FROM: &str = "FROM oauth2_grant g JOIN oauth2_app a ON a.id = g.app_id";
 
+/// Writes a grant whose code is not spent. It ends with its code unless [`spend_code`] extends it.
 pub async fn insert_grant(tx: &mut Tx, new: &NewGrant) -> Result<()> {
     affected!(
         tx,
@@ -194,6 +197,8 @@ pub async fn list_own(
     own(user, now).page(tx, page).await
 }
 
+/// Returns one of the grants that [`list_own`] lists, without a lock.
+/// `None` means that it is another user's, that it or its app has ended, or that its code was never spent.
 pub async fn find_own(tx: &mut Tx, user: UserId, id: OauthGrantId, now: Timestamp) -> Result<Option<Grant>> {
     own(user, now).and_bind("g.id = ?", Bind::Id(id.0)).one(tx).await
 }

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::grants::SiteGrant;
 use crate::select::{Bind, Select, SiteScope, affected};
 
+/// A row of `oauth2_token` about to be written. `hash` is the keyed hash of the token, which is not stored.
 #[derive(Clone)]
 pub struct NewToken {
     pub hash: String,
@@ -84,6 +85,7 @@ const SELECT: &str = "SELECT g.id, g.app_id, a.org_id, g.user_id, g.scopes, g.to
 const FROM: &str = "FROM oauth2_token t JOIN oauth2_grant g ON g.id = t.grant_id
     JOIN oauth2_app a ON a.id = g.app_id";
 
+/// Writes a token of a grant. Older tokens of the grant stay as they are; [`end_older`] ends them.
 pub async fn insert_token(tx: &mut Tx, new: &NewToken) -> Result<()> {
     affected!(
         tx,
@@ -102,6 +104,8 @@ pub async fn insert_token(tx: &mut Tx, new: &NewToken) -> Result<()> {
     Ok(())
 }
 
+/// Returns the token of either kind with its grant, without a lock, also when it has ended or expired.
+/// The caller decides what it is worth.
 pub async fn find_token(tx: &mut Tx, hash: &str) -> Result<Option<FoundToken>> {
     by_hash(hash).one(tx).await
 }

@@ -1,7 +1,7 @@
 //! Events for subscriptions: what waits to be sent and how it went, in the database.
 //!
-//! The caller of a function that writes them has locked the subscription ([`super::lock_all`], [`super::lock`]).
-//! Sending is in [`super::sending`].
+//! The caller of a function that writes them has locked the subscription (`lock_all`, or `Subscription::lock`). Sending
+//! is in [`super::sending`].
 
 use std::collections::BTreeSet;
 
@@ -19,9 +19,10 @@ use crate::error::Result;
 use crate::select::{Bind, Scope, Select, affected};
 use crate::sort::{Key, Sorted};
 
-/// Rows of one INSERT: fourteen values each, far below both databases' limit of parameters.
+/// Rows of one INSERT: thirteen values each, far below both databases' limit of parameters.
 const ROWS_PER_STATEMENT: usize = 500;
 
+/// One event on its way to one subscription, and how the attempts to send it went.
 #[derive(Debug, Clone, PartialEq, FromRow, Serialize, JsonSchema)]
 #[schemars(rename = "WebhookDelivery")]
 pub struct Delivery {
@@ -73,6 +74,8 @@ pub struct PastAttempt {
 /// Attempts that are kept of one delivery.
 pub(super) const HISTORY_MAX: usize = 20;
 
+/// A row of `webhook_delivery` about to be written. It begins as pending, without an attempt.
+/// `event` is the event as it is published; a later removal of the event does not touch it.
 #[derive(Debug, Clone)]
 pub struct NewDelivery {
     pub id: DeliveryId,
@@ -136,6 +139,8 @@ pub async fn insert(tx: &mut Tx, new: &[NewDelivery]) -> Result<u64> {
     Ok(inserted)
 }
 
+/// Returns the delivery in whatever state, without a lock.
+/// `None` means that the scope's organization has no such delivery, or that its subscription is removed.
 pub async fn find(tx: &mut Tx, scope: &Scope, id: DeliveryId) -> Result<Option<Delivery>> {
     within(scope).and_bind("d.id = ?", Bind::Id(id.0)).one(tx).await
 }

@@ -10,6 +10,7 @@ use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::Scope;
 use crate::sort::{InOrder, Key, Sorted};
 
+/// The body of an organization's deliveries, with references to the event: a row of `webhook_template`.
 #[derive(Debug, Clone, PartialEq, FromRow)]
 pub struct Template {
     pub id: WebhookTemplateId,
@@ -34,11 +35,13 @@ impl Sorted for Template {
 }
 
 impl Template {
+    /// Returns the body as people wrote it. The column holds it as the field `payload` of an object.
     pub fn payload(&self) -> &Value {
         &self.payload["payload"]
     }
 }
 
+/// A row of `webhook_template` about to be written. `payload` is the body with its references not filled in.
 #[derive(Debug, Clone)]
 pub struct NewTemplate {
     pub id: WebhookTemplateId,
@@ -73,6 +76,8 @@ pub async fn insert(tx: &mut Tx, new: &NewTemplate) -> Result<Template> {
     object::insert(tx, new.id, columns, new.now).await
 }
 
+/// Returns a page of the templates that are not removed, and how many there are on all pages.
+/// The oldest come first unless the page names another order. `search` finds a part of the name.
 pub async fn list(
     tx: &mut Tx,
     scope: &Scope,

@@ -21,6 +21,8 @@ pub struct Limit {
     pub rate: Rate,
 }
 
+/// Says whether one more request is within its limits. Numbers and positions follow the order of the limits
+/// in the call. What is left does not include the request itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// How many requests are left of each limit.
@@ -50,6 +52,8 @@ enum Store {
 }
 
 impl Limiter {
+    /// Counts in the process, or in the Redis of the cache, where all processes that share it count together.
+    /// Counts in the process are lost when it ends.
     pub fn new(cache: &Cache) -> Self {
         let store = match cache {
             Cache::Process => Store::Memory(Memory::default()),

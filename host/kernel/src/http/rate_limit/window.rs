@@ -17,14 +17,20 @@ pub struct Rate {
 }
 
 impl Rate {
+    /// Permits this many requests in any second, or up to a twentieth more where it is above 64; 0 permits
+    /// none. The window slides and does not follow the seconds of the clock.
     pub const fn per_second(requests: u32) -> Self {
         Self { requests, window_ms: 1_000 }
     }
 
+    /// Permits this many requests in any 60 seconds, or up to a twentieth more where it is above 64; 0
+    /// permits none. The window slides and does not follow the minutes of the clock.
     pub const fn per_minute(requests: u32) -> Self {
         Self { requests, window_ms: 60_000 }
     }
 
+    /// Permits this many requests in any 3600 seconds, or up to a twentieth more where it is above 64; 0
+    /// permits none. The window slides and does not follow the hours of the clock.
     pub const fn per_hour(requests: u32) -> Self {
         Self { requests, window_ms: 3_600_000 }
     }
