@@ -1,11 +1,13 @@
 //! Background work: named, cancelled together, awaited at the end.
 //!
-//! The only place that spawns. A task that panics is logged and does not take
-//! the process with it.
+//! The only place that spawns. A task that panics is logged and does not take the process with it.
 
+use std::any::Any;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -32,7 +34,7 @@ impl Tasks {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.tracker.spawn(work.instrument(tracing::info_span!("task", task.name = name)))
+        self.tracker.spawn(watched(name, work))
     }
 
     /// The same without a span: for connections, whose requests have spans of their own.
@@ -64,5 +66,55 @@ where
     F::Output: Send + 'static,
 {
     #[expect(clippy::disallowed_methods, reason = "this is the task module")]
-    tokio::spawn(work.instrument(tracing::info_span!("task", task.name = name)))
+    tokio::spawn(watched(name, work))
+}
+
+/// Runs work in a span of its name, and logs its panic. The task that waits for it still sees the panic.
+async fn watched<F: Future>(name: &'static str, work: F) -> F::Output {
+    let logged = async {
+        AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| {
+            tracing::error!(panic = text_of(&*panic), "task {name} panicked");
+            resume_unwind(panic)
+        })
+    };
+    logged.instrument(tracing::info_span!("task", task.name = name)).await
+}
+
+/// Returns the message of a panic.
+pub(crate) fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_a_task_is_logged_and_reaches_who_waits_for_it() {
+        let kept = Kept::default();
+        let writer = kept.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+        let _logs = tracing::subscriber::set_default(subscriber);
+        let ended = Tasks::default().spawn("sweep", async { panic!("no {}", "luck") }).await;
+        assert!(ended.is_err_and(|error| error.is_panic()));
+        let lines = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        assert!(lines.contains("task sweep panicked") && lines.contains("no luck"), "{lines}");
+    }
 }

@@ -121,8 +121,9 @@ pub enum CallError {
     /// No slot was free in time.
     #[error("too many adapter calls are running; try again")]
     Overload,
-    /// Fault of the host.
-    #[error("internal error: {0}")]
+    /// Fault of the host. Its cause is logged where the call ends, and is shown to no caller: it can name files and
+    /// addresses of this machine.
+    #[error("internal error")]
     Host(String),
 }
 

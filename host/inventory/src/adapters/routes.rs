@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Json as Answer;
 use axum::extract::State;
-use heddle_core::{Timestamp};
+use heddle_core::Timestamp;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::audit::entry::{self, NewEntry};
 use heddle_kernel::caller::Caller;

@@ -161,10 +161,7 @@ fn status_after(error: &Error, known: DeviceStatus, was_ever_read: bool) -> Devi
 
 /// Returns the message that every user who sees the controller may read.
 fn public_message(error: &Error) -> String {
-    match error {
-        Error::Internal(_) | Error::Adapter(CallError::Host(_)) => "internal error".to_owned(),
-        other => storable::message(&other.to_string()),
-    }
+    storable::message(&error.to_string())
 }
 
 fn next_sync(app: &SharedApp, controller: &ControllerTarget) -> Timestamp {

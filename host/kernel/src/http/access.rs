@@ -15,8 +15,6 @@ use crate::http::creation::{self, IDEMPOTENCY_KEY};
 use crate::http::error::Error;
 use crate::http::extract::too_large;
 
-/// How long the body of a request may take.
-const BODY_LIMIT: Duration = Duration::from_secs(30);
 /// How long a caller stays admitted while the body comes.
 const ADMITTED_FOR: Duration = Duration::from_millis(200);
 
@@ -125,16 +123,11 @@ async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> 
     next.run(request).await
 }
 
-/// Returns the request with its whole body, which must come in time.
+/// Returns the request with its whole body. The edge ends a body that comes too slowly.
 async fn whole(app: &SharedApp, request: Request) -> Result<Request, Error> {
     let (parts, body) = request.into_parts();
     let again = Request::from_parts(parts.clone(), body);
-    let bytes = tokio::time::timeout(BODY_LIMIT, Bytes::from_request(again, app)).await;
-    let bytes = bytes.map_err(|_| Error::BadRequest {
-        kind: "body_too_slow",
-        message: format!("request body did not come within {} s", BODY_LIMIT.as_secs()),
-    })?;
-    let bytes = bytes.map_err(|rejection| too_large(&rejection))?;
+    let bytes = Bytes::from_request(again, app).await.map_err(|rejection| too_large(&rejection))?;
     Ok(Request::from_parts(parts, Body::from(bytes)))
 }
 

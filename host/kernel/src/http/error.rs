@@ -311,10 +311,7 @@ pub(crate) fn render(error: &Error, request_id: &str) -> Response {
         return response;
     }
     let status = error.status();
-    let message = match error {
-        Error::Internal(_) | Error::Adapter(CallError::Host(_)) => "internal error".to_owned(),
-        other => other.to_string(),
-    };
+    let message = error.to_string();
     let mut response =
         (status, axum::Json(envelope(status, error.kind(), &message, request_id, error.details())))
             .into_response();

@@ -33,7 +33,6 @@ use client::Client;
 use error::{Error, Failure};
 use futures::FutureExt as _;
 use heddle_core::Clock;
-use heddle_runtime::CallError;
 use rate_limit::{Allowance, Classes, Demand};
 use request_id::RequestId;
 use tower::ServiceBuilder;
@@ -257,9 +256,6 @@ fn with_body_of(response: Response, rendered: Response) -> Response {
 }
 
 fn log(error: &Error) {
-    if let Error::Adapter(CallError::Host(cause)) = error {
-        tracing::error!(error = %cause, "adapter call failed in the host");
-    }
     if let Error::Internal(source) = error {
         let mut causes = vec![source.to_string()];
         let mut next = source.source();
@@ -272,12 +268,7 @@ fn log(error: &Error) {
 }
 
 fn panicked(payload: &(dyn std::any::Any + Send)) -> Response {
-    let text = payload
-        .downcast_ref::<String>()
-        .cloned()
-        .or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()))
-        .unwrap_or_default();
-    tracing::error!(panic = %text, "handler panicked");
+    tracing::error!(panic = crate::task::text_of(payload), "handler panicked");
     StatusCode::INTERNAL_SERVER_ERROR.into_response()
 }
 
