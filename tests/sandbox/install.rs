@@ -10,14 +10,14 @@ use super::package::{hostile, manifest_with};
 use crate::support::{Api, Database, Options, Server, on_both};
 
 /// A folder of packages, two publishers and the list of those that are trusted.
-struct Store {
+pub(super) struct Store {
     folder: TempDir,
-    acme: PublisherKey,
-    globex: PublisherKey,
+    pub(super) acme: PublisherKey,
+    pub(super) globex: PublisherKey,
 }
 
 impl Store {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let key = |name: &str| PublisherKey::generate(name).unwrap();
         let store = Self { folder: tempfile::tempdir().unwrap(), acme: key("acme"), globex: key("globex") };
         std::fs::create_dir(store.packages()).unwrap();
@@ -25,41 +25,44 @@ impl Store {
         store
     }
 
-    fn packages(&self) -> std::path::PathBuf {
+    pub(super) fn packages(&self) -> std::path::PathBuf {
         self.folder.path().join("packages")
     }
 
-    fn trusted_keys(&self) -> std::path::PathBuf {
+    pub(super) fn trusted_keys(&self) -> std::path::PathBuf {
         self.folder.path().join("trusted-keys.json")
     }
 
-    fn trust(&self, keys: &[TrustedKey]) {
+    pub(super) fn trust(&self, keys: &[TrustedKey]) {
         std::fs::write(self.trusted_keys(), write_trusted_keys(keys)).unwrap();
     }
 
     /// Puts the guest into a folder as a package of this version.
-    fn put(&self, folder: &str, key: &PublisherKey, version: &str) {
+    pub(super) fn put(&self, folder: &str, key: &PublisherKey, version: &str) {
         let files = [("component.wasm".to_owned(), hostile())].into();
         let manifest = manifest_with("/version", json!(version));
         let files = pack(manifest.to_string().as_bytes(), files, key).unwrap();
         write_dir(&files, &self.packages().join(folder)).unwrap();
     }
 
-    fn remove(&self, folder: &str) {
+    pub(super) fn remove(&self, folder: &str) {
         std::fs::remove_dir_all(self.packages().join(folder)).unwrap();
     }
 
-    async fn server(&self, database: Database) -> Server {
+    pub(super) fn options(&self) -> Options {
         let shown = |path: &Path| path.display().to_string();
-        let options = Options::default()
+        Options::default()
             .with("ADAPTER_PACKAGES", shown(&self.packages()))
-            .with("ADAPTER_TRUSTED_KEYS", shown(&self.trusted_keys()));
-        Server::start_with(database, options).await
+            .with("ADAPTER_TRUSTED_KEYS", shown(&self.trusted_keys()))
+    }
+
+    async fn server(&self, database: Database) -> Server {
+        Server::start_with(database, self.options()).await
     }
 }
 
 /// Version that serves, and the reasons of what does not.
-async fn serving(api: &Api) -> (Value, String) {
+pub(super) async fn serving(api: &Api) -> (Value, String) {
     let detail = api.get("/health/detail").await.expect_status(200).body;
     (detail["adapters"][0]["version"].clone(), detail["refused_adapters"].to_string())
 }

@@ -12,6 +12,7 @@ mod install;
 mod load;
 mod neighbours;
 pub(crate) mod package;
+mod reading;
 mod reads;
 mod resources;
 mod secrets;

@@ -59,6 +59,7 @@ impl Process {
         let child = command
             .env_clear()
             .envs(environment)
+            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
@@ -102,6 +103,12 @@ impl Process {
     /// SIGTERM.
     pub(crate) fn ask_to_end(&self) {
         let status = Command::new("kill").arg("-TERM").arg(self.id().to_string()).status();
+        assert!(status.expect("kill runs").success());
+    }
+
+    /// SIGHUP: the packages are read again.
+    pub(crate) fn hang_up(&self) {
+        let status = Command::new("kill").arg("-HUP").arg(self.id().to_string()).status();
         assert!(status.expect("kill runs").success());
     }
 

@@ -1,6 +1,6 @@
 //! The `gateway-…` families, built from the descriptions of the adapters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -91,15 +91,30 @@ struct AreaView {
 }
 
 pub(super) fn routes(app: &SharedApp) -> Routes {
-    let mut routes = set_routes::routes(change_routes::routes(Routes::default()));
-    let mut site_areas = BTreeMap::new();
-    for adapter in app.runtime.adapters() {
-        let description = adapter.description();
+    let adapters = app.runtime.adapters();
+    let own = set_routes::routes(change_routes::routes(Routes::default()));
+    own.merge(of_areas(adapters.iter().map(|adapter| (adapter.id(), adapter.description()))))
+}
+
+/// The routes of each vendor's areas, and those that serve every vendor.
+fn of_areas<'a>(adapters: impl Iterator<Item = (&'a str, &'a Description)>) -> Routes {
+    let mut routes = Routes::default();
+    let (mut site_areas, mut bases) = (BTreeMap::new(), BTreeSet::new());
+    for (vendor, description) in adapters {
         for area in &description.areas {
             let shown = Shown::of(description, &area.id);
-            let mounted = Mounted { vendor: Some(adapter.id().to_owned()), area: area.id.clone() };
-            let base = format!("/gateway-{}-{}/{{controller_id}}", adapter.id(), area.id);
-            routes = mount(routes, &base, &mounted, &shown);
+            let mounted = Mounted { vendor: Some(vendor.to_owned()), area: area.id.clone() };
+            let base = format!("/gateway-{vendor}-{}/{{controller_id}}", area.id);
+            // 'acme-vpn' with the area 'x', and 'acme' with 'vpn-x': no router takes the same path twice.
+            if bases.insert(base.clone()) {
+                routes = mount(routes, &base, &mounted, &shown);
+            } else {
+                tracing::error!(
+                    component = vendor,
+                    "area '{}' of adapter {vendor} is not served: another adapter has the path {base}",
+                    area.id
+                );
+            }
             if SITE_SCOPED.contains(&area.id.as_str()) {
                 site_areas.entry(area.id.clone()).or_insert(shown);
             }
@@ -253,4 +268,26 @@ async fn list(
         ..ChangeFilter::default()
     };
     listed(&app, &caller, &filter).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_vendors_with_the_same_path_do_not_keep_the_router_from_being_built() {
+        let of = |vendor: &str, area: &str| Description {
+            vendor: vendor.to_owned(),
+            title: vendor.to_owned(),
+            areas: vec![Area { id: area.to_owned(), title: area.to_owned() }],
+            kinds: Vec::new(),
+            features: Vec::new(),
+        };
+        let (one, two) = (of("acme", "vpn-x"), of("acme-vpn", "x"));
+        let alone = of_areas([("acme", &one)].into_iter()).iter().count();
+        let both = of_areas([("acme", &one), ("acme-vpn", &two)].into_iter());
+        let paths: BTreeSet<_> = both.iter().map(|route| (route.method.as_str(), &route.path)).collect();
+        assert_eq!((both.iter().count(), paths.len()), (alone, alone));
+        assert!(alone > 0);
+    }
 }

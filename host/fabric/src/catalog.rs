@@ -93,8 +93,9 @@ pub(super) fn routes() -> Routes {
 
 async fn catalog(State(app): State<SharedApp>, caller: Caller) -> Answer<Catalog> {
     let may = |declaration: &&Declaration| declaration.permission.is_none_or(|needed| caller.holds(needed));
+    let operations = Operations::of(&app);
     let offered: Vec<&Declaration> =
-        Operations::of(&app).all().map(|operation| operation.declaration()).filter(may).collect();
+        operations.all().map(|operation| operation.declaration()).filter(may).collect();
     let ai_tools = offered
         .iter()
         .map(|operation| Tool {
@@ -108,7 +109,7 @@ async fn catalog(State(app): State<SharedApp>, caller: Caller) -> Answer<Catalog
         .into_iter()
         .map(|declaration| Offered {
             declaration: declaration.clone(),
-            example: Operations::of(&app).example(&declaration.id),
+            example: operations.example(&declaration.id),
         })
         .collect();
     let events = app

@@ -55,6 +55,7 @@ use self::negotiator::Negotiator;
 pub(crate) use self::negotiator::WAITING_MAX;
 use self::operation::Operation;
 pub(crate) use self::operations::Operations;
+use self::operations::Registry;
 pub(crate) use self::state::FabricState;
 
 /// The operations of the adapters, and of the host itself.
@@ -110,9 +111,13 @@ impl Feature for Fabric {
     }
 
     async fn open(&self, app: &App, parts: &mut Parts) {
-        parts.add(operations(&app.runtime.adapters()));
+        parts.add(Registry::new(operations(&app.runtime.adapters())));
         parts.add(FabricState::default());
         parts.add(Measures::new(&app.metrics.families()));
+    }
+
+    fn installed(&self, app: &SharedApp) {
+        app.part::<Registry>().replace(operations(&app.runtime.adapters()));
     }
 
     async fn measure(&self, app: &SharedApp) {

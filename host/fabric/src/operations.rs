@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::sample::{self, Extent};
@@ -10,6 +11,19 @@ use heddle_marketplace::Schema;
 use serde_json::Value;
 
 use super::operation::{Declaration, Example, Operation};
+
+/// The operations of this process. They are replaced as a whole when what is installed has changed.
+pub(crate) struct Registry(ArcSwap<Operations>);
+
+impl Registry {
+    pub(super) fn new(operations: Operations) -> Self {
+        Self(ArcSwap::from_pointee(operations))
+    }
+
+    pub(super) fn replace(&self, operations: Operations) {
+        self.0.store(Arc::new(operations));
+    }
+}
 
 /// Everything that a step can do, by id.
 pub(crate) struct Operations {
@@ -21,9 +35,9 @@ pub(crate) struct Operations {
 }
 
 impl Operations {
-    /// Those of this process.
-    pub(crate) fn of(app: &App) -> &Self {
-        app.part()
+    /// Those of this process, at this moment.
+    pub(crate) fn of(app: &App) -> Arc<Self> {
+        app.part::<Registry>().0.load_full()
     }
 
     pub(super) fn new(all: impl IntoIterator<Item = Arc<dyn Operation>>) -> Self {
@@ -61,8 +75,8 @@ impl Operations {
             .map_or(Ok(()), |schema| heddle_inventory::adapters::validate(schema, params, "params"))
     }
 
-    pub(crate) fn find(&self, id: &str) -> Option<&Arc<dyn Operation>> {
-        self.by_id.get(id)
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<dyn Operation>> {
+        self.by_id.get(id).cloned()
     }
 
     /// An example of what the operation is given and gives.

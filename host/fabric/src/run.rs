@@ -523,7 +523,7 @@ impl Course<'_> {
                 let result = match filled(&written, &self.values(event.as_ref(), &own)) {
                     Ok(params) => {
                         let key = format!("{}:{index}", key(self.run, at));
-                        self.once((at, step, operation), author, &key, params).await
+                        self.once((at, step, &operation), author, &key, params).await
                     }
                     Err(error) => Err(error),
                 };
@@ -536,7 +536,7 @@ impl Course<'_> {
         }
         let params = filled(&written, &self.values(event.as_ref(), &own))?;
         self.params[at] = params.clone();
-        self.once((at, step, operation), author, &key(self.run, at), params).await
+        self.once((at, step, &operation), author, &key(self.run, at), params).await
     }
 
     /// Executes an operation once. `key` is its idempotency key: the same key means the same operation.

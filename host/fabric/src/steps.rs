@@ -156,6 +156,7 @@ pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
     if !(1..=STEPS_MAX).contains(&steps.len()) {
         faults.push(fault("steps", format!("must be from 1 to {STEPS_MAX}")));
     }
+    let operations = Operations::of(app);
     for (at, step) in steps.iter().enumerate() {
         let field = format!("steps.{at}");
         let params = Value::Object(step.params.clone());
@@ -180,7 +181,7 @@ pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
             faults.push(fault(&format!("{field}.operation_id"), message));
             continue;
         }
-        let Some(schema) = Operations::of(app).params_schema(&step.operation_id) else {
+        let Some(schema) = operations.params_schema(&step.operation_id) else {
             let message = format!(
                 "operation '{}' does not exist; GET /fabric/catalog lists those that do",
                 step.operation_id

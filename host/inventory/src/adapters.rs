@@ -2,6 +2,7 @@
 
 mod diagnostics;
 mod packages;
+mod reading;
 mod routes;
 
 use std::path::Path;
@@ -13,6 +14,7 @@ use heddle_kernel::feature::{Diagnostic, Feature, Worker};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::routes::Routes;
 use heddle_kernel::misfit;
+use heddle_kernel::modules::LastRefused;
 use heddle_marketplace::{Schema, TrustedKey};
 use heddle_runtime::{Adapter, Call, Target, Urgency};
 use heddle_store::controllers::ControllerTarget;
@@ -28,7 +30,9 @@ impl Feature for Adapters {
     }
 
     async fn open(&self, app: &App, parts: &mut Parts) {
-        parts.add(packages::load_all(app).await);
+        let mut serving = packages::Serving::new();
+        parts.add(LastRefused::new(packages::load_all(app, &mut serving).await));
+        parts.add(reading::Packages::new(serving));
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {
@@ -40,7 +44,10 @@ impl Feature for Adapters {
     }
 
     fn workers(&self, app: &SharedApp) -> Vec<Worker> {
-        vec![Worker::new("adapters.releases", routes::follow_releases(app.clone()))]
+        vec![
+            Worker::new("adapters.releases", routes::follow_releases(app.clone())),
+            Worker::new("adapters.read", reading::read_when_asked(app.clone())),
+        ]
     }
 }
 

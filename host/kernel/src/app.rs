@@ -18,6 +18,7 @@ use crate::events::hub::Hub;
 use crate::hashing::Hashing;
 use crate::health::cache::HealthCache;
 use crate::http::rate_limit::limiter::Limiter;
+use crate::installed::Shown;
 use crate::keys::Keys;
 use crate::logs::database::Logs;
 use crate::mail::Mailer;
@@ -58,6 +59,7 @@ pub struct App {
     pub declared: Arc<Declared>,
     /// For the code that opens the features; others ask [`App::part`].
     pub(crate) parts: Parts,
+    pub(crate) shown: Shown,
     /// When this process opened the database.
     pub started: std::time::Instant,
 }

@@ -54,7 +54,10 @@ pub trait Feature: Send + Sync {
     /// Adds the state that the feature owns. The features before it in the list have done so.
     async fn open(&self, _app: &App, _parts: &mut Parts) {}
 
-    /// Its routes below the prefix.
+    /// Takes up what is installed now, when that has changed. Its routes are built after it.
+    fn installed(&self, _app: &SharedApp) {}
+
+    /// Its routes below the prefix. Built at the start, and whenever what is installed has changed.
     fn routes(&self, _app: &SharedApp) -> Routes {
         Routes::default()
     }

@@ -51,9 +51,10 @@ pub(crate) async fn report(app: &SharedApp) -> Report {
         last_look_age_secs: app.hub.bus.last_look_age(now).as_seconds_f64(),
         is_draining,
         is_strict: app.config.readiness_strict_deps,
-        lacks_adapters: app.refused_packages().is_empty() && app.runtime.adapters().is_empty(),
+        lacks_adapters: app.refused_packages().0.is_empty() && app.runtime.adapters().is_empty(),
         refused: app
             .refused_packages()
+            .0
             .iter()
             .map(|refused| format!("adapter:{}", refused.package))
             .collect(),

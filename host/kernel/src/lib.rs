@@ -16,6 +16,7 @@ pub mod findings;
 pub mod hashing;
 mod health;
 pub mod http;
+mod installed;
 pub mod keys;
 mod listener;
 pub mod logs;
@@ -34,6 +35,7 @@ pub mod retention;
 pub mod running;
 pub mod sample;
 pub mod slug;
+mod surface;
 mod task;
 #[cfg(test)]
 mod testing;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use arc_swap::ArcSwap;
 use heddle_core::Clock;
 use heddle_runtime::{Adapter, Compiler, Runtime, Settings, Tap, Vault};
 
@@ -18,14 +19,30 @@ pub struct RefusedPackage {
     pub reason: String,
 }
 
-/// The packages that were not loaded when this process started.
+/// The packages that were not loaded when the packages were read.
 #[derive(Debug, Default)]
 pub struct RefusedPackages(pub Vec<RefusedPackage>);
 
+/// What was refused when the packages were last read. The feature that reads them adds it as a part.
+#[derive(Debug)]
+pub struct LastRefused(ArcSwap<RefusedPackages>);
+
+impl LastRefused {
+    /// Begins with what was refused at the start.
+    pub fn new(refused: RefusedPackages) -> Self {
+        Self(ArcSwap::from_pointee(refused))
+    }
+
+    /// Replaces it after the packages were read again.
+    pub fn replace(&self, refused: RefusedPackages) {
+        self.0.store(Arc::new(refused));
+    }
+}
+
 impl RefusedPackages {
     /// Notes a package that is not loaded, and logs the refusal as an error. `package` is the name of its
-    /// folder, or `all` where none can be read. With `STRICT_STARTUP` every such note keeps the server from
-    /// starting.
+    /// folder, or `all` where none can be read. With `STRICT_STARTUP` every such note of a start keeps the
+    /// server from starting.
     pub fn add(&mut self, package: String, reason: String) {
         tracing::error!(component = %package, reason = %reason, "refused adapter {package}");
         self.0.push(RefusedPackage { package, reason });
@@ -44,18 +61,19 @@ impl App {
         })
     }
 
-    pub(crate) fn refused_packages(&self) -> &[RefusedPackage] {
-        self.find_part::<RefusedPackages>().map_or(&[], |refused| &refused.0)
+    pub(crate) fn refused_packages(&self) -> Arc<RefusedPackages> {
+        self.find_part::<LastRefused>().map(|last| last.0.load_full()).unwrap_or_default()
     }
 
     /// Whether there should be adapters, but there is none.
     pub(crate) fn modules_have_failed(&self) -> bool {
-        !self.refused_packages().is_empty() && self.runtime.adapters().is_empty()
+        !self.refused_packages().0.is_empty() && self.runtime.adapters().is_empty()
     }
 
     /// Every refused package with its reason, in one sentence; `None` when all were loaded.
     pub(crate) fn refusals(&self) -> Option<String> {
-        let refusals = self.refused_packages().iter().map(|r| format!("{}: {}", r.package, r.reason));
+        let refused = self.refused_packages();
+        let refusals = refused.0.iter().map(|r| format!("{}: {}", r.package, r.reason));
         Some(refusals.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
     }
 

@@ -20,6 +20,7 @@ use crate::feature::{Feature, Features, Worker};
 use crate::hashing::{Cost, Hashing};
 use crate::health::cache::HealthCache;
 use crate::http::rate_limit::limiter::Limiter;
+use crate::installed::Shown;
 use crate::keys::Keys;
 use crate::logs::database::Logs;
 use crate::mail::Mailer;
@@ -105,6 +106,7 @@ impl App {
             health: HealthCache::default(),
             declared,
             parts: Parts::default(),
+            shown: Shown::default(),
             started: std::time::Instant::now(),
         };
         let mut parts = Parts::default();
@@ -113,6 +115,7 @@ impl App {
             feature.open(&app, &mut parts).await;
         }
         app.parts = parts;
+        app.shown = Shown::new(&app.runtime);
         let of_features = features.iter().flat_map(Feature::subsystems).map(|one| one.name);
         let mut names: Vec<&str> = health::OWN.into_iter().chain(of_features).collect();
         names.sort_unstable();

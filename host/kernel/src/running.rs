@@ -10,7 +10,8 @@ use crate::app::{App, SharedApp};
 use crate::config::Config;
 use crate::feature::Features;
 use crate::opening::Surroundings;
-use crate::{audit, events, http, listener, process, task};
+use crate::surface::{self, Surface};
+use crate::{audit, events, listener, process, task};
 
 /// How long a drain waits for running work.
 const DRAIN_SECS: u64 = 30;
@@ -45,7 +46,8 @@ impl Running {
         app.begin_term().await?;
         app.start_workers(follower);
         let (front, abandon) = (task::Tasks::default(), CancellationToken::new());
-        let service = http::service(&app);
+        let service = Surface::new(&app);
+        app.tasks.spawn("surface", surface::follow(app.clone(), service.clone()));
         let listener = listener::Listener::bind(&app.config, service, &app.metrics, &front, &abandon)
             .await
             .with_context(|| format!("cannot listen on {}", app.config.bind_addr))?;

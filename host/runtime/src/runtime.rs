@@ -10,6 +10,7 @@ use heddle_core::fault::Fault;
 use heddle_core::{Clock, ControllerId, OrgId};
 use heddle_marketplace::Verified;
 use ipnet::IpNet;
+use tokio::sync::watch;
 use wasmtime::component::Linker;
 
 use crate::adapter::Adapter;
@@ -56,6 +57,8 @@ pub struct Runtime {
     pub(crate) cache: CodeCache,
     pub(crate) compiler: Compiler,
     adapters: ArcSwap<BTreeMap<String, Adapter>>,
+    /// How often what is installed has changed.
+    changes: watch::Sender<u64>,
     /// Guests have threads of their own, so that they cannot delay the server's.
     threads: Mutex<Option<tokio::runtime::Runtime>>,
 }
@@ -96,6 +99,7 @@ impl Runtime {
             cache,
             compiler: settings.compiler,
             adapters: ArcSwap::default(),
+            changes: watch::Sender::default(),
             threads: Mutex::new(Some(threads)),
         }))
     }
@@ -120,6 +124,27 @@ impl Runtime {
             adapters.insert(adapter.id().to_owned(), adapter.clone());
             adapters
         });
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// Takes an adapter out of service: its vendor has none from now on. Running calls end on it. False when there
+    /// was none.
+    pub fn withdraw(&self, vendor: &str) -> bool {
+        let before = self.adapters.rcu(|adapters| {
+            let mut adapters = BTreeMap::clone(adapters);
+            adapters.remove(vendor);
+            adapters
+        });
+        let was_there = before.contains_key(vendor);
+        if was_there {
+            self.changes.send_modify(|changes| *changes += 1);
+        }
+        was_there
+    }
+
+    /// Follows how often what is installed has changed. A change is counted once it is in service.
+    pub fn installed(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// The adapter of a vendor.

@@ -3,6 +3,9 @@
 //!
 //! The binding is written before a package serves, in one transaction with its record. After a crash between that and
 //! serving, the same package is loaded again and finds its own binding.
+//!
+//! Packages are read at the start, and again when the process is asked to: then the same packages serve as after a restart,
+//! and a package that has not changed goes on with its state.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,8 +41,12 @@ struct Ground<'a> {
     downgrades: &'a [String],
 }
 
-/// Loads every package of the folder. A refused package does not keep the server from starting.
-pub(super) async fn load_all(app: &App) -> RefusedPackages {
+/// Which package serves each id: SHA-256 of its manifest, by the id.
+pub(super) type Serving = BTreeMap<String, String>;
+
+/// Puts every package of the folder into service that may serve, and takes the others out of it. A refused package does
+/// not keep the server from starting. While the folder or the trusted keys cannot be read, what serves stays.
+pub(super) async fn load_all(app: &App, serving: &mut Serving) -> RefusedPackages {
     let (config, runtime, db, clock) = (&app.config, &app.runtime, &app.db, &app.clock);
     let Some(folder) = &config.adapter_packages else {
         tracing::warn!("no adapter is loaded: ADAPTER_PACKAGES is not set, so no controller can be managed");
@@ -55,9 +62,18 @@ pub(super) async fn load_all(app: &App) -> RefusedPackages {
     };
     let mut refused = RefusedPackages::default();
     let ground = Ground { trusted: &trusted, downgrades: &config.adapter_downgrades };
-    for (id, candidates) in verified(folder, &trusted, &mut refused) {
-        serve_one(&id, candidates, &ground, (runtime, db, clock), &mut refused).await;
+    let Some(by_id) = verified(folder, &trusted, &mut refused) else { return refused };
+    let mut now = Serving::new();
+    for (id, candidates) in by_id {
+        let served = serving.get(&id).map(String::as_str);
+        let chosen = serve_one(&id, candidates, served, &ground, (runtime, db, clock), &mut refused).await;
+        now.extend(chosen.map(|manifest| (id, manifest)));
     }
+    for id in serving.keys().filter(|id| !now.contains_key(*id)) {
+        runtime.withdraw(id);
+        tracing::warn!(component = %id, "adapter {id} is out of service: no package may serve it any longer");
+    }
+    *serving = now;
     if let Err(error) = write_audit(db, clock, &app.audit_key).await {
         tracing::error!(error = %error, "new adapter packages are not in the audit log yet; the next start tries again");
     }
@@ -71,19 +87,18 @@ pub(super) async fn load_all(app: &App) -> RefusedPackages {
     refused
 }
 
-/// The packages that are what their publishers signed, by id.
+/// The packages that are what their publishers signed, by id; `None` where the folder cannot be read.
 fn verified(
     folder: &Path,
     trusted: &[TrustedKey],
     refused: &mut RefusedPackages,
-) -> BTreeMap<String, Vec<Candidate>> {
+) -> Option<BTreeMap<String, Vec<Candidate>>> {
     let mut by_id: BTreeMap<String, Vec<Candidate>> = BTreeMap::new();
-    let folders = package_folders(folder).unwrap_or_else(|error| {
+    let folders = package_folders(folder).map_err(|error| {
         let reason = format!("ADAPTER_PACKAGES '{}' cannot be read: {error}", folder.display());
         refused.add("all".to_owned(), reason);
-        Vec::new()
     });
-    for path in folders {
+    for path in folders.ok()? {
         let folder = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         match Verified::open_dir(&path, trusted) {
             Ok(package) => {
@@ -92,35 +107,45 @@ fn verified(
             Err(error) => refused.add(folder, error.to_string()),
         }
     }
-    by_id
+    Some(by_id)
 }
 
-/// Loads the best package of an id; when that cannot be used, another one is loaded.
+/// Loads the best package of an id, unless it is the one that serves; when that cannot be used, another one is loaded.
+/// Returns the SHA-256 of the manifest of the package that serves now.
 async fn serve_one(
     id: &str,
     candidates: Vec<Candidate>,
+    served: Option<&str>,
     ground: &Ground<'_>,
     (runtime, db, clock): (&Runtime, &Db, &Clock),
     refused: &mut RefusedPackages,
-) {
+) -> Option<String> {
     let binding = match find_binding(db, id).await {
         Ok(binding) => binding,
         Err(error) => {
+            let serves = |c: &Candidate| served.filter(|served| *served == c.package.manifest_sha256());
+            let stays = candidates.iter().find_map(serves).map(str::to_owned);
             for candidate in candidates {
                 refused.add(candidate.folder, format!("what '{id}' is bound to cannot be read: {error}"));
             }
-            return;
+            return stays;
         }
     };
-    let mut serving: Option<(String, Version)> = None;
+    let mut serving: Option<(String, Version, String)> = None;
     for candidate in in_order(id, candidates, binding.as_ref(), ground, refused) {
         let version = &candidate.package.manifest().version;
-        if let Some((folder, served)) = &serving {
+        let manifest = candidate.package.manifest_sha256();
+        if let Some((folder, served, _)) = &serving {
             let reason = format!(
                 "two packages have the id '{id}': '{folder}' with version {served} serves, '{}' with version {version} does not; remove one",
                 candidate.folder
             );
             refused.add(candidate.folder, reason);
+            continue;
+        }
+        if served == Some(manifest) {
+            let chosen = (version.clone(), manifest.to_owned());
+            serving = Some((candidate.folder, chosen.0, chosen.1));
             continue;
         }
         match load(&candidate.package, ground, (runtime, db, clock)).await {
@@ -131,11 +156,13 @@ async fn serve_one(
                     "loaded adapter {}",
                     candidate.folder
                 );
-                serving = Some((candidate.folder, version.clone()));
+                let chosen = (version.clone(), manifest.to_owned());
+                serving = Some((candidate.folder, chosen.0, chosen.1));
             }
             Err(reason) => refused.add(candidate.folder, reason),
         }
     }
+    serving.map(|(_, _, manifest)| manifest)
 }
 
 async fn load(

@@ -261,7 +261,7 @@ fn describe(app: &App, report: &Report, database: DatabaseDetail, log_database: 
             last_look_age_secs: report.last_look_age_secs,
         },
         adapters: app.runtime.adapters().iter().map(adapter).collect(),
-        refused_adapters: app.refused_packages().iter().map(refused).collect(),
+        refused_adapters: app.refused_packages().0.iter().map(refused).collect(),
     }
 }
 

@@ -36,7 +36,6 @@ use heddle_core::Clock;
 use rate_limit::{Allowance, Classes, Demand};
 use request_id::RequestId;
 use tower::ServiceBuilder;
-use tower::util::MapRequest;
 use tracing::Instrument as _;
 
 pub use self::prefix::PREFIX;
@@ -45,9 +44,6 @@ use crate::feature::{Feature, Pages};
 
 /// Room for the headers that every answer gets.
 const HEADERS_ADDED: usize = 12;
-
-/// The routes behind their layers, as the listener serves them.
-pub(crate) type Service = MapRequest<Router, fn(Request) -> Request>;
 
 /// State of the layers.
 struct Edge {
@@ -58,8 +54,8 @@ struct Edge {
     answers_preflights: bool,
 }
 
-/// Builds the service with all its routes and layers.
-pub(crate) fn service(app: &SharedApp) -> Service {
+/// Builds all routes behind their layers. A trailing slash of the path must be gone.
+pub(crate) fn router(app: &SharedApp) -> Router {
     let table = routes(app);
     let document = openapi::Written::of(&table, &app.declared, &app.config);
     let table = table.merge(openapi::routes(document.as_ref()));
@@ -76,16 +72,14 @@ pub(crate) fn service(app: &SharedApp) -> Service {
         .layer(from_fn_with_state(state, gate))
         .layer(DefaultBodyLimit::max(body::BODY_BYTES_MAX));
     let beside = pages.into_iter().map(|pages| pages.router);
-    let router = beside
+    beside
         .fold(table.into_router(app), Router::merge)
         .merge(metrics::router(&app.config))
         .merge(pages::router(document.as_ref()))
         .fallback(|| async { StatusCode::NOT_FOUND })
         .method_not_allowed_fallback(|| async { StatusCode::METHOD_NOT_ALLOWED })
         .layer(layers)
-        .with_state(app.clone());
-    // The trailing slash goes before the router looks at the path, so both spellings reach one handler.
-    MapRequest::new(router, strip_trailing_slash)
+        .with_state(app.clone())
 }
 
 /// The table of all routes below the prefix.
@@ -93,7 +87,8 @@ pub fn routes(app: &SharedApp) -> routes::Routes {
     app.features().iter().fold(routes::Routes::default(), |table, feature| table.merge(feature.routes(app)))
 }
 
-fn strip_trailing_slash(mut request: Request) -> Request {
+/// Removes the trailing slash before the router looks at the path, so that both spellings reach one handler.
+pub(crate) fn without_trailing_slash(mut request: Request) -> Request {
     let path = request.uri().path();
     if path.len() > 1 && path.ends_with('/') {
         let trimmed = path.trim_end_matches('/');

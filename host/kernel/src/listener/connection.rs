@@ -18,8 +18,8 @@ use tower::ServiceExt as _;
 
 use super::Shared;
 use super::activity::{Activity, Held, LOOK_INTERVAL, Wire};
-use crate::http;
 use crate::metrics::ConnectionEnd;
+use crate::surface::Surface;
 
 /// Serves until the peer closes, a limit is reached, or `abandon` fires. After `stop`, requests in flight are finished.
 ///
@@ -73,7 +73,7 @@ pub(super) async fn serve(
 
 /// Hands the requests of a connection on, with the peer's address.
 struct Requests {
-    service: http::Service,
+    service: Surface,
     peer: SocketAddr,
     activity: Arc<Activity>,
 }

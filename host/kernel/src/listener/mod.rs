@@ -21,9 +21,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use crate::http::Service;
 use crate::metrics::{ConnectionRefusal, Metrics};
 use crate::process::limits;
+use crate::surface::Surface;
 use crate::task::Tasks;
 
 /// Most bytes of a request head of HTTP/1, and of what is read ahead.
@@ -49,7 +49,7 @@ const FULL: &[u8] =
 
 /// State that all connections share.
 struct Shared {
-    service: Service,
+    service: Surface,
     builder: Builder<TokioExecutor>,
     limits: Limits,
     slots: Arc<ConnectionSlots>,
@@ -70,7 +70,7 @@ impl Listener {
     /// Listens on the configured address. The connections run in `tasks`.
     pub(crate) async fn bind(
         config: &Config,
-        service: Service,
+        service: Surface,
         metrics: &Arc<Metrics>,
         tasks: &Tasks,
         abandon: &CancellationToken,
