@@ -4,3 +4,4 @@ mod circles;
 mod documented;
 mod paths;
 mod rooms;
+mod words;

@@ -350,7 +350,10 @@ async fn every_property_and_every_parameter_is_described() {
             }
         }
     }
-    assert!(found.is_empty(), "a doc comment at the field, or a line in vocabulary.txt, for {found:#?}");
+    assert!(
+        found.is_empty(),
+        "a doc comment at the field, or a line in assets/vocabulary.txt of its room, for {found:#?}"
+    );
 }
 
 /// Schemas of answers that no example can be made of, for their values follow a pattern.

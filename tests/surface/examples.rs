@@ -80,7 +80,7 @@ on_both! {
                 refused.push(format!("{id}: {} {}", answer.status, answer.text));
             }
         }
-        assert!(missing.is_empty(), "assets/examples.json lacks {missing:?}");
+        assert!(missing.is_empty(), "assets/examples.json of their rooms lack {missing:?}");
         assert!(refused.is_empty(), "{refused:#?}");
     }
 }

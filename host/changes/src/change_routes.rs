@@ -179,6 +179,7 @@ fn reading(routes: Routes) -> Routes {
             read,
             by_gateway,
             doc("Changes of a gateway across areas")
+                .named("list_changes_of_gateway")
                 .query::<ByGatewayQuery>()
                 .answers::<Vec<ChangeView>>(200),
         )

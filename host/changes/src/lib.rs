@@ -11,6 +11,7 @@ mod drive;
 mod drivers;
 mod ending;
 mod gates;
+mod glossary;
 mod live;
 mod measures;
 mod new_key;
@@ -33,6 +34,7 @@ use heddle_core::{ChangeId, Permission};
 use heddle_kernel::app::{App, Parts, SharedApp};
 use heddle_kernel::feature::{Diagnostic, Feature, Sealing, Worker};
 use heddle_kernel::http::error::Error;
+use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
 use heddle_store::sealed::SealedColumn;
 pub use plan::{Request, controller_on_path, stage_for_run};
@@ -58,6 +60,10 @@ pub struct Changes;
 impl Feature for Changes {
     fn name(&self) -> &'static str {
         "staging"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &crate::glossary::CHANGES
     }
 
     fn diagnostics(&self) -> &'static [Diagnostic] {

@@ -54,6 +54,14 @@ pub(super) struct Mounted {
     pub(super) area: String,
 }
 
+impl Mounted {
+    /// Names it for people: `openwrt dhcp`, `firewall`.
+    fn words(&self) -> String {
+        let vendor = self.vendor.iter().map(String::as_str);
+        vendor.chain([self.area.as_str()]).collect::<Vec<_>>().join(" ").replace('-', " ")
+    }
+}
+
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StageQuery {
@@ -145,18 +153,28 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted, shown: &Shown) -> Routes
     let (feature, resource) = (shown.feature.as_deref(), shown.resource.as_deref());
     let read = Access::Permission(CONTROLLER_READ);
     let [described, listed, staged, read_all, read_one] = std::array::from_fn(|_| mounted.clone());
-    routes
+    let words = mounted.words();
+    let area = words.replace(' ', "_");
+    let about = format!(
+        "Objects of the area '{words}', read live from the device, and changes of them that are staged for review."
+    );
+    let of_area = Routes::default()
         .get(
             base,
             read,
             move |state, caller, path| features(described, state, caller, path),
-            doc("Features of the area, with their schemas").answers::<AreaView>(200),
+            doc("Features of the area, with their schemas")
+                .named(format!("describe_{area}_area"))
+                .answers::<AreaView>(200),
         )
         .get(
             &format!("{base}/changes"),
             read,
             move |state, caller, path, query| list(listed, state, caller, path, query),
-            doc("Staged changes").query::<ListQuery>().answers::<Vec<ChangeView>>(200),
+            doc("Staged changes")
+                .named(format!("list_{area}_changes"))
+                .query::<ListQuery>()
+                .answers::<Vec<ChangeView>>(200),
         )
         .post(
             &format!("{base}/changes/{{feature}}"),
@@ -165,6 +183,7 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted, shown: &Shown) -> Routes
                 stage(staged, (state, caller, origin), path, query, creation, body)
             },
             doc("Stage a change; the device is only read")
+                .named(format!("stage_{area}_change"))
                 .query::<StageQuery>()
                 .body::<StageBody>()
                 .answers::<ChangeView>(201)
@@ -178,6 +197,7 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted, shown: &Shown) -> Routes
                 live::list(read_all, (state, caller, origin), path, query)
             },
             doc("Read objects live through the adapter")
+                .named(format!("list_{area}_objects"))
                 .query::<LiveQuery>()
                 .answers::<LivePage>(200)
                 .example("resource", resource)
@@ -188,10 +208,12 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted, shown: &Shown) -> Routes
             read,
             move |state, caller, origin, path| live::get(read_one, (state, caller, origin), path),
             doc("Read one object live through the adapter")
+                .named(format!("get_{area}_object"))
                 .answers::<heddle_core::adapter::Object>(200)
                 .example("resource", resource)
                 .calls_adapter(),
-        )
+        );
+    routes.merge(of_area.each(|doc| doc.grouped(&format!("Gateway: {words}"), &about)))
 }
 
 /// Path parameters of both families.

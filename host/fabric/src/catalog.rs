@@ -86,7 +86,7 @@ pub(super) fn routes() -> Routes {
         "/fabric/catalog",
         Access::Member,
         catalog,
-        doc("Operations that the caller could use in steps, events, what starts steps, and operations as tools for language models")
+        doc("Operations that the caller could use in steps, events, what starts steps, and operations as tools for language models").named("get_fabric_catalog")
             .answers::<Catalog>(200),
     )
 }

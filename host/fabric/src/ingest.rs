@@ -59,7 +59,12 @@ pub(super) fn routes() -> Routes {
         "/fabric/ingest",
         Access::Permission(EVENT_WRITE),
         ingest,
-        doc("Hand an event in from outside").body::<Body>().answers::<Receipt>(202).fails_with(413).keyed(),
+        doc("Hand an event in from outside")
+            .named("ingest_event")
+            .body::<Body>()
+            .answers::<Receipt>(202)
+            .fails_with(413)
+            .keyed(),
     )
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod declarations;
 pub(crate) mod declared;
 mod each;
 mod executor;
+mod glossary;
 mod host_operations;
 pub(crate) mod in_flight;
 mod ingest;
@@ -46,6 +47,7 @@ use heddle_core::operation::ConnectionKind;
 use heddle_kernel::app::{App, Parts, SharedApp};
 use heddle_kernel::events::consumer::consume;
 use heddle_kernel::feature::{Feature, Forget, Guard, Sealing, Subsystem, Worker};
+use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
 use heddle_runtime::Adapter;
 use heddle_store::sealed::SealedColumn;
@@ -96,6 +98,10 @@ pub struct Fabric;
 impl Feature for Fabric {
     fn name(&self) -> &'static str {
         "fabric"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &crate::glossary::FABRIC
     }
 
     fn sealed(&self) -> &'static [Sealing] {

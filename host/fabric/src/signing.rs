@@ -68,6 +68,7 @@ pub(super) fn routes() -> Routes {
             access,
             show,
             doc("Which secret signs the organization's fabric.webhook requests; never the secret itself")
+                .named("get_signing_secret")
                 .answers::<Stands>(200),
         )
         .post(
@@ -75,6 +76,7 @@ pub(super) fn routes() -> Routes {
             access,
             rotate,
             doc("Make a new secret for the organization's fabric.webhook requests, and show it once")
+                .named("rotate_signing_secret")
                 .answers::<Rotated>(200),
         )
 }

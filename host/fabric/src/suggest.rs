@@ -76,7 +76,10 @@ pub(super) fn routes() -> Routes {
         "/fabric/connections/suggest",
         Access::Member,
         suggest,
-        doc("Operations that could follow an event").query::<Query>().answers::<Answered>(200),
+        doc("Operations that could follow an event")
+            .named("suggest_connections")
+            .query::<Query>()
+            .answers::<Answered>(200),
     )
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod api_keys;
 mod challenge;
 pub mod cookies;
 pub mod declarations;
+mod glossary;
 pub mod login;
 pub mod mfa;
 pub mod outcomes;
@@ -18,6 +19,7 @@ use futures::FutureExt as _;
 use heddle_core::event::EventType;
 use heddle_kernel::app::{App, Parts, SharedApp};
 use heddle_kernel::feature::{Feature, Forget, Pages, Sealing};
+use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::{Doc, Routes};
 use heddle_store::sealed::SealedColumn;
 use heddle_store::{password_resets, sessions, unknown_logins};
@@ -45,6 +47,10 @@ pub struct SignIn;
 impl Feature for SignIn {
     fn name(&self) -> &'static str {
         "auth"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &crate::glossary::SIGN_IN
     }
 
     fn sealed(&self) -> &'static [Sealing] {

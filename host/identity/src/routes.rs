@@ -129,6 +129,7 @@ pub(crate) fn routes() -> Routes {
             Access::Public,
             log_in,
             doc("Log in with a password")
+                .named("log_in")
                 .body::<LoginBody>()
                 .answers::<AdmissionAnswer>(200)
                 .checks_credential()
@@ -140,6 +141,7 @@ pub(crate) fn routes() -> Routes {
             Access::Public,
             token,
             doc("Log in with the password grant of OAuth 2.0")
+                .named("create_token")
                 .form::<TokenForm>()
                 .answers::<Tokens>(200)
                 .checks_credential()
@@ -151,6 +153,7 @@ pub(crate) fn routes() -> Routes {
             Access::Public,
             refresh,
             doc("Spend a refresh token for a new pair")
+                .named("refresh_tokens")
                 .body::<RefreshBody>()
                 .answers::<Tokens>(200)
                 .fails_with(401)
@@ -160,15 +163,20 @@ pub(crate) fn routes() -> Routes {
             "/auth/logout",
             Access::Authenticated(SIGNING_IN),
             log_out,
-            doc("End this session").empty(204).personal().changes_callers(),
+            doc("End this session").named("log_out").empty(204).personal().changes_callers(),
         )
         .post(
             "/auth/logout-all",
             Access::Authenticated(SIGNING_IN),
             log_out_all,
-            doc("End all own sessions").empty(204).personal().changes_callers(),
+            doc("End all own sessions").named("log_out_everywhere").empty(204).personal().changes_callers(),
         )
-        .get("/auth/me", Access::Member, me, doc("The caller's profile").answers::<Profile>(200).tagged())
+        .get(
+            "/auth/me",
+            Access::Member,
+            me,
+            doc("The caller's profile").named("get_own_profile").answers::<Profile>(200).tagged(),
+        )
         .get(
             "/auth/sessions",
             Access::Authenticated(SIGNING_IN),

@@ -12,6 +12,7 @@ use heddle_kernel::app::{App, Parts, SharedApp};
 use heddle_kernel::config::Config;
 use heddle_kernel::feature::{Diagnostic, Feature, Worker};
 use heddle_kernel::http::error::Error;
+use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
 use heddle_kernel::misfit;
 use heddle_kernel::modules::LastRefused;
@@ -27,6 +28,10 @@ pub struct Adapters;
 impl Feature for Adapters {
     fn name(&self) -> &'static str {
         "adapters"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &crate::glossary::ADAPTERS
     }
 
     async fn open(&self, app: &App, parts: &mut Parts) {

@@ -24,6 +24,7 @@ use heddle_kernel::http::conditional::{IfMatch, One};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::nulls::{given, nullable};
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::keys::Keys;
@@ -55,6 +56,10 @@ pub struct Credentials;
 impl Feature for Credentials {
     fn name(&self) -> &'static str {
         "credentials"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &crate::glossary::CREDENTIALS
     }
 
     fn sealed(&self) -> &'static [Sealing] {

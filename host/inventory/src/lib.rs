@@ -4,4 +4,5 @@ pub mod adapters;
 pub mod controllers;
 pub mod credentials;
 pub mod devices;
+mod glossary;
 pub mod sync;

@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::declarations;
 use crate::findings::Findings;
 use crate::http::error::Error;
+use crate::http::glossary::Glossary;
 use crate::http::routes::Routes;
 use crate::keys::Keys;
 
@@ -60,6 +61,11 @@ pub trait Feature: Send + Sync {
     /// Its routes below the prefix. Built at the start, and whenever what is installed has changed.
     fn routes(&self, _app: &SharedApp) -> Routes {
         Routes::default()
+    }
+
+    /// How the API document speaks of its routes.
+    fn glossary(&self) -> &'static Glossary {
+        &Glossary::EMPTY
     }
 
     /// What it answers outside of the table of routes: pages for people, the event stream.

@@ -4,10 +4,20 @@ use heddle_kernel::app::SharedApp;
 use heddle_kernel::feature::Feature;
 use heddle_kernel::http::access::{Access, Unscoped};
 use heddle_kernel::http::error::Error;
+use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::{Routes, doc};
 
 /// Both spellings of the module's address.
 const ADDRESSES: [&str; 2] = ["/access_control", "/access_control/access"];
+
+const GLOSSARY: Glossary = Glossary {
+    groups: &[(
+        "access_control",
+        "Access control",
+        "Doors. Not available on this server: every operation answers 501.",
+    )],
+    ..Glossary::EMPTY
+};
 
 /// Door access control, refused.
 pub(crate) struct AccessControl;
@@ -15,6 +25,10 @@ pub(crate) struct AccessControl;
 impl Feature for AccessControl {
     fn name(&self) -> &'static str {
         "access_control"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &GLOSSARY
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

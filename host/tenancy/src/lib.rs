@@ -2,6 +2,7 @@
 
 mod dashboard;
 pub mod declarations;
+mod glossary;
 pub(crate) mod organizations;
 pub mod quotas;
 mod roles;
@@ -15,6 +16,7 @@ use heddle_core::declared::SubscriptionAccess;
 use heddle_core::event::EventType;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::feature::Feature;
+use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
 
 /// Organizations and what belongs to them.
@@ -23,6 +25,10 @@ pub struct Tenancy;
 impl Feature for Tenancy {
     fn name(&self) -> &'static str {
         "tenancy"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &crate::glossary::TENANCY
     }
 
     fn permissions(&self) -> &'static [Permission] {

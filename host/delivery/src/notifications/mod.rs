@@ -14,6 +14,7 @@ mod settings;
 use futures::FutureExt as _;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::feature::{Feature, Forget, Sealing};
+use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
 use heddle_store::sealed::SealedColumn;
 
@@ -33,6 +34,10 @@ pub struct Notifications;
 impl Feature for Notifications {
     fn name(&self) -> &'static str {
         "notifications"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &crate::glossary::NOTIFICATIONS
     }
 
     fn sealed(&self) -> &'static [Sealing] {

@@ -57,13 +57,23 @@ pub(super) fn routes() -> Routes {
                 .query::<ListQuery>()
                 .answers::<CursorPage<Notice>>(200),
         )
-        .get("/notifications/unread", mine, unread, doc("How many are not read").answers::<Unread>(200))
-        .post("/notifications/read-all", mine, read_all, doc("All are read").answers::<Read>(200))
+        .get(
+            "/notifications/unread",
+            mine,
+            unread,
+            doc("How many are not read").named("count_unread_notifications").answers::<Unread>(200),
+        )
+        .post(
+            "/notifications/read-all",
+            mine,
+            read_all,
+            doc("All are read").named("mark_all_notifications_read").answers::<Read>(200),
+        )
         .post(
             "/notifications/{notice_id}/read",
             mine,
             read,
-            doc("One is read; again changes nothing").answers::<Notice>(200),
+            doc("One is read; again changes nothing").named("mark_notification_read").answers::<Notice>(200),
         )
 }
 

@@ -19,6 +19,7 @@ use heddle_core::webhook::DeliveryState;
 use heddle_kernel::app::{App, Parts, SharedApp};
 use heddle_kernel::events::consumer::consume;
 use heddle_kernel::feature::{Feature, Forget, Sealing, Worker};
+use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
 use heddle_store::sealed::SealedColumn;
 use heddle_store::webhooks::deliveries as stored;
@@ -53,6 +54,10 @@ pub struct Webhooks;
 impl Feature for Webhooks {
     fn name(&self) -> &'static str {
         "webhooks"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &crate::glossary::WEBHOOKS
     }
 
     fn sealed(&self) -> &'static [Sealing] {

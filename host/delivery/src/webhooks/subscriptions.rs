@@ -189,6 +189,7 @@ pub(super) fn routes() -> Routes {
             write,
             rotate,
             doc("Make a new signing secret, which is in this answer only")
+                .named("rotate_webhook_secret")
                 .answers::<Revealed>(200)
                 .as_seen()
                 .tagged(),

@@ -46,6 +46,7 @@ pub(super) fn routes() -> Routes {
             Access::ByFeature,
             act,
             doc("Have one operation carried out at once, with the caller's own rights; a write is staged")
+                .named("run_action")
                 .body::<Body>()
                 .answers::<RunView>(201)
                 .tagged(),

@@ -9,6 +9,7 @@ mod timetable;
 use heddle_core::operation::ConnectionKind;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::feature::{Feature, Worker};
+use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
 
 use crate::trial;
@@ -19,6 +20,10 @@ pub struct Automation;
 impl Feature for Automation {
     fn name(&self) -> &'static str {
         "automation"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &crate::glossary::AUTOMATION
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

@@ -140,7 +140,9 @@ pub(super) fn routes() -> Routes {
             "/oauth2/apps/{app_id}/secret",
             access,
             rotate_secret,
-            doc("Make an app's secret anew; the one before is worthless at once").answers::<WithSecret>(200),
+            doc("Make an app's secret anew; the one before is worthless at once")
+                .named("rotate_app_secret")
+                .answers::<WithSecret>(200),
         )
 }
 

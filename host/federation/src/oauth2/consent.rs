@@ -79,6 +79,7 @@ pub(super) fn routes() -> Routes {
             Access::Public,
             ask,
             doc("The page that asks a user whether an app may act for them (RFC 6749, with PKCE)")
+                .named("show_app_consent")
                 .query::<AuthorizeQuery>()
                 .answers_text("text/html")
                 .shows(303)
@@ -90,6 +91,7 @@ pub(super) fn routes() -> Routes {
             Access::Public,
             decide,
             doc("The user's answer, as the page's form sends it; leads back to the app")
+                .named("decide_app_consent")
                 .form::<DecisionForm>()
                 .own_proof()
                 .redirects()

@@ -80,6 +80,7 @@ pub(super) fn routes() -> Routes {
             Access::Public,
             revoke,
             doc("End one of an app's own tokens; a refresh token ends its whole grant (RFC 7009)")
+                .named("revoke_app_token")
                 .form::<TokenForm>()
                 .own_proof()
                 .answers::<Revoked>(200)
@@ -91,6 +92,7 @@ pub(super) fn routes() -> Routes {
             Access::Public,
             introspect,
             doc("What one of an app's own tokens is worth (RFC 7662)")
+                .named("introspect_app_token")
                 .form::<TokenForm>()
                 .own_proof()
                 .answers::<Introspection>(200)

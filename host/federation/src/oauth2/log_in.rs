@@ -77,13 +77,21 @@ pub(super) fn routes() -> Routes {
             "/oauth2/login",
             Access::Public,
             password,
-            shown(doc("Log in on the way to a consent, as the page's form sends it").form::<PasswordForm>()),
+            shown(
+                doc("Log in on the way to a consent, as the page's form sends it")
+                    .named("log_in_for_app")
+                    .form::<PasswordForm>(),
+            ),
         )
         .post(
             "/oauth2/login/mfa",
             Access::Public,
             second_factor,
-            shown(doc("The second factor on the way to a consent").form::<CodeForm>()),
+            shown(
+                doc("The second factor on the way to a consent")
+                    .named("log_in_for_app_with_second_factor")
+                    .form::<CodeForm>(),
+            ),
         )
 }
 

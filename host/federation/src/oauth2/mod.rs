@@ -22,6 +22,7 @@ use futures::FutureExt as _;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::feature::{Feature, Forget, Pages};
 use heddle_kernel::http::access::Unscoped;
+use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::{Doc, Routes};
 use uuid::Uuid;
 
@@ -44,6 +45,10 @@ pub struct Apps;
 impl Feature for Apps {
     fn name(&self) -> &'static str {
         "oauth2"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &crate::glossary::APPS
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

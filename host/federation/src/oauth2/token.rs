@@ -94,6 +94,7 @@ pub(super) fn routes() -> Routes {
         Access::Public,
         token,
         doc("Tokens of an app, for a code or a refresh token (RFC 6749)")
+            .named("create_app_token")
             .form::<TokenForm>()
             .own_proof()
             .answers::<Tokens>(200)

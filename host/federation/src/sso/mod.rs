@@ -18,6 +18,7 @@ mod settings;
 use futures::FutureExt as _;
 use heddle_kernel::app::{App, Parts, SharedApp};
 use heddle_kernel::feature::{Feature, Forget, Sealing};
+use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::{Doc, Routes};
 use heddle_store::sealed::SealedColumn;
 use oidc::Documents;
@@ -37,6 +38,10 @@ pub struct SingleSignOn;
 impl Feature for SingleSignOn {
     fn name(&self) -> &'static str {
         "sso"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &crate::glossary::SINGLE_SIGN_ON
     }
 
     fn sealed(&self) -> &'static [Sealing] {

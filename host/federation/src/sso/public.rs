@@ -38,6 +38,7 @@ pub(super) fn routes() -> Routes {
         Access::Public,
         list,
         doc("Buttons of an organization's login page; none for an organization that does not exist")
+            .named("list_login_providers")
             .query::<PublicQuery>()
             .answers::<Buttons>(200),
     )

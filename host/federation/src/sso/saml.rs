@@ -53,11 +53,17 @@ pub(super) fn routes() -> Routes {
             Access::Public,
             login,
             doc("Where to send a browser that signs in at a SAML provider")
+                .named("begin_saml_login")
                 .query::<LoginQuery>()
                 .answers::<Redirect>(200),
         )
-        .get(callback, Access::Public, refuse, not_there())
-        .post(callback, Access::Public, refuse, not_there().changes_callers().own_proof())
+        .get(callback, Access::Public, refuse, not_there().named("get_saml_callback"))
+        .post(
+            callback,
+            Access::Public,
+            refuse,
+            not_there().named("post_saml_callback").changes_callers().own_proof(),
+        )
 }
 
 async fn login(

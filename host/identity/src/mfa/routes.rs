@@ -77,6 +77,7 @@ pub(crate) fn routes() -> Routes {
         Access::Public,
         log_in,
         doc("Complete a login with the second factor")
+            .named("log_in_with_second_factor")
             .body::<LoginBody>()
             .answers::<Opened>(200)
             .checks_credential()
@@ -88,19 +89,23 @@ pub(crate) fn routes() -> Routes {
             "/auth/mfa",
             Access::Authenticated(SIGNING_IN),
             status,
-            doc("Whether one-time codes are set up").answers::<MfaStatus>(200),
+            doc("Whether one-time codes are set up").named("get_second_factor").answers::<MfaStatus>(200),
         )
         .post(
             "/auth/mfa/setup",
             Access::Authenticated(SIGNING_IN),
             set_up,
-            doc("Stage a secret for an authenticator app").answers::<MfaSetup>(200).fails_with(501),
+            doc("Stage a secret for an authenticator app")
+                .named("set_up_second_factor")
+                .answers::<MfaSetup>(200)
+                .fails_with(501),
         )
         .post(
             "/auth/mfa/enable",
             Access::Authenticated(SIGNING_IN),
             enable,
             doc("Confirm the staged secret with a code")
+                .named("enable_second_factor")
                 .body::<CodeBody>()
                 .answers::<MfaEnabled>(200)
                 .fails_with(501),
@@ -109,13 +114,17 @@ pub(crate) fn routes() -> Routes {
             "/auth/mfa/disable",
             Access::Authenticated(SIGNING_IN),
             disable,
-            doc("Take the second factor away").answers::<Tokens>(200),
+            doc("Take the second factor away").named("disable_second_factor").answers::<Tokens>(200),
         )
         .post(
             "/auth/mfa/backup-codes",
             Access::Authenticated(SIGNING_IN),
             renew,
-            doc("Replace all backup codes").body::<CodeBody>().answers::<BackupCodes>(200).fails_with(423),
+            doc("Replace all backup codes")
+                .named("replace_backup_codes")
+                .body::<CodeBody>()
+                .answers::<BackupCodes>(200)
+                .fails_with(423),
         );
     login.merge(own.each(Doc::personal).changing_callers())
 }

@@ -41,6 +41,7 @@ pub(super) fn routes() -> Routes {
         Access::Authenticated(SIGNING_IN),
         change,
         doc("Change the own password, which ends all own sessions and API keys; answers a new session")
+            .named("change_password")
             .body::<ChangeBody>()
             .answers::<Tokens>(200)
             .fails_with(423)

@@ -63,6 +63,7 @@ pub(super) fn routes() -> Routes {
         Access::Public,
         request,
         doc("Mail a link to reset the password, if there is such a user; the answer does not tell")
+            .named("request_password_reset")
             .body::<RequestBody>()
             .answers::<Requested>(202)
             .limited_as_login()

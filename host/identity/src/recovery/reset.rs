@@ -36,6 +36,7 @@ pub(super) fn routes() -> Routes {
         Access::Public,
         reset,
         doc("Set a new password by a link, which ends all sessions and API keys of the user")
+            .named("reset_password")
             .body::<ResetBody>()
             .empty(204)
             .changes_callers()

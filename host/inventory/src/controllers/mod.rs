@@ -25,6 +25,7 @@ use heddle_kernel::http::conditional::{IfMatch, One};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::nulls::given;
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::resource::{self, Actions, By, Resource, actions};
@@ -56,6 +57,10 @@ pub struct Controllers;
 impl Feature for Controllers {
     fn name(&self) -> &'static str {
         "controllers"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &crate::glossary::CONTROLLERS
     }
 
     fn diagnostics(&self) -> &'static [Diagnostic] {

@@ -23,6 +23,7 @@ use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::One;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_store::devices::{self, Device, DeviceFilter};
 use heddle_store::object::Object as _;
@@ -62,6 +63,10 @@ pub struct Devices;
 impl Feature for Devices {
     fn name(&self) -> &'static str {
         "devices"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &crate::glossary::DEVICES
     }
 
     fn permissions(&self) -> &'static [Permission] {
@@ -110,7 +115,7 @@ impl Feature for Devices {
                 "/devices/bulk",
                 write,
                 bulk::run,
-                doc("Change or remove up to 200 devices, each by itself")
+                doc("Change or remove up to 200 devices, each by itself").named("change_devices")
                     .body::<bulk::BulkBody>()
                     .answers::<bulk::Done>(200),
             )

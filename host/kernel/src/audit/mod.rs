@@ -29,6 +29,7 @@ use crate::feature::Feature;
 use crate::http::access::{Access, Unscoped};
 use crate::http::error::Error;
 use crate::http::extract::{PER_PAGE_MAX, Params, walk_request};
+use crate::http::glossary::Glossary;
 use crate::http::routes::{Routes, doc};
 
 /// The longest that one request checks the chain; the answer says how far it got.
@@ -70,12 +71,26 @@ struct HeadQuery {
     organization_id: Option<OrgId>,
 }
 
+const GLOSSARY: Glossary = Glossary {
+    groups: &[(
+        "audit",
+        "Audit log",
+        "Who did what, when and from where, as a chain of hashes that shows what was altered.",
+    )],
+    nouns: &[("/audit", "audit_entry", "audit_entries")],
+    ..Glossary::EMPTY
+};
+
 /// The audit log.
 pub struct AuditLog;
 
 impl Feature for AuditLog {
     fn name(&self) -> &'static str {
         "audit"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &GLOSSARY
     }
 
     fn permissions(&self) -> &'static [Permission] {
@@ -105,6 +120,7 @@ impl Feature for AuditLog {
                 ),
                 head,
                 doc("The end of the log: keep it elsewhere, and a cut or replaced log shows")
+                    .named("get_audit_head")
                     .query::<HeadQuery>()
                     .answers::<Head>(200),
             )
@@ -113,6 +129,7 @@ impl Feature for AuditLog {
                 Access::RoleWith(Role::OrgAdmin, AUDIT_READ),
                 validate,
                 doc("Recompute the hash chain, for up to 20 seconds")
+                    .named("validate_audit_log")
                     .query::<ValidateQuery>()
                     .answers::<Validation>(200),
             )

@@ -38,6 +38,7 @@ pub(crate) use wake::{announce, hear};
 use crate::app::SharedApp;
 use crate::feature::{Feature, Pages};
 use crate::http::error::Error;
+use crate::http::glossary::Glossary;
 use crate::http::routes::Routes;
 
 /// Events of one read of the table.
@@ -51,12 +52,25 @@ const RECENT: TimeDelta = TimeDelta::minutes(10);
 /// One in so many looks compares all sequences, in case clocks are far apart.
 const FULL_LOOK: u32 = 60;
 
+const GLOSSARY: Glossary = Glossary {
+    groups: &[
+        ("events", "Events", "Every change of state, numbered without gaps within its organization."),
+        ("ws", "Event stream", "The WebSocket `/api/v1/ws` tells events at once; here is what it carries."),
+    ],
+    nouns: &[("/events", "event", "events")],
+    ..Glossary::EMPTY
+};
+
 /// The stream and the list of events.
 pub struct Stream;
 
 impl Feature for Stream {
     fn name(&self) -> &'static str {
         "events"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &GLOSSARY
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

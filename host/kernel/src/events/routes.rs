@@ -65,7 +65,12 @@ pub(super) fn socket_routes() -> Router<SharedApp> {
 
 pub(super) fn routes() -> Routes {
     Routes::default()
-        .get("/ws/stats", Access::Member, stats, doc("Open connections").answers::<Stats>(200))
+        .get(
+            "/ws/stats",
+            Access::Member,
+            stats,
+            doc("Open connections").named("get_stream_statistics").answers::<Stats>(200),
+        )
         .get(
             "/events",
             Access::Member,
@@ -79,7 +84,7 @@ pub(super) fn routes() -> Routes {
             "/events/types",
             Access::Member,
             types,
-            doc("Declared event types").answers::<Vec<TypeView>>(200),
+            doc("Declared event types").named("list_event_types").answers::<Vec<TypeView>>(200),
         )
 }
 

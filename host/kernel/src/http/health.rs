@@ -21,6 +21,7 @@ use crate::feature::{Feature, Pages};
 use crate::health::cache::{Check, Status};
 use crate::health::{self, Report};
 use crate::http::access::Access;
+use crate::http::glossary::Glossary;
 use crate::http::routes::{Doc, Routes, doc};
 
 /// A database that just answered must give its version within this time, else the answer has none.
@@ -131,6 +132,15 @@ struct RefusedDetail {
     reason: String,
 }
 
+const GLOSSARY: Glossary = Glossary {
+    groups: &[(
+        "health",
+        "Health",
+        "Whether the service lives, is ready for traffic, and which of its parts are degraded.",
+    )],
+    ..Glossary::EMPTY
+};
+
 /// Answers to probes.
 pub struct Probes;
 
@@ -139,15 +149,30 @@ impl Feature for Probes {
         "health"
     }
 
+    fn glossary(&self) -> &'static Glossary {
+        &GLOSSARY
+    }
+
     fn routes(&self, _: &SharedApp) -> Routes {
         let probes = Routes::default()
-            .get("/health", Access::Public, health, doc("Overall status").answers::<Health>(200))
-            .get("/health/live", Access::Public, live, doc("The process runs").answers::<Alive>(200))
+            .get(
+                "/health",
+                Access::Public,
+                health,
+                doc("Overall status").named("get_health").answers::<Health>(200),
+            )
+            .get(
+                "/health/live",
+                Access::Public,
+                live,
+                doc("The process runs").named("get_liveness").answers::<Alive>(200),
+            )
             .get(
                 "/health/ready",
                 Access::Public,
                 ready,
                 doc("The process can serve; 503 with the same body when it cannot")
+                    .named("get_readiness")
                     .answers::<Readiness>(200)
                     .also_answers::<Readiness>(503),
             )
@@ -156,6 +181,7 @@ impl Feature for Probes {
                 Access::Public,
                 database,
                 doc("The database answers; 503 with the same body when it does not")
+                    .named("get_database_health")
                     .answers::<Connectivity>(200)
                     .also_answers::<Connectivity>(503),
             )
@@ -163,7 +189,7 @@ impl Feature for Probes {
                 "/health/detail",
                 Access::Permission(SETTINGS_READ),
                 detail,
-                doc("Latencies, versions and adapters").answers::<Detail>(200),
+                doc("Latencies, versions and adapters").named("get_health_detail").answers::<Detail>(200),
             );
         probes.each(Doc::unlimited)
     }

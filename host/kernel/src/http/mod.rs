@@ -8,6 +8,7 @@ mod cors;
 pub mod creation;
 pub mod error;
 pub mod extract;
+pub mod glossary;
 mod headers;
 pub mod health;
 mod metrics;
@@ -84,7 +85,9 @@ pub(crate) fn router(app: &SharedApp) -> Router {
 
 /// The table of all routes below the prefix.
 pub fn routes(app: &SharedApp) -> routes::Routes {
-    app.features().iter().fold(routes::Routes::default(), |table, feature| table.merge(feature.routes(app)))
+    app.features().iter().fold(routes::Routes::default(), |table, feature| {
+        table.merge(feature.routes(app)).speaking(feature.glossary())
+    })
 }
 
 /// Removes the trailing slash before the router looks at the path, so that both spellings reach one handler.

@@ -16,9 +16,11 @@ use std::sync::{Arc, LazyLock};
 use axum::body::Bytes;
 use axum::http::{Method, header};
 use axum::response::IntoResponse;
+use examples::Examples;
 use heddle_core::Declared;
 use schemas::Schemas;
 use serde_json::{Map, Value, json};
+use vocabulary::Vocabulary;
 
 use crate::config::{Config, Environment};
 use crate::http::access::Access;
@@ -63,21 +65,28 @@ pub(crate) fn routes(document: Option<&Written>) -> Routes {
     )
 }
 
+/// The words that features add to the document.
+struct Words {
+    examples: Examples,
+    vocabulary: Vocabulary,
+}
+
 /// The whole document.
 pub fn document(table: &Routes, declared: &Declared) -> Value {
+    let words = Words { examples: Examples::of(table), vocabulary: Vocabulary::of_table(table) };
     let mut schemas = Schemas::new(declared);
     let mut paths: Map<String, Value> = Map::new();
     let mut tags: Vec<Value> = Vec::new();
     for route in table.iter() {
         let path = format!("{}{}", super::prefix::PREFIX, route.path);
         let item = paths.entry(path).or_insert_with(|| json!({}));
-        item[route.method.as_str().to_ascii_lowercase()] = operation(table, route, &mut schemas);
-        let tag = operations::group(&route.path);
+        item[route.method.as_str().to_ascii_lowercase()] = operation(table, route, &mut schemas, &words);
+        let (tag, about) = operations::group(table, route);
         if !tags.iter().any(|known| known["name"] == tag.as_str()) {
-            tags.push(json!({ "name": tag, "description": operations::about_group(&route.path) }));
+            tags.push(json!({ "name": tag, "description": about }));
         }
     }
-    let paths = schemas.settle(paths);
+    let paths = schemas.settle(paths, &words.vocabulary);
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {
@@ -102,13 +111,14 @@ pub fn document(table: &Routes, declared: &Declared) -> Value {
     document
 }
 
-fn operation(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value {
+fn operation(table: &Routes, route: &Route, schemas: &mut Schemas, words: &Words) -> Value {
+    let name = operations::id(table, route);
     let mut operation = json!({
-        "operationId": operations::id(route),
+        "operationId": name,
         "summary": route.doc.summary,
         "description": format!("{}. Access: {}.", route.doc.summary, route.access),
-        "tags": [operations::group(&route.path)],
-        "parameters": parameters::of(route, schemas),
+        "tags": [operations::group(table, route).0],
+        "parameters": parameters::of(route, schemas, &words.vocabulary),
         "x-access": route.access.to_string(),
         "security": security(route),
     });
@@ -120,7 +130,7 @@ fn operation(table: &Routes, route: &Route, schemas: &mut Schemas) -> Value {
         let media =
             if route.doc.has(Mark::Form) { "application/x-www-form-urlencoded" } else { "application/json" };
         let mut content = json!({ "schema": schema });
-        if let Some(example) = examples::body(&operations::id(route)) {
+        if let Some(example) = words.examples.body(&name) {
             content["example"] = example.clone();
         }
         operation["requestBody"] = json!({ "required": true, "content": { media: content } });

@@ -2,6 +2,8 @@
 //!
 //! A route cannot be registered without declaring which callers may use it and what it answers.
 
+use std::borrow::Cow;
+
 use axum::Router;
 use axum::handler::Handler;
 use axum::http::Method;
@@ -10,6 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::app::SharedApp;
 use crate::http::access::{Access, Gate, guard};
+use crate::http::glossary::Glossary;
 use crate::http::prefix::PREFIX;
 
 /// Makes the schema of a type.
@@ -51,6 +54,10 @@ pub enum Mark {
 #[derive(Debug, Clone)]
 pub struct Doc {
     pub summary: &'static str,
+    /// Name of the operation, where it does not follow from method and path.
+    pub(crate) name: Option<Cow<'static, str>>,
+    /// Name and subject of its group, where the first segment of the path does not tell.
+    pub(crate) group: Option<(String, String)>,
     pub status: u16,
     pub query: Option<SchemaOf>,
     pub body: Option<SchemaOf>,
@@ -74,6 +81,8 @@ pub struct Doc {
 pub fn doc(summary: &'static str) -> Doc {
     Doc {
         summary,
+        name: None,
+        group: None,
         status: 200,
         query: None,
         body: None,
@@ -89,6 +98,20 @@ pub fn doc(summary: &'static str) -> Doc {
 }
 
 impl Doc {
+    /// Names the operation: clients have a method of this name.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Puts the operation into a group of this name, with its subject in a sentence.
+    #[must_use]
+    pub fn grouped(mut self, name: &str, about: &str) -> Self {
+        self.group = Some((name.to_owned(), about.to_owned()));
+        self
+    }
+
     /// Documents the parameters of the query: one for each field of `T`. It checks nothing: the handler takes
     /// them by [`Params`](crate::http::extract::Params).
     #[must_use]
@@ -272,6 +295,8 @@ pub struct Route {
 #[derive(Debug, Clone, Default)]
 pub struct Routes {
     routes: Vec<Route>,
+    /// How the document speaks of them.
+    pub(crate) glossaries: Vec<&'static Glossary>,
 }
 
 impl Routes {
@@ -338,12 +363,20 @@ impl Routes {
     #[must_use]
     pub fn merge(mut self, other: Routes) -> Self {
         self.routes.extend(other.routes);
+        self.glossaries.extend(other.glossaries);
+        self
+    }
+
+    /// The same routes, with words for their document.
+    #[must_use]
+    pub(crate) fn speaking(mut self, glossary: &'static Glossary) -> Self {
+        self.glossaries.push(glossary);
         self
     }
 
     /// Applies the same description to each of these routes.
     #[must_use]
-    pub fn each(mut self, say: fn(Doc) -> Doc) -> Self {
+    pub fn each(mut self, say: impl Fn(Doc) -> Doc) -> Self {
         self.routes = self.routes.into_iter().map(|route| Route { doc: say(route.doc), ..route }).collect();
         self
     }

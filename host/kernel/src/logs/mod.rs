@@ -13,7 +13,14 @@ pub(crate) use writer::write;
 
 use crate::app::SharedApp;
 use crate::feature::Feature;
+use crate::http::glossary::Glossary;
 use crate::http::routes::Routes;
+
+const GLOSSARY: Glossary = Glossary {
+    groups: &[("logs", "Service log", "The service's own log lines, for super administrators.")],
+    nouns: &[("/logs", "log_line", "log_lines")],
+    ..Glossary::EMPTY
+};
 
 /// The service's own log lines.
 pub struct ServiceLog;
@@ -22,6 +29,10 @@ pub struct ServiceLog;
 impl Feature for ServiceLog {
     fn name(&self) -> &'static str {
         "logs"
+    }
+
+    fn glossary(&self) -> &'static Glossary {
+        &GLOSSARY
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

@@ -20,6 +20,7 @@ use heddle_kernel::feature::Feature;
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{Json, Origin};
+use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX};
 use heddle_kernel::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
@@ -121,6 +122,10 @@ impl Feature for Setup {
         "setup"
     }
 
+    fn glossary(&self) -> &'static Glossary {
+        &crate::glossary::SETUP
+    }
+
     async fn open(&self, _: &App, parts: &mut Parts) {
         parts.add(Gate::default());
     }
@@ -131,13 +136,14 @@ impl Feature for Setup {
                 "/setup/status",
                 Access::Public,
                 status,
-                doc("Whether the setup was done").answers::<Status>(200),
+                doc("Whether the setup was done").named("get_setup_status").answers::<Status>(200),
             )
             .post(
                 "/setup/complete",
                 Access::Public,
                 complete,
                 doc("Create the first organization and its administrator")
+                    .named("complete_setup")
                     .body::<CompleteBody>()
                     .fails_with(403)
                     .answers::<Completed>(201)

@@ -102,6 +102,7 @@ pub(super) fn routes() -> Routes {
         Access::Public,
         register,
         doc("Register an organization of one's own, where the service allows it")
+            .named("register_organization")
             .body::<RegisterBody>()
             .answers::<Registered>(201)
             .changes_callers()

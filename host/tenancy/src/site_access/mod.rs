@@ -105,6 +105,7 @@ pub(super) fn routes() -> Routes {
             read,
             list,
             doc("Grants of sites. A user without one accesses every site")
+                .named("list_site_access")
                 .query::<ListQuery>()
                 .answers::<Page<SiteAccess>>(200),
         )
@@ -113,6 +114,7 @@ pub(super) fn routes() -> Routes {
             write,
             grant,
             doc("Grant a site to a user, who then accesses granted sites only; 200 where there was a grant")
+                .named("grant_site_access")
                 .body::<GrantBody>()
                 .answers::<SiteAccess>(201)
                 .also_answers::<SiteAccess>(200),
@@ -121,14 +123,18 @@ pub(super) fn routes() -> Routes {
             &format!("{all}/bulk"),
             write,
             bulk::grant_all,
-            doc("Grant many sites; each item by itself").body::<BulkBody>().answers::<BulkResult>(200),
+            doc("Grant many sites; each item by itself")
+                .named("grant_site_access_in_bulk")
+                .body::<BulkBody>()
+                .answers::<BulkResult>(200),
         )
-        .get(&one, read, get, doc("One grant").answers::<SiteAccess>(200))
+        .get(&one, read, get, doc("One grant").named("get_site_access").answers::<SiteAccess>(200))
         .delete(
             &one,
             write,
             revoke,
             doc("Take a grant away; the last one of a user only with `widen=true`")
+                .named("revoke_site_access")
                 .query::<RevokeQuery>()
                 .empty(204),
         )

@@ -134,7 +134,7 @@ pub(super) fn routes() -> Routes {
             &format!("{one}/mfa/reset"),
             write,
             second_factor::reset,
-            doc("Take away the second factor of a user whose role is below the own one, and end the user's sessions")
+            doc("Take away the second factor of a user whose role is below the own one, and end the user's sessions").named("reset_second_factor")
                 .answers::<Account>(200),
         )
 }

@@ -80,6 +80,7 @@ pub(super) fn routes() -> Routes {
         Access::Public,
         authenticate,
         doc("Log in with the password of a directory")
+            .named("log_in_with_ldap")
             .body::<LoginBody>()
             .answers::<AdmissionAnswer>(200)
             .fails_with(401)

@@ -123,6 +123,7 @@ pub(super) fn routes() -> Routes {
             Access::Public,
             authorize,
             doc("Begin a sign-in at an OpenID provider; the browser that began it ends it")
+                .named("begin_oidc_login")
                 .body::<AuthorizeBody>()
                 .answers::<AuthorizeAnswer>(200)
                 .fails_with(404)
@@ -134,6 +135,7 @@ pub(super) fn routes() -> Routes {
             Access::Public,
             callback,
             doc("End a sign-in with what the browser came back with")
+                .named("finish_oidc_login")
                 .body::<CallbackBody>()
                 .answers::<AdmissionAnswer>(200)
                 .fails_with(401)

@@ -1,29 +1,26 @@
 //! A body for every operation that takes one, as a person would send it. A test sends each.
 //!
-//! They stand in `assets/examples.json` by the names of the operations.
-
-use std::sync::LazyLock;
+//! Features give them by the names of the operations.
 
 use serde_json::{Map, Value};
 
-static BODIES: LazyLock<Map<String, Value>> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("../../../assets/examples.json"))
-        .expect("the examples are JSON, which a test of this module reads")
-});
+use crate::http::routes::Routes;
 
-/// The body to show for this operation.
-pub(super) fn body(operation: &str) -> Option<&'static Value> {
-    BODIES.get(operation)
-}
+/// Bodies by the names of operations.
+pub(super) struct Examples(Map<String, Value>);
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl Examples {
+    /// # Panics
+    /// Where a feature's examples are no JSON object: every test that reads the document finds it.
+    pub(super) fn of(table: &Routes) -> Self {
+        let of_features = table.glossaries.iter().map(|glossary| {
+            serde_json::from_str::<Map<String, Value>>(glossary.examples).expect("examples are a JSON object")
+        });
+        Self(of_features.flatten().collect())
+    }
 
-    #[test]
-    fn the_examples_are_objects() {
-        assert!(BODIES.values().all(Value::is_object));
-        assert!(body("create_site").is_some());
-        assert!(body("get_site").is_none());
+    /// The body to show for this operation.
+    pub(super) fn body(&self, operation: &str) -> Option<&Value> {
+        self.0.get(operation)
     }
 }

@@ -12,8 +12,7 @@ use crate::http::routes::{Mark, Route};
 const TEXT_CHARS_MAX: u32 = 2000;
 
 /// Parameters of the path, of the query, and of the headers.
-pub(super) fn of(route: &Route, schemas: &mut Schemas) -> Vec<Value> {
-    let vocabulary = Vocabulary::read();
+pub(super) fn of(route: &Route, schemas: &mut Schemas, vocabulary: &Vocabulary) -> Vec<Value> {
     let mut parameters: Vec<Value> =
         path_names(&route.path).map(|name| path_parameter(route, name, vocabulary)).collect();
     if let Some(query) = route.doc.query {

@@ -61,7 +61,11 @@ impl Schemas {
     }
 
     /// Places every schema: a schema that requests and answers share once, others twice.
-    pub(super) fn settle(&mut self, paths: Map<String, Value>) -> Map<String, Value> {
+    pub(super) fn settle(
+        &mut self,
+        paths: Map<String, Value>,
+        vocabulary: &Vocabulary,
+    ) -> Map<String, Value> {
         let mut asked = self.asked.take_definitions(true);
         let mut answered = self.answered.take_definitions(true);
         for (name, words) in &self.words {
@@ -86,7 +90,6 @@ impl Schemas {
         self.settled.sort_keys();
         self.settled.values_mut().for_each(gather_words);
         self.settled.values_mut().for_each(name_items);
-        let vocabulary = Vocabulary::read();
         self.settled.iter_mut().for_each(|(name, schema)| vocabulary.describe(name, schema));
         self.show_answers(&shown);
         let mut paths = Value::Object(paths);

@@ -1,26 +1,32 @@
 //! Meanings of properties and parameters whose own type does not describe them.
 //!
-//! A name means the same in every schema, so its words stand once, in `assets/vocabulary.txt`. A doc comment at a field
-//! has priority over them: it says what is true of that field only, such as a bound or a unit.
+//! A name means the same in every schema, so its words stand once: in the feature that alone uses it, or in
+//! `assets/vocabulary.txt` of the kernel. A doc comment at a field has priority over them: it says what is true of that
+//! field only, such as a bound or a unit.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-const TEXT: &str = include_str!("../../../assets/vocabulary.txt");
+use crate::http::routes::Routes;
 
-static VOCABULARY: LazyLock<Vocabulary> = LazyLock::new(|| {
-    let lines = TEXT.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    Vocabulary(lines.filter_map(|line| line.split_once(": ")).collect())
-});
+/// The words that several rooms use.
+const SHARED: &str = include_str!("../../../assets/vocabulary.txt");
+
+/// The entries of a text; comments begin with `#`.
+fn entries(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.filter_map(|line| line.split_once(": "))
+}
 
 /// Descriptions by name, and by schema and name.
 pub(super) struct Vocabulary(BTreeMap<&'static str, &'static str>);
 
 impl Vocabulary {
-    pub(super) fn read() -> &'static Self {
-        &VOCABULARY
+    /// The shared words, and those of the features.
+    pub(super) fn of_table(table: &Routes) -> Self {
+        let texts = table.glossaries.iter().map(|glossary| glossary.vocabulary);
+        Self(texts.chain([SHARED]).flat_map(entries).collect())
     }
 
     fn of(&self, schema: Option<&str>, name: &str) -> Option<&'static str> {
@@ -76,17 +82,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_an_entry_and_none_is_there_twice() {
-        let lines: Vec<&str> =
-            TEXT.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-        let read = Vocabulary::read();
-        assert_eq!(read.0.len(), lines.len(), "an entry is malformed or there twice");
-        assert!(read.0.values().all(|words| words.ends_with('.')), "sentences end with a full stop");
-    }
-
-    #[test]
     fn own_words_win_and_those_of_the_schema_come_next() {
-        let vocabulary = Vocabulary::read();
+        let vocabulary = Vocabulary::of_table(&Routes::default());
         let mut schema = json!({ "properties": {
             "detail": {}, "ip": {}, "name": { "description": "Own words." },
             "inner": { "description": "Kept.", "properties": { "id": {} } },
