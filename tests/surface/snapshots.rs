@@ -17,7 +17,7 @@ use crate::support::{Database, Server, variable};
 const SHOWN_LINES: usize = 60;
 
 /// Compares a text with its file.
-fn check(name: &str, text: &str) {
+pub(super) fn check(name: &str, text: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("surface/snapshots").join(name);
     if variable("UPDATE_SNAPSHOTS").is_some() {
         std::fs::write(&path, text).expect("the snapshot can be written");
@@ -53,7 +53,7 @@ fn difference(old: &str, new: &str) -> String {
 }
 
 /// Columns, each as wide as its widest cell.
-fn table(rows: &[Vec<String>]) -> String {
+pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let widest = |column| rows.iter().filter_map(|row: &Vec<String>| row.get(column)).map(String::len).max();
     let widths: Vec<usize> = (0..columns).map(|column| widest(column).unwrap_or_default()).collect();

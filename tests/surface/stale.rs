@@ -1,11 +1,14 @@
 //! `If-Match` at every PATCH, field by field: what was edited since is 412, whether an answer shows it or not.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::snapshots::{check, table};
 use super::world::{Ids, World};
-use crate::support::{Api, on_both};
+use crate::support::trace::{counted_request, statements};
+use crate::support::{Api, Database, on_both};
 
 /// A path of the document, an object there, and a value for each field that is edited.
 struct Subject {
@@ -280,4 +283,26 @@ on_both! {
         world.server.nobody().post("/auth/login", &wrong).await.expect_status(401);
         assert_eq!(seen(&world.admin, &user).await, before.header("etag"));
     }
+}
+
+/// Every edit, with the statements that it takes: a change of the numbers shows in review.
+#[tokio::test]
+async fn how_often_an_edit_asks_the_database() {
+    let world = World::start(Database::sqlite()).await;
+    let mut rows = Vec::new();
+    for subject in subjects(&world).await {
+        let (field, value) = subject.fields.as_object().unwrap().iter().next().unwrap();
+        // The caller is known: what is counted is the edit.
+        seen(&world.admin, &subject.url()).await;
+        let request = counted_request();
+        let body = json!({ field: value });
+        world.admin.with_request_id(&request).patch(&subject.url(), &body).await.expect_status(200);
+        // What SQLite's own thread logs can come after the answer.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let edit = statements(&request);
+        let is_own = |statement: &&String| !["BEGIN", "COMMIT"].iter().any(|end| statement.starts_with(end));
+        let own = edit.iter().filter(is_own);
+        rows.push(vec![subject.path.to_owned(), field.clone(), own.count().to_string()]);
+    }
+    check("edits.txt", &table(&rows));
 }
