@@ -11,13 +11,13 @@ use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::Origin;
 use heddle_store::changes::{self, Advance, ChangeRow, Claim, Window};
-use heddle_store::{Scope, Set, Tx};
+use heddle_store::{Scope, Set, Tx, organizations};
 use serde_json::json;
 
 use super::drive::{self, Driving, Rest, Start, held_message};
 use super::drivers::Drivers;
 use super::outcome::{Actor, Step, record};
-use super::plan::{controller_on_path, settings_of};
+use super::plan::controller_on_path;
 use super::{gates, new_key, set};
 
 /// How long a request waits for the end, in addition to the time in which the device must have been read.
@@ -117,7 +117,7 @@ async fn claim(
         return Err(Error::field("extendable_to_secs", message));
     }
     let mut tx = app.db.write().await?;
-    let settings = settings_of(&mut tx, row.org_id).await?;
+    let settings = organizations::settings_of(&mut tx, row.org_id).await?;
     gates::second_person_applies(caller, &set::stagers(&mut tx, &row).await?, &settings)?;
     // Read again under the write lock: it may have been planned or applied meanwhile.
     let row = get(&mut tx, row.id).await?;

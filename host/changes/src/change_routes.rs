@@ -27,10 +27,8 @@ use serde_json::Value;
 use super::apply::{self, ApplyRequest, CONFIRM_SECS};
 use super::plan::{self, controller_on_path};
 use super::view::{Beside, ChangeView, view};
-use super::{revert, settle, window};
+use super::{revert, settle, vendors, window};
 
-/// The vendors that `by-gateway` accepts, installed or not.
-const GATEWAY_VENDORS: &[&str] = &["omada", "opnsense", "pfsense", "mikrotik", "openwrt"];
 /// Hex digits of a plan's hash.
 const PLAN_HASH_CHARS_MAX: usize = 64;
 const CHANGE: &str = "/gateway-vpn/changes/{change_id}";
@@ -54,9 +52,9 @@ struct ListQuery {
     site_id: Option<SiteId>,
     /// Only changes of this controller.
     controller_id: Option<ControllerId>,
-    /// Only changes of controllers of this vendor: `openwrt`.
+    /// Only changes of controllers of this vendor: the id of its adapter.
     vendor: Option<String>,
-    /// Only changes of this feature: `openwrt.firewall.rule`.
+    /// Only changes of this feature: `acme.firewall.rule`.
     feature: Option<String>,
     /// Only changes that this user staged.
     author: Option<UserId>,
@@ -314,8 +312,7 @@ async fn by_gateway(
     Params(query): Params<ByGatewayQuery>,
 ) -> Result<Answer<Vec<ChangeView>>, Error> {
     let installed = app.vendors();
-    let mut known: Vec<&str> =
-        installed.iter().map(String::as_str).chain(GATEWAY_VENDORS.iter().copied()).collect();
+    let mut known: Vec<&str> = installed.iter().chain(vendors::gateways()).map(String::as_str).collect();
     known.sort_unstable();
     known.dedup();
     if !known.contains(&query.vendor.as_str()) {

@@ -2,14 +2,14 @@
 
 use axum::http::StatusCode;
 use heddle_core::change::{ChangeStatus, Danger, OutcomeState, Plan, Stage};
+use heddle_core::organization_settings::OrganizationSettings;
 use heddle_core::{Role, SiteLevel, Timestamp, UserId};
 use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::{Detail, Error};
 use heddle_store::changes::ChangeRow;
-use serde_json::Value;
 
-use super::declarations::for_feature;
+use super::vendors::for_feature;
 
 /// Checks the permission for the feature's prefix.
 pub(super) fn feature_is_permitted(caller: &Caller, feature: &str, danger: Danger) -> Result<(), Error> {
@@ -136,10 +136,9 @@ pub(super) fn plan_may_be_made(row: &ChangeRow) -> Result<(), Error> {
 pub(super) fn second_person_applies(
     caller: &Caller,
     stagers: &[UserId],
-    settings: &Value,
+    settings: &OrganizationSettings,
 ) -> Result<(), Error> {
-    let required = settings.get("require_second_person").and_then(Value::as_bool).unwrap_or(false);
-    if required && stagers.contains(&caller.user_id) {
+    if settings.require_second_person && stagers.contains(&caller.user_id) {
         return Err(Error::Refused {
             kind: "second_person_required",
             message: "the organization requires that a second person applies; you staged this change"

@@ -23,6 +23,7 @@ mod routes;
 mod set;
 mod set_routes;
 mod settle;
+pub mod vendors;
 mod view;
 mod window;
 

@@ -5,7 +5,8 @@ use chrono::TimeDelta;
 use heddle_core::adapter::{Feature, FeatureOperation};
 use heddle_core::change::{AdapterPlan, ChangeSpec, Danger, Operation, Plan};
 use heddle_core::fault::FaultKind;
-use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, SiteLevel};
+use heddle_core::organization_settings::OrganizationSettings;
+use heddle_core::{ChangeId, ControllerId, SiteId, SiteLevel};
 use heddle_inventory::adapters::{self, call_for};
 use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
@@ -17,8 +18,7 @@ use heddle_kernel::nearest::nearest;
 use heddle_runtime::{Adapter, CallError, SecretBook};
 use heddle_store::changes::{self, ChangeRow, NewChange, Planned as PlanRecord, RunStep};
 use heddle_store::controllers::{self, ControllerTarget};
-use heddle_store::object::Object as _;
-use heddle_store::{Organization, Scope, Tx};
+use heddle_store::{Tx, organizations};
 use serde_json::{Value, json};
 
 use super::detail::takes_all_warning;
@@ -271,7 +271,7 @@ async fn stage_checked(
     let id: ChangeId = app.clock.new_id();
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
-    let settings = settings_of(&mut tx, controller.org_id).await?;
+    let settings = organizations::settings_of(&mut tx, controller.org_id).await?;
     let row = changes::insert(
         &mut tx,
         &NewChange {
@@ -329,16 +329,9 @@ fn log_staged(row: &ChangeRow) {
     tracing::info!(change.id = %row.id, controller.id = %row.controller_id, "staged change {}", row.id);
 }
 
-/// An organization's own settings.
-pub(super) async fn settings_of(tx: &mut Tx, org: OrgId) -> Result<Value, Error> {
-    let found = Organization::find(tx, &Scope::everything(), org).await?;
-    Ok(found.map_or_else(|| json!({}), |organization| organization.settings))
-}
-
-pub(super) fn ttl(app: &App, settings: &Value) -> TimeDelta {
-    let hours =
-        settings.get("change_ttl_hours").and_then(Value::as_i64).filter(|hours| (1..=8760).contains(hours));
-    TimeDelta::hours(hours.unwrap_or_else(|| i64::from(app.config.change_ttl_hours)))
+/// How long a change of an organization with these settings stays pending.
+pub(super) fn ttl(app: &App, settings: &OrganizationSettings) -> TimeDelta {
+    TimeDelta::hours(settings.change_ttl_hours.unwrap_or(app.config.change_ttl_hours).into())
 }
 
 /// Plans a pending change again, against the device as it is now.

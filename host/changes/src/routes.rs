@@ -55,7 +55,7 @@ pub(super) struct Mounted {
 }
 
 impl Mounted {
-    /// Names it for people: `openwrt dhcp`, `firewall`.
+    /// Names it for people: `acme dhcp`, `firewall`.
     fn words(&self) -> String {
         let vendor = self.vendor.iter().map(String::as_str);
         vendor.chain([self.area.as_str()]).collect::<Vec<_>>().join(" ").replace('-', " ")

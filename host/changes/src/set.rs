@@ -13,8 +13,8 @@ use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::Origin;
 use heddle_runtime::SecretBook;
-use heddle_store::Tx;
 use heddle_store::changes::{self, ChangeRow, Followed, NewChange, SetStanding};
+use heddle_store::{Tx, organizations};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -22,7 +22,7 @@ use serde_json::Value;
 use super::apply::{find_row, get, under_way};
 use super::detail::Detail;
 use super::outcome::{Actor, Step, record};
-use super::plan::{self, controller_on_path, secrets_of, settings_of, specs_of, ttl};
+use super::plan::{self, controller_on_path, secrets_of, specs_of, ttl};
 use super::view::{Beside, ChangeView, Outcome, masked_plan, outcome_of, view};
 use super::{gates, new_key, settle};
 
@@ -138,7 +138,7 @@ pub(super) async fn create(
     let id: ChangeId = app.clock.new_id();
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
-    let settings = settings_of(&mut tx, controller.org_id).await?;
+    let settings = organizations::settings_of(&mut tx, controller.org_id).await?;
     let first_to_expire = members.iter().map(|member| member.expires_at).min();
     let mut also = specs.into_iter();
     let own = also.next().ok_or_else(|| Error::internal("a set has members"))?;

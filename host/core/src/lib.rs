@@ -23,6 +23,7 @@ pub mod nearest;
 pub mod notification;
 pub mod oauth2;
 pub mod operation;
+pub mod organization_settings;
 pub mod page;
 pub mod permission;
 pub mod provider;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_changes::declarations::{NOTES_CHARS_MAX, for_feature};
+use heddle_changes::declarations::NOTES_CHARS_MAX;
+use heddle_changes::vendors::for_feature;
 use heddle_core::adapter::{Feature, FeatureOperation, Object, ObjectKind, ObjectPage};
 use heddle_core::bounds::is_small;
 use heddle_core::change::{ChangeStatus, Danger, Operation as ChangeOperation, StagedByKind, StagedVia};
@@ -143,7 +144,7 @@ fn staged_schema() -> Value {
             "change_id": id(),
             "controller_id": id(),
             "site_id": id(),
-            "feature": { "type": "string", "examples": ["openwrt.firewall.rule"] },
+            "feature": { "type": "string", "examples": ["acme.firewall.rule"] },
             "operation": { "type": "string", "enum": ChangeOperation::ALL },
             "status": { "type": "string", "enum": ChangeStatus::ALL },
             "danger": { "type": "string", "enum": Danger::ALL },

@@ -16,7 +16,7 @@ use serde_json::Value;
 /// An operation in the catalogue.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Declaration {
-    /// `fabric.webhook`, `openwrt.firewall.rule.create`.
+    /// `fabric.webhook`, `acme.firewall.rule.create`.
     pub(crate) id: String,
     /// For people.
     pub(crate) title: String,

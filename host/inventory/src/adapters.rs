@@ -40,8 +40,8 @@ impl Feature for Adapters {
         parts.add(reading::Packages::new(serving));
     }
 
-    fn routes(&self, _: &SharedApp) -> Routes {
-        routes::routes()
+    fn routes(&self, app: &SharedApp) -> Routes {
+        routes::routes(&app.vendors())
     }
 
     fn diagnostics(&self) -> &'static [Diagnostic] {

@@ -39,10 +39,10 @@ mod tests {
 
     #[test]
     fn the_word_that_was_meant_is_found() {
-        let known = ["openwrt.firewall.rule", "openwrt.firewall.zone", "openwrt.dhcp.pool"];
+        let known = ["acme.firewall.rule", "acme.firewall.zone", "acme.dhcp.pool"];
         for (typed, meant) in [
-            ("openwrt.firewall.rul", Some("openwrt.firewall.rule")),
-            ("openwrt.firewal.zones", Some("openwrt.firewall.zone")),
+            ("acme.firewall.rul", Some("acme.firewall.rule")),
+            ("acme.firewal.zones", Some("acme.firewall.zone")),
             ("frobnicate", None),
             ("", None),
         ] {

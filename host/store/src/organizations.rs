@@ -1,5 +1,6 @@
 //! Organizations. Removing one hides it; its rows stay.
 
+use heddle_core::organization_settings::OrganizationSettings;
 use heddle_core::{OrgId, Tier, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -127,10 +128,21 @@ pub async fn update(
 }
 
 /// Every organization's settings, also of those that were removed.
-pub async fn settings(tx: &mut Tx) -> Result<Vec<(OrgId, serde_json::Value)>> {
-    Ok(on!(tx, conn => sqlx::query_as("SELECT id, settings FROM organization ORDER BY id")
-        .fetch_all(conn)
-        .await)?)
+pub async fn settings(tx: &mut Tx) -> Result<Vec<(OrgId, OrganizationSettings)>> {
+    let rows: Vec<(OrgId, serde_json::Value)> = on!(tx, conn => sqlx::query_as("SELECT id, settings FROM organization ORDER BY id")
+            .fetch_all(conn)
+            .await)?;
+    Ok(rows.into_iter().map(|(org, stored)| (org, OrganizationSettings::read(&stored))).collect())
+}
+
+/// The settings of one organization. The defaults where it is removed or never was.
+pub async fn settings_of(tx: &mut Tx, org: OrgId) -> Result<OrganizationSettings> {
+    let row: Option<(serde_json::Value,)> = on!(tx, conn =>
+        sqlx::query_as("SELECT settings FROM organization WHERE id = $1 AND deleted_at IS NULL")
+            .bind(org)
+            .fetch_optional(conn)
+            .await)?;
+    Ok(row.map(|(stored,)| OrganizationSettings::read(&stored)).unwrap_or_default())
 }
 
 #[cfg(test)]

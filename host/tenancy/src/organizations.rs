@@ -4,12 +4,14 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use heddle_core::organization_settings::{
+    CHANGE_TTL_HOURS_MAX, EVENT_RETENTION_DAYS_MAX, OrganizationSettings,
+};
 use heddle_core::page::Page;
 use heddle_core::{OrgId, Role, Tier};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::checks::{Checks, NAME_CHARS_MAX, search};
-use heddle_kernel::events::keeping::EVENT_RETENTION_DAYS_MAX;
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One};
 use heddle_kernel::http::creation::Creation;
@@ -25,7 +27,7 @@ use heddle_store::organizations::{
 };
 use heddle_store::{InOrder, Sort, sessions, users};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -34,23 +36,6 @@ use crate::declarations::{ORGANIZATION_READ, ORGANIZATION_WRITE};
 
 /// Index that keeps slugs unique.
 pub(crate) const SLUG_INDEX: &str = "organization_slug";
-
-/// Settings of an organization.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Settings {
-    /// Whether a user that staged a change may not apply it.
-    require_second_person: bool,
-    /// Hours until a pending change expires; the service's default when `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    change_ttl_hours: Option<u32>,
-    /// Days that events are kept; the service's default when `None`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    event_retention_days: Option<u32>,
-}
-
-/// Most hours until a pending change expires.
-const CHANGE_TTL_HOURS_MAX: u32 = 8760;
 
 /// The changes of the settings; absent fields stay as they are.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -191,32 +176,28 @@ pub(super) fn routes() -> Routes {
         )
 }
 
-impl Settings {
-    /// Returns the settings with the values of the body.
-    fn with(mut self, body: &SettingsBody, checks: &mut Checks) -> Self {
-        if let Some(required) = body.require_second_person {
-            self.require_second_person = required;
+impl SettingsBody {
+    /// Returns these settings with the values of the self.
+    fn over(&self, mut settings: OrganizationSettings, checks: &mut Checks) -> Value {
+        if let Some(required) = self.require_second_person {
+            settings.require_second_person = required;
         }
-        if let Some(hours) = body.change_ttl_hours {
+        if let Some(hours) = self.change_ttl_hours {
             let fits = hours.is_none_or(|hours| (1..=CHANGE_TTL_HOURS_MAX).contains(&hours));
             checks.require(
                 fits,
                 "settings.change_ttl_hours",
                 &format!("must be from 1 to {CHANGE_TTL_HOURS_MAX}"),
             );
-            self.change_ttl_hours = hours;
+            settings.change_ttl_hours = hours;
         }
-        if let Some(days) = body.event_retention_days {
+        if let Some(days) = self.event_retention_days {
             let fits = days.is_none_or(|days| (1..=EVENT_RETENTION_DAYS_MAX).contains(&days));
             let message = format!("must be from 1 to {EVENT_RETENTION_DAYS_MAX}");
             checks.require(fits, "settings.event_retention_days", &message);
-            self.event_retention_days = days;
+            settings.event_retention_days = days;
         }
-        self
-    }
-
-    pub(crate) fn to_json(&self) -> Value {
-        json!(self)
+        json!(settings)
     }
 }
 
@@ -243,7 +224,7 @@ async fn create(
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
     let slug = checks.keep("slug", slug::given_or_derived(body.slug.as_deref(), &name));
-    let settings = Settings::default().with(&body.settings, &mut checks).to_json();
+    let settings = body.settings.over(OrganizationSettings::default(), &mut checks);
     checks.done()?;
     let new = NewOrganization { id: app.clock.new_id(), name, slug, settings, now: app.clock.now() };
     let mut tx = app.db.write().await?;
@@ -279,14 +260,8 @@ async fn update(
     if let Some(slug) = &body.slug {
         checks.keep("slug", slug::check(slug));
     }
-    let settings = match &body.settings {
-        Some(given) => {
-            let stored: Settings =
-                serde_json::from_value(current.settings.clone()).map_err(Error::internal)?;
-            Some(stored.with(given, &mut checks).to_json())
-        }
-        None => None,
-    };
+    let stored = OrganizationSettings::read(&current.settings);
+    let settings = body.settings.as_ref().map(|given| given.over(stored, &mut checks));
     checks.done()?;
     let change = OrganizationUpdate { name, slug: body.slug, tier: body.tier, settings };
     let detail =
@@ -336,10 +311,10 @@ mod tests {
 
     #[track_caller]
     fn check(stored: Value, body: Value, expected: Option<Value>) {
-        let stored: Settings = serde_json::from_value(stored).unwrap();
+        let stored = OrganizationSettings::read(&stored);
         let body: SettingsBody = serde_json::from_value(body).unwrap();
         let mut checks = Checks::default();
-        let settings = stored.with(&body, &mut checks).to_json();
+        let settings = body.over(stored, &mut checks);
         assert_eq!(checks.done().ok().map(|()| settings), expected);
     }
 

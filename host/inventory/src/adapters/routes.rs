@@ -45,7 +45,7 @@ struct View {
 
 fn example() -> serde_json::Value {
     json!({
-        "id": "openwrt",
+        "id": "acme",
         "version": "0.1.0",
         "component_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
         "quarantined": false,
@@ -73,7 +73,8 @@ impl From<Adapter> for View {
     }
 }
 
-pub(crate) fn routes() -> Routes {
+/// The example of an id is an adapter that is installed.
+pub(crate) fn routes(installed: &[String]) -> Routes {
     Routes::default()
         .get(
             "/adapters",
@@ -88,7 +89,7 @@ pub(crate) fn routes() -> Routes {
             release,
             doc("Let an adapter take calls again that was suspended or quarantined, in every process")
                 .answers::<View>(200)
-                .example("adapter_id", Some("openwrt")),
+                .example("adapter_id", installed.first().map(String::as_str)),
         )
 }
 

@@ -3,6 +3,7 @@
 use axum::Json as Answer;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use heddle_core::organization_settings::OrganizationSettings;
 use heddle_core::secret::Secret;
 use heddle_core::{OrgId, Role};
 use heddle_identity::session::Tokens;
@@ -17,6 +18,7 @@ use heddle_store::Tx;
 use heddle_store::organizations::{self, NewOrganization, Organization};
 use heddle_store::users::{self, NewUser, User};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::organizations as organization_rules;
 use crate::users::taken;
@@ -47,7 +49,7 @@ impl Founding {
         let (now, org_id): (_, OrgId) = (app.clock.now(), app.clock.new_id());
         let name = checks.name("organization.name", name);
         let slug = checks.keep("organization.slug", slug::given_or_derived(slug, &name));
-        let settings = organization_rules::Settings::default().to_json();
+        let settings = json!(OrganizationSettings::default());
         let organization = NewOrganization { id: org_id, name, slug, settings, now };
         let field = |name: &str| format!("{prefix}{name}");
         let admin = NewUser {
