@@ -6,6 +6,7 @@ mod api;
 mod devices;
 mod events;
 mod fabric;
+mod fixtures;
 mod house;
 mod identity;
 mod notifications;

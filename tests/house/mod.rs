@@ -2,6 +2,7 @@
 
 mod circles;
 mod documented;
+mod fixtures;
 mod names;
 mod paths;
 mod rooms;

@@ -9,7 +9,8 @@ use heddle_core::Role;
 use heddle_kernel::http::conditional::SHOWN_ONCE;
 use serde_json::{Map, Value, json};
 
-use super::world::{ABSENT, Ids, World};
+use super::world::{ABSENT, World};
+use crate::fixtures::Ids;
 use crate::support::{Answer, Api, Contract, Operation, Server, on_both};
 
 /// Path parameters that are not ids and have no example in the document, with what the walk gives for them.
