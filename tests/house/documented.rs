@@ -1,4 +1,4 @@
-//! What other rooms and authors of components use says what it gives.
+//! Items that other rooms and authors of components use are documented.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,10 +1,13 @@
 //! Packages that come, change and go while the server runs.
 
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use heddle_marketplace::PublisherKey;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use super::install::{Store, serving};
 use crate::support::{Api, Database, Process, on_both};
@@ -49,6 +52,8 @@ on_both! {
         assert_eq!(offered(api).await, (Value::Null, false, false, false));
 
         store.put("good", &store.acme, "1.1.0");
+        // Asked twice, it reads once more or once: the same serves.
+        process.hang_up();
         process.hang_up();
         become_offered(api, json!("1.1.0")).await;
         let credential = json!({ "name": "lab", "username": "root", "password": "secret" });
@@ -99,42 +104,95 @@ async fn no_request_is_lost_while_packages_change() {
     const CHANGES: usize = 6;
     let (store, folder) = (Store::new(), tempfile::tempdir().unwrap());
     store.put("good", &store.acme, "1.0.0");
-    let (mut process, _) =
+    let (mut process, token) =
         Process::start(folder.path(), &Database::sqlite(), &store.options()).await.set_up().await;
-    let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let clients: Vec<_> = (0..4)
-        .map(|_| {
-            let (api, stop, answered) = (process.api.clone(), stop.clone(), answered.clone());
-            tokio::spawn(async move {
-                while !stop.load(Ordering::Relaxed) {
-                    // The route of the adapter is there throughout: it only changes its version.
-                    let controller = api.try_send("GET", OF_VENDOR, None).await.expect("an answer");
-                    assert!(
-                        controller.status == 404 && !controller.text.contains("path not found"),
-                        "{}",
-                        controller.text
-                    );
-                    let sites = api.try_send("GET", "/sites", None).await.expect("an answer");
-                    assert_eq!(sites.status, 200, "{}", sites.text);
-                    answered.fetch_add(2, Ordering::Relaxed);
-                    tokio::time::sleep(Duration::from_millis(2)).await;
-                }
-            })
-        })
-        .collect();
-    for change in 1..=CHANGES {
-        let version = format!("1.{change}.0");
-        store.put(&version, &store.acme, &version);
-        process.hang_up();
-        until("the new version serves", async || serving(&process.api).await.0 == json!(version)).await;
-    }
-    stop.store(true, Ordering::Relaxed);
-    for client in clients {
-        client.await.expect("every request was answered");
-    }
+    let (stop, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let api = &process.api;
+    let client = async || {
+        while !stop.load(Ordering::Relaxed) {
+            // The route of the adapter is there throughout: it only changes its version.
+            let controller = api.try_send("GET", OF_VENDOR, None).await.expect("an answer");
+            let is_routed = controller.status == 404 && !controller.text.contains("path not found");
+            assert!(is_routed, "{}", controller.text);
+            let sites = api.try_send("GET", "/sites", None).await.expect("an answer");
+            assert_eq!(sites.status, 200, "{}", sites.text);
+            answered.fetch_add(2, Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    // Half of a request: it began before the first change and ends after the last.
+    let body = br#"{"name":"Slow"}"#;
+    let mut slow = TcpStream::connect(api.base().strip_prefix("http://").unwrap()).await.unwrap();
+    let head = format!(
+        "POST /api/v1/sites HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    slow.write_all(head.as_bytes()).await.unwrap();
+    slow.write_all(&body[..4]).await.unwrap();
+    let changes = async {
+        for change in 1..=CHANGES {
+            let version = format!("1.{change}.0");
+            store.put(&version, &store.acme, &version);
+            process.hang_up();
+            until("the new version serves", async || serving(api).await.0 == json!(version)).await;
+        }
+        stop.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(changes, client(), client(), client(), client());
+    slow.write_all(&body[4..]).await.unwrap();
+    let mut answer = String::new();
+    slow.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
     assert!(answered.load(Ordering::Relaxed) > 20 * CHANGES, "requests ran throughout");
-    // A reading that was asked for does not keep the process from ending.
+    // The process ends also when it was asked to read just before.
     store.put("last", &store.acme, "2.0.0");
     process.hang_up();
     process.terminate().await;
+}
+
+/// Asks for a reading, and waits until the log says that it was done.
+async fn read_again(process: &Process, folder: &Path) {
+    let readings = || {
+        let log = std::fs::read_to_string(folder.join("log")).unwrap();
+        log.matches("packages were read again").count()
+    };
+    let before = readings();
+    process.hang_up();
+    until("the packages were read again", async || readings() > before).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_package_that_did_not_change_is_bound_to_its_new_key() {
+    let (store, folder) = (Store::new(), tempfile::tempdir().unwrap());
+    let renewed = PublisherKey::generate("acme").unwrap();
+    store.put("good", &store.acme, "1.1.0");
+    let options = store.options().with("LOG_FILTER", "info");
+    let (process, _) = Process::start(folder.path(), &Database::sqlite(), &options).await.set_up().await;
+    // The same package, signed by the key that takes the id over.
+    store.remove("good");
+    store.put("good", &renewed, "1.1.0");
+    store.trust(&[renewed.trusted_for(vec!["hostile".to_owned()])]);
+    read_again(&process, folder.path()).await;
+    // The permission to take it over is gone again: the id is bound to the key now.
+    store.trust(&[renewed.trusted()]);
+    store.put("other", &store.globex, "1.2.0");
+    read_again(&process, folder.path()).await;
+    let (version, refused) = serving(&process.api).await;
+    assert_eq!(version, "1.1.0", "{refused}");
+    assert!(!refused.contains("'hostile' belongs"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_neighbour_that_did_not_change_stays_as_it_is() {
+    let (store, folder) = (Store::new(), tempfile::tempdir().unwrap());
+    store.put("good", &store.acme, "1.1.0");
+    let options = store.options().with("LOG_FILTER", "info");
+    let (process, _) = Process::start(folder.path(), &Database::sqlite(), &options).await.set_up().await;
+    store.put("newer", &store.globex, "1.2.0");
+    read_again(&process, folder.path()).await;
+    let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
+    assert_eq!(log.matches("loaded adapter").count(), 1, "{log}");
+    assert_eq!(serving(&process.api).await.0, "1.1.0");
+    assert!(!log.contains("routes are those of what is installed now"), "nothing changed: {log}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use heddle_kernel::http::access::Access;
+use heddle_kernel::http::access::{Access, Unscoped};
 use heddle_kernel::http::routes::{Mark, Route};
 
 use crate::support::{Database, Server};
@@ -65,6 +65,10 @@ const RULES: &[(&str, fn(&Route) -> bool)] = &[
     ("a route about how its user signs in is personal", |route| {
         let is_about = ["auth", "api-keys", "oauth2"].contains(&word(route)) && route.path != "/auth/me";
         !is_about || route.access == Access::Public || route.doc.has(Mark::Personal)
+    }),
+    ("a route that no scope opens says why", |route| match route.access {
+        Access::Authenticated(Unscoped(why)) | Access::Role(_, Unscoped(why)) => why.len() > 20,
+        _ => true,
     }),
     ("only what is read without a caller or by probes is not counted", |route| {
         !route.doc.has(Mark::Unlimited) || !writes(route) && !route.doc.has(Mark::LimitedAsLogin)

@@ -50,7 +50,10 @@ async fn fill(server: &Server, admin: &Api, organization: &str) -> (Ids, Ids) {
         into.insert("user_id", user);
         let place = Place { server, admin, organization, name, member: &member };
         for fixture in FIXTURES {
+            let before = into.clone();
             fixture.one(&place, into).await;
+            let taken = before.iter().find(|(id, value)| into[*id] != **value);
+            assert!(taken.is_none(), "{} has an id of another feature: {taken:?}", fixture.feature());
         }
     }
     for (path, id) in FIXTURES.iter().rev().flat_map(|fixture| fixture.removable()) {

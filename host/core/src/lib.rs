@@ -40,11 +40,7 @@ pub mod webhook;
 
 pub use clock::{Clock, Timestamp};
 pub use declared::Declared;
-pub use id::{
-    ApiKeyId, AuditId, ChangeId, ChannelId, ConnectionId, ControllerId, CredentialId, DeliveryId, DeviceId,
-    EventId, IdentityId, IdentityProviderId, NoticeId, OauthAppId, OauthGrantId, OrgId, ProcessId, RoleId,
-    RunId, SessionId, SiteId, SsoAttemptId, SubscriptionId, SyncId, UserId, WebhookTemplateId,
-};
+pub use id::*;
 pub use log::LogLevel;
 pub use permission::Permission;
 pub use provider::ProviderKind;

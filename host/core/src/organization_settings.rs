@@ -1,4 +1,4 @@
-//! What an organization decides for itself, as it is stored.
+//! Settings of an organization, as they are stored.
 
 use serde::Serialize;
 use serde_json::Value;

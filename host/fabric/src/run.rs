@@ -505,7 +505,8 @@ impl Course<'_> {
         let written = Value::Object(step.params.clone());
         self.params.push(written.clone());
         let author = &self.author().await?;
-        let operation = Operations::of(self.app).find(&step.operation_id).ok_or_else(|| {
+        let operations = Operations::of(self.app);
+        let operation = operations.find(&step.operation_id).ok_or_else(|| {
             let message = format!("operation '{}' does not exist any more", step.operation_id);
             StepError::new(StepErrorCode::UnknownOperation, message)
         })?;
@@ -520,7 +521,9 @@ impl Course<'_> {
             for (index, item) in items.into_iter().enumerate() {
                 own["item"] = item;
                 own["index"] = json!(index);
-                let result = match filled(&written, &self.values(event.as_ref(), &own)) {
+                let params = filled(&written, &self.values(event.as_ref(), &own));
+                let fits = |params: &Value| operations.check_params(&step.operation_id, params);
+                let result = match params.and_then(|params| Ok(fits(&params).map(|()| params)?)) {
                     Ok(params) => {
                         let key = format!("{}:{index}", key(self.run, at));
                         self.once((at, step, &operation), author, &key, params).await
@@ -536,10 +539,11 @@ impl Course<'_> {
         }
         let params = filled(&written, &self.values(event.as_ref(), &own))?;
         self.params[at] = params.clone();
+        operations.check_params(&step.operation_id, &params)?;
         self.once((at, step, &operation), author, &key(self.run, at), params).await
     }
 
-    /// Executes an operation once. `key` is its idempotency key: the same key means the same operation.
+    /// Executes an operation once, with parameters that fit it. `key` is its idempotency key: the same key means the same operation.
     async fn once(
         &self,
         (at, step, operation): (usize, &Step, &Arc<dyn Operation>),
@@ -547,7 +551,6 @@ impl Course<'_> {
         key: &str,
         params: Value,
     ) -> Result<Value, StepError> {
-        Operations::of(self.app).check_params(&step.operation_id, &params)?;
         let call = StepCall {
             app: self.app,
             author,

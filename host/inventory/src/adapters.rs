@@ -35,9 +35,11 @@ impl Feature for Adapters {
     }
 
     async fn open(&self, app: &App, parts: &mut Parts) {
+        // A signal that comes while the packages are read is kept.
+        let asked = reading::asked();
         let mut serving = packages::Serving::new();
         parts.add(LastRefused::new(packages::load_all(app, &mut serving).await));
-        parts.add(reading::Packages::new(serving));
+        parts.add(reading::Packages::new(serving, asked));
     }
 
     fn routes(&self, app: &SharedApp) -> Routes {
@@ -64,8 +66,8 @@ fn trusted_keys(config: &Config) -> anyhow::Result<Vec<TrustedKey>> {
 
 fn package_folders(folder: &Path) -> std::io::Result<Vec<std::path::PathBuf>> {
     let entries = std::fs::read_dir(folder)?;
-    let mut folders: Vec<_> =
-        entries.flatten().map(|entry| entry.path()).filter(|path| is_package(path)).collect();
+    let entries: Vec<_> = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    let mut folders: Vec<_> = entries.into_iter().filter(|path| is_package(path)).collect();
     folders.sort();
     Ok(folders)
 }

@@ -55,7 +55,7 @@ pub trait Feature: Send + Sync {
     /// Adds the state that the feature owns. The features before it in the list have done so.
     async fn open(&self, _app: &App, _parts: &mut Parts) {}
 
-    /// Takes up what is installed now, when that has changed. Its routes are built after it.
+    /// Takes up what is installed now, when that has changed and its routes could be built. It must not wait.
     fn installed(&self, _app: &SharedApp) {}
 
     /// Its routes below the prefix. Built at the start, and whenever what is installed has changed.

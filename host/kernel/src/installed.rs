@@ -1,4 +1,4 @@
-//! Up to which change of what is installed the server shows it.
+//! The change of packages up to which the server shows them.
 
 use heddle_runtime::Runtime;
 use tokio::sync::watch;
@@ -25,8 +25,9 @@ impl Shown {
 }
 
 impl App {
-    /// Waits until routes, operations and the API document are those of everything that is installed now. A server that
-    /// has not begun to listen, or stops, does not get there: the wait then ends with the task that waits.
+    /// Waits until routes, operations and the API document are those of everything that is installed now, or the log says
+    /// why they cannot be. A server that has not begun to listen, or stops, does not get there: the wait then ends with the
+    /// task that waits.
     pub async fn all_installed_shown(&self) {
         let wanted = *self.runtime.installed().borrow();
         // The sender is in the state that is waited with, so there is no other end.

@@ -36,7 +36,7 @@ pub mod running;
 pub mod sample;
 pub mod slug;
 mod surface;
-mod task;
+pub mod task;
 #[cfg(test)]
 mod testing;
 pub mod tls;

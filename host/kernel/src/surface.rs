@@ -1,7 +1,6 @@
-//! What the server answers, built anew whenever what is installed changes.
+//! Routes, pages and the API document, built anew whenever a package comes, changes or goes.
 //!
-//! Routes, pages and the API document are replaced as a whole. A request keeps the routes that it began with, so no request
-//! is lost and none sees half of a change.
+//! They are replaced as a whole, and a request keeps the routes that it began with: no request is lost.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,14 +27,15 @@ impl Surface {
         Self(Arc::new(ArcSwap::from_pointee(http::router(app))))
     }
 
-    /// Builds the routes anew. A package whose routes cannot be built leaves those that are there.
+    /// Builds the routes anew. Where they cannot be built, routes and features stay as they are.
     fn rebuild(&self, app: &SharedApp) {
         let began = Instant::now();
         let built = catch_unwind(AssertUnwindSafe(|| {
+            let router = http::router(app);
             for feature in app.features().iter() {
                 feature.installed(app);
             }
-            http::router(app)
+            router
         }));
         match built {
             Ok(router) => {
@@ -75,7 +75,8 @@ pub(crate) async fn follow(app: SharedApp, surface: Surface) {
     loop {
         let change = *installed.borrow_and_update();
         if app.shown.is_before(change) {
-            surface.rebuild(&app);
+            let (built, of) = (surface.clone(), app.clone());
+            task::block(move || built.rebuild(&of)).await;
             app.shown.reaches(change);
         }
         tokio::select! {

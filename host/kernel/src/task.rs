@@ -69,6 +69,15 @@ where
     tokio::spawn(watched(name, work))
 }
 
+/// Runs work that keeps a thread busy on a thread of its own. A panic of it goes on here.
+pub async fn block<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|ended| match ended.try_into_panic() {
+        Ok(panic) => resume_unwind(panic),
+        Err(cancelled) => panic!("work on a thread of its own was given up: {cancelled}"),
+    })
+}
+
 /// Runs work in a span of its name, and logs its panic. The task that waits for it still sees the panic.
 async fn watched<F: Future>(name: &'static str, work: F) -> F::Output {
     let logged = async {
@@ -107,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_of_a_task_is_logged_and_reaches_who_waits_for_it() {
+    async fn a_panic_of_a_task_is_logged_and_reaches_the_waiting_task() {
         let kept = Kept::default();
         let writer = kept.clone();
         let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();

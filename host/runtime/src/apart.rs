@@ -65,7 +65,7 @@ impl Apart {
             work()
         };
         let ended = task::block(&self.threads, work).await;
-        ended.map_err(|error| CallError::Host(format!("work on an answer did not end: {error}")))
+        ended.map_err(|error| CallError::host(format!("work on an answer did not end: {error}")))
     }
 
     fn org(&self, id: OrgId) -> Arc<Semaphore> {

@@ -121,10 +121,18 @@ pub enum CallError {
     /// No slot was free in time.
     #[error("too many adapter calls are running; try again")]
     Overload,
-    /// Fault of the host. Its cause is logged where the call ends, and is shown to no caller: it can name files and
+    /// Fault of the host. Its cause is logged where it arises, and is shown to no caller: it can name files and
     /// addresses of this machine.
     #[error("internal error")]
     Host(String),
+}
+
+impl CallError {
+    /// Logs the cause, which no caller sees.
+    pub(crate) fn host(cause: String) -> Self {
+        tracing::error!(error = %cause, "adapter call failed in the host");
+        Self::Host(cause)
+    }
 }
 
 /// A write that did not come to its end.

@@ -155,7 +155,7 @@ impl Shared {
         Owned::spawn(&self.guests, work)
             .join()
             .await
-            .map_err(|error| CallError::Host(format!("the call did not end: {error}")))?
+            .map_err(|error| CallError::host(format!("the call did not end: {error}")))?
     }
 
     async fn run<T: Send + 'static, R: Send + 'static>(
@@ -301,7 +301,7 @@ impl Shared {
                 tracing::error!("the pool of instances is full although admission bounds it");
                 return (Err(CallError::Overload), Verdict::Open);
             }
-            Ending::Host => return (Err(CallError::Host(reason(&report.end))), Verdict::Open),
+            Ending::Host => return (Err(CallError::host(reason(&report.end))), Verdict::Open),
             Ending::Component(class) => class,
         };
         let reference = self.clock.new_id::<uuid::Uuid>().to_string();

@@ -37,9 +37,6 @@ impl<'a> Observation<'a> {
 
     pub(crate) fn end<T>(mut self, result: &Result<T, CallError>) {
         self.outcome = outcome(result);
-        if let Err(CallError::Host(cause)) = result {
-            tracing::error!(adapter = self.adapter, operation = operation(self.phase), error = %cause, "adapter call failed in the host");
-        }
     }
 }
 

@@ -177,7 +177,7 @@ pub(super) fn routes() -> Routes {
 }
 
 impl SettingsBody {
-    /// Returns these settings with the values of the self.
+    /// Returns these settings with the values of this body.
     fn over(&self, mut settings: OrganizationSettings, checks: &mut Checks) -> Value {
         if let Some(required) = self.require_second_person {
             settings.require_second_person = required;

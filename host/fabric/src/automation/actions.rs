@@ -72,7 +72,8 @@ async fn act(
     if let Some(message) = steps::operation_id_fault(&body.operation_id) {
         return Err(Error::field("operation_id", message));
     }
-    let operation = Operations::of(&app).find(&body.operation_id).ok_or_else(|| {
+    let operations = Operations::of(&app);
+    let operation = operations.find(&body.operation_id).ok_or_else(|| {
         let message = format!(
             "operation '{}' does not exist; GET /fabric/catalog lists those that do",
             body.operation_id
@@ -85,7 +86,7 @@ async fn act(
         // The role that may have it in a Connection.
         None => caller.require_unscoped_role(Role::OrgAdmin)?,
     }
-    Operations::of(&app).check_params(&body.operation_id, &Value::Object(body.params.clone()))?;
+    operations.check_params(&body.operation_id, &Value::Object(body.params.clone()))?;
     let step = Step {
         operation_id: body.operation_id,
         params: body.params,

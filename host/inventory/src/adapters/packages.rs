@@ -14,8 +14,9 @@ use heddle_core::Clock;
 use heddle_kernel::app::App;
 use heddle_kernel::audit::packages::audit_new;
 use heddle_kernel::modules::{RefusedPackage, RefusedPackages};
+use heddle_kernel::task;
 use heddle_marketplace::{TrustedKey, Verified, in_words};
-use heddle_runtime::{Adapter, Runtime};
+use heddle_runtime::Runtime;
 use heddle_store::Db;
 use heddle_store::audit::AuditKey;
 use heddle_store::packages::{self, Binding, Package};
@@ -45,7 +46,8 @@ struct Ground<'a> {
 pub(super) type Serving = BTreeMap<String, String>;
 
 /// Puts every package of the folder into service that may serve, and takes the others out of it. A refused package does
-/// not keep the server from starting. While the folder or the trusted keys cannot be read, what serves stays.
+/// not keep the server from starting. While the folder, the trusted keys or the bindings cannot be read, what serves
+/// stays.
 pub(super) async fn load_all(app: &App, serving: &mut Serving) -> RefusedPackages {
     let (config, runtime, db, clock) = (&app.config, &app.runtime, &app.db, &app.clock);
     let Some(folder) = &config.adapter_packages else {
@@ -62,7 +64,14 @@ pub(super) async fn load_all(app: &App, serving: &mut Serving) -> RefusedPackage
     };
     let mut refused = RefusedPackages::default();
     let ground = Ground { trusted: &trusted, downgrades: &config.adapter_downgrades };
-    let Some(by_id) = verified(folder, &trusted, &mut refused) else { return refused };
+    let (path, keys) = (folder.clone(), trusted.clone());
+    let (by_id, found) = task::block(move || {
+        let mut refused = RefusedPackages::default();
+        (verified(&path, &keys, &mut refused), refused)
+    })
+    .await;
+    refused.0.extend(found.0);
+    let Some(by_id) = by_id else { return refused };
     let mut now = Serving::new();
     for (id, candidates) in by_id {
         let served = serving.get(&id).map(String::as_str);
@@ -123,12 +132,10 @@ async fn serve_one(
     let binding = match find_binding(db, id).await {
         Ok(binding) => binding,
         Err(error) => {
-            let serves = |c: &Candidate| served.filter(|served| *served == c.package.manifest_sha256());
-            let stays = candidates.iter().find_map(serves).map(str::to_owned);
             for candidate in candidates {
                 refused.add(candidate.folder, format!("what '{id}' is bound to cannot be read: {error}"));
             }
-            return stays;
+            return served.map(str::to_owned);
         }
     };
     let mut serving: Option<(String, Version, String)> = None;
@@ -143,37 +150,43 @@ async fn serve_one(
             refused.add(candidate.folder, reason);
             continue;
         }
-        if served == Some(manifest) {
-            let chosen = (version.clone(), manifest.to_owned());
-            serving = Some((candidate.folder, chosen.0, chosen.1));
-            continue;
-        }
-        match load(&candidate.package, ground, (runtime, db, clock)).await {
-            Ok(adapter) => {
-                tracing::info!(
-                    component = adapter.id(),
-                    version = adapter.version(),
-                    "loaded adapter {}",
-                    candidate.folder
-                );
-                let chosen = (version.clone(), manifest.to_owned());
-                serving = Some((candidate.folder, chosen.0, chosen.1));
+        let loaded = if served == Some(manifest) {
+            // The key that the id is bound to may have changed.
+            bind(&candidate.package, ground, db, clock).await
+        } else {
+            load(&candidate, ground, (runtime, db, clock)).await
+        };
+        match loaded {
+            Ok(()) => serving = Some((candidate.folder, version.clone(), manifest.to_owned())),
+            Err(NotLoaded::Refused(reason)) => refused.add(candidate.folder, reason),
+            Err(NotLoaded::Unknown(reason)) => {
+                refused.add(candidate.folder, reason);
+                return served.map(str::to_owned);
             }
-            Err(reason) => refused.add(candidate.folder, reason),
         }
     }
     serving.map(|(_, _, manifest)| manifest)
 }
 
+/// Why a package is not loaded.
+enum NotLoaded {
+    /// It may not serve, or cannot.
+    Refused(String),
+    /// The database gives no answer: what serves stays.
+    Unknown(String),
+}
+
+/// Puts a package into service, once its binding is written.
 async fn load(
-    package: &Verified,
+    Candidate { folder, package }: &Candidate,
     ground: &Ground<'_>,
     (runtime, db, clock): (&Runtime, &Db, &Clock),
-) -> Result<Adapter, String> {
-    let adapter = runtime.prepared(package).await.map_err(|error| error.to_string())?;
+) -> Result<(), NotLoaded> {
+    let adapter = runtime.prepared(package).await.map_err(|error| NotLoaded::Refused(error.to_string()))?;
     bind(package, ground, db, clock).await?;
     runtime.serve(&adapter);
-    Ok(adapter)
+    tracing::info!(component = adapter.id(), version = adapter.version(), "loaded adapter {folder}");
+    Ok(())
 }
 
 async fn find_binding(db: &Db, id: &str) -> heddle_store::Result<Option<Binding>> {
@@ -266,10 +279,12 @@ fn check(package: &Verified, binding: &Binding, ground: &Ground<'_>) -> Result<(
 }
 
 /// Binds the id to the package's key and records the package. Its permissions are shown before it serves.
-async fn bind(package: &Verified, ground: &Ground<'_>, db: &Db, clock: &Clock) -> Result<(), String> {
-    let failed = |error: heddle_store::Error| format!("the package cannot be recorded: {error}");
+async fn bind(package: &Verified, ground: &Ground<'_>, db: &Db, clock: &Clock) -> Result<(), NotLoaded> {
+    let failed =
+        |error: heddle_store::Error| NotLoaded::Unknown(format!("the package cannot be recorded: {error}"));
     let manifest = package.manifest();
-    let first = package.signers().first().ok_or("the package has no signer")?;
+    let first = package.signers().first();
+    let first = first.ok_or_else(|| NotLoaded::Refused("the package has no signer".to_owned()))?;
     let mut row = Package {
         manifest_sha256: package.manifest_sha256().to_owned(),
         adapter_id: manifest.id.clone(),
@@ -283,7 +298,7 @@ async fn bind(package: &Verified, ground: &Ground<'_>, db: &Db, clock: &Clock) -
     let mut tx = db.write().await.map_err(failed)?;
     let held = packages::hold_binding(&mut tx, &row).await.map_err(failed)?;
     // Checked again: another process may have bound the id meanwhile.
-    check(package, &held, ground)?;
+    check(package, &held, ground).map_err(NotLoaded::Refused)?;
     row.key_id = signer(package, &held, ground.trusted).unwrap_or(first).key_id();
     let is_newer = !Version::parse(&held.version).is_ok_and(|served| manifest.version < served);
     let bound = Binding {

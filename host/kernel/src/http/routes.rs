@@ -323,7 +323,7 @@ impl Routes {
     }
 
     /// Adds a route that changes parts of an object. Where its path ends in a parameter, the document
-    /// promises `If-Match`, except below `/auth/`; the handler then checks an
+    /// promises `If-Match`, unless it is `untagged`; the handler then checks an
     /// [`IfMatch`](crate::http::conditional::IfMatch).
     #[must_use]
     pub fn patch<H, T>(self, path: &str, access: Access, handler: H, doc: Doc) -> Self
@@ -335,7 +335,7 @@ impl Routes {
     }
 
     /// Adds a route that removes an object. Where its path ends in a parameter, the document promises
-    /// `If-Match`, except below `/auth/`; the handler then checks an
+    /// `If-Match`, unless it is `untagged`; the handler then checks an
     /// [`IfMatch`](crate::http::conditional::IfMatch).
     #[must_use]
     pub fn delete<H, T>(self, path: &str, access: Access, handler: H, doc: Doc) -> Self
