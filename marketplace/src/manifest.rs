@@ -93,7 +93,7 @@ pub struct Limits {
     /// Parallel requests per controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel: Option<u32>,
-    /// Largest request body a controller takes.
+    /// Largest request body a controller takes, in bytes: 8 MiB at most, 1 MiB when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_bytes: Option<u32>,
 }

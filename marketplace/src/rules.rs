@@ -104,7 +104,7 @@ fn check_limits(limits: &Limits) -> Result<(), PackageError> {
         ("cpu-ms", limits.cpu_ms, 5_000),
         ("requests", limits.requests, 512),
         ("parallel", limits.parallel, 16),
-        ("request-bytes", limits.request_bytes, 16 * 1024 * 1024),
+        ("request-bytes", limits.request_bytes, 8 * 1024 * 1024),
     ];
     for (name, value, max) in asked {
         match value {

@@ -11,6 +11,9 @@ use crate::select::{Bind, Select};
 
 /// The first few of a list that is only counted beyond.
 const SHOWN: i64 = 10;
+/// Rows of an organization that is not removed: no user can settle those of a removed one.
+const OF_ORGANIZATION: &str =
+    "EXISTS (SELECT 1 FROM organization o WHERE o.id = c.org_id AND o.deleted_at IS NULL)";
 
 /// A row of `change` that is pending, is not being applied, and left its device in an unknown state.
 /// Members of a set are among them, the row of a set is not.
@@ -33,6 +36,7 @@ pub struct SilentController {
 pub async fn unsettled_changes(tx: &mut Tx) -> Result<(Vec<UnsettledChange>, i64)> {
     let states = [OutcomeState::Partial, OutcomeState::Unknown];
     Select::new("SELECT c.id, c.outcome_state", "FROM change c")
+        .and(OF_ORGANIZATION)
         .and("NOT c.is_set")
         .and("c.status = 'pending'")
         .and_bind("c.apply_step = ?", Bind::Text(ApplyStep::Idle.to_string()))
@@ -44,6 +48,7 @@ pub async fn unsettled_changes(tx: &mut Tx) -> Result<(Vec<UnsettledChange>, i64
 /// Controllers that are offline and were not read since `before`: the first ten, and how many there are.
 pub async fn silent_controllers(tx: &mut Tx, before: Timestamp) -> Result<(Vec<SilentController>, i64)> {
     Select::new("SELECT c.id, c.name, c.last_sync_at", "FROM controller c")
+        .and(OF_ORGANIZATION)
         .and("c.deleted_at IS NULL")
         .and_bind("c.status = ?", Bind::Text(DeviceStatus::Offline.to_string()))
         .and_bind("COALESCE(c.last_sync_at, c.created_at) < ?", Bind::Time(before))
@@ -75,6 +80,12 @@ mod tests {
             let early = world.clock.now() - chrono::TimeDelta::hours(1);
             assert_eq!(silent_controllers(&mut tx, early).await.unwrap().1, 0);
             tx.rollback().await.unwrap();
+            tamper(&db, "UPDATE organization SET revision = revision + 1, deleted_at = created_at").await;
+            let mut tx = db.read().await.unwrap();
+            let left = (unsettled_changes(&mut tx).await.unwrap().1, silent_controllers(&mut tx, late).await.unwrap().1);
+            assert_eq!(left, (0, 0), "of a removed organization");
+            tx.rollback().await.unwrap();
+            tamper(&db, "UPDATE organization SET revision = revision + 1, deleted_at = NULL").await;
             tamper(&db, "UPDATE change SET status = 'discarded'").await;
             let mut tx = db.read().await.unwrap();
             assert_eq!(unsettled_changes(&mut tx).await.unwrap().1, 0);
