@@ -101,7 +101,9 @@ async fn twenty_kills_among_two_processes_lose_nothing_and_apply_nothing_twice()
         let body = json!({ "force": true }).to_string().into_bytes();
         let applying = async move { api.try_send("POST", &path, Some(body)).await };
         let dying = async {
-            tokio::time::sleep(Duration::from_millis(random.next(250))).await;
+            // Every fourth falls early, before or while the change is claimed; the others anywhere in the apply.
+            let within = if round % 4 == 0 { 12 } else { 250 };
+            tokio::time::sleep(Duration::from_millis(random.next(within))).await;
             pair.a.kill();
             // Sometimes the one that takes it up is killed, too.
             if random.next(3) == 0 {
