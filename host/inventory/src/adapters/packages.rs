@@ -57,7 +57,7 @@ pub(super) async fn load_all(app: &App, serving: &mut Serving) -> RefusedPackage
     let trusted = match trusted_keys(config) {
         Ok(trusted) => trusted,
         Err(error) => {
-            tracing::error!(error = %error, "trusted keys cannot be read, no adapter is loaded");
+            tracing::error!(error = %error, "trusted keys cannot be read, no package is loaded; what serves stays");
             let all = RefusedPackage { package: "all".to_owned(), reason: error.to_string() };
             return RefusedPackages(vec![all]);
         }
