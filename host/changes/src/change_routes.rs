@@ -4,64 +4,55 @@ use std::collections::{BTreeMap, HashMap};
 
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
 use heddle_core::change::{ChangeStatus, OutcomeState};
 use heddle_core::page::{Page, PageRequest};
 use heddle_core::{ChangeId, ControllerId, SiteId, UserId};
 use heddle_inventory::controllers::declarations::CONTROLLER_READ;
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
-use heddle_kernel::checks::refuse_longer;
 use heddle_kernel::http::access::Access;
-use heddle_kernel::http::conditional::{IfMatch, One};
-use heddle_kernel::http::creation::Creation;
+use heddle_kernel::http::conditional::IfMatch;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::{At, Params};
+use heddle_kernel::http::list_query::{ListQuery as _, Listing};
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::list_query;
+use heddle_kernel::resource::By;
+use heddle_store::Tx;
 use heddle_store::changes::{self, ChangeFilter, ChangeRow};
-use heddle_store::{InOrder, Sort, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::apply::{self, ApplyRequest, CONFIRM_SECS};
-use super::plan::{self, controller_on_path};
+use super::acts::{self, Planned, Summaries};
+use super::apply::{self};
+use super::plan::controller_on_path;
 use super::view::{Beside, ChangeView, view};
-use super::{revert, settle, vendors, window};
+use super::{settle, vendors};
 
-/// Hex digits of a plan's hash.
-const PLAN_HASH_CHARS_MAX: usize = 64;
 const CHANGE: &str = "/gateway-vpn/changes/{change_id}";
 /// Most changes of a list without pages.
 const LIST_MAX: u32 = 200;
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    /// Counts from 1.
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    /// From 1 to 200; 50 when absent.
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    /// Only changes of this status.
-    status: Option<ChangeStatus>,
-    /// Only changes whose last attempt had this outcome.
-    outcome: Option<OutcomeState>,
-    /// Only changes at this site.
-    site_id: Option<SiteId>,
-    /// Only changes of this controller.
-    controller_id: Option<ControllerId>,
-    /// Only changes of controllers of this vendor: the id of its adapter.
-    vendor: Option<String>,
-    /// Only changes of this feature: `acme.firewall.rule`.
-    feature: Option<String>,
-    /// Only changes that this user staged.
-    author: Option<UserId>,
-    /// Only changes of this set.
-    set: Option<ChangeId>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    sort: Option<Sort<ChangeRow>>,
+list_query! {
+    struct ListQuery of ChangeRow {
+        /// Only changes of this status.
+        status: Option<ChangeStatus>,
+        /// Only changes whose last attempt had this outcome.
+        outcome: Option<OutcomeState>,
+        /// Only changes at this site.
+        site_id: Option<SiteId>,
+        /// Only changes of this controller.
+        controller_id: Option<ControllerId>,
+        /// Only changes of controllers of this vendor: the id of its adapter.
+        vendor: Option<String>,
+        /// Only changes of this feature: `acme.firewall.rule`.
+        feature: Option<String>,
+        /// Only changes that this user staged.
+        author: Option<UserId>,
+        /// Only changes of this set.
+        set: Option<ChangeId>,
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -88,43 +79,6 @@ struct ChangeList {
     #[serde(flatten)]
     page: Page<ChangeView>,
     counts: ChangeCounts,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ApplyBody {
-    /// Must be true.
-    force: Option<bool>,
-    /// Hash of the reviewed plan, 64 hex digits: the change is applied only while the plan still has this hash.
-    #[schemars(length(max = PLAN_HASH_CHARS_MAX))]
-    plan_hash: Option<String>,
-    /// From 10 to 600: the change is taken back unless it is confirmed within these seconds.
-    #[schemars(range(min = *CONFIRM_SECS.start(), max = *CONFIRM_SECS.end()))]
-    confirm_within_secs: Option<u32>,
-    /// From `confirm_within_secs` to 600: how far the window may be extended later. The device's own timer is set to
-    /// this value, so a device that can no longer be reached takes the change back that much later.
-    #[schemars(range(min = *CONFIRM_SECS.start(), max = *CONFIRM_SECS.end()))]
-    extendable_to_secs: Option<u32>,
-}
-
-impl ApplyBody {
-    pub(super) fn into_request(self, seen: Option<String>) -> Result<ApplyRequest, Error> {
-        refuse_longer("plan_hash", self.plan_hash.as_deref().unwrap_or_default(), PLAN_HASH_CHARS_MAX)?;
-        Ok(ApplyRequest {
-            force: self.force,
-            plan_hash: self.plan_hash.or(seen),
-            confirm_within_secs: self.confirm_within_secs,
-            extendable_to_secs: self.extendable_to_secs,
-        })
-    }
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ExtendBody {
-    /// Seconds to add to the window, which may be 600 s long in total.
-    #[schemars(range(min = 1, max = 600))]
-    pub(super) secs: u32,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -158,20 +112,36 @@ struct StandingView {
     difference: Option<Value>,
 }
 
-pub(super) fn routes(routes: Routes) -> Routes {
-    acting(reading(routes))
+/// Changes, each by itself.
+struct Changes;
+
+impl Planned for Changes {
+    const ONE: &'static str = CHANGE;
+    type View = ChangeView;
+
+    async fn find(app: &App, caller: &Caller, id: ChangeId) -> Result<ChangeRow, Error> {
+        apply::find(app, caller, id).await
+    }
+
+    async fn shown(app: &App, row: ChangeRow) -> Result<ChangeView, Error> {
+        shown(app, row).await
+    }
+
+    fn plan_hash(seen: ChangeView) -> Option<String> {
+        seen.plan.map(|plan| plan.hash)
+    }
 }
 
-fn reading(routes: Routes) -> Routes {
+pub(super) fn routes() -> Routes {
     let read = Access::Permission(CONTROLLER_READ);
-    routes
+    Routes::default()
         .get(
             "/gateway-vpn/changes",
             read,
             list,
             doc("Changes of the organization").query::<ListQuery>().answers::<ChangeList>(200),
         )
-        .get(CHANGE, read, get_change, doc("One change").answers::<ChangeView>(200).tagged())
+        .get(CHANGE, read, acts::get::<Changes>, doc("One change").answers::<ChangeView>(200).tagged())
         .get(
             "/gateway-vpn/changes/by-gateway/{gateway_id}",
             read,
@@ -181,61 +151,24 @@ fn reading(routes: Routes) -> Routes {
                 .query::<ByGatewayQuery>()
                 .answers::<Vec<ChangeView>>(200),
         )
-}
-
-fn acting(routes: Routes) -> Routes {
-    let act = |verb: &str| format!("{CHANGE}/{verb}");
-    routes
+        .merge(acts::routes::<Changes>(Summaries {
+            plan: "Plan again",
+            apply: "Apply to the live device",
+            confirm: "Confirm in time",
+            extend: "Give the confirm window more time",
+            revert: "Take back: at once in the confirm window (200), else by staging the inverse (201)",
+        }))
         .post(
-            &act("plan"),
-            Access::ByFeature,
-            plan_again,
-            doc("Plan again").answers::<ChangeView>(200).calls_adapter().as_seen(),
-        )
-        .post(
-            &act("apply"),
-            Access::ByFeature,
-            apply_change,
-            doc("Apply to the live device")
-                .body::<ApplyBody>()
-                .answers::<ChangeView>(200)
-                .calls_adapter()
-                .switched()
-                .as_seen(),
-        )
-        .post(
-            &act("confirm"),
-            Access::ByFeature,
-            confirm,
-            doc("Confirm in time").answers::<ChangeView>(200).calls_adapter(),
-        )
-        .post(
-            &act("extend"),
-            Access::ByFeature,
-            extend,
-            doc("Give the confirm window more time").body::<ExtendBody>().answers::<ChangeView>(200),
-        )
-        .post(
-            &act("verify"),
+            &format!("{CHANGE}/verify"),
             Access::ByFeature,
             verify,
             doc("Read the device back").answers::<Verified>(200).calls_adapter(),
         )
         .post(
-            &act("discard"),
+            &format!("{CHANGE}/discard"),
             Access::ByFeature,
             discard,
             doc("Give a pending change up").query::<DiscardQuery>().answers::<ChangeView>(200).as_seen(),
-        )
-        .post(
-            &act("revert"),
-            Access::ByFeature,
-            revert,
-            doc("Take back: at once in the confirm window (200), else by staging the inverse (201)")
-                .answers::<ChangeView>(201)
-                .also_answers::<ChangeView>(200)
-                .calls_adapter()
-                .switched(),
         )
 }
 
@@ -276,9 +209,9 @@ pub(super) async fn listed(
 async fn list(
     State(app): State<SharedApp>,
     caller: Caller,
-    Params(query): Params<ListQuery>,
+    Params(mut query): Params<ListQuery>,
 ) -> Result<Answer<ChangeList>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let Listing { page, order, .. } = query.listing()?;
     let filter = ChangeFilter {
         controller_id: query.controller_id,
         site_id: query.site_id,
@@ -291,8 +224,7 @@ async fn list(
         set_id: query.set,
     };
     let mut tx = app.db.read().await?;
-    let (rows, total) =
-        changes::list(&mut tx, &caller.scope(), &filter, InOrder::by(page, query.sort)).await?;
+    let (rows, total) = changes::list(&mut tx, &caller.scope(), &filter, order).await?;
     let mut counts = ChangeCounts {
         status: ChangeStatus::ALL.iter().map(|status| (status.to_string(), 0)).collect(),
         outcome: OutcomeState::ALL.iter().map(|state| (state.to_string(), 0)).collect(),
@@ -327,121 +259,23 @@ async fn by_gateway(
     listed(&app, &caller, &filter).await
 }
 
-async fn get_change(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<ChangeId>,
-) -> Result<One<ChangeView>, Error> {
-    let row = apply::find(&app, &caller, id).await?;
-    shown(&app, row).await.map(One)
-}
-
-/// Returns the hash of the plan that the client saw, where `If-Match` names the state; 412 when the client saw another
-/// state.
-async fn plan_as_seen(
-    app: &SharedApp,
-    caller: &Caller,
-    id: ChangeId,
-    if_match: &IfMatch,
-) -> Result<Option<String>, Error> {
-    if !if_match.is_given() {
-        return Ok(None);
-    }
+async fn verify(by: By, At(id): At<ChangeId>) -> Result<Answer<Verified>, Error> {
+    let By { app, caller, origin } = &by;
     let row = apply::find(app, caller, id).await?;
-    let seen = shown(app, row).await?;
-    if_match.check(&seen)?;
-    // A client that saw no plan did not see a plan that was made since.
-    Ok(Some(seen.plan.map(|plan| plan.hash).unwrap_or_default()))
-}
-
-async fn plan_again(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ChangeId>,
-    if_match: IfMatch,
-) -> Result<Answer<ChangeView>, Error> {
-    plan_as_seen(&app, &caller, id, &if_match).await?;
-    let row = apply::find(&app, &caller, id).await?;
-    let row = plan::plan_again(&app, &caller, &origin, row).await?;
-    shown(&app, row).await.map(Answer)
-}
-
-async fn apply_change(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ChangeId>,
-    if_match: IfMatch,
-    Json(body): Json<ApplyBody>,
-) -> Result<Answer<ChangeView>, Error> {
-    // The hash protects the state that the entity tag named until the apply has begun, even if the change is planned
-    // again meanwhile.
-    let seen = plan_as_seen(&app, &caller, id, &if_match).await?;
-    let row = apply::find(&app, &caller, id).await?;
-    let row = apply::apply(&app, &caller, &origin, row, body.into_request(seen)?).await?;
-    shown(&app, row).await.map(Answer)
-}
-
-async fn confirm(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ChangeId>,
-) -> Result<Answer<ChangeView>, Error> {
-    let row = apply::find(&app, &caller, id).await?;
-    let row = window::confirm(&app, &caller, &origin, row).await?;
-    shown(&app, row).await.map(Answer)
-}
-
-async fn extend(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ChangeId>,
-    Json(body): Json<ExtendBody>,
-) -> Result<Answer<ChangeView>, Error> {
-    let row = apply::find(&app, &caller, id).await?;
-    let row = window::extend(&app, &caller, &origin, row, body.secs).await?;
-    shown(&app, row).await.map(Answer)
-}
-
-async fn verify(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ChangeId>,
-) -> Result<Answer<Verified>, Error> {
-    let row = apply::find(&app, &caller, id).await?;
-    let (row, mut standing) = settle::verify(&app, &caller, &origin, row).await?;
+    let (row, mut standing) = settle::verify(app, caller, origin, row).await?;
     heddle_core::redact::mask(&mut standing);
-    Ok(Answer(Verified { change: shown(&app, row).await?, standing }))
+    Ok(Answer(Verified { change: shown(app, row).await?, standing }))
 }
 
 async fn discard(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     At(id): At<ChangeId>,
     Params(query): Params<DiscardQuery>,
     if_match: IfMatch,
 ) -> Result<Answer<ChangeView>, Error> {
-    plan_as_seen(&app, &caller, id, &if_match).await?;
-    let row = apply::find(&app, &caller, id).await?;
-    let row = settle::discard(&app, &caller, &origin, row, query.force.unwrap_or(false)).await?;
-    shown(&app, row).await.map(Answer)
-}
-
-async fn revert(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    creation: Creation,
-    At(id): At<ChangeId>,
-) -> Result<Response, Error> {
-    let row = apply::find(&app, &caller, id).await?;
-    match revert::revert(&app, &caller, &origin, creation, row).await? {
-        revert::Reverted::Staged(response) => Ok(response),
-        revert::Reverted::TakenBack(row) => Ok(Answer(shown(&app, *row).await?).into_response()),
-    }
+    let By { app, caller, origin } = &by;
+    acts::plan_as_seen::<Changes>(&by, id, &if_match).await?;
+    let row = apply::find(app, caller, id).await?;
+    let row = settle::discard(app, caller, origin, row, query.force.unwrap_or(false)).await?;
+    shown(app, row).await.map(Answer)
 }

@@ -2,6 +2,7 @@
 //!
 //! Nothing reaches a device outside [`apply`]. Staging and planning only read; the runtime enforces it.
 
+mod acts;
 mod apply;
 mod change_routes;
 pub mod declarations;

@@ -100,7 +100,7 @@ struct AreaView {
 
 pub(super) fn routes(app: &SharedApp) -> Routes {
     let adapters = app.runtime.adapters();
-    let own = set_routes::routes(change_routes::routes(Routes::default()));
+    let own = change_routes::routes().merge(set_routes::routes());
     own.merge(of_areas(adapters.iter().map(|adapter| (adapter.id(), adapter.description()))))
 }
 

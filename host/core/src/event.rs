@@ -160,6 +160,22 @@ pub struct NewEvent {
     pub payload: Value,
 }
 
+impl NewEvent {
+    /// An event about an organization, and none of its sites, controllers and devices. Struct update syntax adds those.
+    pub fn of(event_type: EventType, org_id: OrgId, payload: Value) -> Self {
+        Self {
+            event_type,
+            org_id,
+            site_id: None,
+            controller_id: None,
+            device_id: None,
+            causation_id: None,
+            run_id: None,
+            payload,
+        }
+    }
+}
+
 /// An event as clients see it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Event {

@@ -1,37 +1,31 @@
 //! Connections, and rules, which are the same under another path: list, write, pause, remove, restore.
 
-use axum::Json as Answer;
-use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::condition::Conditions;
 use heddle_core::operation::{ConnectionKind, ConnectionState};
 use heddle_core::page::Page;
 use heddle_core::shape::Shape;
-use heddle_core::{ConnectionId, OrgId, Role, Timestamp, UserId};
-use heddle_kernel::app::{App, SharedApp};
-use heddle_kernel::audit::entry::{self, NewEntry};
+use heddle_core::{ConnectionId, OrgId, Timestamp, UserId};
+use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
-use heddle_kernel::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
+use heddle_kernel::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX};
 use heddle_kernel::events::patterns::PATTERN_CHARS_MAX;
-use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::{At, Json};
 use heddle_kernel::http::nulls::{given, nullable};
 use heddle_kernel::http::routes::{Routes, doc};
-use heddle_kernel::resource::owner;
-use heddle_store::connections::{self, CONNECTIONS_MAX, ConnectionFilter, ConnectionRow, OF_PATTERN_MAX};
-use heddle_store::{InOrder, Sort, Tx, events};
+use heddle_kernel::resource::{Actions, By, Done, actions, owner};
+use heddle_store::connections::{self, CONNECTIONS_MAX, ConnectionRow, OF_PATTERN_MAX};
+use heddle_store::{Tx, events};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
+use super::declared;
+use super::kinds::{self, Connections, Kind, ListQuery, READ, Rules, WRITE};
 use super::operations::Operations;
 use super::steps::{self, STEPS_MAX, Step};
-use super::{declared, restoring};
-use crate::declarations::ACTS_AS_AUTHOR;
 
 /// Longest pause between two firings: a day.
 pub(super) const COOLDOWN_SECS_MAX: i64 = 86_400;
@@ -39,7 +33,7 @@ const COOLDOWN_KEY_CHARS_MAX: usize = 200;
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Connection")]
-struct View {
+pub(crate) struct View {
     id: ConnectionId,
     organization_id: OrgId,
     name: String,
@@ -173,160 +167,101 @@ struct UpdateBody {
     state: Option<WantedState>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ListQuery {
-    #[schemars(range(min = 1))]
-    pub(crate) page: Option<u32>,
-    #[schemars(range(min = 1, max = 200))]
-    pub(crate) per_page: Option<u32>,
-    pub(crate) state: Option<ConnectionState>,
-    /// Part of the name.
-    pub(crate) search: Option<String>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    pub(crate) sort: Option<Sort<ConnectionRow>>,
+impl Kind for Connections {
+    const KIND: ConnectionKind = ConnectionKind::Connection;
+    const PATH: &'static str = "/fabric/connections";
+    const ONE: &'static str = "/fabric/connections/{connection_id}";
+    const ACTIONS: Actions = actions!("connection");
+    const TESTED: &'static str = "connection.tested";
+    type View = View;
+
+    fn view(row: ConnectionRow, app: &App, caller: &Caller) -> Result<View, Error> {
+        View::of(app, caller, row)
+    }
 }
 
-/// The routes of one kind below its path.
-pub(super) fn routes(base: &str, parameter: &str, kind: ConnectionKind) -> Routes {
-    let one = format!("{base}/{{{parameter}}}");
-    let write = Access::Role(Role::OrgAdmin, ACTS_AS_AUTHOR);
+impl Kind for Rules {
+    const KIND: ConnectionKind = ConnectionKind::Rule;
+    const PATH: &'static str = "/automation/rules";
+    const ONE: &'static str = "/automation/rules/{rule_id}";
+    const ACTIONS: Actions = actions!("rule");
+    const TESTED: &'static str = "rule.tested";
+    type View = View;
+
+    fn view(row: ConnectionRow, app: &App, caller: &Caller) -> Result<View, Error> {
+        View::of(app, caller, row)
+    }
+}
+
+/// The routes of one of the kinds that events start.
+pub(super) fn routes<K: Kind<View = View>>() -> Routes {
     Routes::default()
         .get(
-            base,
-            Access::Authenticated(ACTS_AS_AUTHOR),
-            move |state, caller, query| list(kind, state, caller, query),
+            K::PATH,
+            READ,
+            kinds::list::<K>,
             doc("What events start which steps").query::<ListQuery>().answers::<Page<View>>(200),
         )
         .post(
-            base,
-            write,
-            move |state, caller, origin, creation, body| {
-                create(kind, (state, caller, origin), creation, body)
-            },
+            K::PATH,
+            WRITE,
+            create::<K>,
             doc("Have an event start steps; they run with the rights of who writes them")
                 .body::<NewBody>()
                 .answers::<View>(201),
         )
         .get(
-            &one,
-            Access::Authenticated(ACTS_AS_AUTHOR),
-            move |state, caller, id| get(kind, state, caller, id),
+            K::ONE,
+            READ,
+            kinds::get::<K>,
             doc("One of them; parameters are shown to their author").answers::<View>(200),
         )
         .patch(
-            &one,
-            write,
-            move |state, caller, origin, id, if_match, body| {
-                update(kind, (state, caller, origin), id, if_match, body)
-            },
+            K::ONE,
+            WRITE,
+            update::<K>,
             doc("Change, enable or pause it").body::<UpdateBody>().answers::<View>(200),
         )
         .delete(
-            &one,
-            write,
-            move |state, caller, origin, id, if_match| remove(kind, (state, caller, origin), id, if_match),
+            K::ONE,
+            WRITE,
+            kinds::remove::<K>,
             doc("Remove it; what waits of it does not run any more").empty(204),
         )
         .post(
-            &format!("{one}/restore"),
-            write,
-            move |state, caller, origin, id| restore(kind, (state, caller, origin), id),
+            &format!("{}/restore", K::ONE),
+            WRITE,
+            kinds::restore::<K>,
             doc("Bring a removed one back; what happened meanwhile does not start it").answers::<View>(200),
         )
 }
 
-type Who = (State<SharedApp>, Caller, Origin);
-
-async fn list(
-    kind: ConnectionKind,
-    State(app): State<SharedApp>,
-    caller: Caller,
-    Params(query): Params<ListQuery>,
-) -> Result<Answer<Page<View>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
-    let filter = ConnectionFilter { kind, state: query.state, search: search(query.search)? };
-    let mut tx = app.db.read().await?;
-    let (rows, total) =
-        connections::list(&mut tx, &caller.organization_scope(), &filter, InOrder::by(page, query.sort))
-            .await?;
-    let views: Result<Vec<View>, Error> = rows.into_iter().map(|row| View::of(&app, &caller, row)).collect();
-    Ok(Answer(page.of(views?, total)))
-}
-
-async fn get(
-    kind: ConnectionKind,
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<ConnectionId>,
-) -> Result<One<View>, Error> {
-    let mut tx = app.db.single().await?;
-    let row = connections::find(&mut tx, &caller.organization_scope(), kind, id).await?;
-    View::of(&app, &caller, row.ok_or(Error::NotFound(noun(kind)))?).map(One)
-}
-
-/// Returns the name of a kind in errors.
-pub(crate) fn noun(kind: ConnectionKind) -> &'static str {
-    kind.as_str()
-}
-
-/// A row that is not written yet, without steps.
-pub(crate) fn draft(app: &App, caller: &Caller, kind: ConnectionKind, org: OrgId) -> ConnectionRow {
-    let now = app.clock.now();
-    ConnectionRow {
-        id: app.clock.new_id(),
-        org_id: org,
-        kind,
-        name: String::new(),
-        description: None,
-        source_event: String::new(),
-        conditions: Conditions::default(),
-        steps: Vec::new(),
-        secret: Vec::new(),
-        cooldown_secs: 0,
-        cooldown_key: None,
-        state: ConnectionState::Enabled,
-        state_reason: None,
-        author_id: caller.user_id,
-        revision: 1,
-        after_seq: 0,
-        last_fired_at: None,
-        cron: None,
-        time_zone: None,
-        missed: None,
-        next_due_at: None,
-        created_at: now,
-        updated_at: now,
-        deleted_at: None,
-    }
-}
-
-async fn create(
-    kind: ConnectionKind,
-    (State(app), caller, origin): Who,
+async fn create<K: Kind<View = View>>(
+    by: By,
     creation: Creation,
     Json(body): Json<NewBody>,
 ) -> Result<Response, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = body.name.unwrap_or_else(|| format!("On {}", body.source_event));
     let name = checks.name("name", &name);
-    check_fields(&mut checks, &app, Some(&body.source_event), Some(&body.conditions), Some(body.cooldown));
+    check_fields(&mut checks, app, Some(&body.source_event), Some(&body.conditions), Some(body.cooldown));
     checks.description(body.description.as_deref());
-    checks.add(steps::faults(&app, &body.steps));
+    checks.add(steps::faults(app, &body.steps));
     let shape = Shape::of_pattern(&app.declared.events, &body.source_event);
     checks.add(declared::key_fault(&shape, body.cooldown_key.as_deref()));
     check_key_length(&mut checks, body.cooldown_key.as_deref());
-    checks.add(declared::faults(&app, &shape, Some(&body.conditions), &body.steps));
+    checks.add(declared::faults(app, &shape, Some(&body.conditions), &body.steps));
     checks.done()?;
     let outlines = steps::outlines(&body.steps);
-    steps::require(&app, &caller, &outlines)?;
-    steps::require_readable(&app, &caller, &body.source_event)?;
+    steps::require(app, caller, &outlines)?;
+    steps::require_readable(app, caller, &body.source_event)?;
     let mut tx = app.db.write().await?;
-    let org = owner(&mut tx, &caller, body.organization_id).await?;
+    let org = owner(&mut tx, caller, body.organization_id).await?;
     declared::require_known_ids(&mut tx, org, &body.steps).await?;
     refuse_more(&mut tx, org).await?;
-    let mut row = draft(&app, &caller, kind, org);
+    let mut row = ConnectionRow::draft(app.clock.new_id(), K::KIND, org, caller.user_id, app.clock.now());
     row.name = name;
     row.description = body.description;
     row.source_event = body.source_event;
@@ -341,13 +276,9 @@ async fn create(
     }
     row.after_seq = events::last_seq(&mut tx, org).await?;
     let row = connections::insert(&mut tx, &row).await?;
-    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &row, Verb::Created)).await?;
-    let path = match kind {
-        ConnectionKind::Connection => "fabric/connections",
-        ConnectionKind::Rule | ConnectionKind::Schedule => "automation/rules",
-    };
-    let view = View::of(&app, &caller, row)?;
-    creation.finish(tx, &app, &format!("/{path}/{}", view.id), &view).await
+    kinds::record(&mut tx, &by, &row, Done::Created).await?;
+    let view = View::of(app, caller, row)?;
+    creation.finish(tx, app, &format!("{}/{}", K::PATH, view.id), &view).await
 }
 
 /// Refuses when an organization has no room for one more.
@@ -399,26 +330,25 @@ fn check_key_length(checks: &mut Checks, key: Option<&str>) {
     checks.require(fits, "cooldown_key", &format!("must have from 1 to {COOLDOWN_KEY_CHARS_MAX} characters"));
 }
 
-async fn update(
-    kind: ConnectionKind,
-    (State(app), caller, origin): Who,
+async fn update<K: Kind<View = View>>(
+    by: By,
     At(id): At<ConnectionId>,
     if_match: IfMatch,
     Json(body): Json<UpdateBody>,
 ) -> Result<One<View>, Error> {
+    let By { app, caller, .. } = &by;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
-    check_fields(&mut checks, &app, body.source_event.as_deref(), body.conditions.as_ref(), body.cooldown);
+    check_fields(&mut checks, app, body.source_event.as_deref(), body.conditions.as_ref(), body.cooldown);
     checks.description(body.description.as_ref().and_then(Option::as_deref));
     if let Some(steps) = &body.steps {
-        checks.add(steps::faults(&app, steps));
+        checks.add(steps::faults(app, steps));
     }
     let key = body.cooldown_key.as_ref().and_then(Option::as_deref);
     check_key_length(&mut checks, key);
     checks.done()?;
     let mut tx = app.db.write().await?;
-    let current = connections::lock(&mut tx, &caller.organization_scope(), kind, id).await?;
-    let current = current.ok_or(Error::NotFound(noun(kind)))?;
+    let current = kinds::lock::<K>(&mut tx, caller, id).await?;
     caller.require_all_sites()?;
     if_match.check(&current)?;
     let aims = body.source_event.is_some() || body.conditions.is_some();
@@ -440,22 +370,18 @@ async fn update(
         row.author_id = caller.user_id;
     }
     if aims || is_new_key || body.steps.is_some() {
-        refuse_undeclared(&mut tx, &app, &row, body.steps.as_deref()).await?;
+        refuse_undeclared(&mut tx, app, &row, body.steps.as_deref()).await?;
     }
     edited_state(&mut row, body.state);
     if row.state == ConnectionState::Enabled || body.steps.is_some() {
-        refuse_unfit(&mut tx, &app, &caller, &row).await?;
+        refuse_unfit(&mut tx, app, caller, &row).await?;
     }
     let starts_anew = current.state != ConnectionState::Enabled || current.source_event != row.source_event;
     if row.state == ConnectionState::Enabled && starts_anew {
         refuse_more_of_pattern(&mut tx, row.org_id, &row.source_event).await?;
         row.after_seq = events::last_seq(&mut tx, row.org_id).await?;
     }
-    let updated = connections::update(&mut tx, &row, app.clock.now()).await?;
-    let updated = updated.ok_or(Error::NotFound(noun(kind)))?;
-    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &updated, Verb::Updated)).await?;
-    tx.commit().await?;
-    View::of(&app, &caller, updated).map(One)
+    kinds::updated::<K>(tx, &by, &row).await
 }
 
 /// Refuses what does not fit what is declared: the events that it is for, and the organization's objects. `written` are
@@ -521,71 +447,4 @@ pub(super) fn require_rights(app: &App, author: &Caller, row: &ConnectionRow) ->
     } else {
         steps::require_readable(app, author, &row.source_event)
     }
-}
-
-async fn remove(
-    kind: ConnectionKind,
-    (State(app), caller, origin): Who,
-    At(id): At<ConnectionId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
-    let mut tx = app.db.write().await?;
-    let row = connections::lock(&mut tx, &caller.organization_scope(), kind, id).await?;
-    let row = row.ok_or(Error::NotFound(noun(kind)))?;
-    caller.require_all_sites()?;
-    if_match.check(&row)?;
-    connections::remove(&mut tx, id, app.clock.now()).await?;
-    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &row, Verb::Removed)).await?;
-    tx.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-async fn restore(
-    kind: ConnectionKind,
-    (State(app), caller, origin): Who,
-    At(id): At<ConnectionId>,
-) -> Result<One<View>, Error> {
-    let mut tx = app.db.write().await?;
-    let row = restoring::removed(&mut tx, &app, &caller, kind, id).await?;
-    let restored = restoring::put_back(tx, &app, &caller, &origin, row).await?;
-    View::of(&app, &caller, restored).map(One)
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Verb {
-    Created,
-    Updated,
-    Removed,
-    Restored,
-}
-
-/// What the audit log says of it: never a parameter.
-pub(crate) fn audit_entry<'a>(caller: &'a Caller, row: &ConnectionRow, verb: Verb) -> NewEntry<'a> {
-    let action = match (row.kind, verb) {
-        (ConnectionKind::Connection, Verb::Created) => "connection.created",
-        (ConnectionKind::Connection, Verb::Updated) => "connection.updated",
-        (ConnectionKind::Connection, Verb::Removed) => "connection.removed",
-        (ConnectionKind::Connection, Verb::Restored) => "connection.restored",
-        (ConnectionKind::Rule, Verb::Created) => "rule.created",
-        (ConnectionKind::Rule, Verb::Updated) => "rule.updated",
-        (ConnectionKind::Rule, Verb::Removed) => "rule.removed",
-        (ConnectionKind::Rule, Verb::Restored) => "rule.restored",
-        (ConnectionKind::Schedule, Verb::Created) => "schedule.created",
-        (ConnectionKind::Schedule, Verb::Updated) => "schedule.updated",
-        (ConnectionKind::Schedule, Verb::Removed) => "schedule.removed",
-        (ConnectionKind::Schedule, Verb::Restored) => "schedule.restored",
-    };
-    let target = (noun(row.kind), row.id.0);
-    NewEntry { org: row.org_id, actor: caller.actor(), action, target, detail: detail(row) }
-}
-
-pub(crate) fn detail(row: &ConnectionRow) -> Value {
-    let operations: Vec<&str> = row.steps.iter().map(|step| step.operation_id.as_str()).collect();
-    json!({
-        "name": row.name,
-        "source_event": row.source_event,
-        "operations": operations,
-        "state": row.state,
-        "author_id": row.author_id,
-    })
 }

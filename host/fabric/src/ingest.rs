@@ -93,16 +93,7 @@ async fn ingest(
     }
     // Secrets are removed before the event is written: nothing that reads events has a use for them.
     sanitize(&mut data);
-    let new = NewEvent {
-        event_type: INGEST_EXTERNAL,
-        org_id: caller.org_id,
-        site_id: None,
-        controller_id: None,
-        device_id: None,
-        causation_id: None,
-        run_id: None,
-        payload: json!({ "name": name, "data": data }),
-    };
+    let new = NewEvent::of(INGEST_EXTERNAL, caller.org_id, json!({ "name": name, "data": data }));
     let mut tx = app.db.write().await?;
     let event = heddle_store::events::append(&mut tx, &new, &app.clock).await?;
     let receipt = Receipt { accepted: true, event_type: event.event_type, name, event_id: event.id };

@@ -17,6 +17,7 @@ mod glossary;
 mod host_operations;
 pub(crate) mod in_flight;
 mod ingest;
+mod kinds;
 mod log_lines;
 pub(crate) mod measures;
 mod negotiator;
@@ -43,7 +44,6 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_core::Permission;
 use heddle_core::event::EventType;
-use heddle_core::operation::ConnectionKind;
 use heddle_kernel::app::{App, Parts, SharedApp};
 use heddle_kernel::events::consumer::consume;
 use heddle_kernel::feature::{Feature, Forget, Guard, Sealing, Subsystem, Worker};
@@ -52,6 +52,7 @@ use heddle_kernel::http::routes::Routes;
 use heddle_runtime::Adapter;
 use heddle_store::sealed::SealedColumn;
 
+use self::kinds::{Connections, Rules};
 use self::measures::Measures;
 use self::negotiator::Negotiator;
 pub(crate) use self::negotiator::WAITING_MAX;
@@ -133,10 +134,10 @@ impl Feature for Fabric {
     fn routes(&self, _: &SharedApp) -> Routes {
         catalog::routes()
             .merge(suggest::routes())
-            .merge(connections::routes("/fabric/connections", "connection_id", ConnectionKind::Connection))
-            .merge(trial::routes("/fabric/connections", "connection_id", ConnectionKind::Connection))
-            .merge(connections::routes("/automation/rules", "rule_id", ConnectionKind::Rule))
-            .merge(trial::routes("/automation/rules", "rule_id", ConnectionKind::Rule))
+            .merge(connections::routes::<Connections>())
+            .merge(trial::routes::<Connections>())
+            .merge(connections::routes::<Rules>())
+            .merge(trial::routes::<Rules>())
             .merge(runs::routes())
             .merge(log_lines::routes())
             .merge(ingest::routes())

@@ -8,13 +8,13 @@ use heddle_kernel::app::SharedApp;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::access::{Access, Unscoped};
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{PER_PAGE_MAX, Params, walk_request};
+use heddle_kernel::http::extract::Params;
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::logs::routes::{cursor, walk};
-use heddle_store::Sort;
+use heddle_kernel::walk_query;
 use heddle_store::logs::{LogFilter, LogLine};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -34,27 +34,17 @@ struct View {
     run_id: Option<RunId>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    /// Lines of this level and of more severe ones.
-    level: Option<LogLevel>,
-    /// Anywhere in the message or the fields.
-    search: Option<String>,
-    /// From this instant.
-    since: Option<Timestamp>,
-    /// Before this instant.
-    until: Option<Timestamp>,
-    /// Counts from 1.
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    /// 50 when absent.
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    /// The `next_cursor` of the lines before; not together with `page`.
-    cursor: Option<String>,
-    /// Order by time, the newest first by default. A cursor keeps the order that it came with.
-    sort: Option<Sort<LogLine>>,
+walk_query! {
+    struct ListQuery of LogLine {
+        /// Lines of this level and of more severe ones.
+        level: Option<LogLevel>,
+        /// Anywhere in the message or the fields.
+        search: Option<String>,
+        /// From this instant.
+        since: Option<Timestamp>,
+        /// Before this instant.
+        until: Option<Timestamp>,
+    }
 }
 
 pub(super) fn routes() -> Routes {
@@ -88,8 +78,7 @@ async fn list(
     Params(query): Params<ListQuery>,
 ) -> Result<Json<CursorPage<View>>, Error> {
     caller.require_all_sites()?;
-    let request =
-        walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
+    let request = query.walk()?;
     let filter = LogFilter {
         org: Some(caller.org_id),
         level: query.level,

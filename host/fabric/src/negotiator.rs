@@ -380,30 +380,22 @@ impl<'a> Round<'a> {
             chain.push(connection.id);
         }
         RunRow {
-            id: self.app.clock.new_id(),
-            org_id: connection.org_id,
-            kind: RunKind::Event,
             connection_id: Some(connection.id),
             event_id: Some(stored.event.id),
             event_type: Some(stored.event.event_type.to_string()),
             event_seq: stored.event.seq,
-            due_at: None,
-            author_id: connection.author_id,
             chain,
             payload,
             state: if is_skipped { RunState::Skipped } else { RunState::Queued },
             reason: refusal.map(|reason| reason.chars().take(REASON_CHARS_MAX).collect()),
-            owner: None,
-            steps: Vec::new(),
-            secret: None,
-            run_key: None,
-            cooldown_key: None,
-            rerun_of: None,
-            resume_at: None,
-            wait: None,
-            created_at: self.now,
-            started_at: None,
             ended_at: is_skipped.then_some(self.now),
+            ..RunRow::queued(
+                self.app.clock.new_id(),
+                RunKind::Event,
+                connection.org_id,
+                connection.author_id,
+                self.now,
+            )
         }
     }
 }

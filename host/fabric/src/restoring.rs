@@ -5,16 +5,16 @@
 use heddle_core::ConnectionId;
 use heddle_core::operation::{ConnectionKind, ConnectionState, RunState};
 use heddle_kernel::app::App;
-use heddle_kernel::audit::entry;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::Origin;
+use heddle_kernel::resource::{By, Done};
 use heddle_store::connections::{self, ConnectionRow};
 use heddle_store::object::Object as _;
 use heddle_store::{Organization, Scope, Tx, events};
 
 use super::author::author_of;
-use super::connections::{Verb, audit_entry, noun, refuse_more, refuse_more_of_pattern, require_fit};
+use super::connections::{refuse_more, refuse_more_of_pattern, require_fit};
+use super::kinds::{self, noun};
 use super::measures::Measures;
 use super::run::break_off;
 
@@ -55,17 +55,16 @@ async fn unfit(tx: &mut Tx, app: &App, row: &ConnectionRow) -> Result<Option<Str
 /// Restores it and commits. What was waiting when it was removed does not run.
 pub(crate) async fn put_back(
     mut tx: Tx,
-    app: &App,
-    caller: &Caller,
-    origin: &Origin,
+    by: &By,
     (row, unfit): (ConnectionRow, Option<String>),
 ) -> Result<ConnectionRow, Error> {
+    let app = &by.app;
     let now = app.clock.now();
     let restored = connections::restore(&mut tx, &row, now).await?;
     let mut restored = restored.ok_or(Error::NotFound(noun(row.kind)))?;
     let reason = "it was removed before the run began";
     let skipped = connections::skip_waiting(&mut tx, restored.id, reason, now).await?;
-    entry::record(&mut tx, app, origin, audit_entry(caller, &restored, Verb::Restored)).await?;
+    kinds::record(&mut tx, by, &restored, Done::Restored).await?;
     if let Some(reason) = unfit {
         break_off(&mut tx, app, &restored, &reason, None).await?;
         let broken = connections::find(&mut tx, &Scope::organization(row.org_id), row.kind, row.id).await?;

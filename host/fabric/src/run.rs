@@ -59,30 +59,10 @@ pub(crate) struct Work {
 pub(crate) fn begin(app: &SharedApp, term: &Term, kind: RunKind, org: OrgId, author: &Caller) -> RunRow {
     let now = app.clock.now();
     RunRow {
-        id: app.clock.new_id(),
-        org_id: org,
-        kind,
-        connection_id: None,
-        event_id: None,
-        event_type: None,
-        event_seq: 0,
-        due_at: None,
-        author_id: author.user_id,
-        chain: Vec::new(),
-        payload: json!({}),
         state: RunState::Running,
-        reason: None,
         owner: Some(term.id),
-        steps: Vec::new(),
-        secret: None,
-        run_key: None,
-        cooldown_key: None,
-        rerun_of: None,
-        resume_at: None,
-        wait: None,
-        created_at: now,
         started_at: Some(now),
-        ended_at: None,
+        ..RunRow::queued(app.clock.new_id(), kind, org, author.user_id, now)
     }
 }
 
@@ -225,16 +205,14 @@ pub(crate) async fn break_off(
     };
     audit::append(tx, &entry, &app.clock, &app.audit_key).await?;
     let event = NewEvent {
-        event_type: CONNECTION_BROKEN,
-        org_id: row.org_id,
-        site_id: None,
-        controller_id: None,
-        device_id: None,
-        causation_id: None,
         run_id: run,
-        payload: json!({
-            "connection_id": row.id, "kind": row.kind, "name": row.name, "reason": reason, "run_id": run,
-        }),
+        ..NewEvent::of(
+            CONNECTION_BROKEN,
+            row.org_id,
+            json!({
+                "connection_id": row.id, "kind": row.kind, "name": row.name, "reason": reason, "run_id": run,
+            }),
+        )
     };
     events::append(tx, &event, &app.clock).await?;
     let message = Message {

@@ -13,8 +13,9 @@ use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{One, Tag, Tagged, UNEDITED};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Origin, PER_PAGE_DEFAULT, PER_PAGE_MAX, Params, walk_request};
+use heddle_kernel::http::extract::{At, PER_PAGE_DEFAULT, PER_PAGE_MAX, Params, walk_request};
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::resource::By;
 use heddle_store::runs::{self, RunFilter, RunRow};
 use heddle_store::{Scope, SiteScope, Sort, Tx, connections};
 use schemars::JsonSchema;
@@ -218,13 +219,8 @@ async fn list_all(
 /// Runs a Connection again with what started one of its runs.
 ///
 /// Any administrator may do so: the run reads what was there, and the steps are their author's as they are now.
-async fn rerun(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    creation: Creation,
-    At(id): At<RunId>,
-) -> Result<Response, Error> {
+async fn rerun(by: By, creation: Creation, At(id): At<RunId>) -> Result<Response, Error> {
+    let By { app, caller, origin } = &by;
     caller.require_all_sites()?;
     let mut tx = app.db.write().await?;
     let original = runs::find(&mut tx, &caller.organization_scope(), id).await?;
@@ -232,25 +228,14 @@ async fn rerun(
     let (row, author) = repeatable(&mut tx, &original).await?;
     let now = app.clock.now();
     let again = RunRow {
-        id: app.clock.new_id(),
-        kind: RunKind::Rerun,
-        event_id: None,
-        due_at: None,
-        author_id: author,
+        connection_id: original.connection_id,
+        event_type: original.event_type,
+        event_seq: original.event_seq,
         chain: vec![row],
-        state: RunState::Queued,
-        reason: None,
-        owner: None,
-        steps: Vec::new(),
-        secret: None,
-        run_key: None,
+        payload: original.payload,
+        cooldown_key: original.cooldown_key,
         rerun_of: Some(original.id),
-        resume_at: None,
-        wait: None,
-        created_at: now,
-        started_at: None,
-        ended_at: None,
-        ..original
+        ..RunRow::queued(app.clock.new_id(), RunKind::Rerun, original.org_id, author, now)
     };
     runs::insert_all(&mut tx, std::slice::from_ref(&again)).await?;
     let entry = NewEntry {
@@ -260,10 +245,10 @@ async fn rerun(
         target: ("run", again.id.0),
         detail: json!({ "rerun_of": again.rerun_of, "connection_id": again.connection_id }),
     };
-    entry::record(&mut tx, &app, &origin, entry).await?;
+    entry::record(&mut tx, app, origin, entry).await?;
     let path = format!("/fabric/runs/{}", again.id);
-    let answer = creation.finish(tx, &app, &path, &view(&app, &caller, again)?).await?;
-    FabricState::of(&app).wake.notify_one();
+    let answer = creation.finish(tx, app, &path, &view(app, caller, again)?).await?;
+    FabricState::of(app).wake.notify_one();
     Ok(answer)
 }
 

@@ -14,8 +14,8 @@ use heddle_kernel::audit::entry::{self, NewEntry};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::access::{Access, Unscoped};
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::Origin;
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::resource::By;
 use heddle_store::organization_signing::{self, Signing};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -87,11 +87,8 @@ async fn show(State(app): State<SharedApp>, caller: Caller) -> Result<Answer<Sta
     Ok(Answer(Stands::of(found)))
 }
 
-async fn rotate(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-) -> Result<Answer<Rotated>, Error> {
+async fn rotate(by: By) -> Result<Answer<Rotated>, Error> {
+    let By { app, caller, origin } = &by;
     caller.require_all_sites()?;
     let mut tx = app.db.write().await?;
     let signing = organization_signing::rotate(&mut tx, caller.org_id, app.clock.now()).await?;
@@ -102,9 +99,9 @@ async fn rotate(
         target: ("organization", caller.org_id.0),
         detail: json!({ "generation": signing.generation }),
     };
-    entry::record(&mut tx, &app, &origin, entry).await?;
+    entry::record(&mut tx, app, origin, entry).await?;
     tx.commit().await?;
-    let secret = secret(&app, caller.org_id, signing.generation).expose().to_owned();
+    let secret = secret(app, caller.org_id, signing.generation).expose().to_owned();
     Ok(Answer(Rotated { stands: Stands::of(Some(signing)), secret }))
 }
 

@@ -41,25 +41,24 @@ pub(super) async fn of_failure(
     let name = connection.as_ref().map(|row| row.name.clone());
     let failed = steps.iter().enumerate().rfind(|(_, step)| !step.success);
     let event = NewEvent {
-        event_type: RUN_FAILED,
-        org_id: run.org_id,
-        site_id: None,
-        controller_id: None,
-        device_id: None,
         causation_id: run.event_id,
         run_id: Some(run.id),
-        payload: json!({
-            "run_id": run.id,
-            "kind": run.kind,
-            "connection_id": run.connection_id,
-            "name": name,
-            "state": state,
-            "reason": reason,
-            "step": failed.map(|(at, _)| at),
-            "operation_id": failed.map(|(_, step)| &step.operation_id),
-            "error_code": failed.and_then(|(_, step)| step.error_code),
-            "trigger_event_type": run.event_type,
-        }),
+        ..NewEvent::of(
+            RUN_FAILED,
+            run.org_id,
+            json!({
+                "run_id": run.id,
+                "kind": run.kind,
+                "connection_id": run.connection_id,
+                "name": name,
+                "state": state,
+                "reason": reason,
+                "step": failed.map(|(at, _)| at),
+                "operation_id": failed.map(|(_, step)| &step.operation_id),
+                "error_code": failed.and_then(|(_, step)| step.error_code),
+                "trigger_event_type": run.event_type,
+            }),
+        )
     };
     events::append(tx, &event, &app.clock).await?;
     let Some(row) = connection else { return Ok(()) };

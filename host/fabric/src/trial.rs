@@ -1,22 +1,19 @@
 //! Fires a Connection once with a payload that the caller gives, or only shows what it would send.
 
 use axum::Json as Answer;
-use axum::extract::State;
 use heddle_changes::declarations::CHANGE_STAGED;
+use heddle_core::ConnectionId;
 use heddle_core::event::{Event, EventType, EventTypes, matches};
 use heddle_core::operation::{ConnectionKind, RunKind, RunState, StepErrorCode, StepRecord};
 use heddle_core::redact::sanitize;
 use heddle_core::template::{Reference, Values, fill, references};
-use heddle_core::{ConnectionId, Role};
 use heddle_identity::declarations::{REFRESH_REUSE, USER_CREATED};
 use heddle_inventory::devices::declarations::DEVICE_STATE_CHANGED;
-use heddle_kernel::app::{App, SharedApp};
-use heddle_kernel::audit::entry::{self, NewEntry};
-use heddle_kernel::caller::Caller;
-use heddle_kernel::http::access::Access;
+use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin};
+use heddle_kernel::http::extract::{At, Json};
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::resource::By;
 use heddle_store::connections::{self, ConnectionRow};
 use heddle_store::runs::{self, RunRow};
 use schemars::JsonSchema;
@@ -26,12 +23,12 @@ use serde_json::{Map, Value, json};
 use super::author::author_of;
 use super::declarations::{INGEST_EXTERNAL, RUN_FAILED};
 use super::in_flight::take_for_person;
+use super::kinds::{Kind, WRITE};
 use super::operation::StepError;
 use super::operations::Operations;
 use super::run::{Work, begin, carry_out_apart};
 use super::runs::{RunView, view};
 use super::steps::{self, Step};
-use crate::declarations::ACTS_AS_AUTHOR;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -46,24 +43,24 @@ struct Body {
     dry_run: bool,
 }
 
-/// The route of one kind below its path.
-pub(crate) fn routes(base: &str, parameter: &str, kind: ConnectionKind) -> Routes {
+/// The route of one kind.
+pub(crate) fn routes<K: Kind>() -> Routes {
     Routes::default().post(
-        &format!("{base}/{{{parameter}}}/test"),
-        Access::Role(Role::OrgAdmin, ACTS_AS_AUTHOR),
-        move |state, caller, origin, id, body| test(kind, (state, caller, origin), id, body),
+        &format!("{}/test", K::ONE),
+        WRITE,
+        test::<K>,
         doc("Fire it once with this payload: writes are staged, sinks are told")
             .body::<Body>()
             .answers::<RunView>(200),
     )
 }
 
-async fn test(
-    kind: ConnectionKind,
-    (State(app), caller, origin): (State<SharedApp>, Caller, Origin),
+async fn test<K: Kind>(
+    by: By,
     At(id): At<ConnectionId>,
     Json(body): Json<Body>,
 ) -> Result<Answer<RunView>, Error> {
+    let (By { app, caller, .. }, kind) = (&by, K::KIND);
     let mut tx = app.db.read().await?;
     let row = connections::find(&mut tx, &caller.organization_scope(), kind, id).await?;
     let row = row.ok_or(Error::NotFound(kind.as_str()))?;
@@ -79,10 +76,10 @@ async fn test(
     drop(tx);
     let mut payload = Value::Object(body.payload);
     sanitize(&mut payload);
-    let event = event(&app, &row, payload.clone());
+    let event = event(app, &row, payload.clone());
     let steps = steps::open(&app.keys, row.id, &row.steps, &row.secret)?;
     let term = app.membership.term()?;
-    let mut run = begin(&app, &term, RunKind::Test, row.org_id, &author);
+    let mut run = begin(app, &term, RunKind::Test, row.org_id, &author);
     run.connection_id = Some(row.id);
     run.event_type = (kind != ConnectionKind::Schedule).then(|| event.event_type.to_string());
     run.chain = vec![row.id];
@@ -92,24 +89,17 @@ async fn test(
             Ok(()) => "dry run: nothing was done".to_owned(),
             Err(reason) => format!("dry run: nothing was done; an event like this would not fire: {reason}"),
         });
-        return view(&app, &caller, resolved(&app, run, &steps, &event)).map(Answer);
+        return view(app, caller, resolved(app, run, &steps, &event)).map(Answer);
     }
-    let in_flight = take_for_person(&app, run.org_id, run.id)?;
+    let in_flight = take_for_person(app, run.org_id, run.id)?;
     let mut tx = app.db.write().await?;
     runs::insert_all(&mut tx, std::slice::from_ref(&run)).await?;
-    let target = (kind.as_str(), row.id.0);
-    let detail = json!({ "run_id": run.id });
-    let action = match kind {
-        ConnectionKind::Connection => "connection.tested",
-        ConnectionKind::Rule => "rule.tested",
-        ConnectionKind::Schedule => "schedule.tested",
-    };
-    let entry = NewEntry { org: row.org_id, actor: caller.actor(), action, target, detail };
-    entry::record(&mut tx, &app, &origin, entry).await?;
+    let target = (row.org_id, K::ACTIONS.target, row.id.0);
+    by.record_of(&mut tx, target, K::TESTED, json!({ "run_id": run.id })).await?;
     tx.commit().await?;
     let work = Work { author, steps, done: Vec::new(), event: Some(event), connection: Some(row) };
-    let ended = carry_out_apart(&app, run, work, (term, in_flight)).await?;
-    view(&app, &caller, ended).map(Answer)
+    let ended = carry_out_apart(app, run, work, (term, in_flight)).await?;
+    view(app, caller, ended).map(Answer)
 }
 
 pub(super) fn not_author(message: &str) -> Error {

@@ -22,11 +22,13 @@ use heddle_kernel::http::access::{Access, Unscoped};
 use heddle_kernel::http::conditional::{IfMatch, One, Tag, Tagged, UNEDITED};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::{Detail, Error};
-use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::{At, Json, Params};
+use heddle_kernel::http::list_query::{ListQuery as _, Listing};
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::keys::keyed_hash;
+use heddle_kernel::list_query;
+use heddle_kernel::resource::By;
 use heddle_store::api_keys::{self, ApiKey, NewApiKey};
-use heddle_store::{InOrder, Sort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -59,16 +61,8 @@ struct NewBody {
     expires_in_days: Option<u32>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    /// From 1 to 200; 50 when absent.
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    sort: Option<Sort<ApiKey>>,
+list_query! {
+    struct ListQuery of ApiKey {}
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -161,13 +155,11 @@ pub(super) fn routes() -> Routes {
 async fn list(
     State(app): State<SharedApp>,
     caller: Caller,
-    Params(query): Params<ListQuery>,
+    Params(mut query): Params<ListQuery>,
 ) -> Result<Answer<Page<View>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let Listing { page, order, .. } = query.listing()?;
     let mut tx = app.db.read().await?;
-    let (active, total) =
-        api_keys::list_active(&mut tx, caller.user_id, app.clock.now(), InOrder::by(page, query.sort))
-            .await?;
+    let (active, total) = api_keys::list_active(&mut tx, caller.user_id, app.clock.now(), order).await?;
     Ok(Answer(page.of(active.into_iter().map(View::from).collect(), total)))
 }
 
@@ -177,17 +169,12 @@ async fn get(State(app): State<SharedApp>, caller: Caller, At(id): At<ApiKeyId>)
     key.map(|key| One(key.into())).ok_or(Error::NotFound("API key"))
 }
 
-async fn create(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    creation: Creation,
-    Json(body): Json<NewBody>,
-) -> Result<Response, Error> {
+async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result<Response, Error> {
+    let By { app, caller, origin } = &by;
     caller.session()?;
     let name = check(&body, &app.declared.permissions)?;
     for (at, scope) in body.scopes.iter().flatten().enumerate() {
-        may_grant(&caller, &app.declared.permissions, at, scope)?;
+        may_grant(caller, &app.declared.permissions, at, scope)?;
     }
     let now = app.clock.now();
     let prefix: String =
@@ -195,7 +182,7 @@ async fn create(
     let whole = Secret::new(format!("{MARK}_{prefix}_{}", random_secret().expose()));
     let mut tx = app.db.write().await?;
     // Requests that create keys at the same time wait for each other here, and count the keys one after the other.
-    hold_caller(&mut tx, &app, &caller).await?;
+    hold_caller(&mut tx, app, caller).await?;
     if api_keys::count_active(&mut tx, caller.user_id, now).await? >= KEYS_MAX {
         return Err(Error::Conflict {
             kind: "limit_reached",
@@ -215,7 +202,7 @@ async fn create(
     };
     let key = api_keys::insert(&mut tx, &new).await?;
     let detail = json!({ "name": key.name, "scopes": key.scopes, "expires_at": key.expires_at });
-    entry::record(&mut tx, &app, &origin, audit_entry(&caller, key.id, "api_key.created", detail)).await?;
+    entry::record(&mut tx, app, origin, audit_entry(caller, key.id, "api_key.created", detail)).await?;
     let path = format!("/api-keys/{}", key.id);
     let key = View::from(key);
     let fields = json!({
@@ -224,9 +211,9 @@ async fn create(
         "scopes": key.scopes,
         "expires_at": key.expires_at.map(format_time),
     });
-    security::record(&mut tx, &app.clock, API_KEY_CREATED, &caller, fields).await?;
+    security::record(&mut tx, &app.clock, API_KEY_CREATED, caller, fields).await?;
     let created = Created { key, api_key: Some(whole.expose().to_owned()) };
-    creation.finish(tx, &app, &path, &created).await
+    creation.finish(tx, app, &path, &created).await
 }
 
 fn check(body: &NewBody, all: &Permissions) -> Result<String, Error> {
@@ -269,13 +256,8 @@ fn may_grant(caller: &Caller, all: &Permissions, at: usize, scope: &str) -> Resu
     })
 }
 
-async fn revoke(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ApiKeyId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
+async fn revoke(by: By, At(id): At<ApiKeyId>, if_match: IfMatch) -> Result<StatusCode, Error> {
+    let By { app, caller, origin } = &by;
     caller.session()?;
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
@@ -287,9 +269,9 @@ async fn revoke(
         return Err(Error::NotFound("API key"));
     }
     let detail = json!({ "name": name });
-    entry::record(&mut tx, &app, &origin, audit_entry(&caller, id, "api_key.revoked", detail)).await?;
+    entry::record(&mut tx, app, origin, audit_entry(caller, id, "api_key.revoked", detail)).await?;
     let fields = json!({ "api_key_id": id, "name": name });
-    security::record(&mut tx, &app.clock, API_KEY_REVOKED, &caller, fields).await?;
+    security::record(&mut tx, &app.clock, API_KEY_REVOKED, caller, fields).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -15,6 +15,7 @@ use heddle_kernel::http::conditional::{One, Tag, Tagged};
 use heddle_kernel::http::error::{Detail, Error};
 use heddle_kernel::http::extract::{At, Form, Json, Origin, PER_PAGE_MAX, Params, page_request};
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::resource::By;
 use heddle_store::grants::{self, SiteGrant};
 use heddle_store::object::Object as _;
 use heddle_store::{InOrder, Organization, Scope, Session, Sort, sessions, users};
@@ -248,14 +249,11 @@ async fn log_out(State(app): State<SharedApp>, caller: Caller, origin: Origin) -
     cookies::clear(&app, &origin, StatusCode::NO_CONTENT.into_response())
 }
 
-async fn log_out_all(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-) -> Result<Response, Error> {
+async fn log_out_all(by: By) -> Result<Response, Error> {
+    let By { app, caller, origin } = &by;
     caller.session()?;
-    session::revoke_all(&app, &caller, &origin).await?;
-    cookies::clear(&app, &origin, StatusCode::NO_CONTENT.into_response())
+    session::revoke_all(app, caller, origin).await?;
+    cookies::clear(app, origin, StatusCode::NO_CONTENT.into_response())
 }
 
 async fn me(State(app): State<SharedApp>, caller: Caller) -> Result<One<Profile>, Error> {
@@ -307,13 +305,9 @@ async fn list_sessions(
     Ok(Answer(page.of(active.into_iter().map(view).collect(), total)))
 }
 
-async fn revoke_session(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<SessionId>,
-) -> Result<StatusCode, Error> {
+async fn revoke_session(by: By, At(id): At<SessionId>) -> Result<StatusCode, Error> {
+    let By { app, caller, origin } = &by;
     caller.session()?;
-    session::revoke(&app, &caller, &origin, id, "session.revoked").await?;
+    session::revoke(app, caller, origin, id, "session.revoked").await?;
     Ok(StatusCode::NO_CONTENT)
 }

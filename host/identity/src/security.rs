@@ -41,16 +41,7 @@ pub async fn record(
     for (name, value) in fields.as_object().into_iter().flatten() {
         payload[name] = value.clone();
     }
-    let event = NewEvent {
-        event_type,
-        org_id: account.org,
-        site_id: None,
-        controller_id: None,
-        device_id: None,
-        causation_id: None,
-        run_id: None,
-        payload,
-    };
+    let event = NewEvent::of(event_type, account.org, payload);
     events::append(tx, &event, clock).await?;
     Ok(())
 }

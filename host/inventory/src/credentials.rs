@@ -5,39 +5,37 @@ mod probe;
 mod sealed;
 mod vault;
 
+use heddle_kernel::http::list_query::Listing;
+use heddle_kernel::resource::Found;
 use std::sync::Arc;
 
-use axum::Json as Answer;
-use axum::extract::State;
 use axum::response::Response;
-use heddle_core::page::Page;
 use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{CredentialId, OrgId, Role};
 use heddle_kernel::app::{App, SharedApp};
-use heddle_kernel::caller::Caller;
-use heddle_kernel::checks::{Checks, NAME_CHARS_MAX, search};
+use heddle_kernel::checks::{Checks, NAME_CHARS_MAX};
 use heddle_kernel::declarations::{SETTINGS_READ, SETTINGS_WRITE};
 use heddle_kernel::feature::{Feature, Sealing};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::{At, Json};
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::nulls::{given, nullable};
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::keys::Keys;
-use heddle_kernel::resource::{self, Actions, By, Resource, actions, owner};
+use heddle_kernel::list_query;
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Verbs, actions, owner};
 use heddle_kernel::tls::check_tls;
 use heddle_runtime::Vault;
 use heddle_store::credentials::{self, Credential, CredentialUpdate, NewCredential, SealedSecret};
 use heddle_store::sealed::SealedColumn;
-use heddle_store::{Db, InOrder, Set, Sort, Tx};
+use heddle_store::{Db, Scope, Set, Tx};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use self::address::{HOST_CHARS_MAX, PORT_MAX, parse_host, parse_port};
 use self::sealed::Fields;
@@ -133,17 +131,9 @@ struct UpdateBody {
     tls: Option<Option<TlsPolicy>>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
+list_query! {
     /// Part of the name or the user name.
-    search: Option<String>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    sort: Option<Sort<Credential>>,
+    pub struct ListQuery of Credential {}
 }
 
 impl Resource for Credentials {
@@ -157,15 +147,11 @@ impl Resource for Credentials {
         Ok(credential)
     }
 
-    fn identity(credential: &Credential) -> (OrgId, Uuid) {
-        (credential.org_id, credential.id.0)
-    }
-
     fn detail(credential: &Credential) -> Value {
         json!({ "name": credential.name })
     }
 
-    async fn may_remove(credential: &Credential, tx: &mut Tx, _: &App) -> Result<(), Error> {
+    async fn may_remove(credential: &Credential, tx: &mut Tx, _: &By) -> Result<(), Error> {
         match credentials::used_by(tx, credential.id).await? {
             0 => Ok(()),
             users => Err(Error::conflict(format!(
@@ -175,34 +161,27 @@ impl Resource for Credentials {
     }
 }
 
+impl Listed for Credentials {
+    type Query = ListQuery;
+
+    async fn page(tx: &mut Tx, scope: &Scope, _: ListQuery, asked: Listing<Credential>) -> Found<Credential> {
+        Ok(credentials::list(tx, scope, asked.search.as_deref(), asked.order).await?)
+    }
+}
+
 fn routes() -> Routes {
-    let one = "/credentials/{credential_id}";
-    let read = Access::Permission(SETTINGS_READ);
     let write = Access::Permission(SETTINGS_WRITE);
-    Routes::default()
-        .get(
-            "/credentials",
-            read,
-            list,
-            doc("Credentials, without their secrets").query::<ListQuery>().answers::<Page<Credential>>(200),
-        )
+    Verbs::<Credentials>::of("credential_id", Access::Permission(SETTINGS_READ), write)
+        .list::<ListQuery, _, _>(resource::list::<Credentials>, "Credentials, without their secrets")
+        .create::<NewBody, _, _>(create, "Store a credential")
+        .get(resource::get::<Credentials>, "One credential, without its secrets")
+        .update::<UpdateBody, _, _>(update, "Change a credential")
+        .remove(resource::remove::<Credentials>, "Remove a credential that no controller uses")
+        .writing(Access::RoleWith(Role::OrgAdmin, SETTINGS_WRITE))
+        .restore(resource::restore::<Credentials>, "Bring a removed credential back")
+        .routes()
         .post(
-            "/credentials",
-            write,
-            create,
-            doc("Store a credential").body::<NewBody>().answers::<Credential>(201),
-        )
-        .get(one, read, resource::get::<Credentials>, doc("One credential, without its secrets").answers::<Credential>(200))
-        .patch(one, write, update, doc("Change a credential").body::<UpdateBody>().answers::<Credential>(200))
-        .delete(one, write, resource::remove::<Credentials>, doc("Remove a credential that no controller uses").empty(204))
-        .post(
-            &format!("{one}/restore"),
-            Access::RoleWith(Role::OrgAdmin, SETTINGS_WRITE),
-            resource::restore::<Credentials>,
-            doc("Bring a removed credential back").answers::<Credential>(200),
-        )
-        .post(
-            &format!("{one}/test"),
+            "/credentials/{credential_id}/test",
             write,
             probe::test,
             doc("Try a credential: at a controller, or at an address of an adapter's that is no controller yet; \
@@ -233,31 +212,8 @@ fn sealed_secret(app: &App, id: CredentialId, fields: &Fields) -> SealedSecret {
     }
 }
 
-async fn list(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    Params(query): Params<ListQuery>,
-) -> Result<Answer<Page<Credential>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
-    let search = search(query.search)?;
-    let mut tx = app.db.read().await?;
-    let (items, total) = credentials::list(
-        &mut tx,
-        &caller.organization_scope(),
-        search.as_deref(),
-        InOrder::by(page, query.sort),
-    )
-    .await?;
-    Ok(Answer(page.of(items, total)))
-}
-
-async fn create(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    creation: Creation,
-    Json(body): Json<NewBody>,
-) -> Result<Response, Error> {
+async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result<Response, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
@@ -270,24 +226,22 @@ async fn create(
     let tls = body.tls.map(|tls| check_tls(tls, &mut checks));
     checks.done()?;
     let id: CredentialId = app.clock.new_id();
-    let sealed = sealed_secret(&app, id, &fields);
+    let sealed = sealed_secret(app, id, &fields);
     let mut tx = app.db.write().await?;
-    let org_id = owner(&mut tx, &caller, body.organization_id).await?;
+    let org_id = owner(&mut tx, caller, body.organization_id).await?;
     let new = NewCredential { id, org_id, name, host, port, tls, sealed, now: app.clock.now() };
     let credential = credentials::insert(&mut tx, &new).await?;
     let detail = json!({ "name": credential.name, "host": credential.host });
-    let by = By::of(&app, &caller, &origin);
-    resource::created::<Credentials>(tx, by, creation, credential, detail).await
+    resource::created::<Credentials>(tx, &by, creation, credential, detail).await
 }
 
 async fn update(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     At(id): At<CredentialId>,
     if_match: IfMatch,
     Json(body): Json<UpdateBody>,
 ) -> Result<One<Credential>, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let scope = caller.organization_scope();
     let mut checks = Checks::default();
@@ -297,7 +251,7 @@ async fn update(
     let port = set(body.port, |port| checks.keep("port", parse_port(port)));
     let tls = set(body.tls, |tls| check_tls(tls, &mut checks));
     let mut tx = app.db.write().await?;
-    let current = resource::locked::<Credentials>(&mut tx, &caller, id, &if_match).await?;
+    let current = resource::locked::<Credentials>(&mut tx, &by, id, &if_match).await?;
     let stored = credentials::find_sealed(&mut tx, current.org_id, id).await?;
     let stored = stored.ok_or(Error::NotFound("credential"))?;
     let seals_again = body.username.is_some() || body.password.is_some() || body.api_key.is_some();
@@ -307,7 +261,7 @@ async fn update(
         fields.password = body.password.unwrap_or(fields.password);
         fields.api_key = body.api_key.unwrap_or(fields.api_key);
         check_fields(&fields, &mut checks);
-        Some(sealed_secret(&app, id, &fields))
+        Some(sealed_secret(app, id, &fields))
     } else {
         None
     };
@@ -318,10 +272,9 @@ async fn update(
     let change = CredentialUpdate { name, host, port, tls, sealed };
     let updated = credentials::update(&mut tx, &scope, id, &change, app.clock.now()).await?;
     let version = updated.as_ref().map(|credential| credential.version);
-    let by = By::of(&app, &caller, &origin);
     resource::updated::<Credentials>(
         tx,
-        by,
+        &by,
         (current, updated),
         json!({ "changed": changed, "version": version }),
     )

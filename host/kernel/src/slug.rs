@@ -1,7 +1,5 @@
 //! Slugs: short names for addresses, unique where they live.
 
-use crate::http::error::Error;
-
 /// Most characters of a slug.
 pub const SLUG_CHARS_MAX: usize = 63;
 /// What [`check`] accepts, as a pattern for the document.
@@ -26,7 +24,7 @@ fn derive(name: &str) -> Option<String> {
 }
 
 /// Refuses what is not 1 to 63 lower-case ASCII letters, digits and hyphens, with no hyphen at an end. The
-/// error is a message for the client. Whether the slug is free shows when it is stored: [`taken`].
+/// error is a message for the client. Whether the slug is free shows when it is stored.
 pub fn check(slug: &str) -> Result<(), String> {
     let shape = slug.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     let ends = !slug.starts_with('-') && !slug.ends_with('-');
@@ -37,15 +35,6 @@ pub fn check(slug: &str) -> Result<(), String> {
     Err(format!(
         "slug '{shown}' is not accepted: use 1 to {SLUG_CHARS_MAX} lower-case letters, digits and hyphens, with no hyphen at an end"
     ))
-}
-
-/// A database error, with the slug's name where it is taken.
-pub fn taken(error: heddle_store::Error, index: &str, slug: &str) -> Error {
-    if error.is_unique(index) {
-        Error::conflict(format!("slug '{slug}' already exists"))
-    } else {
-        error.into()
-    }
 }
 
 #[cfg(test)]

@@ -83,6 +83,10 @@ revised!(Channel);
 impl Object for Channel {
     type Id = ChannelId;
     const TABLE: Table = table!("channel", channel!(), org: "org_id");
+
+    fn organization(&self) -> OrgId {
+        self.org_id
+    }
 }
 
 /// Writes the channel and returns it. Two channels of an organization may have the same label.

@@ -51,6 +51,44 @@ pub struct ConnectionRow {
 
 revised!(ConnectionRow);
 
+impl ConnectionRow {
+    /// An enabled one that is not written yet, with nothing yet of what starts it and what it does.
+    pub fn draft(
+        id: ConnectionId,
+        kind: ConnectionKind,
+        org_id: OrgId,
+        author_id: UserId,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            org_id,
+            kind,
+            name: String::new(),
+            description: None,
+            source_event: String::new(),
+            conditions: Conditions::default(),
+            steps: Vec::new(),
+            secret: Vec::new(),
+            cooldown_secs: 0,
+            cooldown_key: None,
+            state: ConnectionState::Enabled,
+            state_reason: None,
+            author_id,
+            revision: 1,
+            after_seq: 0,
+            last_fired_at: None,
+            cron: None,
+            time_zone: None,
+            missed: None,
+            next_due_at: None,
+            created_at: now,
+            updated_at: now,
+            deleted_at: None,
+        }
+    }
+}
+
 impl Sorted for ConnectionRow {
     const KEYS: &'static [Key] = &[
         Key::of("name", "LOWER(c.name)"),

@@ -148,6 +148,10 @@ impl Object for Controller {
         site: "site_id"
     );
 
+    fn organization(&self) -> OrgId {
+        self.org_id
+    }
+
     /// Its devices are hidden with it.
     async fn remove(tx: &mut Tx, scope: &Scope, id: ControllerId, now: Timestamp) -> Result<bool> {
         if !object::hide::<Self>(tx, scope, id, Columns::default(), now).await? {

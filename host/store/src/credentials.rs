@@ -114,6 +114,10 @@ impl Object for Credential {
         credential.created_at, credential.updated_at, credential.deleted_at",
         org: "org_id"
     );
+
+    fn organization(&self) -> OrgId {
+        self.org_id
+    }
 }
 
 /// Writes the credential and returns it without its secret. Two of an organization may have the same name.

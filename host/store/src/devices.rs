@@ -140,6 +140,10 @@ impl Object for Device {
         org: "org_id",
         site: "site_id"
     );
+
+    fn organization(&self) -> OrgId {
+        self.org_id
+    }
 }
 
 /// Rows of one statement; keeps its parameters below what both databases accept.

@@ -8,8 +8,8 @@ mod grants;
 mod tokens;
 
 pub use apps::{
-    AppUpdate, NewApp, OauthApp, RegisteredApp, count_of, find, find_registered, insert, list, lock, remove,
-    rotate_secret, update,
+    AppUpdate, NewApp, OauthApp, RegisteredApp, count_of, end_grants, find, find_registered, insert, list,
+    lock, rotate_secret, update,
 };
 pub use grants::{
     Grant, GrantState, NewGrant, find_by_code, find_own, insert_grant, list_own, lock_by_code, lock_own,

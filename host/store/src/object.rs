@@ -5,7 +5,7 @@
 //! its row, and only a restore sees it. An object's own module adds its columns, its lists, and what else a write of it
 //! touches.
 
-use heddle_core::Timestamp;
+use heddle_core::{OrgId, Timestamp};
 use serde_json::Value;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
@@ -94,6 +94,9 @@ pub(crate) use revised;
 pub trait Object: Row + Sorted + Revised {
     type Id: Copy + Into<Uuid> + Send + Sync;
     const TABLE: Table;
+
+    /// The organization that has it.
+    fn organization(&self) -> OrgId;
 
     /// Returns the object as it is now, without a lock.
     /// `None` means that it is outside of the scope, is removed, or never existed.

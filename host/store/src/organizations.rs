@@ -83,6 +83,10 @@ impl Object for Organization {
         organization.created_at, organization.updated_at, organization.deleted_at",
         org: "id"
     );
+
+    fn organization(&self) -> OrgId {
+        self.id
+    }
 }
 
 /// A new organization is of the tier `standard`.

@@ -11,7 +11,7 @@ use crate::db::Tx;
 use crate::error::Result;
 use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::{Scope, Set};
-use crate::sort::{Key, Sort, Sorted};
+use crate::sort::{InOrder, Key, Sorted};
 
 /// A role that an organization made for itself.
 #[derive(Debug, Clone, PartialEq, FromRow)]
@@ -70,6 +70,10 @@ impl Object for StoredRole {
         stored_role.created_by, stored_role.created_at, stored_role.updated_at, stored_role.deleted_at",
         org: "org_id"
     );
+
+    fn organization(&self) -> OrgId {
+        self.org_id
+    }
 }
 
 /// # Errors
@@ -89,12 +93,12 @@ pub async fn slice(
     tx: &mut Tx,
     scope: &Scope,
     search: Option<&str>,
-    sort: Option<Sort<StoredRole>>,
+    order: &InOrder<StoredRole>,
     (limit, offset): (i64, i64),
 ) -> Result<(Vec<StoredRole>, i64)> {
     object::live::<StoredRole>(scope)
         .search(&["stored_role.name", "stored_role.description"], search)
-        .slice(tx, &sort.unwrap_or_default().order(), limit, offset)
+        .slice(tx, &order.sort.order(), limit, offset)
         .await
 }
 

@@ -10,7 +10,7 @@ use heddle_core::operation::{RunKind, RunState, StepRecord};
 use heddle_core::page::{WalkRequest, Walked};
 use heddle_core::{ConnectionId, EventId, OrgId, ProcessId, RunId, Timestamp, UserId};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sqlx::types::Json;
 use sqlx::{Database, Encode, FromRow, QueryBuilder, Type};
 
@@ -61,6 +61,38 @@ pub struct RunRow {
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
+}
+
+impl RunRow {
+    /// A run that waits to be taken up, with nothing yet of what started it.
+    pub fn queued(id: RunId, kind: RunKind, org_id: OrgId, author_id: UserId, now: Timestamp) -> Self {
+        Self {
+            id,
+            org_id,
+            kind,
+            connection_id: None,
+            event_id: None,
+            event_type: None,
+            event_seq: 0,
+            due_at: None,
+            author_id,
+            chain: Vec::new(),
+            payload: Value::Object(Map::new()),
+            state: RunState::Queued,
+            reason: None,
+            owner: None,
+            steps: Vec::new(),
+            secret: None,
+            run_key: None,
+            cooldown_key: None,
+            rerun_of: None,
+            resume_at: None,
+            wait: None,
+            created_at: now,
+            started_at: None,
+            ended_at: None,
+        }
+    }
 }
 
 impl Sorted for RunRow {

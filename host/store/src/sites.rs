@@ -80,6 +80,10 @@ impl Object for Site {
         org: "org_id",
         site: "id"
     );
+
+    fn organization(&self) -> OrgId {
+        self.org_id
+    }
 }
 
 /// # Errors

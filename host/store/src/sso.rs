@@ -161,6 +161,10 @@ revised!(Provider);
 impl Object for Provider {
     type Id = IdentityProviderId;
     const TABLE: Table = table!("identity_provider", provider!(), org: "org_id");
+
+    fn organization(&self) -> OrgId {
+        self.org_id
+    }
 }
 
 /// Writes the provider and returns it. Two providers of an organization may have the same label.

@@ -125,6 +125,10 @@ impl Object for User {
     type Id = UserId;
     const TABLE: Table = table!("app_user", user!(), org: "org_id");
 
+    fn organization(&self) -> OrgId {
+        self.org_id
+    }
+
     /// The tokens of the user are worthless from then on. Grants of sites stay: without them a restored user would reach
     /// every site.
     async fn remove(tx: &mut Tx, scope: &Scope, id: UserId, now: Timestamp) -> Result<bool> {

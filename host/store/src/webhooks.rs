@@ -176,6 +176,10 @@ impl Object for Subscription {
         join: "JOIN app_user u ON u.id = webhook_subscription.author_id"
     );
 
+    fn organization(&self) -> OrgId {
+        self.org_id
+    }
+
     /// Makes its pending deliveries dead letters. The caller has locked the subscription.
     async fn remove(tx: &mut Tx, scope: &Scope, id: SubscriptionId, now: Timestamp) -> Result<bool> {
         if !object::hide::<Self>(tx, scope, id, Columns::default().null("due_at"), now).await? {

@@ -1,35 +1,32 @@
 //! Organizations and their settings.
 
-use axum::Json as Answer;
-use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::organization_settings::{
     CHANGE_TTL_HOURS_MAX, EVENT_RETENTION_DAYS_MAX, OrganizationSettings,
 };
-use heddle_core::page::Page;
 use heddle_core::{OrgId, Role, Tier};
-use heddle_kernel::app::{App, SharedApp};
+use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
-use heddle_kernel::checks::{Checks, NAME_CHARS_MAX, search};
+use heddle_kernel::checks::{Checks, NAME_CHARS_MAX};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::{At, Json};
+use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::nulls::{given, nullable};
 use heddle_kernel::http::routes::{Routes, doc};
-use heddle_kernel::resource::{self, Actions, By, Resource, actions};
+use heddle_kernel::list_query;
+use heddle_kernel::resource::Found;
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Unique, Verbs, actions};
 use heddle_kernel::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
-use heddle_store::object::Object as _;
 use heddle_store::organizations::{
     self, NewOrganization, Organization, OrganizationFilter, OrganizationUpdate,
 };
-use heddle_store::{InOrder, Sort, sessions, users};
+use heddle_store::{Scope, Tx, changes, sessions, users};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::{dashboard, quotas};
 use crate::declarations::{ORGANIZATION_READ, ORGANIZATION_WRITE};
@@ -88,18 +85,11 @@ struct UpdateBody {
     settings: Option<SettingsBody>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    tier: Option<Tier>,
+list_query! {
     /// Part of the name or the slug.
-    search: Option<String>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    sort: Option<Sort<Organization>>,
+    pub(crate) struct ListQuery of Organization {
+        tier: Option<Tier>,
+    }
 }
 
 /// Organizations, each of which owns itself.
@@ -110,21 +100,58 @@ impl Resource for Organizations {
     const NOUN: &'static str = "organization";
     const PATH: &'static str = "/organizations";
     const ACTIONS: Actions = actions!("organization");
-    const UNIQUE: Option<(&'static str, &'static str)> = Some((SLUG_INDEX, "slug"));
-    /// Each route declares its role.
-    const NEEDS_ALL_SITES: bool = false;
+    const UNIQUE: &'static [Unique<Organization>] =
+        &[Unique { index: SLUG_INDEX, field: "slug", of: |organization| &organization.slug }];
     type View = Organization;
 
     fn view(organization: Organization, _: &App) -> Result<Organization, Error> {
         Ok(organization)
     }
 
-    fn identity(organization: &Organization) -> (OrgId, Uuid) {
-        (organization.id, organization.id.0)
+    /// Each route declares its role.
+    fn admit(_: &Caller) -> Result<(), Error> {
+        Ok(())
     }
 
     fn detail(organization: &Organization) -> Value {
         json!({ "name": organization.name, "slug": organization.slug, "tier": organization.tier })
+    }
+
+    async fn may_remove(organization: &Organization, tx: &mut Tx, by: &By) -> Result<(), Error> {
+        if organization.id == by.caller.org_id {
+            return Err(Error::conflict(
+                "own organization cannot be removed: nobody could log in to restore it",
+            ));
+        }
+        // Taking a change back needs its controller, which is removed with the organization.
+        if changes::under_way(tx).await?.iter().any(|change| change.org_id == organization.id) {
+            return Err(Error::conflict(
+                "a change of the organization is being applied; try again when it has ended",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Users that were signed in must sign in again when the organization is restored.
+    async fn end_with(organization: &Organization, tx: &mut Tx, by: &By) -> Result<Value, Error> {
+        let now = by.app.clock.now();
+        users::bump_token_versions(tx, organization.id, now).await?;
+        let revoked = sessions::revoke_all_of(tx, organization.id, now).await?;
+        Ok(json!({ "sessions_revoked": revoked }))
+    }
+}
+
+impl Listed for Organizations {
+    type Query = ListQuery;
+
+    async fn page(
+        tx: &mut Tx,
+        scope: &Scope,
+        query: ListQuery,
+        asked: Listing<Organization>,
+    ) -> Found<Organization> {
+        let filter = OrganizationFilter { tier: query.tier, search: asked.search };
+        Ok(organizations::list(tx, scope, &filter, asked.order).await?)
     }
 }
 
@@ -132,36 +159,16 @@ pub(super) fn routes() -> Routes {
     let one = "/organizations/{organization_id}";
     let read = Access::RoleWith(Role::OrgAdmin, ORGANIZATION_READ);
     let write = Access::RoleWith(Role::OrgAdmin, ORGANIZATION_WRITE);
-    let service = Access::SuperAdmin;
-    Routes::default()
-        .get(
-            "/organizations",
-            read,
-            list,
-            doc("Organizations that the caller may see")
-                .query::<ListQuery>()
-                .answers::<Page<Organization>>(200),
-        )
-        .post(
-            "/organizations",
-            service,
-            create,
-            doc("Create an organization").body::<NewBody>().answers::<Organization>(201),
-        )
-        .get(one, read, resource::get::<Organizations>, doc("One organization").answers::<Organization>(200))
-        .patch(
-            one,
-            write,
-            update,
-            doc("Change an organization").body::<UpdateBody>().answers::<Organization>(200),
-        )
-        .delete(one, service, remove, doc("Remove an organization other than the own one").empty(204))
-        .post(
-            &format!("{one}/restore"),
-            service,
-            resource::restore::<Organizations>,
-            doc("Bring a removed organization back").answers::<Organization>(200),
-        )
+    Verbs::<Organizations>::of("organization_id", read, Access::SuperAdmin)
+        .list::<ListQuery, _, _>(resource::list::<Organizations>, "Organizations that the caller may see")
+        .create::<NewBody, _, _>(create, "Create an organization")
+        .get(resource::get::<Organizations>, "One organization")
+        .writing(write)
+        .update::<UpdateBody, _, _>(update, "Change an organization")
+        .writing(Access::SuperAdmin)
+        .remove(resource::remove::<Organizations>, "Remove an organization other than the own one")
+        .restore(resource::restore::<Organizations>, "Bring a removed organization back")
+        .routes()
         .get(
             &format!("{one}/dashboard"),
             read,
@@ -201,26 +208,8 @@ impl SettingsBody {
     }
 }
 
-async fn list(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    Params(query): Params<ListQuery>,
-) -> Result<Answer<Page<Organization>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
-    let filter = OrganizationFilter { tier: query.tier, search: search(query.search)? };
-    let mut tx = app.db.read().await?;
-    let (items, total) =
-        organizations::list(&mut tx, &caller.scope(), &filter, InOrder::by(page, query.sort)).await?;
-    Ok(Answer(page.of(items, total)))
-}
-
-async fn create(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    creation: Creation,
-    Json(body): Json<NewBody>,
-) -> Result<Response, Error> {
+async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result<Response, Error> {
+    let By { app, caller, .. } = &by;
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
     let slug = checks.keep("slug", slug::given_or_derived(body.slug.as_deref(), &name));
@@ -228,33 +217,30 @@ async fn create(
     checks.done()?;
     let new = NewOrganization { id: app.clock.new_id(), name, slug, settings, now: app.clock.now() };
     let mut tx = app.db.write().await?;
-    let mut organization = organizations::insert(&mut tx, &new)
-        .await
-        .map_err(|error| slug::taken(error, SLUG_INDEX, &new.slug))?;
+    let made = organizations::insert(&mut tx, &new).await;
+    let mut organization = made.map_err(|error| resource::taken::<Organizations>(error, &[&new.slug]))?;
     if let Some(tier) = body.tier.filter(|tier| *tier != organization.tier) {
         let change = OrganizationUpdate { tier: Some(tier), ..OrganizationUpdate::default() };
         let updated = organizations::update(&mut tx, &caller.scope(), new.id, &change, new.now).await?;
         organization = updated.ok_or(Error::NotFound("organization"))?;
     }
     let detail = Organizations::detail(&organization);
-    let by = By::of(&app, &caller, &origin);
-    resource::created::<Organizations>(tx, by, creation, organization, detail).await
+    resource::created::<Organizations>(tx, &by, creation, organization, detail).await
 }
 
 async fn update(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     At(id): At<OrgId>,
     if_match: IfMatch,
     Json(body): Json<UpdateBody>,
 ) -> Result<One<Organization>, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     if body.tier.is_some() {
         caller.require_unscoped_role(Role::SuperAdmin)?;
     }
     let mut tx = app.db.write().await?;
-    let current = resource::locked::<Organizations>(&mut tx, &caller, id, &if_match).await?;
+    let current = resource::locked::<Organizations>(&mut tx, &by, id, &if_match).await?;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     if let Some(slug) = &body.slug {
@@ -266,43 +252,10 @@ async fn update(
     let change = OrganizationUpdate { name, slug: body.slug, tier: body.tier, settings };
     let detail =
         json!({ "name": change.name, "slug": change.slug, "tier": change.tier, "settings": change.settings });
-    let updated = organizations::update(&mut tx, &caller.scope(), id, &change, app.clock.now())
-        .await
-        .map_err(|error| slug::taken(error, SLUG_INDEX, change.slug.as_deref().unwrap_or_default()))?;
-    let by = By::of(&app, &caller, &origin);
-    resource::updated::<Organizations>(tx, by, (current, updated), detail).await
-}
-
-async fn remove(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<OrgId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
-    if id == caller.org_id {
-        return Err(Error::conflict("own organization cannot be removed: nobody could log in to restore it"));
-    }
-    let mut tx = app.db.write().await?;
-    let current = resource::locked::<Organizations>(&mut tx, &caller, id, &if_match).await?;
-    // Taking a change back needs its controller, which is removed with the organization.
-    if heddle_store::changes::under_way(&mut tx).await?.iter().any(|change| change.org_id == id) {
-        return Err(Error::conflict(
-            "a change of the organization is being applied; try again when it has ended",
-        ));
-    }
-    if !Organization::remove(&mut tx, &caller.scope(), id, app.clock.now()).await? {
-        return Err(Error::NotFound("organization"));
-    }
-    // Users that were signed in must sign in again when the organization is restored.
-    let now = app.clock.now();
-    users::bump_token_versions(&mut tx, id, now).await?;
-    let revoked = sessions::revoke_all_of(&mut tx, id, now).await?;
-    let detail = json!({ "sessions_revoked": revoked });
-    let by = By::of(&app, &caller, &origin);
-    by.record::<Organizations>(&mut tx, &current, Organizations::ACTIONS.removed, detail).await?;
-    tx.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
+    let updated = organizations::update(&mut tx, &caller.scope(), id, &change, app.clock.now()).await;
+    let slug = change.slug.as_deref().unwrap_or_default();
+    let updated = updated.map_err(|error| resource::taken::<Organizations>(error, &[slug]))?;
+    resource::updated::<Organizations>(tx, &by, (current, updated), detail).await
 }
 
 #[cfg(test)]

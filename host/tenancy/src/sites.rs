@@ -1,28 +1,27 @@
 //! Sites of an organization.
 
-use axum::Json as Answer;
-use axum::extract::State;
 use axum::response::Response;
-use heddle_core::page::Page;
-use heddle_core::{OrgId, Role, SiteId};
-use heddle_kernel::app::{App, SharedApp};
+use heddle_core::{OrgId, Role, SiteId, SiteLevel};
+use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
-use heddle_kernel::checks::{Checks, NAME_CHARS_MAX, search};
+use heddle_kernel::checks::{Checks, NAME_CHARS_MAX};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin, Params, page_request};
+use heddle_kernel::http::extract::{At, Json};
+use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::nulls::given;
-use heddle_kernel::http::routes::{Routes, doc};
-use heddle_kernel::resource::{self, Actions, By, Resource, actions, owner};
+use heddle_kernel::http::routes::Routes;
+use heddle_kernel::list_query;
+use heddle_kernel::resource::Found;
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Unique, Verbs, actions, owner};
 use heddle_kernel::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
 use heddle_store::sites::{self, NewSite, Site, SiteUpdate};
-use heddle_store::{InOrder, Sort, Tx};
+use heddle_store::{Scope, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::quotas;
 use crate::declarations::{SITE_READ, SITE_WRITE};
@@ -70,18 +69,9 @@ struct UpdateBody {
     settings: Option<Settings>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    /// From 1 to 100; 50 when absent.
-    #[schemars(range(min = 1, max = 100))]
-    per_page: Option<u32>,
+list_query! {
     /// Part of the name or the slug.
-    search: Option<String>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    sort: Option<Sort<Site>>,
+    pub(crate) struct ListQuery of Site, at most 100 {}
 }
 
 /// The sites of an organization.
@@ -92,27 +82,28 @@ impl Resource for Sites {
     const NOUN: &'static str = "site";
     const PATH: &'static str = "/sites";
     const ACTIONS: Actions = actions!("site");
-    const UNIQUE: Option<(&'static str, &'static str)> = Some((SLUG_INDEX, "slug"));
-    const NEEDS_ALL_SITES: bool = false;
+    const UNIQUE: &'static [Unique<Site>] =
+        &[Unique { index: SLUG_INDEX, field: "slug", of: |site| &site.slug }];
     type View = Site;
 
     fn view(site: Site, _: &App) -> Result<Site, Error> {
         Ok(site)
     }
 
-    fn identity(site: &Site) -> (OrgId, Uuid) {
-        (site.org_id, site.id.0)
+    /// The level at the site decides.
+    fn admit(_: &Caller) -> Result<(), Error> {
+        Ok(())
     }
 
     fn detail(site: &Site) -> Value {
         json!({ "name": site.name, "slug": site.slug })
     }
 
-    fn site(site: &Site) -> Option<SiteId> {
-        Some(site.id)
+    fn site(site: &Site) -> Option<(SiteId, SiteLevel)> {
+        Some((site.id, SiteLevel::Admin))
     }
 
-    async fn may_remove(site: &Site, _: &mut Tx, _: &App) -> Result<(), Error> {
+    async fn may_remove(site: &Site, _: &mut Tx, _: &By) -> Result<(), Error> {
         match site.controller_count {
             0 => Ok(()),
             count => Err(Error::conflict(format!(
@@ -121,31 +112,29 @@ impl Resource for Sites {
         }
     }
 
-    async fn may_restore(site: &Site, tx: &mut Tx, app: &App) -> Result<(), Error> {
-        quotas::check(tx, app, site.org_id, quotas::Resource::Sites).await
+    async fn may_restore(site: &Site, tx: &mut Tx, by: &By) -> Result<(), Error> {
+        quotas::check(tx, &by.app, site.org_id, quotas::Resource::Sites).await
+    }
+}
+
+impl Listed for Sites {
+    type Query = ListQuery;
+
+    async fn page(tx: &mut Tx, scope: &Scope, _: ListQuery, asked: Listing<Site>) -> Found<Site> {
+        Ok(sites::list(tx, scope, asked.search.as_deref(), asked.order).await?)
     }
 }
 
 pub(super) fn routes() -> Routes {
-    let one = "/sites/{site_id}";
-    let write = Access::Permission(SITE_WRITE);
-    Routes::default()
-        .get(
-            "/sites",
-            Access::Permission(SITE_READ),
-            list,
-            doc("Sites with their device counts").query::<ListQuery>().answers::<Page<Site>>(200),
-        )
-        .post("/sites", write, create, doc("Create a site").body::<NewBody>().answers::<Site>(201))
-        .get(one, Access::Permission(SITE_READ), resource::get::<Sites>, doc("One site").answers::<Site>(200))
-        .patch(one, write, update, doc("Change a site").body::<UpdateBody>().answers::<Site>(200))
-        .delete(one, write, resource::remove::<Sites>, doc("Remove a site without controllers").empty(204))
-        .post(
-            &format!("{one}/restore"),
-            Access::RoleWith(Role::OrgAdmin, SITE_WRITE),
-            resource::restore::<Sites>,
-            doc("Bring a removed site back").answers::<Site>(200),
-        )
+    Verbs::<Sites>::of("site_id", Access::Permission(SITE_READ), Access::Permission(SITE_WRITE))
+        .list::<ListQuery, _, _>(resource::list::<Sites>, "Sites with their device counts")
+        .create::<NewBody, _, _>(create, "Create a site")
+        .get(resource::get::<Sites>, "One site")
+        .update::<UpdateBody, _, _>(update, "Change a site")
+        .remove(resource::remove::<Sites>, "Remove a site without controllers")
+        .writing(Access::RoleWith(Role::OrgAdmin, SITE_WRITE))
+        .restore(resource::restore::<Sites>, "Bring a removed site back")
+        .routes()
 }
 
 impl Settings {
@@ -154,26 +143,8 @@ impl Settings {
     }
 }
 
-async fn list(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    Params(query): Params<ListQuery>,
-) -> Result<Answer<Page<Site>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
-    let search = search(query.search)?;
-    let mut tx = app.db.read().await?;
-    let (items, total) =
-        sites::list(&mut tx, &caller.scope(), search.as_deref(), InOrder::by(page, query.sort)).await?;
-    Ok(Answer(page.of(items, total)))
-}
-
-async fn create(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    creation: Creation,
-    Json(body): Json<NewBody>,
-) -> Result<Response, Error> {
+async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result<Response, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
@@ -182,28 +153,26 @@ async fn create(
     let mut tx = app.db.write().await?;
     let new = NewSite {
         id: app.clock.new_id(),
-        org_id: owner(&mut tx, &caller, body.organization_id).await?,
+        org_id: owner(&mut tx, caller, body.organization_id).await?,
         name,
         slug,
         settings: body.settings.to_json(),
         now: app.clock.now(),
     };
-    let site =
-        sites::insert(&mut tx, &new).await.map_err(|error| slug::taken(error, SLUG_INDEX, &new.slug))?;
-    quotas::check(&mut tx, &app, site.org_id, quotas::Resource::Sites).await?;
+    let made = sites::insert(&mut tx, &new).await;
+    let site = made.map_err(|error| resource::taken::<Sites>(error, &[&new.slug]))?;
+    quotas::check(&mut tx, app, site.org_id, quotas::Resource::Sites).await?;
     let detail = Sites::detail(&site);
-    let by = By::of(&app, &caller, &origin);
-    resource::created::<Sites>(tx, by, creation, site, detail).await
+    resource::created::<Sites>(tx, &by, creation, site, detail).await
 }
 
 async fn update(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     At(id): At<SiteId>,
     if_match: IfMatch,
     Json(body): Json<UpdateBody>,
 ) -> Result<One<Site>, Error> {
+    let By { app, caller, .. } = &by;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     if let Some(slug) = &body.slug {
@@ -213,11 +182,10 @@ async fn update(
     let settings = body.settings.as_ref().map(Settings::to_json);
     let change = SiteUpdate { name, slug: body.slug, settings };
     let mut tx = app.db.write().await?;
-    let current = resource::locked::<Sites>(&mut tx, &caller, id, &if_match).await?;
-    let updated = sites::update(&mut tx, &caller.scope(), id, &change, app.clock.now())
-        .await
-        .map_err(|error| slug::taken(error, SLUG_INDEX, change.slug.as_deref().unwrap_or_default()))?;
+    let current = resource::locked::<Sites>(&mut tx, &by, id, &if_match).await?;
+    let updated = sites::update(&mut tx, &caller.scope(), id, &change, app.clock.now()).await;
+    let updated = updated
+        .map_err(|error| resource::taken::<Sites>(error, &[change.slug.as_deref().unwrap_or_default()]))?;
     let detail = json!({ "name": change.name, "slug": change.slug, "settings": change.settings });
-    let by = By::of(&app, &caller, &origin);
-    resource::updated::<Sites>(tx, by, (current, updated), detail).await
+    resource::updated::<Sites>(tx, &by, (current, updated), detail).await
 }

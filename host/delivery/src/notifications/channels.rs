@@ -1,31 +1,29 @@
 //! Channels of an organization, managed by users who may change its settings.
 
+use heddle_kernel::http::list_query::Listing;
+use heddle_kernel::resource::Found;
 use std::time::Instant;
 
 use axum::Json as Answer;
-use axum::extract::State;
 use axum::response::Response;
 use heddle_core::notification::{ChannelKind, Severity};
-use heddle_core::page::Page;
 use heddle_core::secret::Secret;
-use heddle_core::{ChannelId, OrgId, Role};
-use heddle_kernel::app::{App, SharedApp};
-use heddle_kernel::caller::Caller;
-use heddle_kernel::checks::search;
+use heddle_core::{ChannelId, Role};
+use heddle_kernel::app::App;
 use heddle_kernel::declarations::{SETTINGS_READ, SETTINGS_WRITE};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::{At, Json};
 use heddle_kernel::http::routes::{Routes, doc};
-use heddle_kernel::resource::{self, Actions, By, Resource, actions, owner};
+use heddle_kernel::list_query;
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Verbs, actions, owner};
 use heddle_store::channels::{self, Channel, ChannelUpdate, NewChannel};
-use heddle_store::{InOrder, Scope, Set, Sort, Tx};
+use heddle_store::{Scope, Set, Tx};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::body::{NewBody, UpdateBody, View, no_settings};
 use super::deliver::{self, deliver};
@@ -34,18 +32,11 @@ use super::sealed::WebhookSecrets;
 
 const NOT_FOUND: Error = Error::NotFound(Channels::NOUN);
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    kind: Option<ChannelKind>,
+list_query! {
     /// Part of the label.
-    search: Option<String>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    sort: Option<Sort<Channel>>,
+    pub(crate) struct ListQuery of Channel {
+        kind: Option<ChannelKind>,
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -73,58 +64,39 @@ impl Resource for Channels {
         View::of(channel)
     }
 
-    fn identity(channel: &Channel) -> (OrgId, Uuid) {
-        (channel.org_id, channel.id.0)
-    }
-
     fn detail(channel: &Channel) -> Value {
         json!({ "label": channel.label, "kind": channel.kind })
     }
 
-    fn restore_detail(channel: &Channel) -> Value {
-        Self::detail(channel)
+    async fn may_remove(channel: &Channel, tx: &mut Tx, by: &By) -> Result<(), Error> {
+        by.app.require_unused(tx, super::CHANNEL, channel.org_id, channel.id.0).await
     }
+}
 
-    async fn may_remove(channel: &Channel, tx: &mut Tx, app: &App) -> Result<(), Error> {
-        app.require_unused(tx, super::CHANNEL, channel.org_id, channel.id.0).await
+impl Listed for Channels {
+    type Query = ListQuery;
+
+    async fn page(tx: &mut Tx, scope: &Scope, query: ListQuery, asked: Listing<Channel>) -> Found<Channel> {
+        Ok(channels::list(tx, scope, query.kind, asked.search.as_deref(), asked.order).await?)
     }
 }
 
 pub(super) fn routes() -> Routes {
-    let (all, one) = ("/notifications/channels", "/notifications/channels/{channel_id}");
-    let read = Access::Permission(SETTINGS_READ);
     let write = Access::Permission(SETTINGS_WRITE);
-    Routes::default()
-        .get(
-            all,
-            read,
-            list,
-            doc("Channels of notifications, without their secrets")
-                .query::<ListQuery>()
-                .answers::<Page<View>>(200),
+    Verbs::<Channels>::of("channel_id", Access::Permission(SETTINGS_READ), write)
+        .list::<ListQuery, _, _>(
+            resource::list::<Channels>,
+            "Channels of notifications, without their secrets",
         )
-        .post(all, write, create, doc("Add a channel").body::<NewBody>().answers::<View>(201))
-        .get(
-            one,
-            read,
-            resource::get::<Channels>,
-            doc("One channel, without its secret").answers::<View>(200),
-        )
-        .patch(one, write, update, doc("Change a channel").body::<UpdateBody>().answers::<View>(200))
-        .delete(
-            one,
-            write,
-            resource::remove::<Channels>,
-            doc("Remove a channel that no Connection, rule or schedule uses").empty(204),
-        )
+        .create::<NewBody, _, _>(create, "Add a channel")
+        .get(resource::get::<Channels>, "One channel, without its secret")
+        .update::<UpdateBody, _, _>(update, "Change a channel")
+        .remove(resource::remove::<Channels>, "Remove a channel that no Connection, rule or schedule uses")
+        .writing(Access::RoleWith(Role::OrgAdmin, SETTINGS_WRITE))
+        .restore(resource::restore::<Channels>, "Bring a removed channel back")
+        .routes()
         .post(
-            &format!("{one}/restore"),
-            Access::RoleWith(Role::OrgAdmin, SETTINGS_WRITE),
-            resource::restore::<Channels>,
-            doc("Bring a removed channel back").answers::<View>(200),
-        )
-        .post(
-            &format!("{one}/test"),
+            "/notifications/channels/{channel_id}/test",
             write,
             test,
             doc("Send a test message, also when the channel is disabled; says what came of it")
@@ -132,27 +104,8 @@ pub(super) fn routes() -> Routes {
         )
 }
 
-async fn list(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    Params(query): Params<ListQuery>,
-) -> Result<Answer<Page<View>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
-    let search = search(query.search)?;
-    let mut tx = app.db.read().await?;
-    let scope = caller.organization_scope();
-    let found =
-        channels::list(&mut tx, &scope, query.kind, search.as_deref(), InOrder::by(page, query.sort)).await?;
-    resource::listed::<Channels>(&app, page, found)
-}
-
-async fn create(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    creation: Creation,
-    Json(body): Json<NewBody>,
-) -> Result<Response, Error> {
+async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result<Response, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let (organization, kind) = (body.organization_id, body.kind());
     let wanted = body.check()?;
@@ -160,7 +113,7 @@ async fn create(
     let mut tx = app.db.write().await?;
     let new = NewChannel {
         id,
-        org_id: owner(&mut tx, &caller, organization).await?,
+        org_id: owner(&mut tx, caller, organization).await?,
         kind,
         label: wanted.label.unwrap_or_default(),
         is_enabled: wanted.is_enabled.unwrap_or(true),
@@ -172,29 +125,27 @@ async fn create(
                 Set::Keep | Set::Clear => None,
             },
         }
-        .map(|plain| seal(&app, id, &plain)),
+        .map(|plain| seal(app, id, &plain)),
         now: app.clock.now(),
     };
     let channel = channels::insert(&mut tx, &new).await?;
     let detail = Channels::detail(&channel);
-    let by = By::of(&app, &caller, &origin);
-    resource::created::<Channels>(tx, by, creation, channel, detail).await
+    resource::created::<Channels>(tx, &by, creation, channel, detail).await
 }
 
 async fn update(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     At(id): At<ChannelId>,
     if_match: IfMatch,
     Json(body): Json<UpdateBody>,
 ) -> Result<One<View>, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let mut tx = app.db.write().await?;
-    let current = resource::locked::<Channels>(&mut tx, &caller, id, &if_match).await?;
+    let current = resource::locked::<Channels>(&mut tx, &by, id, &if_match).await?;
     let wanted = body.check(current.kind, Some(&current))?;
     let secret = match current.kind {
-        ChannelKind::Webhook => webhook_secrets(&mut tx, &app, id, wanted.secret, wanted.url).await?,
+        ChannelKind::Webhook => webhook_secrets(&mut tx, app, id, wanted.secret, wanted.url).await?,
         _ => wanted.secret,
     };
     let change = ChannelUpdate {
@@ -204,21 +155,16 @@ async fn update(
         secret: match secret {
             Set::Keep => Set::Keep,
             Set::Clear => Set::Clear,
-            Set::To(plain) => Set::To(seal(&app, id, &plain)),
+            Set::To(plain) => Set::To(seal(app, id, &plain)),
         },
     };
     let scope = caller.organization_scope();
     let updated = channels::update(&mut tx, &scope, id, &change, app.clock.now()).await?;
-    let by = By::of(&app, &caller, &origin);
-    resource::updated::<Channels>(tx, by, (current, updated), json!({ "changed": wanted.changed })).await
+    resource::updated::<Channels>(tx, &by, (current, updated), json!({ "changed": wanted.changed })).await
 }
 
-async fn test(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ChannelId>,
-) -> Result<Answer<Tested>, Error> {
+async fn test(by: By, At(id): At<ChannelId>) -> Result<Answer<Tested>, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let found = {
         let mut tx = app.db.read().await?;
@@ -231,7 +177,7 @@ async fn test(
         source: "channel.test",
     };
     let started = Instant::now();
-    let outcome = deliver(&app, &found, &message).await?;
+    let outcome = deliver(app, &found, &message).await?;
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (is_delivered, message, status) = match outcome {
         Ok(delivered) => (true, "delivered".to_owned(), delivered.status),
@@ -239,7 +185,6 @@ async fn test(
     };
     let detail = json!({ "label": found.channel.label, "is_delivered": is_delivered });
     let mut tx = app.db.write().await?;
-    let by = By::of(&app, &caller, &origin);
     by.record::<Channels>(&mut tx, &found.channel, "channel.tested", detail).await?;
     tx.commit().await?;
     Ok(Answer(Tested { is_delivered, message, status, duration_ms }))

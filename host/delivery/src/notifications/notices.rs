@@ -9,28 +9,21 @@ use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::access::{Access, Unscoped};
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, PER_PAGE_MAX, Params, walk_request};
+use heddle_kernel::http::extract::{At, Params};
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::walk_query;
+use heddle_store::Tx;
 use heddle_store::notices::{self, NewNotice, Notice, Reader};
-use heddle_store::{Sort, Tx};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::message::{BODY_CHARS_MAX, Message, SUBJECT_CHARS_MAX};
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    /// The `next_cursor` of the rows before; not together with `page`.
-    cursor: Option<String>,
-    /// True: only notices that the caller has not read. False: only those that they have read.
-    unread: Option<bool>,
-    /// Order by time, the newest first by default. A cursor keeps the order that it came with.
-    sort: Option<Sort<Notice>>,
+walk_query! {
+    struct ListQuery of Notice {
+        /// True: only notices that the caller has not read. False: only those that they have read.
+        unread: Option<bool>,
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -82,8 +75,7 @@ async fn list(
     caller: Caller,
     Params(query): Params<ListQuery>,
 ) -> Result<Answer<CursorPage<Notice>>, Error> {
-    let request =
-        walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
+    let request = query.walk()?;
     let mut tx = app.db.read().await?;
     let is_read = query.unread.map(|unread| !unread);
     let walked = notices::walk(&mut tx, reader(&caller), is_read, request).await?;

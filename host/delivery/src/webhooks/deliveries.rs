@@ -12,13 +12,14 @@ use heddle_kernel::checks::Checks;
 use heddle_kernel::declarations::{SETTINGS_READ, SETTINGS_WRITE};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, walk_request};
+use heddle_kernel::http::extract::{At, Json, Params};
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::resource::By;
+use heddle_kernel::walk_query;
 use heddle_store::object::Object as _;
 use heddle_store::webhooks::deliveries::{self, Delivery, Range, Replay};
 use heddle_store::webhooks::{Listening, Subscription};
-use heddle_store::{Sort, StoredEvent, Tx, events, webhooks};
+use heddle_store::{StoredEvent, Tx, events, webhooks};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -30,18 +31,10 @@ use super::{Outbox, rights};
 /// Most deliveries that one replay queues.
 const RANGE_MAX: u32 = 1_000;
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    /// The `next_cursor` of the rows before; not together with `page`.
-    cursor: Option<String>,
-    state: Option<DeliveryState>,
-    /// Order by time, the newest first by default. A cursor keeps the order that it came with.
-    sort: Option<Sort<Delivery>>,
+walk_query! {
+    struct ListQuery of Delivery {
+        state: Option<DeliveryState>,
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -129,8 +122,7 @@ async fn list(
 ) -> Result<Answer<CursorPage<Delivery>>, Error> {
     // Deliveries concern all sites.
     caller.require_all_sites()?;
-    let request =
-        walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
+    let request = query.walk()?;
     let scope = caller.organization_scope();
     let mut tx = app.db.read().await?;
     Subscription::find(&mut tx, &scope, id).await?.ok_or(NOT_FOUND)?;
@@ -150,18 +142,14 @@ async fn get(
     found.map(Answer).ok_or(Error::NotFound("delivery"))
 }
 
-async fn replay(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<DeliveryId>,
-) -> Result<(StatusCode, Answer<ReplayedOne>), Error> {
+async fn replay(by: By, At(id): At<DeliveryId>) -> Result<(StatusCode, Answer<ReplayedOne>), Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let scope = caller.organization_scope();
     let mut tx = app.db.write().await?;
     let found = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
-    let (subscription, _) = lock_listening(&mut tx, &caller, found.subscription_id).await?;
-    require_events(&app.declared, &caller, std::slice::from_ref(&found.event_type))?;
+    let (subscription, _) = lock_listening(&mut tx, caller, found.subscription_id).await?;
+    require_events(&app.declared, caller, std::slice::from_ref(&found.event_type))?;
     // Read again now that it is locked.
     let found = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
     if found.state != DeliveryState::Pending {
@@ -178,26 +166,24 @@ async fn replay(
         }
     };
     let detail = json!({ "delivery_id": id, "seq": found.seq, "replay": done });
-    let by = By::of(&app, &caller, &origin);
     by.record::<Subscriptions>(&mut tx, &subscription, "webhook.replayed", detail).await?;
     let delivery = deliveries::find(&mut tx, &scope, id).await?.ok_or(Error::NotFound("delivery"))?;
     tx.commit().await?;
-    Outbox::of(&app).wake();
+    Outbox::of(app).wake();
     Ok((StatusCode::ACCEPTED, Answer(ReplayedOne { delivery, replay: done })))
 }
 
 async fn replay_range(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     At(id): At<SubscriptionId>,
     Json(body): Json<RangeBody>,
 ) -> Result<(StatusCode, Answer<Replayed>), Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     body.check()?;
     let mut tx = app.db.write().await?;
-    let (subscription, listening) = lock_listening(&mut tx, &caller, id).await?;
-    require_events(&app.declared, &caller, &subscription.events)?;
+    let (subscription, listening) = lock_listening(&mut tx, caller, id).await?;
+    require_events(&app.declared, caller, &subscription.events)?;
     let room = room(&mut tx, &subscription).await?;
     let replayed = match body.state {
         Some(_) => {
@@ -205,16 +191,15 @@ async fn replay_range(
             let done = deliveries::replay_range(&mut tx, id, range, app.clock.now()).await?;
             Replayed { queued: done.count, next_seq: done.next_seq }
         }
-        None => replay_events(&mut tx, &app, &listening, subscription.org_id, &body, room).await?,
+        None => replay_events(&mut tx, app, &listening, subscription.org_id, &body, room).await?,
     };
     let detail = json!({
         "from_seq": body.from_seq, "to_seq": body.to_seq, "state": body.state, "queued": replayed.queued,
         "next_seq": replayed.next_seq,
     });
-    let by = By::of(&app, &caller, &origin);
     by.record::<Subscriptions>(&mut tx, &subscription, "webhook.replayed", detail).await?;
     tx.commit().await?;
-    Outbox::of(&app).wake();
+    Outbox::of(app).wake();
     Ok((StatusCode::ACCEPTED, Answer(replayed)))
 }
 

@@ -4,7 +4,6 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::response::Response;
 use heddle_core::event::{EventTypes, format_time};
-use heddle_core::page::Page;
 use heddle_core::redact::{HIDDEN_QUERY, shown_url};
 use heddle_core::secret::Secret;
 use heddle_core::shape::Shape;
@@ -14,26 +13,27 @@ use heddle_core::{
 };
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
-use heddle_kernel::checks::{Checks, search};
+use heddle_kernel::checks::Checks;
 use heddle_kernel::declarations::{SETTINGS_READ, SETTINGS_WRITE};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One, Tag, Tagged};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::{At, Json};
+use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::outgoing::{self, Undelivered};
-use heddle_kernel::resource::{self, Actions, By, Resource, actions, owner};
-use heddle_kernel::unreached;
+use heddle_kernel::resource::Found;
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Verbs, actions, owner};
+use heddle_kernel::{list_query, unreached};
 use heddle_store::object::Object as _;
 use heddle_store::webhooks::templates::Template;
 use heddle_store::webhooks::{self, NewSubscription, Subscription, SubscriptionUpdate};
-use heddle_store::{InOrder, Scope, Set, Site, Sort, Tx, events};
+use heddle_store::{Scope, Set, Site, Tx, events};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 use url::Url;
-use uuid::Uuid;
 
 use super::body::{NewBody, UpdateBody, check_events, check_headers, check_secret, check_url};
 use super::message::Message;
@@ -111,10 +111,6 @@ impl Resource for Subscriptions {
         Ok(View::of(subscription, &app.declared))
     }
 
-    fn identity(subscription: &Subscription) -> (OrgId, Uuid) {
-        (subscription.org_id, subscription.id.0)
-    }
-
     /// Without the URL's path: it can hold a secret by which a receiver knows its sender.
     fn detail(subscription: &Subscription) -> Value {
         let host = Url::parse(&subscription.url).ok().and_then(|url| url.host_str().map(str::to_owned));
@@ -144,46 +140,40 @@ struct Tested {
     error: Option<String>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
+list_query! {
     /// Part of the name or the URL.
-    search: Option<String>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    sort: Option<Sort<Subscription>>,
+    pub(crate) struct ListQuery of Subscription {}
+}
+
+impl Listed for Subscriptions {
+    type Query = ListQuery;
+
+    async fn page(
+        tx: &mut Tx,
+        scope: &Scope,
+        _: ListQuery,
+        asked: Listing<Subscription>,
+    ) -> Found<Subscription> {
+        Ok(webhooks::list(tx, scope, asked.search.as_deref(), asked.order).await?)
+    }
 }
 
 pub(super) fn routes() -> Routes {
-    let (all, one) = ("/webhooks", "/webhooks/{subscription_id}");
-    let read = Access::Permission(SETTINGS_READ);
+    let one = "/webhooks/{subscription_id}";
     let write = Access::Permission(SETTINGS_WRITE);
-    Routes::default()
-        .get(all, read, list, doc("Webhook subscriptions").query::<ListQuery>().answers::<Page<View>>(200))
-        .post(
-            all,
-            write,
+    Verbs::<Subscriptions>::of("subscription_id", Access::Permission(SETTINGS_READ), write)
+        .list::<ListQuery, _, _>(resource::list::<Subscriptions>, "Webhook subscriptions")
+        .create_as::<NewBody, Revealed, _, _>(
             create,
-            doc("Subscribe a URL to events; the signing secret is in this answer only")
-                .body::<NewBody>()
-                .answers::<Revealed>(201),
+            "Subscribe a URL to events; the signing secret is in this answer only",
         )
-        .get(one, read, resource::get::<Subscriptions>, doc("One webhook subscription").answers::<View>(200))
-        .patch(
-            one,
-            write,
-            update,
-            doc("Change a webhook subscription").body::<UpdateBody>().answers::<View>(200),
-        )
-        .delete(
-            one,
-            write,
+        .get(resource::get::<Subscriptions>, "One webhook subscription")
+        .update::<UpdateBody, _, _>(update, "Change a webhook subscription")
+        .remove(
             resource::remove::<Subscriptions>,
-            doc("Remove a webhook subscription; what was on its way is given up").empty(204),
+            "Remove a webhook subscription; what was on its way is given up",
         )
+        .routes()
         .post(
             &format!("{one}/rotate-secret"),
             write,
@@ -233,36 +223,13 @@ impl View {
     }
 }
 
-async fn list(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    Params(query): Params<ListQuery>,
-) -> Result<Answer<Page<View>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
-    let search = search(query.search)?;
-    let mut tx = app.db.read().await?;
-    let (items, total) = webhooks::list(
-        &mut tx,
-        &caller.organization_scope(),
-        search.as_deref(),
-        InOrder::by(page, query.sort),
-    )
-    .await?;
-    Ok(Answer(page.of(items.into_iter().map(|row| View::of(row, &app.declared)).collect(), total)))
-}
-
-async fn create(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    creation: Creation,
-    Json(body): Json<NewBody>,
-) -> Result<Response, Error> {
+async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result<Response, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
     let url = check_url(&mut checks, &body.url);
-    let events = check_events(&mut checks, &app.declared, &caller, &body.events);
+    let events = check_events(&mut checks, &app.declared, caller, &body.events);
     let headers = check_headers(&mut checks, body.headers);
     let signing = check_secret(&mut checks, body.signing_secret);
     checks.done()?;
@@ -270,8 +237,8 @@ async fn create(
     let secrets = Secrets { signing, headers, url: Some(Secret::new(url)) };
     let id: SubscriptionId = app.clock.new_id();
     let mut tx = app.db.write().await?;
-    let org_id = owner(&mut tx, &caller, body.organization_id).await?;
-    check_related(&mut tx, &app, org_id, body.site_id, body.template_id, &events).await?;
+    let org_id = owner(&mut tx, caller, body.organization_id).await?;
+    check_related(&mut tx, app, org_id, body.site_id, body.template_id, &events).await?;
     if webhooks::count(&mut tx, org_id).await? >= webhooks::SUBSCRIPTIONS_MAX {
         let most = webhooks::SUBSCRIPTIONS_MAX;
         return Err(Error::conflict(format!(
@@ -294,15 +261,10 @@ async fn create(
         now: app.clock.now(),
     };
     let made = webhooks::insert(&mut tx, &new).await?;
-    let by = By::of(&app, &caller, &origin);
-    by.record::<Subscriptions>(&mut tx, &made, Subscriptions::ACTIONS.created, Subscriptions::detail(&made))
-        .await?;
-    let path = format!("/webhooks/{id}");
-    let revealed = Revealed {
-        webhook: View::of(made, &app.declared),
-        signing_secret: Some(secrets.signing.expose().to_owned()),
-    };
-    creation.finish(tx, &app, &path, &revealed).await
+    let detail = Subscriptions::detail(&made);
+    let signing_secret = Some(secrets.signing.expose().to_owned());
+    let reveal = |webhook| Revealed { webhook, signing_secret };
+    resource::created_as::<Subscriptions, _>(tx, &by, creation, made, detail, reveal).await
 }
 
 /// Checks that the objects that a subscription names belong to its organization, and that its template fits its events.
@@ -341,13 +303,12 @@ fn unfit(all: &EventTypes, template: &Template, events: &[String]) -> Option<Str
 }
 
 async fn update(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     At(id): At<SubscriptionId>,
     if_match: IfMatch,
     Json(body): Json<UpdateBody>,
 ) -> Result<One<View>, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
@@ -357,12 +318,12 @@ async fn update(
     });
     let url = given.as_deref().map(|url| check_url(&mut checks, url));
     let events =
-        body.events.as_deref().map(|patterns| check_events(&mut checks, &app.declared, &caller, patterns));
+        body.events.as_deref().map(|patterns| check_events(&mut checks, &app.declared, caller, patterns));
     let headers = body.headers.map(|headers| check_headers(&mut checks, headers));
     checks.done()?;
     let scope = caller.organization_scope();
     let mut tx = app.db.write().await?;
-    let current = resource::locked::<Subscriptions>(&mut tx, &caller, id, &if_match).await?;
+    let current = resource::locked::<Subscriptions>(&mut tx, &by, id, &if_match).await?;
     if shown.is_some_and(|shown| shown != shown_url(&current.url)) {
         return Err(Error::field(
             "url",
@@ -371,12 +332,12 @@ async fn update(
     }
     let (site, template) = (body.site_id.flatten(), body.template_id.flatten());
     let sent = events.as_ref().unwrap_or(&current.events);
-    check_related(&mut tx, &app, current.org_id, site, template, sent).await?;
+    check_related(&mut tx, app, current.org_id, site, template, sent).await?;
     // A caller who changes the destination, the events or the site, or switches it on, must be allowed to receive them.
     let is_switched_on = body.is_enabled == Some(true) && !current.is_enabled;
     let aims = events.is_some() || url.is_some() || body.site_id.is_some() || is_switched_on;
     if aims {
-        require_events(&app.declared, &caller, events.as_deref().unwrap_or(&current.events))?;
+        require_events(&app.declared, caller, events.as_deref().unwrap_or(&current.events))?;
     }
     if headers.is_none() {
         require_same_receiver(&current, url.as_deref())?;
@@ -384,7 +345,7 @@ async fn update(
     let after_seq =
         if is_switched_on { Some(events::last_seq(&mut tx, current.org_id).await?) } else { None };
     let secrets = if headers.is_some() || url.is_some() {
-        let mut secrets = secrets(&mut tx, &app, id).await?;
+        let mut secrets = secrets(&mut tx, app, id).await?;
         secrets.url = url.as_ref().map(Secret::new).or(secrets.url);
         secrets.headers = headers.unwrap_or(secrets.headers);
         Some(secrets)
@@ -405,9 +366,8 @@ async fn update(
     };
     let updated = webhooks::update(&mut tx, &scope, id, &change, app.clock.now()).await?;
     let detail = updated.as_ref().map(Subscriptions::detail).unwrap_or_default();
-    let by = By::of(&app, &caller, &origin);
-    let answer = resource::updated::<Subscriptions>(tx, by, (current, updated), detail).await?;
-    Outbox::of(&app).wake();
+    let answer = resource::updated::<Subscriptions>(tx, &by, (current, updated), detail).await?;
+    Outbox::of(app).wake();
     Ok(answer)
 }
 
@@ -444,17 +404,12 @@ async fn secrets(tx: &mut Tx, app: &App, id: SubscriptionId) -> Result<Secrets, 
     })
 }
 
-async fn rotate(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<SubscriptionId>,
-    if_match: IfMatch,
-) -> Result<One<Revealed>, Error> {
+async fn rotate(by: By, At(id): At<SubscriptionId>, if_match: IfMatch) -> Result<One<Revealed>, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let scope = caller.organization_scope();
     let mut tx = app.db.write().await?;
-    resource::locked::<Subscriptions>(&mut tx, &caller, id, &if_match).await?;
+    resource::locked::<Subscriptions>(&mut tx, &by, id, &if_match).await?;
     let signing: Secret = heddle_core::secret::random_secret();
     let sealed = webhooks::find_sealed(&mut tx, id).await?.ok_or(NOT_FOUND)?;
     // Headers and URL that can no longer be read must be given again.
@@ -467,7 +422,6 @@ async fn rotate(
         ..SubscriptionUpdate::default()
     };
     let updated = webhooks::update(&mut tx, &scope, id, &change, app.clock.now()).await?.ok_or(NOT_FOUND)?;
-    let by = By::of(&app, &caller, &origin);
     by.record::<Subscriptions>(&mut tx, &updated, "webhook.rotated", Subscriptions::detail(&updated)).await?;
     tx.commit().await?;
     Ok(One(Revealed {

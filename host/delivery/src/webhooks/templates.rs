@@ -1,31 +1,29 @@
 //! Payloads that an organization defines for its webhooks: JSON with references to the event.
 
-use axum::Json as Answer;
-use axum::extract::State;
 use axum::response::Response;
 use heddle_core::event::EventTypes;
-use heddle_core::page::Page;
 use heddle_core::shape::Shape;
 use heddle_core::template::{Reference, references};
 use heddle_core::{OrgId, Timestamp, WebhookTemplateId};
-use heddle_kernel::app::{App, SharedApp};
-use heddle_kernel::caller::Caller;
-use heddle_kernel::checks::{Checks, NAME_CHARS_MAX, search};
+use heddle_kernel::app::App;
+use heddle_kernel::checks::{Checks, NAME_CHARS_MAX};
 use heddle_kernel::declarations::{SETTINGS_READ, SETTINGS_WRITE};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::{At, Json};
+use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::nulls::given;
-use heddle_kernel::http::routes::{Routes, doc};
-use heddle_kernel::resource::{self, Actions, By, Resource, actions, owner};
+use heddle_kernel::http::routes::Routes;
+use heddle_kernel::list_query;
+use heddle_kernel::resource::Found;
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Unique, Verbs, actions, owner};
 use heddle_store::webhooks::templates::{self, NAME_INDEX, NewTemplate, Template};
-use heddle_store::{InOrder, Sort, Tx};
+use heddle_store::{Scope, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use uuid::Uuid;
 
 const PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
@@ -53,21 +51,19 @@ impl Resource for Templates {
     const NOUN: &'static str = "webhook template";
     const PATH: &'static str = "/webhooks/templates";
     const ACTIONS: Actions = actions!("webhook_template");
+    const UNIQUE: &'static [Unique<Template>] =
+        &[Unique { index: NAME_INDEX, field: "name", of: |template| &template.name }];
     type View = View;
 
     fn view(template: Template, _: &App) -> Result<View, Error> {
         Ok(template.into())
     }
 
-    fn identity(template: &Template) -> (OrgId, Uuid) {
-        (template.org_id, template.id.0)
-    }
-
     fn detail(template: &Template) -> Value {
         json!({ "name": template.name })
     }
 
-    async fn may_remove(template: &Template, tx: &mut Tx, _: &App) -> Result<(), Error> {
+    async fn may_remove(template: &Template, tx: &mut Tx, _: &By) -> Result<(), Error> {
         match templates::uses(tx, template.id).await? {
             0 => Ok(()),
             uses => Err(Error::conflict(format!(
@@ -102,39 +98,28 @@ struct UpdateBody {
     payload: Option<Map<String, Value>>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
+list_query! {
     /// Part of the name.
-    search: Option<String>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    sort: Option<Sort<Template>>,
+    pub(crate) struct ListQuery of Template {}
+}
+
+impl Listed for Templates {
+    type Query = ListQuery;
+
+    async fn page(tx: &mut Tx, scope: &Scope, _: ListQuery, asked: Listing<Template>) -> Found<Template> {
+        Ok(templates::list(tx, scope, asked.search.as_deref(), asked.order).await?)
+    }
 }
 
 pub(super) fn routes() -> Routes {
-    let (all, one) = ("/webhooks/templates", "/webhooks/templates/{template_id}");
-    let read = Access::Permission(SETTINGS_READ);
     let write = Access::Permission(SETTINGS_WRITE);
-    Routes::default()
-        .get(
-            all,
-            read,
-            list,
-            doc("Templates of webhook payloads").query::<ListQuery>().answers::<Page<View>>(200),
-        )
-        .post(all, write, create, doc("Create a template").body::<NewBody>().answers::<View>(201))
-        .get(one, read, resource::get::<Templates>, doc("One template").answers::<View>(200))
-        .patch(one, write, update, doc("Change a template").body::<UpdateBody>().answers::<View>(200))
-        .delete(
-            one,
-            write,
-            resource::remove::<Templates>,
-            doc("Remove a template that no subscription uses").empty(204),
-        )
+    Verbs::<Templates>::of("template_id", Access::Permission(SETTINGS_READ), write)
+        .list::<ListQuery, _, _>(resource::list::<Templates>, "Templates of webhook payloads")
+        .create::<NewBody, _, _>(create, "Create a template")
+        .get(resource::get::<Templates>, "One template")
+        .update::<UpdateBody, _, _>(update, "Change a template")
+        .remove(resource::remove::<Templates>, "Remove a template that no subscription uses")
+        .routes()
 }
 
 impl From<Template> for View {
@@ -150,24 +135,6 @@ impl From<Template> for View {
             updated_at: row.updated_at,
         }
     }
-}
-
-async fn list(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    Params(query): Params<ListQuery>,
-) -> Result<Answer<Page<View>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
-    let search = search(query.search)?;
-    let mut tx = app.db.read().await?;
-    let found = templates::list(
-        &mut tx,
-        &caller.organization_scope(),
-        search.as_deref(),
-        InOrder::by(page, query.sort),
-    )
-    .await?;
-    resource::listed::<Templates>(&app, page, found)
 }
 
 /// Every reference can be read, and is one to the event.
@@ -198,21 +165,8 @@ pub(super) fn reference_fault(shape: &Shape, reference: &Reference) -> Option<St
     Some(format!("'{{{{{}}}}}': {why}", reference.path()))
 }
 
-fn taken(error: heddle_store::Error, name: &str) -> Error {
-    if error.is_unique(NAME_INDEX) {
-        Error::conflict(format!("a webhook template named '{name}' already exists; choose another name"))
-    } else {
-        error.into()
-    }
-}
-
-async fn create(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    creation: Creation,
-    Json(body): Json<NewBody>,
-) -> Result<Response, Error> {
+async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result<Response, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
@@ -222,25 +176,24 @@ async fn create(
     let mut tx = app.db.write().await?;
     let new = NewTemplate {
         id: app.clock.new_id(),
-        org_id: owner(&mut tx, &caller, body.organization_id).await?,
+        org_id: owner(&mut tx, caller, body.organization_id).await?,
         name,
         payload,
         now: app.clock.now(),
     };
-    let made = templates::insert(&mut tx, &new).await.map_err(|error| taken(error, &new.name))?;
+    let made = templates::insert(&mut tx, &new).await;
+    let made = made.map_err(|error| resource::taken::<Templates>(error, &[&new.name]))?;
     let detail = Templates::detail(&made);
-    let by = By::of(&app, &caller, &origin);
-    resource::created::<Templates>(tx, by, creation, made, detail).await
+    resource::created::<Templates>(tx, &by, creation, made, detail).await
 }
 
 async fn update(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     At(id): At<WebhookTemplateId>,
     if_match: IfMatch,
     Json(body): Json<UpdateBody>,
 ) -> Result<One<View>, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
@@ -251,16 +204,15 @@ async fn update(
     checks.done()?;
     let scope = caller.organization_scope();
     let mut tx = app.db.write().await?;
-    resource::locked::<Templates>(&mut tx, &caller, id, &if_match).await?;
+    resource::locked::<Templates>(&mut tx, &by, id, &if_match).await?;
     let change = (name.as_deref(), payload.as_ref());
-    let updated = templates::update(&mut tx, &scope, id, change, app.clock.now())
-        .await
-        .map_err(|error| taken(error, name.as_deref().unwrap_or_default()))?;
+    let updated = templates::update(&mut tx, &scope, id, change, app.clock.now()).await;
+    let updated = updated
+        .map_err(|error| resource::taken::<Templates>(error, &[name.as_deref().unwrap_or_default()]))?;
     let updated = updated.ok_or(Error::NotFound(Templates::NOUN))?;
     // Without the changed values: a payload is free text, and audit entries cannot be edited.
-    By::of(&app, &caller, &origin)
-        .record::<Templates>(&mut tx, &updated, Templates::ACTIONS.updated, Templates::detail(&updated))
+    by.record::<Templates>(&mut tx, &updated, Templates::ACTIONS.updated, Templates::detail(&updated))
         .await?;
     tx.commit().await?;
-    Templates::view(updated, &app).map(One)
+    Templates::view(updated, app).map(One)
 }

@@ -1,20 +1,19 @@
 //! Actions: one operation that is executed at once with the caller's rights, kept as a run.
 
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use chrono::TimeDelta;
 use heddle_core::Role;
 use heddle_core::operation::RunKind;
 use heddle_core::page::CursorPage;
-use heddle_kernel::app::SharedApp;
 use heddle_kernel::audit::entry::{self, NewEntry};
 use heddle_kernel::caller::{Caller, Credential};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::creation::{Creation, IDEMPOTENCY_KEY, KEEP_HOURS};
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{Json, Origin};
+use heddle_kernel::http::extract::Json;
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::resource::By;
 use heddle_store::runs;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -62,17 +61,16 @@ pub(super) fn routes() -> Routes {
 }
 
 async fn act(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     creation: Creation,
     headers: HeaderMap,
     Json(body): Json<Body>,
 ) -> Result<Response, Error> {
+    let By { app, caller, origin } = &by;
     if let Some(message) = steps::operation_id_fault(&body.operation_id) {
         return Err(Error::field("operation_id", message));
     }
-    let operations = Operations::of(&app);
+    let operations = Operations::of(app);
     let operation = operations.find(&body.operation_id).ok_or_else(|| {
         let message = format!(
             "operation '{}' does not exist; GET /fabric/catalog lists those that do",
@@ -95,14 +93,14 @@ async fn act(
         for_each: None,
         on_error: false,
     };
-    let faults = steps::faults(&app, std::slice::from_ref(&step));
+    let faults = steps::faults(app, std::slice::from_ref(&step));
     if !faults.is_empty() {
         return Err(Error::Validation(faults));
     }
     let term = app.membership.term()?;
-    let mut run = begin(&app, &term, RunKind::Action, caller.org_id, &caller);
-    run.run_key = key(&caller, &headers);
-    let in_flight = take_for_person(&app, run.org_id, run.id)?;
+    let mut run = begin(app, &term, RunKind::Action, caller.org_id, caller);
+    run.run_key = key(caller, &headers);
+    let in_flight = take_for_person(app, run.org_id, run.id)?;
     let mut tx = app.db.write().await?;
     if let Some(key) = &run.run_key {
         runs::forget_key(&mut tx, key, run.created_at - TimeDelta::hours(KEEP_HOURS)).await?;
@@ -119,15 +117,15 @@ async fn act(
     let target = ("run", run.id.0);
     let detail = json!({ "operation_id": step.operation_id });
     let entry = NewEntry { org: run.org_id, actor: caller.actor(), action: "action.begun", target, detail };
-    entry::record(&mut tx, &app, &origin, entry).await?;
+    entry::record(&mut tx, app, origin, entry).await?;
     tx.commit().await?;
     // The action stays in its organization, as its history does, also when the caller sees all organizations.
     let author = Caller { credential: Credential::Action(run.id), ..caller.clone() };
     let work = Work { author, steps: vec![step], done: Vec::new(), event: None, connection: None };
-    let ended = carry_out_apart(&app, run, work, (term, in_flight)).await?;
-    let view = view(&app, &caller, ended)?;
+    let ended = carry_out_apart(app, run, work, (term, in_flight)).await?;
+    let view = view(app, caller, ended)?;
     let tx = app.db.write().await?;
-    creation.finish(tx, &app, &format!("/fabric/runs/{}", view.id), &view).await
+    creation.finish(tx, app, &format!("/fabric/runs/{}", view.id), &view).await
 }
 
 /// Returns the idempotency key: the same request of the same user is the same action.

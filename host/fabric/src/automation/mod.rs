@@ -6,12 +6,12 @@ mod actions;
 mod schedules;
 mod timetable;
 
-use heddle_core::operation::ConnectionKind;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::feature::{Feature, Worker};
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
 
+use crate::kinds::Schedules;
 use crate::trial;
 
 /// Rules, schedules and actions.
@@ -27,9 +27,7 @@ impl Feature for Automation {
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {
-        schedules::routes()
-            .merge(trial::routes("/automation/schedules", "schedule_id", ConnectionKind::Schedule))
-            .merge(actions::routes())
+        schedules::routes().merge(trial::routes::<Schedules>()).merge(actions::routes())
     }
 
     fn workers(&self, app: &SharedApp) -> Vec<Worker> {

@@ -2,47 +2,40 @@
 
 use std::time::Duration;
 
-use axum::Json as Answer;
-use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::TimeDelta;
 use heddle_core::operation::{ConnectionKind, ConnectionState, MissedPolicy, RunKind, RunState};
 use heddle_core::page::Page;
 use heddle_core::shape::Shape;
-use heddle_core::{ConnectionId, OrgId, Role, Timestamp, UserId};
+use heddle_core::{ConnectionId, OrgId, Timestamp, UserId};
 use heddle_kernel::app::{App, SharedApp};
-use heddle_kernel::audit::entry;
 use heddle_kernel::caller::Caller;
-use heddle_kernel::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, search};
+use heddle_kernel::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::{At, Json};
 use heddle_kernel::http::nulls::{given, nullable};
 use heddle_kernel::http::routes::{Routes, doc};
-use heddle_kernel::resource::owner;
-use heddle_store::connections::{self, ConnectionFilter, ConnectionRow};
+use heddle_kernel::resource::{Actions, By, Done, actions, owner};
+use heddle_store::connections::{self, ConnectionRow};
 use heddle_store::runs::{self, RunRow};
-use heddle_store::{InOrder, schedules};
+use heddle_store::schedules;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::timetable::{CRON_CHARS_MAX, TIME_ZONE_CHARS_MAX, Timetable};
-use crate::connections::{
-    ListQuery, Verb, WantedState, audit_entry, draft, edited_state, refuse_more, refuse_more_of_pattern,
-    refuse_unfit,
-};
-use crate::declarations::{ACTS_AS_AUTHOR, SHOWS_RUNS};
+use crate::connections::{WantedState, edited_state, refuse_more, refuse_more_of_pattern, refuse_unfit};
+use crate::declarations::SHOWS_RUNS;
+use crate::kinds::{self, Kind, ListQuery, READ, Schedules, WRITE};
 use crate::measures::Measures;
 use crate::run::break_off;
 use crate::runs::{ListQuery as RunsQuery, RunView, list_of};
 use crate::steps::{self, STEPS_MAX, Step};
-use crate::{FabricState, WAITING_MAX, declared, restoring};
+use crate::{FabricState, WAITING_MAX, declared};
 
-const KIND: ConnectionKind = ConnectionKind::Schedule;
 /// Time between two looks for schedules that are due.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Schedules that one look reads.
@@ -54,7 +47,7 @@ const UPCOMING: usize = 5;
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Schedule")]
-struct View {
+pub(crate) struct View {
     id: ConnectionId,
     organization_id: OrgId,
     name: String,
@@ -165,49 +158,66 @@ struct UpdateBody {
     state: Option<WantedState>,
 }
 
+impl Kind for Schedules {
+    const KIND: ConnectionKind = ConnectionKind::Schedule;
+    const PATH: &'static str = "/automation/schedules";
+    const ONE: &'static str = "/automation/schedules/{schedule_id}";
+    const ACTIONS: Actions = actions!("schedule");
+    const TESTED: &'static str = "schedule.tested";
+    type View = View;
+
+    fn view(row: ConnectionRow, app: &App, caller: &Caller) -> Result<View, Error> {
+        View::of(app, caller, row)
+    }
+
+    fn begin_again(row: &mut ConnectionRow, app: &App) {
+        row.next_due_at = match row.state {
+            ConnectionState::Enabled => timetable_of(row).and_then(|table| table.next(app.clock.now())),
+            _ => None,
+        };
+    }
+}
+
 pub(super) fn routes() -> Routes {
-    let base = "/automation/schedules";
-    let one = "/automation/schedules/{schedule_id}";
-    let write = Access::Role(Role::OrgAdmin, ACTS_AS_AUTHOR);
     Routes::default()
         .get(
-            base,
-            Access::Authenticated(ACTS_AS_AUTHOR),
-            list,
+            Schedules::PATH,
+            READ,
+            kinds::list::<Schedules>,
             doc("What the clock starts").query::<ListQuery>().answers::<Page<View>>(200),
         )
         .post(
-            base,
-            write,
+            Schedules::PATH,
+            WRITE,
             create,
             doc("Have the clock start steps; they run with the rights of who writes them")
                 .body::<NewBody>()
                 .answers::<View>(201),
         )
         .get(
-            one,
-            Access::Authenticated(ACTS_AS_AUTHOR),
-            get,
+            Schedules::ONE,
+            READ,
+            kinds::get::<Schedules>,
             doc("One schedule with its next times").answers::<View>(200),
         )
         .patch(
-            one,
-            write,
+            Schedules::ONE,
+            WRITE,
             update,
             doc("Change, enable or pause a schedule").body::<UpdateBody>().answers::<View>(200),
         )
-        .delete(one, write, remove, doc("Remove a schedule").empty(204))
+        .delete(Schedules::ONE, WRITE, kinds::remove::<Schedules>, doc("Remove a schedule").empty(204))
         .post(
-            &format!("{one}/restore"),
-            write,
-            restore,
+            &format!("{}/restore", Schedules::ONE),
+            WRITE,
+            kinds::restore::<Schedules>,
             doc("Bring a removed schedule back; times that passed meanwhile do not count as missed")
                 .answers::<View>(200),
         )
         .get(
             "/automation/schedules/{schedule_id}/runs",
             Access::Authenticated(SHOWS_RUNS),
-            |state, caller, id, query| list_of(KIND, state, caller, id, query),
+            |state, caller, id, query| list_of(Schedules::KIND, state, caller, id, query),
             doc("Its runs, the newest first")
                 .query::<RunsQuery>()
                 .answers::<heddle_core::page::CursorPage<RunView>>(200),
@@ -233,53 +243,24 @@ fn check_times(checks: &mut Checks, cron: &str, zone: &str, now: Timestamp) -> O
     }
 }
 
-async fn list(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    Params(query): Params<ListQuery>,
-) -> Result<Answer<Page<View>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
-    let filter = ConnectionFilter { kind: KIND, state: query.state, search: search(query.search)? };
-    let mut tx = app.db.read().await?;
-    let (rows, total) =
-        connections::list(&mut tx, &caller.organization_scope(), &filter, InOrder::by(page, query.sort))
-            .await?;
-    let views: Result<Vec<View>, Error> = rows.into_iter().map(|row| View::of(&app, &caller, row)).collect();
-    Ok(Answer(page.of(views?, total)))
-}
-
-async fn get(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<ConnectionId>,
-) -> Result<One<View>, Error> {
-    let mut tx = app.db.single().await?;
-    let row = connections::find(&mut tx, &caller.organization_scope(), KIND, id).await?;
-    View::of(&app, &caller, row.ok_or(Error::NotFound("schedule"))?).map(One)
-}
-
-async fn create(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    creation: Creation,
-    Json(body): Json<NewBody>,
-) -> Result<Response, Error> {
+async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result<Response, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
     checks.description(body.description.as_deref());
     let next = check_times(&mut checks, &body.cron, &body.time_zone, app.clock.now());
-    checks.add(steps::faults(&app, &body.steps));
-    checks.add(declared::faults(&app, &Shape::of_schedule(), None, &body.steps));
+    checks.add(steps::faults(app, &body.steps));
+    checks.add(declared::faults(app, &Shape::of_schedule(), None, &body.steps));
     checks.done()?;
     let outlines = steps::outlines(&body.steps);
-    steps::require(&app, &caller, &outlines)?;
+    steps::require(app, caller, &outlines)?;
     let mut tx = app.db.write().await?;
-    let org = owner(&mut tx, &caller, body.organization_id).await?;
+    let org = owner(&mut tx, caller, body.organization_id).await?;
     declared::require_known_ids(&mut tx, org, &body.steps).await?;
     refuse_more(&mut tx, org).await?;
-    let mut row = draft(&app, &caller, KIND, org);
+    let mut row =
+        ConnectionRow::draft(app.clock.new_id(), Schedules::KIND, org, caller.user_id, app.clock.now());
     row.name = name;
     row.description = body.description;
     row.secret = steps::seal(&app.keys, row.id, &body.steps);
@@ -291,29 +272,27 @@ async fn create(
     row.next_due_at = next.filter(|_| row.state == ConnectionState::Enabled);
     (row.cron, row.time_zone, row.missed) = (Some(body.cron), Some(body.time_zone), Some(body.missed));
     let row = connections::insert(&mut tx, &row).await?;
-    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &row, Verb::Created)).await?;
-    let view = View::of(&app, &caller, row)?;
-    creation.finish(tx, &app, &format!("/automation/schedules/{}", view.id), &view).await
+    kinds::record(&mut tx, &by, &row, Done::Created).await?;
+    let view = View::of(app, caller, row)?;
+    creation.finish(tx, app, &format!("{}/{}", Schedules::PATH, view.id), &view).await
 }
 
 async fn update(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     At(id): At<ConnectionId>,
     if_match: IfMatch,
     Json(body): Json<UpdateBody>,
 ) -> Result<One<View>, Error> {
+    let By { app, caller, .. } = &by;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     checks.description(body.description.as_ref().and_then(Option::as_deref));
     if let Some(steps) = &body.steps {
-        checks.add(steps::faults(&app, steps));
-        checks.add(declared::faults(&app, &Shape::of_schedule(), None, steps));
+        checks.add(steps::faults(app, steps));
+        checks.add(declared::faults(app, &Shape::of_schedule(), None, steps));
     }
     let mut tx = app.db.write().await?;
-    let current = connections::lock(&mut tx, &caller.organization_scope(), KIND, id).await?;
-    let current = current.ok_or(Error::NotFound("schedule"))?;
+    let current = kinds::lock::<Schedules>(&mut tx, caller, id).await?;
     let mut row = current.clone();
     row.cron = body.cron.or(row.cron);
     row.time_zone = body.time_zone.or(row.time_zone);
@@ -332,7 +311,7 @@ async fn update(
     }
     edited_state(&mut row, body.state);
     if row.state == ConnectionState::Enabled || body.steps.is_some() {
-        refuse_unfit(&mut tx, &app, &caller, &row).await?;
+        refuse_unfit(&mut tx, app, caller, &row).await?;
     }
     if row.state == ConnectionState::Enabled && current.state != ConnectionState::Enabled {
         refuse_more_of_pattern(&mut tx, row.org_id, &row.source_event).await?;
@@ -344,45 +323,7 @@ async fn update(
         ConnectionState::Enabled => next,
         _ => None,
     };
-    let updated = connections::update(&mut tx, &row, app.clock.now()).await?;
-    let updated = updated.ok_or(Error::NotFound("schedule"))?;
-    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &updated, Verb::Updated)).await?;
-    tx.commit().await?;
-    View::of(&app, &caller, updated).map(One)
-}
-
-async fn remove(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ConnectionId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
-    let mut tx = app.db.write().await?;
-    let row = connections::lock(&mut tx, &caller.organization_scope(), KIND, id).await?;
-    let row = row.ok_or(Error::NotFound("schedule"))?;
-    caller.require_all_sites()?;
-    if_match.check(&row)?;
-    connections::remove(&mut tx, id, app.clock.now()).await?;
-    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &row, Verb::Removed)).await?;
-    tx.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-async fn restore(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ConnectionId>,
-) -> Result<One<View>, Error> {
-    let mut tx = app.db.write().await?;
-    let (mut row, unfit) = restoring::removed(&mut tx, &app, &caller, KIND, id).await?;
-    row.next_due_at = match row.state {
-        ConnectionState::Enabled => timetable_of(&row).and_then(|table| table.next(app.clock.now())),
-        _ => None,
-    };
-    let restored = restoring::put_back(tx, &app, &caller, &origin, (row, unfit)).await?;
-    View::of(&app, &caller, restored).map(One)
+    kinds::updated::<Schedules>(tx, &by, &row).await
 }
 
 /// Starts schedules that are due, until the service stops.
@@ -467,29 +408,13 @@ async fn stop(app: &SharedApp, row: &ConnectionRow, due_at: Timestamp) -> Result
 fn run_of(app: &App, row: &ConnectionRow, due_at: Timestamp, skipped: Option<&str>) -> RunRow {
     let now = app.clock.now();
     RunRow {
-        id: app.clock.new_id(),
-        org_id: row.org_id,
-        kind: RunKind::Schedule,
         connection_id: Some(row.id),
-        event_id: None,
-        event_type: None,
-        event_seq: 0,
         due_at: Some(due_at),
-        author_id: row.author_id,
         chain: vec![row.id],
         payload: json!({ "schedule_id": row.id, "due_at": heddle_core::event::format_time(due_at) }),
         state: if skipped.is_some() { RunState::Skipped } else { RunState::Queued },
         reason: skipped.map(ToOwned::to_owned),
-        owner: None,
-        steps: Vec::new(),
-        secret: None,
-        run_key: None,
-        cooldown_key: None,
-        rerun_of: None,
-        resume_at: None,
-        wait: None,
-        created_at: now,
-        started_at: None,
         ended_at: skipped.map(|_| now),
+        ..RunRow::queued(app.clock.new_id(), RunKind::Schedule, row.org_id, row.author_id, now)
     }
 }

@@ -7,29 +7,28 @@ use std::collections::BTreeSet;
 
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::oauth2::ClientType;
 use heddle_core::page::Page;
 use heddle_core::permission::{KeyScope, Permissions};
 use heddle_core::secret::{Secret, random_secret};
 use heddle_core::{OauthAppId, Role, UserId};
-use heddle_kernel::app::SharedApp;
-use heddle_kernel::audit::entry::{self, NewEntry};
+use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::{Caller, hold_caller};
-use heddle_kernel::checks::{
-    Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX, search,
-};
+use heddle_kernel::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One, Tag, Tagged};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::{Detail, Error};
-use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::{At, Json, Params};
+use heddle_kernel::http::list_query::{ListQuery as _, Listing};
 use heddle_kernel::http::nulls::{given, nullable};
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::keys::keyed_hash;
+use heddle_kernel::list_query;
+use heddle_kernel::resource::{self, Actions, By, Resource, Verbs, actions};
 use heddle_store::oauth2::{self, AppUpdate, NewApp, OauthApp};
-use heddle_store::{InOrder, Scope, SiteScope, Sort};
+use heddle_store::{Scope, SiteScope, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -83,18 +82,44 @@ struct UpdateBody {
     scopes: Option<Vec<String>>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    /// From 1 to 200; 50 when absent.
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
+list_query! {
     /// Part of the name or the description.
-    search: Option<String>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    sort: Option<Sort<OauthApp>>,
+    struct ListQuery of OauthApp {}
+}
+
+/// Apps that users registered. Their users manage them, and administrators of the organization.
+struct Apps;
+
+impl Resource for Apps {
+    type Row = OauthApp;
+    const NOUN: &'static str = "app";
+    const PATH: &'static str = "/oauth2/apps";
+    const ACTIONS: Actions = actions!("oauth2_app");
+    type View = OauthApp;
+
+    fn view(app: OauthApp, _: &App) -> Result<OauthApp, Error> {
+        Ok(app)
+    }
+
+    fn detail(app: &OauthApp) -> Value {
+        json!({ "name": app.name, "client_type": app.client_type, "redirect_uris": app.redirect_uris,
+            "scopes": app.scopes })
+    }
+
+    fn admit(caller: &Caller) -> Result<(), Error> {
+        caller.session().map(drop)
+    }
+
+    async fn lock(tx: &mut Tx, by: &By, id: OauthAppId) -> Result<Option<OauthApp>, Error> {
+        let (scope, owner) = managed(&by.caller);
+        hold_caller(tx, &by.app, &by.caller).await?;
+        Ok(oauth2::lock(tx, &scope, owner, id).await?)
+    }
+
+    async fn end_with(app: &OauthApp, tx: &mut Tx, by: &By) -> Result<Value, Error> {
+        let ended = oauth2::end_grants(tx, app.id, by.app.clock.now()).await?;
+        Ok(json!({ "name": app.name, "grants_ended": ended }))
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -114,28 +139,14 @@ impl Tagged for WithSecret {
 }
 
 pub(super) fn routes() -> Routes {
-    let (all, one) = ("/oauth2/apps", "/oauth2/apps/{app_id}");
     let access = Access::Authenticated(FOR_APPS);
-    Routes::default()
-        .get(
-            all,
-            access,
-            list,
-            doc("The caller's apps; for org_admin all of the organization")
-                .query::<ListQuery>()
-                .answers::<Page<OauthApp>>(200),
-        )
-        .post(
-            all,
-            access,
-            create,
-            doc("Register an app; its secret is in this answer only")
-                .body::<NewBody>()
-                .answers::<WithSecret>(201),
-        )
-        .get(one, access, get, doc("One app").answers::<OauthApp>(200))
-        .patch(one, access, update, doc("Change an app").body::<UpdateBody>().answers::<OauthApp>(200))
-        .delete(one, access, remove, doc("Remove an app for good, with all that it was allowed").empty(204))
+    Verbs::<Apps>::of("app_id", access, access)
+        .list::<ListQuery, _, _>(list, "The caller's apps; for org_admin all of the organization")
+        .create_as::<NewBody, WithSecret, _, _>(create, "Register an app; its secret is in this answer only")
+        .get(get, "One app")
+        .update::<UpdateBody, _, _>(update, "Change an app")
+        .remove(resource::remove::<Apps>, "Remove an app for good, with all that it was allowed")
+        .routes()
         .post(
             "/oauth2/apps/{app_id}/secret",
             access,
@@ -158,14 +169,12 @@ fn managed(caller: &Caller) -> (Scope, Option<UserId>) {
 async fn list(
     State(app): State<SharedApp>,
     caller: Caller,
-    Params(query): Params<ListQuery>,
+    Params(mut query): Params<ListQuery>,
 ) -> Result<Answer<Page<OauthApp>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
-    let search = search(query.search)?;
+    let Listing { page, search, order } = query.listing()?;
     let (scope, owner) = managed(&caller);
     let mut tx = app.db.read().await?;
-    let (items, total) =
-        oauth2::list(&mut tx, &scope, owner, search.as_deref(), InOrder::by(page, query.sort)).await?;
+    let (items, total) = oauth2::list(&mut tx, &scope, owner, search.as_deref(), order).await?;
     Ok(Answer(page.of(items, total)))
 }
 
@@ -179,13 +188,8 @@ async fn get(
     oauth2::find(&mut tx, &scope, owner, id).await?.map(One).ok_or(NOT_FOUND)
 }
 
-async fn create(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    creation: Creation,
-    Json(body): Json<NewBody>,
-) -> Result<Response, Error> {
+async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result<Response, Error> {
+    let By { app, caller, .. } = &by;
     caller.session()?;
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
@@ -193,12 +197,12 @@ async fn create(
     check_redirect_uris(&mut checks, &body.redirect_uris, body.client_type);
     check_scopes(&mut checks, &app.declared.permissions, &body.scopes);
     checks.done()?;
-    may_hand_on(&caller, &app.declared.permissions, &body.scopes)?;
+    may_hand_on(caller, &app.declared.permissions, &body.scopes)?;
     let id: OauthAppId = app.clock.new_id();
     let secret = (body.client_type == ClientType::Confidential).then(|| new_secret(id));
     let mut tx = app.db.write().await?;
     // Concurrent registrations of one user are serialized here, so each sees the count of the one before.
-    hold_caller(&mut tx, &app, &caller).await?;
+    hold_caller(&mut tx, app, caller).await?;
     if oauth2::count_of(&mut tx, caller.user_id).await? >= APPS_MAX {
         return Err(Error::Conflict {
             kind: "limit_reached",
@@ -218,10 +222,8 @@ async fn create(
         now: app.clock.now(),
     };
     let made = oauth2::insert(&mut tx, &new).await?;
-    let detail = json!({ "name": made.name, "client_type": made.client_type,
-        "redirect_uris": made.redirect_uris, "scopes": made.scopes });
-    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &made, "oauth2_app.created", detail)).await?;
-    creation.finish(tx, &app, &format!("/oauth2/apps/{id}"), &with_secret(made, secret)).await
+    let detail = Apps::detail(&made);
+    resource::created_as::<Apps, _>(tx, &by, creation, made, detail, |made| with_secret(made, secret)).await
 }
 
 fn with_secret(app: OauthApp, secret: Option<Secret>) -> WithSecret {
@@ -281,18 +283,15 @@ fn may_hand_on(caller: &Caller, all: &Permissions, scopes: &[String]) -> Result<
 }
 
 async fn update(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     At(id): At<OauthAppId>,
     if_match: IfMatch,
     Json(body): Json<UpdateBody>,
 ) -> Result<One<OauthApp>, Error> {
+    let By { app, caller, .. } = &by;
     caller.session()?;
-    let (scope, owner) = managed(&caller);
     let mut tx = app.db.write().await?;
-    hold_caller(&mut tx, &app, &caller).await?;
-    let current = oauth2::lock(&mut tx, &scope, owner, id).await?.ok_or(NOT_FOUND)?;
+    let current = resource::locked::<Apps>(&mut tx, &by, id, &if_match).await?;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     checks.description(body.description.as_ref().and_then(Option::as_deref));
@@ -303,57 +302,25 @@ async fn update(
         check_scopes(&mut checks, &app.declared.permissions, scopes);
     }
     checks.done()?;
-    if_match.check(&current)?;
     let added = body.scopes.iter().flatten().filter(|scope| !current.scopes.contains(scope));
-    may_hand_on(&caller, &app.declared.permissions, &added.cloned().collect::<Vec<_>>())?;
+    may_hand_on(caller, &app.declared.permissions, &added.cloned().collect::<Vec<_>>())?;
     let change = AppUpdate {
         name,
         description: body.description.into(),
         redirect_uris: body.redirect_uris,
         scopes: body.scopes,
     };
-    let updated = oauth2::update(&mut tx, id, &change, app.clock.now()).await?.ok_or(NOT_FOUND)?;
-    let detail =
-        json!({ "name": updated.name, "redirect_uris": change.redirect_uris, "scopes": change.scopes });
-    let detail = entry::with_difference(detail, &current, &updated);
-    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &updated, "oauth2_app.updated", detail))
-        .await?;
-    tx.commit().await?;
-    Ok(One(updated))
+    let updated = oauth2::update(&mut tx, id, &change, app.clock.now()).await?;
+    let name = updated.as_ref().map(|app| app.name.clone());
+    let detail = json!({ "name": name, "redirect_uris": change.redirect_uris, "scopes": change.scopes });
+    resource::updated::<Apps>(tx, &by, (current, updated), detail).await
 }
 
-async fn remove(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<OauthAppId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
+async fn rotate_secret(by: By, At(id): At<OauthAppId>) -> Result<Answer<WithSecret>, Error> {
+    let By { app, caller, .. } = &by;
     caller.session()?;
-    let (scope, owner) = managed(&caller);
     let mut tx = app.db.write().await?;
-    hold_caller(&mut tx, &app, &caller).await?;
-    let current = oauth2::lock(&mut tx, &scope, owner, id).await?.ok_or(NOT_FOUND)?;
-    if_match.check(&current)?;
-    let ended = oauth2::remove(&mut tx, id, app.clock.now()).await?;
-    let detail = json!({ "name": current.name, "grants_ended": ended });
-    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &current, "oauth2_app.removed", detail))
-        .await?;
-    tx.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-async fn rotate_secret(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<OauthAppId>,
-) -> Result<Answer<WithSecret>, Error> {
-    caller.session()?;
-    let (scope, owner) = managed(&caller);
-    let mut tx = app.db.write().await?;
-    hold_caller(&mut tx, &app, &caller).await?;
-    let current = oauth2::lock(&mut tx, &scope, owner, id).await?.ok_or(NOT_FOUND)?;
+    let current = Apps::lock(&mut tx, &by, id).await?.ok_or(NOT_FOUND)?;
     if current.client_type == ClientType::Public {
         return Err(Error::Conflict {
             kind: "public_app",
@@ -363,18 +330,8 @@ async fn rotate_secret(
     let secret = new_secret(id);
     let hash = keyed_hash(&app.keys.app_secret_key(), &secret);
     let rotated = oauth2::rotate_secret(&mut tx, id, &hash, app.clock.now()).await?.ok_or(NOT_FOUND)?;
-    let detail = json!({ "name": rotated.name });
-    entry::record(
-        &mut tx,
-        &app,
-        &origin,
-        audit_entry(&caller, &rotated, "oauth2_app.secret_rotated", detail),
-    )
-    .await?;
+    by.record::<Apps>(&mut tx, &rotated, "oauth2_app.secret_rotated", json!({ "name": rotated.name }))
+        .await?;
     tx.commit().await?;
     Ok(Answer(with_secret(rotated, Some(secret))))
-}
-
-fn audit_entry<'a>(caller: &'a Caller, made: &OauthApp, action: &'static str, detail: Value) -> NewEntry<'a> {
-    NewEntry { org: made.org_id, actor: caller.actor(), action, target: ("oauth2_app", made.id.0), detail }
 }

@@ -11,12 +11,14 @@ use heddle_kernel::caller::{Caller, app_token};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One, Tag, Tagged, UNEDITED};
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::{At, Params};
+use heddle_kernel::http::list_query::{ListQuery as _, Listing};
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::list_query;
+use heddle_kernel::resource::By;
 use heddle_store::oauth2::{self, Grant};
-use heddle_store::{InOrder, Sort};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
 use super::{FOR_APPS, mark};
@@ -32,16 +34,8 @@ struct View {
     token_prefix: String,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    /// From 1 to 200; 50 when absent.
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    sort: Option<Sort<Grant>>,
+list_query! {
+    struct ListQuery of Grant {}
 }
 
 impl Tagged for View {
@@ -79,12 +73,11 @@ pub(super) fn routes() -> Routes {
 async fn list(
     State(app): State<SharedApp>,
     caller: Caller,
-    Params(query): Params<ListQuery>,
+    Params(mut query): Params<ListQuery>,
 ) -> Result<Answer<Page<View>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let Listing { page, order, .. } = query.listing()?;
     let mut tx = app.db.read().await?;
-    let (items, total) =
-        oauth2::list_own(&mut tx, caller.user_id, app.clock.now(), InOrder::by(page, query.sort)).await?;
+    let (items, total) = oauth2::list_own(&mut tx, caller.user_id, app.clock.now(), order).await?;
     Ok(Answer(page.of(items.into_iter().map(View::from).collect(), total)))
 }
 
@@ -98,13 +91,8 @@ async fn get(
     grant.map(|grant| One(grant.into())).ok_or(NOT_FOUND)
 }
 
-async fn revoke(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<OauthGrantId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
+async fn revoke(by: By, At(id): At<OauthGrantId>, if_match: IfMatch) -> Result<StatusCode, Error> {
+    let By { app, caller, origin } = &by;
     caller.session()?;
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
@@ -119,7 +107,7 @@ async fn revoke(
         target: ("oauth2_grant", id.0),
         detail,
     };
-    entry::record(&mut tx, &app, &origin, entry).await?;
+    entry::record(&mut tx, app, origin, entry).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }

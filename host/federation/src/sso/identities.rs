@@ -11,28 +11,22 @@ use heddle_kernel::audit::entry::{self, NewEntry};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::{At, Params};
+use heddle_kernel::http::list_query::{ListQuery as _, Listing};
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::list_query;
+use heddle_kernel::resource::By;
+use heddle_store::Tx;
 use heddle_store::object::Object as _;
 use heddle_store::sso::{self, LinkedIdentity};
 use heddle_store::users::User;
-use heddle_store::{InOrder, Sort, Tx};
 use heddle_tenancy::declarations::{USER_READ, USER_WRITE};
 use heddle_tenancy::users::rules;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    /// From 1 to 200; 50 when absent.
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    sort: Option<Sort<LinkedIdentity>>,
+list_query! {
+    struct ListQuery of LinkedIdentity {}
 }
 
 pub(super) fn routes() -> Routes {
@@ -76,12 +70,12 @@ async fn list(
     State(app): State<SharedApp>,
     caller: Caller,
     At(id): At<UserId>,
-    Params(query): Params<ListQuery>,
+    Params(mut query): Params<ListQuery>,
 ) -> Result<Answer<Page<LinkedIdentity>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let Listing { page, order, .. } = query.listing()?;
     let mut tx = app.db.read().await?;
     let user = known(&mut tx, &caller, id).await?;
-    let (items, total) = sso::list_identities(&mut tx, user.id, InOrder::by(page, query.sort)).await?;
+    let (items, total) = sso::list_identities(&mut tx, user.id, order).await?;
     Ok(Answer(page.of(items, total)))
 }
 
@@ -91,17 +85,13 @@ struct OfUser {
     identity_id: IdentityId,
 }
 
-async fn remove(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(path): At<OfUser>,
-) -> Result<StatusCode, Error> {
+async fn remove(by: By, At(path): At<OfUser>) -> Result<StatusCode, Error> {
+    let By { app, caller, origin } = &by;
     caller.require_all_sites()?;
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
-    let user = locked(&mut tx, &caller, path.user_id).await?;
-    rules::require_below(&caller, &user)?;
+    let user = locked(&mut tx, caller, path.user_id).await?;
+    rules::require_below(caller, &user)?;
     let identity = sso::lock_identity(&mut tx, user.id, path.identity_id).await?;
     let identity = identity.ok_or(Error::NotFound("identity"))?;
     sso::remove_identity(&mut tx, identity.id).await?;
@@ -119,7 +109,7 @@ async fn remove(
             "subject": identity.subject,
         }),
     };
-    entry::record(&mut tx, &app, &origin, entry).await?;
+    entry::record(&mut tx, app, origin, entry).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }

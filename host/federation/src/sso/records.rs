@@ -123,16 +123,7 @@ pub(super) async fn record(
     if let Step::RoleChanged(old) = step {
         payload["old_role"] = json!(old);
     }
-    let event = NewEvent {
-        event_type,
-        org_id: org,
-        site_id: None,
-        controller_id: None,
-        device_id: None,
-        causation_id: None,
-        run_id: None,
-        payload,
-    };
+    let event = NewEvent::of(event_type, org, payload);
     events::append(tx, &event, &app.clock).await?;
     if let Step::RoleChanged(old) = step {
         let fields = json!({ "actor_id": null, "role": user.role, "old_role": old });

@@ -11,6 +11,7 @@ use heddle_kernel::http::access::Access;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{Json, Origin};
 use heddle_kernel::http::routes::{Doc, Routes, doc};
+use heddle_kernel::resource::By;
 use heddle_store::{second_factors, users};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -155,16 +156,12 @@ async fn set_up(State(app): State<SharedApp>, caller: Caller) -> Result<Answer<M
     }))
 }
 
-async fn enable(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    Json(body): Json<CodeBody>,
-) -> Result<Response, Error> {
+async fn enable(by: By, Json(body): Json<CodeBody>) -> Result<Response, Error> {
+    let By { app, caller, origin } = &by;
     refuse_long_secret("code", &body.code)?;
-    let enabled = super::enable(&app, &caller, &origin, &body.code).await?;
+    let enabled = super::enable(app, caller, origin, &body.code).await?;
     let answer = MfaEnabled { backup_codes: shown(&enabled.backup_codes), tokens: enabled.tokens };
-    cookies::set(&app, &origin, &answer.tokens, Answer(&answer).into_response())
+    cookies::set(app, origin, &answer.tokens, Answer(&answer).into_response())
 }
 
 async fn disable(State(app): State<SharedApp>, caller: Caller, origin: Origin) -> Result<Response, Error> {
@@ -172,14 +169,10 @@ async fn disable(State(app): State<SharedApp>, caller: Caller, origin: Origin) -
     cookies::set(&app, &origin, &tokens, Answer(&tokens).into_response())
 }
 
-async fn renew(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    Json(body): Json<CodeBody>,
-) -> Result<Answer<BackupCodes>, Error> {
+async fn renew(by: By, Json(body): Json<CodeBody>) -> Result<Answer<BackupCodes>, Error> {
+    let By { app, caller, origin } = &by;
     refuse_long_secret("code", &body.code)?;
-    let codes = super::renew_backup_codes(&app, &caller, &origin, &body.code).await?;
+    let codes = super::renew_backup_codes(app, caller, origin, &body.code).await?;
     Ok(Answer(BackupCodes { backup_codes: shown(&codes) }))
 }
 

@@ -2,17 +2,17 @@
 //! renewed.
 
 use axum::Json as Answer;
-use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use heddle_core::secret::Secret;
-use heddle_kernel::app::{App, SharedApp};
+use heddle_kernel::app::App;
 use heddle_kernel::caller::{Caller, REVOKED, hold_caller};
 use heddle_kernel::checks::{Checks, PRESENTED_CHARS_MAX, refuse_long_secret};
 use heddle_kernel::hashing;
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::error::{Detail, Error};
-use heddle_kernel::http::extract::{Json, Origin};
+use heddle_kernel::http::extract::Json;
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::resource::By;
 use heddle_store::users::{self, Login};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -50,30 +50,26 @@ pub(super) fn routes() -> Routes {
     )
 }
 
-async fn change(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    Json(body): Json<ChangeBody>,
-) -> Result<Response, Error> {
+async fn change(by: By, Json(body): Json<ChangeBody>) -> Result<Response, Error> {
+    let By { app, caller, origin } = &by;
     caller.session()?;
     refuse_long_secret("current_password", &body.current_password)?;
-    let known = find(&app, &caller).await?;
+    let known = find(app, caller).await?;
     if !hashing::is_set(&known.password_hash) {
         let message = "account has no password: it logs in by single sign-on";
         return Err(Error::Conflict { kind: "no_password", message: message.to_owned() });
     }
     login::refuse_locked(known.user.locked_until, app.clock.now())?;
-    check(&app, &known, &body)?;
+    check(app, &known, &body)?;
     let fits = app.hashing.verify(body.current_password, known.password_hash.clone()).await?;
     let password_hash = if fits { Some(app.hashing.hash(body.new_password).await?) } else { None };
 
     let mut tx = app.db.write().await?;
-    let current = hold_caller(&mut tx, &app, &caller).await?;
+    let current = hold_caller(&mut tx, app, caller).await?;
     // Many attempts can happen between the first read and here; only those before the lock count.
     login::refuse_locked(current.user.locked_until, app.clock.now())?;
     let Some(password_hash) = password_hash else {
-        return Err(login::fail(tx, &app, &origin, &current.user, Step::Password, wrong()).await?);
+        return Err(login::fail(tx, app, origin, &current.user, Step::Password, wrong()).await?);
     };
     if current.token_version != known.token_version {
         return Err(REVOKED);
@@ -81,10 +77,10 @@ async fn change(
     if current.password_hash != known.password_hash {
         return Err(Error::conflict("password was changed meanwhile; try again"));
     }
-    let ended = super::renew(&mut tx, &app, &origin, &current.user, password_hash, Way::Changed).await?;
-    let tokens = session::open(&mut tx, &app, &origin, &current.user, ended.token_version).await?;
+    let ended = super::renew(&mut tx, app, origin, &current.user, password_hash, Way::Changed).await?;
+    let tokens = session::open(&mut tx, app, origin, &current.user, ended.token_version).await?;
     tx.commit().await?;
-    cookies::set(&app, &origin, &tokens, Answer(&tokens).into_response())
+    cookies::set(app, origin, &tokens, Answer(&tokens).into_response())
 }
 
 async fn find(app: &App, caller: &Caller) -> Result<Login, Error> {

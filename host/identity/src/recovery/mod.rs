@@ -122,22 +122,17 @@ async fn renew(
         detail: json!({ "sessions_revoked": ended.sessions, "api_keys_revoked": ended.api_keys }),
     };
     entry::record(tx, app, origin, entry).await?;
-    let event = NewEvent {
-        event_type: USER_UPDATED,
-        org_id: user.org_id,
-        site_id: None,
-        controller_id: None,
-        device_id: None,
-        causation_id: None,
-        run_id: None,
-        payload: json!({
+    let event = NewEvent::of(
+        USER_UPDATED,
+        user.org_id,
+        json!({
             "user_id": user.id,
             "username": user.username,
             "role": user.role,
             "actor_id": user.id,
             "changed": ["password"],
         }),
-    };
+    );
     events::append(tx, &event, &app.clock).await?;
     tell(tx, app, user, user.id, way, ended).await?;
     Ok(ended)

@@ -13,8 +13,9 @@ use heddle_kernel::audit::entry::{self, NewEntry};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Origin};
+use heddle_kernel::http::extract::At;
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::resource::By;
 use heddle_runtime::Adapter;
 use heddle_store::adapter_releases::{self, Release};
 use schemars::JsonSchema;
@@ -105,12 +106,8 @@ struct OnAdapter {
 
 /// Releases after the audit entry is committed, so that no release is without its entry. A process that ends in between
 /// also ends its suspensions.
-async fn release(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(path): At<OnAdapter>,
-) -> Result<Answer<View>, Error> {
+async fn release(by: By, At(path): At<OnAdapter>) -> Result<Answer<View>, Error> {
+    let By { app, caller, origin } = &by;
     let adapter = app.runtime.adapter(&path.adapter_id).ok_or(Error::NotFound("adapter"))?;
     let before = View::from(adapter.clone());
     let detail = json!({
@@ -128,7 +125,7 @@ async fn release(
         detail,
     };
     let mut tx = app.db.write().await?;
-    entry::record(&mut tx, &app, &origin, entry).await?;
+    entry::record(&mut tx, app, origin, entry).await?;
     let release = Release {
         adapter_id: before.id.clone(),
         component_sha256: before.component_sha256.clone(),

@@ -18,6 +18,7 @@ use heddle_kernel::http::access::Access;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{Json, Origin};
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::resource::By;
 use heddle_runtime::CallError;
 use heddle_store::controllers::{self, ControllerTarget};
 use schemars::JsonSchema;
@@ -139,12 +140,8 @@ fn checked(ids: Vec<ControllerId>, most: usize) -> Result<Vec<ControllerId>, Err
     Ok(ids)
 }
 
-async fn test(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    Json(body): Json<TestBody>,
-) -> Result<Answer<Outcomes<Item>>, Error> {
+async fn test(by: By, Json(body): Json<TestBody>) -> Result<Answer<Outcomes<Item>>, Error> {
+    let By { app, caller, origin } = &by;
     let ids = checked(body.controller_ids, TESTS_MAX)?;
     let targets = {
         let mut tx = app.db.read().await?;
@@ -154,7 +151,7 @@ async fn test(
         targets.iter().map(|target| (target.id, target.org_id)).collect();
     let started = Instant::now();
     let tests = targets.into_iter().map(|target| {
-        let (app, caller, origin) = (&app, &caller, &origin);
+        let (app, caller, origin) = (app, caller, origin);
         async move {
             let left = ALL_LIMIT.saturating_sub(started.elapsed());
             let tested = tokio::time::timeout(left, test_one(app, caller, origin, &target)).await;
@@ -162,7 +159,7 @@ async fn test(
         }
     });
     let items: Vec<Item> = futures::stream::iter(tests).buffer_unordered(PARALLEL).collect().await;
-    record(&app, &caller, &origin, &orgs, &items).await?;
+    record(app, caller, origin, &orgs, &items).await?;
     Ok(Answer(Outcomes::of(in_order(&ids, items), Item::has_answered)))
 }
 

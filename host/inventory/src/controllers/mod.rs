@@ -18,28 +18,30 @@ use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId, Permission, Role, SiteId, SiteLevel, SyncId};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
-use heddle_kernel::checks::{Checks, NAME_CHARS_MAX, search};
+use heddle_kernel::checks::{Checks, NAME_CHARS_MAX};
 use heddle_kernel::feature::{Diagnostic, Feature};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::{At, Json, Params, page_request};
 use heddle_kernel::http::glossary::Glossary;
+use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::nulls::given;
 use heddle_kernel::http::routes::{Routes, doc};
-use heddle_kernel::resource::{self, Actions, By, Resource, actions};
+use heddle_kernel::list_query;
+use heddle_kernel::resource::Found;
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Verbs, actions};
 use heddle_kernel::tls::check_tls;
 use heddle_marketplace::ID_CHARS_MAX;
 use heddle_store::controllers::syncs::{self, NewSync, SyncView};
 use heddle_store::controllers::{self, Controller, ControllerFilter, ControllerUpdate, NewController};
 use heddle_store::object::Object as _;
-use heddle_store::{Credential, InOrder, Scope, Site, SiteScope, Sort, Tx, changes, credentials};
+use heddle_store::{Credential, Scope, Site, SiteScope, Tx, changes, credentials};
 use heddle_tenancy::quotas;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use uuid::Uuid;
 
 use self::endpoint::{URL_BYTES_MAX, parse_url};
 use self::probe::Tested;
@@ -134,21 +136,14 @@ struct UpdateBody {
     sync_interval_secs: Option<u32>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    site_id: Option<SiteId>,
-    credential_id: Option<CredentialId>,
-    vendor: Option<String>,
-    status: Option<DeviceStatus>,
+list_query! {
     /// Part of the name or the address.
-    search: Option<String>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    sort: Option<Sort<Controller>>,
+    pub struct ListQuery of Controller {
+        site_id: Option<SiteId>,
+        credential_id: Option<CredentialId>,
+        vendor: Option<String>,
+        status: Option<DeviceStatus>,
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -165,31 +160,31 @@ impl Resource for Controllers {
     const NOUN: &'static str = "controller";
     const PATH: &'static str = "/controllers";
     const ACTIONS: Actions = actions!("controller");
-    const NEEDS_ALL_SITES: bool = false;
     type View = Controller;
 
     fn view(controller: Controller, _: &App) -> Result<Controller, Error> {
         Ok(controller)
     }
 
-    fn identity(controller: &Controller) -> (OrgId, Uuid) {
-        (controller.org_id, controller.id.0)
+    /// The level at its site decides.
+    fn admit(_: &Caller) -> Result<(), Error> {
+        Ok(())
     }
 
     fn detail(controller: &Controller) -> Value {
         json!({ "name": controller.name, "vendor": controller.vendor, "url": controller.url })
     }
 
-    fn site(controller: &Controller) -> Option<SiteId> {
-        Some(controller.site_id)
+    fn site(controller: &Controller) -> Option<(SiteId, SiteLevel)> {
+        Some((controller.site_id, SiteLevel::Admin))
     }
 
-    async fn may_remove(controller: &Controller, tx: &mut Tx, _: &App) -> Result<(), Error> {
+    async fn may_remove(controller: &Controller, tx: &mut Tx, _: &By) -> Result<(), Error> {
         refuse_under_way(tx, controller.id).await
     }
 
-    async fn may_restore(controller: &Controller, tx: &mut Tx, app: &App) -> Result<(), Error> {
-        quotas::check(tx, app, controller.org_id, quotas::Resource::Controllers).await?;
+    async fn may_restore(controller: &Controller, tx: &mut Tx, by: &By) -> Result<(), Error> {
+        quotas::check(tx, &by.app, controller.org_id, quotas::Resource::Controllers).await?;
         let scope = Scope::organization(controller.org_id);
         if Site::find(tx, &scope, controller.site_id).await?.is_none() {
             return Err(Error::conflict("site of the controller was removed: restore it first"));
@@ -201,37 +196,38 @@ impl Resource for Controllers {
     }
 }
 
+impl Listed for Controllers {
+    type Query = ListQuery;
+
+    async fn page(
+        tx: &mut Tx,
+        scope: &Scope,
+        query: ListQuery,
+        asked: Listing<Controller>,
+    ) -> Found<Controller> {
+        let filter = ControllerFilter {
+            site_id: query.site_id,
+            credential_id: query.credential_id,
+            vendor: query.vendor,
+            status: query.status,
+            search: asked.search,
+        };
+        Ok(controllers::list(tx, scope, &filter, asked.order).await?)
+    }
+}
+
 fn routes() -> Routes {
     let one = "/controllers/{controller_id}";
     let read = Access::Permission(CONTROLLER_READ);
     let write = Access::RoleWith(Role::OrgAdmin, CONTROLLER_WRITE);
-    Routes::default()
-        .get(
-            "/controllers",
-            read,
-            list,
-            doc("Controllers").query::<ListQuery>().answers::<Page<Controller>>(200),
-        )
-        .post(
-            "/controllers",
-            write,
-            create,
-            doc("Register a controller").body::<NewBody>().answers::<Controller>(201),
-        )
-        .get(one, read, resource::get::<Controllers>, doc("One controller").answers::<Controller>(200))
-        .patch(one, write, update, doc("Change a controller").body::<UpdateBody>().answers::<Controller>(200))
-        .delete(
-            one,
-            write,
-            resource::remove::<Controllers>,
-            doc("Remove a controller and its devices").empty(204),
-        )
-        .post(
-            &format!("{one}/restore"),
-            write,
-            resource::restore::<Controllers>,
-            doc("Bring a removed controller back").answers::<Controller>(200),
-        )
+    Verbs::<Controllers>::of("controller_id", read, write)
+        .list::<ListQuery, _, _>(resource::list::<Controllers>, "Controllers")
+        .create::<NewBody, _, _>(create, "Register a controller")
+        .get(resource::get::<Controllers>, "One controller")
+        .update::<UpdateBody, _, _>(update, "Change a controller")
+        .remove(resource::remove::<Controllers>, "Remove a controller and its devices")
+        .restore(resource::restore::<Controllers>, "Bring a removed controller back")
+        .routes()
         .post(
             &format!("{one}/test"),
             write,
@@ -262,25 +258,6 @@ fn routes() -> Routes {
         .merge(many::routes(write))
 }
 
-async fn list(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    Params(query): Params<ListQuery>,
-) -> Result<Answer<Page<Controller>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
-    let filter = ControllerFilter {
-        site_id: query.site_id,
-        credential_id: query.credential_id,
-        vendor: query.vendor,
-        status: query.status,
-        search: search(query.search)?,
-    };
-    let mut tx = app.db.read().await?;
-    let (items, total) =
-        controllers::list(&mut tx, &caller.scope(), &filter, InOrder::by(page, query.sort)).await?;
-    Ok(Answer(page.of(items, total)))
-}
-
 async fn sites_of(
     State(app): State<SharedApp>,
     caller: Caller,
@@ -299,13 +276,8 @@ async fn found(tx: &mut Tx, caller: &Caller, id: ControllerId) -> Result<Control
     Controller::find(tx, &caller.scope(), id).await?.ok_or(Error::NotFound("controller"))
 }
 
-async fn create(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    creation: Creation,
-    Json(body): Json<NewBody>,
-) -> Result<Response, Error> {
+async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result<Response, Error> {
+    let By { app, caller, .. } = &by;
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
     checks.chars("vendor", &body.vendor, ID_CHARS_MAX);
@@ -318,8 +290,8 @@ async fn create(
     validate_settings(&app.adapter(&body.vendor)?, &settings)?;
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
-    let site = site_for(&mut tx, &caller, body.site_id).await?;
-    check_credential(&mut tx, &caller, site.org_id, body.credential_id).await?;
+    let site = site_for(&mut tx, caller, body.site_id).await?;
+    check_credential(&mut tx, caller, site.org_id, body.credential_id).await?;
     let new = NewController {
         id: app.clock.new_id(),
         org_id: site.org_id,
@@ -335,27 +307,25 @@ async fn create(
         now,
     };
     let controller = controllers::insert(&mut tx, &new).await?;
-    quotas::check(&mut tx, &app, controller.org_id, quotas::Resource::Controllers).await?;
+    quotas::check(&mut tx, app, controller.org_id, quotas::Resource::Controllers).await?;
     let detail = json!({
         "name": controller.name, "vendor": controller.vendor, "url": controller.url,
         "site_id": controller.site_id, "credential_id": controller.credential_id, "tls_mode": controller.tls.mode,
     });
-    let by = By::of(&app, &caller, &origin);
-    let response = resource::created::<Controllers>(tx, by, creation, controller, detail).await?;
-    Bell::of(&app).ring();
+    let response = resource::created::<Controllers>(tx, &by, creation, controller, detail).await?;
+    Bell::of(app).ring();
     Ok(response)
 }
 
 async fn update(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     At(id): At<ControllerId>,
     if_match: IfMatch,
     Json(body): Json<UpdateBody>,
 ) -> Result<One<Controller>, Error> {
+    let By { app, caller, .. } = &by;
     let mut tx = app.db.write().await?;
-    let current = resource::locked::<Controllers>(&mut tx, &caller, id, &if_match).await?;
+    let current = resource::locked::<Controllers>(&mut tx, &by, id, &if_match).await?;
     let mut checks = Checks::default();
     check_interval(body.sync_interval_secs, &mut checks);
     let change = ControllerUpdate {
@@ -372,7 +342,7 @@ async fn update(
         validate_settings(&app.adapter(&current.vendor)?, settings)?;
     }
     if let Some(site) = change.site_id {
-        let site = site_for(&mut tx, &caller, site).await?;
+        let site = site_for(&mut tx, caller, site).await?;
         if site.org_id != current.org_id {
             return Err(Error::field("site_id", "site not found in the controller's organization"));
         }
@@ -382,7 +352,7 @@ async fn update(
         || change.tls.as_ref().is_some_and(|tls| *tls != current.tls);
     let credential = change.credential_id.unwrap_or(current.credential_id);
     if is_redirected || credential != current.credential_id {
-        check_credential(&mut tx, &caller, current.org_id, credential).await?;
+        check_credential(&mut tx, caller, current.org_id, credential).await?;
     }
     let updated = controllers::update(&mut tx, &caller.scope(), id, &change, app.clock.now()).await?;
     refuse_under_way(&mut tx, id).await?;
@@ -391,10 +361,9 @@ async fn update(
         "tls_mode": change.tls.map(|tls| tls.mode), "settings": change.settings.as_ref().and_then(Value::as_object).map(|fields| fields.keys().collect::<Vec<_>>()),
         "sync_interval_secs": change.sync_interval_secs,
     });
-    let by = By::of(&app, &caller, &origin);
-    let answer = resource::updated::<Controllers>(tx, by, (current, updated), detail).await?;
+    let answer = resource::updated::<Controllers>(tx, &by, (current, updated), detail).await?;
     // A controller that is reached in another way is due.
-    Bell::of(&app).ring();
+    Bell::of(app).ring();
     Ok(answer)
 }
 
@@ -451,13 +420,9 @@ async fn refuse_under_way(tx: &mut Tx, id: ControllerId) -> Result<(), Error> {
     Ok(())
 }
 
-async fn test(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<ControllerId>,
-) -> Result<Answer<Tested>, Error> {
-    probe::test(&app, &caller, &origin, id).await.map(Answer)
+async fn test(by: By, At(id): At<ControllerId>) -> Result<Answer<Tested>, Error> {
+    let By { app, caller, origin } = &by;
+    probe::test(app, caller, origin, id).await.map(Answer)
 }
 
 async fn sync(

@@ -1,10 +1,9 @@
 //! Tries a credential: at a controller, or at an address that is no controller yet. Stores nothing but the audit entry.
 
 use axum::Json as Answer;
-use axum::extract::State;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, Role, SiteLevel};
-use heddle_kernel::app::{App, SharedApp};
+use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::checks::Checks;
 use heddle_kernel::http::error::Error;
@@ -54,34 +53,32 @@ pub(super) struct TestBody {
 }
 
 pub(super) async fn test(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     At(id): At<CredentialId>,
     Json(body): Json<TestBody>,
 ) -> Result<Answer<Tested>, Error> {
+    let By { app, caller, origin } = &by;
     let (credential, adapter, call) = {
         let mut tx = app.db.read().await?;
         let found = Credential::find(&mut tx, &caller.organization_scope(), id).await?;
         let credential = found.ok_or(Error::NotFound("credential"))?;
         let (adapter, call) = if let Some(controller) = body.controller_id {
-            at_controller(&mut tx, &app, &caller, &origin, &credential, controller, &body).await?
+            at_controller(&mut tx, app, caller, origin, &credential, controller, &body).await?
         } else {
             // The caller that chooses the address receives what the credential holds, as with a controller's address.
             caller.require_role(Role::OrgAdmin)?;
             caller.require(CONTROLLER_WRITE)?;
-            at_address(&app, &origin, &credential, body)?
+            at_address(app, origin, &credential, body)?
         };
-        check_credential(&mut tx, &caller, credential.org_id, id).await?;
+        check_credential(&mut tx, caller, credential.org_id, id).await?;
         (credential, adapter, call)
     };
-    let tested = ask(&adapter, &call, &caller).await?;
+    let tested = ask(&adapter, &call, caller).await?;
     let mut detail = tested.detail();
     detail["vendor"] = json!(adapter.id());
     detail["url"] = json!(call.target.url.as_str());
     detail["tls_mode"] = json!(call.target.tls.mode);
     let mut tx = app.db.write().await?;
-    let by = By::of(&app, &caller, &origin);
     by.record::<Credentials>(&mut tx, &credential, "credential.tested", detail).await?;
     tx.commit().await?;
     Ok(Answer(tested))

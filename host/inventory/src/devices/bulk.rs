@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use axum::Json as Answer;
-use axum::extract::State;
 use heddle_core::device::DeviceState;
 use heddle_core::event::NewEvent;
 use heddle_core::{DeviceId, OrgId, SiteLevel};
-use heddle_kernel::app::{App, SharedApp};
+use heddle_kernel::app::App;
 use heddle_kernel::audit::entry::{self, NewEntry};
 use heddle_kernel::bulk::{ItemError, Outcomes, check_ids};
 use heddle_kernel::caller::Caller;
@@ -15,6 +14,7 @@ use heddle_kernel::checks::Checks;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{Json, Origin};
 use heddle_kernel::http::nulls::{given, nullable};
+use heddle_kernel::resource::By;
 use heddle_store::devices::{self, Device, Labels};
 use heddle_store::{Tx, events};
 use schemars::JsonSchema;
@@ -195,22 +195,18 @@ impl Work {
     }
 }
 
-pub(super) async fn run(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    Json(body): Json<BulkBody>,
-) -> Result<Answer<Done>, Error> {
+pub(super) async fn run(by: By, Json(body): Json<BulkBody>) -> Result<Answer<Done>, Error> {
+    let By { app, caller, origin } = &by;
     let (ids, deeds) = body.checked()?;
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
     let mut work = Work::default();
     for device in devices::lock_all(&mut tx, &caller.scope(), &ids).await? {
-        work.take(&caller, &device, &deeds);
+        work.take(caller, &device, &deeds);
     }
     devices::set_labels(&mut tx, &work.written, now).await?;
     devices::remove_all(&mut tx, &work.removed, now).await?;
-    tell(&mut tx, &app, (&caller, &origin), &deeds, &work.news).await?;
+    tell(&mut tx, app, (caller, origin), &deeds, &work.news).await?;
     tx.commit().await?;
     Ok(Answer(work.into_results(&ids)))
 }

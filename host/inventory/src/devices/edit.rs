@@ -1,26 +1,23 @@
-//! What people write on one device; removing it, and bringing it back.
+//! What people write on one device.
 
-use axum::extract::State;
-use axum::http::StatusCode;
+use heddle_core::DeviceId;
 use heddle_core::device::DeviceState;
-use heddle_core::{DeviceId, SiteLevel};
-use heddle_kernel::app::{App, SharedApp};
-use heddle_kernel::audit::entry::{self, NewEntry};
-use heddle_kernel::caller::Caller;
+use heddle_kernel::audit::entry::{self};
 use heddle_kernel::checks::{Checks, NAME_CHARS_MAX};
 use heddle_kernel::http::conditional::{IfMatch, One};
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin};
+use heddle_kernel::http::extract::{At, Json};
 use heddle_kernel::http::nulls::{given, nullable};
+use heddle_kernel::resource::{self, By, Resource as _};
 use heddle_store::devices::{self, Device, Labels};
+use heddle_store::events;
 use heddle_store::object::Object as _;
-use heddle_store::{Controller, Scope, Tx, events};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::labels::{NOTES_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX, changed, check_notes, check_tags};
-use super::state_changed;
+use super::{Devices, state_changed};
 
 /// What to change; absent keeps, `null` clears.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -42,21 +39,13 @@ pub(super) struct UpdateBody {
     state: Option<DeviceState>,
 }
 
-/// Locks and returns the device, which this caller may change.
-async fn locked(tx: &mut Tx, caller: &Caller, id: DeviceId) -> Result<Device, Error> {
-    let device = Device::lock(tx, &caller.scope(), id).await?.ok_or(Error::NotFound("device"))?;
-    caller.require_level(device.site_id, SiteLevel::Write)?;
-    Ok(device)
-}
-
 pub(super) async fn update(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     At(id): At<DeviceId>,
     if_match: IfMatch,
     Json(body): Json<UpdateBody>,
 ) -> Result<One<Device>, Error> {
+    let By { app, caller, .. } = &by;
     let mut checks = Checks::default();
     let display_name = body.display_name.map(|name| name.map(|name| checks.name("display_name", &name)));
     if let Some(Some(notes)) = &body.notes {
@@ -65,8 +54,7 @@ pub(super) async fn update(
     let tags = body.tags.map(|tags| check_tags(&mut checks, "tags", &tags));
     checks.done()?;
     let mut tx = app.db.write().await?;
-    let device = locked(&mut tx, &caller, id).await?;
-    if_match.check(&device)?;
+    let device = resource::locked::<Devices>(&mut tx, &by, id, &if_match).await?;
     let before = device.labels();
     let mut after = before.clone();
     after.display_name = display_name.unwrap_or(after.display_name);
@@ -87,61 +75,9 @@ pub(super) async fn update(
     };
     let detail = entry::with_difference(detail, &told(&before), &told(&after));
     devices::set_labels(&mut tx, &[(id, after)], app.clock.now()).await?;
-    tell(&mut tx, &app, (&caller, &origin), &device, ("device.updated", detail), &changed).await?;
+    by.record::<Devices>(&mut tx, &device, Devices::ACTIONS.updated, detail).await?;
+    events::append(&mut tx, &state_changed(&device, &changed), &app.clock).await?;
     let device = Device::find(&mut tx, &caller.scope(), id).await?.ok_or(Error::NotFound("device"))?;
     tx.commit().await?;
     Ok(One(device))
-}
-
-pub(super) async fn remove(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<DeviceId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
-    let mut tx = app.db.write().await?;
-    let device = locked(&mut tx, &caller, id).await?;
-    if_match.check(&device)?;
-    devices::remove_all(&mut tx, &[id], app.clock.now()).await?;
-    let detail = json!({ "name": device.name, "identity": device.identity });
-    tell(&mut tx, &app, (&caller, &origin), &device, ("device.removed", detail), &["deleted_at"]).await?;
-    tx.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-pub(super) async fn restore(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<DeviceId>,
-) -> Result<One<Device>, Error> {
-    let mut tx = app.db.write().await?;
-    let restored = Device::restore(&mut tx, &caller.scope(), id, app.clock.now()).await?;
-    let device = restored.ok_or(Error::NotFound("device"))?;
-    caller.require_level(device.site_id, SiteLevel::Write)?;
-    let scope = Scope::organization(device.org_id);
-    if Controller::find(&mut tx, &scope, device.controller_id).await?.is_none() {
-        return Err(Error::conflict("controller of the device was removed: restore it first"));
-    }
-    let restored = ("device.restored", json!({}));
-    tell(&mut tx, &app, (&caller, &origin), &device, restored, &["deleted_at"]).await?;
-    tx.commit().await?;
-    Ok(One(device))
-}
-
-/// Records the audit entry and the event of what was done to one device.
-async fn tell(
-    tx: &mut Tx,
-    app: &App,
-    (caller, origin): (&Caller, &Origin),
-    device: &Device,
-    (action, detail): (&'static str, Value),
-    changed: &[&'static str],
-) -> Result<(), Error> {
-    let target = ("device", device.id.0);
-    let entry = NewEntry { org: device.org_id, actor: caller.actor(), action, target, detail };
-    entry::record(tx, app, origin, entry).await?;
-    events::append(tx, &state_changed(device, changed), &app.clock).await?;
-    Ok(())
 }

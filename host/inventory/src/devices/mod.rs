@@ -7,54 +7,42 @@ pub mod declarations;
 mod edit;
 mod labels;
 
-use axum::Json as Answer;
-use axum::extract::State;
 use heddle_core::adapter::DeviceStatus;
 use heddle_core::declared::SubscriptionAccess;
 use heddle_core::device::DeviceState;
 use heddle_core::event::{EventType, NewEvent};
-use heddle_core::page::Page;
-use heddle_core::{ControllerId, DeviceId, Permission, Role, SiteId};
-use heddle_kernel::app::SharedApp;
+use heddle_core::{ControllerId, Permission, Role, SiteId, SiteLevel};
+use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
-use heddle_kernel::checks::search;
 use heddle_kernel::feature::Feature;
 use heddle_kernel::http::access::Access;
-use heddle_kernel::http::conditional::One;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, PER_PAGE_MAX, Params, page_request};
 use heddle_kernel::http::glossary::Glossary;
+use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::list_query;
+use heddle_kernel::resource::Found;
+use heddle_kernel::resource::{self, Actions, By, Done, Listed, Resource, Verbs, actions};
 use heddle_store::devices::{self, Device, DeviceFilter};
 use heddle_store::object::Object as _;
-use heddle_store::{InOrder, Sort};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use heddle_store::{Controller, Scope, Tx};
+use serde_json::{Value, json};
 
 use crate::devices::declarations::{DEVICE_READ, DEVICE_STATE_CHANGED, DEVICE_WRITE};
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    /// From 1 to 200; 50 when absent.
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    site_id: Option<SiteId>,
-    controller_id: Option<ControllerId>,
-    /// Id of the adapter of its controller.
-    vendor: Option<String>,
-    kind: Option<String>,
-    status: Option<DeviceStatus>,
-    state: Option<DeviceState>,
-    /// Exactly one of the device's tags.
-    tag: Option<String>,
+list_query! {
     /// Part of one of its names or of another identifying field.
-    search: Option<String>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    sort: Option<Sort<Device>>,
+    pub struct ListQuery of Device {
+        site_id: Option<SiteId>,
+        controller_id: Option<ControllerId>,
+        /// Id of the adapter of its controller.
+        vendor: Option<String>,
+        kind: Option<String>,
+        status: Option<DeviceStatus>,
+        state: Option<DeviceState>,
+        /// Exactly one of the device's tags.
+        tag: Option<String>,
+    }
 }
 
 /// What the readings of controllers found.
@@ -82,35 +70,23 @@ impl Feature for Devices {
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {
-        let one = "/devices/{device_id}";
-        let read = Access::Permission(DEVICE_READ);
         let write = Access::Permission(DEVICE_WRITE);
-        Routes::default()
-            .get("/devices", read, list, doc("Devices").query::<ListQuery>().answers::<Page<Device>>(200))
-            .get(one, read, get, doc("One device").answers::<Device>(200))
-            .patch(
-                one,
-                write,
+        Verbs::<Devices>::of("device_id", Access::Permission(DEVICE_READ), write)
+            .list::<ListQuery, _, _>(resource::list::<Devices>, "Devices")
+            .get(resource::get::<Devices>, "One device")
+            .update::<edit::UpdateBody, _, _>(
                 edit::update,
-                doc("Name, tag and annotate a device, or take it into maintenance, in which it may go offline \
-                     without a device.offline event")
-                .body::<edit::UpdateBody>()
-                .answers::<Device>(200),
+                "Name, tag and annotate a device, or take it into maintenance, in which it may go offline without a \
+                 device.offline event",
             )
-            .delete(
-                one,
-                write,
-                edit::remove,
-                doc("Remove a device that is gone; one that its controller still reports comes back with the next \
-                     reading, with its id and all that was written on it")
-                .empty(204),
+            .remove(
+                resource::remove::<Devices>,
+                "Remove a device that is gone; one that its controller still reports comes back with the next \
+                 reading, with its id and all that was written on it",
             )
-            .post(
-                &format!("{one}/restore"),
-                Access::RoleWith(Role::OrgAdmin, DEVICE_WRITE),
-                edit::restore,
-                doc("Bring a removed device back").answers::<Device>(200),
-            )
+            .writing(Access::RoleWith(Role::OrgAdmin, DEVICE_WRITE))
+            .restore(resource::restore::<Devices>, "Bring a removed device back")
+            .routes()
             .post(
                 "/devices/bulk",
                 write,
@@ -122,35 +98,63 @@ impl Feature for Devices {
     }
 }
 
-async fn list(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    Params(query): Params<ListQuery>,
-) -> Result<Answer<Page<Device>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
-    let filter = DeviceFilter {
-        site_id: query.site_id,
-        controller_id: query.controller_id,
-        vendor: query.vendor,
-        kind: query.kind,
-        status: query.status,
-        state: query.state,
-        tag: query.tag,
-        search: search(query.search)?,
-    };
-    let mut tx = app.db.read().await?;
-    let (items, total) =
-        devices::list(&mut tx, &caller.scope(), &filter, InOrder::by(page, query.sort)).await?;
-    Ok(Answer(page.of(items, total)))
+impl Resource for Devices {
+    type Row = Device;
+    const NOUN: &'static str = "device";
+    const PATH: &'static str = "/devices";
+    const ACTIONS: Actions = actions!("device");
+    type View = Device;
+
+    fn view(device: Device, _: &App) -> Result<Device, Error> {
+        Ok(device)
+    }
+
+    fn detail(device: &Device) -> Value {
+        json!({ "name": device.name, "identity": device.identity })
+    }
+
+    /// An edit says itself what it changed.
+    fn event(done: Done, device: &Device, _: &By) -> Option<NewEvent> {
+        match done {
+            Done::Removed | Done::Restored => Some(state_changed(device, &["deleted_at"])),
+            Done::Created | Done::Updated => None,
+        }
+    }
+
+    /// The level at its site decides.
+    fn admit(_: &Caller) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn site(device: &Device) -> Option<(SiteId, SiteLevel)> {
+        Some((device.site_id, SiteLevel::Write))
+    }
+
+    async fn may_restore(device: &Device, tx: &mut Tx, _: &By) -> Result<(), Error> {
+        let scope = Scope::organization(device.org_id);
+        match Controller::find(tx, &scope, device.controller_id).await? {
+            Some(_) => Ok(()),
+            None => Err(Error::conflict("controller of the device was removed: restore it first")),
+        }
+    }
 }
 
-async fn get(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<DeviceId>,
-) -> Result<One<Device>, Error> {
-    let mut tx = app.db.single().await?;
-    Device::find(&mut tx, &caller.scope(), id).await?.map(One).ok_or(Error::NotFound("device"))
+impl Listed for Devices {
+    type Query = ListQuery;
+
+    async fn page(tx: &mut Tx, scope: &Scope, query: ListQuery, asked: Listing<Device>) -> Found<Device> {
+        let filter = DeviceFilter {
+            site_id: query.site_id,
+            controller_id: query.controller_id,
+            vendor: query.vendor,
+            kind: query.kind,
+            status: query.status,
+            state: query.state,
+            tag: query.tag,
+            search: asked.search,
+        };
+        Ok(devices::list(tx, scope, &filter, asked.order).await?)
+    }
 }
 
 /// Returns the event that these fields of a device changed.

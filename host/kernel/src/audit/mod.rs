@@ -16,7 +16,6 @@ use axum::extract::State;
 use heddle_core::declared::SubscriptionAccess;
 use heddle_core::page::{Cursor, CursorPage};
 use heddle_core::{OrgId, Permission, Role, Timestamp, UserId};
-use heddle_store::Sort;
 use heddle_store::audit::{self, AuditEntry, AuditFilter, ChainWalk, Head, Validation};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,31 +27,24 @@ use crate::caller::Caller;
 use crate::feature::Feature;
 use crate::http::access::{Access, Unscoped};
 use crate::http::error::Error;
-use crate::http::extract::{PER_PAGE_MAX, Params, walk_request};
+use crate::http::extract::Params;
 use crate::http::glossary::Glossary;
 use crate::http::routes::{Routes, doc};
+use crate::walk_query;
 
 /// The longest that one request checks the chain; the answer says how far it got.
 const VALIDATE_LIMIT: Duration = Duration::from_secs(20);
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    /// The `next_cursor` of the rows before; not together with `page`.
-    cursor: Option<String>,
-    actor_id: Option<UserId>,
-    /// Exact: `change.applied`.
-    action: Option<String>,
-    target_type: Option<String>,
-    target_id: Option<Uuid>,
-    since: Option<Timestamp>,
-    until: Option<Timestamp>,
-    /// Order by time, the newest first by default. A cursor keeps the order that it came with.
-    sort: Option<Sort<AuditEntry>>,
+walk_query! {
+    struct ListQuery of AuditEntry {
+        actor_id: Option<UserId>,
+        /// Exact: `change.applied`.
+        action: Option<String>,
+        target_type: Option<String>,
+        target_id: Option<Uuid>,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -142,8 +134,7 @@ async fn list(
     Params(query): Params<ListQuery>,
 ) -> Result<Json<CursorPage<AuditEntry>>, Error> {
     caller.require_all_sites()?;
-    let request =
-        walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
+    let request = query.walk()?;
     let filter = AuditFilter {
         actor_id: query.actor_id,
         action: query.action,

@@ -9,10 +9,9 @@ use heddle_core::declared::ReadingAccess;
 use heddle_core::event::{Event, EventTypes, matches};
 use heddle_core::page::{Cursor, CursorPage, Walked};
 use heddle_core::{ControllerId, Declared, DeviceId, EventId, OrgId, SiteId, Timestamp};
+use heddle_store::StoredEvent;
 use heddle_store::events::{self, EventFilter, Numbers};
-use heddle_store::{Sort, StoredEvent};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::patterns;
 use super::published::Published;
@@ -21,36 +20,29 @@ use crate::app::SharedApp;
 use crate::caller::Caller;
 use crate::http::conditional::{One, Tag, Tagged, UNEDITED};
 use crate::http::error::Error;
-use crate::http::extract::{At, PER_PAGE_MAX, Params, walk_request};
+use crate::http::extract::{At, Params};
+use crate::walk_query;
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    /// The `next_cursor` of the rows before; not together with `page`.
-    cursor: Option<String>,
-    /// A type, or a pattern such as `device.*`. One that covers no declared type is refused.
-    event_type: Option<String>,
-    site_id: Option<SiteId>,
-    controller_id: Option<ControllerId>,
-    device_id: Option<DeviceId>,
-    /// From this instant.
-    since: Option<Timestamp>,
-    /// Before this instant.
-    until: Option<Timestamp>,
-    /// After this number of one organization, in the order of the numbers; not together with `cursor`.
-    #[schemars(range(min = 0))]
-    after_seq: Option<i64>,
-    /// Up to and including this number of one organization, in the order of the numbers; not together with `cursor`.
-    #[schemars(range(min = 0))]
-    until_seq: Option<i64>,
-    /// Another organization than the own one; for `super_admin`.
-    organization_id: Option<OrgId>,
-    /// Order by time, the newest first by default; not together with `after_seq` or `until_seq`.
-    sort: Option<Sort<StoredEvent>>,
+walk_query! {
+    pub(super) struct ListQuery of StoredEvent {
+        /// A type, or a pattern such as `device.*`. One that covers no declared type is refused.
+        event_type: Option<String>,
+        site_id: Option<SiteId>,
+        controller_id: Option<ControllerId>,
+        device_id: Option<DeviceId>,
+        /// From this instant.
+        since: Option<Timestamp>,
+        /// Before this instant.
+        until: Option<Timestamp>,
+        /// After this number of one organization, in the order of the numbers; not together with `cursor`.
+        #[schemars(range(min = 0))]
+        after_seq: Option<i64>,
+        /// Up to and including this number of one organization, in the order of the numbers; not together with `cursor`.
+        #[schemars(range(min = 0))]
+        until_seq: Option<i64>,
+        /// Another organization than the own one; for `super_admin`.
+        organization_id: Option<OrgId>,
+    }
 }
 
 pub(super) async fn list(
@@ -58,8 +50,7 @@ pub(super) async fn list(
     caller: Caller,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<CursorPage<Event>>, Error> {
-    let request =
-        walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
+    let request = query.walk()?;
     let stretch = stretch(&query)?;
     let pattern = query.event_type.as_deref().unwrap_or("*");
     if let Some(message) = patterns::fault(&app.declared.events, pattern) {

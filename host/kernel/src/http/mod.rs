@@ -11,6 +11,7 @@ pub mod extract;
 pub mod glossary;
 mod headers;
 pub mod health;
+pub mod list_query;
 mod metrics;
 pub mod nulls;
 pub mod openapi;

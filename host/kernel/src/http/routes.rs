@@ -97,6 +97,12 @@ pub fn doc(summary: &'static str) -> Doc {
     }
 }
 
+impl From<&'static str> for Doc {
+    fn from(summary: &'static str) -> Self {
+        doc(summary)
+    }
+}
+
 impl Doc {
     /// Names the operation: clients have a method of this name.
     #[must_use]

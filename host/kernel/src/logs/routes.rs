@@ -6,41 +6,31 @@ use axum::Json;
 use axum::extract::State;
 use heddle_core::page::{Cursor, CursorPage, WalkRequest, Walked};
 use heddle_core::{LogLevel, Timestamp};
-use heddle_store::Sort;
 use heddle_store::logs::{self, LogFilter, LogLine};
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 use crate::app::SharedApp;
 use crate::http::access::Access;
 use crate::http::error::Error;
-use crate::http::extract::{PER_PAGE_MAX, Params, walk_request};
+use crate::http::extract::Params;
 use crate::http::routes::{Routes, doc};
+use crate::walk_query;
 
 /// The longest time of a search among the lines.
 const READ_LIMIT: Duration = Duration::from_secs(20);
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    /// Only lines of this level and graver ones.
-    level: Option<LogLevel>,
-    /// Beginning of the target: `heddle_inventory::sync`.
-    target: Option<String>,
-    /// Text that occurs anywhere in the message or the fields.
-    search: Option<String>,
-    /// Request id, as `X-Request-ID` of the answer shows it.
-    request_id: Option<String>,
-    since: Option<Timestamp>,
-    until: Option<Timestamp>,
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    /// The `next_cursor` of the lines before; not together with `page`.
-    cursor: Option<String>,
-    /// Order by time, the newest first by default. A cursor keeps the order that it came with.
-    sort: Option<Sort<LogLine>>,
+walk_query! {
+    struct ListQuery of LogLine {
+        /// Only lines of this level and graver ones.
+        level: Option<LogLevel>,
+        /// Beginning of the target: `heddle_inventory::sync`.
+        target: Option<String>,
+        /// Text that occurs anywhere in the message or the fields.
+        search: Option<String>,
+        /// Request id, as `X-Request-ID` of the answer shows it.
+        request_id: Option<String>,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    }
 }
 
 pub(super) fn routes() -> Routes {
@@ -83,8 +73,7 @@ async fn list(
     State(app): State<SharedApp>,
     Params(query): Params<ListQuery>,
 ) -> Result<Json<CursorPage<LogLine>>, Error> {
-    let request =
-        walk_request((query.page, query.per_page, query.cursor.as_deref()), query.sort, PER_PAGE_MAX)?;
+    let request = query.walk()?;
     let filter = LogFilter {
         org: None,
         level: query.level,

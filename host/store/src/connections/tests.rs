@@ -7,15 +7,10 @@ use crate::testing::{World, on_both, page};
 
 /// An enabled Connection that is not written yet.
 pub(crate) fn connection(world: &World, pattern: &str) -> ConnectionRow {
-    let now = world.clock.now();
+    let (id, kind) = (world.clock.new_id(), ConnectionKind::Connection);
     ConnectionRow {
-        id: world.clock.new_id(),
-        org_id: world.org,
-        kind: ConnectionKind::Connection,
         name: "Tell".to_owned(),
-        description: None,
         source_event: pattern.to_owned(),
-        conditions: Conditions::default(),
         steps: vec![StepOutline {
             operation_id: "fabric.log".to_owned(),
             continue_on_error: true,
@@ -25,20 +20,8 @@ pub(crate) fn connection(world: &World, pattern: &str) -> ConnectionRow {
         }],
         secret: vec![1, 2, 255],
         cooldown_secs: 5,
-        cooldown_key: None,
-        state: ConnectionState::Enabled,
-        state_reason: None,
-        author_id: world.user,
-        revision: 1,
         after_seq: 7,
-        last_fired_at: None,
-        cron: None,
-        time_zone: None,
-        missed: None,
-        next_due_at: None,
-        created_at: now,
-        updated_at: now,
-        deleted_at: None,
+        ..ConnectionRow::draft(id, kind, world.org, world.user, world.clock.now())
     }
 }
 
@@ -50,31 +33,14 @@ fn filter() -> ConnectionFilter {
 
 /// A run that has not begun.
 fn waiting(world: &World, connection: ConnectionId) -> RunRow {
+    let (id, now) = (world.clock.new_id(), world.clock.now());
     RunRow {
-        id: world.clock.new_id(),
-        org_id: world.org,
-        kind: RunKind::Event,
         connection_id: Some(connection),
         event_id: Some(world.clock.new_id()),
         event_type: Some("device.offline".to_owned()),
         event_seq: 3,
-        due_at: None,
-        author_id: world.user,
         chain: vec![connection],
-        payload: json!({}),
-        state: RunState::Queued,
-        reason: None,
-        owner: None,
-        steps: Vec::new(),
-        secret: None,
-        run_key: None,
-        cooldown_key: None,
-        rerun_of: None,
-        resume_at: None,
-        wait: None,
-        created_at: world.clock.now(),
-        started_at: None,
-        ended_at: None,
+        ..RunRow::queued(id, RunKind::Event, world.org, world.user, now)
     }
 }
 

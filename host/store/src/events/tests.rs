@@ -20,16 +20,7 @@ fn only(types: &[EventType]) -> EventTypes {
 }
 
 fn new(world: &World, event_type: EventType) -> NewEvent {
-    NewEvent {
-        event_type,
-        org_id: world.org,
-        site_id: Some(world.site),
-        controller_id: None,
-        device_id: None,
-        causation_id: None,
-        run_id: None,
-        payload: serde_json::json!({}),
-    }
+    NewEvent { site_id: Some(world.site), ..NewEvent::of(event_type, world.org, serde_json::json!({})) }
 }
 
 fn positions(news: &News) -> Vec<(OrgId, i64)> {

@@ -96,6 +96,10 @@ revised!(OauthApp);
 impl Object for OauthApp {
     type Id = OauthAppId;
     const TABLE: Table = table!("oauth2_app", app!(), org: "org_id");
+
+    fn organization(&self) -> OrgId {
+        self.org_id
+    }
 }
 
 /// Writes the app and returns it. Where it has a secret, the secret counts as rotated now.
@@ -196,9 +200,8 @@ pub async fn rotate_secret(
     object::write(tx, &scope, (id, with_secret), columns, now).await
 }
 
-/// Removes the app for good and ends everything that it was allowed; tells how many grants that were.
-pub async fn remove(tx: &mut Tx, id: OauthAppId, now: Timestamp) -> Result<u64> {
-    OauthApp::remove(tx, &Scope::everything(), id, now).await?;
+/// Ends everything that the app was allowed, and returns how many grants that were.
+pub async fn end_grants(tx: &mut Tx, id: OauthAppId, now: Timestamp) -> Result<u64> {
     Ok(affected!(
         tx,
         sqlx::query("UPDATE oauth2_grant SET revoked_at = $2 WHERE app_id = $1 AND revoked_at IS NULL")

@@ -110,7 +110,8 @@ on_both! {
         assert_eq!(rotated.secret_rotated_at, Some(now));
         let registered = find_registered(&mut tx, made.id).await.unwrap().unwrap();
         assert_eq!((registered.secret_hash.as_deref(), registered.org_name.as_str()), (Some("other"), "one"));
-        assert_eq!(remove(&mut tx, made.id, now).await.unwrap(), 1);
+        assert!(OauthApp::remove(&mut tx, &world.scope(), made.id, now).await.unwrap());
+        assert_eq!(end_grants(&mut tx, made.id, now).await.unwrap(), 1);
         assert!(find_registered(&mut tx, made.id).await.unwrap().is_none());
         assert!(find(&mut tx, &world.scope(), None, made.id).await.unwrap().is_none());
         assert!(update(&mut tx, made.id, &change, now).await.unwrap().is_none());

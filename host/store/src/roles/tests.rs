@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{World, on_both};
+use crate::testing::{World, on_both, page};
 
 fn new(world: &World, name: &str) -> NewRole {
     NewRole {
@@ -54,11 +54,11 @@ on_both! {
         assert_eq!(StoredRole::find(&mut tx, &scope, first.id).await.unwrap(), None);
         assert_eq!(update(&mut tx, &scope, first.id, &RoleUpdate::default(), now).await.unwrap(), None);
         assert!(!StoredRole::remove(&mut tx, &scope, first.id, now).await.unwrap());
-        assert_eq!(slice(&mut tx, &scope, None, None, (10, 0)).await.unwrap(), (vec![], 0));
-        let (page, total) = slice(&mut tx, &a.scope(), None, None, (1, 1)).await.unwrap();
-        assert_eq!((page[0].id, total), (second.id, 2));
+        assert_eq!(slice(&mut tx, &scope, None, &page().into(), (10, 0)).await.unwrap(), (vec![], 0));
+        let (found, total) = slice(&mut tx, &a.scope(), None, &page().into(), (1, 1)).await.unwrap();
+        assert_eq!((found[0].id, total), (second.id, 2));
         for (text, expected) in [("0% M", 1), ("%", 1), ("_", 0), ("SCRIPTS", 2)] {
-            assert_eq!(slice(&mut tx, &a.scope(), Some(text), None, (10, 0)).await.unwrap().1, expected, "{text}");
+            assert_eq!(slice(&mut tx, &a.scope(), Some(text), &page().into(), (10, 0)).await.unwrap().1, expected, "{text}");
         }
         StoredRole::remove(&mut tx, &a.scope(), first.id, now).await.unwrap();
         assert_eq!(StoredRole::restore(&mut tx, &scope, first.id, now).await.unwrap(), None);

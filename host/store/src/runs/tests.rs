@@ -10,30 +10,15 @@ use crate::testing::{World, first, on_both};
 fn run(world: &World, connection: Option<ConnectionId>, state: RunState) -> RunRow {
     let now = world.clock.now();
     RunRow {
-        id: world.clock.new_id(),
-        org_id: world.org,
-        kind: RunKind::Event,
         connection_id: connection,
         event_id: Some(world.clock.new_id()),
         event_type: Some("device.offline".to_owned()),
         event_seq: 3,
-        due_at: None,
-        author_id: world.user,
         chain: connection.into_iter().collect(),
         payload: json!({ "a": 1 }),
         state,
-        reason: None,
-        owner: None,
-        steps: Vec::new(),
-        secret: None,
-        run_key: None,
-        cooldown_key: None,
-        rerun_of: None,
-        resume_at: None,
-        wait: None,
-        created_at: now,
-        started_at: None,
         ended_at: (state == RunState::Skipped).then_some(now),
+        ..RunRow::queued(world.clock.new_id(), RunKind::Event, world.org, world.user, now)
     }
 }
 

@@ -64,6 +64,10 @@ impl Object for Template {
         webhook_template.created_at, webhook_template.updated_at",
         org: "org_id"
     );
+
+    fn organization(&self) -> OrgId {
+        self.org_id
+    }
 }
 
 /// # Errors

@@ -14,23 +14,21 @@ use heddle_core::page::Page;
 use heddle_core::{OrgId, Role, RoleId};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
-use heddle_kernel::checks::{
-    Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX, search,
-};
+use heddle_kernel::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::{At, Json, Params};
+use heddle_kernel::http::list_query::{ListQuery as _, Listing};
 use heddle_kernel::http::nulls::{given, nullable};
-use heddle_kernel::http::routes::{Routes, doc};
-use heddle_kernel::resource::{self, Actions, By, Resource, actions, owner};
-use heddle_store::Sort;
+use heddle_kernel::http::routes::Routes;
+use heddle_kernel::list_query;
+use heddle_kernel::resource::{self, Actions, By, Resource, Unique, Verbs, actions, owner};
 use heddle_store::roles::{self, NewRole, RoleUpdate, StoredRole};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use self::view::{RoleView, built_in};
 use crate::declarations::{USER_READ, USER_WRITE};
@@ -72,17 +70,9 @@ struct UpdateBody {
     permissions: Option<Vec<String>>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
+list_query! {
     /// Part of the name or the description.
-    search: Option<String>,
-    /// Of the stored roles, `-` before the word for the other direction; the built-in ones come first.
-    sort: Option<Sort<StoredRole>>,
+    pub(crate) struct ListQuery of StoredRole {}
 }
 
 /// Roles that organizations stored.
@@ -93,15 +83,12 @@ impl Resource for StoredRoles {
     const NOUN: &'static str = "role";
     const PATH: &'static str = "/roles";
     const ACTIONS: Actions = actions!("role");
-    const UNIQUE: Option<(&'static str, &'static str)> = Some((NAME_INDEX, "name"));
+    const UNIQUE: &'static [Unique<StoredRole>] =
+        &[Unique { index: NAME_INDEX, field: "name", of: |role| &role.name }];
     type View = RoleView;
 
     fn view(role: StoredRole, _: &App) -> Result<RoleView, Error> {
         Ok(role.into())
-    }
-
-    fn identity(role: &StoredRole) -> (OrgId, Uuid) {
-        (role.org_id, role.id.0)
     }
 
     fn detail(role: &StoredRole) -> Value {
@@ -110,52 +97,34 @@ impl Resource for StoredRoles {
 }
 
 pub(super) fn routes() -> Routes {
-    let one = "/roles/{role_id}";
     let read = Access::Permission(USER_READ);
     let write = Access::RoleWith(Role::OrgAdmin, USER_WRITE);
-    Routes::default()
-        .get(
-            "/roles",
-            read,
+    Verbs::<StoredRoles>::of("role_id", read, write)
+        .list::<ListQuery, _, _>(
             list,
-            doc("Stored roles, the built-in ones first: named sets of permissions for scopes of API keys. \
-                 What a user may do is decided by the user's own role, never by these")
-            .query::<ListQuery>()
-            .answers::<Page<RoleView>>(200),
+            "Stored roles, the built-in ones first: named sets of permissions for scopes of API keys. What a user \
+             may do is decided by the user's own role, never by these",
         )
-        .post(
-            "/roles",
-            write,
+        .create::<NewBody, _, _>(
             create,
-            doc("Store a named set of permissions for scopes of API keys. It gives nothing to any user")
-                .body::<NewBody>()
-                .answers::<RoleView>(201),
+            "Store a named set of permissions for scopes of API keys. It gives nothing to any user",
         )
-        .get(one, read, get, doc("One stored role").answers::<RoleView>(200))
-        .patch(
-            one,
-            write,
+        .get(get, "One stored role")
+        .update::<UpdateBody, _, _>(
             update,
-            doc("Change a stored role; built-in ones are read-only. API keys keep the scopes that they have")
-                .body::<UpdateBody>()
-                .answers::<RoleView>(200),
+            "Change a stored role; built-in ones are read-only. API keys keep the scopes that they have",
         )
-        .delete(one, write, remove, doc("Remove a stored role; built-in ones stay").empty(204))
-        .post(
-            &format!("{one}/restore"),
-            write,
-            resource::restore::<StoredRoles>,
-            doc("Bring a removed stored role back").answers::<RoleView>(200),
-        )
+        .remove(remove, "Remove a stored role; built-in ones stay")
+        .restore(resource::restore::<StoredRoles>, "Bring a removed stored role back")
+        .routes()
 }
 
 async fn list(
     State(app): State<SharedApp>,
     caller: Caller,
-    Params(query): Params<ListQuery>,
+    Params(mut query): Params<ListQuery>,
 ) -> Result<Answer<Page<RoleView>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
-    let search = search(query.search)?;
+    let Listing { page, search, order } = query.listing()?;
     let known: Vec<RoleView> =
         built_in(&app.declared.permissions).filter(|role| role.contains(search.as_deref())).collect();
     // The list has the built-in roles first, then the stored ones: a page may hold some of both.
@@ -167,7 +136,7 @@ async fn list(
     let offset = i64::try_from(start.saturating_sub(known_total)).map_err(Error::internal)?;
     let mut tx = app.db.read().await?;
     let (stored, total) =
-        roles::slice(&mut tx, &caller.organization_scope(), search.as_deref(), query.sort, (limit, offset))
+        roles::slice(&mut tx, &caller.organization_scope(), search.as_deref(), &order, (limit, offset))
             .await?;
     items.extend(stored.into_iter().map(RoleView::from));
     Ok(Answer(page.of(items, total + i64::try_from(known_total).map_err(Error::internal)?)))
@@ -181,76 +150,63 @@ async fn get(app: State<SharedApp>, caller: Caller, At(id): At<RoleId>) -> Resul
     }
 }
 
-async fn remove(
-    app: State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<RoleId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
-    resource::admit::<StoredRoles>(&caller)?;
-    refuse_built_in(&app, id)?;
-    resource::remove::<StoredRoles>(app, caller, origin, At(id), if_match).await
+async fn remove(by: By, At(id): At<RoleId>, if_match: IfMatch) -> Result<StatusCode, Error> {
+    StoredRoles::admit(&by.caller)?;
+    refuse_built_in(&by.app, id)?;
+    resource::remove::<StoredRoles>(by, At(id), if_match).await
 }
 
-async fn create(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    creation: Creation,
-    Json(body): Json<NewBody>,
-) -> Result<Response, Error> {
+async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result<Response, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let mut checks = Checks::default();
     let name = checks.name("name", &body.name);
     checks.description(body.description.as_deref());
     permissions::check(&body.permissions, &app.declared.permissions, &mut checks);
     checks.done()?;
-    refuse_built_in_name(&app, &name)?;
-    permissions::require_held(&caller, &app.declared.permissions, &body.permissions)?;
+    refuse_built_in_name(app, &name)?;
+    permissions::require_held(caller, &app.declared.permissions, &body.permissions)?;
     let mut tx = app.db.write().await?;
     let new = NewRole {
         id: app.clock.new_id(),
-        org_id: owner(&mut tx, &caller, body.organization_id).await?,
+        org_id: owner(&mut tx, caller, body.organization_id).await?,
         name,
         description: body.description,
         permissions: body.permissions,
         created_by: caller.user_id,
         now: app.clock.now(),
     };
-    let role = roles::insert(&mut tx, &new).await.map_err(|error| taken(error, &new.name))?;
+    let made = roles::insert(&mut tx, &new).await;
+    let role = made.map_err(|error| resource::taken::<StoredRoles>(error, &[&new.name]))?;
     let detail = json!({ "name": role.name, "permissions": role.permissions });
-    let by = By::of(&app, &caller, &origin);
-    resource::created::<StoredRoles>(tx, by, creation, role, detail).await
+    resource::created::<StoredRoles>(tx, &by, creation, role, detail).await
 }
 
 async fn update(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     At(id): At<RoleId>,
     if_match: IfMatch,
     Json(body): Json<UpdateBody>,
 ) -> Result<One<RoleView>, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
-    refuse_built_in(&app, id)?;
+    refuse_built_in(app, id)?;
     let mut checks = Checks::default();
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     checks.description(body.description.as_ref().and_then(Option::as_deref));
     let permissions = body.permissions.as_deref().unwrap_or_default();
     permissions::check(permissions, &app.declared.permissions, &mut checks);
     checks.done()?;
-    refuse_built_in_name(&app, name.as_deref().unwrap_or_default())?;
-    permissions::require_held(&caller, &app.declared.permissions, permissions)?;
+    refuse_built_in_name(app, name.as_deref().unwrap_or_default())?;
+    permissions::require_held(caller, &app.declared.permissions, permissions)?;
     let change = RoleUpdate { name, description: body.description.into(), permissions: body.permissions };
     let mut tx = app.db.write().await?;
-    let current = resource::locked::<StoredRoles>(&mut tx, &caller, id, &if_match).await?;
-    let updated = roles::update(&mut tx, &caller.organization_scope(), id, &change, app.clock.now())
-        .await
-        .map_err(|error| taken(error, change.name.as_deref().unwrap_or_default()))?;
+    let current = resource::locked::<StoredRoles>(&mut tx, &by, id, &if_match).await?;
+    let updated = roles::update(&mut tx, &caller.organization_scope(), id, &change, app.clock.now()).await;
+    let name = change.name.as_deref().unwrap_or_default();
+    let updated = updated.map_err(|error| resource::taken::<StoredRoles>(error, &[name]))?;
     let detail = json!({ "name": change.name, "permissions": change.permissions });
-    let by = By::of(&app, &caller, &origin);
-    resource::updated::<StoredRoles>(tx, by, (current, updated), detail).await
+    resource::updated::<StoredRoles>(tx, &by, (current, updated), detail).await
 }
 
 fn refuse_built_in(app: &App, id: RoleId) -> Result<(), Error> {
@@ -269,12 +225,4 @@ fn refuse_built_in_name(app: &App, name: &str) -> Result<(), Error> {
         return Err(Error::conflict(format!("role '{lower}' is built in: choose another name")));
     }
     Ok(())
-}
-
-fn taken(error: heddle_store::Error, name: &str) -> Error {
-    if error.is_unique(NAME_INDEX) {
-        Error::conflict(format!("role '{name}' already exists"))
-    } else {
-        error.into()
-    }
 }

@@ -13,15 +13,15 @@ use heddle_kernel::checks::Checks;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::Origin;
 use heddle_kernel::names::{parse_email, parse_username};
-use heddle_kernel::slug;
+use heddle_kernel::{resource, slug};
 use heddle_store::Tx;
 use heddle_store::organizations::{self, NewOrganization, Organization};
 use heddle_store::users::{self, NewUser, User};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::organizations as organization_rules;
-use crate::users::taken;
+use crate::organizations::Organizations;
+use crate::users::Users;
 
 /// The administrator, as a body describes them.
 pub(crate) struct Person<'a> {
@@ -79,10 +79,10 @@ impl Founding {
         let slug = &self.organization.slug;
         let organization = organizations::insert(tx, &self.organization)
             .await
-            .map_err(|error| slug::taken(error, organization_rules::SLUG_INDEX, slug))?;
-        let user = users::insert(tx, &self.admin)
-            .await
-            .map_err(|error| taken(error, &self.admin.username, &self.admin.email))?;
+            .map_err(|error| resource::taken::<Organizations>(error, &[slug]))?;
+        let names = [self.admin.username.as_str(), &self.admin.email];
+        let user = users::insert(tx, &self.admin).await;
+        let user = user.map_err(|error| resource::taken::<Users>(error, &names))?;
         Ok((organization, user))
     }
 }

@@ -184,21 +184,16 @@ async fn record(
         detail: json!({ "organization": organization.name, "user_id": user.id, "tier": organization.tier }),
     };
     entry::record(tx, app, origin, entry).await?;
-    let event = NewEvent {
-        event_type: USER_CREATED,
-        org_id: organization.id,
-        site_id: None,
-        controller_id: None,
-        device_id: None,
-        causation_id: None,
-        run_id: None,
-        payload: json!({
+    let event = NewEvent::of(
+        USER_CREATED,
+        organization.id,
+        json!({
             "user_id": user.id,
             "username": user.username,
             "role": user.role,
             "actor_id": user.id,
         }),
-    };
+    );
     events::append(tx, &event, &app.clock).await?;
     Ok(())
 }

@@ -5,13 +5,12 @@
 use std::collections::{HashMap, HashSet};
 
 use axum::Json as Answer;
-use axum::extract::State;
 use heddle_core::{OrgId, SiteId, UserId};
-use heddle_kernel::app::SharedApp;
 use heddle_kernel::audit::entry::{self, NewEntry};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{Json, Origin};
+use heddle_kernel::http::extract::Json;
+use heddle_kernel::resource::By;
 use heddle_store::grants::{self, NewGrant};
 use heddle_store::users::{self, User};
 use heddle_store::{Scope, Tx, sites};
@@ -73,23 +72,22 @@ struct Known {
 }
 
 pub(super) async fn grant_all(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     Segments(org): Segments<OrgId>,
     Json(body): Json<BulkBody>,
 ) -> Result<Answer<BulkResult>, Error> {
+    let By { app, caller, origin } = &by;
     if !(1..=GRANTS_MAX).contains(&body.grants.len()) {
         return Err(Error::field("grants", format!("must have 1 to {GRANTS_MAX} items")));
     }
     let mut tx = app.db.write().await?;
-    let scope = locked(&mut tx, &caller, org).await?;
+    let scope = locked(&mut tx, caller, org).await?;
     let known = Known::load(&mut tx, &scope, &body.grants).await?;
-    let results = known.judge_all(&caller, &body.grants);
+    let results = known.judge_all(caller, &body.grants);
     let judged = body.grants.iter().zip(&results);
     let accepted: Vec<&GrantBody> =
         judged.filter_map(|(grant, item)| item.error.is_none().then_some(grant)).collect();
-    let new: Vec<NewGrant> = accepted.iter().map(|grant| grant.by(&caller, &app)).collect();
+    let new: Vec<NewGrant> = accepted.iter().map(|grant| grant.by(caller, app)).collect();
     grants::upsert(&mut tx, &new).await?;
     if !accepted.is_empty() {
         let entry = NewEntry {
@@ -99,7 +97,7 @@ pub(super) async fn grant_all(
             target: ("organization", org.0),
             detail: json!({ "grants": accepted }),
         };
-        entry::record(&mut tx, &app, &origin, entry).await?;
+        entry::record(&mut tx, app, origin, entry).await?;
     }
     tx.commit().await?;
     let failed = results.len() - accepted.len();

@@ -21,11 +21,14 @@ use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One, Tag, Tagged};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::{At, Json, Params};
+use heddle_kernel::http::list_query::{ListQuery as _, Listing};
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::list_query;
+use heddle_kernel::resource::By;
 use heddle_store::grants::{self, GrantFilter, NewGrant, SiteAccess};
 use heddle_store::object::Object as _;
-use heddle_store::{InOrder, Organization, Scope, Sort, Tx, User, events, sites};
+use heddle_store::{Organization, Scope, Tx, User, events, sites};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -46,17 +49,11 @@ struct GrantBody {
     level: SiteLevel,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    user_id: Option<UserId>,
-    site_id: Option<SiteId>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    sort: Option<Sort<SiteAccess>>,
+list_query! {
+    struct ListQuery of SiteAccess {
+        user_id: Option<UserId>,
+        site_id: Option<SiteId>,
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -144,13 +141,13 @@ async fn list(
     State(app): State<SharedApp>,
     caller: Caller,
     Segments(org): Segments<OrgId>,
-    Params(query): Params<ListQuery>,
+    Params(mut query): Params<ListQuery>,
 ) -> Result<Answer<Page<SiteAccess>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let Listing { page, order, .. } = query.listing()?;
     let filter = GrantFilter { user_id: query.user_id, site_id: query.site_id };
     let mut tx = app.db.read().await?;
     let scope = scope_of(&mut tx, &caller, org).await?;
-    let (items, total) = grants::page(&mut tx, &scope, &filter, InOrder::by(page, query.sort)).await?;
+    let (items, total) = grants::page(&mut tx, &scope, &filter, order).await?;
     Ok(Answer(page.of(items, total)))
 }
 
@@ -186,45 +183,43 @@ async fn locked(tx: &mut Tx, caller: &Caller, org: OrgId) -> Result<Scope, Error
 }
 
 async fn grant(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     creation: Creation,
     Segments(org): Segments<OrgId>,
     Json(body): Json<GrantBody>,
 ) -> Result<Response, Error> {
+    let By { app, caller, origin } = &by;
     let mut tx = app.db.write().await?;
-    let scope = locked(&mut tx, &caller, org).await?;
+    let scope = locked(&mut tx, caller, org).await?;
     let user = User::find(&mut tx, &scope, body.user_id).await?;
     let is_site = !sites::visible(&mut tx, &scope, &[body.site_id]).await?.is_empty();
-    refusal::judge(&caller, &body, user.as_ref(), is_site).map_err(Refusal::into_error)?;
+    refusal::judge(caller, &body, user.as_ref(), is_site).map_err(Refusal::into_error)?;
     let before = grants::find(&mut tx, &scope, body.user_id, body.site_id).await?;
-    grants::upsert(&mut tx, &[body.by(&caller, &app)]).await?;
+    grants::upsert(&mut tx, &[body.by(caller, app)]).await?;
     let granted = found(&mut tx, &scope, body.user_id, body.site_id).await?;
     let action = if before.is_some() { "site_access.updated" } else { "site_access.granted" };
     let detail = json!({ "site_id": granted.site_id, "level": granted.level, "level_before": before.as_ref().map(|b| b.level) });
-    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &granted, action, detail)).await?;
+    entry::record(&mut tx, app, origin, audit_entry(caller, &granted, action, detail)).await?;
     if before.is_some() {
         tx.commit().await?;
         return Ok(One(View(granted)).into_response());
     }
     let path = format!("/organizations/{org}/site-access/{}/{}", granted.user_id, granted.site_id);
-    creation.finish(tx, &app, &path, &View(granted)).await
+    creation.finish(tx, app, &path, &View(granted)).await
 }
 
 async fn revoke(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     Segments((org, user, site)): Segments<(OrgId, UserId, SiteId)>,
     Params(query): Params<RevokeQuery>,
     if_match: IfMatch,
 ) -> Result<StatusCode, Error> {
+    let By { app, caller, origin } = &by;
     let mut tx = app.db.write().await?;
-    let scope = locked(&mut tx, &caller, org).await?;
+    let scope = locked(&mut tx, caller, org).await?;
     let granted = View(found(&mut tx, &scope, user, site).await?);
     let holder = User::find(&mut tx, &scope, user).await?.ok_or(Error::NotFound("site access"))?;
-    refusal::judge_user(&caller, &holder).map_err(Refusal::into_error)?;
+    refusal::judge_user(caller, &holder).map_err(Refusal::into_error)?;
     if_match.check(&granted)?;
     let View(granted) = granted;
     let widens = grants::count(&mut tx, user).await? == 1;
@@ -239,10 +234,9 @@ async fn revoke(
     }
     grants::revoke(&mut tx, user, site).await?;
     let detail = json!({ "site_id": site, "level": granted.level, "widened": widens });
-    entry::record(&mut tx, &app, &origin, audit_entry(&caller, &granted, "site_access.revoked", detail))
-        .await?;
+    entry::record(&mut tx, app, origin, audit_entry(caller, &granted, "site_access.revoked", detail)).await?;
     if widens {
-        tell_widened(&mut tx, &app, &caller, &granted).await?;
+        tell_widened(&mut tx, app, caller, &granted).await?;
     }
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
@@ -250,21 +244,16 @@ async fn revoke(
 
 /// Notifies subscribers of security events that a user now accesses every site.
 async fn tell_widened(tx: &mut Tx, app: &App, caller: &Caller, last: &SiteAccess) -> Result<(), Error> {
-    let event = NewEvent {
-        event_type: ACCESS_WIDENED,
-        org_id: last.org_id,
-        site_id: None,
-        controller_id: None,
-        device_id: None,
-        causation_id: None,
-        run_id: None,
-        payload: json!({
+    let event = NewEvent::of(
+        ACCESS_WIDENED,
+        last.org_id,
+        json!({
             "user_id": last.user_id,
             "username": last.username,
             "site_id": last.site_id,
             "actor_id": caller.user_id,
         }),
-    };
+    );
     events::append(tx, &event, &app.clock).await?;
     Ok(())
 }

@@ -7,42 +7,40 @@ pub mod rules;
 mod second_factor;
 mod update;
 
-use axum::Json as Answer;
-use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
-use heddle_core::page::Page;
+use heddle_core::event::NewEvent;
 use heddle_core::secret::Secret;
 use heddle_core::{OrgId, Role, UserId};
 use heddle_identity::password::{self, PASSWORD_BYTES_MAX};
-use heddle_kernel::app::{App, SharedApp};
-use heddle_kernel::caller::Caller;
-use heddle_kernel::checks::{Checks, NAME_CHARS_MAX, search};
+use heddle_kernel::app::App;
+use heddle_kernel::checks::{Checks, NAME_CHARS_MAX};
 use heddle_kernel::http::access::Access;
-use heddle_kernel::http::conditional::{IfMatch, One, Tag, Tagged};
+use heddle_kernel::http::conditional::{Tag, Tagged};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::Json;
+use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::list_query;
 use heddle_kernel::names::{
     EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX, parse_email, parse_username,
 };
-use heddle_kernel::resource::owner;
-use heddle_store::object::Object as _;
+use heddle_kernel::resource::Found;
+use heddle_kernel::resource::{self, Actions, By, Done, Listed, Resource, Unique, Verbs, actions, owner};
 use heddle_store::users::{self, NewUser, User, UserFilter, UserUpdate};
-use heddle_store::{InOrder, Sort, api_keys, sessions};
+use heddle_store::{Scope, Tx, api_keys, sessions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use self::records::{Step, record};
 use self::update::UpdateBody;
-use super::quotas::{self, Resource};
+use super::quotas;
 use crate::declarations::{USER_READ, USER_WRITE};
 
 /// A user, with their permissions.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "UserAccount")]
-struct Account {
+pub(crate) struct Account {
     #[serde(flatten)]
     user: User,
     /// The effective set; `["*"]` for `super_admin`.
@@ -52,12 +50,6 @@ struct Account {
 impl Tagged for Account {
     fn tag(&self) -> Result<Tag, Error> {
         self.user.tag()
-    }
-}
-
-impl Account {
-    fn of(user: User, app: &App) -> Self {
-        Self { permissions: app.declared.permissions.held_by(user.role), user }
     }
 }
 
@@ -86,52 +78,93 @@ struct NewBody {
     is_active: Option<bool>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ListQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    /// From 1 to 200; 50 when absent.
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    role: Option<String>,
-    is_active: Option<bool>,
-    /// Only users of this organization; for `super_admin`.
-    organization_id: Option<OrgId>,
+list_query! {
     /// Part of the user name, the email or the full name.
-    search: Option<String>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    sort: Option<Sort<User>>,
+    pub(crate) struct ListQuery of User {
+        role: Option<String>,
+        is_active: Option<bool>,
+        /// Only users of this organization; for `super_admin`.
+        organization_id: Option<OrgId>,
+    }
+}
+
+/// The users of an organization.
+pub(crate) struct Users;
+
+impl Resource for Users {
+    type Row = User;
+    const NOUN: &'static str = "user";
+    const PATH: &'static str = "/users";
+    const ACTIONS: Actions = actions!("user");
+    /// In the whole service.
+    const UNIQUE: &'static [Unique<User>] = &[
+        Unique { index: "app_user_username", field: "user name", of: |user| &user.username },
+        Unique { index: "app_user_email", field: "email", of: |user| &user.email },
+    ];
+    type View = Account;
+
+    fn view(user: User, app: &App) -> Result<Account, Error> {
+        Ok(Account { permissions: app.declared.permissions.held_by(user.role), user })
+    }
+
+    fn detail(user: &User) -> Value {
+        json!({ "username": user.username, "role": user.role })
+    }
+
+    fn event(done: Done, user: &User, by: &By) -> Option<NewEvent> {
+        records::event(done, user, by)
+    }
+
+    async fn lock(tx: &mut Tx, by: &By, id: UserId) -> Result<Option<User>, Error> {
+        rules::locked(tx, &by.caller, id).await.map(Some)
+    }
+
+    async fn may_remove(user: &User, tx: &mut Tx, by: &By) -> Result<(), Error> {
+        rules::require_another(&by.caller, user.id, "nobody removes themself")?;
+        rules::require_below(&by.caller, user)?;
+        rules::keep_an_admin(tx, user).await
+    }
+
+    async fn end_with(user: &User, tx: &mut Tx, by: &By) -> Result<Value, Error> {
+        let now = by.app.clock.now();
+        sessions::revoke_all(tx, user.id, now).await?;
+        api_keys::revoke_all(tx, user.id, now).await?;
+        Ok(Self::detail(user))
+    }
+
+    async fn may_restore(user: &User, tx: &mut Tx, by: &By) -> Result<(), Error> {
+        rules::require_below(&by.caller, user)?;
+        rules::lock_organization(tx, &by.caller, user).await?;
+        quotas::check(tx, &by.app, user.org_id, quotas::Resource::Users).await
+    }
+}
+
+impl Listed for Users {
+    type Query = ListQuery;
+
+    async fn page(tx: &mut Tx, scope: &Scope, query: ListQuery, asked: Listing<User>) -> Found<User> {
+        let filter = UserFilter {
+            org_id: query.organization_id,
+            role: query.role.as_deref().map(rules::parse_role).transpose()?,
+            is_active: query.is_active,
+            search: asked.search,
+        };
+        Ok(users::list(tx, scope, &filter, asked.order).await?)
+    }
 }
 
 pub(super) fn routes() -> Routes {
-    let one = "/users/{user_id}";
-    let read = Access::Permission(USER_READ);
     let write = Access::RoleWith(Role::OrgAdmin, USER_WRITE);
-    Routes::default()
-        .get("/users", read, list, doc("Users").query::<ListQuery>().answers::<Page<Account>>(200))
+    Verbs::<Users>::of("user_id", Access::Permission(USER_READ), write)
+        .list::<ListQuery, _, _>(resource::list::<Users>, "Users")
+        .create::<NewBody, _, _>(create, "Create a user with a role below the own one")
+        .get(resource::get::<Users>, "One user")
+        .update::<UpdateBody, _, _>(update::update, "Change a user whose role is below the own one")
+        .remove(resource::remove::<Users>, "Remove a user and end their sessions")
+        .restore(resource::restore::<Users>, "Bring a removed user back")
+        .routes()
         .post(
-            "/users",
-            write,
-            create,
-            doc("Create a user with a role below the own one").body::<NewBody>().answers::<Account>(201),
-        )
-        .get(one, read, get, doc("One user").answers::<Account>(200))
-        .patch(
-            one,
-            write,
-            update::update,
-            doc("Change a user whose role is below the own one").body::<UpdateBody>().answers::<Account>(200),
-        )
-        .delete(one, write, remove, doc("Remove a user and end their sessions").empty(204))
-        .post(
-            &format!("{one}/restore"),
-            write,
-            restore,
-            doc("Bring a removed user back").answers::<Account>(200),
-        )
-        .post(
-            &format!("{one}/mfa/reset"),
+            "/users/{user_id}/mfa/reset",
             write,
             second_factor::reset,
             doc("Take away the second factor of a user whose role is below the own one, and end the user's sessions").named("reset_second_factor")
@@ -139,44 +172,11 @@ pub(super) fn routes() -> Routes {
         )
 }
 
-async fn list(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    Params(query): Params<ListQuery>,
-) -> Result<Answer<Page<Account>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
-    let filter = UserFilter {
-        org_id: query.organization_id,
-        role: query.role.as_deref().map(rules::parse_role).transpose()?,
-        is_active: query.is_active,
-        search: search(query.search)?,
-    };
-    let mut tx = app.db.read().await?;
-    let (items, total) =
-        users::list(&mut tx, &caller.organization_scope(), &filter, InOrder::by(page, query.sort)).await?;
-    Ok(Answer(page.of(items.into_iter().map(|user| Account::of(user, &app)).collect(), total)))
-}
-
-async fn get(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<UserId>,
-) -> Result<One<Account>, Error> {
-    let mut tx = app.db.single().await?;
-    let found = User::find(&mut tx, &caller.organization_scope(), id).await?;
-    found.map(|user| One(Account::of(user, &app))).ok_or(Error::NotFound("user"))
-}
-
-async fn create(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    creation: Creation,
-    Json(body): Json<NewBody>,
-) -> Result<Response, Error> {
+async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result<Response, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
     let role = rules::parse_role(&body.role)?;
-    rules::require_assignable(&caller, role)?;
+    rules::require_assignable(caller, role)?;
     let mut checks = Checks::default();
     let username = checks.keep("username", parse_username(&body.username));
     let email = checks.keep("email", parse_email(&body.email));
@@ -186,75 +186,18 @@ async fn create(
     let password_hash = app.hashing.hash(body.password).await?;
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
-    let org_id = owner(&mut tx, &caller, body.organization_id).await?;
+    let org_id = owner(&mut tx, caller, body.organization_id).await?;
     let new =
         NewUser { id: app.clock.new_id(), org_id, username, email, full_name, password_hash, role, now };
-    let mut user =
-        users::insert(&mut tx, &new).await.map_err(|error| taken(error, &new.username, &new.email))?;
+    let made = users::insert(&mut tx, &new).await;
+    let mut user = made.map_err(|error| resource::taken::<Users>(error, &[&new.username, &new.email]))?;
     if body.is_active == Some(false) {
         let off = UserUpdate { is_active: Some(false), ..UserUpdate::default() };
-        user = users::update(&mut tx, &caller.organization_scope(), user.id, &off, now)
-            .await?
-            .ok_or(Error::NotFound("user"))?;
+        let updated = users::update(&mut tx, &caller.scope(), user.id, &off, now).await?;
+        user = updated.ok_or(Error::NotFound("user"))?;
     }
-    quotas::check(&mut tx, &app, org_id, Resource::Users).await?;
-    record(&mut tx, &app, &caller, &origin, &user, Step::Created).await?;
-    let path = format!("/users/{}", user.id);
-    creation.finish(tx, &app, &path, &Account::of(user, &app)).await
-}
-
-async fn remove(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<UserId>,
-    if_match: IfMatch,
-) -> Result<StatusCode, Error> {
-    caller.require_all_sites()?;
-    let now = app.clock.now();
-    let mut tx = app.db.write().await?;
-    let user = rules::locked(&mut tx, &caller, id).await?;
-    rules::require_another(&caller, id, "nobody removes themself")?;
-    rules::require_below(&caller, &user)?;
-    rules::keep_an_admin(&mut tx, &user).await?;
-    if_match.check(&user)?;
-    User::remove(&mut tx, &caller.organization_scope(), id, now).await?;
-    sessions::revoke_all(&mut tx, id, now).await?;
-    api_keys::revoke_all(&mut tx, id, now).await?;
-    record(&mut tx, &app, &caller, &origin, &user, Step::Removed).await?;
-    tx.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-async fn restore(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<UserId>,
-) -> Result<One<Account>, Error> {
-    caller.require_all_sites()?;
-    let scope = caller.organization_scope();
-    let mut tx = app.db.write().await?;
-    let removed = User::find_removed(&mut tx, &scope, id).await?.ok_or(Error::NotFound("user"))?;
-    rules::require_below(&caller, &removed)?;
-    rules::lock_organization(&mut tx, &caller, &removed).await?;
-    let restored = User::restore(&mut tx, &scope, id, app.clock.now())
-        .await
-        .map_err(|error| taken(error, &removed.username, &removed.email))?;
-    let user = restored.ok_or(Error::NotFound("user"))?;
-    quotas::check(&mut tx, &app, user.org_id, Resource::Users).await?;
-    record(&mut tx, &app, &caller, &origin, &user, Step::Restored).await?;
-    tx.commit().await?;
-    Ok(One(Account::of(user, &app)))
-}
-
-/// Returns the error for a taken name, or the database error. Names are unique in the whole service.
-pub(crate) fn taken(error: heddle_store::Error, username: &str, email: &str) -> Error {
-    if error.is_unique("app_user_username") {
-        Error::conflict(format!("user name '{username}' is taken"))
-    } else if error.is_unique("app_user_email") {
-        Error::conflict(format!("email '{email}' is taken"))
-    } else {
-        error.into()
-    }
+    quotas::check(&mut tx, app, org_id, quotas::Resource::Users).await?;
+    let mut detail = Users::detail(&user);
+    detail["is_active"] = json!(user.is_active);
+    resource::created::<Users>(tx, &by, creation, user, detail).await
 }

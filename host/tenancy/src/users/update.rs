@@ -1,26 +1,25 @@
 //! Changes a user: which callers may change what, and which sessions end.
 
-use axum::extract::State;
 use heddle_core::secret::Secret;
 use heddle_core::{Role, UserId};
 use heddle_identity::password::{self, PASSWORD_BYTES_MAX};
 use heddle_identity::recovery;
-use heddle_kernel::app::{App, SharedApp};
+use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::checks::{Checks, NAME_CHARS_MAX};
 use heddle_kernel::http::conditional::{IfMatch, One};
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Json, Origin};
+use heddle_kernel::http::extract::{At, Json};
 use heddle_kernel::http::nulls::{given, nullable};
 use heddle_kernel::names::{EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, parse_email};
+use heddle_kernel::resource::{self, By, Resource as _};
 use heddle_store::object::Object as _;
 use heddle_store::users::{self, User, UserUpdate};
 use heddle_store::{Set, Tx, sessions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::records::{Step, record};
-use super::{Account, rules, taken};
+use super::{Account, Users, records, rules};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -93,45 +92,43 @@ impl Wanted {
 }
 
 pub(super) async fn update(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
+    by: By,
     At(id): At<UserId>,
     if_match: IfMatch,
     Json(body): Json<UpdateBody>,
 ) -> Result<One<Account>, Error> {
+    let By { app, caller, .. } = &by;
     caller.require_all_sites()?;
-    let asked = check(&app, &caller, id, body).await?;
+    let asked = check(app, caller, id, body).await?;
     let now = app.clock.now();
     let mut tx = app.db.write().await?;
-    let user = rules::locked(&mut tx, &caller, id).await?;
+    let user = rules::locked(&mut tx, caller, id).await?;
     let wanted = Wanted::of(asked, &user);
-    admit(&mut tx, &caller, &user, &wanted).await?;
+    admit(&mut tx, caller, &user, &wanted).await?;
     if_match.check(&user)?;
     if wanted.is_nothing() {
-        return Ok(One(Account::of(user, &app)));
+        return Users::view(user, app).map(One);
     }
     if wanted.update.password_hash.is_some() {
         // A password is reset when another person may know it and may have made keys with it.
         let ended = recovery::end_access(&mut tx, id, now).await?;
-        recovery::tell(&mut tx, &app, &user, caller.user_id, recovery::Way::Administrator, ended).await?;
+        recovery::tell(&mut tx, app, &user, caller.user_id, recovery::Way::Administrator, ended).await?;
     } else if wanted.ends_sessions() {
         users::bump_token_version(&mut tx, id, now).await?.ok_or(Error::NotFound("user"))?;
         sessions::revoke_all(&mut tx, id, now).await?;
     }
     let email = wanted.update.email.as_deref().unwrap_or_default();
-    let updated = users::update(&mut tx, &caller.organization_scope(), id, &wanted.update, now)
-        .await
-        .map_err(|error| taken(error, &user.username, email))?
-        .ok_or(Error::NotFound("user"))?;
+    let updated = users::update(&mut tx, &caller.scope(), id, &wanted.update, now).await;
+    let updated = updated.map_err(|error| resource::taken::<Users>(error, &[&user.username, email]))?;
+    let updated = updated.ok_or(Error::NotFound("user"))?;
     if !wanted.changed.is_empty() {
-        record(&mut tx, &app, &caller, &origin, &updated, Step::Updated(&wanted.changed)).await?;
+        records::updated(&mut tx, &by, &updated, &wanted.changed).await?;
     }
     if wanted.role().is_some() {
-        record(&mut tx, &app, &caller, &origin, &updated, Step::RoleChanged(user.role)).await?;
+        records::role_changed(&mut tx, &by, &updated, user.role).await?;
     }
     tx.commit().await?;
-    Ok(One(Account::of(updated, &app)))
+    Users::view(updated, app).map(One)
 }
 
 async fn check(app: &App, caller: &Caller, id: UserId, body: UpdateBody) -> Result<UserUpdate, Error> {

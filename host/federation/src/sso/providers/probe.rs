@@ -5,13 +5,12 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use axum::Json as Answer;
-use axum::extract::State;
 use heddle_core::{IdentityProviderId, ProviderKind};
-use heddle_kernel::app::{App, SharedApp};
+use heddle_kernel::app::App;
 use heddle_kernel::audit::entry;
-use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
-use heddle_kernel::http::extract::{At, Origin};
+use heddle_kernel::http::extract::At;
+use heddle_kernel::resource::By;
 use heddle_kernel::unreached;
 use heddle_store::sso::{self, Provider, Usable};
 use schemars::JsonSchema;
@@ -142,12 +141,8 @@ fn millis(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1000.0
 }
 
-pub(super) async fn test(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    origin: Origin,
-    At(id): At<IdentityProviderId>,
-) -> Result<Answer<Tested>, Error> {
+pub(super) async fn test(by: By, At(id): At<IdentityProviderId>) -> Result<Answer<Tested>, Error> {
+    let By { app, caller, origin } = &by;
     caller.require_all_sites()?;
     let usable = {
         let mut tx = app.db.read().await?;
@@ -155,23 +150,23 @@ pub(super) async fn test(
     };
     let mut steps = Steps::begin();
     match usable.provider.kind {
-        ProviderKind::Oidc => try_oidc(&app, &usable, &mut steps).await?,
+        ProviderKind::Oidc => try_oidc(app, &usable, &mut steps).await?,
         ProviderKind::Ldap => {
             let settings: Ldap = read(&usable.provider.settings)?;
-            let account = ldap::account(&app, &usable, &settings)?;
+            let account = ldap::account(app, &usable, &settings)?;
             // The error is among the steps.
-            let _ = ldap::try_directory(&app, &settings, account.as_ref(), &mut steps).await;
+            let _ = ldap::try_directory(app, &settings, account.as_ref(), &mut steps).await;
         }
         ProviderKind::Saml => {}
     }
-    if !unreached::may_know(&caller) {
+    if !unreached::may_know(caller) {
         steps = steps.without_network(&usable.provider);
     }
     let tested = steps.end();
     let detail = json!({ "ok": tested.ok, "failed_step": tested.failed_step });
     let mut tx = app.db.write().await?;
-    let entry = audit_entry(&caller, &usable.provider, "identity_provider.tested", detail);
-    entry::record(&mut tx, &app, &origin, entry).await?;
+    let entry = audit_entry(caller, &usable.provider, "identity_provider.tested", detail);
+    entry::record(&mut tx, app, origin, entry).await?;
     tx.commit().await?;
     Ok(Answer(tested))
 }

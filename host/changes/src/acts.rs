@@ -1,0 +1,213 @@
+//! What clients do to a change and to a set of changes in the same way: plan again, apply, confirm, extend, take back.
+
+use axum::Json as Answer;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use heddle_core::ChangeId;
+use heddle_kernel::app::{App, SharedApp};
+use heddle_kernel::caller::Caller;
+use heddle_kernel::checks::refuse_longer;
+use heddle_kernel::http::access::Access;
+use heddle_kernel::http::conditional::{IfMatch, One, Tagged};
+use heddle_kernel::http::creation::Creation;
+use heddle_kernel::http::error::Error;
+use heddle_kernel::http::extract::{At, Json};
+use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::resource::By;
+use heddle_store::ChangeRow;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::apply::{ApplyRequest, CONFIRM_SECS};
+use super::plan;
+use super::view::ChangeView;
+use super::{apply, revert, window};
+
+/// Hex digits of a plan's hash.
+const PLAN_HASH_CHARS_MAX: usize = 64;
+
+/// A change, or a set of changes, as a unit struct.
+pub(super) trait Planned: Send + Sync + 'static {
+    /// Where one of them is, below the prefix.
+    const ONE: &'static str;
+    type View: Serialize + JsonSchema + Tagged + Send;
+
+    /// The row, if the caller may see it.
+    fn find(
+        app: &App,
+        caller: &Caller,
+        id: ChangeId,
+    ) -> impl Future<Output = Result<ChangeRow, Error>> + Send;
+
+    /// The row as clients see it.
+    fn shown(app: &App, row: ChangeRow) -> impl Future<Output = Result<Self::View, Error>> + Send;
+
+    /// The hash of the plan that a client saw.
+    fn plan_hash(seen: Self::View) -> Option<String>;
+}
+
+/// What the document says of each act.
+pub(super) struct Summaries {
+    pub(super) plan: &'static str,
+    pub(super) apply: &'static str,
+    pub(super) confirm: &'static str,
+    pub(super) extend: &'static str,
+    pub(super) revert: &'static str,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ApplyBody {
+    /// Must be true.
+    force: Option<bool>,
+    /// Hash of the reviewed plan, 64 hex digits: the change is applied only while the plan still has this hash.
+    #[schemars(length(max = PLAN_HASH_CHARS_MAX))]
+    plan_hash: Option<String>,
+    /// From 10 to 600: the change is taken back unless it is confirmed within these seconds.
+    #[schemars(range(min = *CONFIRM_SECS.start(), max = *CONFIRM_SECS.end()))]
+    confirm_within_secs: Option<u32>,
+    /// From `confirm_within_secs` to 600: how far the window may be extended later. The device's own timer is set to
+    /// this value, so a device that can no longer be reached takes the change back that much later.
+    #[schemars(range(min = *CONFIRM_SECS.start(), max = *CONFIRM_SECS.end()))]
+    extendable_to_secs: Option<u32>,
+}
+
+impl ApplyBody {
+    fn into_request(self, seen: Option<String>) -> Result<ApplyRequest, Error> {
+        refuse_longer("plan_hash", self.plan_hash.as_deref().unwrap_or_default(), PLAN_HASH_CHARS_MAX)?;
+        Ok(ApplyRequest {
+            force: self.force,
+            plan_hash: self.plan_hash.or(seen),
+            confirm_within_secs: self.confirm_within_secs,
+            extendable_to_secs: self.extendable_to_secs,
+        })
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ExtendBody {
+    /// Seconds to add to the window, which may be 600 s long in total.
+    #[schemars(range(min = 1, max = 600))]
+    secs: u32,
+}
+
+/// The routes of the acts, and of one as it is.
+pub(super) fn routes<P: Planned>(say: Summaries) -> Routes {
+    let act = |verb: &str| format!("{}/{verb}", P::ONE);
+    Routes::default()
+        .post(
+            &act("plan"),
+            Access::ByFeature,
+            plan_again::<P>,
+            doc(say.plan).answers::<P::View>(200).calls_adapter().as_seen(),
+        )
+        .post(
+            &act("apply"),
+            Access::ByFeature,
+            apply::<P>,
+            doc(say.apply).body::<ApplyBody>().answers::<P::View>(200).calls_adapter().switched().as_seen(),
+        )
+        .post(
+            &act("confirm"),
+            Access::ByFeature,
+            confirm::<P>,
+            doc(say.confirm).answers::<P::View>(200).calls_adapter(),
+        )
+        .post(
+            &act("extend"),
+            Access::ByFeature,
+            extend::<P>,
+            doc(say.extend).body::<ExtendBody>().answers::<P::View>(200),
+        )
+        .post(
+            &act("revert"),
+            Access::ByFeature,
+            revert::<P>,
+            doc(say.revert)
+                .answers::<ChangeView>(201)
+                .also_answers::<P::View>(200)
+                .calls_adapter()
+                .switched(),
+        )
+}
+
+pub(super) async fn get<P: Planned>(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<ChangeId>,
+) -> Result<One<P::View>, Error> {
+    let row = P::find(&app, &caller, id).await?;
+    P::shown(&app, row).await.map(One)
+}
+
+/// Returns the hash of the plan that the client saw, where `If-Match` names the state; 412 when the client saw another
+/// state.
+pub(super) async fn plan_as_seen<P: Planned>(
+    by: &By,
+    id: ChangeId,
+    if_match: &IfMatch,
+) -> Result<Option<String>, Error> {
+    if !if_match.is_given() {
+        return Ok(None);
+    }
+    let row = P::find(&by.app, &by.caller, id).await?;
+    let seen = P::shown(&by.app, row).await?;
+    if_match.check(&seen)?;
+    // A client that saw no plan did not see a plan that was made since.
+    Ok(Some(P::plan_hash(seen).unwrap_or_default()))
+}
+
+async fn plan_again<P: Planned>(
+    by: By,
+    At(id): At<ChangeId>,
+    if_match: IfMatch,
+) -> Result<Answer<P::View>, Error> {
+    let By { app, caller, origin } = &by;
+    plan_as_seen::<P>(&by, id, &if_match).await?;
+    let row = P::find(app, caller, id).await?;
+    let row = plan::plan_again(app, caller, origin, row).await?;
+    P::shown(app, row).await.map(Answer)
+}
+
+async fn apply<P: Planned>(
+    by: By,
+    At(id): At<ChangeId>,
+    if_match: IfMatch,
+    Json(body): Json<ApplyBody>,
+) -> Result<Answer<P::View>, Error> {
+    let By { app, caller, origin } = &by;
+    // The hash protects the state that the entity tag named until the apply has begun, even if the change is planned
+    // again meanwhile.
+    let seen = plan_as_seen::<P>(&by, id, &if_match).await?;
+    let row = P::find(app, caller, id).await?;
+    let row = apply::apply(app, caller, origin, row, body.into_request(seen)?).await?;
+    P::shown(app, row).await.map(Answer)
+}
+
+async fn confirm<P: Planned>(by: By, At(id): At<ChangeId>) -> Result<Answer<P::View>, Error> {
+    let By { app, caller, origin } = &by;
+    let row = P::find(app, caller, id).await?;
+    let row = window::confirm(app, caller, origin, row).await?;
+    P::shown(app, row).await.map(Answer)
+}
+
+async fn extend<P: Planned>(
+    by: By,
+    At(id): At<ChangeId>,
+    Json(body): Json<ExtendBody>,
+) -> Result<Answer<P::View>, Error> {
+    let By { app, caller, origin } = &by;
+    let row = P::find(app, caller, id).await?;
+    let row = window::extend(app, caller, origin, row, body.secs).await?;
+    P::shown(app, row).await.map(Answer)
+}
+
+async fn revert<P: Planned>(by: By, creation: Creation, At(id): At<ChangeId>) -> Result<Response, Error> {
+    let By { app, caller, origin } = &by;
+    let row = P::find(app, caller, id).await?;
+    match revert::revert(app, caller, origin, creation, row).await? {
+        revert::Reverted::Staged(response) => Ok(response),
+        revert::Reverted::TakenBack(row) => Ok(Answer(P::shown(app, *row).await?).into_response()),
+    }
+}
