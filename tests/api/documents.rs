@@ -6,7 +6,7 @@ const README: &str = include_str!("../../README.md");
 
 #[test]
 fn the_readme_lists_every_setting_with_its_default() {
-    for setting in Config::SETTINGS {
+    for setting in Config::table(&heddle_server::FEATURES.settings()) {
         let default =
             if setting.default.is_empty() { String::new() } else { format!("`{}`", setting.default) };
         let line = format!("| `{}` | {default} | {} |", setting.name, setting.about.trim());

@@ -215,7 +215,7 @@ on_both! {
 async fn try_start(folder: &std::path::Path, options: Options) -> anyhow::Result<Running> {
     rustls::crypto::ring::default_provider().install_default().ok();
     let environment = environment(folder, &Database::sqlite(), &options);
-    let config = Config::from_maps(&environment, &BTreeMap::new())?;
+    let config = Config::from_maps(&environment, &BTreeMap::new(), &heddle_server::FEATURES.settings())?;
     heddle_server::start(config, Surroundings::from(compiler())).await
 }
 

@@ -310,7 +310,7 @@ async fn a_server_starts_without_its_redis_and_uses_it_when_it_comes() {
 
 async fn cache(settings: &[(&str, &str)]) -> anyhow::Result<Cache> {
     let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Cache::open(&Config::from_maps(&settings, &std::collections::BTreeMap::new())?).await
+    Cache::open(&Config::from_maps(&settings, &std::collections::BTreeMap::new(), &[])?).await
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod health;
 mod limits;
 mod logs;
 mod metrics;
+mod settings;
 mod setup_token;
 mod sites_limited;
 mod stream;

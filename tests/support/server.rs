@@ -137,7 +137,8 @@ impl Server {
 
     async fn run(&mut self) {
         let config =
-            Config::from_maps(&self.environment, &BTreeMap::new()).expect("test settings are accepted");
+            Config::from_maps(&self.environment, &BTreeMap::new(), &heddle_server::FEATURES.settings())
+                .expect("test settings are accepted");
         let surroundings =
             Surroundings { tap: self.tap.clone(), hash_cost: self.hash_cost, ..compiler().into() };
         let running = heddle_server::start(config, surroundings).await.expect("the server starts");

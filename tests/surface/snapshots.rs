@@ -156,8 +156,7 @@ fn the_catalogue_of_events() {
 
 #[test]
 fn the_settings() {
-    let rows: Vec<Vec<String>> = Config::SETTINGS
-        .iter()
+    let rows: Vec<Vec<String>> = Config::table(&heddle_server::FEATURES.settings())
         .map(|setting| {
             vec![setting.name.to_owned(), format!("[{}]", setting.default), setting.about.trim().to_owned()]
         })

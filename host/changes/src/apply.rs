@@ -1,5 +1,6 @@
 //! Applying: the gates, the recorded intent, and the answer.
 
+use crate::declarations::ChangesSettings;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -73,7 +74,8 @@ pub(super) async fn apply(
     tracing::info!(change.id = %row.id, controller.id = %row.controller_id, user.id = %caller.user_id, "applying change {id}");
     // In its own task: a client that disconnects must not leave a device half configured.
     let driving = drive::spawn_claimed(app, driver, term, Start::Fresh);
-    let limit = Duration::from_secs(u64::from(app.config.apply_hold_secs) + 60) + ANSWER_MARGIN;
+    let limit = Duration::from_secs(u64::from(app.config.of::<ChangesSettings>().apply_hold_secs) + 60)
+        + ANSWER_MARGIN;
     answer(rest_within(app, caller, id, driving, limit).await?)
 }
 

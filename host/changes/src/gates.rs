@@ -1,5 +1,6 @@
 //! The gates before a write: one function each, with the reason in its name.
 
+use crate::declarations::ChangesSettings;
 use axum::http::StatusCode;
 use heddle_core::change::{ChangeStatus, Danger, OutcomeState, Plan, Stage};
 use heddle_core::organization_settings::OrganizationSettings;
@@ -34,7 +35,11 @@ pub(super) fn window_fits(app: &App, plan: &Plan, window_secs: u32) -> Result<()
                 .to_owned(),
         });
     }
-    let settle_ms = app.config.apply_settle_ms.saturating_mul(if plan.lockout_risk { 3 } else { 1 });
+    let settle_ms = app.config.of::<ChangesSettings>().apply_settle_ms.saturating_mul(if plan.lockout_risk {
+        3
+    } else {
+        1
+    });
     let least_secs = settle_ms.div_ceil(1000) + 5;
     if window_secs < least_secs {
         return Err(Error::field(

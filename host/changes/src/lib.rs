@@ -28,6 +28,7 @@ pub mod vendors;
 mod view;
 mod window;
 
+use heddle_kernel::config::SettingsOf;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -62,6 +63,10 @@ pub struct Changes;
 impl Feature for Changes {
     fn name(&self) -> &'static str {
         "staging"
+    }
+
+    fn settings(&self) -> &'static [SettingsOf] {
+        const { &[SettingsOf::the::<declarations::ChangesSettings>()] }
     }
 
     fn glossary(&self) -> &'static Glossary {

@@ -1,5 +1,6 @@
 //! Staging and planning: the calls of a change are computed before it can be applied.
 
+use crate::declarations::ChangesSettings;
 use axum::response::Response;
 use chrono::TimeDelta;
 use heddle_core::adapter::{Feature, FeatureOperation};
@@ -331,7 +332,9 @@ fn log_staged(row: &ChangeRow) {
 
 /// How long a change of an organization with these settings stays pending.
 pub(super) fn ttl(app: &App, settings: &OrganizationSettings) -> TimeDelta {
-    TimeDelta::hours(settings.change_ttl_hours.unwrap_or(app.config.change_ttl_hours).into())
+    TimeDelta::hours(
+        settings.change_ttl_hours.unwrap_or(app.config.of::<ChangesSettings>().change_ttl_hours).into(),
+    )
 }
 
 /// Plans a pending change again, against the device as it is now.

@@ -1,5 +1,7 @@
 //! Permissions and events of the Fabric.
 
+use heddle_core::secret::Secret;
+use heddle_kernel::config::{ConfigError, Environment, is_weak};
 use heddle_kernel::http::access::Unscoped;
 
 /// Why no scope opens Connections, rules and schedules.
@@ -20,3 +22,24 @@ heddle_core::events! { pub(crate) EVENTS {
     CONNECTION_BROKEN = "automation.connection.broken", "automation", High,
         { "connection_id": "uuid", "kind": "string", "name": "string", "reason": "string", "run_id": "uuid?" };
 } }
+
+heddle_kernel::settings! {
+    /// What webhooks of steps are signed with.
+    pub struct FabricSettings checked by check {
+        /// Signs the requests of `fabric.webhook`; they are not signed when empty.
+        webhook_signing_secret: Option<Secret> = "FABRIC_WEBHOOK_SIGNING_SECRET", "";
+    }
+}
+
+fn check(settings: &FabricSettings, environment: Environment, faults: &mut Vec<ConfigError>) {
+    if environment != Environment::Development
+        && let Some(secret) = &settings.webhook_signing_secret
+        && is_weak(secret.expose(), 16)
+    {
+        faults.push(ConfigError::Value {
+            name: "FABRIC_WEBHOOK_SIGNING_SECRET",
+            value: "(hidden)".to_owned(),
+            accepted: "at least 16 random bytes, for example from 'openssl rand -hex 24'".to_owned(),
+        });
+    }
+}

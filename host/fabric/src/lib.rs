@@ -38,6 +38,7 @@ pub(crate) mod trial;
 mod uses;
 mod wait;
 
+use heddle_kernel::config::SettingsOf;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -99,6 +100,10 @@ pub struct Fabric;
 impl Feature for Fabric {
     fn name(&self) -> &'static str {
         "fabric"
+    }
+
+    fn settings(&self) -> &'static [SettingsOf] {
+        const { &[SettingsOf::the::<declarations::FabricSettings>()] }
     }
 
     fn glossary(&self) -> &'static Glossary {

@@ -1,5 +1,6 @@
 //! The cookies that a login sets for browsers. They are read in `caller::cookies`.
 
+use crate::declarations::SignInSettings;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use cookie::time::Duration;
@@ -43,8 +44,8 @@ pub fn set_form(app: &App, origin: &Origin, value: &str, mut response: Response)
 
 /// Sets the cookies of a session that was opened or prolonged.
 pub fn set(app: &App, origin: &Origin, tokens: &Tokens, mut response: Response) -> Result<Response, Error> {
-    let access = Duration::minutes(i64::from(app.config.access_token_minutes));
-    let session = Duration::days(i64::from(app.config.refresh_token_days));
+    let access = Duration::minutes(i64::from(app.config.of::<SignInSettings>().access_token_minutes));
+    let session = Duration::days(i64::from(app.config.of::<SignInSettings>().refresh_token_days));
     let csrf = csrf_token(app, tokens.session);
     for cookie in [
         Cookie::build((ACCESS, tokens.access_token.as_str())).http_only(true).path("/").max_age(access),

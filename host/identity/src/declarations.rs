@@ -38,3 +38,25 @@ heddle_core::events! { pub EVENTS {
     ROLE_CHANGED = "security.role_changed", "security", High,
         { "user_id": "uuid", "username": "string", "actor_id": "uuid?", "role": "string", "old_role": "string" };
 } }
+
+heddle_kernel::settings! {
+    /// How long sessions last, and what passwords must be.
+    pub struct SignInSettings {
+        /// Minutes that an access token is good for.
+        access_token_minutes: u32 = "ACCESS_TOKEN_EXPIRE_MINUTES", "30", from 1 to 1440;
+        /// Days that a refresh token is good for.
+        refresh_token_days: u32 = "REFRESH_TOKEN_EXPIRE_DAYS", "7", from 1 to 365;
+        /// Fewest characters of a password, from 8 to 128.
+        password_min_length: u32 = "PASSWORD_MIN_LENGTH", "12", from 8 to 128;
+        /// A password needs an upper-case letter.
+        password_require_uppercase: bool = "PASSWORD_REQUIRE_UPPERCASE", "true";
+        /// A password needs a lower-case letter.
+        password_require_lowercase: bool = "PASSWORD_REQUIRE_LOWERCASE", "true";
+        /// A password needs a digit.
+        password_require_digit: bool = "PASSWORD_REQUIRE_DIGIT", "true";
+        /// A password needs a character that is neither a letter nor a digit.
+        password_require_special: bool = "PASSWORD_REQUIRE_SPECIAL", "true";
+        /// False where one-time codes cannot be trusted, as on a host with a wrong clock: users cannot set them up then.
+        mfa_enrolment: bool = "MFA_ENROLMENT", "true";
+    }
+}

@@ -18,6 +18,7 @@ pub mod session;
 use futures::FutureExt as _;
 use heddle_core::event::EventType;
 use heddle_kernel::app::{App, Parts, SharedApp};
+use heddle_kernel::config::SettingsOf;
 use heddle_kernel::feature::{Feature, Forget, Pages, Sealing};
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::{Doc, Routes};
@@ -47,6 +48,10 @@ pub struct SignIn;
 impl Feature for SignIn {
     fn name(&self) -> &'static str {
         "auth"
+    }
+
+    fn settings(&self) -> &'static [SettingsOf] {
+        const { &[SettingsOf::the::<declarations::SignInSettings>()] }
     }
 
     fn glossary(&self) -> &'static Glossary {

@@ -1,5 +1,6 @@
 //! What a good password is.
 
+use crate::declarations::SignInSettings;
 use heddle_core::name::fold;
 use heddle_core::secret::Secret;
 use heddle_kernel::config::Config;
@@ -15,14 +16,14 @@ const NAME_CHARS_MIN: usize = 3;
 /// `names` are the user's name and email: an attacker tries these first.
 pub fn faults(config: &Config, field: &str, password: &Secret, names: &[&str]) -> Vec<Detail> {
     let text = password.expose();
-    let length_min = config.password_min_length as usize;
+    let length_min = config.of::<SignInSettings>().password_min_length as usize;
     let too_short = format!("password needs at least {length_min} characters");
     let too_long = format!("password must not be longer than {PASSWORD_BYTES_MAX} bytes");
     let any = |is: fn(char) -> bool| text.chars().any(is);
-    let upper = !config.password_require_uppercase || any(char::is_uppercase);
-    let lower = !config.password_require_lowercase || any(char::is_lowercase);
-    let digit = !config.password_require_digit || any(|c| c.is_ascii_digit());
-    let special = !config.password_require_special || any(|c| !c.is_alphanumeric());
+    let upper = !config.of::<SignInSettings>().password_require_uppercase || any(char::is_uppercase);
+    let lower = !config.of::<SignInSettings>().password_require_lowercase || any(char::is_lowercase);
+    let digit = !config.of::<SignInSettings>().password_require_digit || any(|c| c.is_ascii_digit());
+    let special = !config.of::<SignInSettings>().password_require_special || any(|c| !c.is_alphanumeric());
     let rules = [
         (text.chars().count() >= length_min, too_short.as_str(), "too_short"),
         (text.len() <= PASSWORD_BYTES_MAX, too_long.as_str(), "too_long"),

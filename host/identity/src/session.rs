@@ -3,6 +3,7 @@
 //! A refresh token that comes a second time is either a lost race between two
 //! tabs or stolen; the time since it was spent tells which.
 
+use crate::declarations::SignInSettings;
 use chrono::TimeDelta;
 use heddle_core::event::format_time;
 use heddle_core::secret::{Secret, random_secret};
@@ -78,11 +79,11 @@ pub(crate) async fn renew(tx: &mut Tx, app: &App, origin: &Origin, held: &User) 
 }
 
 fn refresh_expiry(app: &App, now: Timestamp) -> Timestamp {
-    now + TimeDelta::days(i64::from(app.config.refresh_token_days))
+    now + TimeDelta::days(i64::from(app.config.of::<SignInSettings>().refresh_token_days))
 }
 
 fn tokens(app: &App, subject: Subject, refresh: &Secret) -> Result<Tokens, Error> {
-    let expires_in = app.config.access_token_minutes.saturating_mul(60);
+    let expires_in = app.config.of::<SignInSettings>().access_token_minutes.saturating_mul(60);
     let claims = Claims::new(subject, app.clock.new_id(), app.clock.now(), expires_in);
     Ok(Tokens {
         access_token: token::sign(&app.keys.token_key(), &claims)?,
@@ -130,7 +131,7 @@ pub(super) async fn refresh(app: &App, origin: &Origin, presented: &Secret) -> R
     let Rotation::Rotated(session) = rotation else { return Err(LOST_RACE) };
     sessions::extend(&mut tx, session.id, refresh_expiry(app, now)).await?;
     // Tokens that were spent before that time would have expired by now anyway.
-    let lifetime = TimeDelta::days(i64::from(app.config.refresh_token_days));
+    let lifetime = TimeDelta::days(i64::from(app.config.of::<SignInSettings>().refresh_token_days));
     sessions::forget_spent(&mut tx, now - lifetime).await?;
     let subject = Subject {
         user: login.user.id,

@@ -5,11 +5,11 @@ mod packages;
 mod reading;
 mod routes;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use heddle_kernel::app::{App, Parts, SharedApp};
-use heddle_kernel::config::Config;
+use heddle_kernel::config::{Config, SettingsOf};
 use heddle_kernel::feature::{Diagnostic, Feature, Worker};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::glossary::Glossary;
@@ -42,6 +42,10 @@ impl Feature for Adapters {
         parts.add(reading::Packages::new(serving, asked));
     }
 
+    fn settings(&self) -> &'static [SettingsOf] {
+        const { &[SettingsOf::the::<AdapterSettings>()] }
+    }
+
     fn routes(&self, app: &SharedApp) -> Routes {
         routes::routes(&app.vendors())
     }
@@ -58,13 +62,25 @@ impl Feature for Adapters {
     }
 }
 
+heddle_kernel::settings! {
+    /// Which packages serve.
+    pub struct AdapterSettings {
+        /// Folder with one folder per adapter package.
+        packages: Option<PathBuf> = "ADAPTER_PACKAGES", "";
+        /// File with the publishers' keys that are trusted and the adapters that each may sign, as JSON.
+        trusted_keys: Option<PathBuf> = "ADAPTER_TRUSTED_KEYS", "";
+        /// Packages that may serve although a newer version did, as `id@version`, separated by commas.
+        downgrades: Vec<String> = "ADAPTER_DOWNGRADES", "";
+    }
+}
+
 fn trusted_keys(config: &Config) -> anyhow::Result<Vec<TrustedKey>> {
-    let Some(path) = &config.adapter_trusted_keys else { return Ok(Vec::new()) };
+    let Some(path) = &config.of::<AdapterSettings>().trusted_keys else { return Ok(Vec::new()) };
     let text = std::fs::read(path).with_context(|| format!("ADAPTER_TRUSTED_KEYS '{}'", path.display()))?;
     Ok(heddle_marketplace::parse_trusted_keys(&text)?)
 }
 
-fn package_folders(folder: &Path) -> std::io::Result<Vec<std::path::PathBuf>> {
+fn package_folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder)?;
     let entries: Vec<_> = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
     let mut folders: Vec<_> = entries.into_iter().filter(|path| is_package(path)).collect();

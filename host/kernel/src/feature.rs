@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::app::{App, Parts, SharedApp};
 use crate::audit::key::SERVICE_SECRET;
-use crate::config::Config;
+use crate::config::{Config, SettingsOf};
 use crate::declarations;
 use crate::findings::Findings;
 use crate::http::error::Error;
@@ -44,6 +44,11 @@ pub trait Feature: Send + Sync {
 
     /// What subscribing to events needs, by the first segment of a type or pattern. Others cannot be subscribed to.
     fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
+        &[]
+    }
+
+    /// Settings that it adds to the product.
+    fn settings(&self) -> &'static [SettingsOf] {
         &[]
     }
 
@@ -150,6 +155,11 @@ impl Features {
             events.copied(),
             declarations::SUBSCRIPTIONS.iter().chain(subscriptions).copied(),
         )
+    }
+
+    /// The settings that they declare, in their order.
+    pub fn settings(self) -> Vec<SettingsOf> {
+        self.iter().flat_map(Feature::settings).copied().collect()
     }
 
     /// Every column with sealed bytes, and how its rows come under another key.

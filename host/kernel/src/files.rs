@@ -97,7 +97,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let folder = base.path().join("data");
         let settings = [("DATA_DIR".to_owned(), folder.display().to_string())].into();
-        let config = Config::from_maps(&settings, &BTreeMap::new()).unwrap();
+        let config = Config::from_maps(&settings, &BTreeMap::new(), &[]).unwrap();
         prepare(&config).unwrap();
         assert_eq!((mode(&folder), mode(&folder.join("heddle.db"))), (0o700, 0o600));
         fs::write(folder.join("heddle.db-wal"), "x").unwrap();

@@ -68,12 +68,11 @@ impl Drop for Passing {
 }
 
 /// Returns the settings of a command that only prints: its files lie in a temporary folder.
-pub fn without_traces(config: Config) -> (Config, Passing) {
+pub fn without_traces(mut config: Config) -> (Config, Passing) {
     let name = format!("heddle-{}", heddle_core::secret::random_secret().expose());
     let folder = std::env::temp_dir().join(name);
-    let data_dir = folder.clone();
-    let (database_url, log_database_url, cache_url) = (None, None, None);
-    let config = Config { data_dir, database_url, log_database_url, cache_url, ..config };
+    config.data_dir.clone_from(&folder);
+    (config.database_url, config.log_database_url, config.cache_url) = (None, None, None);
     (config, Passing(folder))
 }
 

@@ -135,7 +135,7 @@ fn fail(message: &str) -> ExitCode {
 }
 
 fn run(command: Command) -> anyhow::Result<()> {
-    let config = Config::from_environment()?;
+    let config = Config::from_environment(&FEATURES.settings())?;
     init_log(&config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async move {
@@ -220,7 +220,7 @@ async fn interruptible(work: impl Future<Output = anyhow::Result<()>>) -> anyhow
 
 /// Looks at the settings too, so they are not read before it.
 fn doctor() -> anyhow::Result<bool> {
-    let config = Config::from_environment();
+    let config = Config::from_environment(&FEATURES.settings());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     Ok(runtime.block_on(heddle_operate::doctor(config, FEATURES, &mut std::io::stdout()))?)
 }
@@ -238,7 +238,7 @@ async fn openapi(config: Config) -> anyhow::Result<()> {
 fn settings() -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "| setting | default | meaning |\n|---|---|---|")?;
-    for setting in Config::SETTINGS {
+    for setting in Config::table(&FEATURES.settings()) {
         let default = if setting.default.is_empty() { "" } else { &format!("`{}`", setting.default) };
         writeln!(out, "| `{}` | {default} | {} |", setting.name, setting.about.trim())?;
     }

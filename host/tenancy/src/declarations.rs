@@ -18,3 +18,13 @@ heddle_core::events! { pub EVENTS {
 
 pub(super) const SUBSCRIPTIONS: &[(&str, SubscriptionAccess)] =
     &[("user", SubscriptionAccess::Permission(USER_READ))];
+
+heddle_kernel::settings! {
+    /// Which organizations there can be, and how large.
+    pub struct TenancySettings {
+        /// Lets anybody register an organization of their own.
+        allow_registration: bool = "ALLOW_REGISTRATION", "false";
+        /// Refuses what goes beyond the quota of an organization's tier.
+        enforce_org_quotas: bool = "ENFORCE_ORG_QUOTAS", "false";
+    }
+}

@@ -15,6 +15,7 @@ use heddle_core::Permission;
 use heddle_core::declared::SubscriptionAccess;
 use heddle_core::event::EventType;
 use heddle_kernel::app::SharedApp;
+use heddle_kernel::config::SettingsOf;
 use heddle_kernel::feature::Feature;
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
@@ -25,6 +26,10 @@ pub struct Tenancy;
 impl Feature for Tenancy {
     fn name(&self) -> &'static str {
         "tenancy"
+    }
+
+    fn settings(&self) -> &'static [SettingsOf] {
+        const { &[SettingsOf::the::<declarations::TenancySettings>()] }
     }
 
     fn glossary(&self) -> &'static Glossary {

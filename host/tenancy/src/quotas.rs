@@ -3,6 +3,7 @@
 //! Only an object beyond the quota is refused; existing objects stay, also when a tier is lowered. Devices have no
 //! quota: they are read from controllers, and a reading cannot be refused.
 
+use crate::declarations::TenancySettings;
 use axum::Json as Answer;
 use axum::extract::State;
 use heddle_core::{OrgId, Tier};
@@ -84,7 +85,7 @@ impl Quota {
 /// Call it in the writing transaction once the row is written: the organization's row is locked before anything is
 /// counted, so of two requests for the last place the second sees the first.
 pub async fn check(tx: &mut Tx, app: &App, org: OrgId, resource: Resource) -> Result<(), Error> {
-    if !app.config.enforce_org_quotas {
+    if !app.config.of::<TenancySettings>().enforce_org_quotas {
         return Ok(());
     }
     let found = Organization::lock(tx, &Scope::organization(org), org).await?;
@@ -113,7 +114,12 @@ pub(super) async fn show(
     let found = Organization::find(&mut tx, &caller.scope(), id).await?;
     let tier = found.ok_or(Error::NotFound("organization"))?.tier;
     let items = Quota::all(tier, &dashboard::totals(&mut tx, id).await?);
-    Ok(Answer(Quotas { organization_id: id, tier, enforced: app.config.enforce_org_quotas, items }))
+    Ok(Answer(Quotas {
+        organization_id: id,
+        tier,
+        enforced: app.config.of::<TenancySettings>().enforce_org_quotas,
+        items,
+    }))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod sending;
 mod taking_back;
 mod window;
 
+use crate::declarations::ChangesSettings;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -295,15 +296,17 @@ impl Drive<'_> {
     fn hold_secs(&self) -> u32 {
         let window = self.row.extendable_to_secs.max(self.row.confirm_within_secs);
         let window = window.and_then(|secs| u32::try_from(secs).ok());
-        window.unwrap_or(self.app.config.apply_hold_secs) + DEVICE_MARGIN_SECS
+        window.unwrap_or(self.app.config.of::<ChangesSettings>().apply_hold_secs) + DEVICE_MARGIN_SECS
     }
 
     /// Gives the device time to carry the change out; false when the service stops meanwhile.
     async fn settle(&self) -> bool {
         let Some(plan) = self.row.plan.as_ref().filter(|plan| !plan.native.is_empty()) else { return true };
         let times = if plan.lockout_risk { 3 } else { 1 };
-        let until =
-            self.row.updated_at + TimeDelta::milliseconds(i64::from(self.app.config.apply_settle_ms) * times);
+        let until = self.row.updated_at
+            + TimeDelta::milliseconds(
+                i64::from(self.app.config.of::<ChangesSettings>().apply_settle_ms) * times,
+            );
         match (until - self.app.clock.now()).to_std() {
             Ok(left) => self.pause(left).await,
             Err(_) => true,

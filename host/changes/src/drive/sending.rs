@@ -1,5 +1,6 @@
 //! Sends the reviewed calls, and finds out their outcome.
 
+use crate::declarations::ChangesSettings;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -255,7 +256,7 @@ impl Drive<'_> {
 
     /// Time by which the change must have been seen at the device; after it, the change is taken back.
     fn read_deadline(&self) -> Timestamp {
-        let hold = TimeDelta::seconds(i64::from(self.app.config.apply_hold_secs));
+        let hold = TimeDelta::seconds(i64::from(self.app.config.of::<ChangesSettings>().apply_hold_secs));
         // A task at the device may have used up its time before this step began.
         self.row.confirm_deadline.unwrap_or(self.row.updated_at + hold)
     }

@@ -39,7 +39,8 @@ impl Bench {
         ];
         let settings: BTreeMap<String, String> =
             settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let config = Config::from_maps(&settings, &BTreeMap::new()).unwrap();
+        let config =
+            Config::from_maps(&settings, &BTreeMap::new(), &crate::testing::FEATURES.settings()).unwrap();
         let compiler = Compiler { program: "/bin/false".into(), args: Vec::new() };
         let app = App::open(config, Surroundings::from(compiler), crate::testing::FEATURES).await.unwrap();
         let (org, user): (OrgId, UserId) = (app.clock.new_id(), app.clock.new_id());

@@ -1,5 +1,6 @@
 //! `fabric.webhook`: sends a request to an address of the author's choice, once.
 
+use crate::declarations::FabricSettings;
 use std::collections::BTreeMap;
 
 use futures::FutureExt as _;
@@ -156,7 +157,7 @@ fn request(call: &StepCall<'_>, params: Params) -> Result<Outgoing, StepError> {
         url: params.url,
         headers,
         body,
-        signing_secret: call.app.config.fabric_webhook_signing_secret.clone(),
+        signing_secret: call.app.config.of::<FabricSettings>().webhook_signing_secret.clone(),
         organization_secrets: Vec::new(),
         is_path_secret: false,
     })

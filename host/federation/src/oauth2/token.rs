@@ -13,6 +13,7 @@ use heddle_core::OauthGrantId;
 use heddle_core::oauth2::TokenKind;
 use heddle_core::permission::{KeyScope, Permissions};
 use heddle_core::secret::{Secret, random_secret};
+use heddle_identity::declarations::SignInSettings;
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::audit::entry::{self, NewEntry};
 use heddle_kernel::caller::app_token;
@@ -164,7 +165,7 @@ async fn for_code(app: &App, origin: &Origin, by: &OauthApp, fields: &Fields) ->
         return Err(stolen(tx, app, origin, &grant, "security.code_reuse").await?);
     }
     refuse_other_times(&mut tx, &grant).await?;
-    let until = now + TimeDelta::days(i64::from(app.config.refresh_token_days));
+    let until = now + TimeDelta::days(i64::from(app.config.of::<SignInSettings>().refresh_token_days));
     if !oauth2::spend_code(&mut tx, grant.id, until, now).await? {
         return Err(not_valid().into());
     }
@@ -228,7 +229,7 @@ async fn for_refresh_token(
     if !oauth2::end(&mut tx, &hash, now).await? {
         return Err(not_valid().into());
     }
-    let until = now + TimeDelta::days(i64::from(app.config.refresh_token_days));
+    let until = now + TimeDelta::days(i64::from(app.config.of::<SignInSettings>().refresh_token_days));
     oauth2::record_use(&mut tx, grant.id, Some(until), now).await?;
     let tokens = give(&mut tx, app, origin, &grant, &scopes).await?;
     tx.commit().await?;
@@ -264,7 +265,7 @@ async fn give(
     scopes: &[String],
 ) -> Result<Tokens, Error> {
     let now = app.clock.now();
-    let expires_in = app.config.access_token_minutes.saturating_mul(60);
+    let expires_in = app.config.of::<SignInSettings>().access_token_minutes.saturating_mul(60);
     let of = |start: &str| Secret::new(format!("{start}_{}_{}", mark(grant.id.0), random_secret().expose()));
     let (access, refresh) = (of(app_token::MARK), of(REFRESH_MARK));
     let access_token = NewToken {
@@ -280,7 +281,7 @@ async fn give(
         grant_id: grant.id,
         kind: TokenKind::Refresh,
         scopes: grant.scopes.clone(),
-        expires_at: now + TimeDelta::days(i64::from(app.config.refresh_token_days)),
+        expires_at: now + TimeDelta::days(i64::from(app.config.of::<SignInSettings>().refresh_token_days)),
         now,
     };
     let ended = oauth2::end_older(tx, grant.id, ACCESS_TOKENS_MAX - 1, now).await?;

@@ -6,6 +6,7 @@
 mod routes;
 mod totp;
 
+use crate::declarations::SignInSettings;
 use heddle_core::UserId;
 use heddle_core::secret::{Secret, random_bytes};
 use heddle_kernel::app::App;
@@ -131,7 +132,7 @@ struct Enabled {
 
 /// Stages a secret in place of one that was staged.
 async fn stage(app: &App, caller: &Caller) -> Result<totp::Enrolment, Error> {
-    if !app.config.mfa_enrolment {
+    if !app.config.of::<SignInSettings>().mfa_enrolment {
         return Err(Error::NotAvailable("one-time codes cannot be set up on this server"));
     }
     let secret = totp::new_secret();
@@ -149,7 +150,7 @@ async fn stage(app: &App, caller: &Caller) -> Result<totp::Enrolment, Error> {
 /// Enables the second factor after a code has proved that the app has the staged secret. Ends all sessions, and opens a
 /// new one for the caller.
 async fn enable(app: &App, caller: &Caller, origin: &Origin, code: &Secret) -> Result<Enabled, Error> {
-    if !app.config.mfa_enrolment {
+    if !app.config.of::<SignInSettings>().mfa_enrolment {
         return Err(Error::NotAvailable("one-time codes cannot be set up on this server"));
     }
     let mut tx = app.db.write().await?;

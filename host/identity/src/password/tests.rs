@@ -1,12 +1,14 @@
 use std::collections::BTreeMap;
 
+use heddle_kernel::config::SettingsOf;
+
 use super::*;
 
 const GOOD: &str = "Correct-Horse-7";
 
 fn config(pairs: &[(&str, &str)]) -> Config {
     let map = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    Config::from_maps(&map, &BTreeMap::new()).unwrap()
+    Config::from_maps(&map, &BTreeMap::new(), &[SettingsOf::the::<SignInSettings>()]).unwrap()
 }
 
 fn kinds(config: &Config, password: &str, names: &[&str]) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! What `heddle doctor` asks about packages: whether there are any, and whether each is verified.
 
+use super::AdapterSettings;
 use heddle_kernel::config::Config;
 use heddle_kernel::feature::Diagnostic;
 use heddle_kernel::findings::Findings;
@@ -8,7 +9,7 @@ use heddle_marketplace::Verified;
 pub(super) const DIAGNOSTICS: &[Diagnostic] = &[Diagnostic::Settings(ask)];
 
 fn ask(config: &Config, findings: &mut Findings) {
-    let Some(folder) = &config.adapter_packages else {
+    let Some(folder) = &config.of::<AdapterSettings>().packages else {
         findings.warn(
             "adapters: ADAPTER_PACKAGES is not set, so no controller can be managed",
             "set it to the folder of the adapters' packages",

@@ -7,6 +7,7 @@
 //! Packages are read at the start, and again when the process is asked to: then the same packages serve as after a restart,
 //! and a package that has not changed goes on with its state.
 
+use super::AdapterSettings;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -50,7 +51,7 @@ pub(super) type Serving = BTreeMap<String, String>;
 /// stays.
 pub(super) async fn load_all(app: &App, serving: &mut Serving) -> RefusedPackages {
     let (config, runtime, db, clock) = (&app.config, &app.runtime, &app.db, &app.clock);
-    let Some(folder) = &config.adapter_packages else {
+    let Some(folder) = &config.of::<AdapterSettings>().packages else {
         tracing::warn!("no adapter is loaded: ADAPTER_PACKAGES is not set, so no controller can be managed");
         return RefusedPackages::default();
     };
@@ -63,7 +64,7 @@ pub(super) async fn load_all(app: &App, serving: &mut Serving) -> RefusedPackage
         }
     };
     let mut refused = RefusedPackages::default();
-    let ground = Ground { trusted: &trusted, downgrades: &config.adapter_downgrades };
+    let ground = Ground { trusted: &trusted, downgrades: &config.of::<AdapterSettings>().downgrades };
     let (path, keys) = (folder.clone(), trusted.clone());
     let (by_id, found) = task::block(move || {
         let mut refused = RefusedPackages::default();

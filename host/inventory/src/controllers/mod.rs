@@ -6,6 +6,7 @@ pub(crate) mod endpoint;
 mod many;
 pub(crate) mod probe;
 
+use crate::sync::SyncSettings;
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -283,7 +284,7 @@ async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result
     checks.chars("vendor", &body.vendor, ID_CHARS_MAX);
     let url = checks.keep("url", parse_url(&body.url));
     let tls = check_tls(body.tls, &mut checks);
-    let interval = body.sync_interval_secs.unwrap_or(app.config.sync_interval_secs);
+    let interval = body.sync_interval_secs.unwrap_or(app.config.of::<SyncSettings>().interval_secs);
     check_interval(body.sync_interval_secs, &mut checks);
     checks.done()?;
     let settings = Value::Object(body.settings);

@@ -8,6 +8,7 @@ mod record;
 mod slots;
 mod storable;
 
+use heddle_kernel::config::SettingsOf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -82,10 +83,22 @@ impl Ended {
 /// Readings of controllers.
 pub struct Readings;
 
+heddle_kernel::settings! {
+    /// How often controllers are read.
+    pub struct SyncSettings {
+        /// Seconds between two readings of a controller, where the controller does not say.
+        interval_secs: u32 = "SYNC_INTERVAL_SECS", "60", from 1 to 86400;
+    }
+}
+
 #[async_trait::async_trait]
 impl Feature for Readings {
     fn name(&self) -> &'static str {
         "sync"
+    }
+
+    fn settings(&self) -> &'static [SettingsOf] {
+        const { &[SettingsOf::the::<SyncSettings>()] }
     }
 
     async fn open(&self, app: &App, parts: &mut Parts) {

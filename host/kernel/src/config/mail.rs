@@ -100,7 +100,7 @@ mod tests {
 
     fn read(pairs: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
         let map = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Config::from_maps(&map, &BTreeMap::new())
+        Config::from_maps(&map, &BTreeMap::new(), &[])
     }
 
     fn production(pairs: &[(&str, &str)]) -> Result<Config, ConfigErrors> {

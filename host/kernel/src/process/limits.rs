@@ -67,7 +67,7 @@ mod tests {
     fn connections_leave_files_for_the_rest() {
         let config = |max: &str| {
             let settings = [("HTTP_CONNECTIONS_MAX".to_owned(), max.to_owned())].into();
-            Config::from_maps(&settings, &std::collections::BTreeMap::new()).unwrap()
+            Config::from_maps(&settings, &std::collections::BTreeMap::new(), &[]).unwrap()
         };
         for files in [64, 256, 1_024, 4_096, 1_048_576, u64::MAX] {
             let max = connections(&config("0"), files) as u64;

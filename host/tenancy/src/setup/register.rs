@@ -4,6 +4,7 @@
 //! visitor that an email is taken, but finding out is costly: a limit for each hour and address, a hash in either case,
 //! and a new account of one's own where the email was free.
 
+use crate::declarations::TenancySettings;
 use axum::Extension;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
@@ -85,7 +86,7 @@ impl FromRequestParts<SharedApp> for Allowed {
     type Rejection = Error;
 
     async fn from_request_parts(_: &mut Parts, app: &SharedApp) -> Result<Self, Error> {
-        if app.config.allow_registration {
+        if app.config.of::<TenancySettings>().allow_registration {
             return Ok(Self);
         }
         Err(Error::Refused {

@@ -46,7 +46,8 @@ async fn app(folder: &std::path::Path, more: &[(&str, &str)]) -> SharedApp {
     ];
     let settings: BTreeMap<String, String> =
         base.iter().chain(more).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let config = Config::from_maps(&settings, &BTreeMap::new()).unwrap();
+    let config =
+        Config::from_maps(&settings, &BTreeMap::new(), &crate::testing::FEATURES.settings()).unwrap();
     let compiler = Compiler { program: "unused".into(), args: Vec::new() };
     App::open(config, compiler.into(), crate::testing::FEATURES).await.unwrap()
 }
