@@ -32,6 +32,12 @@ fn every_default_is_accepted_and_no_setting_is_declared_twice() {
 #[test]
 fn a_value_that_does_not_fit_is_refused_by_its_name() {
     let wrong = [
+        ("DB_POOL_SIZE", "0", "from 1 to 1000"),
+        ("LOG_DB_MAX_OVERFLOW", "1001", "from 0 to 1000"),
+        ("HTTP_HEADER_TIMEOUT_SECS", "301", "from 1 to 300"),
+        ("HTTP_CONNECTIONS_PER_ADDRESS", "0", "from 1 to 1000000"),
+        ("COMPONENT_INSTANCES", "10001", "from 1 to 10000"),
+        ("RATE_LIMIT_RPM", "0", "from 1 to 4294967295"),
         ("SYNC_INTERVAL_SECS", "0", "from 1 to 86400"),
         ("SYNC_INTERVAL_SECS", "86401", "from 1 to 86400"),
         ("APPLY_HOLD_SECS", "601", "from 1 to 600"),
@@ -67,6 +73,8 @@ fn settings_are_checked_together_and_with_the_environment() {
 fn what_features_declare_is_refused_together_with_the_rest() {
     let wrong = [("BIND_ADDR", "8080"), ("SYNC_INTERVAL_SECS", "0"), ("PASSWORD_MIN_LENGTH", "7")];
     refused(&wrong, &["BIND_ADDR", "SYNC_INTERVAL_SECS", "PASSWORD_MIN_LENGTH"]);
+    let alone = read(&[("APPLY_HOLD_SECS", "0")]).expect_err("is refused");
+    assert_eq!(alone.0.len(), 1, "a setting that was not given is not blamed: {alone}");
     let file = [("sync_intervall_secs".to_owned(), "60".to_owned())].into();
     let unknown = Config::from_maps(&BTreeMap::new(), &file, &FEATURES.settings()).expect_err("is refused");
     assert!(unknown.to_string().contains("sync_intervall_secs"), "{unknown}");

@@ -6,4 +6,5 @@ mod fixtures;
 mod names;
 mod paths;
 mod rooms;
+mod settings;
 mod words;

@@ -49,6 +49,11 @@ on_both! {
         }
         world.root.delete(&peer.path()).await.expect_status(204);
         too_high(bea.api.post(&format!("{}/restore", peer.path()), &json!({})).await);
+        // Also where the name was taken since: the answer tells nothing of a user that the caller may not manage.
+        let namesake = world.root.post("/users", &new_user("PEER", "viewer")).await.expect_status(201);
+        too_high(bea.api.post(&format!("{}/restore", peer.path()), &json!({})).await);
+        let namesake = format!("/users/{}", crate::tenancy::text(&namesake.body["id"]));
+        world.root.delete(&namesake).await.expect_status(204);
         world.root.post(&format!("{}/restore", peer.path()), &json!({})).await.expect_status(200);
         let site_admin = world.member("sid", "site_admin").await;
         for answer in [

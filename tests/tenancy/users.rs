@@ -120,7 +120,16 @@ on_both! {
         heir["email"] = json!("CARL@acme.test");
         world.root.post("/users", &heir).await.expect_status(201);
         let answer = refused(world.root.post(&restore, &json!({})).await, 409, "conflict");
-        assert!(answer.message().contains("carl@acme.test"), "{}", answer.message());
+        assert!(answer.message().contains("email 'carl@acme.test'"), "{}", answer.message());
+        let mut namesake = new_user("CARL", "viewer");
+        namesake["email"] = json!("other@acme.test");
+        world.root.post("/users", &namesake).await.expect_status(201);
+        let entries = async || world.root.get("/audit").await.expect_status(200).body["total"].clone();
+        let before = entries().await;
+        let answer = refused(world.root.post(&restore, &json!({})).await, 409, "conflict");
+        assert!(answer.message().contains("'carl"), "{}", answer.message());
+        assert_eq!(entries().await, before, "a refused restore leaves no entry");
+        world.root.get(&carl.path()).await.expect_status(404);
     }
 }
 

@@ -1,7 +1,8 @@
 //! What waits has a bound, and what is over it is not lost silently.
 
+use heddle_core::ProcessId;
 use heddle_core::webhook::DeliveryState;
-use heddle_core::{ProcessId, SubscriptionId};
+use heddle_store::webhooks::SubscriptionId;
 use heddle_store::webhooks::deliveries::{self, NewDelivery};
 use heddle_store::webhooks::sending::{self, Attempt, Room};
 use serde_json::json;

@@ -19,9 +19,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::apply::{ApplyRequest, CONFIRM_SECS};
-use super::plan;
 use super::view::ChangeView;
-use super::{apply, revert, window};
+use super::{apply, plan, revert, window};
 
 /// Hex digits of a plan's hash.
 const PLAN_HASH_CHARS_MAX: usize = 64;
@@ -92,7 +91,7 @@ struct ExtendBody {
     secs: u32,
 }
 
-/// The routes of the acts, and of one as it is.
+/// The routes of the acts.
 pub(super) fn routes<P: Planned>(say: Summaries) -> Routes {
     let act = |verb: &str| format!("{}/{verb}", P::ONE);
     Routes::default()

@@ -1,6 +1,5 @@
 //! Applying: the gates, the recorded intent, and the answer.
 
-use crate::declarations::ChangesSettings;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -20,6 +19,7 @@ use super::drivers::Drivers;
 use super::outcome::{Actor, Step, record};
 use super::plan::controller_on_path;
 use super::{gates, new_key, set};
+use crate::declarations::ChangesSettings;
 
 /// How long a request waits for the end, in addition to the time in which the device must have been read.
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);

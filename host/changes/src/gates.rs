@@ -1,6 +1,5 @@
 //! The gates before a write: one function each, with the reason in its name.
 
-use crate::declarations::ChangesSettings;
 use axum::http::StatusCode;
 use heddle_core::change::{ChangeStatus, Danger, OutcomeState, Plan, Stage};
 use heddle_core::organization_settings::OrganizationSettings;
@@ -11,6 +10,7 @@ use heddle_kernel::http::error::{Detail, Error};
 use heddle_store::changes::ChangeRow;
 
 use super::vendors::for_feature;
+use crate::declarations::ChangesSettings;
 
 /// Checks the permission for the feature's prefix.
 pub(super) fn feature_is_permitted(caller: &Caller, feature: &str, danger: Danger) -> Result<(), Error> {

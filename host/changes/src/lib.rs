@@ -28,13 +28,13 @@ pub mod vendors;
 mod view;
 mod window;
 
-use heddle_kernel::config::SettingsOf;
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use heddle_core::event::EventType;
 use heddle_core::{ChangeId, Permission};
 use heddle_kernel::app::{App, Parts, SharedApp};
+use heddle_kernel::config::SettingsOf;
 use heddle_kernel::feature::{Diagnostic, Feature, Sealing, Worker};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::glossary::Glossary;

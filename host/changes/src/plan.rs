@@ -1,6 +1,5 @@
 //! Staging and planning: the calls of a change are computed before it can be applied.
 
-use crate::declarations::ChangesSettings;
 use axum::response::Response;
 use chrono::TimeDelta;
 use heddle_core::adapter::{Feature, FeatureOperation};
@@ -26,7 +25,7 @@ use super::detail::takes_all_warning;
 use super::outcome::{Actor, Step, record};
 use super::view::{Beside, view};
 use super::{gates, new_key, payload, set};
-use crate::declarations::CHANGE_STAGED;
+use crate::declarations::{CHANGE_STAGED, ChangesSettings};
 
 /// The request of a client.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ use axum::Json as Answer;
 use axum::response::Response;
 use heddle_core::ChangeId;
 use heddle_inventory::controllers::declarations::CONTROLLER_READ;
+use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::IfMatch;
@@ -12,14 +13,13 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, Json, Params};
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::resource::By;
+use heddle_store::ChangeRow;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::acts::{self, Planned, Summaries};
 use super::set::{self, ChangeSet, MEMBERS};
 use super::settle;
-use heddle_kernel::app::App;
-use heddle_store::ChangeRow;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

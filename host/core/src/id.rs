@@ -1,12 +1,22 @@
 //! Typed ids: UUID version 7, so that they sort by creation.
 
-/// Declares id types that are transparent in JSON, JSON Schema and SQL.
+/// Declares id types that are transparent in JSON, JSON Schema and SQL. Where they are for rows of one table, they stand beside
+/// its statements.
+///
+/// The crate that declares them depends on `serde`, `schemars`, `uuid` and `sqlx`.
+#[macro_export]
 macro_rules! ids {
-    ($($(#[$meta:meta])* $name:ident,)+) => {$(
+    ($($(#[$meta:meta])* pub $name:ident,)+) => {
+        $crate::ids! { @all [derive(sqlx::Type), sqlx(transparent)] $($(#[$meta])* $name,)+ }
+    };
+    (@all $sql:tt $($(#[$meta:meta])* $name:ident,)+) => {
+        $($crate::ids! { @one $sql $(#[$meta])* $name })+
+    };
+    (@one [$($sql:meta),+] $(#[$meta:meta])* $name:ident) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-        #[cfg_attr(feature = "sqlx", derive(sqlx::Type), sqlx(transparent))]
+        $(#[$sql])+
         #[serde(transparent)]
         pub struct $name(pub uuid::Uuid);
 
@@ -34,46 +44,23 @@ macro_rules! ids {
                 text.parse().map(Self)
             }
         }
-    )+};
+    };
 }
 
 ids! {
+    @all [cfg_attr(feature = "sqlx", derive(sqlx::Type), sqlx(transparent))]
     OrgId,
     UserId,
-    RoleId,
-    SessionId,
     SiteId,
     ControllerId,
-    SyncId,
     CredentialId,
     DeviceId,
     ChangeId,
     EventId,
-    AuditId,
-    ApiKeyId,
-    IdentityProviderId,
-    /// The identity of a user at an identity provider.
-    IdentityId,
-    /// One sign-in on its way to an identity provider and back.
-    SsoAttemptId,
-    /// An app that users let act for them.
-    OauthAppId,
-    /// What one user allowed one app.
-    OauthGrantId,
     /// One run of the program among those that serve the same database.
     ProcessId,
     /// What wires events to steps.
     ConnectionId,
     /// One firing of a Connection.
     RunId,
-    /// A receiver of events by HTTP.
-    SubscriptionId,
-    /// One event on its way to one subscription.
-    DeliveryId,
-    /// Payload of deliveries, written by an organization.
-    WebhookTemplateId,
-    /// Where notifications go.
-    ChannelId,
-    /// A notification inside the service.
-    NoticeId,
 }

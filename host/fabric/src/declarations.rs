@@ -1,4 +1,4 @@
-//! Permissions and events of the Fabric.
+//! Permissions, events and settings of the Fabric.
 
 use heddle_core::secret::Secret;
 use heddle_kernel::config::{ConfigError, Environment, is_weak};

@@ -38,7 +38,6 @@ pub(crate) mod trial;
 mod uses;
 mod wait;
 
-use heddle_kernel::config::SettingsOf;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -46,6 +45,7 @@ use futures::future::BoxFuture;
 use heddle_core::Permission;
 use heddle_core::event::EventType;
 use heddle_kernel::app::{App, Parts, SharedApp};
+use heddle_kernel::config::SettingsOf;
 use heddle_kernel::events::consumer::consume;
 use heddle_kernel::feature::{Feature, Forget, Guard, Sealing, Subsystem, Worker};
 use heddle_kernel::http::glossary::Glossary;

@@ -1,11 +1,12 @@
 //! Which Connections, rules and schedules use an object. Their parameters are sealed, so they are opened to see it.
 
 use futures::FutureExt as _;
-use heddle_core::{ChannelId, ConnectionId, OrgId};
+use heddle_core::{ConnectionId, OrgId};
 use heddle_delivery::notifications::CHANNEL;
 use heddle_kernel::app::App;
 use heddle_kernel::feature::Guard;
 use heddle_kernel::http::error::Error;
+use heddle_store::channels::ChannelId;
 use heddle_store::{Tx, connections};
 
 use super::steps;

@@ -1,6 +1,5 @@
 //! The cookies that a login sets for browsers. They are read in `caller::cookies`.
 
-use crate::declarations::SignInSettings;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use cookie::time::Duration;
@@ -12,6 +11,7 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::Origin;
 
 use super::session::Tokens;
+use crate::declarations::SignInSettings;
 
 const REFRESH: &str = "svc_refresh";
 /// Ties the forms of a log-in page to the browser that it was shown in.

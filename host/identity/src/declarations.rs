@@ -1,4 +1,4 @@
-//! Events of users and of how they sign in.
+//! Events of users and of how they sign in, and the settings of that.
 
 use heddle_kernel::http::access::Unscoped;
 

@@ -1,10 +1,11 @@
 //! What a good password is.
 
-use crate::declarations::SignInSettings;
 use heddle_core::name::fold;
 use heddle_core::secret::Secret;
 use heddle_kernel::config::Config;
 use heddle_kernel::http::error::Detail;
+
+use crate::declarations::SignInSettings;
 
 /// Most bytes of a password.
 pub const PASSWORD_BYTES_MAX: usize = 1024;

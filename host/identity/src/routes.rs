@@ -6,19 +6,22 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use heddle_core::page::Page;
 use heddle_core::secret::Secret;
-use heddle_core::{OrgId, Role, SessionId, Timestamp, UserId};
+use heddle_core::{OrgId, Role, Timestamp, UserId};
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::caller::{Caller, Credential, REVOKED};
 use heddle_kernel::checks::{PRESENTED_CHARS_MAX, refuse_long_secret, refuse_longer};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{One, Tag, Tagged};
 use heddle_kernel::http::error::{Detail, Error};
-use heddle_kernel::http::extract::{At, Form, Json, Origin, PER_PAGE_MAX, Params, page_request};
+use heddle_kernel::http::extract::{At, Form, Json, Origin, Params};
+use heddle_kernel::http::list_query::{ListQuery as _, Listing};
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::list_query;
 use heddle_kernel::resource::By;
 use heddle_store::grants::{self, SiteGrant};
 use heddle_store::object::Object as _;
-use heddle_store::{InOrder, Organization, Scope, Session, Sort, sessions, users};
+use heddle_store::sessions::SessionId;
+use heddle_store::{Organization, Scope, Session, sessions, users};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -110,17 +113,8 @@ struct SessionView {
     current: bool,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "SessionListQuery")]
-struct SessionQuery {
-    #[schemars(range(min = 1))]
-    page: Option<u32>,
-    /// From 1 to 200; 50 when absent.
-    #[schemars(range(min = 1, max = 200))]
-    per_page: Option<u32>,
-    /// What the list is sorted by, `-` before the word for the other direction.
-    sort: Option<Sort<Session>>,
+list_query! {
+    struct SessionQuery of Session {}
 }
 
 pub(crate) fn routes() -> Routes {
@@ -286,13 +280,11 @@ async fn me(State(app): State<SharedApp>, caller: Caller) -> Result<One<Profile>
 async fn list_sessions(
     State(app): State<SharedApp>,
     caller: Caller,
-    Params(query): Params<SessionQuery>,
+    Params(mut query): Params<SessionQuery>,
 ) -> Result<Answer<Page<SessionView>>, Error> {
-    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
+    let Listing { page, order, .. } = query.listing()?;
     let mut tx = app.db.read().await?;
-    let (active, total) =
-        sessions::list_active(&mut tx, caller.user_id, app.clock.now(), InOrder::by(page, query.sort))
-            .await?;
+    let (active, total) = sessions::list_active(&mut tx, caller.user_id, app.clock.now(), order).await?;
     let view = |session: sessions::Session| SessionView {
         id: session.id,
         created_at: session.created_at,

@@ -3,11 +3,10 @@
 //! A refresh token that comes a second time is either a lost race between two
 //! tabs or stolen; the time since it was spent tells which.
 
-use crate::declarations::SignInSettings;
 use chrono::TimeDelta;
+use heddle_core::Timestamp;
 use heddle_core::event::format_time;
 use heddle_core::secret::{Secret, random_secret};
-use heddle_core::{SessionId, Timestamp};
 use heddle_kernel::app::App;
 use heddle_kernel::audit::entry::{self, NewEntry};
 use heddle_kernel::caller::token::{self, Claims, Subject};
@@ -16,14 +15,14 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::Origin;
 use heddle_kernel::keys::keyed_hash;
 use heddle_store::Tx;
-use heddle_store::sessions::{self, FoundSession, Matched, NewSession, Rotation};
+use heddle_store::sessions::{self, FoundSession, Matched, NewSession, Rotation, SessionId};
 use heddle_store::users::{self, User};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
 use super::{admission, security};
-use crate::declarations::REFRESH_REUSE;
+use crate::declarations::{REFRESH_REUSE, SignInSettings};
 
 /// Seconds within which a spent refresh token is a lost race and not theft.
 const RACE_SECS: i64 = 10;

@@ -5,8 +5,6 @@ mod probe;
 mod sealed;
 mod vault;
 
-use heddle_kernel::http::list_query::Listing;
-use heddle_kernel::resource::Found;
 use std::sync::Arc;
 
 use axum::response::Response;
@@ -14,6 +12,7 @@ use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{CredentialId, OrgId, Role};
 use heddle_kernel::app::{App, SharedApp};
+use heddle_kernel::caller::Caller;
 use heddle_kernel::checks::{Checks, NAME_CHARS_MAX};
 use heddle_kernel::declarations::{SETTINGS_READ, SETTINGS_WRITE};
 use heddle_kernel::feature::{Feature, Sealing};
@@ -23,16 +22,17 @@ use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, Json};
 use heddle_kernel::http::glossary::Glossary;
+use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::nulls::{given, nullable};
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::keys::Keys;
 use heddle_kernel::list_query;
-use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Verbs, actions, owner};
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Rows, Verbs, actions, owner};
 use heddle_kernel::tls::check_tls;
 use heddle_runtime::Vault;
 use heddle_store::credentials::{self, Credential, CredentialUpdate, NewCredential, SealedSecret};
 use heddle_store::sealed::SealedColumn;
-use heddle_store::{Db, Scope, Set, Tx};
+use heddle_store::{Db, Set, Tx};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -164,15 +164,20 @@ impl Resource for Credentials {
 impl Listed for Credentials {
     type Query = ListQuery;
 
-    async fn page(tx: &mut Tx, scope: &Scope, _: ListQuery, asked: Listing<Credential>) -> Found<Credential> {
-        Ok(credentials::list(tx, scope, asked.search.as_deref(), asked.order).await?)
+    async fn page(
+        tx: &mut Tx,
+        caller: &Caller,
+        _: ListQuery,
+        asked: Listing<Credential>,
+    ) -> Rows<Credential> {
+        Ok(credentials::list(tx, &caller.scope(), asked.search.as_deref(), asked.order).await?)
     }
 }
 
 fn routes() -> Routes {
     let write = Access::Permission(SETTINGS_WRITE);
     Verbs::<Credentials>::of("credential_id", Access::Permission(SETTINGS_READ), write)
-        .list::<ListQuery, _, _>(resource::list::<Credentials>, "Credentials, without their secrets")
+        .listed("Credentials, without their secrets")
         .create::<NewBody, _, _>(create, "Store a credential")
         .get(resource::get::<Credentials>, "One credential, without its secrets")
         .update::<UpdateBody, _, _>(update, "Change a credential")

@@ -1,4 +1,5 @@
-//! Every setting in one typed struct, read and checked once at start.
+//! Every setting in a typed struct, read and checked once at start: here those that the kernel and the commands read, in
+//! features those that features read.
 //!
 //! Settings come from the environment and, below it, from a file with the same
 //! names in lower case: the one that `HEDDLE_CONFIG` names, else `heddle.toml`
@@ -63,8 +64,8 @@ heddle_core::words! {
 }
 
 settings! {
-    /// Settings that every part of the product reads.
-    pub struct CommonSettings {
+    /// Settings that the kernel and the commands read.
+    pub struct KernelSettings {
         /// development, staging or production. The last two refuse to start without secrets.
         environment: Environment = "ENVIRONMENT", "development";
         /// Address and port to listen on.
@@ -151,22 +152,22 @@ settings! {
 /// All settings, those of the features included.
 #[derive(Debug, Clone)]
 pub struct Config {
-    common: CommonSettings,
+    common: KernelSettings,
     /// Names of settings that were given and no longer have an effect.
     pub without_effect: Vec<String>,
     of_features: OfFeatures,
 }
 
 impl std::ops::Deref for Config {
-    type Target = CommonSettings;
+    type Target = KernelSettings;
 
-    fn deref(&self) -> &CommonSettings {
+    fn deref(&self) -> &KernelSettings {
         &self.common
     }
 }
 
 impl std::ops::DerefMut for Config {
-    fn deref_mut(&mut self) -> &mut CommonSettings {
+    fn deref_mut(&mut self) -> &mut KernelSettings {
         &mut self.common
     }
 }
@@ -178,9 +179,9 @@ const LEGACY_GATE: &str = "_READ_ONLY";
 const KNOWN_SECRETS: &[&str] = &["changeme", "change-me", "secret", "insecure", "default", "example"];
 
 impl Config {
-    /// The lines of all settings: first those of every part, then the features' in their order.
+    /// The lines of all settings: first the kernel's, then the features' in their order.
     pub fn table(declared: &[SettingsOf]) -> impl Iterator<Item = &'static Setting> {
-        CommonSettings::TABLE.iter().chain(declared.iter().flat_map(|settings| settings.table))
+        KernelSettings::TABLE.iter().chain(declared.iter().flat_map(|settings| settings.table))
     }
 
     /// The settings that a feature declared.
@@ -214,7 +215,7 @@ impl Config {
         let mut faults: Vec<ConfigError> = unknown.cloned().map(ConfigError::Unknown).collect();
         let lookup =
             |name: &str| environment.get(name).or_else(|| file.get(&name.to_ascii_lowercase())).cloned();
-        let common = CommonSettings::read(&lookup, &mut faults);
+        let common = KernelSettings::read(&lookup, &mut faults);
         let features = declared.iter().copied();
         let of_features = OfFeatures::read(features, &lookup, common.environment, &mut faults);
         let without_effect = environment

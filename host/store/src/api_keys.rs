@@ -1,6 +1,6 @@
 //! API keys: found by their public half, proved by a hash that the server compares.
 
-use heddle_core::{ApiKeyId, OrgId, Role, SiteId, SiteLevel, Timestamp, UserId};
+use heddle_core::{OrgId, Role, SiteId, SiteLevel, Timestamp, UserId};
 use sqlx::FromRow;
 use sqlx::types::Json;
 
@@ -9,6 +9,10 @@ use crate::error::Result;
 use crate::grants::SiteGrant;
 use crate::select::{Bind, Select, SiteScope, affected};
 use crate::sort::{InOrder, Key, Sorted};
+
+heddle_core::ids! {
+    pub ApiKeyId,
+}
 
 /// An API key as its user may see it: a row of `api_key` without the hash of the key.
 /// The row of a revoked or expired key stays in the table, but no list or search here gives it.

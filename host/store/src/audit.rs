@@ -12,7 +12,7 @@
 
 use heddle_core::event::format_time;
 use heddle_core::page::{WalkRequest, Walked};
-use heddle_core::{AuditId, Clock, OrgId, Timestamp, UserId};
+use heddle_core::{Clock, OrgId, Timestamp, UserId};
 use hmac::{Hmac, Mac as _};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,10 @@ use crate::sort::{Key, Sorted};
 mod heads;
 
 pub use heads::{Head, head, heads_behind};
+
+heddle_core::ids! {
+    pub AuditId,
+}
 
 /// `hash_version` of entries whose hash can be computed without a key.
 const PLAIN: i64 = 1;

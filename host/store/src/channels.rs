@@ -1,7 +1,7 @@
 //! Where notifications go. Secrets are sealed by the caller and never serialize.
 
 use heddle_core::notification::ChannelKind;
-use heddle_core::{ChannelId, OrgId, Timestamp};
+use heddle_core::{OrgId, Timestamp};
 use serde_json::Value;
 use sqlx::FromRow;
 
@@ -10,6 +10,11 @@ use crate::error::Result;
 use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::{Bind, Scope, Set};
 use crate::sort::{InOrder, Key, Sorted};
+
+heddle_core::ids! {
+    /// Where notifications go.
+    pub ChannelId,
+}
 
 /// A destination of an organization's notifications: a row of `channel` without its sealed secret.
 #[derive(Debug, Clone, PartialEq, FromRow)]

@@ -253,17 +253,17 @@ pub async fn list(
         .await
 }
 
-/// Changes a controller. Its devices and pending changes go along to a new site.
+/// Changes a controller that the caller has locked. Its devices and pending changes go along to a new site.
 ///
 /// One that is reached in another way than before is due at `now`.
 pub async fn update(
     tx: &mut Tx,
     scope: &Scope,
-    id: ControllerId,
+    current: &Controller,
     update: &ControllerUpdate,
     now: Timestamp,
 ) -> Result<Option<Controller>> {
-    let Some(current) = Controller::find(tx, scope, id).await? else { return Ok(None) };
+    let id = current.id;
     let mut columns = Columns::default()
         .or_keep("name", update.name.as_ref())
         .or_keep("url", update.url.as_ref())
@@ -272,7 +272,7 @@ pub async fn update(
         .or_keep("tls", update.tls.as_ref().map(|tls| json!(tls)))
         .or_keep("settings", update.settings.as_ref())
         .or_keep("sync_interval_secs", update.sync_interval_secs);
-    if update.is_reached_otherwise(&current) {
+    if update.is_reached_otherwise(current) {
         columns = columns.with("next_sync_at", now);
     }
     let updated = object::update(tx, scope, id, columns, now).await?;
@@ -281,11 +281,12 @@ pub async fn update(
             tx,
             sqlx::query(
                 "
-            UPDATE device SET site_id = $2, revision = revision + 1
+            UPDATE device SET site_id = $2, revision = revision + 1, updated_at = $3
             WHERE controller_id = $1 AND site_id <> $2"
             )
             .bind(id)
             .bind(site)
+            .bind(now)
         );
         affected!(
             tx,

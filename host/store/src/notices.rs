@@ -3,7 +3,7 @@
 
 use heddle_core::notification::{Audience, Severity};
 use heddle_core::page::{WalkRequest, Walked};
-use heddle_core::{NoticeId, OrgId, Role, Timestamp, UserId};
+use heddle_core::{OrgId, Role, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::FromRow;
@@ -12,6 +12,11 @@ use crate::db::Tx;
 use crate::error::Result;
 use crate::select::{Bind, Select, affected};
 use crate::sort::{Key, Sorted};
+
+heddle_core::ids! {
+    /// A notification inside the service.
+    pub NoticeId,
+}
 
 /// A notice as one user sees it.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]

@@ -8,12 +8,12 @@ mod grants;
 mod tokens;
 
 pub use apps::{
-    AppUpdate, NewApp, OauthApp, RegisteredApp, count_of, end_grants, find, find_registered, insert, list,
-    lock, rotate_secret, update,
+    AppUpdate, NewApp, OauthApp, OauthAppId, RegisteredApp, count_of, end_grants, find, find_registered,
+    insert, list, lock, rotate_secret, update,
 };
 pub use grants::{
-    Grant, GrantState, NewGrant, find_by_code, find_own, insert_grant, list_own, lock_by_code, lock_own,
-    record_use, revoke, revoke_older, spend_code, trim_grants,
+    Grant, GrantState, NewGrant, OauthGrantId, find_by_code, find_own, insert_grant, list_own, lock_by_code,
+    lock_own, record_use, revoke, revoke_older, spend_code, trim_grants,
 };
 pub use tokens::{
     FoundToken, NewToken, Presented, end, end_older, find_token, insert_token, lock_token, present, trim,

@@ -3,7 +3,7 @@
 //! They decide nothing. What a user may do follows from their own role and its
 //! static permissions; a stored role is a list to copy into the scopes of an API key.
 
-use heddle_core::{OrgId, RoleId, Timestamp, UserId};
+use heddle_core::{OrgId, Timestamp, UserId};
 use serde_json::json;
 use sqlx::FromRow;
 
@@ -12,6 +12,10 @@ use crate::error::Result;
 use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::{Scope, Set};
 use crate::sort::{InOrder, Key, Sorted};
+
+heddle_core::ids! {
+    pub RoleId,
+}
 
 /// A role that an organization made for itself.
 #[derive(Debug, Clone, PartialEq, FromRow)]

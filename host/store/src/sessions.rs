@@ -2,7 +2,7 @@
 //!
 //! Knows no token, only hashes; what a spent or foreign hash means is the caller's rule.
 
-use heddle_core::{OrgId, Role, SessionId, SiteId, SiteLevel, Timestamp, UserId};
+use heddle_core::{OrgId, Role, SiteId, SiteLevel, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::FromRow;
@@ -13,6 +13,10 @@ use crate::error::Result;
 use crate::grants::SiteGrant;
 use crate::select::{Bind, Select, SiteScope, affected};
 use crate::sort::{InOrder, Key, Sorted};
+
+heddle_core::ids! {
+    pub SessionId,
+}
 
 /// A login of a user on one client. `ip` and `user_agent` are of the login; every refresh moves `expires_at`.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]

@@ -1,9 +1,7 @@
 //! Identity providers, the identities of users there, and sign-ins in flight. Secrets are sealed by the caller and
 //! never serialize; whether two people are the same one is the caller's rule.
 
-use heddle_core::{
-    IdentityId, IdentityProviderId, OrgId, ProviderKind, Role, SsoAttemptId, Timestamp, UserId,
-};
+use heddle_core::{OrgId, ProviderKind, Role, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -14,6 +12,14 @@ use crate::error::Result;
 use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::{Bind, Scope, Select, Set, affected};
 use crate::sort::{InOrder, Key, Sorted};
+
+heddle_core::ids! {
+    pub IdentityProviderId,
+    /// The identity of a user at an identity provider.
+    pub IdentityId,
+    /// One sign-in on its way to an identity provider and back.
+    pub SsoAttemptId,
+}
 
 /// Most providers that a login page shows.
 const PUBLIC_MAX: i64 = 50;

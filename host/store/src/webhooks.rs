@@ -7,7 +7,7 @@ pub mod templates;
 
 use std::collections::HashMap;
 
-use heddle_core::{OrgId, Role, SiteId, SubscriptionId, Timestamp, UserId, WebhookTemplateId};
+use heddle_core::{OrgId, Role, SiteId, Timestamp, UserId};
 use serde_json::json;
 use sqlx::FromRow;
 
@@ -16,6 +16,12 @@ use crate::error::Result;
 use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::{Bind, Scope, Select, Set, affected};
 use crate::sort::{InOrder, Key, Sorted};
+use crate::webhooks::templates::WebhookTemplateId;
+
+heddle_core::ids! {
+    /// A receiver of events by HTTP.
+    pub SubscriptionId,
+}
 
 /// A receiver of events: a row of `webhook_subscription` with its author, and without its sealed secrets.
 /// `url` is the one that is shown, without its query. Events up to the number `after_seq` are not for it.

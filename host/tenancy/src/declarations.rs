@@ -1,4 +1,4 @@
-//! Permissions of organizations, sites and users, and events of the access to sites.
+//! Permissions of organizations, sites and users, events of the access to sites, and settings.
 
 use heddle_core::declared::SubscriptionAccess;
 

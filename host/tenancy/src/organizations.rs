@@ -17,13 +17,12 @@ use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::nulls::{given, nullable};
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::list_query;
-use heddle_kernel::resource::Found;
-use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Unique, Verbs, actions};
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Rows, Unique, Verbs, actions};
 use heddle_kernel::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
 use heddle_store::organizations::{
     self, NewOrganization, Organization, OrganizationFilter, OrganizationUpdate,
 };
-use heddle_store::{Scope, Tx, changes, sessions, users};
+use heddle_store::{Tx, changes, sessions, users};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -101,7 +100,7 @@ impl Resource for Organizations {
     const PATH: &'static str = "/organizations";
     const ACTIONS: Actions = actions!("organization");
     const UNIQUE: &'static [Unique<Organization>] =
-        &[Unique { index: SLUG_INDEX, field: "slug", of: |organization| &organization.slug }];
+        &[Unique { index: SLUG_INDEX, field: "slug", value: |organization| &organization.slug }];
     type View = Organization;
 
     fn view(organization: Organization, _: &App) -> Result<Organization, Error> {
@@ -146,12 +145,12 @@ impl Listed for Organizations {
 
     async fn page(
         tx: &mut Tx,
-        scope: &Scope,
+        caller: &Caller,
         query: ListQuery,
         asked: Listing<Organization>,
-    ) -> Found<Organization> {
+    ) -> Rows<Organization> {
         let filter = OrganizationFilter { tier: query.tier, search: asked.search };
-        Ok(organizations::list(tx, scope, &filter, asked.order).await?)
+        Ok(organizations::list(tx, &caller.scope(), &filter, asked.order).await?)
     }
 }
 
@@ -160,7 +159,7 @@ pub(super) fn routes() -> Routes {
     let read = Access::RoleWith(Role::OrgAdmin, ORGANIZATION_READ);
     let write = Access::RoleWith(Role::OrgAdmin, ORGANIZATION_WRITE);
     Verbs::<Organizations>::of("organization_id", read, Access::SuperAdmin)
-        .list::<ListQuery, _, _>(resource::list::<Organizations>, "Organizations that the caller may see")
+        .listed("Organizations that the caller may see")
         .create::<NewBody, _, _>(create, "Create an organization")
         .get(resource::get::<Organizations>, "One organization")
         .writing(write)

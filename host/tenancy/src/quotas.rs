@@ -3,7 +3,6 @@
 //! Only an object beyond the quota is refused; existing objects stay, also when a tier is lowered. Devices have no
 //! quota: they are read from controllers, and a reading cannot be refused.
 
-use crate::declarations::TenancySettings;
 use axum::Json as Answer;
 use axum::extract::State;
 use heddle_core::{OrgId, Tier};
@@ -16,6 +15,8 @@ use heddle_store::object::Object as _;
 use heddle_store::{Organization, Scope, Tx};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::declarations::TenancySettings;
 
 heddle_core::words! {
     /// What a quota limits.

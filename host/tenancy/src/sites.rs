@@ -14,11 +14,10 @@ use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::nulls::given;
 use heddle_kernel::http::routes::Routes;
 use heddle_kernel::list_query;
-use heddle_kernel::resource::Found;
-use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Unique, Verbs, actions, owner};
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Rows, Unique, Verbs, actions, owner};
 use heddle_kernel::slug::{self, SLUG_CHARS_MAX, SLUG_PATTERN};
+use heddle_store::Tx;
 use heddle_store::sites::{self, NewSite, Site, SiteUpdate};
-use heddle_store::{Scope, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -83,7 +82,7 @@ impl Resource for Sites {
     const PATH: &'static str = "/sites";
     const ACTIONS: Actions = actions!("site");
     const UNIQUE: &'static [Unique<Site>] =
-        &[Unique { index: SLUG_INDEX, field: "slug", of: |site| &site.slug }];
+        &[Unique { index: SLUG_INDEX, field: "slug", value: |site| &site.slug }];
     type View = Site;
 
     fn view(site: Site, _: &App) -> Result<Site, Error> {
@@ -120,14 +119,14 @@ impl Resource for Sites {
 impl Listed for Sites {
     type Query = ListQuery;
 
-    async fn page(tx: &mut Tx, scope: &Scope, _: ListQuery, asked: Listing<Site>) -> Found<Site> {
-        Ok(sites::list(tx, scope, asked.search.as_deref(), asked.order).await?)
+    async fn page(tx: &mut Tx, caller: &Caller, _: ListQuery, asked: Listing<Site>) -> Rows<Site> {
+        Ok(sites::list(tx, &caller.scope(), asked.search.as_deref(), asked.order).await?)
     }
 }
 
 pub(super) fn routes() -> Routes {
     Verbs::<Sites>::of("site_id", Access::Permission(SITE_READ), Access::Permission(SITE_WRITE))
-        .list::<ListQuery, _, _>(resource::list::<Sites>, "Sites with their device counts")
+        .listed("Sites with their device counts")
         .create::<NewBody, _, _>(create, "Create a site")
         .get(resource::get::<Sites>, "One site")
         .update::<UpdateBody, _, _>(update, "Change a site")

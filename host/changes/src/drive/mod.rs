@@ -16,7 +16,6 @@ mod sending;
 mod taking_back;
 mod window;
 
-use crate::declarations::ChangesSettings;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -39,6 +38,7 @@ use super::drivers::DriverClaim;
 use super::ending::finish;
 use super::plan::{secrets_of, specs_of};
 use super::set;
+use crate::declarations::ChangesSettings;
 use crate::drivers::Drivers;
 
 /// The device's own timer runs this much longer than ours, so that ours acts first.

@@ -1,6 +1,5 @@
 //! Sends the reviewed calls, and finds out their outcome.
 
-use crate::declarations::ChangesSettings;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -14,6 +13,7 @@ use heddle_store::changes::Advance;
 
 use super::window::held_message;
 use super::{Drive, MESSAGE_CHARS_MAX, RETRY_FIRST, is_without_effect};
+use crate::declarations::ChangesSettings;
 
 /// Time between two reads that must both show an unchanged device after an answer was lost.
 const SETTLE: Duration = Duration::from_millis(700);

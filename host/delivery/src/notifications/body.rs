@@ -3,13 +3,13 @@
 
 use heddle_core::notification::ChannelKind;
 use heddle_core::secret::Secret;
-use heddle_core::{ChannelId, OrgId, Timestamp};
+use heddle_core::{OrgId, Timestamp};
 use heddle_kernel::checks::{Checks, NAME_CHARS_MAX};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::nulls::{given, nullable};
 use heddle_kernel::outgoing::URL_BYTES_MAX;
 use heddle_store::Set;
-use heddle_store::channels::Channel;
+use heddle_store::channels::{Channel, ChannelId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -1,25 +1,25 @@
 //! Channels of an organization, managed by users who may change its settings.
 
-use heddle_kernel::http::list_query::Listing;
-use heddle_kernel::resource::Found;
 use std::time::Instant;
 
 use axum::Json as Answer;
 use axum::response::Response;
+use heddle_core::Role;
 use heddle_core::notification::{ChannelKind, Severity};
 use heddle_core::secret::Secret;
-use heddle_core::{ChannelId, Role};
 use heddle_kernel::app::App;
+use heddle_kernel::caller::Caller;
 use heddle_kernel::declarations::{SETTINGS_READ, SETTINGS_WRITE};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, Json};
+use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::list_query;
-use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Verbs, actions, owner};
-use heddle_store::channels::{self, Channel, ChannelUpdate, NewChannel};
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Rows, Verbs, actions, owner};
+use heddle_store::channels::{self, Channel, ChannelId, ChannelUpdate, NewChannel};
 use heddle_store::{Scope, Set, Tx};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -76,18 +76,15 @@ impl Resource for Channels {
 impl Listed for Channels {
     type Query = ListQuery;
 
-    async fn page(tx: &mut Tx, scope: &Scope, query: ListQuery, asked: Listing<Channel>) -> Found<Channel> {
-        Ok(channels::list(tx, scope, query.kind, asked.search.as_deref(), asked.order).await?)
+    async fn page(tx: &mut Tx, caller: &Caller, query: ListQuery, asked: Listing<Channel>) -> Rows<Channel> {
+        Ok(channels::list(tx, &caller.scope(), query.kind, asked.search.as_deref(), asked.order).await?)
     }
 }
 
 pub(super) fn routes() -> Routes {
     let write = Access::Permission(SETTINGS_WRITE);
     Verbs::<Channels>::of("channel_id", Access::Permission(SETTINGS_READ), write)
-        .list::<ListQuery, _, _>(
-            resource::list::<Channels>,
-            "Channels of notifications, without their secrets",
-        )
+        .listed("Channels of notifications, without their secrets")
         .create::<NewBody, _, _>(create, "Add a channel")
         .get(resource::get::<Channels>, "One channel, without its secret")
         .update::<UpdateBody, _, _>(update, "Change a channel")

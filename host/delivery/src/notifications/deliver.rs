@@ -3,7 +3,6 @@
 //! There is no retry, except for mails, which the mailer retries: the caller sees the outcome.
 
 use axum::http::{HeaderName, HeaderValue, Method, header};
-use heddle_core::ChannelId;
 use heddle_core::notification::ChannelKind;
 use heddle_core::secret::Secret;
 use heddle_kernel::app::{App, SharedApp};
@@ -11,7 +10,7 @@ use heddle_kernel::http::error::Error;
 use heddle_kernel::mail::Mail;
 use heddle_kernel::metrics::MailOutcome;
 use heddle_kernel::outgoing::{self, Outgoing, Undelivered as Unsent};
-use heddle_store::channels::SealedChannel;
+use heddle_store::channels::{ChannelId, SealedChannel};
 use serde_json::Value;
 
 use super::message::Message;

@@ -3,7 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use heddle_core::notification::Severity;
-use heddle_core::{ChannelId, OrgId, Timestamp};
+use heddle_core::{OrgId, Timestamp};
+use heddle_store::channels::ChannelId;
 use serde_json::{Value, json};
 
 /// Most characters of a subject.

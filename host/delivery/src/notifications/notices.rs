@@ -4,7 +4,7 @@ use axum::Json as Answer;
 use axum::extract::State;
 use heddle_core::notification::Audience;
 use heddle_core::page::{Cursor, CursorPage};
-use heddle_core::{NoticeId, OrgId, Role};
+use heddle_core::{OrgId, Role};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::access::{Access, Unscoped};
@@ -13,7 +13,7 @@ use heddle_kernel::http::extract::{At, Params};
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::walk_query;
 use heddle_store::Tx;
-use heddle_store::notices::{self, NewNotice, Notice, Reader};
+use heddle_store::notices::{self, NewNotice, Notice, NoticeId, Reader};
 use schemars::JsonSchema;
 use serde::Serialize;
 

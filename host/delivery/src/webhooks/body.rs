@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use heddle_core::secret::{Secret, random_secret};
-use heddle_core::{Declared, OrgId, SiteId, WebhookTemplateId};
+use heddle_core::{Declared, OrgId, SiteId};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::checks::{Checks, NAME_CHARS_MAX};
 use heddle_kernel::events::patterns::PATTERN_CHARS_MAX;
 use heddle_kernel::http::nulls::{given, nullable};
 use heddle_kernel::outgoing::{self, HEADER_VALUE_BYTES_MAX, HEADERS_MAX, URL_BYTES_MAX};
+use heddle_store::webhooks::templates::WebhookTemplateId;
 use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 use serde_json::{Value, json};

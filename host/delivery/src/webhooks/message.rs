@@ -2,10 +2,11 @@
 
 use heddle_core::redact::sanitize;
 use heddle_core::template::{self, TemplateError, Values};
-use heddle_core::{DeliveryId, SubscriptionId};
 use heddle_kernel::keys::Keys;
 use heddle_kernel::outgoing::{self, Outgoing};
 use heddle_kernel::version::USER_AGENT;
+use heddle_store::webhooks::SubscriptionId;
+use heddle_store::webhooks::deliveries::DeliveryId;
 use http::{HeaderName, HeaderValue, Method, header};
 use serde_json::Value;
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use heddle_core::notification::Severity;
-use heddle_core::{Declared, OrgId, SubscriptionId, Timestamp};
+use heddle_core::{Declared, OrgId, Timestamp};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::events::Published;
 use heddle_kernel::events::consumer::{Consumer, Took};
@@ -14,7 +14,7 @@ use heddle_kernel::http::error::Error;
 use heddle_store::Tx;
 use heddle_store::events::StoredEvent;
 use heddle_store::webhooks::deliveries::{self, NewDelivery};
-use heddle_store::webhooks::{self, Listening, Unqueued};
+use heddle_store::webhooks::{self, Listening, SubscriptionId, Unqueued};
 use serde_json::json;
 
 use super::Outbox;

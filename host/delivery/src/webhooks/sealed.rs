@@ -1,10 +1,10 @@
 //! The stored form of a subscription's secrets: the signing secret, the values of its headers, and its full URL are
 //! sealed together. The URL next to them is the one that is shown, without its query.
 
-use heddle_core::SubscriptionId;
 use heddle_core::redact::HIDDEN_QUERY;
 use heddle_core::secret::Secret;
 use heddle_kernel::keys::Keys;
+use heddle_store::webhooks::SubscriptionId;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 

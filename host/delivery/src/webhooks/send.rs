@@ -7,13 +7,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use heddle_core::Timestamp;
 use heddle_core::webhook::DeliveryState;
-use heddle_core::{DeliveryId, Timestamp};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::outgoing::{self, Undelivered};
 use heddle_kernel::process::membership::Term;
 use heddle_store::webhooks;
+use heddle_store::webhooks::deliveries::DeliveryId;
 use heddle_store::webhooks::sending::{self, Attempt, Due, Room};
 use tokio::sync::Notify;
 

@@ -8,9 +8,7 @@ use heddle_core::redact::{HIDDEN_QUERY, shown_url};
 use heddle_core::secret::Secret;
 use heddle_core::shape::Shape;
 use heddle_core::template::references;
-use heddle_core::{
-    Declared, DeliveryId, OrgId, SiteId, SubscriptionId, Timestamp, UserId, WebhookTemplateId,
-};
+use heddle_core::{Declared, OrgId, SiteId, Timestamp, UserId};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::checks::Checks;
@@ -23,12 +21,12 @@ use heddle_kernel::http::extract::{At, Json};
 use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::outgoing::{self, Undelivered};
-use heddle_kernel::resource::Found;
-use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Verbs, actions, owner};
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Rows, Verbs, actions, owner};
 use heddle_kernel::{list_query, unreached};
 use heddle_store::object::Object as _;
-use heddle_store::webhooks::templates::Template;
-use heddle_store::webhooks::{self, NewSubscription, Subscription, SubscriptionUpdate};
+use heddle_store::webhooks::deliveries::DeliveryId;
+use heddle_store::webhooks::templates::{Template, WebhookTemplateId};
+use heddle_store::webhooks::{self, NewSubscription, Subscription, SubscriptionId, SubscriptionUpdate};
 use heddle_store::{Scope, Set, Site, Tx, events};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -150,11 +148,11 @@ impl Listed for Subscriptions {
 
     async fn page(
         tx: &mut Tx,
-        scope: &Scope,
+        caller: &Caller,
         _: ListQuery,
         asked: Listing<Subscription>,
-    ) -> Found<Subscription> {
-        Ok(webhooks::list(tx, scope, asked.search.as_deref(), asked.order).await?)
+    ) -> Rows<Subscription> {
+        Ok(webhooks::list(tx, &caller.scope(), asked.search.as_deref(), asked.order).await?)
     }
 }
 
@@ -162,7 +160,7 @@ pub(super) fn routes() -> Routes {
     let one = "/webhooks/{subscription_id}";
     let write = Access::Permission(SETTINGS_WRITE);
     Verbs::<Subscriptions>::of("subscription_id", Access::Permission(SETTINGS_READ), write)
-        .list::<ListQuery, _, _>(resource::list::<Subscriptions>, "Webhook subscriptions")
+        .listed("Webhook subscriptions")
         .create_as::<NewBody, Revealed, _, _>(
             create,
             "Subscribe a URL to events; the signing secret is in this answer only",

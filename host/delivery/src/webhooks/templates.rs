@@ -4,8 +4,9 @@ use axum::response::Response;
 use heddle_core::event::EventTypes;
 use heddle_core::shape::Shape;
 use heddle_core::template::{Reference, references};
-use heddle_core::{OrgId, Timestamp, WebhookTemplateId};
+use heddle_core::{OrgId, Timestamp};
 use heddle_kernel::app::App;
+use heddle_kernel::caller::Caller;
 use heddle_kernel::checks::{Checks, NAME_CHARS_MAX};
 use heddle_kernel::declarations::{SETTINGS_READ, SETTINGS_WRITE};
 use heddle_kernel::http::access::Access;
@@ -17,10 +18,9 @@ use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::nulls::given;
 use heddle_kernel::http::routes::Routes;
 use heddle_kernel::list_query;
-use heddle_kernel::resource::Found;
-use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Unique, Verbs, actions, owner};
-use heddle_store::webhooks::templates::{self, NAME_INDEX, NewTemplate, Template};
-use heddle_store::{Scope, Tx};
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Rows, Unique, Verbs, actions, owner};
+use heddle_store::Tx;
+use heddle_store::webhooks::templates::{self, NAME_INDEX, NewTemplate, Template, WebhookTemplateId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -52,7 +52,7 @@ impl Resource for Templates {
     const PATH: &'static str = "/webhooks/templates";
     const ACTIONS: Actions = actions!("webhook_template");
     const UNIQUE: &'static [Unique<Template>] =
-        &[Unique { index: NAME_INDEX, field: "name", of: |template| &template.name }];
+        &[Unique { index: NAME_INDEX, field: "name", value: |template| &template.name }];
     type View = View;
 
     fn view(template: Template, _: &App) -> Result<View, Error> {
@@ -106,15 +106,15 @@ list_query! {
 impl Listed for Templates {
     type Query = ListQuery;
 
-    async fn page(tx: &mut Tx, scope: &Scope, _: ListQuery, asked: Listing<Template>) -> Found<Template> {
-        Ok(templates::list(tx, scope, asked.search.as_deref(), asked.order).await?)
+    async fn page(tx: &mut Tx, caller: &Caller, _: ListQuery, asked: Listing<Template>) -> Rows<Template> {
+        Ok(templates::list(tx, &caller.scope(), asked.search.as_deref(), asked.order).await?)
     }
 }
 
 pub(super) fn routes() -> Routes {
     let write = Access::Permission(SETTINGS_WRITE);
     Verbs::<Templates>::of("template_id", Access::Permission(SETTINGS_READ), write)
-        .list::<ListQuery, _, _>(resource::list::<Templates>, "Templates of webhook payloads")
+        .listed("Templates of webhook payloads")
         .create::<NewBody, _, _>(create, "Create a template")
         .get(resource::get::<Templates>, "One template")
         .update::<UpdateBody, _, _>(update, "Change a template")

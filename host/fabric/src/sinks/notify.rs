@@ -2,7 +2,6 @@
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_core::ChannelId;
 use heddle_core::change::Danger;
 use heddle_core::notification::Severity;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
@@ -12,6 +11,7 @@ use heddle_delivery::notifications::notices::tell_administrators;
 use heddle_delivery::notifications::{BODY_CHARS_MAX, Message, SUBJECT_CHARS_MAX};
 use heddle_kernel::http::error::Error;
 use heddle_store::channels;
+use heddle_store::channels::ChannelId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use heddle_core::notification::ChannelKind;
 use heddle_core::operation::StepErrorCode;
-use heddle_core::{ChannelId, OrgId, Role, UserId};
+use heddle_core::{OrgId, Role, UserId};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::{Caller, Credential};
 use heddle_kernel::config::Config;
 use heddle_kernel::opening::Surroundings;
 use heddle_runtime::Compiler;
-use heddle_store::channels::{self, NewChannel};
+use heddle_store::channels::{self, ChannelId, NewChannel};
 use heddle_store::notices::{self, Reader};
 use heddle_store::organizations::{self, NewOrganization};
 use heddle_store::users::{self, NewUser};

@@ -1,6 +1,5 @@
 //! `fabric.webhook`: sends a request to an address of the author's choice, once.
 
-use crate::declarations::FabricSettings;
 use std::collections::BTreeMap;
 
 use futures::FutureExt as _;
@@ -15,6 +14,7 @@ use http::{HeaderName, HeaderValue, Method, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::declarations::FabricSettings;
 use crate::operation::{Declaration, Operation, StepCall, StepError, params_of};
 use crate::signing;
 

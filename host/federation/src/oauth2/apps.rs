@@ -6,28 +6,26 @@
 use std::collections::BTreeSet;
 
 use axum::Json as Answer;
-use axum::extract::State;
 use axum::response::Response;
 use heddle_core::oauth2::ClientType;
-use heddle_core::page::Page;
 use heddle_core::permission::{KeyScope, Permissions};
 use heddle_core::secret::{Secret, random_secret};
-use heddle_core::{OauthAppId, Role, UserId};
-use heddle_kernel::app::{App, SharedApp};
+use heddle_core::{Role, UserId};
+use heddle_kernel::app::App;
 use heddle_kernel::caller::{Caller, hold_caller};
 use heddle_kernel::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One, Tag, Tagged};
 use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::{Detail, Error};
-use heddle_kernel::http::extract::{At, Json, Params};
-use heddle_kernel::http::list_query::{ListQuery as _, Listing};
+use heddle_kernel::http::extract::{At, Json};
+use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::nulls::{given, nullable};
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::keys::keyed_hash;
 use heddle_kernel::list_query;
-use heddle_kernel::resource::{self, Actions, By, Resource, Verbs, actions};
-use heddle_store::oauth2::{self, AppUpdate, NewApp, OauthApp};
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Rows, Verbs, actions};
+use heddle_store::oauth2::{self, AppUpdate, NewApp, OauthApp, OauthAppId};
 use heddle_store::{Scope, SiteScope, Tx};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -84,11 +82,11 @@ struct UpdateBody {
 
 list_query! {
     /// Part of the name or the description.
-    struct ListQuery of OauthApp {}
+    pub(super) struct ListQuery of OauthApp {}
 }
 
 /// Apps that users registered. Their users manage them, and administrators of the organization.
-struct Apps;
+pub(super) struct Apps;
 
 impl Resource for Apps {
     type Row = OauthApp;
@@ -110,6 +108,11 @@ impl Resource for Apps {
         caller.session().map(drop)
     }
 
+    async fn find(tx: &mut Tx, caller: &Caller, id: OauthAppId) -> Result<Option<OauthApp>, Error> {
+        let (scope, owner) = managed(caller);
+        Ok(oauth2::find(tx, &scope, owner, id).await?)
+    }
+
     async fn lock(tx: &mut Tx, by: &By, id: OauthAppId) -> Result<Option<OauthApp>, Error> {
         let (scope, owner) = managed(&by.caller);
         hold_caller(tx, &by.app, &by.caller).await?;
@@ -119,6 +122,15 @@ impl Resource for Apps {
     async fn end_with(app: &OauthApp, tx: &mut Tx, by: &By) -> Result<Value, Error> {
         let ended = oauth2::end_grants(tx, app.id, by.app.clock.now()).await?;
         Ok(json!({ "name": app.name, "grants_ended": ended }))
+    }
+}
+
+impl Listed for Apps {
+    type Query = ListQuery;
+
+    async fn page(tx: &mut Tx, caller: &Caller, _: ListQuery, asked: Listing<OauthApp>) -> Rows<OauthApp> {
+        let (scope, owner) = managed(caller);
+        Ok(oauth2::list(tx, &scope, owner, asked.search.as_deref(), asked.order).await?)
     }
 }
 
@@ -141,9 +153,9 @@ impl Tagged for WithSecret {
 pub(super) fn routes() -> Routes {
     let access = Access::Authenticated(FOR_APPS);
     Verbs::<Apps>::of("app_id", access, access)
-        .list::<ListQuery, _, _>(list, "The caller's apps; for org_admin all of the organization")
+        .listed("The caller's apps; for org_admin all of the organization")
         .create_as::<NewBody, WithSecret, _, _>(create, "Register an app; its secret is in this answer only")
-        .get(get, "One app")
+        .get(resource::get::<Apps>, "One app")
         .update::<UpdateBody, _, _>(update, "Change an app")
         .remove(resource::remove::<Apps>, "Remove an app for good, with all that it was allowed")
         .routes()
@@ -164,28 +176,6 @@ fn managed(caller: &Caller) -> (Scope, Option<UserId>) {
         return (Scope { org: caller.scope().org, sites: SiteScope::All }, None);
     }
     (Scope::organization(caller.org_id), Some(caller.user_id))
-}
-
-async fn list(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    Params(mut query): Params<ListQuery>,
-) -> Result<Answer<Page<OauthApp>>, Error> {
-    let Listing { page, search, order } = query.listing()?;
-    let (scope, owner) = managed(&caller);
-    let mut tx = app.db.read().await?;
-    let (items, total) = oauth2::list(&mut tx, &scope, owner, search.as_deref(), order).await?;
-    Ok(Answer(page.of(items, total)))
-}
-
-async fn get(
-    State(app): State<SharedApp>,
-    caller: Caller,
-    At(id): At<OauthAppId>,
-) -> Result<One<OauthApp>, Error> {
-    let (scope, owner) = managed(&caller);
-    let mut tx = app.db.single().await?;
-    oauth2::find(&mut tx, &scope, owner, id).await?.map(One).ok_or(NOT_FOUND)
 }
 
 async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result<Response, Error> {

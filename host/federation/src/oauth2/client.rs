@@ -3,13 +3,12 @@
 use axum::http::{HeaderMap, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use heddle_core::OauthAppId;
 use heddle_core::oauth2::ClientType;
 use heddle_core::secret::Secret;
 use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::keys::keyed_hash;
-use heddle_store::oauth2::{self, OauthApp, RegisteredApp};
+use heddle_store::oauth2::{self, OauthApp, OauthAppId, RegisteredApp};
 use subtle::ConstantTimeEq as _;
 
 use super::fields::Fields;

@@ -9,7 +9,6 @@ use axum::response::Response;
 use chrono::TimeDelta;
 use heddle_core::permission::KeyScope;
 use heddle_core::secret::{Secret, random_secret};
-use heddle_core::{OauthGrantId, SessionId};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::audit::entry::{self, NewEntry};
 use heddle_kernel::caller::{Caller, authenticate, hold_caller};
@@ -17,7 +16,8 @@ use heddle_kernel::http::access::Access;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::Origin;
 use heddle_kernel::http::routes::{Routes, doc};
-use heddle_store::oauth2::{self, NewGrant};
+use heddle_store::oauth2::{self, NewGrant, OauthGrantId};
+use heddle_store::sessions::SessionId;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 

@@ -3,7 +3,6 @@
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
-use heddle_core::OauthGrantId;
 use heddle_core::page::Page;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::audit::entry::{self, NewEntry};
@@ -16,7 +15,7 @@ use heddle_kernel::http::list_query::{ListQuery as _, Listing};
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::list_query;
 use heddle_kernel::resource::By;
-use heddle_store::oauth2::{self, Grant};
+use heddle_store::oauth2::{self, Grant, OauthGrantId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;

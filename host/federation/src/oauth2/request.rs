@@ -1,10 +1,10 @@
 //! The authorization request of an app (RFC 6749 section 4.1.1, RFC 7636 section 4.3).
 
 use heddle_core::permission::{KeyScope, Permissions};
-use heddle_core::{OauthAppId, OrgId, Permission, Role};
+use heddle_core::{OrgId, Permission, Role};
 use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
-use heddle_store::oauth2::{self, OauthApp, RegisteredApp};
+use heddle_store::oauth2::{self, OauthApp, OauthAppId, RegisteredApp};
 
 use super::redirect;
 

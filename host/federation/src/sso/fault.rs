@@ -3,9 +3,9 @@
 //! The person who signs in learns the kind only. An administrator sees the rest in the log and in the provider's test.
 
 use axum::http::StatusCode;
-use heddle_core::IdentityProviderId;
 use heddle_core::fault::{Fault, FaultKind};
 use heddle_kernel::http::error::Error;
+use heddle_store::sso::IdentityProviderId;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProviderFaultKind {

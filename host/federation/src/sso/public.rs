@@ -2,13 +2,14 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
-use heddle_core::{IdentityProviderId, ProviderKind};
+use heddle_core::ProviderKind;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::Params;
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_store::sso;
+use heddle_store::sso::IdentityProviderId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

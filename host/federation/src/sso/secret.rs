@@ -1,9 +1,9 @@
 //! The stored form of a provider's secret and of a sign-in's proofs: sealed, each readable for its own row only.
 
 use heddle_core::secret::Secret;
-use heddle_core::{IdentityProviderId, SsoAttemptId};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::keys::Keys;
+use heddle_store::sso::{IdentityProviderId, SsoAttemptId};
 use serde::Deserialize;
 use zeroize::Zeroizing;
 

@@ -6,7 +6,6 @@
 mod routes;
 mod totp;
 
-use crate::declarations::SignInSettings;
 use heddle_core::UserId;
 use heddle_core::secret::{Secret, random_bytes};
 use heddle_kernel::app::App;
@@ -25,7 +24,7 @@ use super::admission::{self, Opened};
 use super::login::{self, Name, Step};
 use super::session::{self, Tokens};
 use super::{challenge, security};
-use crate::declarations::{MFA_DISABLED, MFA_ENABLED};
+use crate::declarations::{MFA_DISABLED, MFA_ENABLED, SignInSettings};
 use crate::outcomes;
 
 const BACKUP_CODES: usize = 10;

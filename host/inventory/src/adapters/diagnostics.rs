@@ -1,10 +1,11 @@
 //! What `heddle doctor` asks about packages: whether there are any, and whether each is verified.
 
-use super::AdapterSettings;
 use heddle_kernel::config::Config;
 use heddle_kernel::feature::Diagnostic;
 use heddle_kernel::findings::Findings;
 use heddle_marketplace::Verified;
+
+use super::AdapterSettings;
 
 pub(super) const DIAGNOSTICS: &[Diagnostic] = &[Diagnostic::Settings(ask)];
 

@@ -7,7 +7,6 @@
 //! Packages are read at the start, and again when the process is asked to: then the same packages serve as after a restart,
 //! and a package that has not changed goes on with its state.
 
-use super::AdapterSettings;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -24,7 +23,7 @@ use heddle_store::packages::{self, Binding, Package};
 use semver::Version;
 use serde_json::{Value, json};
 
-use super::{package_folders, trusted_keys};
+use super::{AdapterSettings, package_folders, trusted_keys};
 
 /// Lines of a package's rules that the audit log keeps, and characters of each.
 const RULES_MAX: usize = 200;

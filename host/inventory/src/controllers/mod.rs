@@ -6,7 +6,6 @@ pub(crate) mod endpoint;
 mod many;
 pub(crate) mod probe;
 
-use crate::sync::SyncSettings;
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -16,7 +15,7 @@ use heddle_core::declared::SubscriptionAccess;
 use heddle_core::event::EventType;
 use heddle_core::page::Page;
 use heddle_core::tls::TlsPolicy;
-use heddle_core::{ControllerId, CredentialId, OrgId, Permission, Role, SiteId, SiteLevel, SyncId};
+use heddle_core::{ControllerId, CredentialId, OrgId, Permission, Role, SiteId, SiteLevel};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::checks::{Checks, NAME_CHARS_MAX};
@@ -31,15 +30,15 @@ use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::nulls::given;
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::list_query;
-use heddle_kernel::resource::Found;
-use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Verbs, actions};
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Rows, Verbs, actions};
 use heddle_kernel::tls::check_tls;
 use heddle_marketplace::ID_CHARS_MAX;
-use heddle_store::controllers::syncs::{self, NewSync, SyncView};
+use heddle_store::controllers::syncs::{self, NewSync, SyncId, SyncView};
 use heddle_store::controllers::{self, Controller, ControllerFilter, ControllerUpdate, NewController};
 use heddle_store::object::Object as _;
 use heddle_store::{Credential, Scope, Site, SiteScope, Tx, changes, credentials};
 use heddle_tenancy::quotas;
+use heddle_tenancy::sites::PER_PAGE_MAX;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -48,7 +47,7 @@ use self::endpoint::{URL_BYTES_MAX, parse_url};
 use self::probe::Tested;
 use crate::adapters::validate_settings;
 use crate::controllers::declarations::{CONTROLLER_READ, CONTROLLER_WRITE};
-use crate::sync::Bell;
+use crate::sync::{Bell, SyncSettings};
 
 /// Seconds between two syncs of a controller.
 const SYNC_SECS_MIN: u32 = 10;
@@ -152,7 +151,8 @@ list_query! {
 struct SitesQuery {
     #[schemars(range(min = 1))]
     page: Option<u32>,
-    #[schemars(range(min = 1, max = 100))]
+    /// From 1 to 100; 50 when absent.
+    #[schemars(range(min = 1, max = PER_PAGE_MAX))]
     per_page: Option<u32>,
 }
 
@@ -202,10 +202,10 @@ impl Listed for Controllers {
 
     async fn page(
         tx: &mut Tx,
-        scope: &Scope,
+        caller: &Caller,
         query: ListQuery,
         asked: Listing<Controller>,
-    ) -> Found<Controller> {
+    ) -> Rows<Controller> {
         let filter = ControllerFilter {
             site_id: query.site_id,
             credential_id: query.credential_id,
@@ -213,7 +213,7 @@ impl Listed for Controllers {
             status: query.status,
             search: asked.search,
         };
-        Ok(controllers::list(tx, scope, &filter, asked.order).await?)
+        Ok(controllers::list(tx, &caller.scope(), &filter, asked.order).await?)
     }
 }
 
@@ -222,7 +222,7 @@ fn routes() -> Routes {
     let read = Access::Permission(CONTROLLER_READ);
     let write = Access::RoleWith(Role::OrgAdmin, CONTROLLER_WRITE);
     Verbs::<Controllers>::of("controller_id", read, write)
-        .list::<ListQuery, _, _>(resource::list::<Controllers>, "Controllers")
+        .listed("Controllers")
         .create::<NewBody, _, _>(create, "Register a controller")
         .get(resource::get::<Controllers>, "One controller")
         .update::<UpdateBody, _, _>(update, "Change a controller")
@@ -265,7 +265,7 @@ async fn sites_of(
     At(id): At<ControllerId>,
     Params(query): Params<SitesQuery>,
 ) -> Result<Answer<Page<Site>>, Error> {
-    let page = page_request(query.page, query.per_page, heddle_tenancy::sites::PER_PAGE_MAX)?;
+    let page = page_request(query.page, query.per_page, PER_PAGE_MAX)?;
     let mut tx = app.db.read().await?;
     let controller = found(&mut tx, &caller, id).await?;
     let site = Site::find(&mut tx, &caller.scope(), controller.site_id).await?;
@@ -355,7 +355,7 @@ async fn update(
     if is_redirected || credential != current.credential_id {
         check_credential(&mut tx, caller, current.org_id, credential).await?;
     }
-    let updated = controllers::update(&mut tx, &caller.scope(), id, &change, app.clock.now()).await?;
+    let updated = controllers::update(&mut tx, &caller.scope(), &current, &change, app.clock.now()).await?;
     refuse_under_way(&mut tx, id).await?;
     let detail = json!({
         "name": change.name, "url": change.url, "site_id": change.site_id, "credential_id": change.credential_id,

@@ -21,8 +21,7 @@ use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::list_query;
-use heddle_kernel::resource::Found;
-use heddle_kernel::resource::{self, Actions, By, Done, Listed, Resource, Verbs, actions};
+use heddle_kernel::resource::{self, Actions, By, Done, Listed, Resource, Rows, Verbs, actions};
 use heddle_store::devices::{self, Device, DeviceFilter};
 use heddle_store::object::Object as _;
 use heddle_store::{Controller, Scope, Tx};
@@ -72,7 +71,7 @@ impl Feature for Devices {
     fn routes(&self, _: &SharedApp) -> Routes {
         let write = Access::Permission(DEVICE_WRITE);
         Verbs::<Devices>::of("device_id", Access::Permission(DEVICE_READ), write)
-            .list::<ListQuery, _, _>(resource::list::<Devices>, "Devices")
+            .listed("Devices")
             .get(resource::get::<Devices>, "One device")
             .update::<edit::UpdateBody, _, _>(
                 edit::update,
@@ -142,7 +141,7 @@ impl Resource for Devices {
 impl Listed for Devices {
     type Query = ListQuery;
 
-    async fn page(tx: &mut Tx, scope: &Scope, query: ListQuery, asked: Listing<Device>) -> Found<Device> {
+    async fn page(tx: &mut Tx, caller: &Caller, query: ListQuery, asked: Listing<Device>) -> Rows<Device> {
         let filter = DeviceFilter {
             site_id: query.site_id,
             controller_id: query.controller_id,
@@ -153,7 +152,7 @@ impl Listed for Devices {
             tag: query.tag,
             search: asked.search,
         };
-        Ok(devices::list(tx, scope, &filter, asked.order).await?)
+        Ok(devices::list(tx, &caller.scope(), &filter, asked.order).await?)
     }
 }
 

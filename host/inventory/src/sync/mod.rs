@@ -8,12 +8,12 @@ mod record;
 mod slots;
 mod storable;
 
-use heddle_kernel::config::SettingsOf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use heddle_core::{ProcessId, Timestamp};
 use heddle_kernel::app::{App, Parts, SharedApp};
+use heddle_kernel::config::SettingsOf;
 use heddle_kernel::feature::{Feature, Worker};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::metrics::Families;

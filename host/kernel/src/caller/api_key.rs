@@ -1,12 +1,12 @@
-//! API keys as they prove a caller. They are made in `auth::api_keys`.
+//! API keys as they prove a caller. The room of identity makes them.
 
 use std::sync::Arc;
 
 use chrono::TimeDelta;
+use heddle_core::Timestamp;
 use heddle_core::permission::{KeyScope, Permissions};
 use heddle_core::secret::Secret;
-use heddle_core::{ApiKeyId, Timestamp};
-use heddle_store::api_keys::{self, Presented};
+use heddle_store::api_keys::{self, ApiKeyId, Presented};
 use subtle::ConstantTimeEq as _;
 
 use super::known::{Known, Proof};

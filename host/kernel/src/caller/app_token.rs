@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use chrono::TimeDelta;
+use heddle_core::Timestamp;
 use heddle_core::permission::{KeyScope, Permissions};
 use heddle_core::secret::Secret;
-use heddle_core::{OauthGrantId, Timestamp};
-use heddle_store::oauth2::{self, Presented};
+use heddle_store::oauth2::{self, OauthGrantId, Presented};
 
 use super::known::{Known, Proof};
 use super::{Caller, Credential, inactive};

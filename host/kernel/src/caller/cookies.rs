@@ -5,8 +5,8 @@
 
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use cookie::Cookie;
-use heddle_core::SessionId;
 use heddle_core::secret::Secret;
+use heddle_store::sessions::SessionId;
 use subtle::ConstantTimeEq as _;
 
 use crate::app::App;

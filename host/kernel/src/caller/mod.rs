@@ -13,8 +13,9 @@ use std::collections::BTreeMap;
 
 use axum::http::{HeaderMap, header};
 use heddle_core::secret::Secret;
-use heddle_core::{SessionId, SiteId, SiteLevel, Timestamp, UserId};
+use heddle_core::{SiteId, SiteLevel, Timestamp, UserId};
 use heddle_store::grants::SiteGrant;
+use heddle_store::sessions::SessionId;
 use heddle_store::users::{self, Login};
 use heddle_store::{Authenticated, Tx};
 pub use rights::{Caller, Credential};

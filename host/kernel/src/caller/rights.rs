@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use heddle_core::permission::{KeyScope, Permissions};
-use heddle_core::{
-    ApiKeyId, ConnectionId, OauthGrantId, OrgId, Permission, Role, RunId, SessionId, SiteId, SiteLevel,
-    UserId,
-};
+use heddle_core::{ConnectionId, OrgId, Permission, Role, RunId, SiteId, SiteLevel, UserId};
+use heddle_store::api_keys::ApiKeyId;
+use heddle_store::oauth2::OauthGrantId;
+use heddle_store::sessions::SessionId;
 use heddle_store::{Scope, SiteScope};
 use serde_json::{Value, json};
 

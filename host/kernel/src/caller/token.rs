@@ -5,7 +5,8 @@
 
 use std::sync::LazyLock;
 
-use heddle_core::{OrgId, Role, SessionId, Timestamp, UserId};
+use heddle_core::{OrgId, Role, Timestamp, UserId};
+use heddle_store::sessions::SessionId;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

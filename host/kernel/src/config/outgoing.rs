@@ -1,4 +1,4 @@
-//! What webhooks need: hosts that they may go to, and what signs them.
+//! What webhooks need: hosts that they may go to.
 
 use url::Host;
 

@@ -34,10 +34,10 @@ walk_query! {
         since: Option<Timestamp>,
         /// Before this instant.
         until: Option<Timestamp>,
-        /// After this number of one organization, in the order of the numbers; not together with `cursor`.
+        /// After this number of one organization, in the order of the numbers; not together with `cursor` or `sort`.
         #[schemars(range(min = 0))]
         after_seq: Option<i64>,
-        /// Up to and including this number of one organization, in the order of the numbers; not together with `cursor`.
+        /// Up to and including this number of one organization, in the order of the numbers; not together with `cursor` or `sort`.
         #[schemars(range(min = 0))]
         until_seq: Option<i64>,
         /// Another organization than the own one; for `super_admin`.

@@ -11,7 +11,7 @@ use crate::http::error::Error;
 pub trait ListQuery: DeserializeOwned + JsonSchema + Send {
     type Row: Sorted + Send;
 
-    /// Checks and takes what every list has.
+    /// Checks what every list has. It takes the text to search for out of the query.
     ///
     /// # Errors
     /// 422 where the page or the text is out of bounds.
@@ -27,22 +27,22 @@ pub struct Listing<T> {
 }
 
 /// Makes the query of a list: what every list has, around the filters of this one. The comment above it documents `search`; a
-/// list without one cannot be searched.
+/// list without one cannot be searched. `sort` can have words of its own.
 ///
 /// ```ignore
 /// list_query! {
 ///     /// Part of the name or the slug.
-///     struct ListQuery of Organization {
+///     struct ListQuery of Organization, sort "What the list is sorted by." {
 ///         tier: Option<Tier>,
 ///     }
 /// }
 /// ```
 #[macro_export]
 macro_rules! list_query {
-    ($(#[doc = $search:literal])+ $vis:vis struct $name:ident of $row:ty $(, at most $most:tt)? {
+    ($(#[doc = $search:literal])+ $vis:vis struct $name:ident of $row:ty $(, at most $most:tt)? $(, sort $sort:literal)? {
         $($(#[$meta:meta])* $field:ident: $type:ty,)*
     }) => {
-        $crate::list_query!(@struct $vis $name $row, [$($most)?] {
+        $crate::list_query!(@struct $vis $name $row, [$($most)?] [$($sort)?] {
             $($(#[$meta])* $field: $type,)*
             $(#[doc = $search])+
             search: Option<String>,
@@ -50,16 +50,25 @@ macro_rules! list_query {
         $crate::list_query!(@impl $name $row, [$($most)?], |query| query.search.take());
     };
     ($vis:vis struct $name:ident of $row:ty { $($(#[$meta:meta])* $field:ident: $type:ty,)* }) => {
-        $crate::list_query!(@struct $vis $name $row, [] { $($(#[$meta])* $field: $type,)* });
+        $crate::list_query!(@struct $vis $name $row, [] [] { $($(#[$meta])* $field: $type,)* });
         $crate::list_query!(@impl $name $row, [], |_query| None);
     };
-    (@struct $vis:vis $name:ident $row:ty, [] $fields:tt) => {
-        $crate::list_query!(@struct $vis $name $row, [200, "From 1 to 200; 50 when absent."] $fields);
+    (@struct $vis:vis $name:ident $row:ty, $most:tt [] $fields:tt) => {
+        $crate::list_query!(
+            @struct $vis $name $row, $most
+            ["What the list is sorted by, `-` before the word for the other direction."] $fields
+        );
     };
-    (@struct $vis:vis $name:ident $row:ty, [100] $fields:tt) => {
-        $crate::list_query!(@struct $vis $name $row, [100, "From 1 to 100; 50 when absent."] $fields);
+    (@struct $vis:vis $name:ident $row:ty, [] $sort:tt $fields:tt) => {
+        $crate::list_query!(
+            @struct $vis $name $row,
+            [$crate::http::extract::PER_PAGE_MAX, "From 1 to 200; 50 when absent."] $sort $fields
+        );
     };
-    (@struct $vis:vis $name:ident $row:ty, [$most:literal, $about:literal] {
+    (@struct $vis:vis $name:ident $row:ty, [100] $sort:tt $fields:tt) => {
+        $crate::list_query!(@struct $vis $name $row, [100, "From 1 to 100; 50 when absent."] $sort $fields);
+    };
+    (@struct $vis:vis $name:ident $row:ty, [$most:expr, $about:literal] [$sort:literal] {
         $($(#[$meta:meta])* $field:ident: $type:ty,)*
     }) => {
         #[derive(Debug, ::serde::Deserialize, ::schemars::JsonSchema)]
@@ -71,14 +80,14 @@ macro_rules! list_query {
             #[schemars(range(min = 1, max = $most))]
             per_page: Option<u32>,
             $($(#[$meta])* $field: $type,)*
-            /// What the list is sorted by, `-` before the word for the other direction.
+            #[doc = $sort]
             sort: Option<::heddle_store::Sort<$row>>,
         }
     };
     (@impl $name:ident $row:ty, [], $search:expr) => {
-        $crate::list_query!(@impl $name $row, [200], $search);
+        $crate::list_query!(@impl $name $row, [$crate::http::extract::PER_PAGE_MAX], $search);
     };
-    (@impl $name:ident $row:ty, [$most:literal], $search:expr) => {
+    (@impl $name:ident $row:ty, [$($most:tt)+], $search:expr) => {
         impl $crate::http::list_query::ListQuery for $name {
             type Row = $row;
 
@@ -86,7 +95,7 @@ macro_rules! list_query {
                 &mut self,
             ) -> Result<$crate::http::list_query::Listing<$row>, $crate::http::error::Error> {
                 let search: fn(&mut Self) -> Option<String> = $search;
-                let page = $crate::http::extract::page_request(self.page, self.per_page, $most)?;
+                let page = $crate::http::extract::page_request(self.page, self.per_page, $($most)+)?;
                 let search = $crate::checks::search(search(self))?;
                 let order = ::heddle_store::InOrder::by(page, self.sort);
                 Ok($crate::http::list_query::Listing { page, search, order })
@@ -106,7 +115,7 @@ macro_rules! walk_query {
             #[schemars(range(min = 1))]
             page: Option<u32>,
             /// From 1 to 200; 50 when absent.
-            #[schemars(range(min = 1, max = 200))]
+            #[schemars(range(min = 1, max = $crate::http::extract::PER_PAGE_MAX))]
             per_page: Option<u32>,
             /// The `next_cursor` of the rows before; not together with `page`.
             cursor: Option<String>,
@@ -122,7 +131,7 @@ macro_rules! walk_query {
             /// 422 where it is out of bounds, or does not fit the cursor.
             fn walk(&self) -> Result<::heddle_core::page::WalkRequest, $crate::http::error::Error> {
                 let place = (self.page, self.per_page, self.cursor.as_deref());
-                $crate::http::extract::walk_request(place, self.sort, 200)
+                $crate::http::extract::walk_request(place, self.sort, $crate::http::extract::PER_PAGE_MAX)
             }
         }
     };

@@ -14,7 +14,7 @@ use heddle_core::event::NewEvent;
 use heddle_core::page::Page;
 use heddle_core::{OrgId, SiteId, SiteLevel};
 use heddle_store::object::{Object, Revised as _};
-use heddle_store::{Organization, Scope, Tx, events};
+use heddle_store::{Organization, Tx, events};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -67,6 +67,15 @@ pub trait Resource: Send + Sync + 'static {
         None
     }
 
+    /// The object, if the caller sees it.
+    fn find(
+        tx: &mut Tx,
+        caller: &Caller,
+        id: Id<Self>,
+    ) -> impl Future<Output = Result<Option<Self::Row>, Error>> + Send {
+        async move { Ok(Self::Row::find(tx, &caller.scope(), id).await?) }
+    }
+
     /// The same as it is until the transaction ends, with what else must not change until then.
     fn lock(
         tx: &mut Tx,
@@ -94,6 +103,15 @@ pub trait Resource: Send + Sync + 'static {
         std::future::ready(Ok(Self::detail(row)))
     }
 
+    /// Locks what every change of such an object locks first, and refuses callers that may not bring this one back.
+    fn before_restore(
+        _tx: &mut Tx,
+        _by: &By,
+        _id: Id<Self>,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        std::future::ready(Ok(()))
+    }
+
     /// 409 when it cannot come back. Asked when it is back, in the transaction that brought it.
     fn may_restore(
         _row: &Self::Row,
@@ -110,7 +128,7 @@ pub struct Unique<Row> {
     pub index: &'static str,
     /// In messages: `user name`.
     pub field: &'static str,
-    pub of: fn(&Row) -> &str,
+    pub value: fn(&Row) -> &str,
 }
 
 /// A kind of which clients read lists.
@@ -118,17 +136,17 @@ pub trait Listed: Resource {
     /// What a client can ask of the list.
     type Query: ListQuery<Row = Self::Row>;
 
-    /// A page of the objects of a scope that the query asks for, and how many there are on all pages.
+    /// A page of the objects that the caller sees and the query asks for, and how many there are on all pages.
     fn page(
         tx: &mut Tx,
-        scope: &Scope,
+        caller: &Caller,
         query: Self::Query,
         asked: Listing<Self::Row>,
-    ) -> impl Future<Output = Found<Self::Row>> + Send;
+    ) -> impl Future<Output = Rows<Self::Row>> + Send;
 }
 
 /// Rows of a page, and how many there are on all pages.
-pub type Found<T> = Result<(Vec<T>, i64), Error>;
+pub type Rows<T> = Result<(Vec<T>, i64), Error>;
 
 pub(crate) type Id<R> = <<R as Resource>::Row as Object>::Id;
 
@@ -189,10 +207,7 @@ async fn record<R: Resource>(
     detail: Value,
 ) -> Result<(), Error> {
     by.record::<R>(tx, object, R::ACTIONS.of(done), detail).await?;
-    if let Some(event) = R::event(done, object, by) {
-        events::append(tx, &event, &by.app.clock).await?;
-    }
-    Ok(())
+    append(tx, by, R::event(done, object, by)).await
 }
 
 /// 403 unless the caller may change this one.
@@ -210,6 +225,7 @@ pub async fn owner(tx: &mut Tx, caller: &Caller, named: Option<OrgId>) -> Result
 /// 409 that names what another object has, or else the error of the database. The values are those of the unique fields, in
 /// their order.
 pub fn taken<R: Resource>(error: heddle_store::Error, values: &[&str]) -> Error {
+    debug_assert_eq!(R::UNIQUE.len(), values.len(), "each unique field of a {} has its value", R::NOUN);
     let fields = R::UNIQUE.iter().zip(values);
     match fields.into_iter().find(|(unique, _)| error.is_unique(unique.index)) {
         Some((unique, value)) => Error::conflict(format!(
@@ -230,7 +246,7 @@ pub async fn list<R: Listed>(
     let asked = query.listing()?;
     let page = asked.page;
     let mut tx = app.db.read().await?;
-    let (items, total) = R::page(&mut tx, &caller.scope(), query, asked).await?;
+    let (items, total) = R::page(&mut tx, &caller, query, asked).await?;
     drop(tx);
     let items: Result<Vec<R::View>, Error> = items.into_iter().map(|object| R::view(object, &app)).collect();
     Ok(Answer(page.of(items?, total)))
@@ -243,21 +259,19 @@ pub async fn get<R: Resource>(
     At(id): At<Id<R>>,
 ) -> Result<One<R::View>, Error> {
     let mut tx = app.db.single().await?;
-    let found = R::Row::find(&mut tx, &caller.scope(), id).await?;
+    let found = R::find(&mut tx, &caller, id).await?;
     R::view(found.ok_or(Error::NotFound(R::NOUN))?, &app).map(One)
 }
 
 /// Records the new object, keeps the answer for the request's key, commits, and answers 201.
 pub async fn created<R: Resource>(
-    mut tx: Tx,
+    tx: Tx,
     by: &By,
     creation: Creation,
     object: R::Row,
     detail: Value,
 ) -> Result<Response, Error> {
-    record::<R>(&mut tx, by, &object, Done::Created, detail).await?;
-    let path = path_of::<R>(&object);
-    creation.finish(tx, &by.app, &path, &R::view(object, &by.app)?).await
+    created_as::<R, _>(tx, by, creation, object, detail, |view| view).await
 }
 
 /// The same for an object whose answer shows more this once: a secret.
@@ -270,13 +284,9 @@ pub async fn created_as<R: Resource, V: Serialize + Tagged>(
     reveal: impl FnOnce(R::View) -> V,
 ) -> Result<Response, Error> {
     record::<R>(&mut tx, by, &object, Done::Created, detail).await?;
-    let path = path_of::<R>(&object);
+    let path = format!("{}/{}", R::PATH, object.revision().object);
     let revealed = reveal(R::view(object, &by.app)?);
     creation.finish(tx, &by.app, &path, &revealed).await
-}
-
-fn path_of<R: Resource>(object: &R::Row) -> String {
-    format!("{}/{}", R::PATH, object.revision().object)
 }
 
 /// The object, which this caller may change, as the client saw it; nothing else changes it until the transaction ends.
@@ -292,7 +302,8 @@ pub async fn locked<R: Resource>(
     Ok(object)
 }
 
-/// Records what differs from before, commits, and answers the object as it is now.
+/// Records what differs from before, commits, and answers the object as it is now. The event of an edit that says what was
+/// changed is the handler's own.
 pub async fn updated<R: Resource>(
     mut tx: Tx,
     by: &By,
@@ -300,15 +311,21 @@ pub async fn updated<R: Resource>(
     detail: Value,
 ) -> Result<One<R::View>, Error> {
     let after = after.ok_or(Error::NotFound(R::NOUN))?;
-    let (target, event) = (by::target::<R>(&after), R::event(Done::Updated, &after, by));
+    let target = by::target::<R>(&after);
+    let event = R::event(Done::Updated, &after, by);
     let (shown, now) = (R::view(before, &by.app)?, R::view(after, &by.app)?);
     let detail = entry::with_difference(detail, &shown, &now);
     by.record_of(&mut tx, target, R::ACTIONS.updated, detail).await?;
-    if let Some(event) = event {
-        events::append(&mut tx, &event, &by.app.clock).await?;
-    }
+    append(&mut tx, by, event).await?;
     tx.commit().await?;
     Ok(One(now))
+}
+
+async fn append(tx: &mut Tx, by: &By, event: Option<NewEvent>) -> Result<(), Error> {
+    if let Some(event) = event {
+        events::append(tx, &event, &by.app.clock).await?;
+    }
+    Ok(())
 }
 
 /// `DELETE`: hides one that nothing needs.
@@ -330,6 +347,7 @@ pub async fn remove<R: Resource>(by: By, At(id): At<Id<R>>, if_match: IfMatch) -
 pub async fn restore<R: Resource>(by: By, At(id): At<Id<R>>) -> Result<One<R::View>, Error> {
     R::admit(&by.caller)?;
     let mut tx = by.app.db.write().await?;
+    R::before_restore(&mut tx, &by, id).await?;
     let object = match R::Row::restore(&mut tx, &by.caller.scope(), id, by.app.clock.now()).await {
         Ok(restored) => restored.ok_or(Error::NotFound(R::NOUN))?,
         Err(error) => {
@@ -349,12 +367,15 @@ async fn taken_since<R: Resource>(by: &By, id: Id<R>, error: heddle_store::Error
     let Some(unique) = R::UNIQUE.iter().find(|unique| error.is_unique(unique.index)) else {
         return Ok(error.into());
     };
+    // The transaction of the restore can read nothing any more.
     let mut tx = by.app.db.single().await?;
     let removed = R::Row::find_removed(&mut tx, &by.caller.scope(), id).await?;
-    let (removed, field) = (removed.ok_or(Error::NotFound(R::NOUN))?, unique.field);
+    let removed = removed.ok_or(Error::NotFound(R::NOUN))?;
+    admit_to::<R>(&removed, &by.caller)?;
     Ok(Error::conflict(format!(
-        "{field} '{}' of the removed {noun} was taken by another one; change that one's {field} first",
-        (unique.of)(&removed),
+        "{} '{}' of the removed {noun} is taken by another {noun}: it comes back when that one has another or is removed",
+        unique.field,
+        (unique.value)(&removed),
         noun = R::NOUN
     )))
 }

@@ -6,7 +6,7 @@ use axum::handler::Handler;
 use heddle_core::page::Page;
 use schemars::JsonSchema;
 
-use super::Resource;
+use super::{Listed, Resource};
 use crate::app::SharedApp;
 use crate::http::access::Access;
 use crate::http::routes::{Doc, Routes};
@@ -28,6 +28,15 @@ where
     pub fn of(parameter: &str, read: Access, write: Access) -> Self {
         let one = format!("{}/{{{parameter}}}", R::PATH);
         Self { routes: Routes::default(), one, read, write, of: PhantomData }
+    }
+
+    /// Adds `GET` of the list, with the query that the kind declares.
+    #[must_use]
+    pub fn listed(self, doc: impl Into<Doc>) -> Self
+    where
+        R: Listed,
+    {
+        self.list::<R::Query, _, _>(super::list::<R>, doc)
     }
 
     /// Adds `GET` of the list, with this query.

@@ -4,7 +4,7 @@
 //! process lost goes on under the same row, for the process that claims the controller after it.
 
 use heddle_core::sync::SyncState;
-use heddle_core::{ControllerId, OrgId, SyncId, Timestamp, UserId};
+use heddle_core::{ControllerId, OrgId, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::{AssertSqlSafe, FromRow};
@@ -12,6 +12,10 @@ use sqlx::{AssertSqlSafe, FromRow};
 use crate::db::Tx;
 use crate::error::Result;
 use crate::select::{Bind, affected, bind_all};
+
+heddle_core::ids! {
+    pub SyncId,
+}
 
 /// Ended syncs that are kept of a controller.
 const KEPT: i64 = 50;

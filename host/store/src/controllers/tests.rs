@@ -5,6 +5,16 @@ use super::*;
 use crate::organizations::Organization;
 use crate::testing::{World, on_both, page, seen};
 
+async fn found(tx: &mut Tx, world: &World) -> Controller {
+    Controller::find(tx, &world.scope(), world.controller).await.unwrap().unwrap()
+}
+
+/// Changes the controller of a world.
+async fn changed(tx: &mut Tx, world: &World, change: &ControllerUpdate, now: Timestamp) -> Controller {
+    let current = found(tx, world).await;
+    update(tx, &world.scope(), &current, change, now).await.unwrap().unwrap()
+}
+
 on_both! {
     async fn a_controller_takes_its_devices_along(db) {
         let world = World::new(&db, "one").await;
@@ -13,7 +23,7 @@ on_both! {
         world.see(&mut tx, &[seen("1")]).await;
         let site = crate::sites::insert(&mut tx, &world.new_site(world.clock.new_id(), "b")).await.unwrap().id;
         let change = ControllerUpdate { site_id: Some(site), name: Some("n".into()), ..Default::default() };
-        let updated = update(&mut tx, &scope, world.controller, &change, now).await.unwrap().unwrap();
+        let updated = changed(&mut tx, &world, &change, now).await;
         assert_eq!((updated.site_id, updated.name.as_str(), updated.tls), (site, "n", TlsPolicy::default()));
         let all = crate::devices::DeviceFilter { site_id: Some(site), ..Default::default() };
         assert_eq!(crate::devices::list(&mut tx, &scope, &all, page()).await.unwrap().1, 1);
@@ -32,7 +42,8 @@ on_both! {
         let now = a.clock.now();
         assert!(Controller::find(&mut tx, &b.scope(), a.controller).await.unwrap().is_none());
         assert!(find_target(&mut tx, &b.scope(), a.controller).await.unwrap().is_none());
-        assert!(update(&mut tx, &b.scope(), a.controller, &ControllerUpdate::default(), now).await.unwrap().is_none());
+        let own = found(&mut tx, &a).await;
+        assert!(update(&mut tx, &b.scope(), &own, &ControllerUpdate::default(), now).await.unwrap().is_none());
         assert!(!Controller::remove(&mut tx, &b.scope(), a.controller, now).await.unwrap());
         assert!(!schedule_now(&mut tx, &b.scope(), a.controller, now).await.unwrap());
         let filter = ControllerFilter { vendor: Some("acme".into()), status: Some(DeviceStatus::Unknown), site_id: Some(a.site), credential_id: Some(a.credential), search: Some("EDGE".into()) };
@@ -72,7 +83,7 @@ on_both! {
         let read = find_target(&mut tx, &scope, world.controller).await.unwrap().unwrap();
         let site = crate::sites::insert(&mut tx, &world.new_site(world.clock.new_id(), "b")).await.unwrap().id;
         let moved = ControllerUpdate { site_id: Some(site), ..Default::default() };
-        update(&mut tx, &scope, world.controller, &moved, now).await.unwrap().unwrap();
+        changed(&mut tx, &world, &moved, now).await;
         take(&mut tx, &world).await;
         let held = hold(&mut tx, &read, world.process).await.unwrap().unwrap();
         assert_eq!((held.site_id, held.last_sync_at), (site, None), "it is recorded where it is now");
@@ -83,7 +94,7 @@ on_both! {
         take(&mut tx, &world).await;
         assert!(hold(&mut tx, &read, world.process).await.unwrap().is_some());
         let elsewhere = ControllerUpdate { url: Some("https://192.0.2.2".into()), ..Default::default() };
-        let updated = update(&mut tx, &scope, world.controller, &elsewhere, now).await.unwrap().unwrap();
+        let updated = changed(&mut tx, &world, &elsewhere, now).await;
         assert_eq!(updated.next_sync_at, Some(now), "it is read there at once");
         take(&mut tx, &world).await;
         assert_eq!(hold(&mut tx, &read, world.process).await.unwrap(), None);
@@ -131,13 +142,13 @@ on_both! {
     async fn only_another_way_to_reach_it_makes_a_controller_due(db) {
         let world = World::new(&db, "one").await;
         let mut tx = db.write().await.unwrap();
-        let (scope, now) = (world.scope(), world.clock.now());
+        let (_scope, now) = (world.scope(), world.clock.now());
         let same = ControllerUpdate { url: Some("https://192.0.2.1".into()), tls: Some(TlsPolicy::default()), credential_id: Some(world.credential), name: Some("n".into()), ..Default::default() };
-        let updated = update(&mut tx, &scope, world.controller, &same, now).await.unwrap().unwrap();
+        let updated = changed(&mut tx, &world, &same, now).await;
         assert_eq!(updated.next_sync_at, None);
         let tls = TlsPolicy { mode: heddle_core::tls::TlsMode::Insecure, ..TlsPolicy::default() };
         let other = ControllerUpdate { tls: Some(tls), ..Default::default() };
-        let updated = update(&mut tx, &scope, world.controller, &other, now).await.unwrap().unwrap();
+        let updated = changed(&mut tx, &world, &other, now).await;
         assert_eq!(updated.next_sync_at, Some(now));
     }
 
@@ -193,7 +204,7 @@ on_both! {
         crate::changes::discard(&mut tx, &scope, discarded, None, now).await.unwrap().unwrap();
         let site = crate::sites::insert(&mut tx, &world.new_site(world.clock.new_id(), "b")).await.unwrap().id;
         let moved = ControllerUpdate { site_id: Some(site), ..Default::default() };
-        update(&mut tx, &scope, world.controller, &moved, now).await.unwrap().unwrap();
+        changed(&mut tx, &world, &moved, now).await;
         assert_eq!(crate::changes::find(&mut tx, &scope, pending).await.unwrap().unwrap().site_id, site);
         let kept = crate::changes::find(&mut tx, &scope, discarded).await.unwrap().unwrap();
         assert_eq!(kept.site_id, world.site, "what is past stays where it was");

@@ -1,7 +1,7 @@
 //! Registered apps.
 
 use heddle_core::oauth2::ClientType;
-use heddle_core::{OauthAppId, OrgId, Timestamp, UserId};
+use heddle_core::{OrgId, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -12,6 +12,11 @@ use crate::error::Result;
 use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::{Bind, Scope, Select, Set, affected};
 use crate::sort::{InOrder, Key, Sorted};
+
+heddle_core::ids! {
+    /// An app that users let act for them.
+    pub OauthAppId,
+}
 
 /// An app that users can let act for them. It is allowed no more than its `scopes`.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]

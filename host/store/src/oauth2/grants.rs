@@ -1,6 +1,6 @@
 //! What users allowed apps, and the codes that grants begin with.
 
-use heddle_core::{OauthAppId, OauthGrantId, OrgId, Timestamp, UserId};
+use heddle_core::{OrgId, Timestamp, UserId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sqlx::FromRow;
@@ -8,8 +8,14 @@ use sqlx::types::Json;
 
 use crate::db::Tx;
 use crate::error::Result;
+use crate::oauth2::OauthAppId;
 use crate::select::{Bind, Select, affected};
 use crate::sort::{InOrder, Key, Sorted};
+
+heddle_core::ids! {
+    /// What one user allowed one app.
+    pub OauthGrantId,
+}
 
 /// A grant as its user sees it.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize, JsonSchema)]

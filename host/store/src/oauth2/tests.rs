@@ -1,9 +1,10 @@
 use chrono::TimeDelta;
+use heddle_core::Timestamp;
 use heddle_core::oauth2::{ClientType, TokenKind};
-use heddle_core::{OauthAppId, OauthGrantId, Timestamp};
 
 use super::*;
 use crate::db::{Db, Tx};
+use crate::oauth2::{OauthAppId, OauthGrantId};
 use crate::object::Object as _;
 use crate::organizations::Organization;
 use crate::select::{Scope, SiteScope};

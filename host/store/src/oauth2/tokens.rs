@@ -1,7 +1,7 @@
 //! Tokens of apps, by their keyed hash.
 
 use heddle_core::oauth2::TokenKind;
-use heddle_core::{OauthAppId, OauthGrantId, OrgId, Role, SiteId, SiteLevel, Timestamp, UserId};
+use heddle_core::{OrgId, Role, SiteId, SiteLevel, Timestamp, UserId};
 use sqlx::FromRow;
 use sqlx::types::Json;
 
@@ -9,6 +9,7 @@ use super::GrantState;
 use crate::db::Tx;
 use crate::error::Result;
 use crate::grants::SiteGrant;
+use crate::oauth2::{OauthAppId, OauthGrantId};
 use crate::select::{Bind, Select, SiteScope, affected};
 
 /// A row of `oauth2_token` about to be written. `hash` is the keyed hash of the token, which is not stored.

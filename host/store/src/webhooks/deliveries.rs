@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use heddle_core::page::{WalkRequest, Walked};
 use heddle_core::webhook::DeliveryState;
-use heddle_core::{DeliveryId, DeviceId, EventId, OrgId, SiteId, SubscriptionId, Timestamp};
+use heddle_core::{DeviceId, EventId, OrgId, SiteId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,6 +18,12 @@ use crate::db::Tx;
 use crate::error::Result;
 use crate::select::{Bind, Scope, Select, affected};
 use crate::sort::{Key, Sorted};
+use crate::webhooks::SubscriptionId;
+
+heddle_core::ids! {
+    /// One event on its way to one subscription.
+    pub DeliveryId,
+}
 
 /// Rows of one INSERT: thirteen values each, far below both databases' limit of parameters.
 const ROWS_PER_STATEMENT: usize = 500;

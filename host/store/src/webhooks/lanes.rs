@@ -7,12 +7,14 @@
 //!
 //! The caller has locked the subscriptions.
 
-use heddle_core::{DeliveryId, DeviceId, SubscriptionId, Timestamp};
+use heddle_core::{DeviceId, Timestamp};
 use sqlx::QueryBuilder;
 
 use crate::db::Tx;
 use crate::error::Result;
 use crate::select::affected;
+use crate::webhooks::SubscriptionId;
+use crate::webhooks::deliveries::DeliveryId;
 
 /// Binds every value of a list, with commas between them.
 macro_rules! push_list {

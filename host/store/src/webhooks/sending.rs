@@ -10,7 +10,7 @@ mod turns;
 use std::collections::HashMap;
 
 use heddle_core::webhook::DeliveryState;
-use heddle_core::{DeliveryId, DeviceId, OrgId, ProcessId, SiteId, SubscriptionId, Timestamp};
+use heddle_core::{DeviceId, OrgId, ProcessId, SiteId, Timestamp};
 use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{FromRow, QueryBuilder};
@@ -23,6 +23,8 @@ use crate::db::Tx;
 use crate::error::Result;
 use crate::processes::gone_among;
 use crate::select::{Bind, Select};
+use crate::webhooks::SubscriptionId;
+use crate::webhooks::deliveries::DeliveryId;
 
 /// Subscriptions among which one claim chooses.
 const WAITING_MAX: i64 = 2_000;

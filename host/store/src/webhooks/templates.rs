@@ -1,6 +1,6 @@
 //! Payloads that an organization writes for its webhooks.
 
-use heddle_core::{OrgId, Timestamp, WebhookTemplateId};
+use heddle_core::{OrgId, Timestamp};
 use serde_json::{Value, json};
 use sqlx::FromRow;
 
@@ -9,6 +9,11 @@ use crate::error::Result;
 use crate::object::{self, Columns, Object, Table, revised, table};
 use crate::select::Scope;
 use crate::sort::{InOrder, Key, Sorted};
+
+heddle_core::ids! {
+    /// Payload of deliveries, written by an organization.
+    pub WebhookTemplateId,
+}
 
 /// The body of an organization's deliveries, with references to the event: a row of `webhook_template`.
 #[derive(Debug, Clone, PartialEq, FromRow)]

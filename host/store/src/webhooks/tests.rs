@@ -1,6 +1,6 @@
 use chrono::TimeDelta;
 use heddle_core::webhook::DeliveryState;
-use heddle_core::{DeliveryId, DeviceId, EventId};
+use heddle_core::{DeviceId, EventId};
 use serde_json::json;
 
 use super::deliveries::NewDelivery;
@@ -9,6 +9,7 @@ use super::templates::NewTemplate;
 use super::*;
 use crate::db::Db;
 use crate::testing::{World, on_both, page};
+use crate::webhooks::deliveries::DeliveryId;
 use crate::webhooks::templates::Template;
 
 mod turns;

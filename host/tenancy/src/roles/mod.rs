@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::page::Page;
-use heddle_core::{OrgId, Role, RoleId};
+use heddle_core::{OrgId, Role};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::checks::{Checks, DESCRIPTION_CHARS_MAX, NAME_CHARS_MAX, SCOPE_CHARS_MAX, SCOPES_MAX};
@@ -25,7 +25,7 @@ use heddle_kernel::http::nulls::{given, nullable};
 use heddle_kernel::http::routes::Routes;
 use heddle_kernel::list_query;
 use heddle_kernel::resource::{self, Actions, By, Resource, Unique, Verbs, actions, owner};
-use heddle_store::roles::{self, NewRole, RoleUpdate, StoredRole};
+use heddle_store::roles::{self, NewRole, RoleId, RoleUpdate, StoredRole};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -72,7 +72,8 @@ struct UpdateBody {
 
 list_query! {
     /// Part of the name or the description.
-    pub(crate) struct ListQuery of StoredRole {}
+    pub(crate) struct ListQuery of StoredRole,
+        sort "Of the stored roles, `-` before the word for the other direction; the built-in ones come first." {}
 }
 
 /// Roles that organizations stored.
@@ -84,7 +85,7 @@ impl Resource for StoredRoles {
     const PATH: &'static str = "/roles";
     const ACTIONS: Actions = actions!("role");
     const UNIQUE: &'static [Unique<StoredRole>] =
-        &[Unique { index: NAME_INDEX, field: "name", of: |role| &role.name }];
+        &[Unique { index: NAME_INDEX, field: "name", value: |role| &role.name }];
     type View = RoleView;
 
     fn view(role: StoredRole, _: &App) -> Result<RoleView, Error> {

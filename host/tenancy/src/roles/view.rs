@@ -1,8 +1,8 @@
 //! A stored role as clients see it, and those that are built in.
 
 use heddle_core::permission::Permissions;
-use heddle_core::{OrgId, Role, RoleId, Timestamp, UserId};
-use heddle_store::roles::StoredRole;
+use heddle_core::{OrgId, Role, Timestamp, UserId};
+use heddle_store::roles::{RoleId, StoredRole};
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;

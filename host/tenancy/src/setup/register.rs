@@ -4,7 +4,6 @@
 //! visitor that an email is taken, but finding out is costly: a limit for each hour and address, a hash in either case,
 //! and a new account of one's own where the email was free.
 
-use crate::declarations::TenancySettings;
 use axum::Extension;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
@@ -35,6 +34,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::founding::{self, Founding, Person};
+use crate::declarations::TenancySettings;
 
 /// Attempts to register from one address.
 const CLIENT_RATE: Rate = Rate::per_hour(5);

@@ -13,6 +13,7 @@ use heddle_core::secret::Secret;
 use heddle_core::{OrgId, Role, UserId};
 use heddle_identity::password::{self, PASSWORD_BYTES_MAX};
 use heddle_kernel::app::App;
+use heddle_kernel::caller::Caller;
 use heddle_kernel::checks::{Checks, NAME_CHARS_MAX};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{Tag, Tagged};
@@ -25,10 +26,12 @@ use heddle_kernel::list_query;
 use heddle_kernel::names::{
     EMAIL_BYTES_MAX, EMAIL_BYTES_MIN, USERNAME_CHARS_MAX, parse_email, parse_username,
 };
-use heddle_kernel::resource::Found;
-use heddle_kernel::resource::{self, Actions, By, Done, Listed, Resource, Unique, Verbs, actions, owner};
+use heddle_kernel::resource::{
+    self, Actions, By, Done, Listed, Resource, Rows, Unique, Verbs, actions, owner,
+};
+use heddle_store::object::Object as _;
 use heddle_store::users::{self, NewUser, User, UserFilter, UserUpdate};
-use heddle_store::{Scope, Tx, api_keys, sessions};
+use heddle_store::{Tx, api_keys, sessions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -98,8 +101,8 @@ impl Resource for Users {
     const ACTIONS: Actions = actions!("user");
     /// In the whole service.
     const UNIQUE: &'static [Unique<User>] = &[
-        Unique { index: "app_user_username", field: "user name", of: |user| &user.username },
-        Unique { index: "app_user_email", field: "email", of: |user| &user.email },
+        Unique { index: "app_user_username", field: "user name", value: |user| &user.username },
+        Unique { index: "app_user_email", field: "email", value: |user| &user.email },
     ];
     type View = Account;
 
@@ -132,9 +135,13 @@ impl Resource for Users {
         Ok(Self::detail(user))
     }
 
+    async fn before_restore(tx: &mut Tx, by: &By, id: UserId) -> Result<(), Error> {
+        let removed = User::find_removed(tx, &by.caller.scope(), id).await?.ok_or(Error::NotFound("user"))?;
+        rules::require_below(&by.caller, &removed)?;
+        rules::lock_organization(tx, &by.caller, &removed).await
+    }
+
     async fn may_restore(user: &User, tx: &mut Tx, by: &By) -> Result<(), Error> {
-        rules::require_below(&by.caller, user)?;
-        rules::lock_organization(tx, &by.caller, user).await?;
         quotas::check(tx, &by.app, user.org_id, quotas::Resource::Users).await
     }
 }
@@ -142,21 +149,21 @@ impl Resource for Users {
 impl Listed for Users {
     type Query = ListQuery;
 
-    async fn page(tx: &mut Tx, scope: &Scope, query: ListQuery, asked: Listing<User>) -> Found<User> {
+    async fn page(tx: &mut Tx, caller: &Caller, query: ListQuery, asked: Listing<User>) -> Rows<User> {
         let filter = UserFilter {
             org_id: query.organization_id,
             role: query.role.as_deref().map(rules::parse_role).transpose()?,
             is_active: query.is_active,
             search: asked.search,
         };
-        Ok(users::list(tx, scope, &filter, asked.order).await?)
+        Ok(users::list(tx, &caller.scope(), &filter, asked.order).await?)
     }
 }
 
 pub(super) fn routes() -> Routes {
     let write = Access::RoleWith(Role::OrgAdmin, USER_WRITE);
     Verbs::<Users>::of("user_id", Access::Permission(USER_READ), write)
-        .list::<ListQuery, _, _>(resource::list::<Users>, "Users")
+        .listed("Users")
         .create::<NewBody, _, _>(create, "Create a user with a role below the own one")
         .get(resource::get::<Users>, "One user")
         .update::<UpdateBody, _, _>(update::update, "Change a user whose role is below the own one")

@@ -1,8 +1,8 @@
 //! Queries to a directory: the search account's bind, one person, their password, their groups.
 
-use heddle_core::IdentityProviderId;
 use heddle_core::secret::Secret;
 use heddle_kernel::app::App;
+use heddle_store::sso::IdentityProviderId;
 use ldap3::{
     DerefAliases, Ldap as Handle, LdapError, LdapResult, ResultEntry, Scope, SearchEntry, SearchOptions,
     SearchResult, ldap_escape,

@@ -7,13 +7,12 @@ use chrono::TimeDelta;
 use cookie::time::Duration;
 use cookie::{Cookie, SameSite};
 use heddle_core::secret::{Secret, random_secret};
-use heddle_core::{IdentityProviderId, SsoAttemptId};
 use heddle_kernel::app::App;
 use heddle_kernel::caller::cookies::{self, is_secure};
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::Origin;
 use heddle_kernel::keys::keyed_hash;
-use heddle_store::sso::{self, NewAttempt};
+use heddle_store::sso::{self, IdentityProviderId, NewAttempt, SsoAttemptId};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 

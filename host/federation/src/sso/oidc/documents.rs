@@ -7,9 +7,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use heddle_core::{IdentityProviderId, Timestamp};
+use heddle_core::Timestamp;
 use heddle_kernel::app::App;
 use heddle_runtime::{Excess, OwnAnswer, OwnRequest, Reach};
+use heddle_store::sso::IdentityProviderId;
 use http::{HeaderName, HeaderValue, Method, header};
 use jsonwebtoken::jwk::Jwk;
 use moka::future::Cache;

@@ -6,7 +6,7 @@ mod probe;
 mod view;
 
 use axum::response::Response;
-use heddle_core::{IdentityProviderId, ProviderKind, Role};
+use heddle_core::{ProviderKind, Role};
 use heddle_identity::declarations::SIGNING_IN;
 use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
@@ -18,10 +18,9 @@ use heddle_kernel::http::extract::{At, Json};
 use heddle_kernel::http::list_query::Listing;
 use heddle_kernel::http::routes::{Routes, doc};
 use heddle_kernel::list_query;
-use heddle_kernel::resource::Found;
-use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Verbs, actions, owner};
-use heddle_store::sso::{self, NewProvider, Provider, ProviderUpdate};
-use heddle_store::{Scope, Set, Tx};
+use heddle_kernel::resource::{self, Actions, By, Listed, Resource, Rows, Verbs, actions, owner};
+use heddle_store::sso::{self, IdentityProviderId, NewProvider, Provider, ProviderUpdate};
+use heddle_store::{Set, Tx};
 use heddle_tenancy::users::rules;
 use serde_json::{Value, json};
 
@@ -63,15 +62,20 @@ impl Resource for Providers {
 impl Listed for Providers {
     type Query = ListQuery;
 
-    async fn page(tx: &mut Tx, scope: &Scope, query: ListQuery, asked: Listing<Provider>) -> Found<Provider> {
-        Ok(sso::list(tx, scope, query.kind, asked.search.as_deref(), asked.order).await?)
+    async fn page(
+        tx: &mut Tx,
+        caller: &Caller,
+        query: ListQuery,
+        asked: Listing<Provider>,
+    ) -> Rows<Provider> {
+        Ok(sso::list(tx, &caller.scope(), query.kind, asked.search.as_deref(), asked.order).await?)
     }
 }
 
 pub(super) fn routes() -> Routes {
     let access = Access::Role(Role::OrgAdmin, SIGNING_IN);
     Verbs::<Providers>::of("provider_id", access, access)
-        .list::<ListQuery, _, _>(resource::list::<Providers>, "Identity providers, without their secrets")
+        .listed("Identity providers, without their secrets")
         .create::<NewBody, _, _>(create, "Add an identity provider")
         .get(resource::get::<Providers>, "One identity provider, without its secret")
         .update::<UpdateBody, _, _>(update, doc("Change an identity provider").as_seen())

@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use axum::Json as Answer;
-use heddle_core::{IdentityProviderId, ProviderKind};
+use heddle_core::ProviderKind;
 use heddle_kernel::app::App;
 use heddle_kernel::audit::entry;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::At;
 use heddle_kernel::resource::By;
 use heddle_kernel::unreached;
-use heddle_store::sso::{self, Provider, Usable};
+use heddle_store::sso::{self, IdentityProviderId, Provider, Usable};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;

@@ -1,8 +1,8 @@
 //! A provider as administrators see it.
 
-use heddle_core::{IdentityProviderId, OrgId, ProviderKind, Role, Timestamp};
+use heddle_core::{OrgId, ProviderKind, Role, Timestamp};
 use heddle_kernel::http::error::Error;
-use heddle_store::sso::Provider;
+use heddle_store::sso::{IdentityProviderId, Provider};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};

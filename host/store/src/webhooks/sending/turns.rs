@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use heddle_core::{OrgId, SubscriptionId};
+use heddle_core::OrgId;
 
 use super::{Room, Waiting};
+use crate::webhooks::SubscriptionId;
 
 /// How many deliveries of a subscription are to be claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
