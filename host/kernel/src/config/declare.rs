@@ -201,7 +201,7 @@ pub fn check_range(name: &'static str, value: u32, (min, max): (u32, u32), fault
 /// Makes the type of some settings. A line has the field, its type, the name, the default and, for a number, its range; the
 /// comment above it is its documentation. A function can check them together.
 ///
-/// ```ignore
+/// ```text
 /// settings! {
 ///     /// Settings of the collector.
 ///     pub struct CollectorSettings checked by check {

@@ -29,7 +29,7 @@ pub struct Listing<T> {
 /// Makes the query of a list: what every list has, around the filters of this one. The comment above it documents `search`; a
 /// list without one cannot be searched. `sort` can have words of its own.
 ///
-/// ```ignore
+/// ```text
 /// list_query! {
 ///     /// Part of the name or the slug.
 ///     struct ListQuery of Organization, sort "What the list is sorted by." {
