@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use heddle_core::condition::{Condition, Conditions, Logic, Operator};
 use heddle_core::event::NewEvent;
-use heddle_core::operation::{ConnectionKind, ConnectionState, StepOutline};
+use heddle_core::operation::{ConnectionKind, StepOutline};
 use heddle_core::{OrgId, UserId};
 use heddle_kernel::app::App;
 use heddle_store::connections::{self, ConnectionRow};
@@ -160,11 +160,7 @@ fn connection(app: &App, org: OrgId, author: UserId, number: usize, pattern: &st
     let now = app.clock.now();
     let never = Condition { field: "name".to_owned(), operator: Operator::Eq, value: json!("another") };
     ConnectionRow {
-        id: app.clock.new_id(),
-        org_id: org,
-        kind: ConnectionKind::Connection,
         name: format!("Connection {number}"),
-        description: None,
         source_event: pattern.to_owned(),
         conditions: Conditions { logic: Logic::And, conditions: vec![never] },
         steps: vec![StepOutline {
@@ -174,22 +170,7 @@ fn connection(app: &App, org: OrgId, author: UserId, number: usize, pattern: &st
             for_each: None,
             on_error: false,
         }],
-        // It is never opened: no run begins.
-        secret: Vec::new(),
-        cooldown_secs: 0,
-        cooldown_key: None,
-        state: ConnectionState::Enabled,
-        state_reason: None,
-        author_id: author,
-        revision: 1,
-        after_seq: 0,
-        last_fired_at: None,
-        cron: None,
-        time_zone: None,
-        missed: None,
-        next_due_at: None,
-        created_at: now,
-        updated_at: now,
-        deleted_at: None,
+        // Its empty secret is never opened: no run begins.
+        ..ConnectionRow::draft(app.clock.new_id(), ConnectionKind::Connection, org, author, now)
     }
 }

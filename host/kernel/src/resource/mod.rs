@@ -367,7 +367,7 @@ async fn taken_since<R: Resource>(by: &By, id: Id<R>, error: heddle_store::Error
     let Some(unique) = R::UNIQUE.iter().find(|unique| error.is_unique(unique.index)) else {
         return Ok(error.into());
     };
-    // The transaction of the restore can read nothing any more.
+    // On PostgreSQL a transaction that failed refuses every further statement.
     let mut tx = by.app.db.single().await?;
     let removed = R::Row::find_removed(&mut tx, &by.caller.scope(), id).await?;
     let removed = removed.ok_or(Error::NotFound(R::NOUN))?;
