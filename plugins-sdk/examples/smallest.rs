@@ -10,13 +10,13 @@ impl Adapter for Acme {
     }
 
     fn check(host: &dyn Host) -> Result<DeviceProfile, Fault> {
-        let about = host.send(Request::get("/about"), Auth::Session("main"))?.json()?;
+        let about = host.send(Request::get("/about"), Auth::session("main"))?.json()?;
         let say = |pointer| json::text(&about, pointer).unwrap_or_default();
         Ok(DeviceProfile::new(say("/model"), say("/version")))
     }
 
     fn list_devices(host: &dyn Host, _: Option<&str>, _: Option<&str>) -> Result<DevicePage, Fault> {
-        let about = host.send(Request::get("/about"), Auth::Session("main"))?.json()?;
+        let about = host.send(Request::get("/about"), Auth::session("main"))?.json()?;
         let router = Device {
             kind: "router".to_owned(),
             status: Status::Online,

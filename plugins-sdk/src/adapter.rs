@@ -4,13 +4,13 @@ use std::marker::PhantomData;
 
 use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
 use crate::{
-    Change, ChangePlan, Comparison, Description, DevicePage, DeviceProfile, Fault, Host, Live, Object,
-    ObjectPage, Outcome, Stage, fault,
+    Change, ChangePlan, Comparison, Completion, Description, DevicePage, DeviceProfile, Effect, Fault,
+    FaultExt, Host, Live, Object, ObjectPage, Outcome, Readiness, Response, Stage, fault,
 };
 
 /// One vendor's knowledge, without any state: every call is a fresh instance.
 ///
-/// An adapter that only reads leaves the last four functions as they are and describes no features. The interface files
+/// An adapter that only reads leaves the last five functions as they are and describes no features. The interface files
 /// say what each function owes to the host.
 pub trait Adapter: 'static {
     /// Static: called at load, without a target.
@@ -43,9 +43,35 @@ pub trait Adapter: 'static {
         Err(fault::unsupported("this adapter only reads"))
     }
 
-    /// Sends the calls of one stage.
-    fn run(_host: &dyn Host, _stage: Stage, _changes: &[Change], _token: &[u8]) -> Result<Outcome, Fault> {
+    /// Whether a stage can be sent, and from which of its calls on; `left` is how many of them left the host before.
+    fn ready(
+        _host: &dyn Host,
+        _stage: Stage,
+        _changes: &[Change],
+        _token: &[u8],
+        _left: u32,
+    ) -> Result<Readiness, Fault> {
         Err(fault::unsupported("this adapter only reads"))
+    }
+
+    /// What came of a call that the host sent. A fault instead of an outcome is the same as [`Outcome::Failed`].
+    ///
+    /// Without an own implementation, a status from 200 to 299 is a success, and any other answer may have changed
+    /// something.
+    fn judge(
+        _host: &dyn Host,
+        _call: Sent,
+        answer: Result<Response, Fault>,
+        _changes: &[Change],
+        _token: &[u8],
+    ) -> Result<Outcome, Fault> {
+        let response = answer?;
+        if (200..300).contains(&response.status) {
+            return Ok(Outcome::Done(Completion::default()));
+        }
+        Err(fault::generic(format!("the controller answered status {}", response.status))
+            .with_upstream_status(response.status)
+            .with_effect(Effect::Possible))
     }
 
     /// Asks after a job that runs on at the device.
@@ -57,6 +83,14 @@ pub trait Adapter: 'static {
     fn compare(_host: &dyn Host, _changes: &[Change], _token: &[u8]) -> Result<Comparison, Fault> {
         Err(fault::unsupported("this adapter only reads"))
     }
+}
+
+/// A call of a plan that the host sent, or tried to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sent {
+    pub stage: Stage,
+    /// Its place among the calls of the stage, counted from 0.
+    pub index: usize,
 }
 
 /// What `register!` exports for `A`; nothing to call by hand.
@@ -93,8 +127,19 @@ impl<A: Adapter> changes::Guest for Exported<A> {
     fn plan(changes: Vec<Change>) -> Result<ChangePlan, Fault> {
         A::plan(&Live::open()?, &changes)
     }
-    fn run(stage: Stage, changes: Vec<Change>, token: Vec<u8>) -> Result<Outcome, Fault> {
-        A::run(&Live::open()?, stage, &changes, &token)
+    fn ready(stage: Stage, changes: Vec<Change>, token: Vec<u8>, left: u32) -> Result<Readiness, Fault> {
+        A::ready(&Live::open()?, stage, &changes, &token, left)
+    }
+    fn judge(
+        stage: Stage,
+        index: u32,
+        answer: Result<Response, Fault>,
+        changes: Vec<Change>,
+        token: Vec<u8>,
+    ) -> Outcome {
+        let call = Sent { stage, index: index as usize };
+        let judged = Live::open().and_then(|host| A::judge(&host, call, answer, &changes, &token));
+        judged.unwrap_or_else(Outcome::Failed)
     }
     fn poll(task: Vec<u8>) -> Result<Outcome, Fault> {
         A::poll(&Live::open()?, &task)

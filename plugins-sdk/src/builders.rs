@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::{
-    Body, Comparison, Description, Device, DeviceProfile, Fault, FaultExt, Method, Request, Response,
-    Standing, Status, fault,
+    Body, Comparison, Completion, Description, Device, DeviceProfile, Fault, FaultExt, Method, NativeBody,
+    NativeCall, Request, Response, Stage, Standing, Status, fault,
 };
 
 impl Request {
@@ -39,6 +39,66 @@ impl Request {
     pub fn with_timeout_ms(mut self, timeout_ms: u32) -> Self {
         self.timeout_ms = Some(timeout_ms);
         self
+    }
+}
+
+impl NativeCall {
+    /// A call without a body, outside of any session, that is never sent twice.
+    #[must_use]
+    pub fn new(stage: Stage, method: Method, path: impl Into<String>) -> Self {
+        NativeCall {
+            stage,
+            method,
+            path: path.into(),
+            headers: Vec::new(),
+            body: NativeBody::None,
+            session: None,
+            repeatable: false,
+        }
+    }
+
+    /// The same in a session that the manifest declares.
+    #[must_use]
+    pub fn in_session(mut self, name: impl Into<String>) -> Self {
+        self.session = Some(name.into());
+        self
+    }
+
+    /// The same with this JSON as its body.
+    #[must_use]
+    pub fn with_json(mut self, body: &Value) -> Self {
+        self.body = NativeBody::Json(body.to_string());
+        self
+    }
+
+    /// Its body, where that is JSON.
+    #[must_use]
+    pub fn json(&self) -> Option<Value> {
+        match &self.body {
+            NativeBody::Json(text) => serde_json::from_str(text).ok(),
+            NativeBody::Form(_) | NativeBody::None => None,
+        }
+    }
+
+    /// The same with these form fields as its body, in this order.
+    #[must_use]
+    pub fn with_form(mut self, fields: Vec<(String, String)>) -> Self {
+        self.body = NativeBody::Form(fields);
+        self
+    }
+
+    /// The same, and a second one does nothing that the first did not.
+    #[must_use]
+    pub fn repeatable(mut self) -> Self {
+        self.repeatable = true;
+        self
+    }
+}
+
+#[expect(clippy::derivable_impls, reason = "the type is generated")]
+impl Default for Completion {
+    fn default() -> Self {
+        Completion { created: Vec::new(), warnings: Vec::new(), needs: Vec::new() }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The host as adapter logic sees it: one trait, and the real thing behind it.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::bindings::heddle::host::{clock, context, http, log, progress, secrets};
@@ -9,15 +11,22 @@ use crate::{Attribute, Fault, Level, Phase, Place, Request, Response, fault};
 #[derive(Debug, Clone)]
 pub enum Auth {
     None,
-    /// The managed session of this name, as the manifest declares it.
-    Session(&'static str),
+    /// The managed session of this name, as the manifest declares it; see [`Auth::session`].
+    Session(Cow<'static, str>),
     /// Basic, with the names of the two secrets.
     Basic {
-        username: &'static str,
-        password: &'static str,
+        username: Cow<'static, str>,
+        password: Cow<'static, str>,
     },
     /// Where each named secret goes.
-    Inject(Vec<(Place, &'static str)>),
+    Inject(Vec<(Place, Cow<'static, str>)>),
+}
+
+impl Auth {
+    /// The managed session of this name, which may come from settings or data.
+    pub fn session(name: impl Into<Cow<'static, str>>) -> Self {
+        Auth::Session(name.into())
+    }
 }
 
 /// What adapter logic may ask of its surroundings. Only [`Host::send`] has no default.
@@ -49,8 +58,8 @@ pub trait Host {
         0
     }
 
-    /// Returns what the host lets this call do: it refuses a request that changes the device in every phase
-    /// but [`Phase::Write`]. A host without a phase of its own says [`Phase::Read`].
+    /// Returns what this call is for. In every phase the host refuses a request that changes the device. A host
+    /// without a phase of its own says [`Phase::Read`].
     fn phase(&self) -> Phase {
         Phase::Read
     }
@@ -96,7 +105,7 @@ fn secret(name: &str) -> Result<secrets::Secret, Fault> {
 fn with_auth<T>(auth: &Auth, then: impl FnOnce(http::Auth<'_>) -> T) -> Result<T, Fault> {
     Ok(match auth {
         Auth::None => then(http::Auth::None),
-        Auth::Session(name) => then(http::Auth::Session((*name).to_owned())),
+        Auth::Session(name) => then(http::Auth::Session(name.clone().into_owned())),
         Auth::Basic { username, password } => {
             let (username, password) = (secret(username)?, secret(password)?);
             then(http::Auth::Basic((&username, &password)))

@@ -15,9 +15,9 @@ mod host;
 pub mod json;
 pub mod testing;
 
-pub use adapter::{Adapter, Exported};
+pub use adapter::{Adapter, Exported, Sent};
 pub use bindings::exports::heddle::adapter::changes::{
-    Change, ChangePlan, Comparison, NativeCall, PlanStep, Stage, Standing,
+    Change, ChangePlan, Comparison, NativeBody, NativeCall, PlanStep, Readiness, Stage, Standing,
 };
 pub use bindings::exports::heddle::adapter::inventory::{
     Completeness, Device, DevicePage, Object, ObjectPage, Status,

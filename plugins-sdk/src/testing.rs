@@ -5,7 +5,10 @@ use std::cell::{Cell, RefCell};
 
 use serde_json::Value;
 
-use crate::{Auth, Body, Fault, Host, Request, Response};
+use crate::{
+    Adapter, Auth, Body, Change, ChangePlan, Completion, Effect, Fault, FaultExt, Header, Host, NativeBody,
+    NativeCall, Outcome, Readiness, Request, Response, Sent, Stage,
+};
 
 type Answer<'a> = dyn Fn(&Request, &Auth) -> Result<Response, Fault> + 'a;
 
@@ -41,10 +44,16 @@ impl<'a> FakeHost<'a> {
     }
 }
 
+impl FakeHost<'_> {
+    fn exchange(&self, request: Request, auth: &Auth) -> Result<Response, Fault> {
+        self.sent.borrow_mut().push(json_body(&request).unwrap_or_default());
+        (self.answer)(&request, auth)
+    }
+}
+
 impl Host for FakeHost<'_> {
     fn send(&self, request: Request, auth: Auth) -> Result<Response, Fault> {
-        self.sent.borrow_mut().push(json_body(&request).unwrap_or_default());
-        (self.answer)(&request, &auth)
+        self.exchange(request, &auth)
     }
     fn reset_session(&self, _name: &str) {
         self.resets.set(self.resets.get() + 1);
@@ -69,4 +78,53 @@ pub fn json_body(request: &Request) -> Option<Value> {
 #[must_use]
 pub fn json_response(status: u16, body: &Value) -> Response {
     Response { status, reason: None, headers: Vec::new(), body: body.to_string().into_bytes(), elapsed_ms: 1 }
+}
+
+/// Sends the calls of a stage as the host does: asks whether it can begin, sends them one by one, and stops where the
+/// adapter says that one failed or that a task must end first. An answer that does not come counts as lost.
+pub fn send_stage<A: Adapter>(
+    host: &FakeHost<'_>,
+    stage: Stage,
+    changes: &[Change],
+    plan: &ChangePlan,
+) -> Result<Outcome, Fault> {
+    let calls: Vec<&NativeCall> = plan.native.iter().filter(|call| call.stage == stage).collect();
+    let mut whole = Completion::default();
+    if calls.is_empty() {
+        return Ok(Outcome::Done(whole));
+    }
+    let from = match A::ready(host, stage, changes, &plan.token, 0)? {
+        Readiness::Send(from) => from as usize,
+        Readiness::Nothing(completion) => return Ok(Outcome::Done(completion)),
+    };
+    for (index, call) in calls.into_iter().enumerate().skip(from) {
+        let (request, auth) = request_of(call);
+        let answer = host.exchange(request, &auth).map_err(|fault| fault.with_effect(Effect::Possible));
+        match A::judge(host, Sent { stage, index }, answer, changes, &plan.token)? {
+            Outcome::Done(mut part) => {
+                whole.created.append(&mut part.created);
+                whole.warnings.append(&mut part.warnings);
+                whole.needs.append(&mut part.needs);
+            }
+            Outcome::Failed(fault) => return Err(fault),
+            pending @ Outcome::Pending(_) => return Ok(pending),
+        }
+    }
+    Ok(Outcome::Done(whole))
+}
+
+/// The request that the host makes of a reviewed call.
+fn request_of(call: &NativeCall) -> (Request, Auth) {
+    let mut request = Request::new(call.method, call.path.clone());
+    request.headers = call
+        .headers
+        .iter()
+        .map(|(name, value)| Header { name: name.clone(), value: value.clone().into_bytes() })
+        .collect();
+    request.body = match &call.body {
+        NativeBody::None => Body::None,
+        NativeBody::Json(text) => Body::Json(text.clone()),
+        NativeBody::Form(fields) => Body::Form(fields.clone()),
+    };
+    (request, call.session.clone().map_or(Auth::None, Auth::session))
 }

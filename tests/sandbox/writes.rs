@@ -1,11 +1,12 @@
-//! A write sends the reviewed calls, in their order, once, or nothing.
+//! The host sends the reviewed calls, in their order; a component sends none.
 
-use heddle_core::adapter::{Comparison, RunOutcome};
-use heddle_core::change::{AdapterPlan, ChangeSpec, NativeCall, Operation, Stage};
-use heddle_runtime::{Approval, CallError, SecretBook, TrapClass};
+use heddle_core::adapter::{CallOutcome, Comparison, Readiness};
+use heddle_core::change::{AdapterPlan, ChangeSpec, Operation, Stage};
+use heddle_core::fault::{Effect, FaultKind};
+use heddle_runtime::{CallError, Filling, SecretBook, SentCall, TrapClass};
 use serde_json::{Value, json};
 
-use super::{Lab, trap};
+use super::{Lab, fault, trap};
 
 fn change(trick: &str) -> [ChangeSpec; 1] {
     [ChangeSpec {
@@ -25,132 +26,102 @@ pub(super) async fn compare(lab: &Lab, trick: &str) -> Result<Comparison, CallEr
     lab.adapter.compare(&lab.call(), &change(trick), b"hostile").await
 }
 
-/// Runs a trick with the approval of the plan that all tricks share.
-async fn run(lab: &Lab, trick: &str) -> Result<Vec<Value>, CallError> {
-    let native = plan(lab, "honest").await?.native;
-    run_approved(lab, trick, &native).await
+async fn ready(lab: &Lab, trick: &str, left: u32) -> Result<Readiness, CallError> {
+    lab.adapter.ready(&lab.call(), Stage::Apply, &change(trick), b"hostile", left).await
 }
 
-/// What the guest reports of each request it sent.
-async fn run_approved(lab: &Lab, trick: &str, native: &[NativeCall]) -> Result<Vec<Value>, CallError> {
-    let approval = Approval { stage: Stage::Apply, native, hold_secs: 60, secrets: &SecretBook::default() };
-    let run = lab.adapter.run(&lab.call(), approval, &change(trick), b"hostile").await;
-    match run.map_err(|failure| failure.error)? {
-        RunOutcome::Done(done) => Ok(done
-            .warnings
-            .iter()
-            .map(|outcome| serde_json::from_str(outcome).expect("the guest reports JSON"))
-            .collect()),
-        RunOutcome::Pending(task) => panic!("the guest starts no jobs: {task:?}"),
-        RunOutcome::Failed(fault) => panic!("the guest starts no jobs: {fault:?}"),
-    }
+/// Sends the call `index` of the plan of a trick.
+async fn send(lab: &Lab, trick: &str, index: usize) -> SentCall {
+    let plan = plan(lab, trick).await.expect("the plan is good");
+    let filling = Filling { hold_secs: 60, secrets: &SecretBook::default() };
+    lab.adapter.send(&lab.call(), &plan.native[index], filling, index > 0).await
 }
 
-/// Sends some of the planned calls, and is refused once they are not the next of the plan.
-async fn check(trick: &str, arrived: &[u32], code: &str) {
-    let lab = Lab::start().await;
-    let outcomes = run(&lab, trick).await.expect("the guest survives its refusals");
-    let written: Vec<Value> = arrived.iter().map(|n| json!({ "n": n })).collect();
-    assert_eq!(lab.device.written(), written, "'{trick}': {outcomes:?}");
-    let (sent, refused) = outcomes.split_at(arrived.len());
-    assert!(sent.iter().all(|outcome| outcome["status"] == 200), "'{trick}': {outcomes:?}");
-    assert!(!refused.is_empty(), "'{trick}': {outcomes:?}");
-    for outcome in refused {
-        assert_eq!((&outcome["fault"], &outcome["code"]), (&json!("denied"), &json!(code)), "'{trick}'");
-    }
+/// Sends it, and has its answer judged.
+async fn send_and_judge(lab: &Lab, trick: &str, index: u32) -> Result<CallOutcome, CallError> {
+    let sent = send(lab, trick, index as usize).await;
+    lab.adapter.judge(&lab.call(), (Stage::Apply, index), sent.answer, &change(trick), b"hostile").await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_reviewed_calls_are_sent_with_reads_between_them() {
+async fn the_reviewed_calls_are_sent_and_their_answers_judged() {
     let lab = Lab::start().await;
-    let outcomes = run(&lab, "reads between").await.unwrap();
-    assert!(outcomes.iter().all(|outcome| outcome["status"] == 200), "{outcomes:?}");
+    assert_eq!(ready(&lab, "honest", 0).await.unwrap(), Readiness::Send(0));
+    for index in [0, 1] {
+        let CallOutcome::Done(done) = send_and_judge(&lab, "honest", index).await.unwrap() else {
+            panic!("the guest starts no jobs")
+        };
+        assert_eq!(done.warnings, [r#"{"status":200}"#]);
+    }
     assert_eq!(lab.device.written(), [json!({ "n": 1 }), json!({ "n": 2 })]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_is_not_in_the_plan_is_refused() {
-    check("unplanned", &[], "not-approved").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_in_another_order_are_refused() {
-    check("wrong order", &[], "not-approved").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_is_sent_once() {
-    check("twice", &[1], "not-approved").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_sent_after_the_last_call() {
-    check("more", &[1, 2], "not-approved").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_changed_body_is_refused() {
-    for trick in ["changed body", "number as text", "number with a point", "no body", "in a batch"] {
-        check(trick, &[], "not-approved").await;
+async fn a_component_sends_no_reviewed_call_itself() {
+    let lab = Lab::start().await;
+    let tried = fault(ready(&lab, "write in ready", 0).await).message;
+    let CallOutcome::Failed(judged) = send_and_judge(&lab, "write in judge", 0).await.unwrap() else {
+        panic!("what it tried is a fault")
+    };
+    for report in [tried, judged.message] {
+        let outcomes: Vec<Value> = serde_json::from_str(&report).expect("the guest reports JSON");
+        assert_eq!(outcomes.len(), 5);
+        for outcome in outcomes {
+            assert_eq!((&outcome["fault"], &outcome["code"]), (&json!("denied"), &json!("not-approved")));
+        }
     }
+    assert_eq!(lab.device.written(), [json!({ "n": 1 })], "only what the host sent");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_changed_path_or_method_is_refused() {
-    for trick in ["other path", "with a query", "other method"] {
-        check(trick, &[], "not-approved").await;
+async fn a_plan_that_could_not_be_sent_or_needs_no_review_is_refused() {
+    let lab = Lab::start().await;
+    for (trick, code) in [
+        ("override by a header", "header"),
+        ("authorize by a header", "header"),
+        ("undeclared session", "session"),
+        ("plan a read", "plan-is-read"),
+        ("another host", "path"),
+    ] {
+        let fault = fault(plan(&lab, trick).await);
+        assert_eq!((fault.kind, fault.code.as_deref()), (FaultKind::Denied, Some(code)), "{trick}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_of_another_stage_is_refused() {
-    check("of another stage", &[], "not-approved").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writes_at_once_are_refused() {
-    check("at once", &[], "not-approved").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_header_cannot_turn_a_reviewed_call_into_another() {
-    check("with a header", &[], "header").await;
-}
-
-/// A call that was refused on its way is still the next one.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_cannot_be_skipped_by_having_it_refused() {
-    let lab = Lab::start().await;
-    let outcomes = run(&lab, "skip by a header").await.unwrap();
-    assert_eq!(lab.device.written(), Vec::<Value>::new(), "{outcomes:?}");
-    assert_eq!(outcomes[1]["code"], "not-approved", "{outcomes:?}");
-}
-
-/// It is unknown whether the call before arrived, so nothing may follow it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_cannot_be_skipped_by_not_waiting_for_it() {
-    let lab = Lab::start().await;
-    let outcomes = run(&lab, "skip by a time limit").await.unwrap();
-    assert_eq!(outcomes[0]["fault"], "timeout", "{outcomes:?}");
-    assert_eq!(outcomes[1]["code"], "not-approved", "{outcomes:?}");
-    assert!(!lab.device.written().contains(&json!({ "n": 2 })), "{:?}", lab.device.seen());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_an_approval_nothing_is_written() {
-    let lab = Lab::start().await;
-    let outcomes = run_approved(&lab, "honest", &[]).await.unwrap();
-    assert!(outcomes.iter().all(|outcome| outcome["code"] == "not-approved"), "{outcomes:?}");
     assert!(lab.device.seen().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_panic_after_a_write_does_not_pass_for_one_that_changed_nothing() {
+async fn a_form_and_a_header_arrive_as_they_were_reviewed() {
     let lab = Lab::start().await;
-    match run(&lab, "panic after a write").await {
-        Err(CallError::Trap { class: TrapClass::Panic, wrote: true, .. }) => {}
-        other => panic!("the host forgot the write: {other:?}"),
-    }
+    let plan = plan(&lab, "form and header").await.unwrap();
+    assert_eq!(plan.native[0].headers, [("Prefer".to_owned(), "DELETE".to_owned())]);
+    assert_eq!(plan.native[0].body, None);
+    assert!(send(&lab, "form and header", 0).await.left);
+    let seen = lab.device.seen();
+    assert_eq!(seen[0].body, "n=1&hold=60&text=a+b%26c%3D%C3%BC");
+    let header =
+        |name: &str| seen[0].headers.iter().find(|(found, _)| found == name).map(|(_, v)| v.as_str());
+    assert_eq!(header("prefer"), Some("DELETE"));
+    assert_eq!(header("content-type"), Some("application/x-www-form-urlencoded"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_without_an_answer_may_have_arrived() {
+    let lab = Lab::start().await;
+    let mut plan = plan(&lab, "wait for it").await.unwrap();
+    plan.native[0].headers = vec![("accept".to_owned(), "x-slow".to_owned())];
+    let call = heddle_runtime::Call { deadline: Some(std::time::Duration::from_millis(300)), ..lab.call() };
+    let filling = Filling { hold_secs: 60, secrets: &SecretBook::default() };
+    let sent = lab.adapter.send(&call, &plan.native[0], filling, false).await;
+    assert!(sent.left);
+    let fault = sent.answer.unwrap_err();
+    assert_eq!((fault.kind, fault.effect), (FaultKind::Timeout, Effect::Possible));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_panic_in_a_judgement_is_a_stop_of_the_component() {
+    let lab = Lab::start().await;
+    assert_eq!(trap(ready(&lab, "panic in ready", 0).await), TrapClass::Panic);
+    assert!(lab.device.seen().is_empty());
+    assert_eq!(trap(send_and_judge(&lab, "panic in judge", 0).await), TrapClass::Panic);
     assert_eq!(lab.device.written(), [json!({ "n": 1 })]);
-    assert_eq!(trap(lab.ask("panic").await), TrapClass::Panic);
 }

@@ -10,6 +10,7 @@ mod scenario;
 mod scripted;
 mod secrets;
 mod sets;
+mod stages;
 mod subject;
 mod ways_out;
 mod windows;

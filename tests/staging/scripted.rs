@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
+use axum::body::{Body, Bytes};
 use axum::extract::{Path as At, State};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
@@ -15,8 +18,11 @@ use crate::support::{Api, Database, Options, Server};
 
 /// What the device says, and what it received.
 pub(super) struct Script {
-    /// `{holds, undo_takes_all, touches, stages}`.
+    /// `{holds, undo_takes_all, touches, stages}`, and `{calls: {apply: 2}, once}`: how many calls a stage has, and
+    /// whether none of them may be sent twice.
     pub(super) plan: Value,
+    /// Where a stage goes on, `{from}`, or `{fault}`; behind what left when it is not named.
+    pub(super) ready: BTreeMap<String, Value>,
     /// How each stage ends; done when it is not named.
     pub(super) said: BTreeMap<String, Value>,
     /// Where the device stands once a stage was sent.
@@ -28,6 +34,12 @@ pub(super) struct Script {
     pub(super) compare: Value,
     /// The stages that were sent.
     pub(super) sent: Vec<String>,
+    /// Stage and number of each call that arrived.
+    pub(super) calls: Vec<(String, u64)>,
+    /// Stages whose calls arrive and get no answer.
+    pub(super) lost: Vec<String>,
+    /// How long a call takes.
+    pub(super) takes: Duration,
     pub(super) comparisons: usize,
 }
 
@@ -49,12 +61,16 @@ impl Default for Script {
         let then = [("apply", after()), ("undo", before()), ("restore", before())];
         Self {
             plan: json!({ "holds": true, "undo_takes_all": true, "touches": [], "stages": ["apply", "confirm", "undo", "restore"] }),
+            ready: BTreeMap::new(),
             said: BTreeMap::new(),
             then: then.into_iter().map(|(stage, standing)| (stage.to_owned(), standing)).collect(),
             task: vec![json!({})],
             task_then: None,
             compare: before(),
             sent: Vec::new(),
+            calls: Vec::new(),
+            lost: Vec::new(),
+            takes: Duration::ZERO,
             comparisons: 0,
         }
     }
@@ -66,18 +82,46 @@ fn lock(script: &Shared) -> MutexGuard<'_, Script> {
     script.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-async fn write(State(script): State<Shared>, Json(body): Json<Value>) -> Json<Value> {
-    let mut script = lock(&script);
-    let stage = body["stage"].as_str().unwrap_or_default().to_owned();
-    if let Some(standing) = script.then.get(&stage).cloned() {
-        script.compare = standing;
+async fn write(State(script): State<Shared>, Json(body): Json<Value>) -> Response {
+    let (takes, is_lost) = {
+        let mut script = lock(&script);
+        let stage = body["stage"].as_str().unwrap_or_default().to_owned();
+        script.calls.push((stage.clone(), body["n"].as_u64().unwrap_or_default()));
+        script.sent.push(stage.clone());
+        script.stands(&stage);
+        (script.takes, script.lost.contains(&stage))
+    };
+    tokio::time::sleep(takes).await;
+    if is_lost {
+        let broken = futures::stream::once(async { Err::<Bytes, _>(std::io::Error::other("cut")) });
+        return Body::from_stream(broken).into_response();
     }
-    script.sent.push(stage);
-    Json(json!({}))
+    Json(json!({})).into_response()
+}
+
+impl Script {
+    /// How many calls of a stage arrived.
+    pub(super) fn arrived(&self, stage: &str) -> usize {
+        self.sent.iter().filter(|sent| *sent == stage).count()
+    }
+
+    /// A stage leads where it leads once all of its calls arrived; until then the device is between both.
+    fn stands(&mut self, stage: &str) {
+        let calls = self.plan["calls"][stage].as_u64().unwrap_or(1);
+        let whole = usize::try_from(calls).is_ok_and(|calls| self.arrived(stage) >= calls);
+        if let Some(standing) = self.then.get(stage).cloned() {
+            self.compare = if whole { standing } else { json!({ "standing": { "part": stage } }) };
+        }
+    }
 }
 
 async fn said(State(script): State<Shared>, At(stage): At<String>) -> Json<Value> {
     Json(lock(&script).said.get(&stage).cloned().unwrap_or(json!({})))
+}
+
+/// Asked before a stage is sent, and when it goes on; `left` is in the query.
+async fn ready(State(script): State<Shared>, At(stage): At<String>) -> Json<Value> {
+    Json(lock(&script).ready.get(&stage).cloned().unwrap_or(json!({})))
 }
 
 async fn task(State(script): State<Shared>) -> Json<Value> {
@@ -97,25 +141,32 @@ async fn compare(State(script): State<Shared>) -> Json<Value> {
     Json(script.compare.clone())
 }
 
-/// A server with the scripted adapter, and its device.
-pub(super) struct Scripted {
-    _server: Server,
-    pub(super) api: Api,
-    pub(super) controller: String,
+/// The device, and the package of its adapter.
+pub(super) struct Device {
+    pub(super) url: String,
     script: Shared,
     serving: tokio::task::JoinHandle<()>,
-    _packages: tempfile::TempDir,
+    packages: tempfile::TempDir,
 }
 
-impl Drop for Scripted {
+impl Drop for Device {
     fn drop(&mut self) {
         self.serving.abort();
     }
 }
 
-fn lay_package(folder: &Path) {
+/// A server with the scripted adapter, and its device.
+pub(super) struct Scripted {
+    _server: Server,
+    pub(super) api: Api,
+    pub(super) controller: String,
+    device: Device,
+}
+
+fn lay_package(folder: &Path, version: &str) {
     let mut manifest = package::manifest();
     manifest["reads"] = json!([]);
+    manifest["version"] = json!(version);
     let files = package::packed(&manifest, &package::hostile()).expect("the package is sound");
     let home = folder.join("hostile");
     for (name, bytes) in files {
@@ -127,16 +178,17 @@ fn lay_package(folder: &Path) {
     std::fs::write(folder.join("trusted-keys.json"), trusted).expect("a file can be written");
 }
 
-impl Scripted {
-    pub(super) async fn start(database: Database) -> Self {
+impl Device {
+    pub(super) async fn start() -> Self {
         let packages = tempfile::tempdir().expect("a folder can be made");
-        lay_package(packages.path());
+        lay_package(packages.path(), "1.0.0");
         let script = Shared::default();
         let routes = Router::new()
             .route("/read", get(async || Json(json!({}))))
             .route("/plan", get(async |State(script): State<Shared>| Json(lock(&script).plan.clone())))
             .route("/write", post(write))
             .route("/said/{stage}", get(said))
+            .route("/ready/{stage}", get(ready))
             .route("/task", get(task))
             .route("/compare", get(compare))
             .with_state(Arc::clone(&script));
@@ -148,34 +200,64 @@ impl Scripted {
         )]
         let serving =
             tokio::spawn(async move { axum::serve(listener, routes).await.expect("the device serves") });
-        let options = Options::default()
-            .with("ADAPTER_PACKAGES", packages.path().display().to_string())
-            .with("ADAPTER_TRUSTED_KEYS", packages.path().join("trusted-keys.json").display().to_string())
-            .with("APPLY_SETTLE_MS", "50")
-            .with("APPLY_HOLD_SECS", "8");
-        let server = Server::start_with(database, options).await;
-        let api = server.set_up().await;
-        let credential = json!({ "name": "device", "username": "root", "password": "canary-5uP3r-secret" });
-        let credential = api.post("/credentials", &credential).await.expect_status(201).body;
-        let sites = api.get("/sites").await.expect_status(200).body;
-        let controller = json!({
-            "name": "scripted", "site_id": sites["items"][0]["id"], "vendor": "hostile", "url": url,
-            "credential_id": credential["id"],
-        });
-        let controller = api.post("/controllers", &controller).await.expect_status(201).body;
-        let controller = controller["id"].as_str().expect("a controller has an id").to_owned();
-        Self { _server: server, api, controller, script, serving, _packages: packages }
+        Self { url, script, serving, packages }
     }
 
     pub(super) fn script(&self) -> MutexGuard<'_, Script> {
         lock(&self.script)
     }
 
+    /// Puts another version of the adapter in the place of the first: a server that starts then takes it.
+    pub(super) fn replace_adapter(&self, version: &str) {
+        lay_package(self.packages.path(), version);
+    }
+
+    /// What a server needs to take its adapter.
+    pub(super) fn options(&self) -> Options {
+        let packages = self.packages.path();
+        Options::default()
+            .with("ADAPTER_PACKAGES", packages.display().to_string())
+            .with("ADAPTER_TRUSTED_KEYS", packages.join("trusted-keys.json").display().to_string())
+            .with("APPLY_SETTLE_MS", "50")
+            .with("APPLY_HOLD_SECS", "8")
+    }
+
+    /// Registers it; returns the controller's id.
+    pub(super) async fn register(&self, api: &Api) -> String {
+        let credential = json!({ "name": "device", "username": "root", "password": "canary-5uP3r-secret" });
+        let credential = api.post("/credentials", &credential).await.expect_status(201).body;
+        let sites = api.get("/sites").await.expect_status(200).body;
+        let controller = json!({
+            "name": "scripted", "site_id": sites["items"][0]["id"], "vendor": "hostile", "url": self.url,
+            "credential_id": credential["id"],
+        });
+        let controller = api.post("/controllers", &controller).await.expect_status(201).body;
+        controller["id"].as_str().expect("a controller has an id").to_owned()
+    }
+}
+
+/// Stages a change of this name.
+pub(super) async fn stage(api: &Api, controller: &str, name: &str) -> Value {
+    let path = format!("/gateway-hostile-lab/{controller}/changes/hostile.lab.thing?operation=update");
+    let body = json!({ "payload": { "trick": format!("scripted {name}") } });
+    api.post(&path, &body).await.expect_status(201).body
+}
+
+impl Scripted {
+    pub(super) async fn start(database: Database) -> Self {
+        let device = Device::start().await;
+        let server = Server::start_with(database, device.options()).await;
+        let api = server.set_up().await;
+        let controller = device.register(&api).await;
+        Self { _server: server, api, controller, device }
+    }
+
+    pub(super) fn script(&self) -> MutexGuard<'_, Script> {
+        self.device.script()
+    }
+
     pub(super) async fn stage(&self, name: &str) -> Value {
-        let path =
-            format!("/gateway-hostile-lab/{}/changes/hostile.lab.thing?operation=update", self.controller);
-        let body = json!({ "payload": { "trick": format!("scripted {name}") } });
-        self.api.post(&path, &body).await.expect_status(201).body
+        stage(&self.api, &self.controller, name).await
     }
 
     pub(super) async fn get(&self, change: &Value) -> Value {

@@ -15,7 +15,7 @@ mod plan;
 mod power;
 mod read;
 mod rpc;
-mod run;
+mod stages;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -25,7 +25,7 @@ mod world;
 
 use heddle_sdk::{
     Adapter, Change, ChangePlan, Comparison, Description, DevicePage, DeviceProfile, Fault, Host, Object,
-    ObjectPage, Outcome, Stage, register,
+    ObjectPage, Outcome, Readiness, Response, Sent, Stage, register,
 };
 
 /// The adapter.
@@ -61,8 +61,23 @@ impl Adapter for OpenWrt {
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
         plan::plan(host, changes)
     }
-    fn run(host: &dyn Host, stage: Stage, _changes: &[Change], token: &[u8]) -> Result<Outcome, Fault> {
-        run::run(host, stage, token)
+    fn ready(
+        host: &dyn Host,
+        stage: Stage,
+        _changes: &[Change],
+        token: &[u8],
+        left: u32,
+    ) -> Result<Readiness, Fault> {
+        stages::ready(host, stage, token, left)
+    }
+    fn judge(
+        host: &dyn Host,
+        call: Sent,
+        answer: Result<Response, Fault>,
+        _changes: &[Change],
+        token: &[u8],
+    ) -> Result<Outcome, Fault> {
+        stages::judge(host, call, answer, token)
     }
     fn poll(host: &dyn Host, task: &[u8]) -> Result<Outcome, Fault> {
         power::poll(host, task)

@@ -15,7 +15,7 @@ use crate::identity;
 use crate::power;
 use crate::read;
 use crate::rpc;
-use crate::run::{apply_call, confirm_call};
+use crate::stages::{apply_call, confirm_call};
 use crate::token::{Calls, ConfigToken, Token};
 use crate::touch::{self, Configs, Touch};
 use crate::world::World;
@@ -33,7 +33,9 @@ fn config_of(feature: &str) -> Result<&'static str, Fault> {
 }
 
 pub(crate) fn native(stage: Stage, body: &Value) -> NativeCall {
-    NativeCall { stage, method: Method::Post, path: rpc::PATH.to_owned(), body: Some(body.to_string()) }
+    let call = NativeCall::new(stage, Method::Post, rpc::PATH).with_json(body).in_session(rpc::SESSION);
+    // What the other stages stage is dropped with its session, and the rest names the state that it leads to.
+    if stage == Stage::Apply { call } else { call.repeatable() }
 }
 
 /// Plans changes of configuration files, or one action.

@@ -3,7 +3,7 @@
 
 use heddle_sdk::{
     Change, ChangePlan, Completion, Danger, Effect, Fault, FaultExt, Feature, Host, Operation, Outcome,
-    PlanStep, Stage, Standing, Task, fault, json as sdk_json,
+    PlanStep, Readiness, Response, Stage, Standing, Task, fault, json as sdk_json,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use crate::features::schema;
 use crate::plan::native;
 use crate::read;
 use crate::rpc;
-use crate::run::done;
+use crate::stages::done;
 use crate::token::{PowerToken, Token};
 
 pub(crate) const REBOOT: &str = "openwrt.system.reboot";
@@ -208,10 +208,11 @@ fn has_restarted(now_uptime_s: u64, uptime_s: u64, at_ms: u64, now_ms: u64) -> b
     now_uptime_s + SLACK_S + passed_s / 5_000 < uptime_s + passed_s || now_uptime_s < uptime_s
 }
 
-/// Sends the calls of an action and says how to follow it.
-pub(crate) fn run(host: &dyn Host, stage: Stage, token: &PowerToken) -> Result<Outcome, Fault> {
-    if stage != Stage::Apply {
-        return Ok(done());
+/// Whether the calls of an action can be sent.
+pub(crate) fn ready(host: &dyn Host, token: &PowerToken, left: u32) -> Result<Readiness, Fault> {
+    if left > 0 {
+        return Err(fault::busy("the action was interrupted before its last call; plan again")
+            .with_code("interrupted"));
     }
     if read::leave_adopted(host)? {
         return Err(read::somebody_applies());
@@ -225,41 +226,59 @@ pub(crate) fn run(host: &dyn Host, stage: Stage, token: &PowerToken) -> Result<O
         return Err(fault::state_moved("the device restarted since the plan was reviewed; plan again")
             .with_code("state-moved"));
     }
-    let down = Down {
-        feature: token.feature.clone(),
-        version: base["version"].clone(),
-        revision: base["revision"].clone(),
-        uptime_s,
-        at_ms: host.now_ms(),
-    };
-    let (last, before) =
-        token.calls.split_last().ok_or_else(|| fault::invalid("the plan has no calls; plan again"))?;
-    for call in before {
-        let answer =
-            rpc::send(host, call).map_err(|error| error.into_fault("file.exec").with_effect(Effect::None))?;
-        // What these commands leave is a file in memory.
-        check_command(call, &answer, token.sha256.as_deref())
-            .map_err(|fault| fault.with_effect(Effect::None))?;
+    Ok(Readiness::Send(0))
+}
+
+/// What came of a call of an action; the last one is followed until the device is back.
+pub(crate) fn judge(
+    host: &dyn Host,
+    token: &PowerToken,
+    index: usize,
+    answer: Result<Response, Fault>,
+) -> Result<Outcome, Fault> {
+    let call =
+        token.calls.get(index).ok_or_else(|| fault::invalid("the plan has no such call; plan again"))?;
+    let answer = rpc::answer(answer);
+    if index + 1 == token.calls.len() {
+        return went_down(host, token, call, answer);
     }
-    if token.feature == UPGRADE {
-        check_image(host).map_err(|fault| fault.with_effect(Effect::None))?;
+    // What these commands leave is a file in memory.
+    let unchanged = |fault: Fault| fault.with_effect(Effect::None);
+    let answer = answer.map_err(|error| unchanged(error.into_fault("file.exec")))?;
+    check_command(call, &answer, token.sha256.as_deref()).map_err(unchanged)?;
+    if token.feature == UPGRADE && index + 2 == token.calls.len() {
+        check_image(host).map_err(unchanged)?;
     }
-    match rpc::send(host, last) {
+    Ok(done())
+}
+
+fn went_down(
+    host: &dyn Host,
+    token: &PowerToken,
+    call: &Value,
+    answer: Result<Value, rpc::CallError>,
+) -> Result<Outcome, Fault> {
+    match answer {
         Ok(_) => {}
         // The device may have gone down before it answered.
         Err(rpc::CallError::Host(Fault::Connection(info) | Fault::Timeout(info)))
             if !matches!(info.effect, Effect::None) => {}
         Err(error @ rpc::CallError::Refused(_)) => {
-            let what = format!(
-                "{}.{}",
-                last["params"][1].as_str().unwrap_or("?"),
-                last["params"][2].as_str().unwrap_or("?")
-            );
+            let name = |at: usize| call["params"][at].as_str().unwrap_or("?");
+            let what = format!("{}.{}", name(1), name(2));
             return Err(error.into_fault(&what).with_effect(Effect::None));
         }
         Err(error) => return Err(error.into_fault(&token.feature)),
     }
-    Ok(Outcome::Pending(pending(&down)))
+    let now = host.now_ms();
+    let passed_s = now.saturating_sub(token.read_at_ms) / 1000;
+    Ok(Outcome::Pending(pending(&Down {
+        feature: token.feature.clone(),
+        version: token.base["version"].clone(),
+        revision: token.base["revision"].clone(),
+        uptime_s: token.uptime_s + passed_s,
+        at_ms: now,
+    })))
 }
 
 /// A command that ended badly left at most a file in `/tmp`.

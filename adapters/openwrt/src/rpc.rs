@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use heddle_sdk::{Auth, Fault, FaultExt, Host, Method, Request, fault};
+use heddle_sdk::{Auth, Fault, FaultExt, Host, Method, Request, Response, fault};
 use serde_json::{Value, json};
 
 pub(crate) const PATH: &str = "/ubus";
@@ -126,7 +126,11 @@ fn parse(answer: &Value) -> Result<Value, CallError> {
 }
 
 fn exchange(host: &dyn Host, body: &Value, auth: Auth) -> Result<Value, Fault> {
-    let response = host.send(request(body), auth)?;
+    envelope(host.send(request(body), auth)?)
+}
+
+/// The envelope of an answer, or why it has none.
+fn envelope(response: Response) -> Result<Value, Fault> {
     if response.status == 404 {
         return Err(fault::unsupported(
             "the device has no ubus endpoint at '/ubus'; install uhttpd-mod-ubus",
@@ -140,14 +144,15 @@ fn exchange(host: &dyn Host, body: &Value, auth: Auth) -> Result<Value, Fault> {
     response.json()
 }
 
-/// Sends one call that was built before.
-pub(crate) fn send(host: &dyn Host, body: &Value) -> Result<Value, CallError> {
-    parse(&exchange(host, body, Auth::Session(SESSION)).map_err(CallError::Host)?)
+/// What a call that the host sent gave.
+pub(crate) fn answer(answer: Result<Response, Fault>) -> Result<Value, CallError> {
+    parse(&answer.and_then(envelope).map_err(CallError::Host)?)
 }
 
-/// Sends one call.
+/// Sends one call that only reads.
 pub(crate) fn call(host: &dyn Host, object: &str, method: &str, args: &Value) -> Result<Value, CallError> {
-    send(host, &body(object, method, args))
+    let body = body(object, method, args);
+    parse(&exchange(host, &body, Auth::session(SESSION)).map_err(CallError::Host)?)
 }
 
 /// A read: object, method, arguments.
@@ -159,7 +164,7 @@ pub(crate) fn batch(host: &dyn Host, reads: &[Read<'_>]) -> Result<Vec<Result<Va
         return Ok(Vec::new());
     }
     let bodies: Vec<Value> = reads.iter().map(|(object, method, args)| body(object, method, args)).collect();
-    let answer = exchange(host, &Value::Array(bodies), Auth::Session(SESSION))?;
+    let answer = exchange(host, &Value::Array(bodies), Auth::session(SESSION))?;
     let answers = answer.as_array().filter(|answers| answers.len() == reads.len());
     let answers = answers
         .ok_or_else(|| fault::generic("the device answered a batch with another number of answers"))?;

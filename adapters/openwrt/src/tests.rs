@@ -7,6 +7,7 @@ mod others;
 mod power;
 
 use device::{Device, router};
+use heddle_sdk::testing::send_stage;
 use heddle_sdk::{Adapter, Change, ChangePlan, Danger, Effect, Fault, FaultExt, Operation, Stage, Standing};
 use serde_json::{Value, json};
 
@@ -22,7 +23,7 @@ fn plan(device: &Device, change: &Change) -> Result<ChangePlan, Fault> {
 }
 
 fn run(device: &Device, stage: Stage, plan: &ChangePlan) -> Result<(), Fault> {
-    OpenWrt::run(&device.host(), stage, &[], &plan.token).map(drop)
+    send_stage::<OpenWrt>(&device.host(), stage, &[], plan).map(drop)
 }
 
 fn standing(device: &Device, plan: &ChangePlan) -> &'static str {
@@ -193,12 +194,12 @@ fn what_is_sent_is_what_was_reviewed() {
     let device = router();
     let plan = plan(&device, &every_change()[1]).unwrap();
     let host = device.host();
-    OpenWrt::run(&host, Stage::Apply, &[], &plan.token).unwrap();
+    send_stage::<OpenWrt>(&host, Stage::Apply, &[], &plan).unwrap();
     let reviewed: Vec<Value> = plan
         .native
         .iter()
         .filter(|call| matches!(call.stage, Stage::Apply))
-        .map(|call| serde_json::from_str(call.body.as_deref().unwrap()).unwrap())
+        .map(|call| call.json().unwrap())
         .collect();
     assert_eq!(host.sent.borrow()[1..], reviewed[..]);
     assert_eq!(host.resets.get(), 1);
@@ -210,7 +211,7 @@ fn a_refused_call_before_the_apply_leaves_nothing_behind() {
     let plan = plan(&device, &every_change()[0]).unwrap();
     device.answers.borrow_mut().insert("uci.add".to_owned(), json!([6]));
     let host = device.host();
-    let fault = OpenWrt::run(&host, Stage::Apply, &[], &plan.token).unwrap_err();
+    let fault = send_stage::<OpenWrt>(&host, Stage::Apply, &[], &plan).unwrap_err();
     assert!(matches!(&fault, Fault::Denied(info) if matches!(info.effect, Effect::None)));
     assert_eq!(host.resets.get(), 2, "the session with its staging is dropped");
 }

@@ -59,8 +59,8 @@ impl ConfigToken {
         match stage {
             Stage::Apply => self.apply.calls.clone(),
             Stage::Restore => self.restore.calls.clone(),
-            Stage::Confirm if !self.apply.calls.is_empty() => vec![crate::run::confirm_call()],
-            Stage::Undo if !self.apply.calls.is_empty() => vec![crate::run::rollback_call()],
+            Stage::Confirm if !self.apply.calls.is_empty() => vec![crate::stages::confirm_call()],
+            Stage::Undo if !self.apply.calls.is_empty() => vec![crate::stages::rollback_call()],
             Stage::Confirm | Stage::Undo => Vec::new(),
         }
     }

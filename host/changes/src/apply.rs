@@ -186,6 +186,7 @@ fn may_be_applied(app: &App, row: &ChangeRow, request: &ApplyRequest) -> Result<
     }
     gates::outcome_is_settled(row)?;
     new_key::plan_is_under_current_key(app, row)?;
+    gates::plan_is_of_this_adapter(app, row, plan)?;
     if let Some(secs) = request.confirm_within_secs {
         gates::window_fits(app, plan, secs)?;
     }

@@ -132,6 +132,21 @@ pub(super) fn outcome_is_settled(row: &ChangeRow) -> Result<(), Error> {
     })
 }
 
+/// A plan is applied by the adapter that made it: another one reads its token and numbers its calls in its own way.
+pub(super) fn plan_is_of_this_adapter(app: &App, row: &ChangeRow, plan: &Plan) -> Result<(), Error> {
+    let now = app.adapter(&row.vendor)?.identity();
+    if plan.made_by == now {
+        return Ok(());
+    }
+    let then = if plan.made_by.is_empty() { "an earlier one" } else { &plan.made_by };
+    Err(Error::Conflict {
+        kind: "not_planned",
+        message: format!(
+            "the adapter was replaced since the change was planned ({then}, now {now}): plan it again first"
+        ),
+    })
+}
+
 /// A new plan is allowed once the device was read, because it is made from the present state of the device.
 pub(super) fn plan_may_be_made(row: &ChangeRow) -> Result<(), Error> {
     if row.verified_at.is_some() { Ok(()) } else { outcome_is_settled(row) }

@@ -382,8 +382,7 @@ pub(super) async fn ask(
         Ok((plan, found)) => {
             let mut secrets = secrets.clone();
             secrets.entries.extend(found.entries);
-            let made_by = format!("{}@{}", adapter.id(), adapter.version());
-            let mut shown = Plan::of(&plan, &made_by, specs);
+            let mut shown = Plan::of(&plan, &adapter.identity(), specs);
             shown.warnings.extend(takes_all_warning(&shown));
             Ok(Planned { plan: Some((shown, plan)), error: None, secrets })
         }

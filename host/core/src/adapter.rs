@@ -185,12 +185,22 @@ pub struct Completion {
     pub needs: Vec<String>,
 }
 
+/// How a call, or a job at the device, came along.
 #[derive(Debug, Clone, PartialEq)]
-pub enum RunOutcome {
+pub enum CallOutcome {
     Done(Completion),
     Pending(Task),
     /// The job at the device ended badly; the fault's effect says whether it changed something.
     Failed(crate::fault::Fault),
+}
+
+/// Whether a stage of a plan can be sent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Readiness {
+    /// From this call of the stage on, counted from 0.
+    Send(u32),
+    /// There is nothing to send.
+    Nothing(Completion),
 }
 
 /// Where a device stands, seen from what a plan touches.

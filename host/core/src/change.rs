@@ -142,7 +142,42 @@ pub struct NativeCall {
     pub stage: Stage,
     pub method: String,
     pub path: String,
+    /// Headers beside those of the connection, the login and the body: name and value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
+    /// The body where it is JSON; null where it is a form, and where there is none.
     pub body: Option<Value>,
+    /// The body where it is `application/x-www-form-urlencoded`: names and values in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<Vec<(String, String)>>,
+    /// The session with the controller that it is sent in; without one no credential is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Whether it may be sent once more when its answer was lost: a second one does nothing that the first did not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeatable: bool,
+}
+
+/// How far the calls of a stage were sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageSent {
+    pub stage: Stage,
+    /// Calls that left, or were about to.
+    pub left: u32,
+    /// Calls whose answer came and was good.
+    pub judged: u32,
+}
+
+impl StageSent {
+    /// A stage of which nothing was sent yet.
+    pub fn none(stage: Stage) -> Self {
+        Self { stage, left: 0, judged: 0 }
+    }
+
+    /// Whether it is not known what became of the last call.
+    pub fn is_in_doubt(self) -> bool {
+        self.left > self.judged
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -159,10 +194,14 @@ pub struct PlanStep {
     reason = "facts that do not depend on each other, as clients read them"
 )]
 pub struct Plan {
-    /// SHA-256, hex, of everything below and the adapter that made it.
+    /// SHA-256, hex, of everything below and the changes that it is for.
     pub hash: String,
     /// SHA-256, hex, of the device state that the plan saw.
     pub base_fingerprint: String,
+    /// The adapter that made it: `acme@1.4.0+0a1b2c3d4e5f`, with the beginning of its component's SHA-256. Only this one
+    /// can apply it.
+    #[serde(default)]
+    pub made_by: String,
     pub steps: Vec<PlanStep>,
     pub native: Vec<NativeCall>,
     pub danger: Danger,
@@ -203,6 +242,7 @@ impl Plan {
         let mut plan = Plan {
             hash: String::new(),
             base_fingerprint: hex::encode(Sha256::digest(&adapter.base_digest)),
+            made_by: made_by.to_owned(),
             steps: adapter.steps.clone(),
             native: adapter.native.clone(),
             danger: adapter.danger,
@@ -213,8 +253,8 @@ impl Plan {
             undo_takes_all: adapter.undo_takes_all,
             touches: adapter.touches.clone(),
         };
-        let bytes = serde_json::to_vec(&(made_by, changes, &plan, &adapter.token))
-            .expect("a plan has only string keys");
+        let bytes =
+            serde_json::to_vec(&(changes, &plan, &adapter.token)).expect("a plan has only string keys");
         plan.hash = hex::encode(Sha256::digest(bytes));
         plan
     }

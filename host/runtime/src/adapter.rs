@@ -5,25 +5,26 @@ use std::time::{Duration, Instant};
 
 use heddle_core::Timestamp;
 use heddle_core::adapter::{
-    Comparison, Description, DevicePage, DeviceProfile, Object, ObjectPage, RunOutcome,
+    CallOutcome, Comparison, Description, DevicePage, DeviceProfile, Object, ObjectPage, Readiness,
 };
-use heddle_core::change::{AdapterPlan, ChangeSpec, NativeCall, Operation};
-use heddle_core::fault::{Fault, FaultKind};
+use heddle_core::change::{AdapterPlan, ChangeSpec, NativeCall, Operation, Stage};
+use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_marketplace::Schema;
 use wasmtime::Store;
 
-use crate::api::{Approval, Call, CallError, RunFailure, SecretBook};
+use crate::api::{Answer, Call, CallError, Filling, SecretBook, SentCall};
 use crate::bindings::heddle::common::types;
 use crate::breaker::Standing;
 use crate::call::{Component, Exports, Prepared, Raw, Shared};
 use crate::convert::{self, Unfit, Weigh};
 use crate::egress::phase::Phase;
-use crate::egress::request::Approved;
+use crate::egress::request::Fill;
 use crate::egress::{Outbound, references};
 use crate::limits::WALL_MAX;
 use crate::observe::Observation;
 use crate::schemas::Schemas;
 use crate::state::{State, Surroundings};
+use crate::task::Owned;
 
 /// An installed adapter: verified, compiled, linked, described.
 ///
@@ -71,8 +72,7 @@ impl Adapter {
         &self.0.component.facts.manifest.id
     }
 
-    /// Returns the version of the manifest, such as `1.4.0`. Plans name it with the id of the adapter that
-    /// made them.
+    /// Returns the version of the manifest, such as `1.4.0`.
     pub fn version(&self) -> &str {
         &self.0.version
     }
@@ -80,6 +80,13 @@ impl Adapter {
     /// SHA-256 of the component, hex: names this very code.
     pub fn component_sha256(&self) -> &str {
         &self.0.component.facts.sha256
+    }
+
+    /// Names this very code for people: `acme@1.4.0+0a1b2c3d4e5f`, with the beginning of [`Self::component_sha256`].
+    /// A plan names the one that made it.
+    pub fn identity(&self) -> String {
+        let code = self.component_sha256();
+        format!("{}@{}+{}", self.id(), self.version(), code.get(..12).unwrap_or(code))
     }
 
     /// Returns what the component said of itself when it was loaded. It is the same for every controller;
@@ -131,7 +138,7 @@ impl Adapter {
     /// Logs in and asks the device who it is.
     pub async fn check(&self, call: &Call) -> Result<DeviceProfile, CallError> {
         let ask = ask(|exports, store| Box::pin(async move { exports.lifecycle.call_check(store).await }));
-        self.call(call, Phase::Probe, None, ask, convert::profile).await.map(first)
+        self.call(call, Phase::Probe, ask, convert::profile).await.map(first)
     }
 
     /// Reads one page of devices, of one site by the vendor's name for it or of the whole controller.
@@ -150,7 +157,7 @@ impl Adapter {
                 exports.inventory.call_list_devices(store, site.as_deref(), cursor.as_deref()).await
             })
         });
-        self.call(call, Phase::Read, None, ask, convert::devices).await.map(first)
+        self.call(call, Phase::Read, ask, convert::devices).await.map(first)
     }
 
     /// Objects of a kind; `limit` bounds the page.
@@ -172,7 +179,7 @@ impl Adapter {
                     .await
             })
         });
-        self.call(call, Phase::Read, None, ask, convert::objects).await.map(first)
+        self.call(call, Phase::Read, ask, convert::objects).await.map(first)
     }
 
     /// Reads one object by its natural key, as it is now; `site` is the vendor's name for the site. By
@@ -191,7 +198,7 @@ impl Adapter {
                 async move { exports.inventory.call_get_object(store, &kind, site.as_deref(), &key).await },
             )
         });
-        self.call(call, Phase::Read, None, ask, convert::object).await.map(first)
+        self.call(call, Phase::Read, ask, convert::object).await.map(first)
     }
 
     /// Computes what would be sent, without sending it.
@@ -213,43 +220,91 @@ impl Adapter {
                 }
             })
         });
-        let (plan, mut seen) = self.call(call, Phase::Plan, None, ask, convert::plan).await?;
+        let (plan, mut seen) = self.call(call, Phase::Plan, ask, convert::plan).await?;
+        for native in &plan.native {
+            Outbound::check_planned(&self.0.component.facts, native).map_err(CallError::Fault)?;
+        }
         seen.entries.extend(secrets.entries.clone());
         let kept = referred(&plan, &seen);
         Ok((plan, kept))
     }
 
-    /// Sends the calls of one stage. A write that is not the plan's next one is refused.
-    pub async fn run(
+    /// Asks whether a stage can be sent, and from which call on; `left` calls of it left before.
+    pub async fn ready(
         &self,
         call: &Call,
-        approval: Approval<'_>,
+        stage: Stage,
         changes: &[ChangeSpec],
         token: &[u8],
-    ) -> Result<RunOutcome, RunFailure> {
-        let of_stage = |native: &&NativeCall| native.stage == approval.stage;
-        let approved = Approved {
-            calls: approval.native.iter().filter(of_stage).cloned().collect(),
-            hold_secs: approval.hold_secs,
-            secrets: approval.secrets.clone(),
-        };
+        left: u32,
+    ) -> Result<Readiness, CallError> {
         let (changes, token, stage) =
-            (self.changes(changes), self.token(token), convert::to_guest_stage(approval.stage));
+            (self.changes(changes), self.token(token), convert::to_guest_stage(stage));
         let ask = ask(move |exports, store| {
             Box::pin(async move {
                 match &exports.changes {
-                    Some(guest) => guest.call_run(store, stage, &changes, &token).await,
+                    Some(guest) => guest.call_ready(store, stage, &changes, &token, left).await,
                     None => Ok(Err(only_reads())),
                 }
             })
         });
-        let (result, wrote) =
-            self.call_and_tell(call, Phase::Write, Some(approved), ask, convert::outcome).await;
-        result.map(first).map_err(|error| RunFailure { error, wrote })
+        self.call(call, Phase::Write, ask, convert::readiness).await.map(first)
+    }
+
+    /// Sends one call of a plan; `follows` says whether calls of its stage left before. Dropping the future ends it,
+    /// and the call may have left.
+    pub async fn send(
+        &self,
+        call: &Call,
+        native: &NativeCall,
+        filling: Filling<'_>,
+        follows: bool,
+    ) -> SentCall {
+        let outbound = Arc::new(self.outbound(call, Phase::Write));
+        let fill = Fill { hold_secs: filling.hold_secs, secrets: filling.secrets.clone() };
+        let (sending, native) = (Arc::clone(&outbound), native.clone());
+        // On the guests' threads, where the connections to the controllers live.
+        let work = async move { sending.write(&native, &fill, follows).await };
+        let answer = Owned::spawn(&self.0.shared.guests, work).join().await;
+        let left = outbound.ledger().left;
+        let answer = answer.unwrap_or_else(|error| {
+            tracing::error!(controller.id = %call.target.controller_id, error = %error, "a call was not sent to its end");
+            Err(Fault::new(FaultKind::Generic, "internal error"))
+        });
+        let answer = match answer {
+            Err(fault) if left && fault.effect == Effect::None => Err(fault.with_effect(Effect::Possible)),
+            other => other.map(Answer),
+        };
+        SentCall { answer, left }
+    }
+
+    /// Asks what the answer to the call `index` of a stage means, counted from 0.
+    pub async fn judge(
+        &self,
+        call: &Call,
+        (stage, index): (Stage, u32),
+        answer: Result<Answer, Fault>,
+        changes: &[ChangeSpec],
+        token: &[u8],
+    ) -> Result<CallOutcome, CallError> {
+        let (changes, token, stage) =
+            (self.changes(changes), self.token(token), convert::to_guest_stage(stage));
+        let tap = self.0.shared.tap.clone();
+        let answer = answer
+            .map(|Answer(response)| convert::to_guest_response(response, tap.as_ref()))
+            .map_err(convert::to_guest_fault);
+        let ask = ask(move |exports, store| {
+            Box::pin(async move {
+                let Some(guest) = &exports.changes else { return Ok(Err(only_reads())) };
+                let answer = answer.as_ref();
+                guest.call_judge(store, stage, index, answer, &changes, &token).await.map(Ok)
+            })
+        });
+        self.call(call, Phase::Write, ask, convert::outcome).await.map(first)
     }
 
     /// Asks after a task that runs on at the device.
-    pub async fn poll(&self, call: &Call, task: &[u8]) -> Result<RunOutcome, CallError> {
+    pub async fn poll(&self, call: &Call, task: &[u8]) -> Result<CallOutcome, CallError> {
         let task = self.token(task);
         let ask = ask(move |exports, store| {
             Box::pin(async move {
@@ -259,7 +314,7 @@ impl Adapter {
                 }
             })
         });
-        self.call(call, Phase::Poll, None, ask, convert::outcome).await.map(first)
+        self.call(call, Phase::Poll, ask, convert::outcome).await.map(first)
     }
 
     /// Reads the device and says where it stands, seen from the plan.
@@ -278,41 +333,27 @@ impl Adapter {
                 }
             })
         });
-        self.call(call, Phase::Verify, None, ask, convert::comparison).await.map(first)
+        self.call(call, Phase::Verify, ask, convert::comparison).await.map(first)
+    }
+
+    /// The requests of one call.
+    fn outbound(&self, call: &Call, phase: Phase) -> Outbound {
+        let Inner { shared, component, .. } = &*self.0;
+        let deadline = Instant::now() + call.deadline.unwrap_or_else(|| wall(phase)).min(WALL_MAX);
+        let (egress, facts) = (Arc::clone(&shared.egress), Arc::clone(&component.facts));
+        Outbound::new(egress, facts, call.target.clone(), phase, deadline, call.urgency)
     }
 
     async fn call<T: Weigh + Send + 'static, R: Send + 'static>(
         &self,
         call: &Call,
         phase: Phase,
-        approved: Option<Approved>,
         ask: Ask<T>,
         fit: fn(T) -> Result<R, Unfit>,
     ) -> Result<(R, SecretBook), CallError> {
-        self.call_and_tell(call, phase, approved, ask, fit).await.0
-    }
-
-    /// The answer, and whether a write was handed to the connection.
-    async fn call_and_tell<T: Weigh + Send + 'static, R: Send + 'static>(
-        &self,
-        call: &Call,
-        phase: Phase,
-        approved: Option<Approved>,
-        ask: Ask<T>,
-        fit: fn(T) -> Result<R, Unfit>,
-    ) -> (Result<(R, SecretBook), CallError>, bool) {
         let Inner { shared, component, .. } = &*self.0;
-        let deadline = Instant::now() + call.deadline.unwrap_or_else(|| wall(phase)).min(WALL_MAX);
+        let outbound = Arc::new(self.outbound(call, phase));
         let target = &call.target;
-        let outbound = Arc::new(Outbound::new(
-            Arc::clone(&shared.egress),
-            Arc::clone(&component.facts),
-            target.clone(),
-            phase,
-            deadline,
-            approved,
-            call.urgency,
-        ));
         let prepared = Prepared {
             around: Surroundings {
                 component: self.id().to_owned(),
@@ -320,12 +361,12 @@ impl Adapter {
                 controller_id: Some(target.controller_id.to_string()),
                 site_ref: target.site_ref.clone(),
                 phase,
-                deadline,
+                deadline: outbound.deadline,
                 settings: target.settings.to_string(),
                 progress: call.progress.clone(),
             },
             cpu: component.facts.bounds.cpu,
-            outbound: Some(Arc::clone(&outbound)),
+            outbound: Some(outbound),
             ask,
             fit,
             weigh: T::bytes,
@@ -334,8 +375,7 @@ impl Adapter {
         let observation = Observation::begin(shared.observer.get(), self.id(), phase);
         let result = shared.call(component, target.org_id, target.controller_id, prepared).await;
         observation.end(&result);
-        let wrote = outbound.ledger().wrote;
-        (result, wrote)
+        result
     }
 
     fn lower(&self, what: &str, bytes: impl AsRef<[u8]>) {
@@ -386,6 +426,7 @@ fn only_reads() -> types::Fault {
 fn referred(plan: &AdapterPlan, known: &SecretBook) -> SecretBook {
     let mut texts: Vec<String> =
         plan.native.iter().filter_map(|call| call.body.as_ref()).map(ToString::to_string).collect();
+    texts.extend(plan.native.iter().filter_map(|call| call.form.as_ref()).flatten().map(|(_, v)| v.clone()));
     texts.extend(plan.inverse.iter().flatten().map(|change| change.payload.to_string()));
     texts.push(String::from_utf8_lossy(&plan.token).into_owned());
     let mut kept = SecretBook::default();

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use heddle_core::change::{NativeCall, Stage};
 use heddle_core::fault::Fault;
 use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
 use heddle_core::{ControllerId, CredentialId, OrgId};
 use serde_json::Value;
 use url::Url;
+
+use crate::egress::request::Response;
 
 /// The controller that a call is for. The guest names it and cannot build one.
 #[derive(Debug, Clone)]
@@ -93,16 +94,26 @@ impl std::fmt::Debug for Call {
     }
 }
 
-/// What a write was approved to send.
-#[derive(Debug, Clone)]
-pub struct Approval<'a> {
-    pub stage: Stage,
-    /// The plan's calls of every stage; the runtime takes those of `stage`.
-    pub native: &'a [NativeCall],
+/// What fills the references in the calls of a plan.
+#[derive(Debug, Clone, Copy)]
+pub struct Filling<'a> {
     /// Fills `{{host.hold_secs}}`.
     pub hold_secs: u32,
     pub secrets: &'a SecretBook,
 }
+
+/// A call of a plan that was sent, or that the host tried to send.
+#[derive(Debug)]
+pub struct SentCall {
+    /// The device's answer, for [`crate::Adapter::judge`] alone; or why there is none.
+    pub answer: Result<Answer, Fault>,
+    /// The call was handed to the connection and may have arrived. When false, the host itself saw that it did not.
+    pub left: bool,
+}
+
+/// What a device answered to a call of a plan. Only the component that made the plan reads it.
+#[derive(Debug)]
+pub struct Answer(pub(crate) Response);
 
 /// How a call ended when it did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -112,7 +123,7 @@ pub enum CallError {
     Fault(Fault),
     /// The component trapped, ran out of a limit or broke the interface.
     #[error("adapter {component} {version} stopped: {class} (reference {reference})")]
-    Trap { component: String, version: String, class: TrapClass, reference: String, wrote: bool },
+    Trap { component: String, version: String, class: TrapClass, reference: String },
     /// The component has failed too often for this controller or altogether.
     #[error(
         "adapter {component} is suspended after repeated failures; it is tried again in {retry_after_secs} s"
@@ -133,17 +144,6 @@ impl CallError {
         tracing::error!(error = %cause, "adapter call failed in the host");
         Self::Host(cause)
     }
-}
-
-/// A write that did not come to its end.
-#[derive(Debug, thiserror::Error)]
-#[error("{error}")]
-pub struct RunFailure {
-    #[source]
-    pub error: CallError,
-    /// A write was handed to the connection. When false, the host itself saw
-    /// that nothing left it, whatever the component says.
-    pub wrote: bool,
 }
 
 /// Why a component was stopped.

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use heddle_core::fault::{Effect, Fault};
 use heddle_core::{Clock, ControllerId, OrgId};
 use tokio::runtime::Handle;
 use wasmtime::component::InstancePre;
@@ -126,7 +125,7 @@ impl Shared {
         pass.settle(verdict);
         let ledger = outbound.as_ref().map(|outbound| outbound.ledger());
         let (seen, found_no_room) = ledger.map_or((SecretBook::default(), false), |mut ledger| {
-            (std::mem::take(&mut ledger.seen), ledger.overloaded && !ledger.wrote)
+            (std::mem::take(&mut ledger.seen), ledger.overloaded)
         });
         if found_no_room && matches!(result, Err(CallError::Fault(_))) {
             // Whatever the component made of it: it was no fault of the device.
@@ -276,8 +275,7 @@ impl Shared {
         report: Report<R>,
         outbound: Option<&Outbound>,
     ) -> (Result<R, CallError>, Verdict) {
-        let (wrote, unanswered, denied) =
-            outbound.map(|o| o.ledger()).map_or((false, false, 0), |l| (l.wrote, l.unanswered, l.denied));
+        let denied = outbound.map_or(0, |outbound| outbound.ledger().denied);
         let sound =
             if denied > 0 { Verdict::Failed { points: 1, blame: Blame::Component } } else { Verdict::Sound };
         let class = match &report.end {
@@ -290,9 +288,7 @@ impl Shared {
         let Some(ending) = class else {
             return match report.end {
                 End::Answer(answer) => (Ok(answer), sound),
-                End::Fault(fault) => {
-                    (Err(CallError::Fault(corrected(convert::fault(fault), unanswered))), sound)
-                }
+                End::Fault(fault) => (Err(CallError::Fault(convert::fault(fault))), sound),
                 End::Unfit(_) | End::Error(_) | End::Wall => unreachable!("these have a class"),
             };
         };
@@ -314,7 +310,6 @@ impl Shared {
             class = %class,
             cpu_ms = u64::try_from(report.cpu.as_millis()).unwrap_or(u64::MAX),
             peak_kib = report.peak_bytes >> 10,
-            wrote,
             backtrace = backtrace(&report.end),
             lines = report.lines,
             "adapter {name} {version} was stopped ({class}): {}", reason(&report.end)
@@ -332,16 +327,8 @@ impl Shared {
             }
             _ => Verdict::Failed { points: 1, blame: Blame::Component },
         };
-        (Err(CallError::Trap { component: name, version, class, reference, wrote }), verdict)
+        (Err(CallError::Trap { component: name, version, class, reference }), verdict)
     }
-}
-
-/// A write that got no answer may have arrived, whatever the component says.
-fn corrected(mut fault: Fault, unanswered: bool) -> Fault {
-    if unanswered && fault.effect == Effect::None {
-        fault.effect = Effect::Possible;
-    }
-    fault
 }
 
 fn reason<R>(end: &End<R>) -> String {

@@ -2,9 +2,9 @@
 //! parsed here; one that does not parse is a broken border.
 
 use heddle_core::adapter::{
-    Area, Availability, Capability, Comparison, Completeness, Completion, Description, DevicePage,
-    DeviceProfile, DeviceStatus, Feature, FeatureOperation, Locator, Object, ObjectKind, ObjectPage,
-    ObjectRef, RunOutcome, SeenDevice, Stability, Standing, Task,
+    Area, Availability, CallOutcome, Capability, Comparison, Completeness, Completion, Description,
+    DevicePage, DeviceProfile, DeviceStatus, Feature, FeatureOperation, Locator, Object, ObjectKind,
+    ObjectPage, ObjectRef, Readiness, SeenDevice, Stability, Standing, Task,
 };
 use heddle_core::bounds::{self, JsonRoom, KEY_BYTES_MAX, OBJECT_TEXT_BYTES_MAX, TEXT_BYTES_MAX};
 use heddle_core::change::{AdapterPlan, ChangeSpec, Danger, NativeCall, Operation, PlanStep, Stage};
@@ -14,6 +14,8 @@ use serde_json::Value;
 use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
 use crate::bindings::heddle::common::types;
 use crate::bindings::heddle::host::http;
+use crate::egress::request::Response;
+use crate::runtime::Tap;
 
 const PLAN_TOKEN_MAX: usize = 64 << 10;
 const TASK_TOKEN_MAX: usize = 4 << 10;
@@ -418,13 +420,20 @@ pub(crate) fn plan(p: changes::ChangePlan) -> Fit<AdapterPlan> {
     let mut native = Vec::new();
     for call in bounded("a plan", p.native)? {
         // What is sent is not cut.
-        let body = call.body.map(|body| reader.json("a planned call's body", &body)).transpose()?;
-        let stage = stage(call.stage);
+        let (body, form) = match call.body {
+            changes::NativeBody::None => (None, None),
+            changes::NativeBody::Json(body) => (Some(reader.json("a planned call's body", &body)?), None),
+            changes::NativeBody::Form(fields) => (None, Some(bounded("a planned call's form", fields)?)),
+        };
         native.push(NativeCall {
-            stage,
+            stage: stage(call.stage),
             method: method(call.method).as_str().to_owned(),
             path: call.path,
+            headers: bounded("a planned call's headers", call.headers)?,
             body,
+            form,
+            session: optional_key("a planned call's session", call.session)?,
+            repeatable: call.repeatable,
         });
     }
     let inverse =
@@ -453,14 +462,48 @@ fn stage(stage: changes::Stage) -> Stage {
     }
 }
 
-pub(crate) fn outcome(outcome: types::Outcome) -> Fit<RunOutcome> {
+pub(crate) fn readiness(readiness: changes::Readiness) -> Fit<Readiness> {
+    Ok(match readiness {
+        changes::Readiness::Send(from) => Readiness::Send(from),
+        changes::Readiness::Nothing(done) => Readiness::Nothing(completion(done)?),
+    })
+}
+
+/// An answer as the component sees it, told to the tap.
+pub(crate) fn to_guest_response(response: Response, tap: Option<&Tap>) -> http::Response {
+    if let Some(tap) = tap {
+        tap("http.body", &response.body);
+        for (name, value) in &response.headers {
+            tap("http.header", name.as_bytes());
+            tap("http.header", value);
+        }
+        if let Some(reason) = &response.reason {
+            tap("http.reason", reason.as_bytes());
+        }
+    }
+    // From here on the bytes are the component's own memory, which has a bound of its own.
+    drop(response.held);
+    http::Response {
+        status: response.status,
+        reason: response.reason,
+        headers: response.headers.into_iter().map(|(name, value)| http::Header { name, value }).collect(),
+        body: response.body,
+        elapsed_ms: u32::try_from(response.elapsed.as_millis()).unwrap_or(u32::MAX),
+    }
+}
+
+fn completion(done: types::Completion) -> Fit<Completion> {
+    Ok(Completion {
+        created: done.created.into_iter().take(FACTS_MAX).map(object_ref).collect::<Fit<_>>()?,
+        warnings: texts(done.warnings),
+        needs: texts(done.needs),
+    })
+}
+
+pub(crate) fn outcome(outcome: types::Outcome) -> Fit<CallOutcome> {
     Ok(match outcome {
-        types::Outcome::Done(done) => RunOutcome::Done(Completion {
-            created: done.created.into_iter().take(FACTS_MAX).map(object_ref).collect::<Fit<_>>()?,
-            warnings: texts(done.warnings),
-            needs: texts(done.needs),
-        }),
-        types::Outcome::Pending(task) => RunOutcome::Pending(Task {
+        types::Outcome::Done(done) => CallOutcome::Done(completion(done)?),
+        types::Outcome::Pending(task) => CallOutcome::Pending(Task {
             token: token("a task's token", task.token, TASK_TOKEN_MAX)?,
             poll_after_ms: task.poll_after_ms,
             unreachable_for_ms: task.unreachable_for_ms,
@@ -468,7 +511,7 @@ pub(crate) fn outcome(outcome: types::Outcome) -> Fit<RunOutcome> {
             progress_percent: task.progress_percent,
             message: task.message.map(text),
         }),
-        types::Outcome::Failed(failed) => RunOutcome::Failed(fault(failed)),
+        types::Outcome::Failed(failed) => CallOutcome::Failed(fault(failed)),
     })
 }
 
@@ -522,9 +565,25 @@ impl Weigh for changes::ChangePlan {
     fn bytes(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let steps = self.steps.iter().map(|s| s.summary.len() + length(&s.before) + length(&s.after) + 64);
-        let native = self.native.iter().map(|call| call.path.len() + length(&call.body) + 64);
+        let pairs = |pairs: &[(String, String)]| pairs.iter().map(|(a, b)| a.len() + b.len() + 8).sum();
+        let body = |body: &changes::NativeBody| match body {
+            changes::NativeBody::None => 0,
+            changes::NativeBody::Json(text) => text.len(),
+            changes::NativeBody::Form(fields) => pairs(fields),
+        };
+        let native =
+            self.native.iter().map(|call| call.path.len() + body(&call.body) + pairs(&call.headers) + 64);
         let inverse = self.inverse.iter().flatten().map(|change| change.payload.len());
         steps.chain(native).chain(inverse).sum()
+    }
+}
+
+impl Weigh for changes::Readiness {
+    fn bytes(&self) -> usize {
+        match self {
+            changes::Readiness::Send(_) => 0,
+            changes::Readiness::Nothing(done) => done.warnings.iter().map(String::len).sum(),
+        }
     }
 }
 

@@ -33,7 +33,7 @@ mod trap;
 pub use adapter::Adapter;
 pub use apart::LIGHT_BYTES;
 pub use api::{
-    Approval, Call, CallError, Credential, RunFailure, SecretBook, Target, TrapClass, Urgency, Vault,
+    Answer, Call, CallError, Credential, Filling, SecretBook, SentCall, Target, TrapClass, Urgency, Vault,
     VaultError,
 };
 pub use breaker::Standing as BreakerStanding;

@@ -12,7 +12,7 @@ mod write;
 use heddle_sdk::{
     Adapter, Area, Auth, Change, ChangePlan, Comparison, Completeness, Danger, Description, Device,
     DevicePage, DeviceProfile, Fault, Feature, FeatureOperation, Host, Object, ObjectKind, ObjectPage,
-    ObjectRef, Operation, Outcome, Request, Stage, fault, register,
+    ObjectRef, Operation, Outcome, Readiness, Request, Response, Sent, Stage, fault, register,
 };
 use serde_json::Value;
 
@@ -119,8 +119,29 @@ impl Adapter for Hostile {
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
         if write::is_scripted(changes) { script::plan(host) } else { write::plan(host, changes) }
     }
-    fn run(host: &dyn Host, stage: Stage, changes: &[Change], _: &[u8]) -> Result<Outcome, Fault> {
-        if write::is_scripted(changes) { script::run(host, stage) } else { write::run(host, stage, changes) }
+    fn ready(
+        host: &dyn Host,
+        stage: Stage,
+        changes: &[Change],
+        _: &[u8],
+        left: u32,
+    ) -> Result<Readiness, Fault> {
+        if write::is_scripted(changes) {
+            return script::ready(host, stage, left);
+        }
+        write::ready(host, changes, left)
+    }
+    fn judge(
+        host: &dyn Host,
+        call: Sent,
+        answer: Result<Response, Fault>,
+        changes: &[Change],
+        _: &[u8],
+    ) -> Result<Outcome, Fault> {
+        if write::is_scripted(changes) {
+            return script::judge(host, call, answer);
+        }
+        write::judge(host, changes, answer)
     }
     fn poll(host: &dyn Host, _: &[u8]) -> Result<Outcome, Fault> {
         script::poll(host)

@@ -208,7 +208,7 @@ pub(crate) fn duplicate_keys(host: &dyn Host) -> Value {
 pub(crate) fn secret(host: &dyn Host) -> Value {
     let name = secrets::get("password").map(|secret| secret.name());
     let unknown = secrets::get("master-key").is_some();
-    let basic = Auth::Basic { username: "username", password: "password" };
+    let basic = Auth::Basic { username: "username".into(), password: "password".into() };
     let show = |path, auth| match host.send(Request::get(path), auth) {
         Ok(response) => shown(&response),
         Err(fault) => outcome(Err(fault)),
@@ -245,14 +245,14 @@ pub(crate) fn secret_places(host: &dyn Host) -> Value {
         ("a name with a line break", read(), header("x-a\r\nx-b", "")),
     ];
     let tried = requests.into_iter().map(|(name, request, place)| {
-        (name.to_owned(), outcome(host.send(request, Auth::Inject(vec![(place, "password")]))))
+        (name.to_owned(), outcome(host.send(request, Auth::Inject(vec![(place, "password".into())]))))
     });
     Value::Object(tried.collect())
 }
 
 /// What it gets to know of its session, with the device's help.
 pub(crate) fn session(host: &dyn Host) -> Value {
-    let read = match host.send(Request::get("/login-body"), Auth::Session("main")) {
+    let read = match host.send(Request::get("/login-body"), Auth::session("main")) {
         Ok(response) => shown(&response),
         Err(fault) => outcome(Err(fault)),
     };
@@ -282,7 +282,7 @@ pub(crate) fn redirect(host: &dyn Host) -> Value {
 
 /// The credential's password in a header of its own.
 fn in_header() -> Auth {
-    Auth::Inject(vec![(Place::Header(("x-key".to_owned(), String::new())), "password")])
+    Auth::Inject(vec![(Place::Header(("x-key".to_owned(), String::new())), "password".into())])
 }
 
 pub(crate) fn with_header(mut request: Request, name: &str, value: &str) -> Request {

@@ -3,16 +3,12 @@
 
 use heddle_sdk::{
     Auth, ChangePlan, Comparison, Completion, Danger, Effect, Fault, FaultExt, Host, Method, NativeCall,
-    Outcome, PlanStep, Request, Stage, Standing, Task, fault,
+    Outcome, PlanStep, Readiness, Request, Response, Sent, Stage, Standing, Task, fault,
 };
 use serde_json::{Value, json};
 
 fn ask(host: &dyn Host, path: &str) -> Result<Value, Fault> {
     host.send(Request::get(path), Auth::None)?.json()
-}
-
-fn write(stage: &str) -> Request {
-    Request::new(Method::Post, "/write").with_json(&json!({ "stage": stage }))
 }
 
 fn texts(value: &Value) -> Vec<String> {
@@ -31,11 +27,14 @@ pub(crate) fn plan(host: &dyn Host) -> Result<ChangePlan, Fault> {
     let told = ask(host, "/plan")?;
     let stages = texts(&told["stages"]);
     let native = STAGES.iter().filter(|(_, name)| stages.iter().any(|stage| stage == name));
-    let native = native.map(|(stage, name)| NativeCall {
-        stage: *stage,
-        method: Method::Post,
-        path: "/write".into(),
-        body: Some(json!({ "stage": name }).to_string()),
+    let native = native.flat_map(|(stage, name)| {
+        let calls = told["calls"][name].as_u64().unwrap_or(1);
+        let once = told["once"] == true;
+        (0..calls).map(move |n| {
+            let body = json!({ "stage": name, "n": n });
+            let call = NativeCall::new(*stage, Method::Post, "/write").with_json(&body);
+            if once || matches!(stage, Stage::Apply) { call } else { call.repeatable() }
+        })
     });
     Ok(ChangePlan {
         steps: vec![PlanStep { summary: "do as the device says".into(), before: None, after: None }],
@@ -52,10 +51,29 @@ pub(crate) fn plan(host: &dyn Host) -> Result<ChangePlan, Fault> {
     })
 }
 
-pub(crate) fn run(host: &dyn Host, stage: Stage) -> Result<Outcome, Fault> {
-    let name = STAGES.iter().find(|(known, _)| *known == stage).map_or("", |(_, name)| name);
-    host.send(write(name), Auth::None)?;
-    outcome(&ask(host, &format!("/said/{name}"))?)
+fn name_of(stage: Stage) -> &'static str {
+    STAGES.iter().find(|(known, _)| *known == stage).map_or("", |(_, name)| name)
+}
+
+/// Goes on behind the calls that left, or where `/ready/{stage}` says: `{"from": 0}`, or a fault.
+pub(crate) fn ready(host: &dyn Host, stage: Stage, left: u32) -> Result<Readiness, Fault> {
+    let told = ask(host, &format!("/ready/{}?left={left}", name_of(stage)))?;
+    if let Some(told) = told.get("fault") {
+        return Err(fault_of(told));
+    }
+    let from = told["from"].as_u64().and_then(|from| u32::try_from(from).ok());
+    Ok(Readiness::Send(from.unwrap_or(left)))
+}
+
+/// The first call of a stage ends as `/said/{stage}` says, the next one as `/said/{stage}-1`.
+pub(crate) fn judge(host: &dyn Host, call: Sent, answer: Result<Response, Fault>) -> Result<Outcome, Fault> {
+    let response = answer?;
+    if response.status != 200 {
+        return Err(fault::generic("the write was not taken").with_effect(Effect::Possible));
+    }
+    let name = name_of(call.stage);
+    let path = if call.index == 0 { format!("/said/{name}") } else { format!("/said/{name}-{}", call.index) };
+    outcome(&ask(host, &path)?)
 }
 
 pub(crate) fn poll(host: &dyn Host) -> Result<Outcome, Fault> {

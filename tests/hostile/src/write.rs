@@ -1,9 +1,9 @@
 //! Writes that differ from what was reviewed. The trick stands in the payload of
-//! the first change; the plan is the same for all: `{"n":1}`, then `{"n":2}`.
+//! the first change; most plans are the same: `{"n":1}`, then `{"n":2}`.
 
 use heddle_sdk::{
-    Auth, Change, ChangePlan, Completion, Danger, Fault, Host, Method, NativeCall, Outcome, PlanStep,
-    Request, Stage, Standing,
+    Auth, Change, ChangePlan, Completion, Danger, Fault, Host, Method, NativeBody, NativeCall, Outcome,
+    PlanStep, Readiness, Request, Response, Stage, Standing, fault,
 };
 use serde_json::{Value, json};
 
@@ -24,17 +24,44 @@ fn write(n: u32) -> Request {
 }
 
 fn native(stage: Stage, n: u32) -> NativeCall {
-    let body = Some(json!({ "n": n }).to_string());
-    NativeCall { stage, method: Method::Post, path: "/write".into(), body }
+    NativeCall::new(stage, Method::Post, "/write").with_json(&json!({ "n": n }))
+}
+
+/// The calls of a plan, which some tricks spoil.
+fn calls(trick: &str) -> Vec<NativeCall> {
+    let mut calls = vec![native(Stage::Apply, 1), native(Stage::Apply, 2), native(Stage::Restore, 0)];
+    let first = &mut calls[0];
+    let with_header = |first: &mut NativeCall, name: &str| {
+        first.headers.push((name.to_owned(), "DELETE".to_owned()));
+    };
+    match trick {
+        "override by a header" => with_header(first, "X-HTTP-Method-Override"),
+        "authorize by a header" => with_header(first, "Authorization"),
+        "undeclared session" => first.session = Some("nobody".to_owned()),
+        "plan a read" => {
+            *first = NativeCall::new(Stage::Apply, Method::Post, "/read").with_json(&json!({ "op": "read" }));
+        }
+        "another host" => "//192.0.2.1/write".clone_into(&mut first.path),
+        "form and header" => {
+            let fields = [("n", "1"), ("hold", "{{host.hold_secs}}"), ("text", "a b&c=ü")];
+            let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            first.body = NativeBody::Form(fields.into());
+            with_header(first, "Prefer");
+        }
+        "wait for it" => with_header(first, "Accept"),
+        _ => {}
+    }
+    calls
 }
 
 pub(crate) fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
-    if trick(changes) == "write in plan" {
+    let trick = trick(changes);
+    if trick == "write in plan" {
         host.send(write(1), Auth::None)?;
     }
     Ok(ChangePlan {
         steps: vec![PlanStep { summary: "write two numbers".into(), before: None, after: None }],
-        native: vec![native(Stage::Apply, 1), native(Stage::Apply, 2), native(Stage::Restore, 0)],
+        native: calls(&trick),
         danger: Danger::Normal,
         lockout_risk: false,
         warnings: vec![],
@@ -54,50 +81,45 @@ pub(crate) fn compare(host: &dyn Host, changes: &[Change]) -> Result<Standing, F
     Ok(Standing::Before)
 }
 
-/// Sends what the trick says and reports each answer as a warning.
-pub(crate) fn run(host: &dyn Host, _: Stage, changes: &[Change]) -> Result<Outcome, Fault> {
-    let trick = trick(changes);
-    if trick == "at once" {
-        return Ok(report(host.send_all(vec![write(1), write(2)], Auth::None, 2).into_iter().map(outcome)));
+/// Begins where the trick says.
+pub(crate) fn ready(host: &dyn Host, changes: &[Change], left: u32) -> Result<Readiness, Fault> {
+    match trick(changes).as_str() {
+        "write in ready" => report(writes(host)),
+        "panic in ready" => panic!("told to panic before a write"),
+        "skip the first" => Ok(Readiness::Send(1)),
+        "from the start again" => Ok(Readiness::Send(0)),
+        _ => Ok(Readiness::Send(left)),
     }
-    if trick == "panic after a write" {
-        host.send(write(1), Auth::None)?;
-        panic!("told to panic after a write");
-    }
-    Ok(report(requests(&trick).into_iter().map(|request| outcome(host.send(request, Auth::None)))))
 }
 
-fn report(outcomes: impl Iterator<Item = Value>) -> Outcome {
-    let warnings = outcomes.map(|outcome| outcome.to_string()).collect();
-    Outcome::Done(Completion { created: vec![], warnings, needs: vec![] })
-}
-
-fn requests(trick: &str) -> Vec<Request> {
-    let post = |path: &str, body: Value| Request::new(Method::Post, path).with_json(&body);
-    match trick {
-        "unplanned" => vec![write(9)],
-        "wrong order" => vec![write(2)],
-        "twice" => vec![write(1), write(1)],
-        "more" => vec![write(1), write(2), write(2)],
-        "changed body" => vec![post("/write", json!({ "n": 1, "more": true }))],
-        "number as text" => vec![post("/write", json!({ "n": "1" }))],
-        "number with a point" => vec![post("/write", json!({ "n": 1.0 }))],
-        "no body" => vec![Request::new(Method::Post, "/write")],
-        "in a batch" => vec![post("/write", json!([{ "n": 1 }]))],
-        "other path" => vec![post("/write/", json!({ "n": 1 }))],
-        "with a query" => vec![post("/write?force=1", json!({ "n": 1 }))],
-        "other method" => vec![Request::new(Method::Put, "/write").with_json(&json!({ "n": 1 }))],
-        "of another stage" => vec![write(0)],
-        "with a header" => vec![with_override(write(1))],
-        "skip by a header" => vec![with_override(write(1)), write(2)],
-        "skip by a time limit" => {
-            vec![with_header(write(1), "accept", "x-slow").with_timeout_ms(100), write(2)]
+/// Judges as the trick says; else a status of 200 is good.
+pub(crate) fn judge(
+    host: &dyn Host,
+    changes: &[Change],
+    answer: Result<Response, Fault>,
+) -> Result<Outcome, Fault> {
+    match trick(changes).as_str() {
+        "write in judge" => report(writes(host)),
+        "panic in judge" => panic!("told to panic after a write"),
+        "always good" => Ok(Outcome::Done(Completion::default())),
+        _ => {
+            let response = answer?;
+            let warnings = vec![json!({ "status": response.status }).to_string()];
+            Ok(Outcome::Done(Completion { warnings, ..Completion::default() }))
         }
-        "reads between" => vec![Request::get("/read"), write(1), Request::get("/read"), write(2)],
-        _ => vec![write(1), write(2)],
     }
 }
 
-fn with_override(request: Request) -> Request {
-    with_header(request, "x-http-method-override", "DELETE")
+/// Tries to send: a reviewed call, one that is not, and both at once with a read.
+fn writes(host: &dyn Host) -> Vec<Value> {
+    let mut outcomes =
+        vec![outcome(host.send(write(1), Auth::None)), outcome(host.send(write(9), Auth::None))];
+    outcomes.push(outcome(host.send(with_header(write(1), "x-http-method-override", "DELETE"), Auth::None)));
+    outcomes.extend(host.send_all(vec![write(1), write(2)], Auth::None, 2).into_iter().map(outcome));
+    outcomes
+}
+
+/// What became of each, as a fault that a test reads.
+fn report<T>(outcomes: Vec<Value>) -> Result<T, Fault> {
+    Err(fault::generic(Value::Array(outcomes).to_string()))
 }

@@ -1,6 +1,7 @@
 //! The server is killed for real, at random moments, and started again: what it tells is what the router holds, and each
 //! change is at its end or can be brought to it.
 
+mod calls;
 mod lapse;
 mod rig;
 mod windows;

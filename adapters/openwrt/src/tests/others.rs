@@ -1,5 +1,6 @@
 //! Others write to the device between a plan and what follows it.
 
+use heddle_sdk::testing::send_stage;
 use heddle_sdk::{Adapter, Fault, FaultExt, Operation, Stage};
 use serde_json::{Map, Value, json};
 
@@ -71,7 +72,7 @@ fn what_the_plan_touches_must_be_as_it_was_reviewed() {
             .unwrap();
     device.edit("firewall", |rows| drop(rows[6].3.insert("enabled".to_owned(), json!("no"))));
     let host = device.host();
-    let fault = OpenWrt::run(&host, Stage::Apply, &[], &plan.token).unwrap_err();
+    let fault = send_stage::<OpenWrt>(&host, Stage::Apply, &[], &plan).unwrap_err();
     assert!(matches!(fault, Fault::StateMoved(_)));
     assert_eq!(fault.info().fields[0].pointer, "/firewall/rule/Web/enabled");
     assert_eq!(fault.info().fields[0].message, "was '0', is 'no'");

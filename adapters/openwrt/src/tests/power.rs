@@ -1,5 +1,6 @@
 //! Restart, upgrade and reset.
 
+use heddle_sdk::testing::send_stage;
 use heddle_sdk::{Adapter, Danger, Fault, Operation, Outcome, Stage};
 use serde_json::json;
 
@@ -22,7 +23,8 @@ fn a_restart_is_pending_until_the_uptime_starts_again() {
     let plan = plan(&device, &change("system.reboot", Operation::Update, &json!({}))).unwrap();
     assert_eq!(plan.danger, Danger::Catastrophic);
     assert!(plan.inverse.is_none() && !plan.holds);
-    let Outcome::Pending(task) = OpenWrt::run(&device.host(), Stage::Apply, &[], &plan.token).unwrap() else {
+    let Outcome::Pending(task) = send_stage::<OpenWrt>(&device.host(), Stage::Apply, &[], &plan).unwrap()
+    else {
         panic!("a restart takes time")
     };
     assert!(matches!(OpenWrt::poll(&device.host(), &task.token).unwrap(), Outcome::Pending(_)));
@@ -45,11 +47,11 @@ fn an_image_with_another_hash_is_not_installed() {
     let plan = plan(&device, &change("system.firmware-upgrade", Operation::Update, &payload)).unwrap();
     assert_eq!(plan.native.len(), 3);
     assert!(
-        plan.native[2].body.as_ref().unwrap().contains("\"keep\":true"),
+        plan.native[2].json().unwrap().to_string().contains("\"keep\":true"),
         "settings are kept unless asked otherwise"
     );
     let host = device.host();
-    assert!(matches!(OpenWrt::run(&host, Stage::Apply, &[], &plan.token), Err(Fault::Invalid(_))));
+    assert!(matches!(send_stage::<OpenWrt>(&host, Stage::Apply, &[], &plan), Err(Fault::Invalid(_))));
     assert!(!host.sent.borrow().iter().any(|call| call["params"][2] == "upgrade_start"));
 }
 

@@ -3,13 +3,14 @@
 
 use chrono::TimeDelta;
 use heddle_core::Timestamp;
-use heddle_core::adapter::{RunOutcome, Standing};
+use heddle_core::adapter::Standing;
 use heddle_core::change::{ApplyStep, OutcomeState, Stage};
 use heddle_kernel::http::error::Error;
 use heddle_runtime::CallError;
 use heddle_store::Set;
 use heddle_store::changes::Advance;
 
+use super::calls::Sent;
 use super::{DEVICE_MARGIN_SECS, Drive, is_unreachable};
 use crate::detail::named;
 
@@ -24,14 +25,15 @@ impl Drive<'_> {
             return self.to(ApplyStep::Confirmed, Advance::default()).await;
         }
         match self.run(Stage::Confirm).await? {
-            Ok(RunOutcome::Done(_)) => {
+            Sent::Done => {
                 let advance = Advance { outcome_message: Set::Clear, ..Advance::default() };
                 self.to(ApplyStep::Confirmed, advance).await
             }
-            Ok(RunOutcome::Pending(task)) => self.keep_task(&task).await,
-            Ok(RunOutcome::Failed(fault)) => self.confirm_refused(CallError::Fault(fault)).await,
-            Err(failure) if is_unreachable(&failure.error) => self.try_again_later(failure.error).await,
-            Err(failure) => self.confirm_refused(failure.error).await,
+            Sent::Pending(task) => self.keep_task(&task).await,
+            Sent::Failed(failure) if is_unreachable(&failure.error) => {
+                self.try_again_later(failure.error).await
+            }
+            Sent::Failed(failure) => self.confirm_refused(failure.error).await,
         }
     }
 

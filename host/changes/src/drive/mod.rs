@@ -1,8 +1,9 @@
 //! Drives an apply, step by step, from its present step.
 //!
 //! Every step is recorded before it begins, and every step can be repeated: after a crash the recorded step is taken up
-//! again. The exception is [`send`], which is never repeated. After a restart in the middle of it, the device is read
-//! to learn the outcome. The outcome follows from what the device shows, never from what was expected.
+//! again. The exception are the calls of a plan: each is recorded before it leaves, and only one that the plan calls
+//! repeatable is ever sent again, and none that makes the change. After a restart while one was on its way, the device is
+//! read to learn the outcome. The outcome follows from what the device shows, never from what was expected.
 //!
 //! Of the processes that serve a database, one owns an apply for its [`Term`] and drives it. Every step is written on
 //! condition that the process still owns the change. A process that lost the change, or its place among the processes,
@@ -11,6 +12,7 @@
 //! The part that the plan touched is *ours*; everything else at the device is *theirs*. Our part decides how an apply
 //! ends. Their part is named, and none of their edits is taken back where the device can avoid it.
 
+mod calls;
 mod confirming;
 mod sending;
 mod taking_back;
@@ -20,14 +22,14 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use heddle_core::ChangeId;
-use heddle_core::adapter::{Comparison, Completion, RunOutcome, Standing};
+use heddle_core::adapter::{Comparison, Completion, Standing};
 use heddle_core::change::{ApplyStep, NativeCall, OutcomeState, Stage};
 use heddle_core::fault::{Effect, FaultKind};
 use heddle_inventory::adapters::call_for;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::process::membership::Term;
-use heddle_runtime::{Adapter, Approval, Call, CallError, Urgency};
+use heddle_runtime::{Adapter, Call, CallError, Urgency};
 use heddle_store::changes::{self, Advance, ChangeRow};
 use heddle_store::{Scope, Set, controllers};
 pub(super) use window::held_message;
@@ -219,7 +221,7 @@ async fn drive(
                 break;
             }
             ApplyStep::Sending if drive.is_fresh => drive.send().await?,
-            ApplyStep::Sending => drive.to(ApplyStep::Resolving, Advance::default()).await?,
+            ApplyStep::Sending => drive.go_on_sending().await?,
             ApplyStep::Polling => drive.poll().await?,
             ApplyStep::Resolving => drive.resolve().await?,
             ApplyStep::ReadingBack => drive.read_back().await?,
@@ -251,13 +253,6 @@ impl Drive<'_> {
         !self.term.is_over() && self.row.apply_owner == Some(self.term.id)
     }
 
-    /// Asks the database whether this process still owns the change. Called before anything is sent.
-    async fn fence(&self) -> Result<(), Error> {
-        let mut tx = self.app.db.read().await?;
-        let is_ours = changes::is_owner(&mut tx, self.row.id, self.term.id).await?;
-        if is_ours && !self.term.is_over() { Ok(()) } else { Err(lost()) }
-    }
-
     /// Records the next step, with all details so far. When the change was moved by another process, this is no error:
     /// the loop reads it again.
     async fn to(&mut self, step: ApplyStep, mut advance: Advance) -> Result<(), Error> {
@@ -265,6 +260,7 @@ impl Drive<'_> {
         let now = self.app.clock.now();
         let (id, owner, from) = (self.row.id, Some(self.term.id), self.row.apply_step);
         advance.outcome_detail = self.detail.to_set();
+        advance.sent.clone_from(&self.row.sent);
         let moved = changes::advance(&mut tx, id, owner, from, step, &advance, now).await?;
         self.row = match moved {
             Some(row) => {
@@ -331,26 +327,6 @@ impl Drive<'_> {
         self.row.plan.as_ref().map_or(&[], |plan| &plan.native)
     }
 
-    /// Sends the calls of a stage. The result says nothing about the device's state: that is read.
-    async fn run(&mut self, stage: Stage) -> Result<Result<RunOutcome, heddle_runtime::RunFailure>, Error> {
-        self.is_fresh = false;
-        let secrets = secrets_of(self.app, &self.row)?;
-        let token = self.row.plan_token.as_deref().unwrap_or_default();
-        // Calls for a change that is already at the device must finish, whatever the load; an apply can be refused.
-        let urgency = if stage == Stage::Apply { Urgency::Ordinary } else { Urgency::UnderWay };
-        let call = Call { deadline: self.time_limit(), urgency, ..self.call.clone() };
-        let approval =
-            Approval { stage, native: self.native(), hold_secs: self.hold_secs(), secrets: &secrets };
-        self.fence().await?;
-        let specs = specs_of(&self.row);
-        tokio::select! {
-            biased;
-            // Dropping the call ends it before its next request.
-            () = self.term.over().cancelled() => Err(lost()),
-            outcome = self.adapter.run(&call, approval, &specs, token) => Ok(outcome),
-        }
-    }
-
     /// Compares the device with the plan. Stores the changes of others, and the state of each change of a set.
     async fn compare(&mut self) -> Result<Comparison, CallError> {
         let token = self.row.plan_token.as_deref().unwrap_or_default();
@@ -359,10 +335,13 @@ impl Drive<'_> {
         Ok(found)
     }
 
-    /// Stores the warnings and remaining needs of a finished run.
+    /// Keeps what a call or a task that ended warns of, and what is still needed.
     fn keep_completion(&mut self, completion: &Completion) {
         self.detail.add_warnings(completion.warnings.iter().cloned());
-        self.detail.needs.clone_from(&completion.needs);
+        let needs = &mut self.detail.needs;
+        let new: Vec<String> =
+            completion.needs.iter().filter(|need| !needs.contains(need)).cloned().collect();
+        needs.extend(new);
         self.detail.bound();
     }
 

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use heddle_core::Timestamp;
-use heddle_core::adapter::{RunOutcome, Standing, Task};
+use heddle_core::adapter::{CallOutcome, Standing, Task};
 use heddle_core::change::{ApplyStep, OutcomeState, Stage};
 use heddle_kernel::http::error::Error;
 use heddle_runtime::CallError;
 use heddle_store::Set;
 use heddle_store::changes::Advance;
 
+use super::calls::{Sent, StageFailure};
 use super::window::held_message;
 use super::{Drive, MESSAGE_CHARS_MAX, RETRY_FIRST, is_without_effect};
 use crate::declarations::ChangesSettings;
@@ -31,27 +32,33 @@ impl Drive<'_> {
             return self.to(ApplyStep::ReadingBack, Advance::default()).await;
         }
         match self.run(Stage::Apply).await? {
-            Ok(RunOutcome::Done(completion)) => {
-                self.keep_completion(&completion);
-                self.to(ApplyStep::ReadingBack, Advance::default()).await
+            Sent::Done => self.to(ApplyStep::ReadingBack, Advance::default()).await,
+            Sent::Pending(task) => self.keep_task(&task).await,
+            Sent::Failed(failure) if failure.wrote => {
+                let is_answered = is_without_effect(&failure.error);
+                self.apply_failed(failure.error, is_answered).await
             }
-            Ok(RunOutcome::Pending(task)) => self.keep_task(&task).await,
-            Ok(RunOutcome::Failed(fault)) => self.apply_failed(CallError::Fault(fault), true).await,
-            Err(failure) => {
-                let message = failure.error.to_string();
-                tracing::warn!(change.id = %self.row.id, wrote = failure.wrote, error = %message, "apply failed");
-                if failure.wrote {
-                    let is_answered = is_without_effect(&failure.error);
-                    return self.apply_failed(failure.error, is_answered).await;
-                }
+            Sent::Failed(StageFailure { error, .. }) => {
                 // The host itself knows that it sent no write.
-                if let CallError::Fault(fault) = &failure.error {
+                let message = error.to_string();
+                if let CallError::Fault(fault) = &error {
                     self.detail.moved_by(fault);
                 }
-                self.error = Some(failure.error);
+                self.error = Some(error);
                 self.finish(OutcomeState::Failed, Some(message)).await
             }
         }
+    }
+
+    /// Goes on after a restart. With a call on its way, or none sent, the device shows what came of it; between two calls
+    /// the next one follows, if the component can go on there.
+    pub(super) async fn go_on_sending(&mut self) -> Result<(), Error> {
+        let sent = self.row.sent(Stage::Apply);
+        if sent.left > 0 && !sent.is_in_doubt() {
+            return self.send().await;
+        }
+        self.is_answered = sent.left == 0;
+        self.to(ApplyStep::Resolving, Advance::default()).await
     }
 
     /// The device shows what remains of the calls. When it has answered, no call is in flight to it.
@@ -87,6 +94,11 @@ impl Drive<'_> {
         self.to(ApplyStep::Polling, advance).await
     }
 
+    /// Returns the step that follows a task that is done: the same one while calls of its stage are left to send.
+    fn after_task(&self, step: ApplyStep) -> ApplyStep {
+        if self.has_more(stage_of(step)) { step } else { next(step) }
+    }
+
     fn elapsed_ms(&self) -> u32 {
         let started = self.row.apply_started_at.unwrap_or(self.row.updated_at);
         u32::try_from((self.app.clock.now() - started).num_milliseconds().max(0)).unwrap_or(u32::MAX)
@@ -104,31 +116,31 @@ impl Drive<'_> {
     pub(super) async fn poll(&mut self) -> Result<(), Error> {
         let step = self.task_step();
         let Some(task) = self.row.task.clone() else {
-            return self.to(after_task(step), Advance::default()).await;
+            return self.to(self.after_task(step), Advance::default()).await;
         };
         if !self.pause(Duration::from_millis(u64::from(task.poll_after_ms))).await {
             return Ok(());
         }
         let is_in_time = self.elapsed_ms() < task.give_up_after_ms;
         match self.adapter.poll(&self.call, &task.token).await {
-            Ok(RunOutcome::Done(completion)) => {
+            Ok(CallOutcome::Done(completion)) => {
                 self.keep_completion(&completion);
-                self.to(after_task(step), Advance::default()).await
+                self.to(self.after_task(step), Advance::default()).await
             }
-            Ok(RunOutcome::Failed(fault)) if step == ApplyStep::Sending => {
+            Ok(CallOutcome::Failed(fault)) if step == ApplyStep::Sending => {
                 self.apply_failed(CallError::Fault(fault), true).await
             }
-            Ok(RunOutcome::Failed(fault)) => self.stage_failed(step, CallError::Fault(fault)).await,
-            Ok(RunOutcome::Pending(task)) if is_in_time => self.keep_task(&task).await,
+            Ok(CallOutcome::Failed(fault)) => self.stage_failed(step, CallError::Fault(fault)).await,
+            Ok(CallOutcome::Pending(task)) if is_in_time => self.keep_task(&task).await,
             Err(error) if is_in_time => {
                 tracing::debug!(change.id = %self.row.id, error = %error, "task gives no answer yet");
                 Ok(())
             }
             // Every later step is followed by a comparison, which shows the result.
-            Ok(RunOutcome::Pending(_)) | Err(_) if step != ApplyStep::Sending => {
-                self.to(after_task(step), Advance::default()).await
+            Ok(CallOutcome::Pending(_)) | Err(_) if step != ApplyStep::Sending => {
+                self.to(next(step), Advance::default()).await
             }
-            Ok(RunOutcome::Pending(_)) => {
+            Ok(CallOutcome::Pending(_)) => {
                 self.finish(OutcomeState::Unknown, Some("the device did not finish in time".to_owned())).await
             }
             Err(error) => {
@@ -262,8 +274,18 @@ impl Drive<'_> {
     }
 }
 
-/// Returns the step that follows when the task of a step has ended or was given up.
-fn after_task(step: ApplyStep) -> ApplyStep {
+/// Returns the stage whose calls a step sends.
+fn stage_of(step: ApplyStep) -> Stage {
+    match step {
+        ApplyStep::Confirming | ApplyStep::Keeping => Stage::Confirm,
+        ApplyStep::Undoing => Stage::Undo,
+        ApplyStep::WritingBack => Stage::Restore,
+        _ => Stage::Apply,
+    }
+}
+
+/// Returns the step that follows when everything of a step was sent, or its task was given up.
+fn next(step: ApplyStep) -> ApplyStep {
     match step {
         ApplyStep::Confirming => ApplyStep::Confirmed,
         ApplyStep::Undoing | ApplyStep::Keeping => ApplyStep::WritingBack,

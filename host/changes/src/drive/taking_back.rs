@@ -5,12 +5,13 @@
 //! own part is written back. When the device refuses that before anything is written, it takes everything back. Each
 //! step is recorded before it begins; a restart continues to the same end.
 
-use heddle_core::adapter::{RunOutcome, Standing};
+use heddle_core::adapter::Standing;
 use heddle_core::change::{ApplyStep, OutcomeState, Stage};
 use heddle_kernel::http::error::Error;
 use heddle_runtime::CallError;
 use heddle_store::changes::Advance;
 
+use super::calls::Sent;
 use super::{Drive, is_unreachable};
 use crate::detail::named;
 
@@ -55,15 +56,12 @@ impl Drive<'_> {
         self.has_undone = true;
         if self.has_calls(Stage::Undo) {
             match self.run(Stage::Undo).await? {
-                Ok(RunOutcome::Done(_)) => {}
-                Ok(RunOutcome::Pending(task)) => return self.keep_task(&task).await,
-                Ok(RunOutcome::Failed(fault)) => {
-                    return self.stage_failed(ApplyStep::Undoing, CallError::Fault(fault)).await;
-                }
-                Err(failure) if is_unreachable(&failure.error) => {
+                Sent::Done => {}
+                Sent::Pending(task) => return self.keep_task(&task).await,
+                Sent::Failed(failure) if is_unreachable(&failure.error) => {
                     return self.try_again_later(failure.error).await;
                 }
-                Err(failure) => return self.stage_failed(ApplyStep::Undoing, failure.error).await,
+                Sent::Failed(failure) => return self.stage_failed(ApplyStep::Undoing, failure.error).await,
             }
         }
         self.to(ApplyStep::WritingBack, Advance::default()).await
@@ -73,15 +71,12 @@ impl Drive<'_> {
     pub(super) async fn keep(&mut self) -> Result<(), Error> {
         if self.has_calls(Stage::Confirm) {
             match self.run(Stage::Confirm).await? {
-                Ok(RunOutcome::Done(_)) => {}
-                Ok(RunOutcome::Pending(task)) => return self.keep_task(&task).await,
-                Ok(RunOutcome::Failed(fault)) => {
-                    return self.stage_failed(ApplyStep::Keeping, CallError::Fault(fault)).await;
-                }
-                Err(failure) if is_unreachable(&failure.error) => {
+                Sent::Done => {}
+                Sent::Pending(task) => return self.keep_task(&task).await,
+                Sent::Failed(failure) if is_unreachable(&failure.error) => {
                     return self.try_again_later(failure.error).await;
                 }
-                Err(failure) => return self.stage_failed(ApplyStep::Keeping, failure.error).await,
+                Sent::Failed(failure) => return self.stage_failed(ApplyStep::Keeping, failure.error).await,
             }
         }
         self.to(ApplyStep::WritingBack, Advance::default()).await
@@ -120,23 +115,20 @@ impl Drive<'_> {
             Err(error) => return self.try_again_later(error).await,
         }
         match self.run(Stage::Restore).await? {
-            Ok(RunOutcome::Done(_)) => self.to(ApplyStep::Restored, Advance::default()).await,
-            Ok(RunOutcome::Pending(task)) => self.keep_task(&task).await,
-            Ok(RunOutcome::Failed(fault)) => {
-                self.stage_failed(ApplyStep::WritingBack, CallError::Fault(fault)).await
-            }
-            Err(failure) if is_unreachable(&failure.error) => {
+            Sent::Done => self.to(ApplyStep::Restored, Advance::default()).await,
+            Sent::Pending(task) => self.keep_task(&task).await,
+            Sent::Failed(failure) if is_unreachable(&failure.error) => {
                 self.is_fresh = !failure.wrote;
                 self.try_again_later(failure.error).await
             }
             // Refused before anything was written: the device still holds the change, and can roll back as a whole.
-            Err(failure)
+            Sent::Failed(failure)
                 if !failure.wrote && self.takes_all() && self.has_calls(Stage::Undo) && !self.has_undone =>
             {
                 tracing::warn!(change.id = %self.row.id, error = %failure.error, "not written back; undone as a whole");
                 self.to(ApplyStep::Undoing, Advance::default()).await
             }
-            Err(failure) => self.stage_failed(ApplyStep::WritingBack, failure.error).await,
+            Sent::Failed(failure) => self.stage_failed(ApplyStep::WritingBack, failure.error).await,
         }
     }
 

@@ -31,15 +31,6 @@ pub(super) fn place(outgoing: &mut Outgoing, auth: &Auth, credential: &Credentia
     }
 }
 
-/// In a reviewed write a credential goes into a header only: elsewhere it would be a field that was not reviewed.
-pub(super) fn check_write(auth: &Auth) -> Result<(), Fault> {
-    let Auth::Inject(places) = auth else { return Ok(()) };
-    if places.iter().all(|(place, _)| matches!(place, Place::Bearer | Place::Header(..))) {
-        return Ok(());
-    }
-    Err(denied("place", "in a write a credential can only be put into a header"))
-}
-
 pub(super) fn field<'a>(credential: &'a Credential, name: &str) -> Result<&'a Secret, Fault> {
     credential.fields.iter().find(|(found, _)| found == name).map(|(_, secret)| secret).ok_or_else(|| {
         Fault::new(FaultKind::Authentication, format!("the controller's credential has no '{name}'"))

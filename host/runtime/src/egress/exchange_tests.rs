@@ -137,11 +137,11 @@ async fn lab() -> Lab {
 }
 
 impl Lab {
-    fn call(&self, phase: Phase, approved: Option<Approved>) -> Outbound {
-        self.call_of(manifest(), phase, approved)
+    fn call(&self, phase: Phase) -> Outbound {
+        self.call_of(manifest(), phase)
     }
 
-    fn call_of(&self, manifest: Manifest, phase: Phase, approved: Option<Approved>) -> Outbound {
+    fn call_of(&self, manifest: Manifest, phase: Phase) -> Outbound {
         let facts = Facts::new(manifest, "ab".to_owned());
         let deadline = Instant::now() + Duration::from_secs(10);
         Outbound::new(
@@ -150,7 +150,6 @@ impl Lab {
             self.target.clone(),
             phase,
             deadline,
-            approved,
             Urgency::Ordinary,
         )
     }
@@ -172,15 +171,25 @@ fn session() -> Auth {
     Auth::Session("main".to_owned())
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "what a call takes")]
-fn approved(bodies: &[Value]) -> Option<Approved> {
-    let call = |body: &Value| NativeCall {
+fn reviewed(verb: &str, session: Option<&str>) -> NativeCall {
+    NativeCall {
         stage: Stage::Apply,
         method: "POST".to_owned(),
         path: "/rpc".to_owned(),
-        body: Some(body.clone()),
-    };
-    Some(Approved { calls: bodies.iter().map(call).collect(), hold_secs: 90, secrets: SecretBook::default() })
+        headers: Vec::new(),
+        body: Some(rpc(verb)),
+        form: None,
+        session: session.map(str::to_owned),
+        repeatable: false,
+    }
+}
+
+impl Outbound {
+    /// Sends a reviewed call without references.
+    async fn set(&self, session: Option<&str>, follows: bool) -> Result<Response, Fault> {
+        let fill = Fill { hold_secs: 90, secrets: SecretBook::default() };
+        self.write(&reviewed("set", session), &fill, follows).await
+    }
 }
 
 #[track_caller]
@@ -191,14 +200,14 @@ fn code(answer: Result<Response, Fault>) -> String {
 #[tokio::test]
 async fn loopback_is_refused_unless_it_was_opened() {
     let mut lab = lab().await;
-    assert_eq!(lab.call(Phase::Read, None).send(get("/"), &Auth::None).await.unwrap().status, 200);
+    assert_eq!(lab.call(Phase::Read).send(get("/"), &Auth::None).await.unwrap().status, 200);
     lab.egress = Arc::new(Egress::new(
         Arc::new(TestVault),
         apart(),
         lab.clock.clone(),
         super::address::Rules::new(Vec::new(), Vec::new()),
     ));
-    let call = lab.call(Phase::Read, None);
+    let call = lab.call(Phase::Read);
     assert_eq!(code(call.send(get("/"), &Auth::None).await), "address");
     assert_eq!(call.ledger().denied, 0);
 }
@@ -206,24 +215,21 @@ async fn loopback_is_refused_unless_it_was_opened() {
 #[tokio::test]
 async fn a_redirect_goes_to_the_guest_as_it_is() {
     let lab = lab().await;
-    let answer = lab.call(Phase::Read, None).send(get("/away"), &Auth::None).await.unwrap();
+    let answer = lab.call(Phase::Read).send(get("/away"), &Auth::None).await.unwrap();
     assert_eq!(answer.status, 302);
 }
 
 #[tokio::test]
 async fn a_body_beyond_the_limit_is_cut_off() {
     let lab = lab().await;
-    assert_eq!(
-        code(lab.call(Phase::Read, None).send(get("/large"), &Auth::None).await),
-        "response-too-large"
-    );
+    assert_eq!(code(lab.call(Phase::Read).send(get("/large"), &Auth::None).await), "response-too-large");
 }
 
 #[tokio::test]
 async fn a_slow_answer_is_a_timeout() {
     let lab = lab().await;
     let slow = Request { timeout: Some(Duration::from_millis(100)), ..get("/slow") };
-    let fault = lab.call(Phase::Read, None).send(slow, &Auth::None).await.unwrap_err();
+    let fault = lab.call(Phase::Read).send(slow, &Auth::None).await.unwrap_err();
     assert_eq!((fault.kind, fault.effect), (FaultKind::Timeout, Effect::None));
 }
 
@@ -231,14 +237,14 @@ async fn a_slow_answer_is_a_timeout() {
 async fn a_credential_that_comes_back_is_masked() {
     let lab = lab().await;
     let auth = Auth::Inject(vec![(Place::Query("key".to_owned()), "password".to_owned())]);
-    let answer = lab.call(Phase::Read, None).send(get("/echo"), &auth).await.unwrap();
+    let answer = lab.call(Phase::Read).send(get("/echo"), &auth).await.unwrap();
     assert_eq!(String::from_utf8(answer.body).unwrap(), "\"GET *** key=***\"");
 }
 
 #[tokio::test]
 async fn one_login_serves_many_and_its_secrets_stay_here() {
     let lab = lab().await;
-    let call = lab.call(Phase::Read, None);
+    let call = lab.call(Phase::Read);
     let auth = session();
     let many = (0..4).map(|_| call.send(post(rpc("get")), &auth));
     for answer in futures::future::join_all(many).await {
@@ -258,7 +264,7 @@ async fn one_login_serves_many_and_its_secrets_stay_here() {
 #[tokio::test]
 async fn an_ended_session_is_renewed_once_and_no_more() {
     let lab = lab().await;
-    let call = lab.call(Phase::Read, None);
+    let call = lab.call(Phase::Read);
     call.send(post(rpc("get")), &session()).await.unwrap();
     lab.device.alive.store(77, Ordering::SeqCst);
     let answer = call.send(post(rpc("get")), &session()).await.unwrap();
@@ -273,30 +279,60 @@ async fn an_ended_session_is_renewed_once_and_no_more() {
 #[tokio::test]
 async fn a_session_that_ends_between_two_writes_is_not_opened_again() {
     let lab = lab().await;
-    let call = lab.call(Phase::Write, approved(&[rpc("set"), rpc("set")]));
-    call.send(post(rpc("set")), &session()).await.unwrap();
-    assert!(call.ledger().wrote);
+    let first = lab.call(Phase::Write);
+    first.set(Some("main"), false).await.unwrap();
+    assert!(first.ledger().left);
     lab.device.alive.store(77, Ordering::SeqCst);
-    assert_eq!(code(call.send(post(rpc("set")), &session()).await), "session-lost");
+    assert_eq!(code(lab.call(Phase::Write).set(Some("main"), true).await), "session-lost");
     assert_eq!(lab.device.writes.lock().unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn the_first_write_is_repeated_when_it_was_not_carried_out() {
     let lab = lab().await;
-    lab.call(Phase::Write, None).send(post(rpc("get")), &session()).await.unwrap();
+    lab.call(Phase::Write).send(post(rpc("get")), &session()).await.unwrap();
     lab.device.alive.store(77, Ordering::SeqCst);
-    let call = lab.call(Phase::Write, approved(&[rpc("set")]));
-    call.send(post(rpc("set")), &session()).await.unwrap();
+    lab.call(Phase::Write).set(Some("main"), false).await.unwrap();
     assert_eq!(lab.device.writes.lock().unwrap().len(), 1);
-    assert_eq!(code(call.send(post(rpc("set")), &session()).await), "not-approved");
+}
+
+#[tokio::test]
+async fn a_component_sends_no_write_in_any_phase() {
+    let lab = lab().await;
+    for phase in [Phase::Plan, Phase::Write, Phase::Poll] {
+        let fault = lab.call(phase).send(post(rpc("set")), &session()).await.unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Denied);
+    }
+    assert!(lab.device.writes.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_plan_is_refused_for_what_could_not_be_sent_or_needs_no_review() {
+    let facts = Facts::new(manifest(), "ab".to_owned());
+    let check = |call: &NativeCall| {
+        Outbound::check_planned(&facts, call).map_err(|fault| fault.code.unwrap_or_default())
+    };
+    let good = reviewed("set", Some("main"));
+    assert_eq!(check(&good), Ok(()));
+    let with_header =
+        |name: &str| NativeCall { headers: vec![(name.to_owned(), "x".to_owned())], ..good.clone() };
+    assert_eq!(check(&with_header("prefer")), Ok(()));
+    for name in ["authorization", "x-http-method-override", "content-type", "host"] {
+        assert_eq!(check(&with_header(name)), Err("header".to_owned()), "{name}");
+    }
+    assert_eq!(check(&reviewed("get", None)), Err("plan-is-read".to_owned()));
+    assert_eq!(check(&reviewed("set", Some("other"))), Err("session".to_owned()));
+    let both = NativeCall { form: Some(Vec::new()), ..good.clone() };
+    assert_eq!(check(&both), Err("body".to_owned()));
+    let elsewhere = NativeCall { path: "//other.example/x".to_owned(), ..good };
+    assert_eq!(check(&elsewhere), Err("path".to_owned()));
 }
 
 #[tokio::test]
 async fn three_refused_logins_suspend_the_credential_for_a_while() {
     let lab = lab().await;
     lab.device.refuse.store(1, Ordering::SeqCst);
-    let send = || async { code(lab.call(Phase::Read, None).send(post(rpc("get")), &session()).await) };
+    let send = || async { code(lab.call(Phase::Read).send(post(rpc("get")), &session()).await) };
     for _ in 0..3 {
         assert_eq!(send().await, "login-refused");
     }
@@ -304,17 +340,17 @@ async fn three_refused_logins_suspend_the_credential_for_a_while() {
     lab.device.refuse.store(0, Ordering::SeqCst);
     assert_eq!(send().await, "credential-suspended");
     lab.clock.advance(chrono::TimeDelta::minutes(6));
-    assert!(lab.call(Phase::Read, None).send(post(rpc("get")), &session()).await.is_ok());
+    assert!(lab.call(Phase::Read).send(post(rpc("get")), &session()).await.is_ok());
 }
 
 #[tokio::test]
 async fn a_write_to_nobody_is_known_not_to_have_left() {
     let mut lab = lab().await;
     lab.target.url = "http://127.0.0.1:9/".parse().unwrap();
-    let call = lab.call(Phase::Write, approved(&[rpc("set")]));
-    let fault = call.send(post(rpc("set")), &Auth::None).await.unwrap_err();
+    let call = lab.call(Phase::Write);
+    let fault = call.set(None, false).await.unwrap_err();
     assert_eq!((fault.kind, fault.effect), (FaultKind::Connection, Effect::None));
-    assert!(!call.ledger().wrote);
+    assert!(!call.ledger().left);
 }
 
 /// As it was done: the login of a signed package has two more steps, which change the device.
@@ -332,7 +368,7 @@ async fn steps_of_a_login_that_may_write_do_not_reach_the_device() {
     write.capture.clear();
     login.extend([write.clone(), write]);
     for phase in [Phase::Probe, Phase::Write] {
-        let call = lab.call_of(manifest.clone(), phase, approved(&[rpc("set")]));
+        let call = lab.call_of(manifest.clone(), phase);
         assert_eq!(code(call.send(get("/x"), &session()).await), "login-step");
         assert_eq!(call.ledger().denied, 1);
     }
@@ -345,14 +381,14 @@ async fn a_logout_that_may_write_does_not_reach_the_device() {
     let mut manifest = manifest();
     let request = json!({"method": "POST", "path": "/rpc", "json": {"params": ["", "config", "set"]}});
     manifest.auth.get_mut("main").unwrap().logout = Some(serde_json::from_value(request).unwrap());
-    let call = lab.call_of(manifest.clone(), Phase::Read, None);
+    let call = lab.call_of(manifest.clone(), Phase::Read);
     call.send(post(rpc("get")), &session()).await.unwrap();
     call.reset_session("main").await;
     assert!(lab.device.writes.lock().unwrap().is_empty());
     // Declared, it is sent: the session's token is in it.
     manifest.auth.get_mut("main").unwrap().logout.as_mut().unwrap().effect =
         Some(heddle_marketplace::manifest::Effect::Session);
-    let call = lab.call_of(manifest, Phase::Read, None);
+    let call = lab.call_of(manifest, Phase::Read);
     call.send(post(rpc("get")), &session()).await.unwrap();
     call.reset_session("main").await;
     assert_eq!(lab.device.writes.lock().unwrap().len(), 1);
@@ -361,7 +397,7 @@ async fn a_logout_that_may_write_does_not_reach_the_device() {
 #[tokio::test]
 async fn an_answer_that_cannot_be_searched_for_secrets_does_not_reach_the_guest() {
     let lab = lab().await;
-    let call = lab.call(Phase::Read, None);
+    let call = lab.call(Phase::Read);
     assert_eq!(code(call.send(get("/plain"), &Auth::None).await), "answer-not-json");
     let page = call.send(get("/page"), &Auth::None).await.unwrap();
     assert_eq!((page.status, page.body.as_slice()), (200, b"".as_slice()));
@@ -373,14 +409,14 @@ async fn an_answer_that_cannot_be_searched_for_secrets_does_not_reach_the_guest(
 #[tokio::test]
 async fn an_answer_of_very_many_values_is_refused_before_it_is_parsed() {
     let lab = lab().await;
-    assert_eq!(code(lab.call(Phase::Read, None).send(get("/fat"), &Auth::None).await), "answer-too-complex");
+    assert_eq!(code(lab.call(Phase::Read).send(get("/fat"), &Auth::None).await), "answer-too-complex");
 }
 
 #[tokio::test]
 async fn a_large_answer_is_worked_on_when_it_is_its_turn() {
     let lab = lab().await;
     let turn = lab.egress.apart.turn(lab.target.org_id).await;
-    let call = lab.call(Phase::Read, None);
+    let call = lab.call(Phase::Read);
     assert_eq!(call.send(get("/"), &Auth::None).await.unwrap().status, 200);
     let large = call.send(get("/list"), &Auth::None);
     let mut large = std::pin::pin!(large);
@@ -393,9 +429,9 @@ async fn a_large_answer_is_worked_on_when_it_is_its_turn() {
 async fn answers_that_are_held_take_the_room_of_their_organization() {
     let lab = lab().await;
     let mut held = Held::default();
-    let other = lab.call(Phase::Read, None);
+    let other = lab.call(Phase::Read);
     other.room.take(&mut held, crate::limits::ORG_HELD_BYTES_MAX - 1_024).await.unwrap();
-    let call = lab.call(Phase::Read, None);
+    let call = lab.call(Phase::Read);
     assert_eq!(code(call.send(get("/list"), &Auth::None).await), "overload");
     assert!(call.ledger().overloaded);
     drop(held);

@@ -73,15 +73,6 @@ const HOP_BY_HOP: &[&str] = &[
     "proxy-authenticate",
 ];
 
-/// A plan names method, path and body, and a header could say otherwise: a
-/// reviewed write carries none of the component's but what it accepts.
-pub(super) fn check_write(headers: &[(String, Vec<u8>)]) -> Result<(), Fault> {
-    match headers.iter().find(|(name, _)| !name.eq_ignore_ascii_case("accept")) {
-        None => Ok(()),
-        Some(_) => Err(denied("header", "a write carries no header of the component's but 'accept'")),
-    }
-}
-
 /// Refuses headers that a guest may not set.
 pub(super) fn check(headers: &[(String, Vec<u8>)], manifest: &Manifest, auth: &Auth) -> Result<(), Fault> {
     if headers.len() > COUNT_MAX {

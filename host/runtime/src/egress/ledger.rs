@@ -8,12 +8,8 @@ use crate::api::SecretBook;
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) requests: u32,
-    /// Approved calls that left.
-    pub(crate) used: usize,
-    /// A write was handed to the connection.
-    pub(crate) wrote: bool,
-    /// One of them got no answer.
-    pub(crate) unanswered: bool,
+    /// The reviewed call was handed to the connection, and may have arrived.
+    pub(crate) left: bool,
     /// Requests that were refused as not allowed.
     pub(crate) denied: u32,
     /// An answer found no room, because other answers of its organization took it.

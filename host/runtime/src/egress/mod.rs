@@ -35,14 +35,15 @@ mod wire;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use heddle_core::change::NativeCall;
 use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_core::secret::Secret;
 use heddle_core::{Clock, ControllerId};
 use heddle_marketplace::manifest::{Manifest, Session};
 use ledger::Ledger;
-use phase::{Passage, Phase};
+use phase::Phase;
 use references::{Content, SecretFields};
-use request::{Approved, Auth, Request, Response, denied};
+use request::{Auth, Fill, Request, Response, denied};
 use session::Live;
 use wire::Outgoing;
 
@@ -110,7 +111,6 @@ pub(crate) struct Outbound {
     pub(crate) target: Target,
     pub(crate) phase: Phase,
     pub(crate) deadline: Instant,
-    pub(crate) approved: Option<Approved>,
     urgency: Urgency,
     room: held::Room,
     ledger: Mutex<Ledger>,
@@ -123,10 +123,18 @@ struct Read {
     verdict: session::Expiry,
 }
 
+/// A reviewed call on its way.
+#[derive(Debug, Clone, Copy)]
+struct Reviewed {
+    /// Whether calls of its stage left before: a session that ended since may have held what they did.
+    follows: bool,
+}
+
 /// A request that passed every check, and what is needed to send it.
 struct Cleared {
     request: Request,
-    passage: Passage,
+    /// The reviewed call, and whether others of its stage left before.
+    write: Option<Reviewed>,
     client: connect::Route,
     timeout: Duration,
     limit: usize,
@@ -139,11 +147,10 @@ impl Outbound {
         target: Target,
         phase: Phase,
         deadline: Instant,
-        approved: Option<Approved>,
         urgency: Urgency,
     ) -> Self {
         let room = egress.rooms.room(target.org_id, urgency == Urgency::UnderWay);
-        Self { egress, facts, target, phase, deadline, approved, urgency, room, ledger: Mutex::default() }
+        Self { egress, facts, target, phase, deadline, urgency, room, ledger: Mutex::default() }
     }
 
     /// Bytes that the device answered so far.
@@ -155,9 +162,46 @@ impl Outbound {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends one request through every check, in the order that matters.
+    /// Sends one request of a component through every check, in the order that matters.
     pub(crate) async fn send(&self, request: Request, auth: &Auth) -> Result<Response, Fault> {
-        let answer = self.steps(request, auth).await;
+        self.counted(self.steps(request, auth, None)).await
+    }
+
+    /// Sends one reviewed call of a plan through the same checks; `follows` says whether calls of its stage left
+    /// before.
+    pub(crate) async fn write(
+        &self,
+        call: &NativeCall,
+        fill: &Fill,
+        follows: bool,
+    ) -> Result<Response, Fault> {
+        let (request, auth) = Request::of(call)?;
+        self.counted(self.steps(request, &auth, Some((fill, Reviewed { follows })))).await
+    }
+
+    /// Refuses a planned call that could not be sent, or that a component could send without a review.
+    pub(crate) fn check_planned(facts: &Facts, call: &NativeCall) -> Result<(), Fault> {
+        let (request, auth) = Request::of(call)?;
+        path::check(&request.path)?;
+        headers::check(&request.headers, &facts.manifest, &auth)?;
+        body::check(&request, facts.bounds.request_bytes)?;
+        if let Auth::Session(name) = &auth {
+            session::declared(&facts.manifest, name)?;
+        }
+        match phase::read_rule(&facts.manifest.reads, &request) {
+            None => Ok(()),
+            Some(rule) => Err(denied(
+                "plan-is-read",
+                format!(
+                    "{} {} fits reads[{rule}]: it could be sent without a review",
+                    call.method, call.path
+                ),
+            )),
+        }
+    }
+
+    async fn counted(&self, steps: impl Future<Output = Result<Response, Fault>>) -> Result<Response, Fault> {
+        let answer = steps.await;
         if answer.as_ref().is_err_and(|fault| fault.code.as_deref() == Some(held::OVERLOAD)) {
             self.ledger().overloaded = true;
         }
@@ -178,7 +222,12 @@ impl Outbound {
         answer
     }
 
-    async fn steps(&self, mut request: Request, auth: &Auth) -> Result<Response, Fault> {
+    async fn steps(
+        &self,
+        mut request: Request,
+        auth: &Auth,
+        write: Option<(&Fill, Reviewed)>,
+    ) -> Result<Response, Fault> {
         let bounds = &self.facts.bounds;
         // 1. Budget.
         budget::take(&mut self.ledger(), bounds.requests)?;
@@ -186,23 +235,20 @@ impl Outbound {
         let lane = self.egress.lanes.lane(&self.target, bounds.parallel);
         let _turn = lane.enter(timeout, self.urgency).await?;
         // 2. What this phase may send.
-        let passage = self.gate(&request)?;
+        if write.is_none() {
+            phase::check(self.phase, &self.facts.manifest.reads, &request)?;
+        }
         // 3. and 4. Path and headers.
         path::check(&request.path)?;
         headers::check(&request.headers, &self.facts.manifest, auth)?;
-        if passage.is_write() {
-            headers::check_write(&request.headers)?;
-            credentials::check_write(auth)?;
-        }
         body::check(&request, bounds.request_bytes)?;
         // 5. and 6. Addresses, and a connection to exactly those.
         let client = self.route().await?;
-        if let Passage::Write(call) = &passage {
-            let approved = self.approved.as_ref().expect("a write passes only with an approval");
-            request.body = substitute::body(call.body.as_ref(), approved)?;
+        if let Some((fill, _)) = write {
+            request.body = substitute::body(request.body, fill)?;
             body::check(&request, bounds.request_bytes)?;
         }
-        lane.pace(self.facts.manifest.pace.as_ref(), passage.is_write(), timeout).await?;
+        lane.pace(self.facts.manifest.pace.as_ref(), write.is_some(), timeout).await?;
         let timeout = budget::time_left(self.deadline, request.timeout)?;
         let limit = request
             .max_response
@@ -210,26 +256,8 @@ impl Outbound {
             .unwrap_or(usize::MAX)
             .min(bounds.response_bytes);
         // 7. to 10.
-        self.exchange(Cleared { request, passage, client, timeout, limit }, auth).await
-    }
-
-    /// Judges the request by the phase. An approved call stays the next one until it left.
-    fn gate(&self, request: &Request) -> Result<Passage, Fault> {
-        let ledger = self.ledger();
-        let passage = phase::judge(
-            self.phase,
-            &self.facts.manifest.reads,
-            self.approved.as_ref(),
-            ledger.used,
-            request,
-        )?;
-        if passage.is_write() && ledger.unanswered {
-            return Err(denied(
-                "not-approved",
-                "the call before it got no answer, so no other one may follow",
-            ));
-        }
-        Ok(passage)
+        let write = write.map(|(_, reviewed)| reviewed);
+        self.exchange(Cleared { request, write, client, timeout, limit }, auth).await
     }
 
     async fn route(&self) -> Result<connect::Route, Fault> {
@@ -251,7 +279,7 @@ impl Outbound {
             let hidden = credential.fields.iter().filter(|(name, _)| is_secret_field(name));
             let secrets: Vec<Secret> = hidden.map(|(_, secret)| secret.clone()).collect();
             let answer = self.hand_over(&cleared, outgoing).await?;
-            let read = self.read(answer, None, cleared.passage.is_write()).await?;
+            let read = self.read(answer, None, cleared.write.is_some()).await?;
             self.present(read, secrets, false).await
         }
     }
@@ -259,67 +287,51 @@ impl Outbound {
     async fn exchange_in_session(&self, cleared: Cleared, name: &str) -> Result<Response, Fault> {
         let session = self.session(name).await?;
         let declared = self.declared(name)?;
-        let wrote_before = self.ledger().wrote;
         let answer = self.hand_over(&cleared, session.apply(&cleared.request, declared)?).await?;
         session.keep_cookies(declared, &answer);
-        let read = self.read(answer, Some(name), cleared.passage.is_write()).await?;
+        let read = self.read(answer, Some(name), cleared.write.is_some()).await?;
         let verdict = read.verdict;
         if verdict == session::Expiry::Alive {
             return self.present(read, session.secrets(), declared.cookie_jar).await;
         }
-        if wrote_before {
+        if cleared.write.is_some_and(|write| write.follows) {
             return Err(Fault::new(
                 FaultKind::Authentication,
-                "the session ended after a write was sent; it is not opened again in the same call",
+                "the session ended after a call of the plan was sent; it is not opened again in the same stage",
             )
             .with_code("session-lost")
             .with_effect(Effect::Possible));
         }
-        let repeatable = !cleared.passage.is_write()
+        let repeatable = cleared.write.is_none()
             || (declared.expired_before_effect && verdict == session::Expiry::Expired);
         if !repeatable || !self.ledger().renewed.insert(name.to_owned()) {
             // A right that is missing looks the same; the component must tell.
             return self.present(read, session.secrets(), declared.cookie_jar).await;
         }
         drop(read);
-        if cleared.passage.is_write() {
+        if cleared.write.is_some() {
             // The refused write was not carried out: the manifest says so.
-            let mut ledger = self.ledger();
-            ledger.wrote = false;
-            ledger.used -= 1;
+            self.ledger().left = false;
         }
         let fresh = self.renew(name, &session).await?;
         let answer = self.hand_over(&cleared, fresh.apply(&cleared.request, declared)?).await?;
         fresh.keep_cookies(declared, &answer);
-        let read = self.read(answer, None, cleared.passage.is_write()).await?;
+        let read = self.read(answer, None, cleared.write.is_some()).await?;
         self.present(read, fresh.secrets(), declared.cookie_jar).await
     }
 
     /// Sends, and keeps the books of what left.
     async fn hand_over(&self, cleared: &Cleared, outgoing: Outgoing) -> Result<wire::Answer, Fault> {
         let timeout = budget::time_left(self.deadline, Some(cleared.timeout))?;
-        let write = cleared.passage.is_write();
-        let before = self.ledger().wrote;
+        let write = cleared.write.is_some();
         if write {
-            let mut ledger = self.ledger();
-            ledger.wrote = true;
-            ledger.used += 1;
             // Until the answer is there: the call may be cancelled meanwhile.
-            ledger.unanswered = true;
+            self.ledger().left = true;
         }
         let answer =
             wire::exchange(&cleared.client, outgoing, timeout, (cleared.limit, &self.room), write).await;
-        if write {
-            let mut ledger = self.ledger();
-            match &answer {
-                Ok(_) => ledger.unanswered = false,
-                Err(fault) if fault.effect == Effect::None => {
-                    ledger.wrote = before;
-                    ledger.used -= 1;
-                    ledger.unanswered = false;
-                }
-                Err(_) => {}
-            }
+        if answer.as_ref().is_err_and(|fault| fault.effect == Effect::None) {
+            self.ledger().left = false;
         }
         answer
     }

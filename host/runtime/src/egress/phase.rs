@@ -1,13 +1,12 @@
-//! What a call of this phase may send: reads, and in a write the reviewed calls.
+//! What a component may send: what reads, in every phase.
 
-use heddle_core::change::NativeCall;
 use heddle_core::fault::Fault;
 use heddle_marketplace::manifest::ReadRule;
 use http::Method;
 use serde_json::Value;
 
 use super::path;
-use super::request::{Approved, Body, Request, denied};
+use super::request::{Body, Request, denied};
 
 /// What a call may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,54 +20,31 @@ pub(crate) enum Phase {
     Poll,
 }
 
-/// As what a request passes.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Passage {
-    Read,
-    /// As this call of the plan.
-    Write(Box<NativeCall>),
-}
-
-impl Passage {
-    pub(super) fn is_write(&self) -> bool {
-        matches!(self, Passage::Write(_))
-    }
-}
-
-/// Judges a request; `used` counts the approved calls that were sent.
-pub(super) fn judge(
-    phase: Phase,
-    reads: &[ReadRule],
-    approved: Option<&Approved>,
-    used: usize,
-    request: &Request,
-) -> Result<Passage, Fault> {
-    let next = approved.filter(|_| phase == Phase::Write).and_then(|approved| approved.calls.get(used));
-    // A reviewed call counts as sent, also where it looks like a read.
-    if let Some(call) = next
-        && equals(call, request)
-    {
-        return Ok(Passage::Write(Box::new(call.clone())));
-    }
+/// Refuses a request of a component that may change the device: in every phase it only reads. The reviewed calls of a
+/// plan are sent by the host.
+pub(super) fn check(phase: Phase, reads: &[ReadRule], request: &Request) -> Result<(), Fault> {
     if is_read(reads, request) {
-        return Ok(Passage::Read);
+        return Ok(());
     }
     let shown = shown(request);
-    if phase != Phase::Write {
-        return Err(denied(
-            "read-only",
-            format!(
-                "{shown} may write, and this call only reads; list it in 'reads' when it changes nothing"
-            ),
-        ));
-    }
-    match next {
-        Some(_) => Err(denied("not-approved", format!("{shown} is not the next call of the approved plan"))),
-        None => Err(denied(
+    Err(if phase == Phase::Write {
+        denied(
             "not-approved",
-            format!("{shown} is not in the approved plan, whose calls were all sent"),
-        )),
-    }
+            format!("{shown} may write, and the calls of a plan are sent by the host alone"),
+        )
+    } else {
+        let why = "may write, and this call only reads; list it in 'reads' when it changes nothing";
+        denied("read-only", format!("{shown} {why}"))
+    })
+}
+
+/// The place of the read rule that a planned call fits: a component could send it without a review.
+pub(super) fn read_rule(reads: &[ReadRule], request: &Request) -> Option<usize> {
+    let body = match &request.body {
+        Body::Json(body) => Some(body),
+        _ => None,
+    };
+    reads.iter().position(|rule| fits(rule, request, body))
 }
 
 fn is_read(reads: &[ReadRule], request: &Request) -> bool {
@@ -96,15 +72,6 @@ fn fits(rule: &ReadRule, request: &Request, body: Option<&Value>) -> bool {
         })
 }
 
-fn equals(call: &NativeCall, request: &Request) -> bool {
-    let same_body = match (&call.body, &request.body) {
-        (None, Body::None) => true,
-        (Some(approved), Body::Json(body)) => approved == body,
-        _ => false,
-    };
-    call.method.eq_ignore_ascii_case(request.method.as_str()) && call.path == request.path && same_body
-}
-
 fn shown(request: &Request) -> String {
     let path: String = request
         .path
@@ -120,29 +87,16 @@ fn shown(request: &Request) -> String {
 
 #[cfg(test)]
 mod tests {
-    use heddle_core::change::Stage;
     use serde_json::json;
 
     use super::*;
-    use crate::api::SecretBook;
     use crate::egress::tests::{manifest, request};
 
-    fn approval() -> Approved {
-        let call = |path: &str, body: Value| NativeCall {
-            stage: Stage::Apply,
-            method: "POST".to_owned(),
-            path: path.to_owned(),
-            body: Some(body),
-        };
-        let calls = vec![call("/rpc", json!({"set": 1, "x": 2})), call("/rpc", json!({"commit": true}))];
-        Approved { calls, hold_secs: 60, secrets: SecretBook::default() }
-    }
+    const PHASES: [Phase; 6] =
+        [Phase::Probe, Phase::Read, Phase::Plan, Phase::Verify, Phase::Write, Phase::Poll];
 
-    fn judged(phase: Phase, used: usize, method: Method, path: &str, body: Body) -> Result<bool, String> {
-        let approved = approval();
-        judge(phase, &manifest().reads, Some(&approved), used, &request(method, path, body))
-            .map(|passage| passage.is_write())
-            .map_err(|fault| fault.code.unwrap())
+    fn checked(phase: Phase, method: Method, path: &str, body: Body) -> Result<(), String> {
+        check(phase, &manifest().reads, &request(method, path, body)).map_err(|fault| fault.code.unwrap())
     }
 
     fn read_call(name: &str) -> Value {
@@ -151,83 +105,46 @@ mod tests {
 
     #[test]
     fn reads_pass_in_every_phase() {
-        for phase in [Phase::Probe, Phase::Read, Phase::Plan, Phase::Verify, Phase::Write, Phase::Poll] {
-            assert_eq!(judged(phase, 0, Method::GET, "/x", Body::None), Ok(false));
-            assert_eq!(judged(phase, 0, Method::POST, "/rpc", Body::Json(read_call("get"))), Ok(false));
+        for phase in PHASES {
+            assert_eq!(checked(phase, Method::GET, "/x", Body::None), Ok(()));
+            assert_eq!(checked(phase, Method::POST, "/rpc", Body::Json(read_call("get"))), Ok(()));
         }
     }
 
     #[test]
-    fn a_reviewed_call_that_looks_like_a_read_counts_as_sent() {
-        let mut approved = approval();
-        let savepoint = NativeCall {
-            stage: Stage::Apply,
-            method: "POST".to_owned(),
-            path: "/rpc".to_owned(),
-            body: Some(read_call("get")),
-        };
-        approved.calls.insert(0, savepoint);
-        let reads = manifest().reads;
-        let judge = |phase, used| {
-            let asked = request(Method::POST, "/rpc", Body::Json(read_call("get")));
-            super::judge(phase, &reads, Some(&approved), used, &asked).map(|passage| passage.is_write())
-        };
-        assert!(judge(Phase::Write, 0).unwrap());
-        assert!(!judge(Phase::Write, 1).unwrap(), "it is not the next call any more");
-        assert!(!judge(Phase::Verify, 0).unwrap());
-    }
-
-    #[test]
-    fn no_other_phase_than_write_sends_a_write() {
-        for phase in [Phase::Probe, Phase::Read, Phase::Plan, Phase::Verify, Phase::Poll] {
+    fn no_phase_sends_a_write() {
+        for phase in PHASES {
+            let code = if phase == Phase::Write { "not-approved" } else { "read-only" };
+            let refused = |method, path, body| {
+                assert_eq!(checked(phase, method, path, body), Err(code.to_owned()));
+            };
             let body = || Body::Json(json!({"set": 1, "x": 2}));
-            assert_eq!(judged(phase, 0, Method::POST, "/rpc", body()), Err("read-only".to_owned()));
-            assert_eq!(judged(phase, 0, Method::DELETE, "/x", Body::None), Err("read-only".to_owned()));
             let read = || Body::Json(read_call("get"));
-            assert_eq!(judged(phase, 0, Method::POST, "/rpc?set=1", read()), Err("read-only".to_owned()));
-            assert_eq!(judged(phase, 0, Method::GET, "/x", body()), Err("read-only".to_owned()));
+            refused(Method::POST, "/rpc", body());
+            refused(Method::DELETE, "/x", Body::None);
+            refused(Method::POST, "/rpc?set=1", read());
+            refused(Method::GET, "/x", body());
+            refused(Method::POST, "/rpc", Body::None);
+            refused(Method::PUT, "/rpc", read());
         }
     }
 
     #[test]
     fn one_write_in_a_batch_makes_it_a_write() {
         let batch = |last: &str| Body::Json(json!([read_call("get"), read_call(last)]));
-        assert_eq!(judged(Phase::Read, 0, Method::POST, "/rpc", batch("list")), Ok(false));
-        assert!(judged(Phase::Read, 0, Method::POST, "/rpc", batch("set")).is_err());
-        assert!(judged(Phase::Read, 0, Method::POST, "/rpc", Body::Json(json!([]))).is_err());
-        assert!(
-            judged(Phase::Read, 0, Method::POST, "/rpc", Body::Json(json!([[read_call("get")]]))).is_err()
-        );
-        assert!(
-            judged(
-                Phase::Read,
-                0,
-                Method::POST,
-                "/rpc",
-                Body::Bytes("application/json".to_owned(), b"{}".to_vec())
-            )
-            .is_err()
-        );
+        let read = |body| checked(Phase::Read, Method::POST, "/rpc", body);
+        assert_eq!(read(batch("list")), Ok(()));
+        assert!(read(batch("set")).is_err());
+        assert!(read(Body::Json(json!([]))).is_err());
+        assert!(read(Body::Json(json!([[read_call("get")]]))).is_err());
+        assert!(read(Body::Bytes("application/json".to_owned(), b"{}".to_vec())).is_err());
     }
 
     #[test]
-    fn a_write_is_the_next_call_of_the_plan_or_nothing() {
-        let send = |used, body| judged(Phase::Write, used, Method::POST, "/rpc", Body::Json(body));
-        assert_eq!(send(0, json!({"x": 2, "set": 1})), Ok(true));
-        assert_eq!(send(1, json!({"commit": true})), Ok(true));
-        let refused = Err("not-approved".to_owned());
-        assert_eq!(send(0, json!({"commit": true})), refused);
-        assert_eq!(send(1, json!({"set": 1, "x": 2})), refused);
-        assert_eq!(send(2, json!({"commit": true})), refused);
-        assert_eq!(send(0, json!({"set": 1, "x": 3})), refused);
-        assert_eq!(
-            judged(Phase::Write, 0, Method::PUT, "/rpc", Body::Json(json!({"set": 1, "x": 2}))),
-            refused
-        );
-        assert_eq!(
-            judged(Phase::Write, 0, Method::POST, "/rpc?x", Body::Json(json!({"set": 1, "x": 2}))),
-            refused
-        );
-        assert_eq!(judged(Phase::Write, 0, Method::POST, "/rpc", Body::None), refused);
+    fn a_planned_call_that_any_reading_could_send_is_found() {
+        let rule =
+            |name| read_rule(&manifest().reads, &request(Method::POST, "/rpc", Body::Json(read_call(name))));
+        assert_eq!(rule("get"), Some(0));
+        assert_eq!(rule("set"), None);
     }
 }

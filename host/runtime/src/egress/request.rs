@@ -67,13 +67,35 @@ pub(crate) struct Response {
     pub(crate) held: Held,
 }
 
-/// What a write may send.
+/// What fills the references of reviewed calls.
 #[derive(Debug, Clone)]
-pub(crate) struct Approved {
-    /// The calls of this stage, in order.
-    pub(crate) calls: Vec<NativeCall>,
+pub(crate) struct Fill {
     pub(crate) hold_secs: u32,
     pub(crate) secrets: SecretBook,
+}
+
+impl Request {
+    /// The request of a reviewed call, before its references are filled in, and the session that it is sent in.
+    pub(crate) fn of(call: &NativeCall) -> Result<(Self, Auth), Fault> {
+        let method = http::Method::from_bytes(call.method.as_bytes())
+            .map_err(|_| denied("method", format!("'{}' is not a method", call.method)))?;
+        let body = match (&call.body, &call.form) {
+            (Some(body), None) => Body::Json(body.clone()),
+            (None, Some(form)) => Body::Form(form.clone()),
+            (None, None) => Body::None,
+            (Some(_), Some(_)) => return Err(denied("body", "a call has one body")),
+        };
+        let headers = call.headers.iter().map(|(name, value)| (name.clone(), value.clone().into_bytes()));
+        let request = Self {
+            method,
+            path: call.path.clone(),
+            headers: headers.collect(),
+            body,
+            timeout: None,
+            max_response: None,
+        };
+        Ok((request, call.session.clone().map_or(Auth::None, Auth::Session)))
+    }
 }
 
 /// A request that was refused because the guest may not send it.

@@ -1,4 +1,4 @@
-//! Fills an approved body when it is sent: secrets for their references, and
+//! Fills the body of a reviewed call when it is sent: secrets for their references, and
 //! the seconds that a device shall hold a change.
 
 use heddle_core::fault::Fault;
@@ -6,30 +6,44 @@ use heddle_core::redact::REFERENCE;
 use serde_json::Value;
 
 use super::references;
-use super::request::{Approved, Body, denied};
+use super::request::{Body, Fill, denied};
 
 const HOLD: &str = "{{host.hold_secs}}";
 
-/// The body to send for an approved one.
-pub(super) fn body(approved_body: Option<&Value>, approved: &Approved) -> Result<Body, Fault> {
-    let Some(body) = approved_body else { return Ok(Body::None) };
-    let mut body = body.clone();
-    fill(&mut body, approved)?;
-    Ok(Body::Json(body))
+/// The body to send for a reviewed one.
+pub(super) fn body(reviewed: Body, with: &Fill) -> Result<Body, Fault> {
+    Ok(match reviewed {
+        Body::Json(mut value) => {
+            fill(&mut value, with)?;
+            Body::Json(value)
+        }
+        Body::Form(fields) => {
+            let filled = fields.into_iter().map(|(name, value)| Ok((name, field(value, with)?)));
+            Body::Form(filled.collect::<Result<_, Fault>>()?)
+        }
+        other @ (Body::None | Body::Multipart(_) | Body::Bytes(..)) => other,
+    })
 }
 
-fn fill(value: &mut Value, approved: &Approved) -> Result<(), Fault> {
+fn field(text: String, with: &Fill) -> Result<String, Fault> {
+    if text == HOLD {
+        return Ok(with.hold_secs.to_string());
+    }
+    if text.contains(REFERENCE) { secrets(&text, with) } else { Ok(text) }
+}
+
+fn fill(value: &mut Value, with: &Fill) -> Result<(), Fault> {
     match value {
-        Value::String(text) if text == HOLD => *value = approved.hold_secs.into(),
-        Value::String(text) if text.contains(REFERENCE) => *text = secrets(text, approved)?,
-        Value::Array(items) => items.iter_mut().try_for_each(|item| fill(item, approved))?,
-        Value::Object(fields) => fields.values_mut().try_for_each(|item| fill(item, approved))?,
+        Value::String(text) if text == HOLD => *value = with.hold_secs.into(),
+        Value::String(text) if text.contains(REFERENCE) => *text = secrets(text, with)?,
+        Value::Array(items) => items.iter_mut().try_for_each(|item| fill(item, with))?,
+        Value::Object(fields) => fields.values_mut().try_for_each(|item| fill(item, with))?,
         _ => {}
     }
     Ok(())
 }
 
-fn secrets(text: &str, approved: &Approved) -> Result<String, Fault> {
+fn secrets(text: &str, with: &Fill) -> Result<String, Fault> {
     let found = references::find(text);
     // Every beginning of a reference must be a whole one: a cut one would be sent as a password.
     if found.len() != text.matches(REFERENCE).count() {
@@ -38,7 +52,7 @@ fn secrets(text: &str, approved: &Approved) -> Result<String, Fault> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     for name in found {
-        let secret = approved.secrets.entries.get(name).ok_or_else(unknown)?;
+        let secret = with.secrets.entries.get(name).ok_or_else(unknown)?;
         let (before, after) = rest.split_once(name).unwrap_or((rest, ""));
         filled.push_str(before);
         filled.push_str(secret.expose());
@@ -51,7 +65,7 @@ fn secrets(text: &str, approved: &Approved) -> Result<String, Fault> {
 fn unknown() -> Fault {
     denied(
         "unknown-secret",
-        "the approved call refers to a secret that the host does not have; plan the change again",
+        "the reviewed call refers to a secret that the host does not have; plan the change again",
     )
 }
 
@@ -63,13 +77,29 @@ mod tests {
     use super::*;
     use crate::api::SecretBook;
 
-    fn approved(secrets: &[&str]) -> Approved {
+    fn with(secrets: &[&str]) -> Fill {
         let entries = secrets.iter().map(|s| (references::reference(&[1; 32], s), Secret::new(*s))).collect();
-        Approved { calls: Vec::new(), hold_secs: 90, secrets: SecretBook { entries } }
+        Fill { hold_secs: 90, secrets: SecretBook { entries } }
+    }
+
+    #[test]
+    fn a_form_is_filled_like_json() {
+        let key = references::reference(&[1; 32], "a&b=c");
+        let form = vec![
+            ("timeout".to_owned(), "{{host.hold_secs}}".to_owned()),
+            ("psk".to_owned(), format!("x{key}")),
+        ];
+        let Body::Form(form) = body(Body::Form(form), &with(&["a&b=c"])).unwrap() else {
+            panic!("a form stays one")
+        };
+        assert_eq!(form[0].1, "90");
+        assert_eq!(form[1].1, "xa&b=c");
+        let unknown = Body::Form(vec![("psk".to_owned(), key)]);
+        assert_eq!(body(unknown, &with(&[])).unwrap_err().code.as_deref(), Some("unknown-secret"));
     }
 
     fn filled(value: &Value, secrets: &[&str]) -> Result<Value, Fault> {
-        match body(Some(value), &approved(secrets))? {
+        match body(Body::Json(value.clone()), &with(secrets))? {
             Body::Json(value) => Ok(value),
             _ => unreachable!("a body stays one"),
         }

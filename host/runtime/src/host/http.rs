@@ -13,7 +13,6 @@ use crate::bindings::heddle::common::types;
 use crate::bindings::heddle::host::http;
 use crate::convert;
 use crate::egress::Outbound;
-use crate::egress::phase::Phase;
 use crate::egress::request::{Auth, Body, Part, Place, Request, Response};
 use crate::state::State;
 
@@ -60,19 +59,10 @@ impl http::HostTarget for State {
         let auth = self.auth(auth)?;
         let outbound = self.outgoing();
         let width = usize::from(parallel).clamp(1, PARALLEL_MAX);
-        let in_write = self.around.phase == Phase::Write;
         let one = |request: http::Request| {
             let (outbound, auth) = (outbound.clone(), &auth);
             async move {
                 let request = request_of(request)?;
-                let is_plain = request.method == ::http::Method::GET && matches!(request.body, Body::None);
-                if in_write && !is_plain {
-                    return Err(Fault::new(
-                        FaultKind::Denied,
-                        "send-all is for reads; the order of writes matters",
-                    )
-                    .with_code("not-approved"));
-                }
                 outbound?.send(request, auth).await
             }
         };
@@ -131,29 +121,7 @@ impl State {
     fn answer(&self, answer: Result<Response, Fault>) -> Result<http::Response, types::Fault> {
         match answer {
             Err(fault) => Err(self.fault(fault)),
-            Ok(response) => {
-                self.lower("http.body", &response.body);
-                for (name, value) in &response.headers {
-                    self.lower("http.header", name);
-                    self.lower("http.header", value);
-                }
-                if let Some(reason) = &response.reason {
-                    self.lower("http.reason", reason);
-                }
-                // From here on the bytes are the component's own memory, which has a bound of its own.
-                drop(response.held);
-                Ok(http::Response {
-                    status: response.status,
-                    reason: response.reason,
-                    headers: response
-                        .headers
-                        .into_iter()
-                        .map(|(name, value)| http::Header { name, value })
-                        .collect(),
-                    body: response.body,
-                    elapsed_ms: u32::try_from(response.elapsed.as_millis()).unwrap_or(u32::MAX),
-                })
-            }
+            Ok(response) => Ok(convert::to_guest_response(response, self.tap.as_ref())),
         }
     }
 

@@ -4,7 +4,7 @@
 //! One process at a time brings an apply forward: what another one writes has no effect.
 
 use heddle_core::adapter::Task;
-use heddle_core::change::{ApplyStep, Attempt, ChangeStatus, OutcomeState};
+use heddle_core::change::{ApplyStep, Attempt, ChangeStatus, OutcomeState, StageSent};
 use heddle_core::{ChangeId, ControllerId, ProcessId, Timestamp, UserId};
 use serde_json::Value;
 use sqlx::FromRow;
@@ -39,6 +39,7 @@ pub struct Advance {
     pub task: Set<Task>,
     /// The step that the task belongs to.
     pub task_step: Option<ApplyStep>,
+    pub sent: Option<Vec<StageSent>>,
     pub verified_at: Option<Timestamp>,
     pub confirm_deadline: Set<Timestamp>,
     pub attempts: Option<Vec<Attempt>>,
@@ -102,7 +103,7 @@ pub async fn claim_apply(
         SET apply_step = $2, apply_started_at = $3, updated_at = $3, outcome_state = $4,
             outcome_message = NULL, outcome_detail = NULL, task = NULL, confirm_deadline = NULL,
             confirm_within_secs = $5, attempts = $6, apply_owner = $9, extendable_to_secs = $10,
-            task_step = NULL, verified_at = NULL
+            task_step = NULL, verified_at = NULL, sent = NULL
         WHERE id = $1 AND status = $7 AND apply_step = $8 AND set_id IS NULL
             AND NOT EXISTS (
                 SELECT 1 FROM change other
@@ -146,6 +147,7 @@ pub async fn advance(
             applied_at = COALESCE($17, applied_at),
             task_step = COALESCE($19, task_step),
             verified_at = COALESCE($20, verified_at),
+            sent = COALESCE($21, sent),
             apply_owner = CASE WHEN $3 = 'idle' THEN NULL ELSE apply_owner END
         WHERE id = $1 AND apply_step = $2 AND apply_owner IS NOT DISTINCT FROM $18
         RETURNING *")
@@ -156,7 +158,7 @@ pub async fn advance(
         .bind(advance.confirm_deadline.is_set()).bind(advance.confirm_deadline.value())
         .bind(advance.attempts.as_ref().map(Json)).bind(advance.status)
         .bind(advance.applied_by).bind(advance.applied_at).bind(owner)
-        .bind(advance.task_step).bind(advance.verified_at)
+        .bind(advance.task_step).bind(advance.verified_at).bind(advance.sent.as_ref().map(Json))
         .fetch_optional(conn)
         .await)?)
 }
@@ -220,7 +222,7 @@ pub async fn take_back_unsettled(
         UPDATE change
         SET apply_step = $3, apply_owner = $2, outcome_message = $6, updated_at = $4, apply_started_at = $4,
             task = NULL, task_step = NULL, confirm_deadline = NULL, confirm_within_secs = NULL,
-            extendable_to_secs = NULL, verified_at = NULL
+            extendable_to_secs = NULL, verified_at = NULL, sent = NULL
         WHERE id = $1 AND apply_step = $5 AND status = 'pending' AND outcome_state IN ('partial', 'unknown')
             AND set_id IS NULL
             AND NOT EXISTS (
@@ -270,16 +272,6 @@ pub async fn give_up_unknown(
         .bind(row.id).bind(ApplyStep::Idle).bind(message).bind(now).bind(OutcomeState::Unknown).bind(Json(&attempts))
         .fetch_optional(conn)
         .await)?)
-}
-
-/// Whether this process owns the apply.
-pub async fn is_owner(tx: &mut Tx, id: ChangeId, owner: ProcessId) -> Result<bool> {
-    let found: Option<ChangeId> = on!(tx, conn => sqlx::query_scalar("
-        SELECT id FROM change WHERE id = $1 AND apply_owner = $2 AND apply_step <> 'idle'")
-        .bind(id).bind(owner)
-        .fetch_optional(conn)
-        .await)?;
-    Ok(found.is_some())
 }
 
 /// Returns the applies that this process owns, the longest in flight first.

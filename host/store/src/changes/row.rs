@@ -1,7 +1,8 @@
 //! A change as it is stored. What of it leaves the service, the server decides.
 
 use heddle_core::change::{
-    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan, StagedVia,
+    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan, Stage, StageSent,
+    StagedVia,
 };
 use heddle_core::{ChangeId, ControllerId, OrgId, ProcessId, RunId, SiteId, Timestamp, UserId};
 use serde_json::Value;
@@ -52,6 +53,9 @@ pub struct ChangeRow {
     pub task: Option<heddle_core::adapter::Task>,
     /// The step that the task belongs to.
     pub task_step: Option<ApplyStep>,
+    /// How far the calls of each stage were sent in this attempt; a stage of which nothing was sent is absent.
+    #[sqlx(json(nullable))]
+    pub sent: Option<Vec<StageSent>>,
     /// When the device was last compared on request, after an attempt whose end was in doubt.
     pub verified_at: Option<Timestamp>,
     #[sqlx(json)]
@@ -69,6 +73,21 @@ pub struct ChangeRow {
     #[sqlx(json(nullable))]
     pub staged_via: Option<StagedVia>,
     pub updated_at: Timestamp,
+}
+
+impl ChangeRow {
+    /// How far the calls of a stage were sent in this attempt.
+    pub fn sent(&self, stage: Stage) -> StageSent {
+        let of_stage = self.sent.iter().flatten().find(|sent| sent.stage == stage);
+        of_stage.copied().unwrap_or_else(|| StageSent::none(stage))
+    }
+
+    /// Notes how far the calls of a stage were sent; a transaction stores it.
+    pub fn note_sent(&mut self, sent: StageSent) {
+        let stages = self.sent.get_or_insert_default();
+        stages.retain(|other| other.stage != sent.stage);
+        stages.push(sent);
+    }
 }
 
 impl std::fmt::Debug for ChangeRow {

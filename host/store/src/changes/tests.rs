@@ -1,6 +1,6 @@
 use chrono::TimeDelta;
 use heddle_core::ProcessId;
-use heddle_core::change::{AdapterPlan, Plan};
+use heddle_core::change::{AdapterPlan, Plan, Stage, StageSent};
 
 use super::*;
 use crate::select::Set;
@@ -266,8 +266,11 @@ on_both! {
         for owner in [Some(other), None] {
             assert!(advance(&mut tx, id, owner, from, to, &none, now).await.unwrap().is_none());
         }
-        assert!(is_owner(&mut tx, id, world.process).await.unwrap());
-        assert!(!is_owner(&mut tx, id, other).await.unwrap());
+        let sent = vec![StageSent { stage: Stage::Apply, left: 2, judged: 1 }];
+        let noted = Advance { sent: Some(sent.clone()), ..Advance::default() };
+        let row = advance(&mut tx, id, Some(world.process), from, from, &noted, now).await.unwrap().unwrap();
+        assert_eq!((row.sent.as_ref(), row.sent(Stage::Apply)), (Some(&sent), sent[0]));
+        assert_eq!(row.sent(Stage::Restore), StageSent::none(Stage::Restore));
         assert!(take_held(&mut tx, id, other, &Set::Keep, now).await.unwrap().is_none(), "it does not wait yet");
         advance(&mut tx, id, Some(world.process), from, ApplyStep::Holding, &none, now).await.unwrap().unwrap();
         let taken = take_held(&mut tx, id, other, &Set::Keep, now).await.unwrap().unwrap();

@@ -63,7 +63,7 @@ impl Outbound {
     ///
     /// The same with and without `ADAPTER_READ_ONLY`: without a session nothing could be read either.
     fn pass(&self, session: &str, step: &str, declared: &Declared, request: &Request) -> Result<(), Fault> {
-        if phase::judge(Phase::Read, &self.facts.manifest.reads, None, 0, request).is_ok() {
+        if phase::check(Phase::Read, &self.facts.manifest.reads, request).is_ok() {
             return Ok(());
         }
         match declared.effect {

@@ -15,7 +15,7 @@ use chrono::TimeDelta;
 use heddle_core::fault::{Fault, FaultKind};
 use heddle_core::secret::Secret;
 use heddle_core::{ControllerId, CredentialId, OrgId, Timestamp};
-use heddle_marketplace::manifest::{ApplyTo, Session};
+use heddle_marketplace::manifest::{ApplyTo, Manifest, Session};
 pub(super) use matcher::{Expiry, expired};
 
 use super::request::Request;
@@ -163,14 +163,19 @@ fn take_cookies(jar: &mut BTreeMap<String, String>, answer: &Answer) {
     }
 }
 
+/// The session of this name, as the manifest declares it.
+pub(super) fn declared<'m>(manifest: &'m Manifest, name: &str) -> Result<&'m Session, Fault> {
+    manifest.auth.get(name).ok_or_else(|| {
+        super::request::denied(
+            "session",
+            format!("session '{name}' is not declared in the manifest's 'auth'"),
+        )
+    })
+}
+
 impl Outbound {
     pub(super) fn declared(&self, name: &str) -> Result<&Session, Fault> {
-        self.facts.manifest.auth.get(name).ok_or_else(|| {
-            super::request::denied(
-                "session",
-                format!("session '{name}' is not declared in the manifest's 'auth'"),
-            )
-        })
+        declared(&self.facts.manifest, name)
     }
 
     fn key(&self, name: &str) -> Key {

@@ -1,9 +1,12 @@
-//! Sending the calls of one stage, and saying what a failure left behind.
+//! Before a stage: whether it can begin. After each of its calls: what the answer means, and what a failure left
+//! behind.
 //!
 //! Calls before `uci.apply` only stage; forgetting the session drops them. From `uci.apply` on, a missing answer
 //! may have changed something.
 
-use heddle_sdk::{Completion, Effect, Fault, FaultExt, Host, Outcome, Stage, fault};
+use heddle_sdk::{
+    Completion, Effect, Fault, FaultExt, Host, Outcome, Readiness, Response, Sent, Stage, fault,
+};
 use serde_json::{Value, json};
 
 use crate::compare::stand;
@@ -32,51 +35,103 @@ pub(crate) fn rollback_call() -> Value {
 }
 
 pub(crate) fn done() -> Outcome {
-    Outcome::Done(Completion { created: Vec::new(), warnings: Vec::new(), needs: Vec::new() })
+    Outcome::Done(Completion::default())
 }
 
-/// Runs one stage of a plan.
-pub(crate) fn run(host: &dyn Host, stage: Stage, token: &[u8]) -> Result<Outcome, Fault> {
+/// Whether a stage can begin.
+pub(crate) fn ready(host: &dyn Host, stage: Stage, token: &[u8], left: u32) -> Result<Readiness, Fault> {
     let token = match Token::read(token)? {
         Token::Config(token) => token,
-        Token::Power(token) => return power::run(host, stage, &token),
+        Token::Power(token) => return power::ready(host, &token, left),
     };
     match stage {
+        // What was staged before is gone with the session that held it.
+        Stage::Apply if left > 0 => Err(fault::busy(
+            "the session that held the staged part of the change is gone, and the part with it",
+        )
+        .with_code("session-lost")),
         Stage::Apply => {
             // A session of its own: nothing that an earlier write left staged goes along.
             host.reset_session(rpc::SESSION);
-            write(host, &token, &token.apply, false)
+            refuse_adopted(host)?;
+            refuse_moved(host, &token, &token.apply, false).map(|_| Readiness::Send(0))
         }
-        Stage::Restore => write(host, &token, &token.restore, true),
-        Stage::Confirm | Stage::Undo => match token.calls(stage).first() {
-            Some(call) => settle(host, call),
-            None => Ok(done()),
+        Stage::Restore => {
+            refuse_adopted(host)?;
+            let is_needed = refuse_moved(host, &token, &token.restore, true)?;
+            Ok(if is_needed { Readiness::Send(0) } else { Readiness::Nothing(Completion::default()) })
+        }
+        // Only one apply can be pending: when it is another client's, none of ours is.
+        Stage::Confirm | Stage::Undo if read::leave_adopted(host)? => Ok(Readiness::Nothing(over())),
+        Stage::Confirm | Stage::Undo => Ok(Readiness::Send(0)),
+    }
+}
+
+fn refuse_adopted(host: &dyn Host) -> Result<(), Fault> {
+    if read::leave_adopted(host)? { Err(read::somebody_applies()) } else { Ok(()) }
+}
+
+/// What came of a call.
+pub(crate) fn judge(
+    host: &dyn Host,
+    sent: Sent,
+    answer: Result<Response, Fault>,
+    token: &[u8],
+) -> Result<Outcome, Fault> {
+    let token = match Token::read(token)? {
+        Token::Config(token) => token,
+        Token::Power(token) => return power::judge(host, &token, sent.index, answer),
+    };
+    let calls = token.calls(sent.stage);
+    let call =
+        calls.get(sent.index).ok_or_else(|| fault::invalid("the plan has no such call; plan again"))?;
+    let before = &calls[..sent.index];
+    match rpc::answer(answer) {
+        Ok(_) => Ok(done()),
+        Err(error) => match sent.stage {
+            Stage::Apply | Stage::Restore => write_failed(host, error, call, before),
+            Stage::Confirm | Stage::Undo => settle_failed(error, call),
         },
     }
 }
 
-/// Confirms or takes back. Nothing pending counts as done: the device's own timer may have been faster, and the
-/// comparison afterwards tells.
-fn settle(host: &dyn Host, call: &Value) -> Result<Outcome, Fault> {
-    // Only one apply can be pending: when it is another client's, none of ours is.
-    if read::leave_adopted(host)? {
-        return Ok(over());
+/// A confirmation or a rollback that was refused. Nothing pending counts as done: the device's own timer may have been
+/// faster, and the comparison afterwards tells.
+fn settle_failed(error: CallError, call: &Value) -> Result<Outcome, Fault> {
+    if error.is_ubus(status::NO_DATA) {
+        return Ok(Outcome::Done(over()));
     }
-    match rpc::send(host, call) {
-        Ok(_) => Ok(done()),
-        Err(error) if error.is_ubus(status::NO_DATA) => Ok(over()),
-        Err(CallError::Host(fault)) => Err(fault),
-        Err(error) if error.is_ubus(status::DENIED) => Err(of_another_session(call)),
-        Err(error) => Err(error.into_fault(name_of(call))),
+    if error.is_ubus(status::DENIED) {
+        return Err(of_another_session(call));
     }
+    Err(error.into_fault(name_of(call)))
 }
 
-fn over() -> Outcome {
-    Outcome::Done(Completion {
-        created: Vec::new(),
+fn write_failed(host: &dyn Host, error: CallError, call: &Value, before: &[Value]) -> Result<Outcome, Fault> {
+    let what = name_of(call);
+    let is_apply = what == "uci.apply";
+    let is_applied = before.iter().any(|call| name_of(call) == "uci.apply");
+    // Nothing was pending: a change that is restored may be permanent already.
+    if what == "uci.confirm" && error.is_ubus(status::NO_DATA) {
+        return Ok(done());
+    }
+    if what == "uci.confirm" && error.is_ubus(status::DENIED) {
+        return Err(of_another_session(call));
+    }
+    // A session that may hold a provisional apply must live: only it can confirm or take back.
+    let is_still_staged = !is_applied && (!is_apply || is_refused(&error));
+    let fault = failed(error, what, is_applied);
+    if is_still_staged {
+        host.reset_session(rpc::SESSION);
+    }
+    Err(fault)
+}
+
+fn over() -> Completion {
+    Completion {
         warnings: vec!["the device held no provisional change any more: its own time was over".to_owned()],
-        needs: Vec::new(),
-    })
+        ..Completion::default()
+    }
 }
 
 /// The device lets only the session of an apply confirm it or take it back.
@@ -184,38 +239,6 @@ fn refuse_renumbered(calls: &Calls, files: &Configs) -> Result<(), Fault> {
     Ok(())
 }
 
-fn write(host: &dyn Host, token: &ConfigToken, calls: &Calls, is_restore: bool) -> Result<Outcome, Fault> {
-    if read::leave_adopted(host)? {
-        return Err(read::somebody_applies());
-    }
-    if !refuse_moved(host, token, calls, is_restore)? {
-        return Ok(done());
-    }
-    let mut is_applied = false;
-    for call in &calls.calls {
-        let what = name_of(call);
-        let is_apply = what == "uci.apply";
-        match rpc::send(host, call) {
-            Ok(_) => is_applied |= is_apply,
-            // Nothing was pending: a change that is restored may be permanent already.
-            Err(error) if what == "uci.confirm" && error.is_ubus(status::NO_DATA) => {}
-            Err(error) if what == "uci.confirm" && error.is_ubus(status::DENIED) => {
-                return Err(of_another_session(call));
-            }
-            Err(error) => {
-                // A session that may hold a provisional apply must live: only it can confirm or take back.
-                let is_still_staged = !is_applied && (!is_apply || is_refused(&error));
-                let fault = failed(error, what, is_applied);
-                if is_still_staged {
-                    host.reset_session(rpc::SESSION);
-                }
-                return Err(fault);
-            }
-        }
-    }
-    Ok(done())
-}
-
 /// Whether the device itself said that it did not do it.
 fn is_refused(error: &CallError) -> bool {
     error.is_ubus(status::DENIED) || error.is_ubus(status::NO_DATA) || error.is_absent() || error.is_denied()
@@ -231,10 +254,7 @@ fn failed(error: CallError, what: &str, is_applied: bool) -> Fault {
     }
     if let CallError::Host(fault) = error {
         // The host knows whether the request left.
-        return match fault {
-            Fault::Connection(_) | Fault::Timeout(_) => fault.with_effect(Effect::Possible),
-            other => other,
-        };
+        return fault;
     }
     if error.is_ubus(status::DENIED) {
         return read::somebody_applies().with_effect(Effect::None);

@@ -1,0 +1,212 @@
+//! Sends the calls of a stage, one by one.
+//!
+//! Each call is recorded before it leaves, on condition that this process still owns the change. The component says
+//! whether the stage can begin, and what each answer means. After a task, a lost answer or a restart the stage goes on
+//! where the component says: never with a call that makes the change and has left, and with another one only if the
+//! plan calls it repeatable.
+
+use heddle_core::adapter::{CallOutcome, Readiness, Task};
+use heddle_core::change::{ChangeSpec, NativeCall, Stage, StageSent};
+use heddle_core::fault::{Effect, Fault, FaultKind};
+use heddle_kernel::http::error::Error;
+use heddle_runtime::{Call, CallError, Filling, SecretBook, SentCall, Urgency};
+use heddle_store::changes::{self, Advance};
+
+use super::{Drive, lost};
+use crate::plan::{secrets_of, specs_of};
+
+/// How the sending of a stage ended.
+pub(super) enum Sent {
+    /// Every call was sent, and every answer was good.
+    Done,
+    /// The device works on a call; the rest of the stage follows when its task is done.
+    Pending(Task),
+    Failed(StageFailure),
+}
+
+/// Why a stage was not sent to its end.
+pub(super) struct StageFailure {
+    pub(super) error: CallError,
+    /// A call of the stage was handed to the connection, now or before. When false, the host itself saw that none left.
+    pub(super) wrote: bool,
+}
+
+/// What every call of a stage needs.
+struct StageOf {
+    stage: Stage,
+    calls: Vec<NativeCall>,
+    call: Call,
+    specs: Vec<ChangeSpec>,
+    token: Vec<u8>,
+    secrets: SecretBook,
+    hold_secs: u32,
+}
+
+impl Drive<'_> {
+    /// Sends the calls of a stage. The result says nothing about the device's state: that is read.
+    pub(super) async fn run(&mut self, stage: Stage) -> Result<Sent, Error> {
+        self.is_fresh = false;
+        // Calls for a change that is already at the device must finish, whatever the load; an apply can be refused.
+        let urgency = if stage == Stage::Apply { Urgency::Ordinary } else { Urgency::UnderWay };
+        let of = StageOf {
+            stage,
+            calls: self.native().iter().filter(|call| call.stage == stage).cloned().collect(),
+            call: Call { deadline: self.time_limit(), urgency, ..self.call.clone() },
+            specs: specs_of(&self.row),
+            token: self.row.plan_token.clone().unwrap_or_default(),
+            secrets: secrets_of(self.app, &self.row)?,
+            hold_secs: self.hold_secs(),
+        };
+        let mut sent = self.row.sent(stage);
+        let ready = self.adapter.ready(&of.call, stage, &of.specs, &of.token, sent.left);
+        let from = match self.while_ours(ready).await? {
+            Ok(Readiness::Send(from)) => from,
+            Ok(Readiness::Nothing(completion)) => {
+                self.keep_completion(&completion);
+                return Ok(Sent::Done);
+            }
+            Err(error) => return Ok(Sent::Failed(StageFailure { error, wrote: sent.left > 0 })),
+        };
+        if let Err(fault) = refuse_repetition(&of.calls, from, sent.left) {
+            let error = CallError::Fault(fault);
+            return Ok(Sent::Failed(StageFailure { error, wrote: sent.left > 0 }));
+        }
+        sent.judged = sent.judged.min(from);
+        for index in from..u32::try_from(of.calls.len()).unwrap_or(u32::MAX) {
+            match self.send_one(&of, index, &mut sent).await? {
+                Sent::Done => {}
+                other => return Ok(other),
+            }
+        }
+        Ok(Sent::Done)
+    }
+
+    /// Whether calls of a stage are still to be sent.
+    pub(super) fn has_more(&self, stage: Stage) -> bool {
+        let calls = self.native().iter().filter(|call| call.stage == stage).count();
+        usize::try_from(self.row.sent(stage).judged).unwrap_or(usize::MAX) < calls
+    }
+
+    async fn send_one(&mut self, of: &StageOf, index: u32, sent: &mut StageSent) -> Result<Sent, Error> {
+        let before = sent.left.min(index);
+        sent.left = sent.left.max(index + 1);
+        self.row.note_sent(*sent);
+        self.record_sent().await?;
+        let native = &of.calls[index as usize];
+        let filling = Filling { hold_secs: of.hold_secs, secrets: &of.secrets };
+        let SentCall { answer, left } =
+            self.while_ours(self.adapter.send(&of.call, native, filling, before > 0)).await?;
+        let lost = answer.as_ref().err().cloned();
+        let judged = self.adapter.judge(&of.call, (of.stage, index), answer, &of.specs, &of.token);
+        let judged = self.while_ours(judged).await?;
+        let good = |this: &mut Self, sent: &mut StageSent| {
+            sent.judged = index + 1;
+            this.row.note_sent(*sent);
+        };
+        let error = match (judged, lost) {
+            // A call that did not leave is not done, whatever the component says.
+            (Ok(CallOutcome::Done(_) | CallOutcome::Pending(_)), Some(fault)) if !left => {
+                CallError::Fault(fault)
+            }
+            (Ok(CallOutcome::Done(completion)), _) => {
+                good(self, sent);
+                self.keep_completion(&completion);
+                return Ok(Sent::Done);
+            }
+            (Ok(CallOutcome::Pending(task)), _) => {
+                good(self, sent);
+                return Ok(Sent::Pending(task));
+            }
+            (Ok(CallOutcome::Failed(fault)), lost) => {
+                CallError::Fault(corrected(fault, lost.is_some() && left))
+            }
+            (Err(error), _) => error,
+        };
+        tracing::warn!(change.id = %self.row.id, stage = %of.stage, call = index, left, error = %error, "call failed");
+        let is_undone = !left || matches!(&error, CallError::Fault(fault) if fault.effect == Effect::None);
+        if is_undone && sent.left == index + 1 {
+            sent.left = before.max(index);
+            self.row.note_sent(*sent);
+        }
+        Ok(Sent::Failed(StageFailure { error, wrote: left || before > 0 }))
+    }
+
+    /// Records how far the stage was sent, if this process still owns the change.
+    async fn record_sent(&mut self) -> Result<(), Error> {
+        let (step, owner) = (self.row.apply_step, Some(self.term.id));
+        let advance = Advance {
+            sent: self.row.sent.clone(),
+            outcome_detail: self.detail.to_set(),
+            ..Advance::default()
+        };
+        let mut tx = self.app.db.write().await?;
+        let now = self.app.clock.now();
+        let row = changes::advance(&mut tx, self.row.id, owner, step, step, &advance, now).await?;
+        tx.commit().await?;
+        self.row = row.ok_or_else(lost)?;
+        if self.term.is_over() { Err(lost()) } else { Ok(()) }
+    }
+
+    /// What the call gives; an error when this process loses its term meanwhile. Dropping the call ends it.
+    async fn while_ours<T>(&self, call: impl Future<Output = T>) -> Result<T, Error> {
+        tokio::select! {
+            biased;
+            () = self.term.over().cancelled() => Err(lost()),
+            given = call => Ok(given),
+        }
+    }
+}
+
+/// A call that got no answer may have arrived, whatever the component says.
+fn corrected(mut fault: Fault, is_in_doubt: bool) -> Fault {
+    if is_in_doubt && fault.effect == Effect::None {
+        fault.effect = Effect::Possible;
+    }
+    fault
+}
+
+/// Refuses to go on where that would send a call twice that must not be.
+fn refuse_repetition(calls: &[NativeCall], from: u32, left: u32) -> Result<(), Fault> {
+    let again = calls.iter().skip(from as usize).take(left.saturating_sub(from) as usize);
+    let refused = again.clone().find(|call| call.stage == Stage::Apply || !call.repeatable);
+    match refused {
+        None => Ok(()),
+        Some(call) => Err(Fault::new(
+            FaultKind::Generic,
+            format!("'{} {}' has left before and may not be sent twice", call.method, call.path),
+        )
+        .with_code("not-repeatable")
+        .with_effect(Effect::Possible)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(stage: Stage, repeatable: bool) -> NativeCall {
+        NativeCall {
+            stage,
+            method: "POST".to_owned(),
+            path: "/x".to_owned(),
+            headers: Vec::new(),
+            body: None,
+            form: None,
+            session: None,
+            repeatable,
+        }
+    }
+
+    #[test]
+    fn only_repeatable_calls_that_do_not_make_the_change_are_sent_again() {
+        let restore = [call(Stage::Restore, true), call(Stage::Restore, false)];
+        assert!(refuse_repetition(&restore, 0, 0).is_ok());
+        assert!(refuse_repetition(&restore, 0, 1).is_ok());
+        assert!(refuse_repetition(&restore, 1, 2).is_err());
+        assert!(refuse_repetition(&restore, 0, 2).is_err());
+        assert!(refuse_repetition(&restore, 2, 2).is_ok());
+        let apply = [call(Stage::Apply, true), call(Stage::Apply, true)];
+        assert!(refuse_repetition(&apply, 1, 1).is_ok());
+        assert!(refuse_repetition(&apply, 0, 1).is_err());
+    }
+}

@@ -1,0 +1,134 @@
+//! A stage is several calls: what happens between them, and which of them may be sent again.
+
+use serde_json::json;
+
+use super::Lab;
+use super::scripted::{Device, Scripted, after, before, stage};
+use crate::support::{Process, on_both};
+
+on_both! {
+    async fn the_rest_of_a_stage_follows_when_a_task_is_done(database: Database) {
+        let lab = Scripted::start(database).await;
+        lab.script().plan = json!({ "holds": false, "stages": ["apply", "restore"], "calls": { "apply": 3 } });
+        lab.script().said.insert("apply-1".to_owned(), json!({ "task": true }));
+        lab.script().task = vec![json!({ "task": true }), json!({ "needs": ["reboot"] })];
+        let change = lab.stage("in parts").await;
+        let (status, applied) = lab.act(&change, "apply", &json!({ "force": true })).await;
+        assert_eq!((status, &applied["outcome"]["state"]), (200, &json!("applied")), "{applied}");
+        let calls = [0, 1, 2].map(|n| ("apply".to_owned(), n));
+        assert_eq!(lab.script().calls, calls);
+    }
+}
+
+on_both! {
+    async fn nothing_follows_a_task_that_failed_and_the_rest_is_taken_back(database: Database) {
+        let lab = Scripted::start(database).await;
+        lab.script().plan = json!({ "holds": false, "stages": ["apply", "restore"], "calls": { "apply": 3 } });
+        lab.script().said.insert("apply-1".to_owned(), json!({ "task": true }));
+        lab.script().task = vec![json!({ "failed": { "message": "exited with code 1", "effect": "certain" } })];
+        let change = lab.stage("in parts").await;
+        let (status, _) = lab.act(&change, "apply", &json!({ "force": true })).await;
+        assert_eq!(status, 502);
+        let seen = lab.get(&change).await;
+        assert_eq!(seen["outcome"]["state"], "reverted", "{seen}");
+        assert!(seen["outcome"]["message"].as_str().unwrap().contains("exited with code 1"), "{seen}");
+        assert_eq!(lab.script().sent, ["apply", "apply", "restore"]);
+    }
+}
+
+on_both! {
+    async fn a_refused_call_ends_its_stage(database: Database) {
+        let lab = Scripted::start(database).await;
+        lab.script().plan = json!({ "holds": false, "stages": ["apply", "restore"], "calls": { "apply": 3 } });
+        lab.script().said.insert("apply-1".to_owned(), json!({ "fault": { "message": "name is taken", "effect": "certain" } }));
+        let change = lab.stage("taken").await;
+        lab.act(&change, "apply", &json!({ "force": true })).await;
+        let seen = lab.get(&change).await;
+        assert_eq!(seen["outcome"]["state"], "reverted", "{seen}");
+        assert_eq!(lab.script().sent, ["apply", "apply", "restore"]);
+    }
+}
+
+on_both! {
+    async fn nothing_is_sent_when_the_stage_cannot_begin(database: Database) {
+        let lab = Scripted::start(database).await;
+        lab.script().ready.insert("apply".to_owned(), json!({ "fault": { "message": "somebody else applies", "kind": "busy" } }));
+        let change = lab.stage("not now").await;
+        let (status, refused) = lab.act(&change, "apply", &json!({ "force": true })).await;
+        assert_eq!(status, 502, "{refused}");
+        let seen = lab.get(&change).await;
+        assert_eq!((&seen["outcome"]["state"], &seen["status"]), (&json!("failed"), &json!("pending")), "{seen}");
+        assert!(lab.script().sent.is_empty());
+        assert_eq!(lab.script().comparisons, 0, "the host itself knows that nothing left");
+    }
+}
+
+on_both! {
+    async fn a_confirmation_without_an_answer_is_sent_again_only_if_the_plan_allows_it(database: Database) {
+        let lab = Scripted::start(database).await;
+        for (once, sent) in [(true, 1), (false, 2)] {
+            lab.script().plan["once"] = json!(once);
+            lab.script().lost = vec!["confirm".to_owned()];
+            lab.script().sent.clear();
+            // The adapter asks for it in both cases.
+            lab.script().ready.insert("confirm".to_owned(), json!({ "from": 0 }));
+            lab.script().compare = before();
+            let change = lab.stage(if once { "once" } else { "often" }).await;
+            let force = json!({ "force": true });
+            let applying = lab.act(&change, "apply", &force);
+            let answering = async {
+                while lab.script().arrived("confirm") == 0 {
+                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                }
+                lab.script().lost.clear();
+            };
+            let ((status, _), ()) = tokio::join!(applying, answering);
+            assert!(status == 200 || once, "{status}");
+            let seen = lab.get(&change).await;
+            assert_eq!(seen["outcome"]["state"], "applied", "{seen}");
+            assert_eq!(lab.script().arrived("confirm"), sent, "once: {once}");
+        }
+    }
+}
+
+on_both! {
+    async fn a_call_of_the_apply_is_never_sent_again(database: Database) {
+        let lab = Scripted::start(database).await;
+        lab.script().plan = json!({ "holds": true, "stages": ["apply", "restore"], "calls": { "apply": 2 } });
+        lab.script().lost = vec!["apply".to_owned()];
+        let change = lab.stage("lost").await;
+        lab.act(&change, "apply", &json!({ "force": true })).await;
+        let seen = lab.get(&change).await;
+        assert_eq!(seen["outcome"]["state"], "reverted", "{seen}");
+        assert_eq!(lab.script().sent, ["apply", "restore"]);
+        // Another attempt is another decision of a person.
+        lab.script().lost.clear();
+        lab.script().compare = before();
+        lab.script().sent.clear();
+        let (status, _) = lab.act(&change, "apply", &json!({ "force": true })).await;
+        assert_eq!(status, 200);
+        let script = lab.script();
+        assert_eq!((&script.sent[..], &script.compare), (&["apply".to_owned(), "apply".to_owned()][..], &after()));
+    }
+}
+
+on_both! {
+    async fn a_plan_of_another_adapter_is_made_again_before_it_is_applied(database: Database) {
+        let device = Device::start().await;
+        let folder = tempfile::tempdir().unwrap();
+        let (mut process, token) = Process::start(folder.path(), &database, &device.options()).await.set_up().await;
+        let controller = device.register(&process.api).await;
+        let change = stage(&process.api, &controller, "before the update").await;
+        assert!(change["plan"]["made_by"].as_str().unwrap().starts_with("hostile@1.0.0+"), "{change}");
+        process.kill();
+        device.replace_adapter("1.1.0");
+        process = Process::start(folder.path(), &database, &device.options()).await.with_token(&token);
+        let force = json!({ "force": true });
+        let refused = process.api.post(&Lab::path(&change, "apply"), &force).await.expect_status(409).body;
+        assert_eq!(refused["error"]["type"], "not_planned");
+        assert!(refused["error"]["message"].as_str().unwrap().contains("hostile@1.1.0+"), "{refused}");
+        assert!(device.script().sent.is_empty());
+        process.api.post(&Lab::path(&change, "plan"), &json!({})).await.expect_status(200);
+        process.api.post(&Lab::path(&change, "apply"), &force).await.expect_status(200);
+    }
+}
