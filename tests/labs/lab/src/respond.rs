@@ -1,0 +1,215 @@
+//! One request from its head to its answer, and what faults make of it.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::http::{HeaderName, HeaderValue, Request as HttpRequest, Response, StatusCode, header};
+use futures::stream;
+use hyper::body::Incoming;
+use hyper::ext::ReasonPhrase;
+use tokio::time::sleep;
+
+use crate::answer::Delivery;
+use crate::faults::{Instead, Plan, Spoiled};
+use crate::record::shown;
+use crate::server::POLL;
+use crate::shared::{Locked, Shared};
+use crate::{Answer, Controller, Request};
+
+/// A body over the limit is read up to this many times the limit, so that the refusal reaches the client.
+const READ_ON: usize = 64;
+
+const LOGIN_PAGE: &str = "<!DOCTYPE html><html><body><h1>Sign in to continue</h1></body></html>";
+
+/// The connection closes without an answer.
+#[derive(Debug)]
+pub(crate) struct Unanswered;
+
+impl std::fmt::Display for Unanswered {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("the controller does not answer")
+    }
+}
+
+impl std::error::Error for Unanswered {}
+
+/// What the lock decided.
+enum Outcome {
+    Answered {
+        answer: Answer,
+        cuts_body: bool,
+    },
+    /// The id of the hang that holds the request.
+    Hung(u64),
+    Unanswered,
+}
+
+pub(crate) async fn respond<C: Controller>(
+    shared: Shared<C>,
+    request: HttpRequest<Incoming>,
+) -> Result<Response<Body>, Unanswered> {
+    let (parts, body) = request.into_parts();
+    let limit = shared.body_bytes_max();
+    let body = to_bytes(Body::new(body), limit.saturating_mul(READ_ON)).await.map_err(|_| Unanswered)?;
+    let request = Request::of(parts, body);
+    let (number, outcome) = execute(&shared, &request, limit).ok_or(Unanswered)?;
+    let (answer, cuts_body) = match outcome {
+        Outcome::Answered { answer, cuts_body } => (answer, cuts_body),
+        Outcome::Hung(id) => return Err(wait_out(&shared, id).await),
+        Outcome::Unanswered => return Err(Unanswered),
+    };
+    if !answer.delay.is_zero() {
+        sleep(answer.delay).await;
+        pass(&shared).await?;
+    }
+    shared.lock().context().record.amend(number, |exchange| exchange.status = Some(answer.status));
+    Ok(response(answer, cuts_body))
+}
+
+/// Carries out one request under the lock, and returns its number in the record. `None` when it never arrived.
+fn execute<C: Controller>(shared: &Shared<C>, request: &Request, limit: usize) -> Option<(u64, Outcome)> {
+    let mut locked = shared.lock();
+    if !locked.is_reachable() {
+        return None;
+    }
+    let (_, context) = locked.parts();
+    let at_ms = u64::try_from(context.clock.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let number = context.record.begin(request, at_ms);
+    let plan = context.faults.plan(request);
+    context.fired.clone_from(&plan.names);
+    let is_too_large = request.body.len() > limit;
+    let is_executed = plan.instead.is_none() && !is_too_large;
+    let outcome = if is_too_large {
+        let (controller, _) = locked.parts();
+        Outcome::Answered { answer: controller.refusal(413, request).closing(), cuts_body: false }
+    } else {
+        carry_out(&mut locked, request, plan)
+    };
+    let context = locked.context();
+    let fired = std::mem::take(&mut context.fired);
+    context.record.amend(number, |exchange| {
+        exchange.is_executed = is_executed;
+        exchange.faults = fired;
+        if let Outcome::Answered { answer, .. } = &outcome {
+            exchange.answer = shown(&answer.body);
+        }
+    });
+    Some((number, outcome))
+}
+
+fn carry_out<C: Controller>(locked: &mut Locked<'_, C>, request: &Request, plan: Plan) -> Outcome {
+    let (controller, context) = locked.parts();
+    if plan.ends_sessions {
+        controller.end_sessions(context);
+    }
+    let mut answer = match plan.instead {
+        None => controller.handle(request, context),
+        Some(Instead::Hang(id)) => return Outcome::Hung(id),
+        Some(Instead::Lose(then)) => {
+            if context.carry_out(then) {
+                controller.restart(context);
+            }
+            return Outcome::Unanswered;
+        }
+        Some(Instead::Html(status)) => Answer::html(status, LOGIN_PAGE),
+        Some(Instead::Status(status, retry_after_secs)) => {
+            let refusal = controller.refusal(status, request);
+            match retry_after_secs {
+                Some(secs) => refusal.with_header("retry-after", &secs.to_string()),
+                None => refusal,
+            }
+        }
+    };
+    answer.delay += plan.delay;
+    match plan.spoiled {
+        Some(Spoiled::Lost(then)) => {
+            if context.carry_out(then) {
+                controller.restart(context);
+            }
+            Outcome::Unanswered
+        }
+        _ if answer.delivery == Delivery::Lost => Outcome::Unanswered,
+        Some(Spoiled::Truncated) => {
+            answer.body.truncate(half(&answer.body));
+            Outcome::Answered { answer, cuts_body: false }
+        }
+        Some(Spoiled::CutBody) => Outcome::Answered { answer, cuts_body: true },
+        None => Outcome::Answered { answer, cuts_body: false },
+    }
+}
+
+/// Whether a late answer may still leave: not while all requests hang, nor when the controller is off the network.
+async fn pass<C: Controller>(shared: &Shared<C>) -> Result<(), Unanswered> {
+    let hang = {
+        let mut locked = shared.lock();
+        if !locked.is_reachable() {
+            return Err(Unanswered);
+        }
+        locked.context().faults.late_hang()
+    };
+    match hang {
+        Some(id) => Err(wait_out(shared, id).await),
+        None => Ok(()),
+    }
+}
+
+/// Returns when the hang is over, or the controller off the network.
+async fn wait_out<C: Controller>(shared: &Shared<C>, id: u64) -> Unanswered {
+    loop {
+        {
+            let mut locked = shared.lock();
+            if !locked.is_reachable() || !locked.context().faults.is_holding(id) {
+                return Unanswered;
+            }
+        }
+        sleep(POLL).await;
+    }
+}
+
+/// Half of a body; within text, a character is not split.
+fn half(body: &[u8]) -> usize {
+    let middle = body.len() / 2;
+    let is_inside = |at: &usize| body.get(*at).is_some_and(|byte| byte & 0xC0 == 0x80);
+    (0..=middle).rev().take(4).find(|at| !is_inside(at)).unwrap_or(middle)
+}
+
+pub(crate) fn response(answer: Answer, cuts_body: bool) -> Response<Body> {
+    let Answer { status, reason, headers, body, delivery, .. } = answer;
+    let length = body.len();
+    let mut response = Response::new(if cuts_body { cut(body) } else { Body::from(body) });
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if let Some(reason) = reason {
+        // Tabs, visible characters and what is not ASCII.
+        let allowed = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7F);
+        let bytes: Vec<u8> = reason.bytes().map(|byte| if allowed(byte) { byte } else { b' ' }).collect();
+        if let Ok(reason) = ReasonPhrase::try_from(bytes) {
+            response.extensions_mut().insert(reason);
+        }
+    }
+    for (name, value) in headers {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            response.headers_mut().append(name, value);
+        }
+    }
+    if cuts_body {
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    if delivery == Delivery::Last {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// Half of the bytes, then an error, which closes the connection.
+fn cut(mut body: Vec<u8>) -> Body {
+    body.truncate(half(&body));
+    let first = Bytes::from(body);
+    Body::from_stream(stream::unfold(Some(first), |left| async {
+        if let Some(first) = left {
+            return Some((Ok(first), None));
+        }
+        // The first half leaves before the error takes the connection down.
+        sleep(Duration::from_millis(20)).await;
+        Some((Err(Unanswered), None))
+    }))
+}
