@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::faults::Faults;
 use crate::record::Record;
-use crate::{Certificate, Clock, Fault, Request, Then};
+use crate::{Certificate, Clock, Request};
 
 /// Clock, faults and record of one lab.
 pub struct Context {
@@ -97,21 +97,5 @@ impl Context {
 
     pub(crate) fn certificate(&self) -> Certificate {
         self.faults.certificate().unwrap_or(self.certificate)
-    }
-
-    /// What comes after a lost request or answer; true when the controller restarts.
-    pub(crate) fn carry_out(&mut self, then: Option<Then>) -> bool {
-        match then {
-            None => false,
-            Some(Then::Cut { for_ms }) => {
-                self.faults.add(Fault { for_ms, ..Fault::cut() }, self.now);
-                self.closes_connections = true;
-                false
-            }
-            Some(Then::Boot { for_ms }) => {
-                self.boot(Duration::from_millis(for_ms));
-                true
-            }
-        }
     }
 }

@@ -14,10 +14,10 @@ use crate::faults::{Instead, Plan, Spoiled};
 use crate::record::shown;
 use crate::server::POLL;
 use crate::shared::{Locked, Shared};
-use crate::{Answer, Controller, Request};
+use crate::{Answer, Context, Controller, Fault, Request, Then};
 
-/// A body over the limit is read up to this many times the limit, so that the refusal reaches the client.
-const READ_ON: usize = 64;
+/// Bytes over the limit that are still read, so that the refusal reaches the client.
+const READ_ON_BYTES: usize = 16 * 1024 * 1024;
 
 const LOGIN_PAGE: &str = "<!DOCTYPE html><html><body><h1>Sign in to continue</h1></body></html>";
 
@@ -44,13 +44,20 @@ enum Outcome {
     Unanswered,
 }
 
+impl Outcome {
+    fn answered(answer: Answer) -> Self {
+        Self::Answered { answer, cuts_body: false }
+    }
+}
+
 pub(crate) async fn respond<C: Controller>(
     shared: Shared<C>,
     request: HttpRequest<Incoming>,
 ) -> Result<Response<Body>, Unanswered> {
     let (parts, body) = request.into_parts();
     let limit = shared.body_bytes_max();
-    let body = to_bytes(Body::new(body), limit.saturating_mul(READ_ON)).await.map_err(|_| Unanswered)?;
+    let body =
+        to_bytes(Body::new(body), limit.saturating_add(READ_ON_BYTES)).await.map_err(|_| Unanswered)?;
     let request = Request::of(parts, body);
     let (number, outcome) = execute(&shared, &request, limit).ok_or(Unanswered)?;
     let (answer, cuts_body) = match outcome {
@@ -72,69 +79,83 @@ fn execute<C: Controller>(shared: &Shared<C>, request: &Request, limit: usize) -
     if !locked.is_reachable() {
         return None;
     }
-    let (_, context) = locked.parts();
+    let context = locked.context();
     let at_ms = u64::try_from(context.clock.elapsed().as_millis()).unwrap_or(u64::MAX);
     let number = context.record.begin(request, at_ms);
-    let plan = context.faults.plan(request);
-    context.fired.clone_from(&plan.names);
-    let is_too_large = request.body.len() > limit;
-    let is_executed = plan.instead.is_none() && !is_too_large;
-    let outcome = if is_too_large {
+    let outcome = if request.body.len() > limit {
         let (controller, _) = locked.parts();
-        Outcome::Answered { answer: controller.refusal(413, request).closing(), cuts_body: false }
+        Outcome::answered(controller.refusal(413, request).closing())
     } else {
-        carry_out(&mut locked, request, plan)
+        let plan = context.faults.plan(request);
+        context.fired.clone_from(&plan.names);
+        carry_out(&mut locked, request, number, plan)
     };
     let context = locked.context();
     let fired = std::mem::take(&mut context.fired);
-    context.record.amend(number, |exchange| {
-        exchange.is_executed = is_executed;
-        exchange.faults = fired;
-        if let Outcome::Answered { answer, .. } = &outcome {
-            exchange.answer = shown(&answer.body);
-        }
-    });
+    context.record.amend(number, |exchange| exchange.faults = fired);
     Some((number, outcome))
 }
 
-fn carry_out<C: Controller>(locked: &mut Locked<'_, C>, request: &Request, plan: Plan) -> Outcome {
+fn carry_out<C: Controller>(
+    locked: &mut Locked<'_, C>,
+    request: &Request,
+    number: u64,
+    plan: Plan,
+) -> Outcome {
     let (controller, context) = locked.parts();
     if plan.ends_sessions {
         controller.end_sessions(context);
     }
+    let is_executed = plan.instead.is_none();
     let mut answer = match plan.instead {
         None => controller.handle(request, context),
         Some(Instead::Hang(id)) => return Outcome::Hung(id),
         Some(Instead::Lose(then)) => {
-            if context.carry_out(then) {
-                controller.restart(context);
-            }
+            end_badly(controller, context, then);
             return Outcome::Unanswered;
         }
         Some(Instead::Html(status)) => Answer::html(status, LOGIN_PAGE),
-        Some(Instead::Status(status, retry_after_secs)) => {
-            let refusal = controller.refusal(status, request);
-            match retry_after_secs {
-                Some(secs) => refusal.with_header("retry-after", &secs.to_string()),
-                None => refusal,
-            }
+        Some(Instead::Status(status, None)) => controller.refusal(status, request),
+        Some(Instead::Status(status, Some(secs))) => {
+            controller.refusal(status, request).with_header("retry-after", &secs.to_string())
         }
     };
+    context.record.amend(number, |exchange| {
+        exchange.is_executed = is_executed;
+        exchange.answer = shown(&answer.body);
+    });
+    // The plan had no hang: the controller ordered it, with this request.
+    if let Some(id) = context.faults.late_hang() {
+        return Outcome::Hung(id);
+    }
     answer.delay += plan.delay;
     match plan.spoiled {
         Some(Spoiled::Lost(then)) => {
-            if context.carry_out(then) {
-                controller.restart(context);
-            }
+            end_badly(controller, context, then);
             Outcome::Unanswered
         }
         _ if answer.delivery == Delivery::Lost => Outcome::Unanswered,
         Some(Spoiled::Truncated) => {
             answer.body.truncate(half(&answer.body));
-            Outcome::Answered { answer, cuts_body: false }
+            Outcome::answered(answer)
         }
         Some(Spoiled::CutBody) => Outcome::Answered { answer, cuts_body: true },
-        None => Outcome::Answered { answer, cuts_body: false },
+        None => Outcome::answered(answer),
+    }
+}
+
+/// What becomes of the controller after a lost request or answer.
+fn end_badly<C: Controller>(controller: &mut C, context: &mut Context, then: Option<Then>) {
+    match then {
+        None => {}
+        Some(Then::Cut { for_ms }) => {
+            context.faults.add(Fault { for_ms, ..Fault::cut() }, context.now());
+            context.close_connections();
+        }
+        Some(Then::Boot { for_ms }) => {
+            controller.restart(context);
+            context.boot(Duration::from_millis(for_ms));
+        }
     }
 }
 

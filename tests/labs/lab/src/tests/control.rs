@@ -55,6 +55,7 @@ async fn the_record_has_every_request_and_is_bounded() {
     assert_eq!(record[1]["body"], json!("{\"username\":\"root\",\"password\":\"***\"}"));
     assert_eq!((&record[1]["status"], &record[1]["is_executed"]), (&json!(null), &json!(true)));
     assert_eq!(record[1]["faults"], json!(["lose_answer"]));
+    assert!(record[1]["answer"].as_str().unwrap().contains("token"), "what was lost is known");
     assert_eq!(peer.ask("/record?after=2").await.as_array().unwrap().len(), 1);
     assert_eq!(peer.order("DELETE", "/record", json!(null)).await.status(), 204);
     assert!(peer.lab.record().is_empty());

@@ -125,3 +125,16 @@ async fn a_vendors_fault_counts_where_the_simulator_asks_for_it() {
     assert_eq!(peer.status("POST", "/task").await, Some(202));
     assert_eq!(peer.lab.writes()[1].faults, ["no_task"]);
 }
+
+#[tokio::test]
+async fn other_certificates_and_cuts_end_by_themselves() {
+    let lab = Lab::builder(Toy::default()).tls().paused().start().await;
+    lab.fault(Fault::from(FaultKind::Certificate { which: Certificate::Expired }).for_ms(1_000));
+    lab.fault(Fault::cut().for_ms(2_000));
+    let certificate = || lab.lock().context().certificate();
+    assert_eq!((certificate(), lab.lock().is_reachable()), (Certificate::Expired, false));
+    lab.advance(Duration::from_secs(1));
+    assert_eq!((certificate(), lab.lock().is_reachable()), (Certificate::Good, false));
+    lab.advance(Duration::from_secs(1));
+    assert!(lab.lock().is_reachable());
+}

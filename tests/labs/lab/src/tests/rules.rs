@@ -51,3 +51,24 @@ fn a_fault_of_all_requests_replaces_its_like() {
     assert_eq!((faults.in_force().count(), plan.delay), (1, Duration::from_millis(30)));
     assert_eq!(faults.plan(&Request::new("GET", "/", "")).delay, Duration::from_millis(20));
 }
+
+#[tokio::test]
+async fn arguments_of_the_program_start_a_lab() {
+    #[derive(clap::Parser)]
+    struct Arguments {
+        #[command(flatten)]
+        lab: Options,
+        #[arg(long, default_value_t = 1)]
+        nodes: u32,
+    }
+    let parse = |arguments: &[&str]| <Arguments as clap::Parser>::try_parse_from(arguments).unwrap();
+    let given = parse(&["toy", "--listen", "127.0.0.1:0", "--tls", "--username", "admin", "--nodes", "3"]);
+    assert_eq!(
+        (given.lab.username_or("root"), given.lab.password_or("usual"), given.nodes),
+        ("admin", "usual", 3)
+    );
+    let lab = given.lab.builder(Toy::default()).start().await;
+    assert!(lab.url().starts_with("https://127.0.0.1:"));
+    let plain = parse(&["toy"]).lab.builder(Toy::default()).start().await;
+    assert!(plain.url().starts_with("http://127.0.0.1:") && plain.certificate_sha256().is_none());
+}
