@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use heddle_lab::{Instant, Schedule};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tokio::time::Instant;
 
-use crate::fault::{Faults, Gate};
+use crate::fault::Triggers;
 use crate::recorder::Recorder;
 use crate::session::{Sessions, User};
 use crate::uci::{Change, Config, Configs, Pending, Staged, factory_configs};
@@ -65,7 +65,7 @@ pub(crate) struct Device {
     pub(crate) staged: BTreeMap<String, Staged>,
     pub(crate) pending: Option<Pending>,
     pub(crate) recorder: Recorder,
-    pub(crate) faults: Faults,
+    pub(crate) triggers: Triggers,
     pub(crate) files: BTreeMap<String, Vec<u8>>,
     pub(crate) downloads: BTreeMap<String, Vec<u8>>,
     pub(crate) log: Vec<LogLine>,
@@ -87,7 +87,7 @@ pub(crate) struct Device {
     is_booting: bool,
     /// The configuration in force took the management address away.
     is_address_lost: bool,
-    schedule: Vec<(Instant, Due)>,
+    schedule: Schedule<Due>,
 }
 
 impl Device {
@@ -101,7 +101,7 @@ impl Device {
             staged: BTreeMap::new(),
             pending: None,
             recorder: Recorder::default(),
-            faults: Faults::default(),
+            triggers: Triggers::default(),
             files: crate::files::factory_files(),
             downloads: BTreeMap::new(),
             log: Vec::new(),
@@ -115,7 +115,7 @@ impl Device {
             uptime_before_secs: 3 * 86_400 + 7_421,
             is_booting: false,
             is_address_lost: false,
-            schedule: Vec::new(),
+            schedule: Schedule::default(),
         };
         device.note("info", "kernel", "br-lan: port 1(lan1) entered forwarding state");
         device.note("notice", "netifd", "Interface 'lan' is now up");
@@ -125,13 +125,7 @@ impl Device {
 
     /// Carries out, in order of time, all that has come due by `now`.
     pub(crate) fn advance(&mut self, now: Instant) {
-        while let Some(at) =
-            self.schedule.iter().enumerate().min_by_key(|(_, (at, _))| *at).map(|(index, _)| index)
-        {
-            if self.schedule[at].0 > now {
-                break;
-            }
-            let (instant, due) = self.schedule.remove(at);
+        while let Some((instant, due)) = self.schedule.pop_due(now) {
             self.now = self.now.max(instant);
             self.expire_sessions();
             match due {
@@ -151,7 +145,7 @@ impl Device {
     }
 
     pub(crate) fn schedule(&mut self, at: Instant, due: Due) {
-        self.schedule.push((at, due));
+        self.schedule.at(at, due);
     }
 
     /// A restart that answers first and acts a little later.
@@ -177,9 +171,9 @@ impl Device {
         Some(format!("{}{}\n", self.comments.get(name).map_or("", String::as_str), config.to_text()))
     }
 
-    /// Whether requests reach the router, and get through.
-    pub(crate) fn gate(&self) -> Gate {
-        if self.is_booting || self.is_address_lost { Gate::Down } else { self.faults.gate(self.now) }
+    /// Whether the router is up, and at its address.
+    pub(crate) fn is_up(&self) -> bool {
+        !self.is_booting && !self.is_address_lost
     }
 
     /// Takes the router down now. All that lives in memory is gone, a pending rollback with it.
@@ -275,15 +269,15 @@ impl Device {
         hex::encode(hash.finalize())
     }
 
-    /// All that a test may want to assert on.
-    pub(crate) fn to_json(&self) -> Value {
+    /// All that a test may want to assert on. `is_reached` says whether faults let requests through.
+    pub(crate) fn to_json(&self, is_reached: bool) -> Value {
         let configs: serde_json::Map<String, Value> =
             self.configs.iter().map(|(name, config)| (name.clone(), config.to_json(|_| true))).collect();
         let staged: usize = self.staged.values().flat_map(Staged::values).map(Vec::len).sum();
         json!({
             "release": self.release,
             "uptime_secs": self.uptime().as_secs(),
-            "reachable": self.gate() == Gate::Open,
+            "reachable": self.is_up() && is_reached,
             "booting": self.is_booting,
             "management_address_lost": self.is_address_lost,
             "apply_pending": self.pending.is_some(),

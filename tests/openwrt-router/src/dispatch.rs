@@ -5,8 +5,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::args::Args;
-use crate::device::{Device, Restart};
-use crate::fault::{Effect, Fault};
+use crate::device::Device;
+use crate::fault::Effect;
 use crate::objects;
 use crate::status::{Reply, RpcError, Status};
 
@@ -19,8 +19,8 @@ pub(crate) enum Answer {
     Json(Value),
     /// As `Json`, and the connection closes.
     LastJson(Value),
-    /// Executed, but the answer never leaves: the connection closes.
-    Lost,
+    /// Executed, but the answer never leaves, and the effect takes place.
+    Lost(Effect),
 }
 
 /// Serves one request body: a call, or an array of calls in order.
@@ -32,38 +32,40 @@ pub(crate) fn answer(device: &mut Device, body: &[u8]) -> Answer {
         return Answer::Json(failure(&Value::Null, RpcError::Parse));
     };
     let Value::Array(calls) = &request else {
-        return one(device, &request).map_or(Answer::Lost, Answer::Json);
+        return one(device, &request).map_or_else(Answer::Lost, Answer::Json);
     };
-    let answers: Option<Vec<Value>> = calls.iter().map(|call| one(device, call)).collect();
-    answers.map_or(Answer::Lost, |answers| Answer::Json(Value::Array(answers)))
+    let answers: Result<Vec<Value>, Effect> = calls.iter().map(|call| one(device, call)).collect();
+    answers.map_or_else(Answer::Lost, |answers| Answer::Json(Value::Array(answers)))
 }
 
-/// One call; `None` when a fault swallows the answer.
-fn one(device: &mut Device, request: &Value) -> Option<Value> {
+/// One call; the error is an effect that was ordered for after it, with which the answer is lost.
+fn one(device: &mut Device, request: &Value) -> Result<Value, Effect> {
     let id = request.get("id").unwrap_or(&Value::Null);
     let (params, method) = match envelope(request) {
         Ok(parts) => parts,
-        Err(error) => return Some(failure(id, error)),
+        Err(error) => return Ok(failure(id, error)),
     };
     if method == "list" {
-        return Some(json!({ "jsonrpc": "2.0", "id": id, "result": list(device, params) }));
+        return Ok(json!({ "jsonrpc": "2.0", "id": id, "result": list(device, params) }));
     }
     let call = match Invocation::parse(params) {
         Ok(call) => call,
-        Err(error) => return Some(failure(id, error)),
+        Err(error) => return Ok(failure(id, error)),
     };
     device.sessions.renew(call.sid, device.now);
     if let Err(error) = call.check(device) {
-        return Some(failure(id, error));
+        return Ok(failure(id, error));
     }
     let reply = invoke(device, &call);
-    let is_lost = after(device, &call, &reply);
+    if let Some(effect) = device.triggers.after_call(&call.name(), is_write(&call), reply.is_ok()) {
+        return Err(effect);
+    }
     let result = match reply {
         Ok(Some(data)) => json!([0, data]),
         Ok(None) => json!([0]),
         Err(status) => json!([status.code()]),
     };
-    (!is_lost).then(|| json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+    Ok(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
 }
 
 /// Version and method. `list` may come without `params`, `call` may not.
@@ -170,17 +172,8 @@ fn login(device: &mut Device, args: Args<'_>) -> Reply {
     Ok(device.sessions.describe(&sid, device.now))
 }
 
-/// Fires what was ordered for after this call. True when the answer is lost.
-fn after(device: &mut Device, call: &Invocation<'_>, reply: &Reply) -> bool {
-    let is_write = objects::method(call.object, call.method).is_some_and(|method| method.is_write);
-    let Some(effect) = device.faults.after_call(&call.name(), is_write, reply.is_ok()) else { return false };
-    match effect {
-        Effect::DropAnswer => {}
-        Effect::Cut { for_ms } => device.faults.order(Fault::Cut { for_ms }, device.now),
-        Effect::Hang { for_ms } => device.faults.order(Fault::Hang { for_ms }, device.now),
-        Effect::Reboot => device.restart(Restart::Reboot),
-    }
-    true
+fn is_write(call: &Invocation<'_>) -> bool {
+    objects::method(call.object, call.method).is_some_and(|method| method.is_write)
 }
 
 fn failure(id: &Value, error: RpcError) -> Value {

@@ -1,9 +1,7 @@
 //! The faults that a test or a demo can order.
 
-use std::time::Duration;
-
+use heddle_lab::FaultKind;
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
 
 /// A fault. Times are in milliseconds; without one the fault lasts until faults are cleared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,96 +55,22 @@ pub enum Effect {
     Reboot,
 }
 
-/// How a request may go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Gate {
-    Open,
-    Hung,
-    Down,
-}
-
-/// How long a fault lasts.
-#[derive(Clone, Copy, Default)]
-enum Lasting {
-    #[default]
-    Over,
-    Until(Instant),
-    UntilCleared,
-}
-
-impl Lasting {
-    fn from(now: Instant, for_ms: Option<u64>) -> Self {
-        for_ms.map_or(Self::UntilCleared, |ms| Self::Until(now + Duration::from_millis(ms)))
-    }
-
-    fn holds(self, now: Instant) -> bool {
-        match self {
-            Self::Over => false,
-            Self::Until(end) => now < end,
-            Self::UntilCleared => true,
-        }
-    }
-}
-
-/// The faults in force.
+/// Faults that wait for a call.
 #[derive(Default)]
-pub(crate) struct Faults {
-    hang: Lasting,
-    cut: Lasting,
-    pub(crate) delay: Duration,
-    active: Vec<Fault>,
-}
+pub(crate) struct Triggers(Vec<Fault>);
 
-impl Faults {
-    pub(crate) fn order(&mut self, fault: Fault, now: Instant) {
-        match fault {
-            Fault::Hang { for_ms } => self.hang = Lasting::from(now, for_ms),
-            Fault::Cut { for_ms } => self.cut = Lasting::from(now, for_ms),
-            Fault::Delay { ms } => self.delay = Duration::from_millis(ms),
-            counted => self.active.push(counted),
-        }
+impl Triggers {
+    pub(crate) fn order(&mut self, trigger: Fault) {
+        self.0.push(trigger);
     }
 
-    pub(crate) fn gate(&self, now: Instant) -> Gate {
-        if self.cut.holds(now) {
-            Gate::Down
-        } else if self.hang.holds(now) {
-            Gate::Hung
-        } else {
-            Gate::Open
-        }
-    }
-
-    /// Whether this request gets an HTML page.
-    pub(crate) fn take_html(&mut self) -> bool {
-        self.take(|fault| match fault {
-            Fault::Html { times } => Some(times),
-            _ => None,
-        })
-    }
-
-    /// Whether this request's answer is cut in half.
-    pub(crate) fn take_truncate(&mut self) -> bool {
-        self.take(|fault| match fault {
-            Fault::Truncate { times } => Some(times),
-            _ => None,
-        })
-    }
-
-    fn take(&mut self, kind: impl Fn(&mut Fault) -> Option<&mut Option<u32>>) -> bool {
-        let Some(at) = self.active.iter_mut().position(|fault| kind(fault).is_some()) else { return false };
-        if let Some(Some(left)) = kind(&mut self.active[at]) {
-            *left = left.saturating_sub(1);
-            if *left == 0 {
-                self.active.remove(at);
-            }
-        }
-        true
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
     }
 
     /// The effect that one executed call triggers. A trigger fires once.
     pub(crate) fn after_call(&mut self, name: &str, is_write: bool, is_ok: bool) -> Option<Effect> {
-        let fired = self.active.iter_mut().position(|fault| match fault {
+        let fired = self.0.iter_mut().position(|fault| match fault {
             Fault::AfterCall { call, .. } => is_ok && call == name,
             Fault::AfterWrites { writes, .. } if is_write => {
                 *writes = writes.saturating_sub(1);
@@ -154,9 +78,28 @@ impl Faults {
             }
             _ => false,
         })?;
-        match self.active.remove(fired) {
+        match self.0.remove(fired) {
             Fault::AfterCall { then, .. } | Fault::AfterWrites { then, .. } => Some(then),
             _ => None,
+        }
+    }
+}
+
+impl Fault {
+    /// The skeleton's fault that does the same; the error is a trigger, which only the router knows.
+    pub(crate) fn of_skeleton(self) -> Result<heddle_lab::Fault, Self> {
+        let on_calls = |kind: FaultKind, times: Option<u32>| heddle_lab::Fault {
+            times,
+            ..heddle_lab::Fault::from(kind).on("POST", "/ubus")
+        };
+        let lasting = |fault: heddle_lab::Fault, for_ms: Option<u64>| heddle_lab::Fault { for_ms, ..fault };
+        match self {
+            Self::Hang { for_ms } => Ok(lasting(heddle_lab::Fault::hang(), for_ms)),
+            Self::Cut { for_ms } => Ok(lasting(heddle_lab::Fault::cut(), for_ms)),
+            Self::Delay { ms } => Ok(heddle_lab::Fault::slow(ms)),
+            Self::Html { times } => Ok(on_calls(FaultKind::Html { status: 200 }, times)),
+            Self::Truncate { times } => Ok(on_calls(FaultKind::Truncate, times)),
+            Self::AfterCall { .. } | Self::AfterWrites { .. } => Err(self),
         }
     }
 }

@@ -4,10 +4,10 @@
 //! and not on a call. It does not route packets, and its households and firmware are made up.
 //!
 //! [`Router::builder`] starts one. A second port takes orders: faults, restarts, edits behind the manager's back.
-#![expect(clippy::disallowed_methods, reason = "a test program: its two accept loops end with the Router")]
 
 mod args;
 mod control;
+mod controller;
 mod device;
 mod dispatch;
 mod fault;
@@ -17,12 +17,10 @@ mod inventory;
 mod objects;
 mod recorder;
 mod router;
-mod server;
 mod session;
 mod status;
 #[cfg(test)]
 mod tests;
-mod tls;
 mod uci;
 
 pub use fault::{Effect, Fault};

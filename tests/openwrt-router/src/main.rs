@@ -1,12 +1,10 @@
 //! The simulated router as a program: starts one, prints its addresses as one line of JSON, runs until told to stop.
 
-use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Parser;
 use heddle_openwrt_router::Router;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// A simulated router that speaks ubus over HTTP.
 #[derive(Parser)]
@@ -31,24 +29,11 @@ struct Options {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
     let builder = Router::builder()
         .password(&options.password)
         .listen(options.listen)
         .control(options.control)
         .boot_time(Duration::from_secs(options.boot_secs));
     let router = if options.tls { builder.tls() } else { builder }.try_start().await?;
-    let ready = serde_json::json!({
-        "url": router.url(),
-        "control_url": router.control_url(),
-        "certificate_sha256": router.certificate_sha256(),
-    });
-    writeln!(std::io::stdout(), "{ready}")?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    router.shutdown().await;
-    Ok(())
+    router.run().await
 }

@@ -3,29 +3,22 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::Context;
+use heddle_lab::{Instant, Lab, Locked};
 use serde_json::Value;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
-use crate::control;
+use crate::controller;
 use crate::device::{Device, Restart, Settings};
-use crate::fault::{Fault, Faults};
+use crate::dispatch::BODY_BYTES_MAX;
+use crate::fault::Fault;
 use crate::recorder::{Call, Counters};
-use crate::server::{self, Shared};
 use crate::session::{Access, User};
-use crate::tls;
 use crate::uci::Change;
 
+/// Requests that the skeleton keeps. Tests read [`Call`]s, which are kept apart from them, and without a limit.
+const EXCHANGES_MAX: usize = 100;
+
 /// A running router. It stops when dropped.
-pub struct Router {
-    shared: Shared,
-    address: SocketAddr,
-    control_address: SocketAddr,
-    certificate_sha256: Option<String>,
-    tasks: Vec<JoinHandle<()>>,
-}
+pub struct Router(Lab<Device>);
 
 impl Router {
     /// A router with factory settings, user `root` with password `openwrt`, plain HTTP, on a free loopback port.
@@ -35,75 +28,76 @@ impl Router {
 
     /// `http://address:port`, or `https`; calls go to `/ubus` under it.
     pub fn url(&self) -> String {
-        let scheme = if self.certificate_sha256.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}", self.address)
+        self.0.url()
     }
 
     /// `http://address:port` of the control port.
     pub fn control_url(&self) -> String {
-        format!("http://{}", self.control_address)
+        self.0.control_url()
     }
 
     /// SHA-256 of the certificate's DER in lower-case hex; `None` without TLS.
     pub fn certificate_sha256(&self) -> Option<&str> {
-        self.certificate_sha256.as_deref()
+        self.0.certificate_sha256()
     }
 
     /// Orders a fault. Hang, cut and delay replace their like; the others add up.
     pub fn fault(&self, fault: Fault) {
-        let mut device = self.shared.device();
-        let now = device.now;
-        device.faults.order(fault, now);
+        let mut device = self.device();
+        let (device, context) = device.parts();
+        controller::order(device, fault, context);
     }
 
     /// Ends every fault.
     pub fn clear_faults(&self) {
-        self.shared.device().faults = Faults::default();
+        let mut device = self.device();
+        let (device, context) = device.parts();
+        controller::clear_faults(device, context);
     }
 
     /// Restarts the router at once, as if power-cycled.
     pub fn reboot(&self) {
-        self.shared.device().restart(Restart::Reboot);
+        self.device().restart(Restart::Reboot);
     }
 
     /// Restarts rpcd cleanly: sessions stay, staged changes and a pending rollback are gone.
     pub fn restart_rpcd(&self) {
-        self.shared.device().restart_rpcd();
+        self.device().restart_rpcd();
     }
 
     /// Ends every session, and with it what it had staged.
     pub fn expire_sessions(&self) {
-        self.shared.device().end_sessions();
+        self.device().end_sessions();
     }
 
     /// Lets the time of an unconfirmed apply run out now: the router takes it back. False when none is pending.
     pub fn run_out_rollback_timer(&self) -> bool {
-        self.shared.device().run_out_rollback_timer()
+        self.device().run_out_rollback_timer()
     }
 
     /// Changes a committed file behind the manager's back. False when there is no such configuration.
     pub fn edit(&self, config: &str, changes: &[Change]) -> bool {
-        self.shared.device().edit(config, changes)
+        self.device().edit(config, changes)
     }
 
     /// These ubus objects are of packages that are not installed; every other one is there.
     pub fn without_objects(&self, names: &[&str]) {
-        self.shared.device().missing = names.iter().map(|name| (*name).to_owned()).collect();
+        self.device().missing = names.iter().map(|name| (*name).to_owned()).collect();
     }
 
     /// A person writes a comment into a configuration file.
     pub fn comment(&self, config: &str, text: &str) {
-        self.shared.device().comments.insert(config.to_owned(), format!("# {text}\n"));
+        self.device().comments.insert(config.to_owned(), format!("# {text}\n"));
     }
 
     /// A configuration file as it lies on flash, comments and all.
     pub fn file_text(&self, config: &str) -> Option<String> {
-        self.shared.device().file_text(config)
+        self.device().file_text(config)
     }
 
     /// A person breaks the syntax of a configuration file, or mends it.
     pub fn break_file(&self, config: &str, is_broken: bool) {
-        let mut device = self.shared.device();
+        let mut device = self.device();
         if is_broken {
             device.broken.insert(config.to_owned());
         } else {
@@ -116,57 +110,57 @@ impl Router {
     /// # Panics
     /// When the router refuses it: while another apply is pending.
     pub fn luci_applies(&self, config: &str, changes: &[Change], timeout_secs: u64) -> String {
-        self.shared.device().luci_applies(config, changes, timeout_secs)
+        self.device().luci_applies(config, changes, timeout_secs)
     }
 
     /// The person at the web interface stages one more change in an open session, without applying it.
     pub fn luci_stages(&self, sid: &str, config: &str, changes: &[Change]) {
-        self.shared.device().luci_stages(sid, config, changes);
+        self.device().luci_stages(sid, config, changes);
     }
 
     /// The person at the web interface confirms. False when there is nothing of that session to confirm.
     pub fn luci_confirms(&self, sid: &str) -> bool {
-        self.shared.device().uci_confirm(sid).is_ok()
+        self.device().uci_confirm(sid).is_ok()
     }
 
     /// Whether a session is still logged in.
     pub fn is_logged_in(&self, sid: &str) -> bool {
-        self.shared.device().sessions.is_alive(sid)
+        self.device().sessions.is_alive(sid)
     }
 
     /// What a session has staged in all configurations.
     pub fn staged_in(&self, sid: &str) -> usize {
-        self.shared.device().staged.get(sid).map_or(0, |staged| staged.values().map(Vec::len).sum())
+        self.device().staged.get(sid).map_or(0, |staged| staged.values().map(Vec::len).sum())
     }
 
     /// Sections of the firewall's file that fw4 skips, as its log says it.
     pub fn skipped_sections(&self) -> Vec<String> {
-        crate::fw4::skipped(self.shared.device().config("firewall"))
+        crate::fw4::skipped(self.device().config("firewall"))
     }
 
     /// The host with this MAC leaves the house: no lease, no hint, no station.
     pub fn client_leaves(&self, mac: &str) {
-        self.shared.device().away.insert(mac.to_ascii_lowercase());
+        self.device().away.insert(mac.to_ascii_lowercase());
     }
 
     /// The host is back.
     pub fn client_returns(&self, mac: &str) {
-        self.shared.device().away.remove(&mac.to_ascii_lowercase());
+        self.device().away.remove(&mac.to_ascii_lowercase());
     }
 
     /// Lays a file on the router, such as `/tmp/firmware.bin`.
     pub fn put_file(&self, path: &str, bytes: &[u8]) {
-        self.shared.device().files.insert(path.to_owned(), bytes.to_vec());
+        self.device().files.insert(path.to_owned(), bytes.to_vec());
     }
 
     /// What the router's `uclient-fetch` finds at an address; from then on all others are not found.
     pub fn put_download(&self, url: &str, bytes: &[u8]) {
-        self.shared.device().downloads.insert(url.to_owned(), bytes.to_vec());
+        self.device().downloads.insert(url.to_owned(), bytes.to_vec());
     }
 
     /// Every call executed, in order.
     pub fn calls(&self) -> Vec<Call> {
-        self.shared.device().recorder.calls.clone()
+        self.device().recorder.calls.clone()
     }
 
     /// The calls that change something, in order; staging counts.
@@ -175,47 +169,46 @@ impl Router {
     }
 
     pub fn forget_calls(&self) {
-        self.shared.device().recorder.calls.clear();
+        self.device().recorder.calls.clear();
     }
 
     pub fn counters(&self) -> Counters {
-        self.shared.device().recorder.counters.clone()
+        self.device().recorder.counters.clone()
     }
 
     /// Committed configurations under `configs`, with counters, fingerprint, release and flags.
     pub fn state(&self) -> Value {
-        self.shared.device().to_json()
+        self.0.state()
     }
 
     /// One committed option; lists as JSON arrays. The section may be `@type[n]`.
     pub fn option(&self, config: &str, section: &str, option: &str) -> Option<Value> {
-        let device = self.shared.device();
+        let device = self.device();
         Some(device.configs.get(config)?.section(section)?.option(option)?.to_json())
     }
 
     /// One committed configuration as the text of its file.
     pub fn config_text(&self, config: &str) -> Option<String> {
-        self.shared.device().configs.get(config).map(crate::uci::Config::to_text)
+        self.device().configs.get(config).map(crate::uci::Config::to_text)
     }
 
     /// SHA-256 over all committed files: equal files, equal fingerprints.
     pub fn fingerprint(&self) -> String {
-        self.shared.device().fingerprint()
+        self.device().fingerprint()
+    }
+
+    /// Prints the addresses as one line of JSON, and runs until `SIGINT` or `SIGTERM`.
+    pub async fn run(self) -> anyhow::Result<()> {
+        self.0.run().await
     }
 
     /// Closes both ports, and every connection to the router.
-    pub async fn shutdown(mut self) {
-        for task in std::mem::take(&mut self.tasks) {
-            task.abort();
-            // Cancelled is how it ends; awaited so that the port is free afterwards.
-            let _cancelled = task.await;
-        }
+    pub async fn shutdown(self) {
+        self.0.shutdown().await;
     }
-}
 
-impl Drop for Router {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
+    fn device(&self) -> Locked<'_, Device> {
+        self.0.lock()
     }
 }
 
@@ -335,31 +328,15 @@ impl RouterBuilder {
 
     /// Starts the router, or says which address could not be bound.
     pub async fn try_start(self) -> anyhow::Result<Router> {
-        let (acceptor, certificate_sha256) = match self.has_tls.then(tls::self_signed).transpose()? {
-            Some((acceptor, fingerprint)) => (Some(acceptor), Some(fingerprint)),
-            None => (None, None),
-        };
-        let listener = bind(self.listen).await?;
-        let control_listener = bind(self.control).await?;
-        let (address, control_address) = (listener.local_addr()?, control_listener.local_addr()?);
-        let shared = Shared::new(Device::new(self.settings, Instant::now()));
-        let accept = server::serve(listener, shared.clone(), acceptor);
-        let control = axum::serve(control_listener, control::routes(shared.clone()));
-        let tasks = vec![
-            tokio::spawn(async move {
-                accept.await;
-            }),
-            tokio::spawn(async move {
-                // It ends only by being aborted.
-                let _ended = control.await;
-            }),
-        ];
-        Ok(Router { shared, address, control_address, certificate_sha256, tasks })
+        let epoch_secs = self.settings.epoch_secs;
+        let builder = Lab::builder(Device::new(self.settings, Instant::now()))
+            .listen(self.listen)
+            .control(self.control)
+            .name("OpenWrt")
+            .epoch_secs(epoch_secs)
+            .body_bytes_max(64 * BODY_BYTES_MAX)
+            .record_max(EXCHANGES_MAX);
+        let builder = if self.has_tls { builder.tls() } else { builder };
+        Ok(Router(builder.try_start().await?))
     }
-}
-
-async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address)
-        .await
-        .with_context(|| format!("'{address}' cannot be bound, choose a free port"))
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use heddle_lab::Instant;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tokio::time::Instant;
 
 use crate::objects;
 

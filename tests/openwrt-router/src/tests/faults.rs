@@ -12,6 +12,7 @@ struct Peer {
     sid: String,
 }
 
+#[expect(clippy::disallowed_methods, reason = "a test's client: there is no address to guard")]
 fn http() -> reqwest::Client {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| rustls::crypto::ring::default_provider().install_default().unwrap());
@@ -121,6 +122,17 @@ async fn nth_write_can_cut_the_path() {
     assert_eq!(peer.call("uci.set", harmless()).await, Some(json!([0])));
     assert_eq!(peer.call("uci.revert", json!({ "config": "network" })).await, None);
     assert_eq!(peer.call("uci.revert", json!({ "config": "network" })).await, Some(json!([0])));
+}
+
+#[tokio::test]
+async fn answer_hangs_with_the_router() {
+    let peer = Peer::new().await;
+    peer.router.fault(Fault::AfterCall { call: "uci.set".into(), then: Effect::Hang { for_ms: Some(150) } });
+    let began = Instant::now();
+    assert_eq!(peer.call("uci.set", harmless()).await, None);
+    assert!(began.elapsed() >= Duration::from_millis(150));
+    assert_eq!(peer.router.staged_in(&peer.sid), 1);
+    assert_eq!(peer.confirm().await, Some(json!([5])));
 }
 
 #[tokio::test]

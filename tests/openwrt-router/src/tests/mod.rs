@@ -9,8 +9,8 @@ mod staging;
 
 use std::time::Duration;
 
+use heddle_lab::Instant;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use crate::device::Device;
 use crate::dispatch::{Answer, answer};
@@ -35,7 +35,7 @@ impl Bench {
     fn send(&mut self, body: &Value) -> Value {
         match answer(&mut self.device, body.to_string().as_bytes()) {
             Answer::Json(json) | Answer::LastJson(json) => json,
-            Answer::Lost => panic!("the answer was lost"),
+            Answer::Lost(_) => panic!("the answer was lost"),
         }
     }
 

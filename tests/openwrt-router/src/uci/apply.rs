@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use heddle_lab::Instant;
 use serde_json::json;
-use tokio::time::Instant;
 
 use super::{Change, Configs, Staged};
 use crate::args::Args;
