@@ -24,6 +24,6 @@ fn every_line_of_settings_is_declared_by_a_feature() {
         }
     }
     let undeclared: Vec<&String> = written.iter().filter(|name| !declared.contains(name.as_str())).collect();
-    assert!(undeclared.is_empty(), "{undeclared:?} stand in no `Feature::settings`");
+    assert!(undeclared.is_empty(), "{undeclared:?} are declared by no feature");
     assert_eq!(written.len(), declared.len());
 }

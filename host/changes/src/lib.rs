@@ -28,11 +28,11 @@ pub mod vendors;
 mod view;
 mod window;
 
+use heddle_kernel::feature::Names;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use heddle_core::event::EventType;
-use heddle_core::{ChangeId, Permission};
+use heddle_core::ChangeId;
 use heddle_kernel::app::{App, Parts, SharedApp};
 use heddle_kernel::config::SettingsOf;
 use heddle_kernel::feature::{Diagnostic, Feature, Sealing, Worker};
@@ -65,8 +65,15 @@ impl Feature for Changes {
         "staging"
     }
 
-    fn settings(&self) -> &'static [SettingsOf] {
-        const { &[SettingsOf::the::<declarations::ChangesSettings>()] }
+    fn declares(&self) -> &'static Names {
+        const {
+            &Names {
+                permissions: declarations::PERMISSIONS,
+                events: declarations::EVENTS,
+                settings: &[SettingsOf::the::<declarations::ChangesSettings>()],
+                ..Names::NONE
+            }
+        }
     }
 
     fn glossary(&self) -> &'static Glossary {
@@ -79,14 +86,6 @@ impl Feature for Changes {
 
     fn sealed(&self) -> &'static [Sealing] {
         SEALED
-    }
-
-    fn permissions(&self) -> &'static [Permission] {
-        declarations::PERMISSIONS
-    }
-
-    fn events(&self) -> &'static [EventType] {
-        declarations::EVENTS
     }
 
     async fn open(&self, app: &App, parts: &mut Parts) {

@@ -9,10 +9,13 @@ use heddle_core::bounds::is_small;
 use heddle_core::redact::mask;
 use heddle_inventory::adapters::call_for;
 use heddle_kernel::app::App;
+use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
+use heddle_kernel::http::extract::Origin;
 use heddle_kernel::http::extract::{At, Params};
 use heddle_kernel::nearest::nearest;
-use heddle_runtime::LIGHT_BYTES;
+use heddle_runtime::{Adapter, Call, LIGHT_BYTES};
+use heddle_store::ControllerTarget;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +79,32 @@ fn kind_of(description: &Description, area: &str, resource: &str) -> Result<Stri
     Err(Error::Unknown(format!("resource not found in area '{area}'{}", meant.unwrap_or_default())))
 }
 
+/// What a live read needs.
+struct Read {
+    controller: ControllerTarget,
+    adapter: Adapter,
+    kind: String,
+    call: Call,
+}
+
+impl Read {
+    async fn of(
+        app: &App,
+        caller: &Caller,
+        origin: &Origin,
+        mounted: &Mounted,
+        path: &OnController,
+    ) -> Result<Self, Error> {
+        let vendor = mounted.vendor.as_deref();
+        let controller = controller_on_path(app, caller, path.controller_id, path.site_id, vendor).await?;
+        let adapter = app.adapter(&controller.vendor)?;
+        let resource = path.resource.as_deref().unwrap_or_default();
+        let kind = kind_of(adapter.description(), &mounted.area, resource)?;
+        let call = call_for(&controller, &origin.request_id)?;
+        Ok(Self { controller, adapter, kind, call })
+    }
+}
+
 pub(super) async fn list(
     mounted: Mounted,
     (State(app), caller, origin): Who,
@@ -83,12 +112,7 @@ pub(super) async fn list(
     Params(query): Params<LiveQuery>,
 ) -> Result<Response, Error> {
     let per_page = query.per_page()?;
-    let controller =
-        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref())
-            .await?;
-    let adapter = app.adapter(&controller.vendor)?;
-    let kind = kind_of(adapter.description(), &mounted.area, path.resource.as_deref().unwrap_or_default())?;
-    let call = call_for(&controller, &origin.request_id)?;
+    let Read { controller, adapter, kind, call } = Read::of(&app, &caller, &origin, &mounted, &path).await?;
     let page = adapter.list_objects(&call, &kind, None, query.cursor.as_deref(), per_page).await?;
     let page = LivePage {
         items: page.items,
@@ -122,12 +146,7 @@ pub(super) async fn get(
     (State(app), caller, origin): Who,
     At(path): At<OnController>,
 ) -> Result<Response, Error> {
-    let controller =
-        controller_on_path(&app, &caller, path.controller_id, path.site_id, mounted.vendor.as_deref())
-            .await?;
-    let adapter = app.adapter(&controller.vendor)?;
-    let kind = kind_of(adapter.description(), &mounted.area, path.resource.as_deref().unwrap_or_default())?;
-    let call = call_for(&controller, &origin.request_id)?;
+    let Read { controller, adapter, kind, call } = Read::of(&app, &caller, &origin, &mounted, &path).await?;
     let object = adapter.get_object(&call, &kind, None, path.key.as_deref().unwrap_or_default()).await?;
     answer(&app, controller.org_id, object, |object| mask(&mut object.body)).await
 }

@@ -3,17 +3,19 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use heddle_core::ProcessId;
 use heddle_core::change::{ApplyStep, OutcomeState};
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::Origin;
+use heddle_kernel::process::membership::Term;
 use heddle_store::changes::{self, ChangeRow};
 use serde_json::json;
 
 use super::apply::{CONFIRM_SECS, answer, controller_busy, rest_within};
-use super::drive::{self, Start, held_message};
-use super::drivers::Drivers;
+use super::drive::{self, Rest, Start, held_message};
+use super::drivers::{DriverClaim, Drivers};
 use super::outcome::{Actor, Step, record};
 use super::settle::compare_now;
 use super::{gates, set};
@@ -62,15 +64,26 @@ pub(super) async fn confirm(
     set::follow(&mut tx, &row, now).await?;
     record(&mut tx, app, &row, &Step::new("change.confirmed", Actor::caller(caller, origin))).await?;
     tx.commit().await?;
+    answer(driven(app, caller, &row, held_by, (term, driver)).await?)
+}
+
+/// Drives what was decided on, and waits for the end. The process before this one may hold the window's session.
+async fn driven(
+    app: &SharedApp,
+    caller: &Caller,
+    row: &ChangeRow,
+    held_by: Option<ProcessId>,
+    (term, driver): (Term, Option<DriverClaim>),
+) -> Result<Rest, Error> {
     if held_by != Some(term.id) {
         // The state that the device holds belongs to the session of the process that wrote it.
         app.runtime.forget_write_session(row.controller_id);
     }
     let driving = match driver {
         Some(driver) => drive::spawn_claimed(app, driver, term, Start::Again),
-        None => drive::spawn(app, id, Start::Again),
+        None => drive::spawn(app, row.id, Start::Again),
     };
-    answer(rest_within(app, caller, id, driving, REST_MAX).await?)
+    rest_within(app, caller, row.id, driving, REST_MAX).await
 }
 
 /// Takes the change back for a person: in its window, or after an attempt whose outcome is in doubt.
@@ -98,15 +111,7 @@ pub(super) async fn take_back(
     record(&mut tx, app, &taken, &Step::new("change.take_back_started", Actor::caller(caller, origin)))
         .await?;
     tx.commit().await?;
-    if held_by != Some(term.id) {
-        // The state that the device holds belongs to the session of the process that wrote it.
-        app.runtime.forget_write_session(taken.controller_id);
-    }
-    let driving = match driver {
-        Some(driver) => drive::spawn_claimed(app, driver, term, Start::Again),
-        None => drive::spawn(app, id, Start::Again),
-    };
-    let rest = rest_within(app, caller, id, driving, REST_MAX).await?;
+    let rest = driven(app, caller, &taken, held_by, (term, driver)).await?;
     if rest.row.outcome_state == OutcomeState::Reverted { Ok(rest.row) } else { answer(rest) }
 }
 

@@ -38,12 +38,11 @@ pub(crate) mod trial;
 mod uses;
 mod wait;
 
+use heddle_kernel::feature::Names;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_core::Permission;
-use heddle_core::event::EventType;
 use heddle_kernel::app::{App, Parts, SharedApp};
 use heddle_kernel::config::SettingsOf;
 use heddle_kernel::events::consumer::consume;
@@ -102,8 +101,15 @@ impl Feature for Fabric {
         "fabric"
     }
 
-    fn settings(&self) -> &'static [SettingsOf] {
-        const { &[SettingsOf::the::<declarations::FabricSettings>()] }
+    fn declares(&self) -> &'static Names {
+        const {
+            &Names {
+                permissions: declarations::PERMISSIONS,
+                events: declarations::EVENTS,
+                settings: &[SettingsOf::the::<declarations::FabricSettings>()],
+                ..Names::NONE
+            }
+        }
     }
 
     fn glossary(&self) -> &'static Glossary {
@@ -112,14 +118,6 @@ impl Feature for Fabric {
 
     fn sealed(&self) -> &'static [Sealing] {
         SEALED
-    }
-
-    fn permissions(&self) -> &'static [Permission] {
-        declarations::PERMISSIONS
-    }
-
-    fn events(&self) -> &'static [EventType] {
-        declarations::EVENTS
     }
 
     async fn open(&self, app: &App, parts: &mut Parts) {

@@ -16,9 +16,9 @@ pub mod security;
 pub mod session;
 
 use futures::FutureExt as _;
-use heddle_core::event::EventType;
 use heddle_kernel::app::{App, Parts, SharedApp};
 use heddle_kernel::config::SettingsOf;
+use heddle_kernel::feature::Names;
 use heddle_kernel::feature::{Feature, Forget, Pages, Sealing};
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::{Doc, Routes};
@@ -50,8 +50,14 @@ impl Feature for SignIn {
         "auth"
     }
 
-    fn settings(&self) -> &'static [SettingsOf] {
-        const { &[SettingsOf::the::<declarations::SignInSettings>()] }
+    fn declares(&self) -> &'static Names {
+        const {
+            &Names {
+                events: declarations::EVENTS,
+                settings: &[SettingsOf::the::<declarations::SignInSettings>()],
+                ..Names::NONE
+            }
+        }
     }
 
     fn glossary(&self) -> &'static Glossary {
@@ -60,10 +66,6 @@ impl Feature for SignIn {
 
     fn sealed(&self) -> &'static [Sealing] {
         SEALED
-    }
-
-    fn events(&self) -> &'static [EventType] {
-        declarations::EVENTS
     }
 
     async fn open(&self, app: &App, parts: &mut Parts) {

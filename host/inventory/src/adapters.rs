@@ -5,6 +5,7 @@ mod packages;
 mod reading;
 mod routes;
 
+use heddle_kernel::feature::Names;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -30,6 +31,10 @@ impl Feature for Adapters {
         "adapters"
     }
 
+    fn declares(&self) -> &'static Names {
+        const { &Names { settings: &[SettingsOf::the::<AdapterSettings>()], ..Names::NONE } }
+    }
+
     fn glossary(&self) -> &'static Glossary {
         &crate::glossary::ADAPTERS
     }
@@ -40,10 +45,6 @@ impl Feature for Adapters {
         let mut serving = packages::Serving::new();
         parts.add(LastRefused::new(packages::load_all(app, &mut serving).await));
         parts.add(reading::Packages::new(serving, asked));
-    }
-
-    fn settings(&self) -> &'static [SettingsOf] {
-        const { &[SettingsOf::the::<AdapterSettings>()] }
     }
 
     fn routes(&self, app: &SharedApp) -> Routes {

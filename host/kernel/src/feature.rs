@@ -32,24 +32,9 @@ pub trait Feature: Send + Sync {
     /// Names the feature in messages.
     fn name(&self) -> &'static str;
 
-    /// Permissions that it adds to the product.
-    fn permissions(&self) -> &'static [Permission] {
-        &[]
-    }
-
-    /// Types of events about what it owns. Features above it can emit them, too.
-    fn events(&self) -> &'static [EventType] {
-        &[]
-    }
-
-    /// What subscribing to events needs, by the first segment of a type or pattern. Others cannot be subscribed to.
-    fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
-        &[]
-    }
-
-    /// Settings that it adds to the product.
-    fn settings(&self) -> &'static [SettingsOf] {
-        &[]
+    /// Names that it adds to the product.
+    fn declares(&self) -> &'static Names {
+        &Names::NONE
     }
 
     /// Opens credentials for components. One feature has it.
@@ -123,6 +108,21 @@ pub trait Feature: Send + Sync {
     }
 }
 
+/// Names that a feature adds to the product, each a list of the room's declarations.
+pub struct Names {
+    pub permissions: &'static [Permission],
+    /// Types of events about what the feature owns. Features above it can emit them, too.
+    pub events: &'static [EventType],
+    /// What subscribing to events needs, by the first segment of a type or pattern. Others cannot be subscribed to.
+    pub subscriptions: &'static [(&'static str, SubscriptionAccess)],
+    pub settings: &'static [SettingsOf],
+}
+
+impl Names {
+    /// No names; struct update syntax adds those that a feature has.
+    pub const NONE: Self = Self { permissions: &[], events: &[], subscriptions: &[], settings: &[] };
+}
+
 /// The features of one program, in their order.
 #[derive(Clone, Copy)]
 pub struct Features(&'static [&'static dyn Feature]);
@@ -147,9 +147,10 @@ impl Features {
 
     /// The permissions and event types that they declare, and those that every server has.
     pub fn declared(self) -> Declared {
-        let permissions = self.iter().flat_map(Feature::permissions);
-        let events = self.iter().flat_map(Feature::events);
-        let subscriptions = self.iter().flat_map(Feature::subscriptions);
+        let names = || self.iter().map(Feature::declares);
+        let permissions = names().flat_map(|names| names.permissions);
+        let events = names().flat_map(|names| names.events);
+        let subscriptions = names().flat_map(|names| names.subscriptions);
         Declared::new(
             declarations::PERMISSIONS.iter().chain(permissions).copied(),
             events.copied(),
@@ -159,7 +160,7 @@ impl Features {
 
     /// The settings that they declare, in their order.
     pub fn settings(self) -> Vec<SettingsOf> {
-        self.iter().flat_map(Feature::settings).copied().collect()
+        self.iter().flat_map(|feature| feature.declares().settings).copied().collect()
     }
 
     /// Every column with sealed bytes, and how its rows come under another key.

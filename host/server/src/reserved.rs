@@ -1,10 +1,10 @@
 //! What the interface gives to modules that this version does not have: roles hold these permissions, API keys can name
 //! them, and events of these prefixes can be subscribed to.
 
-use heddle_core::Permission;
 use heddle_core::declared::SubscriptionAccess;
 use heddle_inventory::devices::declarations::DEVICE_READ;
 use heddle_kernel::feature::Feature;
+use heddle_kernel::feature::Names;
 
 heddle_core::permissions! { PERMISSIONS {
     ALERT_READ = "alert:read", Viewer, "See alerts";
@@ -35,11 +35,7 @@ impl Feature for Reserved {
         "reserved"
     }
 
-    fn permissions(&self) -> &'static [Permission] {
-        PERMISSIONS
-    }
-
-    fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
-        SUBSCRIPTIONS
+    fn declares(&self) -> &'static Names {
+        const { &Names { permissions: PERMISSIONS, subscriptions: SUBSCRIPTIONS, ..Names::NONE } }
     }
 }

@@ -11,12 +11,10 @@ mod site_access;
 pub mod sites;
 pub mod users;
 
-use heddle_core::Permission;
-use heddle_core::declared::SubscriptionAccess;
-use heddle_core::event::EventType;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::config::SettingsOf;
 use heddle_kernel::feature::Feature;
+use heddle_kernel::feature::Names;
 use heddle_kernel::http::glossary::Glossary;
 use heddle_kernel::http::routes::Routes;
 
@@ -28,24 +26,19 @@ impl Feature for Tenancy {
         "tenancy"
     }
 
-    fn settings(&self) -> &'static [SettingsOf] {
-        const { &[SettingsOf::the::<declarations::TenancySettings>()] }
+    fn declares(&self) -> &'static Names {
+        const {
+            &Names {
+                permissions: declarations::PERMISSIONS,
+                events: declarations::EVENTS,
+                subscriptions: declarations::SUBSCRIPTIONS,
+                settings: &[SettingsOf::the::<declarations::TenancySettings>()],
+            }
+        }
     }
 
     fn glossary(&self) -> &'static Glossary {
         &crate::glossary::TENANCY
-    }
-
-    fn permissions(&self) -> &'static [Permission] {
-        declarations::PERMISSIONS
-    }
-
-    fn events(&self) -> &'static [EventType] {
-        declarations::EVENTS
-    }
-
-    fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
-        declarations::SUBSCRIPTIONS
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

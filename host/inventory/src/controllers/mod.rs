@@ -11,14 +11,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use heddle_core::adapter::DeviceStatus;
-use heddle_core::declared::SubscriptionAccess;
-use heddle_core::event::EventType;
 use heddle_core::page::Page;
 use heddle_core::tls::TlsPolicy;
-use heddle_core::{ControllerId, CredentialId, OrgId, Permission, Role, SiteId, SiteLevel};
+use heddle_core::{ControllerId, CredentialId, OrgId, Role, SiteId, SiteLevel};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::checks::{Checks, NAME_CHARS_MAX};
+use heddle_kernel::feature::Names;
 use heddle_kernel::feature::{Diagnostic, Feature};
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::conditional::{IfMatch, One};
@@ -61,24 +60,23 @@ impl Feature for Controllers {
         "controllers"
     }
 
+    fn declares(&self) -> &'static Names {
+        const {
+            &Names {
+                permissions: declarations::PERMISSIONS,
+                events: declarations::EVENTS,
+                subscriptions: declarations::SUBSCRIPTIONS,
+                ..Names::NONE
+            }
+        }
+    }
+
     fn glossary(&self) -> &'static Glossary {
         &crate::glossary::CONTROLLERS
     }
 
     fn diagnostics(&self) -> &'static [Diagnostic] {
         diagnostics::DIAGNOSTICS
-    }
-
-    fn permissions(&self) -> &'static [Permission] {
-        declarations::PERMISSIONS
-    }
-
-    fn events(&self) -> &'static [EventType] {
-        declarations::EVENTS
-    }
-
-    fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
-        declarations::SUBSCRIPTIONS
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

@@ -8,13 +8,13 @@ mod edit;
 mod labels;
 
 use heddle_core::adapter::DeviceStatus;
-use heddle_core::declared::SubscriptionAccess;
 use heddle_core::device::DeviceState;
-use heddle_core::event::{EventType, NewEvent};
-use heddle_core::{ControllerId, Permission, Role, SiteId, SiteLevel};
+use heddle_core::event::NewEvent;
+use heddle_core::{ControllerId, Role, SiteId, SiteLevel};
 use heddle_kernel::app::{App, SharedApp};
 use heddle_kernel::caller::Caller;
 use heddle_kernel::feature::Feature;
+use heddle_kernel::feature::Names;
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::glossary::Glossary;
@@ -52,20 +52,19 @@ impl Feature for Devices {
         "devices"
     }
 
+    fn declares(&self) -> &'static Names {
+        const {
+            &Names {
+                permissions: declarations::PERMISSIONS,
+                events: declarations::EVENTS,
+                subscriptions: declarations::SUBSCRIPTIONS,
+                ..Names::NONE
+            }
+        }
+    }
+
     fn glossary(&self) -> &'static Glossary {
         &crate::glossary::DEVICES
-    }
-
-    fn permissions(&self) -> &'static [Permission] {
-        declarations::PERMISSIONS
-    }
-
-    fn events(&self) -> &'static [EventType] {
-        declarations::EVENTS
-    }
-
-    fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
-        declarations::SUBSCRIPTIONS
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {

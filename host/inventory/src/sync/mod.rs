@@ -8,6 +8,7 @@ mod record;
 mod slots;
 mod storable;
 
+use heddle_kernel::feature::Names;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -97,8 +98,8 @@ impl Feature for Readings {
         "sync"
     }
 
-    fn settings(&self) -> &'static [SettingsOf] {
-        const { &[SettingsOf::the::<SyncSettings>()] }
+    fn declares(&self) -> &'static Names {
+        const { &Names { settings: &[SettingsOf::the::<SyncSettings>()], ..Names::NONE } }
     }
 
     async fn open(&self, app: &App, parts: &mut Parts) {

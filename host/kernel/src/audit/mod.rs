@@ -9,13 +9,13 @@ pub mod kept;
 pub mod key;
 pub mod packages;
 
+use crate::feature::Names;
 use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::State;
-use heddle_core::declared::SubscriptionAccess;
 use heddle_core::page::{Cursor, CursorPage};
-use heddle_core::{OrgId, Permission, Role, Timestamp, UserId};
+use heddle_core::{OrgId, Role, Timestamp, UserId};
 use heddle_store::audit::{self, AuditEntry, AuditFilter, ChainWalk, Head, Validation};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -81,16 +81,18 @@ impl Feature for AuditLog {
         "audit"
     }
 
+    fn declares(&self) -> &'static Names {
+        const {
+            &Names {
+                permissions: declarations::PERMISSIONS,
+                subscriptions: declarations::SUBSCRIPTIONS,
+                ..Names::NONE
+            }
+        }
+    }
+
     fn glossary(&self) -> &'static Glossary {
         &GLOSSARY
-    }
-
-    fn permissions(&self) -> &'static [Permission] {
-        declarations::PERMISSIONS
-    }
-
-    fn subscriptions(&self) -> &'static [(&'static str, SubscriptionAccess)] {
-        declarations::SUBSCRIPTIONS
     }
 
     fn routes(&self, _: &SharedApp) -> Routes {
