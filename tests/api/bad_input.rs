@@ -106,7 +106,7 @@ on_both! {
 on_both! {
     async fn an_untrusted_certificate_is_refused_and_can_be_pinned(database: Database) {
         let router =
-            heddle_openwrt_router::Router::builder().password(ROUTER_PASSWORD).tls().start().await;
+            heddle_lab_openwrt::Router::builder().password(ROUTER_PASSWORD).tls().start().await;
         let server = Server::start(database).await;
         let api = server.set_up().await;
         let controller = register(&api, &router.url(), ROUTER_PASSWORD).await;

@@ -10,7 +10,7 @@ use axum::Router as Axum;
 use axum::body::Bytes;
 use axum::extract::State;
 use futures::future::join_all;
-use heddle_openwrt_router::Router;
+use heddle_lab_openwrt::Router;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;

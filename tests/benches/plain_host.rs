@@ -3,7 +3,7 @@
 //! The baseline of whatever calls an adapter. It waits for each answer on the
 //! thread that asks, so it must not be used on a thread that serves.
 
-use heddle_openwrt_router::Router;
+use heddle_lab_openwrt::Router;
 use heddle_sdk::testing::json_body;
 use heddle_sdk::{Auth, Fault, Host, Request, Response, fault};
 use serde_json::{Value, json};

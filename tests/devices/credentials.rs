@@ -1,7 +1,7 @@
 //! Trying a credential before anything depends on it.
 
 use heddle_core::{Role, SiteLevel};
-use heddle_openwrt_router::Router;
+use heddle_lab_openwrt::Router;
 use serde_json::{Value, json};
 
 use super::{audited, id_of, member};

@@ -1,7 +1,7 @@
 //! A controller that gives no answer: each device that is lost with it is reported, once and in order, and so is each
 //! that comes back.
 
-use heddle_openwrt_router::Fault;
+use heddle_lab_openwrt::Fault;
 use serde_json::{Value, json};
 
 use super::{PHONE, device, devices, id_of, published, read};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use heddle_core::Role;
-use heddle_openwrt_router::Change;
+use heddle_lab_openwrt::Change;
 use serde_json::{Value, json};
 
 use super::{audited, member, read};

@@ -2,7 +2,7 @@
 //! what they are about and by a key.
 
 use chrono::TimeDelta;
-use heddle_openwrt_router::Fault;
+use heddle_lab_openwrt::Fault;
 use serde_json::{Value, json};
 
 use super::{World, connect, device, filled, id_of};

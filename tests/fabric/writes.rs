@@ -84,7 +84,7 @@ on_both! {
         emit(&lab.server.running().app, org, event_type("device.offline"), device("x")).await;
         let run = &runs(&lab.api, &path, 1).await[0];
         assert!(!run["steps"][0]["output"]["items"].as_array().unwrap().is_empty(), "{run}");
-        lab.router.fault(heddle_openwrt_router::Fault::Cut { for_ms: None });
+        lab.router.fault(heddle_lab_openwrt::Fault::Cut { for_ms: None });
         emit(&lab.server.running().app, org, event_type("device.offline"), device("x")).await;
         let run = &runs(&lab.api, &path, 2).await[0];
         assert_eq!((&run["success"], &run["steps"][0]["error_code"]), (&json!(false), &json!("ADAPTER_ERROR")), "{run}");

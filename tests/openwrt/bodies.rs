@@ -1,6 +1,6 @@
 //! What is read can be written: one shape, and a name for everything that is shown.
 
-use heddle_openwrt_router::Change;
+use heddle_lab_openwrt::Change;
 use serde_json::{Value, json};
 
 use super::{KINDS, rule_names, unnamed_rule, warns};

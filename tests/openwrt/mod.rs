@@ -51,10 +51,10 @@ fn rule_names(lab: &Lab) -> Vec<String> {
 }
 
 /// An unnamed rule at the end of the file, as the web interface adds one.
-fn unnamed_rule(port: &str) -> Vec<heddle_openwrt_router::Change> {
-    let set = |option: &str, value: &str| heddle_openwrt_router::Change::set("@rule[-1]", option, value);
+fn unnamed_rule(port: &str) -> Vec<heddle_lab_openwrt::Change> {
+    let set = |option: &str, value: &str| heddle_lab_openwrt::Change::set("@rule[-1]", option, value);
     vec![
-        heddle_openwrt_router::Change::Add { section: String::new(), kind: "rule".to_owned() },
+        heddle_lab_openwrt::Change::Add { section: String::new(), kind: "rule".to_owned() },
         set("src", "wan"),
         set("proto", "tcp"),
         set("dest_port", port),

@@ -128,7 +128,7 @@ on_both! {
 
 /// A controller whose user may call neither the lease sources nor read files.
 async fn started_with_rights(database: Database) -> Lab {
-    use heddle_openwrt_router::{Access, Router};
+    use heddle_lab_openwrt::{Access, Router};
     let denied = ["luci-rpc", "file", "dhcp"].map(str::to_owned).to_vec();
     let router =
         Router::builder().root_access(Access::Without(denied)).password(ROUTER_PASSWORD).start().await;

@@ -1,6 +1,6 @@
 //! A router that other people write to as well.
 
-use heddle_openwrt_router::Change;
+use heddle_lab_openwrt::Change;
 use serde_json::json;
 
 use super::{rule_names, unnamed_rule, warns};

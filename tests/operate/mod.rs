@@ -12,7 +12,7 @@ mod user;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use heddle_openwrt_router::Router;
+use heddle_lab_openwrt::Router;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -11,7 +11,7 @@ mod retention;
 use std::path::Path;
 use std::time::Duration;
 
-use heddle_openwrt_router::Router;
+use heddle_lab_openwrt::Router;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

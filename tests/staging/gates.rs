@@ -1,6 +1,6 @@
 //! What keeps a change from the device.
 
-use heddle_openwrt_router::Change;
+use heddle_lab_openwrt::Change;
 use serde_json::json;
 
 use super::Lab;

@@ -17,7 +17,7 @@ mod windows;
 
 use std::time::Duration;
 
-use heddle_openwrt_router::Router;
+use heddle_lab_openwrt::Router;
 use serde_json::{Value, json};
 
 use crate::support::{Api, Database, Options, Server, register};

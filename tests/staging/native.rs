@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use heddle_openwrt_router::Call;
+use heddle_lab_openwrt::Call;
 use serde_json::{Value, json};
 
 use super::Lab;

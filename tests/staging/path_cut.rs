@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use heddle_openwrt_router::{Effect, Fault};
+use heddle_lab_openwrt::{Effect, Fault};
 use serde_json::json;
 
 use super::Lab;

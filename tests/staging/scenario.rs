@@ -101,7 +101,7 @@ on_both! {
 on_both! {
     async fn an_unreachable_controller_does_not_prevent_staging(database: Database) {
         let lab = Lab::start(database).await;
-        lab.router.fault(heddle_openwrt_router::Fault::Cut { for_ms: None });
+        lab.router.fault(heddle_lab_openwrt::Fault::Cut { for_ms: None });
         let change = lab.stage_rule("Allow-HTTPS-mgmt").await;
         assert!(change["plan"].is_null(), "{change}");
         assert_eq!(change["plan_error"]["type"], "adapter_connection_error", "{change}");

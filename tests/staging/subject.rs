@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use heddle_core::Timestamp;
-use heddle_openwrt_router::Router;
+use heddle_lab_openwrt::Router;
 use serde_json::{Value, json};
 
 use crate::support::{Answer, Api};

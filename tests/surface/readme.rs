@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use heddle_openwrt_router::Router;
+use heddle_lab_openwrt::Router;
 use tokio::process::Command;
 
 use crate::staging::{ROUTER_PASSWORD, start_router};

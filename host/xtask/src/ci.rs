@@ -30,7 +30,7 @@ pub(crate) fn test(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyho
         // Most tests wait for a device or a clock: more of them at once than there are processors.
         .env("RUST_TEST_THREADS", "6")
         .env("HEDDLE_BIN", workspace.bin("heddle"))
-        .env("OPENWRT_ROUTER_BIN", workspace.bin("openwrt-router"))
+        .env("LAB_OPENWRT_BIN", workspace.bin("lab-openwrt"))
         .env("HEDDLE_PACKAGES", workspace.packages())
         .env("HEDDLE_GUESTS", workspace.guests());
     let status = last_phase("tests", || process::status("cargo test", &mut cargo, stop))?;

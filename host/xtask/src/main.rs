@@ -39,10 +39,13 @@ enum Command {
         #[arg(long)]
         demo: bool,
     },
-    /// Start a practice device
+    /// Start a practice device of a vendor; `lab openwrt -- --help` names its options
     Lab {
-        #[command(subcommand)]
-        device: Lab,
+        /// A folder of `tests/labs`, such as `openwrt`
+        vendor: String,
+        /// Passed on to its program
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
     },
     /// Run all tests, with a `PostgreSQL` of their own and all programs that they need
     Test {
@@ -64,15 +67,6 @@ enum Command {
     Db,
 }
 
-#[derive(Subcommand)]
-enum Lab {
-    /// A practice router
-    Openwrt {
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        args: Vec<String>,
-    },
-}
-
 fn main() -> ExitCode {
     match execute() {
         Ok(code) => code,
@@ -91,7 +85,7 @@ fn execute() -> anyhow::Result<ExitCode> {
         Command::Components => package::components(&workspace, &stop).map(|()| ExitCode::SUCCESS),
         Command::Run { demo: false } => run::serve(&workspace, &stop),
         Command::Run { demo: true } => run::demo(&workspace, &stop),
-        Command::Lab { device: Lab::Openwrt { args } } => run::lab(&workspace, &stop, &args),
+        Command::Lab { vendor, args } => run::lab(&workspace, &stop, &vendor, &args),
         Command::Test { args } => ci::test(&workspace, &stop, &args),
         Command::Bench { args } => ci::bench(&workspace, &stop, &args),
         Command::Autobahn => autobahn::run(&workspace, &stop),

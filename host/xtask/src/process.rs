@@ -50,15 +50,15 @@ impl Stop {
 
 /// A child that is ended when its guard goes away.
 pub(crate) struct Guarded {
-    name: &'static str,
+    name: String,
     child: Child,
     signal: Signal,
 }
 
 impl Guarded {
-    pub(crate) fn start(name: &'static str, command: &mut Command) -> anyhow::Result<Self> {
+    pub(crate) fn start(name: &str, command: &mut Command) -> anyhow::Result<Self> {
         let child = command.spawn().with_context(|| format!("'{name}' cannot be started"))?;
-        Ok(Self { name, child, signal: Signal::TERM })
+        Ok(Self { name: name.to_owned(), child, signal: Signal::TERM })
     }
 
     /// Asks by this signal when it has to end.

@@ -46,7 +46,7 @@ pub(crate) fn demo(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCod
     build(workspace, stop)?;
     let mut router = router_command(workspace)?;
     router.args(["--listen", ROUTER_LISTEN, "--control", ROUTER_CONTROL, "--password", ROUTER_PASSWORD]);
-    let mut router = Guarded::start("openwrt-router", &mut router)?;
+    let mut router = Guarded::start("lab-openwrt", &mut router)?;
     let mut server = server_command(workspace, &settings)?;
     server.env("EGRESS_EXTRA_NETWORKS", settings.demo_networks());
     let mut server = Guarded::start("heddle", &mut server)?;
@@ -63,11 +63,23 @@ pub(crate) fn demo(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCod
     wait(&mut [&mut server, &mut router], stop)
 }
 
-/// `lab openwrt`: the practice router alone, with the caller's arguments.
-pub(crate) fn lab(workspace: &Workspace, stop: &Stop, args: &[String]) -> anyhow::Result<ExitCode> {
+/// `lab`: the practice device of a vendor alone, with the caller's arguments.
+pub(crate) fn lab(
+    workspace: &Workspace,
+    stop: &Stop,
+    vendor: &str,
+    args: &[String],
+) -> anyhow::Result<ExitCode> {
+    let labs = workspace.labs()?;
+    ensure!(
+        labs.iter().any(|lab| lab == vendor),
+        "there is no practice device '{vendor}'; there are: {}",
+        labs.join(", ")
+    );
     phase("programs", || build_programs(workspace, stop))?;
-    let mut router = Guarded::start("openwrt-router", router_command(workspace)?.args(args))?;
-    wait(&mut [&mut router], stop)
+    let name = format!("lab-{vendor}");
+    let mut device = Guarded::start(&name, program(workspace, &name)?.args(args))?;
+    wait(&mut [&mut device], stop)
 }
 
 /// Adapters and programs.
@@ -113,7 +125,7 @@ fn say_read_only(settings: &Settings) {
 }
 
 fn router_command(workspace: &Workspace) -> anyhow::Result<Command> {
-    program(workspace, "openwrt-router")
+    program(workspace, "lab-openwrt")
 }
 
 fn program(workspace: &Workspace, name: &str) -> anyhow::Result<Command> {

@@ -59,6 +59,20 @@ impl Workspace {
         self.target.join("packages")
     }
 
+    /// Vendors that have a practice device, by name: the folders of `tests/labs` with a program.
+    pub(crate) fn labs(&self) -> anyhow::Result<Vec<String>> {
+        let folder = self.root.join("tests/labs");
+        let mut labs = Vec::new();
+        for entry in folder.read_dir().with_context(|| format!("'{}' cannot be read", folder.display()))? {
+            let lab = entry?;
+            if lab.path().join("src/main.rs").is_file() {
+                labs.push(lab.file_name().to_string_lossy().into_owned());
+            }
+        }
+        labs.sort();
+        Ok(labs)
+    }
+
     /// Public keys that the packages are signed with.
     pub(crate) fn trusted_keys(&self) -> PathBuf {
         self.packages().join("trusted-keys.json")

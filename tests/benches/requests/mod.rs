@@ -6,7 +6,7 @@
 //! one object. What it does in addition to stage is listed in [`bare::staging`].
 
 use heddle_core::ControllerId;
-use heddle_openwrt_router::{Call, Router};
+use heddle_lab_openwrt::{Call, Router};
 use serde_json::json;
 use tokio::runtime::Runtime;
 

@@ -1,6 +1,6 @@
 //! What other people save at a router, and how it is found again.
 
-use heddle_openwrt_router::{Change, Router};
+use heddle_lab_openwrt::{Change, Router};
 use serde_json::json;
 
 use crate::staging::subject::times;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use heddle_core::Timestamp;
-use heddle_openwrt_router::Change;
+use heddle_lab_openwrt::Change;
 use serde_json::json;
 
 use self::edits::{Edit, Saved, standing};

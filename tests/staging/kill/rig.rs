@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use heddle_openwrt_router::Router;
+use heddle_lab_openwrt::Router;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::Notify;

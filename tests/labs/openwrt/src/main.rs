@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Parser;
-use heddle_openwrt_router::Router;
+use heddle_lab_openwrt::Router;
 
 /// A simulated router that speaks ubus over HTTP.
 #[derive(Parser)]

@@ -18,7 +18,7 @@ fn get(url: &str, path: &str) -> io::Result<String> {
 
 #[test]
 fn prints_its_addresses_and_ends_when_told_to() {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_openwrt-router"))
+    let mut program = Command::new(env!("CARGO_BIN_EXE_lab-openwrt"))
         .args(["--listen", "127.0.0.1:0", "--control", "127.0.0.1:0", "--password", "p"])
         .stdout(Stdio::piped())
         .spawn()
