@@ -1,0 +1,73 @@
+//! Edits behind the manager's back: what a person does in the web interface, or to the devices themselves.
+
+use heddle_lab::{Context, Request};
+use serde_json::{Value, json};
+
+use crate::call::Call;
+use crate::controller::Omada;
+use crate::outcome::envelope;
+use crate::router::Match;
+use crate::timeline::{CLIENTS, DEVICES, Event, PENDING};
+
+/// What an edit looks like, for the person who wrote another one.
+const FORM: &str = r#"an edit is {"method", "path", "body"} as either surface takes it,
+{"site", "device", "state": "down" or "up"}, {"site", "client", "active"}, {"site", "pending": {}},
+{"missing": []} or {"restart": true}"#;
+
+impl Omada {
+    /// A call of either surface is carried out without credentials and limits; `{omadacId}` may stand in its
+    /// path.
+    pub(crate) fn edited(&mut self, edit: &Value, _context: &mut Context) -> Result<Value, String> {
+        let text = |name: &str| edit[name].as_str().map(str::to_owned);
+        let site = text("site").unwrap_or_default();
+        if let (Some(method), Some(path)) = (text("method"), text("path")) {
+            return self.edited_by_call(&method, &path, &edit["body"]);
+        }
+        if let (Some(mac), Some(state)) = (text("device"), text("state")) {
+            self.store
+                .find(&site, DEVICES, "mac", &mac)
+                .ok_or_else(|| format!("device '{mac}' does not exist"))?;
+            let event = if state == "down" { Event::Status(0) } else { Event::Booted };
+            self.plan(&site, &mac, &[(0, event)]);
+            self.settle();
+            return Ok(Value::Null);
+        }
+        if let (Some(mac), Some(active)) = (text("client"), edit["active"].as_bool()) {
+            let now = self.now;
+            let client = self.store.find_mut(&site, CLIENTS, "mac", &mac);
+            let client = client.ok_or_else(|| format!("client '{mac}' does not exist"))?;
+            client["active"] = json!(active);
+            client[if active { "connectedAt" } else { "lastSeen" }] = json!(now);
+            return Ok(Value::Null);
+        }
+        if edit["pending"].is_object() {
+            let mut device = edit["pending"].clone();
+            device["detailStatus"] = json!(20);
+            self.store.rows_mut(&site, PENDING).push(device);
+            return Ok(Value::Null);
+        }
+        if let Some(routes) = edit["missing"].as_array() {
+            self.missing = routes.iter().filter_map(|route| Some(route.as_str()?.to_owned())).collect();
+            return Ok(Value::Null);
+        }
+        if edit["restart"] == true {
+            self.ask_restart();
+            return Ok(Value::Null);
+        }
+        Err(FORM.to_owned())
+    }
+
+    fn edited_by_call(&mut self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+        let path = path.replace("{omadacId}", &self.omadac_id);
+        let request = Request::new(method, &path, "");
+        let Match::Found(route, parameters) = self.router.find(method, &request.segments()) else {
+            return Err(format!("the controller has no route {method} {path}"));
+        };
+        let query = request.query_pairs().into_iter().collect();
+        let outcome = self.carry_out(&Call::new(route, parameters, query, body.clone()));
+        match outcome {
+            Ok(result) => Ok(result),
+            Err(_) => Err(envelope(&outcome).to_string()),
+        }
+    }
+}
