@@ -11,7 +11,7 @@ on_both! {
         let lab = Scripted::start(database).await;
         lab.script().plan = json!({ "holds": false, "stages": ["apply", "restore"], "calls": { "apply": 3 } });
         lab.script().said.insert("apply-1".to_owned(), json!({ "task": true }));
-        lab.script().task = vec![json!({ "task": true }), json!({ "needs": ["reboot"] })];
+        lab.script().task = vec![json!({ "task": true }), json!({})];
         let change = lab.stage("in parts").await;
         let (status, applied) = lab.act(&change, "apply", &json!({ "force": true })).await;
         assert_eq!((status, &applied["outcome"]["state"]), (200, &json!("applied")), "{applied}");
@@ -70,8 +70,6 @@ on_both! {
             lab.script().plan["once"] = json!(once);
             lab.script().lost = vec!["confirm".to_owned()];
             lab.script().sent.clear();
-            // The adapter asks for it in both cases.
-            lab.script().ready.insert("confirm".to_owned(), json!({ "from": 0 }));
             lab.script().compare = before();
             let change = lab.stage(if once { "once" } else { "often" }).await;
             let force = json!({ "force": true });
@@ -82,12 +80,50 @@ on_both! {
                 }
                 lab.script().lost.clear();
             };
-            let ((status, _), ()) = tokio::join!(applying, answering);
-            assert!(status == 200 || once, "{status}");
+            tokio::join!(applying, answering);
             let seen = lab.get(&change).await;
             assert_eq!(seen["outcome"]["state"], "applied", "{seen}");
             assert_eq!(lab.script().arrived("confirm"), sent, "once: {once}");
+            let message = seen["outcome"]["message"].as_str().unwrap_or_default();
+            assert_eq!(message.contains("it is not known whether"), once, "{seen}");
         }
+    }
+}
+
+on_both! {
+    async fn a_restore_in_doubt_is_sent_again_from_the_call_in_doubt(database: Database) {
+        let lab = Scripted::start(database).await;
+        lab.script().plan = json!({ "holds": true, "stages": ["apply", "restore"], "calls": { "restore": 2 } });
+        let change = lab.stage("way back").await;
+        lab.apply_held(&change).await;
+        lab.script().lost = vec!["restore".to_owned()];
+        let reverting = lab.act(&change, "revert", &serde_json::Value::Null);
+        let answering = async {
+            while lab.script().arrived("restore") == 0 {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+            lab.script().lost.clear();
+        };
+        tokio::join!(reverting, answering);
+        let seen = lab.get(&change).await;
+        assert_eq!(seen["outcome"]["state"], "reverted", "{seen}");
+        let restored: Vec<u64> =
+            lab.script().calls.iter().filter(|(stage, _)| stage == "restore").map(|(_, n)| *n).collect();
+        assert_eq!(restored, [0, 0, 1]);
+    }
+}
+
+on_both! {
+    async fn no_call_is_passed_over(database: Database) {
+        let lab = Scripted::start(database).await;
+        lab.script().plan = json!({ "holds": true, "stages": ["apply", "restore"], "calls": { "apply": 2 } });
+        lab.script().ready.insert("apply".to_owned(), json!({ "from": 1 }));
+        let change = lab.stage("without the first").await;
+        lab.act(&change, "apply", &json!({ "force": true })).await;
+        let seen = lab.get(&change).await;
+        assert_eq!(seen["outcome"]["state"], "failed", "{seen}");
+        assert!(seen["outcome"]["message"].as_str().unwrap().contains("asked for call 2"), "{seen}");
+        assert!(lab.script().sent.is_empty());
     }
 }
 

@@ -197,8 +197,10 @@ struct Down {
     version: Value,
     #[serde(default)]
     revision: Value,
+    /// Seconds that it had been up, and when that was read.
     uptime_s: u64,
     at_ms: u64,
+    sent_at_ms: u64,
 }
 
 /// Whether the device has started since it had been up for `uptime_s` at `at_ms`.
@@ -270,14 +272,13 @@ fn went_down(
         }
         Err(error) => return Err(error.into_fault(&token.feature)),
     }
-    let now = host.now_ms();
-    let passed_s = now.saturating_sub(token.read_at_ms) / 1000;
     Ok(Outcome::Pending(pending(&Down {
         feature: token.feature.clone(),
         version: token.base["version"].clone(),
         revision: token.base["revision"].clone(),
-        uptime_s: token.uptime_s + passed_s,
-        at_ms: now,
+        uptime_s: token.uptime_s,
+        at_ms: token.read_at_ms,
+        sent_at_ms: host.now_ms(),
     })))
 }
 
@@ -346,7 +347,7 @@ pub(crate) fn poll(host: &dyn Host, task: &[u8]) -> Result<Outcome, Fault> {
     let now = host.now_ms();
     if !has_restarted(uptime_s, down.uptime_s, down.at_ms, now) {
         let limit = if down.feature == REBOOT { STAYS_UP_MS } else { STAYS_UP_WRITING_MS };
-        if now.saturating_sub(down.at_ms) > limit {
+        if now.saturating_sub(down.sent_at_ms) > limit {
             let message = "the device accepted the call and did not restart; its log says why";
             return Ok(Outcome::Failed(
                 fault::generic(message).with_code("no-restart").with_effect(Effect::None),

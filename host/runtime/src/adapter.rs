@@ -292,7 +292,10 @@ impl Adapter {
         let tap = self.0.shared.tap.clone();
         let answer = answer
             .map(|Answer(response)| convert::to_guest_response(response, tap.as_ref()))
-            .map_err(convert::to_guest_fault);
+            .map_err(|fault| {
+                self.lower("fault", format!("{fault:?}"));
+                convert::to_guest_fault(fault)
+            });
         let ask = ask(move |exports, store| {
             Box::pin(async move {
                 let Some(guest) = &exports.changes else { return Ok(Err(only_reads())) };

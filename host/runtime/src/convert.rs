@@ -26,6 +26,8 @@ const TOUCH_BYTES_MAX: usize = 800;
 /// What others changed: more is left out.
 const FOREIGN_MAX: usize = 100;
 const FOREIGN_BYTES_MAX: usize = 1_200;
+/// Calls of a plan, of all stages: each is recorded and judged by itself.
+const PLAN_CALLS_MAX: usize = 2_000;
 /// Bytes of a plan: what it shows and what it sends.
 const PLAN_BYTES_MAX: usize = 4 << 20;
 /// Sentences of one kind in an answer; more are left out.
@@ -417,12 +419,19 @@ pub(crate) fn plan(p: changes::ChangePlan) -> Fit<AdapterPlan> {
         let after = step.after.map(|after| reader.shown("a plan's after", &after)).transpose()?;
         steps.push(PlanStep { summary: text(step.summary), before, after });
     }
+    if p.native.len() > PLAN_CALLS_MAX {
+        let calls = p.native.len();
+        return Err(Unfit::Size(format!("a plan has {calls} calls, {PLAN_CALLS_MAX} are accepted")));
+    }
     let mut native = Vec::new();
-    for call in bounded("a plan", p.native)? {
+    for call in p.native {
         // What is sent is not cut.
         let (body, form) = match call.body {
             changes::NativeBody::None => (None, None),
-            changes::NativeBody::Json(body) => (Some(reader.json("a planned call's body", &body)?), None),
+            changes::NativeBody::Json(body) => match reader.json("a planned call's body", &body)? {
+                Value::Null => return Err(Unfit::Form("a planned call's body is null".to_owned())),
+                body => (Some(body), None),
+            },
             changes::NativeBody::Form(fields) => (None, Some(bounded("a planned call's form", fields)?)),
         };
         native.push(NativeCall {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::rig::{Ends, Moments};
 use crate::staging::Lab;
 use crate::staging::scripted::{Device, stage};
-use crate::support::{Database, Place, Process, Random};
+use crate::support::{Database, Place, Process, Random, on_both};
 
 const CALLS: u64 = 6;
 
@@ -86,6 +86,44 @@ async fn kill_between_calls(database: Database, kills: u32) {
         kinds.iter().filter(|count| **count > 0).count() > 1,
         "the kills fell on different moments: {ends:?}"
     );
+}
+
+on_both! {
+    async fn a_kill_while_a_task_runs_goes_on_with_the_calls_behind_it(database: Database) {
+        let device = Device::start().await;
+        device.script().plan = json!({
+            "holds": true, "once": true, "stages": ["apply", "restore"], "calls": { "apply": 4 },
+        });
+        device.script().said.insert("apply-1".to_owned(), json!({ "task": true }));
+        device.script().task = vec![json!({ "task": true })];
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let options = device.options().with("SYNC_INTERVAL_SECS", "3600");
+        let (mut process, token) = Process::start(folder.path(), &database, &options).await.set_up().await;
+        let controller = device.register(&process.api).await;
+        let change = stage(&process.api, &controller, "in parts").await;
+        let (api, path) = (process.api.clone(), Lab::path(&change, "apply"));
+        let sending = async {
+            let body = json!({ "force": true }).to_string().into_bytes();
+            let _ = api.try_send("POST", &path, Some(body)).await;
+        };
+        let dying = async {
+            loop {
+                let seen = process.api.get(&Lab::path(&change, "")).await.expect_status(200).body;
+                if seen["outcome"]["step"] == "polling" {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            process.kill();
+        };
+        tokio::join!(sending, dying);
+        assert_eq!(arrived(&device, "apply"), [0, 1]);
+        device.script().task = vec![json!({})];
+        process = Process::start(folder.path(), &database, &options).await.with_token(&token);
+        let seen = at_rest(&process, &change).await;
+        assert_eq!(seen["outcome"]["state"], "applied", "{seen}");
+        assert_eq!(arrived(&device, "apply"), [0, 1, 2, 3], "each call once and in its order");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,8 +2,8 @@
 //!
 //! Each call is recorded before it leaves, on condition that this process still owns the change. The component says
 //! whether the stage can begin, and what each answer means. After a task, a lost answer or a restart the stage goes on
-//! where the component says: never with a call that makes the change and has left, and with another one only if the
-//! plan calls it repeatable.
+//! behind the last call whose answer was good, or earlier if the component asks for it. A call that has left is sent
+//! again only if the plan calls it repeatable, and never one that makes the change.
 
 use heddle_core::adapter::{CallOutcome, Readiness, Task};
 use heddle_core::change::{ChangeSpec, NativeCall, Stage, StageSent};
@@ -14,6 +14,9 @@ use heddle_store::changes::{self, Advance};
 
 use super::{Drive, lost};
 use crate::plan::{secrets_of, specs_of};
+
+/// Code of the fault where a call that has left would have to be sent again.
+pub(super) const NOT_REPEATABLE: &str = "not-repeatable";
 
 /// How the sending of a stage ended.
 pub(super) enum Sent {
@@ -46,9 +49,12 @@ impl Drive<'_> {
     /// Sends the calls of a stage. The result says nothing about the device's state: that is read.
     pub(super) async fn run(&mut self, stage: Stage) -> Result<Sent, Error> {
         self.is_fresh = false;
-        // Calls for a change that is already at the device must finish, whatever the load; an apply can be refused.
-        let urgency = if stage == Stage::Apply { Urgency::Ordinary } else { Urgency::UnderWay };
-        let of = StageOf {
+        let mut sent = self.row.sent(stage);
+        // Calls for a change that is already at the device must finish, whatever the load; an apply can be refused
+        // before its first call.
+        let is_refusable = stage == Stage::Apply && sent.left == 0;
+        let urgency = if is_refusable { Urgency::Ordinary } else { Urgency::UnderWay };
+        let mut of = StageOf {
             stage,
             calls: self.native().iter().filter(|call| call.stage == stage).cloned().collect(),
             call: Call { deadline: self.time_limit(), urgency, ..self.call.clone() },
@@ -57,7 +63,6 @@ impl Drive<'_> {
             secrets: secrets_of(self.app, &self.row)?,
             hold_secs: self.hold_secs(),
         };
-        let mut sent = self.row.sent(stage);
         let ready = self.adapter.ready(&of.call, stage, &of.specs, &of.token, sent.left);
         let from = match self.while_ours(ready).await? {
             Ok(Readiness::Send(from)) => from,
@@ -67,35 +72,47 @@ impl Drive<'_> {
             }
             Err(error) => return Ok(Sent::Failed(StageFailure { error, wrote: sent.left > 0 })),
         };
-        if let Err(fault) = refuse_repetition(&of.calls, from, sent.left) {
-            let error = CallError::Fault(fault);
-            return Ok(Sent::Failed(StageFailure { error, wrote: sent.left > 0 }));
-        }
-        sent.judged = sent.judged.min(from);
+        let from = match next_call(&of.calls, from, sent) {
+            Ok(from) => from,
+            Err(fault) => {
+                let error = CallError::Fault(fault);
+                return Ok(Sent::Failed(StageFailure { error, wrote: sent.left > 0 }));
+            }
+        };
+        of.call.urgency = Urgency::UnderWay;
+        let had_left = sent.left > 0;
+        sent.judged = from;
         for index in from..u32::try_from(of.calls.len()).unwrap_or(u32::MAX) {
             match self.send_one(&of, index, &mut sent).await? {
                 Sent::Done => {}
-                other => return Ok(other),
+                Sent::Failed(failure) => {
+                    let wrote = failure.wrote || had_left;
+                    return Ok(Sent::Failed(StageFailure { wrote, ..failure }));
+                }
+                pending @ Sent::Pending(_) => return Ok(pending),
             }
         }
         Ok(Sent::Done)
     }
 
-    /// Whether calls of a stage are still to be sent.
+    /// Whether calls of a stage are still to be sent. Of an apply that an earlier version began, nothing is known.
     pub(super) fn has_more(&self, stage: Stage) -> bool {
+        if self.row.sent.is_none() {
+            return false;
+        }
         let calls = self.native().iter().filter(|call| call.stage == stage).count();
         usize::try_from(self.row.sent(stage).judged).unwrap_or(usize::MAX) < calls
     }
 
     async fn send_one(&mut self, of: &StageOf, index: u32, sent: &mut StageSent) -> Result<Sent, Error> {
-        let before = sent.left.min(index);
-        sent.left = sent.left.max(index + 1);
+        let before = sent.left;
+        sent.left = before.max(index + 1);
         self.row.note_sent(*sent);
         self.record_sent().await?;
         let native = &of.calls[index as usize];
         let filling = Filling { hold_secs: of.hold_secs, secrets: &of.secrets };
         let SentCall { answer, left } =
-            self.while_ours(self.adapter.send(&of.call, native, filling, before > 0)).await?;
+            self.while_ours(self.adapter.send(&of.call, native, filling, index > 0)).await?;
         let lost = answer.as_ref().err().cloned();
         let judged = self.adapter.judge(&of.call, (of.stage, index), answer, &of.specs, &of.token);
         let judged = self.while_ours(judged).await?;
@@ -123,12 +140,11 @@ impl Drive<'_> {
             (Err(error), _) => error,
         };
         tracing::warn!(change.id = %self.row.id, stage = %of.stage, call = index, left, error = %error, "call failed");
-        let is_undone = !left || matches!(&error, CallError::Fault(fault) if fault.effect == Effect::None);
-        if is_undone && sent.left == index + 1 {
-            sent.left = before.max(index);
+        if !left {
+            sent.left = before;
             self.row.note_sent(*sent);
         }
-        Ok(Sent::Failed(StageFailure { error, wrote: left || before > 0 }))
+        Ok(Sent::Failed(StageFailure { error, wrote: left || index > 0 }))
     }
 
     /// Records how far the stage was sent, if this process still owns the change.
@@ -165,18 +181,23 @@ fn corrected(mut fault: Fault, is_in_doubt: bool) -> Fault {
     fault
 }
 
-/// Refuses to go on where that would send a call twice that must not be.
-fn refuse_repetition(calls: &[NativeCall], from: u32, left: u32) -> Result<(), Fault> {
-    let again = calls.iter().skip(from as usize).take(left.saturating_sub(from) as usize);
-    let refused = again.clone().find(|call| call.stage == Stage::Apply || !call.repeatable);
-    match refused {
-        None => Ok(()),
-        Some(call) => Err(Fault::new(
-            FaultKind::Generic,
-            format!("'{} {}' has left before and may not be sent twice", call.method, call.path),
-        )
-        .with_code("not-repeatable")
-        .with_effect(Effect::Possible)),
+/// The call to go on with, where the component asks for `from`: behind the last one whose answer was good, or earlier.
+fn next_call(calls: &[NativeCall], from: u32, sent: StageSent) -> Result<u32, Fault> {
+    let refused = |message: String, code: &str| {
+        Err(Fault::new(FaultKind::Generic, message).with_code(code).with_effect(Effect::Possible))
+    };
+    if from > sent.left {
+        let (asked, left) = (from + 1, sent.left);
+        return refused(format!("the adapter asked for call {asked}, and {left} have left"), "not-next");
+    }
+    let from = from.min(sent.judged);
+    let mut again = calls.iter().skip(from as usize).take((sent.left - from) as usize);
+    match again.find(|call| call.stage == Stage::Apply || !call.repeatable) {
+        None => Ok(from),
+        Some(call) => {
+            let call = format!("{} {}", call.method, call.path);
+            refused(format!("'{call}' has left before and may not be sent twice"), NOT_REPEATABLE)
+        }
     }
 }
 
@@ -197,16 +218,32 @@ mod tests {
         }
     }
 
+    fn sent(left: u32, judged: u32) -> StageSent {
+        StageSent { stage: Stage::Restore, left, judged }
+    }
+
+    #[test]
+    fn a_stage_goes_on_behind_the_last_good_answer_and_nowhere_later() {
+        let restore = [call(Stage::Restore, true), call(Stage::Restore, true)];
+        assert_eq!(next_call(&restore, 0, sent(0, 0)), Ok(0));
+        assert_eq!(next_call(&restore, 1, sent(1, 1)), Ok(1));
+        assert_eq!(next_call(&restore, 1, sent(1, 0)), Ok(0), "the call in doubt is not passed over");
+        assert_eq!(next_call(&restore, 0, sent(2, 2)), Ok(0));
+        assert_eq!(next_call(&restore, 1, sent(0, 0)).unwrap_err().code.as_deref(), Some("not-next"));
+    }
+
     #[test]
     fn only_repeatable_calls_that_do_not_make_the_change_are_sent_again() {
         let restore = [call(Stage::Restore, true), call(Stage::Restore, false)];
-        assert!(refuse_repetition(&restore, 0, 0).is_ok());
-        assert!(refuse_repetition(&restore, 0, 1).is_ok());
-        assert!(refuse_repetition(&restore, 1, 2).is_err());
-        assert!(refuse_repetition(&restore, 0, 2).is_err());
-        assert!(refuse_repetition(&restore, 2, 2).is_ok());
+        assert_eq!(next_call(&restore, 1, sent(1, 0)), Ok(0));
+        for (from, left, judged) in [(2, 2, 1), (1, 2, 1), (0, 2, 2)] {
+            let fault = next_call(&restore, from, sent(left, judged)).unwrap_err();
+            assert_eq!(fault.code.as_deref(), Some(NOT_REPEATABLE));
+        }
+        assert_eq!(next_call(&restore, 2, sent(2, 2)), Ok(2));
         let apply = [call(Stage::Apply, true), call(Stage::Apply, true)];
-        assert!(refuse_repetition(&apply, 1, 1).is_ok());
-        assert!(refuse_repetition(&apply, 0, 1).is_err());
+        assert_eq!(next_call(&apply, 1, sent(1, 1)), Ok(1));
+        assert!(next_call(&apply, 0, sent(1, 1)).is_err());
+        assert!(next_call(&apply, 1, sent(1, 0)).is_err());
     }
 }

@@ -10,12 +10,14 @@ use heddle_runtime::CallError;
 use heddle_store::Set;
 use heddle_store::changes::Advance;
 
-use super::calls::Sent;
+use super::calls::{NOT_REPEATABLE, Sent};
 use super::{DEVICE_MARGIN_SECS, Drive, is_unreachable};
 use crate::detail::named;
 
 /// Beginning of the message when the device refused a confirmation.
 const CONFIRM_REFUSED: &str = "the device refused to make";
+/// The same where the answer was lost, and the confirmation may not be sent twice.
+const CONFIRM_UNKNOWN: &str = "it is not known whether the device made";
 
 impl Drive<'_> {
     /// Asks the device to make the change permanent. Repeating it is safe: the device then has nothing to confirm, and
@@ -39,7 +41,8 @@ impl Drive<'_> {
 
     /// A device that still holds the change takes it back by its own timer. Until then the confirmation is tried again.
     pub(super) async fn confirm_refused(&mut self, error: CallError) -> Result<(), Error> {
-        let message = format!("{CONFIRM_REFUSED} the change permanent: {error}");
+        let what = if is_not_repeatable(&error) { CONFIRM_UNKNOWN } else { CONFIRM_REFUSED };
+        let message = format!("{what} the change permanent: {error}");
         tracing::warn!(change.id = %self.row.id, error = %error, "confirmation refused");
         self.error = Some(error);
         let is_back = self.compare().await.is_ok_and(|found| found.standing == Standing::Before);
@@ -65,7 +68,10 @@ impl Drive<'_> {
             Err(error) => return self.try_again_later(error).await,
         };
         // Recorded with the step, so that it survives a restart.
-        let refusal = self.row.outcome_message.clone().filter(|message| message.starts_with(CONFIRM_REFUSED));
+        let refusal =
+            self.row.outcome_message.clone().filter(|message| {
+                message.starts_with(CONFIRM_REFUSED) || message.starts_with(CONFIRM_UNKNOWN)
+            });
         match standing {
             Standing::After => self.finish_applied(refusal).await,
             Standing::Stored(needs) => {
@@ -105,4 +111,8 @@ impl Drive<'_> {
         };
         self.finish(OutcomeState::Applied, message).await
     }
+}
+
+fn is_not_repeatable(error: &CallError) -> bool {
+    matches!(error, CallError::Fault(fault) if fault.code.as_deref() == Some(NOT_REPEATABLE))
 }

@@ -1,8 +1,8 @@
 //! Drives an apply, step by step, from its present step.
 //!
 //! Every step is recorded before it begins, and every step can be repeated: after a crash the recorded step is taken up
-//! again. The exception are the calls of a plan: each is recorded before it leaves, and only one that the plan calls
-//! repeatable is ever sent again, and none that makes the change. After a restart while one was on its way, the device is
+//! again. The exception is a call of the plan: it is recorded before it leaves. It is sent again only if the plan calls it
+//! repeatable, and never if it makes the change. After a restart while one was on its way, the device is
 //! read to learn the outcome. The outcome follows from what the device shows, never from what was expected.
 //!
 //! Of the processes that serve a database, one owns an apply for its [`Term`] and drives it. Every step is written on

@@ -31,6 +31,10 @@ impl Drive<'_> {
         if !self.has_calls(Stage::Apply) {
             return self.to(ApplyStep::ReadingBack, Advance::default()).await;
         }
+        if !self.is_of_this_adapter() {
+            // Packages were replaced meanwhile: another adapter would number the calls in its own way.
+            return self.to(ApplyStep::Resolving, Advance::default()).await;
+        }
         match self.run(Stage::Apply).await? {
             Sent::Done => self.to(ApplyStep::ReadingBack, Advance::default()).await,
             Sent::Pending(task) => self.keep_task(&task).await,
@@ -50,15 +54,24 @@ impl Drive<'_> {
         }
     }
 
-    /// Goes on after a restart. With a call on its way, or none sent, the device shows what came of it; between two calls
-    /// the next one follows, if the component can go on there.
+    /// Goes on after a restart. With a call on its way the device shows what came of it; between two calls the next one
+    /// follows, if the component can go on there.
     pub(super) async fn go_on_sending(&mut self) -> Result<(), Error> {
         let sent = self.row.sent(Stage::Apply);
-        if sent.left > 0 && !sent.is_in_doubt() {
+        let is_recorded = self.row.sent.is_some();
+        if is_recorded && sent.left == 0 {
+            return self
+                .finish(OutcomeState::Failed, Some("interrupted before anything was sent".to_owned()))
+                .await;
+        }
+        if is_recorded && !sent.is_in_doubt() {
             return self.send().await;
         }
-        self.is_answered = sent.left == 0;
         self.to(ApplyStep::Resolving, Advance::default()).await
+    }
+
+    fn is_of_this_adapter(&self) -> bool {
+        self.row.plan.as_ref().is_some_and(|plan| plan.made_by == self.adapter.identity())
     }
 
     /// The device shows what remains of the calls. When it has answered, no call is in flight to it.
@@ -138,6 +151,11 @@ impl Drive<'_> {
             }
             // Every later step is followed by a comparison, which shows the result.
             Ok(CallOutcome::Pending(_)) | Err(_) if step != ApplyStep::Sending => {
+                if self.has_more(stage_of(step)) {
+                    let warning =
+                        "a job at the device did not end in time, and the calls behind it were not sent";
+                    self.detail.add_warnings([warning.to_owned()]);
+                }
                 self.to(next(step), Advance::default()).await
             }
             Ok(CallOutcome::Pending(_)) => {

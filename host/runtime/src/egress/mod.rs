@@ -138,6 +138,16 @@ struct Cleared {
     client: connect::Route,
     timeout: Duration,
     limit: usize,
+    /// Secrets that were filled into the body: an error of the device may quote them.
+    filled: Vec<Secret>,
+}
+
+impl Cleared {
+    /// What must not come back in the answer: the session's secrets, and those that were filled in.
+    fn and(&self, mut secrets: Vec<Secret>) -> Vec<Secret> {
+        secrets.extend(self.filled.iter().cloned());
+        secrets
+    }
 }
 
 impl Outbound {
@@ -256,8 +266,10 @@ impl Outbound {
             .unwrap_or(usize::MAX)
             .min(bounds.response_bytes);
         // 7. to 10.
+        let filled = write.map(|(fill, _)| fill.secrets.entries.values().cloned().collect());
+        let filled = filled.unwrap_or_default();
         let write = write.map(|(_, reviewed)| reviewed);
-        self.exchange(Cleared { request, write, client, timeout, limit }, auth).await
+        self.exchange(Cleared { request, write, client, timeout, limit, filled }, auth).await
     }
 
     async fn route(&self) -> Result<connect::Route, Fault> {
@@ -277,7 +289,7 @@ impl Outbound {
             let mut outgoing = Outgoing::of(&cleared.request);
             credentials::place(&mut outgoing, auth, &credential)?;
             let hidden = credential.fields.iter().filter(|(name, _)| is_secret_field(name));
-            let secrets: Vec<Secret> = hidden.map(|(_, secret)| secret.clone()).collect();
+            let secrets = cleared.and(hidden.map(|(_, secret)| secret.clone()).collect());
             let answer = self.hand_over(&cleared, outgoing).await?;
             let read = self.read(answer, None, cleared.write.is_some()).await?;
             self.present(read, secrets, false).await
@@ -292,7 +304,7 @@ impl Outbound {
         let read = self.read(answer, Some(name), cleared.write.is_some()).await?;
         let verdict = read.verdict;
         if verdict == session::Expiry::Alive {
-            return self.present(read, session.secrets(), declared.cookie_jar).await;
+            return self.present(read, cleared.and(session.secrets()), declared.cookie_jar).await;
         }
         if cleared.write.is_some_and(|write| write.follows) {
             return Err(Fault::new(
@@ -306,7 +318,7 @@ impl Outbound {
             || (declared.expired_before_effect && verdict == session::Expiry::Expired);
         if !repeatable || !self.ledger().renewed.insert(name.to_owned()) {
             // A right that is missing looks the same; the component must tell.
-            return self.present(read, session.secrets(), declared.cookie_jar).await;
+            return self.present(read, cleared.and(session.secrets()), declared.cookie_jar).await;
         }
         drop(read);
         if cleared.write.is_some() {
@@ -317,7 +329,7 @@ impl Outbound {
         let answer = self.hand_over(&cleared, fresh.apply(&cleared.request, declared)?).await?;
         fresh.keep_cookies(declared, &answer);
         let read = self.read(answer, None, cleared.write.is_some()).await?;
-        self.present(read, fresh.secrets(), declared.cookie_jar).await
+        self.present(read, cleared.and(fresh.secrets()), declared.cookie_jar).await
     }
 
     /// Sends, and keeps the books of what left.

@@ -103,7 +103,7 @@ pub async fn claim_apply(
         SET apply_step = $2, apply_started_at = $3, updated_at = $3, outcome_state = $4,
             outcome_message = NULL, outcome_detail = NULL, task = NULL, confirm_deadline = NULL,
             confirm_within_secs = $5, attempts = $6, apply_owner = $9, extendable_to_secs = $10,
-            task_step = NULL, verified_at = NULL, sent = NULL
+            task_step = NULL, verified_at = NULL, sent = '[]'
         WHERE id = $1 AND status = $7 AND apply_step = $8 AND set_id IS NULL
             AND NOT EXISTS (
                 SELECT 1 FROM change other
@@ -222,7 +222,7 @@ pub async fn take_back_unsettled(
         UPDATE change
         SET apply_step = $3, apply_owner = $2, outcome_message = $6, updated_at = $4, apply_started_at = $4,
             task = NULL, task_step = NULL, confirm_deadline = NULL, confirm_within_secs = NULL,
-            extendable_to_secs = NULL, verified_at = NULL, sent = NULL
+            extendable_to_secs = NULL, verified_at = NULL, sent = '[]'
         WHERE id = $1 AND apply_step = $5 AND status = 'pending' AND outcome_state IN ('partial', 'unknown')
             AND set_id IS NULL
             AND NOT EXISTS (

@@ -53,7 +53,8 @@ pub struct ChangeRow {
     pub task: Option<heddle_core::adapter::Task>,
     /// The step that the task belongs to.
     pub task_step: Option<ApplyStep>,
-    /// How far the calls of each stage were sent in this attempt; a stage of which nothing was sent is absent.
+    /// How far the calls of each stage were sent, since the attempt began or a person took it back; a stage of which
+    /// nothing was sent is absent. `None` where an earlier version began the attempt and recorded nothing.
     #[sqlx(json(nullable))]
     pub sent: Option<Vec<StageSent>>,
     /// When the device was last compared on request, after an attempt whose end was in doubt.
