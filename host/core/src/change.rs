@@ -174,7 +174,7 @@ impl StageSent {
         Self { stage, left: 0, judged: 0 }
     }
 
-    /// Whether it is not known what became of the last call.
+    /// Returns true when the last call that left has no good answer.
     pub fn is_in_doubt(self) -> bool {
         self.left > self.judged
     }

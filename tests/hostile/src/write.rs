@@ -116,7 +116,7 @@ fn writes(host: &dyn Host) -> Vec<Value> {
     outcomes
 }
 
-/// What became of each, as a fault that a test reads.
+/// Returns the outcome of each request as a fault, which a test reads.
 fn report<T>(outcomes: Vec<Value>) -> Result<T, Fault> {
     Err(fault::generic(Value::Array(outcomes).to_string()))
 }

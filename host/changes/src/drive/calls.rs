@@ -10,7 +10,7 @@ use heddle_core::change::{ChangeSpec, NativeCall, Stage, StageSent};
 use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_kernel::http::error::Error;
 use heddle_runtime::{Call, CallError, Filling, SecretBook, SentCall, Urgency};
-use heddle_store::changes::{self, Advance};
+use heddle_store::changes;
 
 use super::{Drive, lost};
 use crate::plan::{secrets_of, specs_of};
@@ -80,16 +80,11 @@ impl Drive<'_> {
             }
         };
         of.call.urgency = Urgency::UnderWay;
-        let had_left = sent.left > 0;
         sent.judged = from;
         for index in from..u32::try_from(of.calls.len()).unwrap_or(u32::MAX) {
             match self.send_one(&of, index, &mut sent).await? {
                 Sent::Done => {}
-                Sent::Failed(failure) => {
-                    let wrote = failure.wrote || had_left;
-                    return Ok(Sent::Failed(StageFailure { wrote, ..failure }));
-                }
-                pending @ Sent::Pending(_) => return Ok(pending),
+                ended => return Ok(ended),
             }
         }
         Ok(Sent::Done)
@@ -144,23 +139,18 @@ impl Drive<'_> {
             sent.left = before;
             self.row.note_sent(*sent);
         }
-        Ok(Sent::Failed(StageFailure { error, wrote: left || index > 0 }))
+        Ok(Sent::Failed(StageFailure { error, wrote: left || before > 0 }))
     }
 
     /// Records how far the stage was sent, if this process still owns the change.
-    async fn record_sent(&mut self) -> Result<(), Error> {
-        let (step, owner) = (self.row.apply_step, Some(self.term.id));
-        let advance = Advance {
-            sent: self.row.sent.clone(),
-            outcome_detail: self.detail.to_set(),
-            ..Advance::default()
-        };
+    async fn record_sent(&self) -> Result<(), Error> {
+        let (step, owner) = (self.row.apply_step, self.term.id);
+        let sent = self.row.sent.as_deref().unwrap_or_default();
         let mut tx = self.app.db.write().await?;
-        let now = self.app.clock.now();
-        let row = changes::advance(&mut tx, self.row.id, owner, step, step, &advance, now).await?;
+        let is_ours =
+            changes::record_sent(&mut tx, self.row.id, owner, step, sent, &self.detail.to_set()).await?;
         tx.commit().await?;
-        self.row = row.ok_or_else(lost)?;
-        if self.term.is_over() { Err(lost()) } else { Ok(()) }
+        if is_ours && !self.term.is_over() { Ok(()) } else { Err(lost()) }
     }
 
     /// What the call gives; an error when this process loses its term meanwhile. Dropping the call ends it.

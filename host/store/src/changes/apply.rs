@@ -163,6 +163,33 @@ pub async fn advance(
         .await)?)
 }
 
+/// Records how far the calls of the stages were sent, with what is known besides; false when the change is not at `step`
+/// or not owned by `owner`, and then nothing is written. It reads nothing back: a plan can be large, and have many calls.
+pub async fn record_sent(
+    tx: &mut Tx,
+    id: ChangeId,
+    owner: ProcessId,
+    step: ApplyStep,
+    sent: &[StageSent],
+    detail: &Set<Value>,
+) -> Result<bool> {
+    let rows = affected!(
+        tx,
+        sqlx::query(
+            "
+        UPDATE change SET sent = $4, outcome_detail = CASE WHEN $5 THEN $6 ELSE outcome_detail END
+        WHERE id = $1 AND apply_owner = $2 AND apply_step = $3"
+        )
+        .bind(id)
+        .bind(owner)
+        .bind(step)
+        .bind(Json(sent))
+        .bind(detail.is_set())
+        .bind(detail.value())
+    );
+    Ok(rows == 1)
+}
+
 /// Confirms a change that waits for its confirmation, and takes it from its owner, which only waits: any process may be
 /// the owner. `None` when it no longer waits.
 pub async fn take_held(

@@ -267,8 +267,10 @@ on_both! {
             assert!(advance(&mut tx, id, owner, from, to, &none, now).await.unwrap().is_none());
         }
         let sent = vec![StageSent { stage: Stage::Apply, left: 2, judged: 1 }];
-        let noted = Advance { sent: Some(sent.clone()), ..Advance::default() };
-        let row = advance(&mut tx, id, Some(world.process), from, from, &noted, now).await.unwrap().unwrap();
+        assert!(!record_sent(&mut tx, id, other, from, &sent, &Set::Keep).await.unwrap(), "not its own");
+        assert!(!record_sent(&mut tx, id, world.process, to, &sent, &Set::Keep).await.unwrap(), "not there");
+        assert!(record_sent(&mut tx, id, world.process, from, &sent, &Set::Keep).await.unwrap());
+        let row = find(&mut tx, &Scope::everything(), id).await.unwrap().unwrap();
         assert_eq!((row.sent.as_ref(), row.sent(Stage::Apply)), (Some(&sent), sent[0]));
         assert_eq!(row.sent(Stage::Restore), StageSent::none(Stage::Restore));
         assert!(take_held(&mut tx, id, other, &Set::Keep, now).await.unwrap().is_none(), "it does not wait yet");

@@ -37,7 +37,7 @@ pub struct Omada {
     pub missing: BTreeSet<String>,
     /// Calls of the Open API in one second; no limit when absent.
     pub rate_limit: Option<usize>,
-    /// Who may come in.
+    /// The accounts, and the sessions that are open.
     pub sessions: Sessions,
     pub(crate) seed: Seed,
     pub(crate) store: Store,

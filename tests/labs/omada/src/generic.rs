@@ -58,7 +58,7 @@ impl Omada {
             return Ok(page(call, Vec::new(), Clone::clone));
         }
         let mut document = answer.or_else(|| written_shape(call)).map_or_else(|| json!({}), shape::blank);
-        // A task that nobody keeps is over: whoever polls it must come to an end.
+        // A task without a state of its own counts as finished, so that polling it ends.
         for name in ["finished", "success"] {
             if document.get(name).is_some() {
                 document[name] = json!(true);

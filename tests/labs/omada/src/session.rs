@@ -16,7 +16,7 @@ const REFRESH_MS: u64 = 14 * 24 * 3_600_000;
 const CODE_MS: u64 = 120_000;
 const IDLE_MS: u64 = 30 * 60_000;
 
-/// Who may come in, and who is in.
+/// The accounts that can log in, and the sessions that are open.
 pub struct Sessions {
     /// Id of the Open API application.
     pub client_id: String,

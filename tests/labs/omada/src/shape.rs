@@ -34,7 +34,7 @@ pub(crate) fn project(value: &Value, field: &Field, is_cut: bool) -> Value {
     }
 }
 
-/// A document of this shape that nobody has written: every field, with the first value that is allowed.
+/// Returns a document of this shape before its first write: every field, with the first value that is allowed.
 pub(crate) fn blank(field: &Field) -> Value {
     if field.is_array {
         return json!([]);

@@ -70,7 +70,7 @@ pub(crate) struct Credentials<'a> {
 }
 
 impl Cluster {
-    /// Who calls. A ticket needs its CSRF token for everything but reads.
+    /// Returns the account of a request. With a ticket, every request but a read needs its CSRF token.
     pub(crate) fn authenticate(&self, method: &str, credentials: &Credentials<'_>) -> Outcome<Caller> {
         if let Some(token) = credentials.authorization.and_then(|value| value.strip_prefix("PVEAPIToken")) {
             return self.authenticate_token(token.trim_start_matches(['=', ' ']));
