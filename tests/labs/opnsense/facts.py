@@ -31,6 +31,8 @@ MODEL_PATHS = {
     },
     "freeradius/user": {"user": "users.user"},
 }
+# Routes for which the contract names the list that they also clear.
+ALSO_CLEARS = {("unbound/settings", "del_host_override"): "hosts.host"}
 # Items that CSV files and dumps carry.
 FILES = {
     "kea/dhcpv4": "reservations.reservation",
@@ -160,7 +162,7 @@ def controllers_of(contract, nodes):
             controller["model"] = route["model"]
         controller["area"] = route["area"]
         out = {"op": route["operation"]}
-        model_path = route.get("model_path")
+        model_path = ALSO_CLEARS.get((path, command), route.get("model_path"))
         if not model_path and route["operation"] in ("list", "create", "update", "delete", "toggle", "read", "move"):
             for noun, found in sorted(MODEL_PATHS.get(path, {}).items(), key=lambda i: -len(i[0])):
                 if noun in command:

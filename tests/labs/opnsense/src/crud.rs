@@ -150,7 +150,7 @@ fn write(firewall: &mut Firewall, call: &Call, id: &str, posted: Values, is_new:
         return Err(Answer::invalid(call.root(), &faults));
     }
     values.retain(|name, _| Facts::get().field(node, name).is_none_or(|field| !field.volatile));
-    names::follow_rename(node, id, &values, &mut config);
+    names::follow_rename(node, id, &posted, &mut config);
     config.put(node, id, values);
     firewall.save(call, config)
 }

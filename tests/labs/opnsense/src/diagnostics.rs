@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::call::{Answer, Call, scalar};
 use crate::choices::{ASSIGNMENTS, description, effective};
 use crate::device::Firewall;
-use crate::hooks::VIPS;
+use crate::hooks::{LOST, VIPS};
 use crate::{grid, hardware, interfaces, jobs, routing};
 
 /// How long the box answers from what it read last.
@@ -165,7 +165,8 @@ fn neighbours(firewall: &Firewall) -> Vec<Value> {
 }
 
 fn vips(firewall: &Firewall, call: &Call) -> Answer {
-    let rows = firewall.running.rows(VIPS).map(|(_, vip)| {
+    let on_interfaces = firewall.running.rows(VIPS).filter(|(_, vip)| !vip.contains_key(LOST));
+    let rows = on_interfaces.map(|(_, vip)| {
         let value = |field: &str| effective(VIPS, field, vip);
         json!({ "interface": value("interface"), "subnet": value("subnet"), "vhid": value("vhid"),
             "mode": value("mode"),

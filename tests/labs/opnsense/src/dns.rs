@@ -9,7 +9,7 @@ use crate::device::Firewall;
 
 const SETTINGS: &str = "Unbound/Unbound:";
 pub(crate) const HOSTS: &str = "Unbound/Unbound:hosts.host";
-const ALIASES: &str = "Unbound/Unbound:aliases.alias";
+pub(crate) const ALIASES: &str = "Unbound/Unbound:aliases.alias";
 
 pub(crate) fn answer(firewall: &mut Firewall, call: &Call) -> Option<Result<Answer, Answer>> {
     Some(Ok(match (call.controller, call.command) {

@@ -130,7 +130,11 @@ fn copy_parts(firewall: &mut Firewall, from: &str, to: &str, config: &mut Config
     }
 }
 
-/// The virtual field `network` of an address, without which an update blanks it.
+/// Marks an address that is no longer on its interface until the firewall starts again.
+pub(crate) const LOST: &str = "x_lost";
+
+/// The virtual field `network` of an address, without which an update blanks it. An update without the interface counts
+/// as one that moves the address away.
 fn address_of_vip(call: &Call, posted: &Values, values: &mut Values) {
     let network = call.body.get(call.root()).and_then(|vip| vip.get("network")).and_then(scalar);
     let own = |field: &str| posted.get(field).map_or("", String::as_str);
@@ -138,6 +142,10 @@ fn address_of_vip(call: &Call, posted: &Values, values: &mut Values) {
         || (own("subnet"), own("subnet_bits")),
         |network| network.split_once('/').unwrap_or((network, "32")),
     );
+    let is_new = values.get("subnet").is_none_or(String::is_empty);
+    if !is_new && !posted.contains_key("interface") {
+        values.insert(LOST.to_owned(), "1".to_owned());
+    }
     values.insert("subnet".to_owned(), subnet.to_owned());
     values.insert("subnet_bits".to_owned(), bits.to_owned());
 }
@@ -220,6 +228,14 @@ pub(crate) fn refusals(firewall: &Firewall, node: &str, id: &str, values: &Value
 pub(crate) fn before_delete(node: &str, id: &str, config: &mut Config) {
     match node {
         PEERS => attach_peer(id, "", config),
+        crate::dns::HOSTS => {
+            let aliases: Vec<String> = crate::crud::having(config, crate::dns::ALIASES, "host", id)
+                .map(|(id, _)| id.to_owned())
+                .collect();
+            for id in &aliases {
+                config.remove(crate::dns::ALIASES, id);
+            }
+        }
         CONNECTIONS => {
             for list in PARTS {
                 let ids: Vec<String> = crate::crud::having(config, list, "connection", id)

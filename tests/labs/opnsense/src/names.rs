@@ -30,15 +30,16 @@ const NAMING: [(&str, &[&str]); 6] = [
     (ALIASES, &["content"]),
 ];
 
-/// Writes the new name of an alias or a group into everything that uses the old one.
-pub(crate) fn follow_rename(node: &str, id: &str, values: &Values, config: &mut Config) {
+/// Writes the posted name of an alias or a group into everything that uses the old one; a name that is not posted counts
+/// as an empty one.
+pub(crate) fn follow_rename(node: &str, id: &str, posted: &Values, config: &mut Config) {
     let field = match node {
         ALIASES => "name",
         GROUPS => "ifname",
         _ => return,
     };
     let old = config.value(node, id, field).to_owned();
-    let new = values.get(field).cloned().unwrap_or_default();
+    let new = posted.get(field).cloned().unwrap_or_default();
     if old.is_empty() || old == new {
         return;
     }

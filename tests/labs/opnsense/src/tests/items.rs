@@ -182,3 +182,16 @@ async fn several_are_deleted_and_only_the_last_outcome_is_told() {
     assert_eq!(answer, json!({ "result": "not found" }));
     assert_eq!(peer.get(&format!("firewall/filter/get_rule/{id}")).await, json!([]));
 }
+
+#[tokio::test]
+async fn deleted_host_takes_its_aliases_along() {
+    let peer = Peer::new().await;
+    let host =
+        peer.rows("unbound/settings/search_host_override").await[0]["uuid"].as_str().unwrap().to_owned();
+    let alias = json!({ "alias": { "host": host, "hostname": "files", "domain": "home.example" } });
+    peer.add("unbound/settings/add_host_alias", alias).await;
+    let deleted = peer.post(&format!("unbound/settings/del_host_override/{host}"), json!({})).await;
+    assert_eq!(deleted, json!({ "result": "deleted" }));
+    assert!(peer.rows("unbound/settings/search_host_override").await.is_empty());
+    assert!(peer.rows("unbound/settings/search_host_alias").await.is_empty());
+}
