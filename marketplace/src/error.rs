@@ -6,7 +6,7 @@ use crate::schema::SchemaError;
 /// Why a package was refused. Nothing of it reached the compiler.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
-    /// `manifest.json` or `manifest.sig` is absent.
+    /// `manifest.json`, `manifest.sig` or `description.json` is absent.
     #[error("package has no '{0}'")]
     Missing(&'static str),
     /// A file or folder of the package could not be read.
@@ -78,6 +78,9 @@ pub enum PackageError {
     FileIsFolder(String),
     #[error("component '{0}' is not among the files of the manifest")]
     ComponentNotListed(String),
+    /// What the adapter manages does not fit together, or is not JSON of its format.
+    #[error("'description.json' is not accepted: {0}")]
+    Description(String),
     #[error("config-schema: {0}")]
     ConfigSchema(SchemaError),
     /// A session declaration that could not be carried out as written.

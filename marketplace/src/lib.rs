@@ -1,6 +1,7 @@
-//! The package format: manifest, signature, hashes. Verifying is this library; signing and packing is the binary of
+//! The package format: manifest, description, signature, hashes. Verifying is this library; signing and packing is the binary of
 //! this crate. It knows nothing of the host and does not look inside a component beyond its first bytes.
 
+pub mod description;
 mod effects;
 mod error;
 mod json;
@@ -10,6 +11,7 @@ mod names;
 mod pack;
 mod rules;
 pub mod schema;
+mod schemas;
 mod session_rules;
 mod signature;
 pub mod template;
@@ -21,6 +23,7 @@ pub use keys::{KeyError, PublisherKey, TrustedKey, parse_trusted_keys, write_tru
 pub use pack::{PackError, pack, write_dir};
 pub use rules::ID_CHARS_MAX;
 pub use schema::{Schema, SchemaError};
+pub use schemas::{judge_schemas, settings_schema};
 pub use signature::{key_id, keygen, sign};
 pub use verify::{COMPONENT_BYTES_MAX, MANIFEST_BYTES_MAX, Verified, inspect};
 pub use words::in_words;
@@ -29,6 +32,8 @@ pub use words::in_words;
 pub const SUPPORTED_API: &[&str] = &["1.0"];
 /// Name of the manifest inside a package.
 pub const MANIFEST: &str = "manifest.json";
+/// Name of the description inside a package.
+pub const DESCRIPTION: &str = "description.json";
 /// Name of the signatures inside a package.
 pub const SIGNATURE: &str = "manifest.sig";
 pub use session_rules::CONNECTION_HEADERS;

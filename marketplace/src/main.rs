@@ -7,12 +7,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 use clap::{Parser, Subcommand};
 use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::{
-    MANIFEST, PublisherKey, SIGNATURE, Verified, in_words, inspect, pack, parse_trusted_keys, sign,
-    write_dir, write_trusted_keys,
+    DESCRIPTION, MANIFEST, PublisherKey, SIGNATURE, Verified, in_words, inspect, judge_schemas, pack,
+    parse_trusted_keys, sign, write_dir, write_trusted_keys,
 };
 
 #[derive(Parser)]
@@ -55,6 +55,9 @@ enum Command {
         /// Manifest without `files`
         #[arg(long)]
         manifest: PathBuf,
+        /// What the adapter manages: areas, kinds and features
+        #[arg(long)]
+        description: PathBuf,
         #[arg(long)]
         component: PathBuf,
         /// A further file, as `name in the package=file to read`
@@ -96,9 +99,12 @@ fn execute(command: Command) -> anyhow::Result<()> {
             ))?;
             rules(&manifest)
         }
-        Command::Pack { key, manifest, component, files, out } => {
+        Command::Pack { key, manifest, description, component, files, out } => {
             let key = load_key(&key)?;
-            let mut contents = BTreeMap::from([("component.wasm".to_owned(), read(&component)?)]);
+            let mut contents = BTreeMap::from([
+                (DESCRIPTION.to_owned(), read(&description)?),
+                ("component.wasm".to_owned(), read(&component)?),
+            ]);
             for file in files {
                 let (name, path) =
                     file.split_once('=').with_context(|| format!("'{file}' is not name=file"))?;
@@ -119,13 +125,20 @@ fn sign_folder(key: &PublisherKey, folder: &Path) -> anyhow::Result<()> {
 }
 
 fn describe(package: &Verified) -> anyhow::Result<()> {
-    let manifest = package.manifest();
+    let (manifest, description) = (package.manifest(), package.description());
+    judge_schemas(manifest, description).map_err(|problem| anyhow!("a schema is not accepted: {problem}"))?;
     say(&format!(
         "{} {} by {}, signed by key {}",
         manifest.id,
         manifest.version,
         manifest.publisher,
         package.key_ids().join(", ")
+    ))?;
+    say(&format!(
+        "  has {} areas, {} kinds of object and {} features",
+        description.areas.len(),
+        description.kinds.len(),
+        description.features.len()
     ))?;
     rules(manifest)
 }

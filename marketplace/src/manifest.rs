@@ -123,12 +123,14 @@ pub struct ReadRule {
     pub only_reads: bool,
 }
 
-/// A login that the host performs and keeps. Templates name `{{secret.NAME}}`,
-/// `{{session.NAME}}` (captured before) and `{{settings.NAME}}`.
+/// A login that the host performs and keeps, or a credential that each request carries. Templates name
+/// `{{secret.NAME}}`, `{{session.NAME}}` (captured before) and `{{settings.NAME}}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Session {
-    /// In order; a later step may use what an earlier one captured.
+    /// In order; a later step may use what an earlier one captured. Empty where the device knows no session: then
+    /// `apply` names the secrets, and there is no `expired`, `logout` or `cookie-jar`.
+    #[serde(default)]
     pub login: Vec<LoginStep>,
     /// How a request carries the session.
     pub apply: Vec<Apply>,
@@ -233,6 +235,8 @@ pub struct Apply {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ApplyTo {
+    /// As Basic authorization: the template of the user name, with the password in `value`.
+    Basic(String),
     Header(String),
     Cookie(String),
     /// Into every element of a batch.

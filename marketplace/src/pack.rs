@@ -9,7 +9,7 @@ use crate::error::PackageError;
 use crate::json::{self as strict, StrictError};
 use crate::keys::PublisherKey;
 use crate::verify::{Verified, sha256};
-use crate::{MANIFEST, SIGNATURE, sign};
+use crate::{MANIFEST, SIGNATURE, judge_schemas, sign};
 
 /// Why no package could be made.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +21,8 @@ pub enum PackError {
     /// The result would be refused by every server.
     #[error("the package would be refused: {0}")]
     Refused(#[from] PackageError),
+    #[error("the package would be refused: a schema is not accepted: {0}")]
+    Schema(String),
 }
 
 /// Completes `manifest` (JSON without `files`; `publisher` defaults to the
@@ -54,7 +56,8 @@ pub fn pack(
         serde_json::to_vec_pretty(&manifest).map_err(|error| PackError::Manifest(error.to_string()))?;
     files.insert(SIGNATURE.to_owned(), sign(&text, key.signing()));
     files.insert(MANIFEST.to_owned(), text);
-    Verified::from_files(files.clone(), &[key.trusted()])?;
+    let package = Verified::from_files(files.clone(), &[key.trusted()])?;
+    judge_schemas(package.manifest(), package.description()).map_err(PackError::Schema)?;
     Ok(files)
 }
 

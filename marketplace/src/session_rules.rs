@@ -37,13 +37,40 @@ fn problem_of(name: &str, session: &Session) -> Option<String> {
     if !template::is_name(name) {
         return Some("its name has letters, digits, '-' and '_' only".to_owned());
     }
-    if session.login.is_empty() || session.login.len() > LOGIN_STEPS_MAX {
-        return Some(format!("'login' has 1 to {LOGIN_STEPS_MAX} steps"));
+    if session.login.len() > LOGIN_STEPS_MAX {
+        return Some(format!("'login' has at most {LOGIN_STEPS_MAX} steps"));
+    }
+    if let Some(problem) = problem_without_login(session).filter(|_| session.login.is_empty()) {
+        return Some(problem.to_owned());
     }
     if session.ttl_s == 0 || session.ttl_s > TTL_SECS_MAX {
         return Some(format!("'ttl-s' is {}; 1 to {TTL_SECS_MAX} is accepted", session.ttl_s));
     }
     check_steps(session).err()
+}
+
+/// What a session without login steps cannot have.
+fn problem_without_login(session: &Session) -> Option<&'static str> {
+    let names_secret = |template: &str| {
+        template::parse(template)
+            .is_ok_and(|parts| parts.iter().any(|part| matches!(part, Part::Place(Source::Secret, _))))
+    };
+    let user = |to: &ApplyTo| matches!(to, ApplyTo::Basic(username) if names_secret(username));
+    if !session.apply.iter().any(|apply| names_secret(&apply.value) || user(&apply.to)) {
+        return Some(
+            "without 'login' steps, 'apply' has to name a secret of the credential: {{secret.api-key}}",
+        );
+    }
+    if session.cookie_jar
+        || session.logout.is_some()
+        || !session.expired.is_empty()
+        || session.expired_before_effect
+    {
+        return Some(
+            "without 'login' steps there is no 'cookie-jar', 'expired', 'expired-before-effect' or 'logout'",
+        );
+    }
+    None
 }
 
 fn check_steps(session: &Session) -> Result<(), String> {
@@ -190,6 +217,7 @@ fn check_apply(apply: &Apply, captured: &HashSet<&str>) -> Result<(), String> {
     check_template(&apply.value, captured)?;
     apply.methods.iter().try_for_each(|method| check_method(method))?;
     match &apply.to {
+        ApplyTo::Basic(username) => check_template(username, captured),
         ApplyTo::Header(name) => {
             let lower = name.to_ascii_lowercase();
             if CONNECTION_HEADERS.contains(&lower.as_str()) || lower.starts_with("proxy-") {

@@ -10,14 +10,17 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::description::{self, Description};
 use crate::error::PackageError;
 use crate::json::{self, StrictError};
 use crate::keys::TrustedKey;
 use crate::manifest::Manifest;
-use crate::{MANIFEST, SIGNATURE, names, rules, signature};
+use crate::{DESCRIPTION, MANIFEST, SIGNATURE, names, rules, signature};
 
 /// Largest `manifest.json`, in bytes.
 pub const MANIFEST_BYTES_MAX: u64 = 256 * 1024;
+/// Largest `description.json`, in bytes.
+const DESCRIPTION_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Largest component, and largest file of any kind, in bytes.
 pub const COMPONENT_BYTES_MAX: u64 = 32 * 1024 * 1024;
 const SIGNATURE_BYTES_MAX: u64 = 16 * 1024;
@@ -31,6 +34,7 @@ const MANIFEST_DEPTH_MAX: usize = 32;
 pub struct Verified {
     manifest: Manifest,
     manifest_sha256: String,
+    description: Description,
     component: Vec<u8>,
     component_sha256: String,
     signers: Vec<TrustedKey>,
@@ -63,11 +67,14 @@ impl Verified {
             .remove(&manifest.component)
             .ok_or_else(|| PackageError::ComponentNotListed(manifest.component.clone()))?;
         check_component(&manifest.component, &component)?;
+        let description = files.remove(DESCRIPTION).ok_or(PackageError::Missing(DESCRIPTION))?;
+        let description = description::parse(&description, &manifest.id)?;
         Ok(Self {
             manifest_sha256: sha256(&text),
             component_sha256: sha256(&component),
             signers,
             manifest,
+            description,
             component,
         })
     }
@@ -79,6 +86,11 @@ impl Verified {
     /// SHA-256 of the exact manifest, lower-case hex: names this very package.
     pub fn manifest_sha256(&self) -> &str {
         &self.manifest_sha256
+    }
+
+    /// What the adapter manages. Its schemas are not judged yet: [`crate::judge_schemas`] does that.
+    pub fn description(&self) -> &Description {
+        &self.description
     }
 
     /// Bytes of the component.
@@ -130,6 +142,7 @@ fn bytes_max(name: &str) -> u64 {
     match name {
         MANIFEST => MANIFEST_BYTES_MAX,
         SIGNATURE => SIGNATURE_BYTES_MAX,
+        DESCRIPTION => DESCRIPTION_BYTES_MAX,
         _ => COMPONENT_BYTES_MAX,
     }
 }

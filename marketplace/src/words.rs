@@ -48,6 +48,7 @@ fn of_request(request: &Request) -> String {
 
 fn of_apply(apply: &Apply) -> String {
     let place = match &apply.to {
+        ApplyTo::Basic(_) => "as Basic authorization".to_owned(),
         ApplyTo::Header(name) => format!("in the header '{name}'"),
         ApplyTo::Cookie(name) => format!("in the cookie '{name}'"),
         ApplyTo::JsonPointer(pointer) => format!("in the JSON body at '{pointer}'"),

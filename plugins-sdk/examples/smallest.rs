@@ -5,10 +5,6 @@ use heddle_sdk::prelude::*;
 pub(crate) struct Acme;
 
 impl Adapter for Acme {
-    fn describe() -> Description {
-        Description::new("acme", "Acme gateway")
-    }
-
     fn check(host: &dyn Host) -> Result<DeviceProfile, Fault> {
         let about = host.send(Request::get("/about"), Auth::session("main"))?.json()?;
         let say = |pointer| json::text(&about, pointer).unwrap_or_default();

@@ -4,18 +4,15 @@ use std::marker::PhantomData;
 
 use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
 use crate::{
-    Change, ChangePlan, Comparison, Completion, Description, DevicePage, DeviceProfile, Effect, Fault,
+    Attribute, Change, ChangePlan, Comparison, Completion, DevicePage, DeviceProfile, Effect, Fault,
     FaultExt, Host, Live, Object, ObjectPage, Outcome, Readiness, Response, Stage, fault,
 };
 
 /// One vendor's knowledge, without any state: every call is a fresh instance.
 ///
-/// An adapter that only reads leaves the last five functions as they are and describes no features. The interface files
-/// say what each function owes to the host.
+/// What it manages stands in the package's `description.json`. An adapter that only reads leaves the last five functions
+/// as they are and describes no features. The interface files say what each function owes to the host.
 pub trait Adapter: 'static {
-    /// Static: called at load, without a target.
-    fn describe() -> Description;
-
     /// Logs in and asks the device who it is.
     fn check(host: &dyn Host) -> Result<DeviceProfile, Fault>;
 
@@ -23,14 +20,8 @@ pub trait Adapter: 'static {
     fn list_devices(host: &dyn Host, site: Option<&str>, cursor: Option<&str>) -> Result<DevicePage, Fault>;
 
     /// Objects of a kind, as they are now.
-    fn list_objects(
-        _host: &dyn Host,
-        kind: &str,
-        _site: Option<&str>,
-        _cursor: Option<&str>,
-        _limit: u32,
-    ) -> Result<ObjectPage, Fault> {
-        Err(fault::unsupported(format!("objects of kind '{kind}' cannot be listed")))
+    fn list_objects(_host: &dyn Host, listing: &Listing<'_>) -> Result<ObjectPage, Fault> {
+        Err(fault::unsupported(format!("objects of kind '{}' cannot be listed", listing.kind)))
     }
 
     /// One object by its natural key.
@@ -85,6 +76,40 @@ pub trait Adapter: 'static {
     }
 }
 
+/// Which objects are asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Listing<'a> {
+    pub kind: &'a str,
+    pub site: Option<&'a str>,
+    /// The `next` of the page before.
+    pub cursor: Option<&'a str>,
+    /// Most objects of the page.
+    pub limit: u32,
+    /// Names and values that people gave.
+    pub filter: &'a [Attribute],
+}
+
+impl<'a> Listing<'a> {
+    /// The first page of a kind, without a filter.
+    #[must_use]
+    pub fn of(kind: &'a str, limit: u32) -> Self {
+        Self { kind, site: None, cursor: None, limit, filter: &[] }
+    }
+
+    /// Refuses a filter by another name than these: what is not understood must not look like an empty list.
+    pub fn refuse_filters_but(&self, names: &[&str]) -> Result<(), Fault> {
+        let Some(other) = self.filter.iter().find(|filter| !names.contains(&filter.key.as_str())) else {
+            return Ok(());
+        };
+        let wanted = match names {
+            [] => "take no filter".to_owned(),
+            _ => format!("take a filter by {}", names.join(", ")),
+        };
+        Err(fault::invalid(format!("objects of kind '{}' {wanted}, not by '{}'", self.kind, other.key))
+            .with_field("/filter", wanted))
+    }
+}
+
 /// A call of a plan that the host sent, or tried to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
@@ -98,9 +123,6 @@ pub struct Sent {
 pub struct Exported<A>(PhantomData<A>);
 
 impl<A: Adapter> lifecycle::Guest for Exported<A> {
-    fn describe() -> Description {
-        A::describe()
-    }
     fn check() -> Result<DeviceProfile, Fault> {
         A::check(&Live::open()?)
     }
@@ -115,8 +137,11 @@ impl<A: Adapter> inventory::Guest for Exported<A> {
         site: Option<String>,
         cursor: Option<String>,
         limit: u32,
+        filter: Vec<Attribute>,
     ) -> Result<ObjectPage, Fault> {
-        A::list_objects(&Live::open()?, &kind, site.as_deref(), cursor.as_deref(), limit)
+        let (site, cursor) = (site.as_deref(), cursor.as_deref());
+        let listing = Listing { kind: &kind, site, cursor, limit, filter: &filter };
+        A::list_objects(&Live::open()?, &listing)
     }
     fn get_object(kind: String, site: Option<String>, key: String) -> Result<Object, Fault> {
         A::get_object(&Live::open()?, &kind, site.as_deref(), &key)

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::{
-    Body, Comparison, Completion, Description, Device, DeviceProfile, Fault, FaultExt, Method, NativeBody,
-    NativeCall, Request, Response, Stage, Standing, Status, fault,
+    Body, Comparison, Completion, Device, DeviceProfile, Fault, FaultExt, FoundValue, Hole, HoleSource,
+    Method, NativeBody, NativeCall, Readiness, Request, Response, Stage, Standing, Start, Status, fault,
 };
 
 impl Request {
@@ -48,6 +48,8 @@ impl NativeCall {
     pub fn new(stage: Stage, method: Method, path: impl Into<String>) -> Self {
         NativeCall {
             stage,
+            id: None,
+            only_after: None,
             method,
             path: path.into(),
             headers: Vec::new(),
@@ -55,6 +57,27 @@ impl NativeCall {
             session: None,
             repeatable: false,
         }
+    }
+
+    /// The same with an id, by which holes name its answer.
+    #[must_use]
+    pub fn called(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// The same, left out where the call of the apply with this id never left: for what takes that one back.
+    #[must_use]
+    pub fn only_after(mut self, id: impl Into<String>) -> Self {
+        self.only_after = Some(id.into());
+        self
+    }
+
+    /// The same with a header.
+    #[must_use]
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
     }
 
     /// The same in a session that the manifest declares.
@@ -98,7 +121,61 @@ impl NativeCall {
 #[expect(clippy::derivable_impls, reason = "the type is generated")]
 impl Default for Completion {
     fn default() -> Self {
-        Completion { created: Vec::new(), warnings: Vec::new(), needs: Vec::new() }
+        Completion { created: Vec::new(), warnings: Vec::new(), needs: Vec::new(), found: Vec::new() }
+    }
+}
+
+impl Hole {
+    /// A value of the answer to the call of this id; it matches `pattern` as a whole and has at most 200 bytes.
+    #[must_use]
+    pub fn of_answer(
+        name: impl Into<String>,
+        call: impl Into<String>,
+        pointer: impl Into<String>,
+        pattern: impl Into<String>,
+    ) -> Self {
+        let source = HoleSource::Answer((call.into(), pointer.into()));
+        Hole { name: name.into(), source, pattern: pattern.into(), max_bytes: 200 }
+    }
+
+    /// A value that is read by GET right before each call that names it.
+    #[must_use]
+    pub fn fresh(
+        name: impl Into<String>,
+        path: impl Into<String>,
+        pointer: impl Into<String>,
+        pattern: impl Into<String>,
+    ) -> Self {
+        let source = HoleSource::Fresh((path.into(), pointer.into()));
+        Hole { name: name.into(), source, pattern: pattern.into(), max_bytes: 200 }
+    }
+
+    /// A value that the component finds at the device: [`FoundValue`].
+    #[must_use]
+    pub fn found(name: impl Into<String>, pattern: impl Into<String>) -> Self {
+        Hole { name: name.into(), source: HoleSource::Found, pattern: pattern.into(), max_bytes: 200 }
+    }
+
+    /// What stands for the value in paths, headers and bodies.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        format!("{{{{hole.{}}}}}", self.name)
+    }
+}
+
+impl FoundValue {
+    /// The value that the component found for the hole of this name: a text, a number or a truth value.
+    #[must_use]
+    pub fn new(hole: impl Into<String>, value: &Value) -> Self {
+        FoundValue { hole: hole.into(), value: value.to_string() }
+    }
+}
+
+impl Readiness {
+    /// From this call of the stage on.
+    #[must_use]
+    pub fn send(from: u32) -> Self {
+        Readiness::Send(Start { from, found: Vec::new() })
     }
 }
 
@@ -139,20 +216,6 @@ impl From<Standing> for Comparison {
     /// A comparison that tells the changes of a set not apart and saw nothing of others.
     fn from(standing: Standing) -> Self {
         Comparison { standing, items: Vec::new(), foreign: Vec::new() }
-    }
-}
-
-impl Description {
-    /// A vendor without areas, kinds or features yet.
-    #[must_use]
-    pub fn new(vendor: impl Into<String>, title: impl Into<String>) -> Self {
-        Description {
-            vendor: vendor.into(),
-            title: title.into(),
-            areas: Vec::new(),
-            kinds: Vec::new(),
-            features: Vec::new(),
-        }
     }
 }
 

@@ -41,6 +41,7 @@ faults! {
     invalid => Invalid,
     /// The device is not as it was reviewed; nothing was sent.
     state_moved => StateMoved,
+    conflict => Conflict,
     /// This device or version cannot do it.
     unsupported => Unsupported,
     generic => Generic,
@@ -101,6 +102,7 @@ macro_rules! info {
             | Fault::NotReady(info)
             | Fault::Invalid(info)
             | Fault::StateMoved(info)
+            | Fault::Conflict(info)
             | Fault::Unsupported(info)
             | Fault::Generic(info) => info,
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::bindings::heddle::host::{clock, context, http, log, progress, secrets};
+use crate::bindings::heddle::host::{clock, context, description, http, log, progress, secrets};
 use crate::{Attribute, Fault, Level, Phase, Place, Request, Response, fault};
 
 /// How a request is authorised. Secrets are named, never read.
@@ -51,6 +51,16 @@ pub trait Host {
     /// The controller's settings.
     fn settings(&self) -> Value {
         Value::Object(serde_json::Map::new())
+    }
+
+    /// What the package's description says of a kind to its component; none where it says nothing.
+    fn kind_binding(&self, _id: &str) -> Option<Value> {
+        None
+    }
+
+    /// The same of a feature.
+    fn feature_binding(&self, _id: &str) -> Option<Value> {
+        None
     }
 
     /// Milliseconds since 1970-01-01T00:00:00Z.
@@ -138,6 +148,12 @@ impl Host for Live {
     }
     fn settings(&self) -> Value {
         serde_json::from_str(&context::config()).unwrap_or_default()
+    }
+    fn kind_binding(&self, id: &str) -> Option<Value> {
+        description::kind_binding(id).and_then(|text| serde_json::from_str(&text).ok())
+    }
+    fn feature_binding(&self, id: &str) -> Option<Value> {
+        description::feature_binding(id).and_then(|text| serde_json::from_str(&text).ok())
     }
     fn now_ms(&self) -> u64 {
         clock::now_ms()

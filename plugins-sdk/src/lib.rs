@@ -10,24 +10,26 @@
 mod adapter;
 pub mod bindings;
 mod builders;
+pub mod crud;
 pub mod fault;
 mod host;
 pub mod json;
 pub mod testing;
 
-pub use adapter::{Adapter, Exported, Sent};
+pub use adapter::{Adapter, Exported, Listing, Sent};
 pub use bindings::exports::heddle::adapter::changes::{
-    Change, ChangePlan, Comparison, NativeBody, NativeCall, PlanStep, Readiness, Stage, Standing,
+    Change, ChangePlan, Comparison, Hole, HoleSource, NativeBody, NativeCall, PlanStep, Readiness, Stage,
+    Standing, Start,
 };
 pub use bindings::exports::heddle::adapter::inventory::{
     Completeness, Device, DevicePage, Object, ObjectPage, Status,
 };
 pub use bindings::exports::heddle::adapter::lifecycle::{
-    Area, Availability, Capability, Danger, Description, DeviceProfile, Feature, FeatureOperation,
-    ObjectKind, Operation,
+    Availability, Capability, Danger, DeviceProfile, Operation,
 };
 pub use bindings::heddle::common::types::{
-    Attribute, Completion, Effect, Fault, FaultInfo, FieldError, Locator, ObjectRef, Outcome, Stability, Task,
+    Attribute, Completion, Effect, Fault, FaultInfo, FieldError, FoundValue, Locator, ObjectRef, Outcome,
+    Stability, Task,
 };
 pub use bindings::heddle::host::context::Phase;
 pub use bindings::heddle::host::http::{Body, Header, Method, Part, Place, Request, Response};
@@ -38,10 +40,13 @@ pub use host::{Auth, Host, Live};
 /// What most adapters name.
 pub mod prelude {
     pub use crate::{
-        Adapter, Auth, Completeness, Description, Device, DevicePage, DeviceProfile, Fault, FaultExt, Host,
-        Request, Status, fault, json, register,
+        Adapter, Auth, Completeness, Device, DevicePage, DeviceProfile, Fault, FaultExt, Host, Request,
+        Status, fault, json, register,
     };
 }
+
+#[doc(hidden)]
+pub fn is_adapter<A: Adapter>() {}
 
 /// Exports a type that implements [`Adapter`] as this crate's component.
 ///
@@ -50,7 +55,7 @@ pub mod prelude {
 #[macro_export]
 macro_rules! register {
     ($adapter:ident) => {
-        const _: fn() -> $crate::Description = <$adapter as $crate::Adapter>::describe;
+        const _: fn() = $crate::is_adapter::<$adapter>;
 
         #[cfg(target_arch = "wasm32")]
         mod heddle_component {

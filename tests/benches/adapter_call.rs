@@ -17,7 +17,7 @@ use heddle_lab_openwrt::Router;
 use heddle_marketplace::{Verified, parse_trusted_keys};
 use heddle_runtime::{Adapter, Call, Credential, SecretBook, Settings, Target, Urgency, Vault, VaultError};
 use heddle_sdk::testing::FakeHost;
-use heddle_sdk::{Adapter as _, Change, fault};
+use heddle_sdk::{Adapter as _, Change, Listing, fault};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
@@ -48,8 +48,8 @@ pub(crate) fn measure(runtime: &Runtime, report: &mut Report) {
 
 fn empty_call(runtime: &Runtime, report: &mut Report, adapter: &Adapter, call: &Call) {
     let host = FakeHost::new(|_, _| Err(fault::generic("nothing is asked")));
-    let sandboxed = || runtime.block_on(adapter.list_objects(call, NO_KIND, None, None, 100));
-    let native = || OpenWrt::list_objects(&host, NO_KIND, None, None, 100);
+    let sandboxed = || runtime.block_on(adapter.list_objects(call, NO_KIND, None, None, 100, &[]));
+    let native = || OpenWrt::list_objects(&host, &Listing::of(NO_KIND, 100));
     assert!(sandboxed().is_err() && native().is_err(), "there is no kind '{NO_KIND}'");
     let (ours, baseline) = in_turns(500, CALLS, sandboxed, native);
     assert!(host.sent.borrow().is_empty(), "the adapter asks nothing");
@@ -58,7 +58,7 @@ fn empty_call(runtime: &Runtime, report: &mut Report, adapter: &Adapter, call: &
         Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads can be started");
     let elsewhere = || runtime.block_on(async { threads.spawn(async { compute(COMPUTING) }).await });
     let (way, _) = in_turns(500, CALLS, elsewhere, native);
-    let together = || (0..PARALLEL).map(|_| adapter.list_objects(call, NO_KIND, None, None, 100));
+    let together = || (0..PARALLEL).map(|_| adapter.list_objects(call, NO_KIND, None, None, 100, &[]));
     let (together, _) = in_turns(50, CALLS / PARALLEL, || runtime.block_on(join_all(together())), native);
     let each = together.median() / u32::try_from(PARALLEL).expect("it is small");
     report.row("call without a request, native", &baseline, "", "");

@@ -116,14 +116,17 @@ impl World {
         api.send(method, &self.filled(path), Some(body)).await
     }
 
-    /// Every operation of the document that changes something, what brings objects to an end last.
+    /// Every operation of the document that changes something, what brings objects to an end last; not those of vendors of
+    /// which there is no controller.
     async fn operations(&self) -> Vec<(String, String)> {
         let document = self.lab.api.get("/openapi.json").await.expect_status(200).body;
         let mut operations = Vec::new();
         for (path, item) in document["paths"].as_object().expect("the document has paths") {
             for method in item.as_object().expect("a path has methods").keys() {
                 let path = path.strip_prefix("/api/v1").expect("every path is below the prefix");
-                if matches!(method.as_str(), "post" | "put" | "patch" | "delete") {
+                if matches!(method.as_str(), "post" | "put" | "patch" | "delete")
+                    && !is_of_another_vendor(path)
+                {
                     operations.push((method.to_uppercase(), path.to_owned()));
                 }
             }
@@ -132,6 +135,12 @@ impl World {
             .sort_by_key(|(method, path)| (method == "DELETE", path.ends_with("/discard"), path.clone()));
         operations
     }
+}
+
+/// Whether the path is of a vendor, and not of the one of the lab.
+fn is_of_another_vendor(path: &str) -> bool {
+    let family = path.strip_prefix("/gateway-").and_then(|rest| rest.split_once("/{controller_id}"));
+    family.is_some_and(|(family, rest)| !family.starts_with("openwrt-") && !rest.starts_with("/sites/"))
 }
 
 fn is_of(path: &str, families: &[&str]) -> bool {

@@ -127,6 +127,9 @@ on_both! {
         let catalog = lab.api.get("/fabric/catalog").await.expect_status(200).body;
         let operations = catalog["operations"].as_array().unwrap();
         assert!(operations.len() > 30, "{}", operations.len());
+        // There is a controller of one vendor.
+        let described = heddle_adapter_openwrt::description();
+        let own_kinds = described["kinds"].as_array().unwrap();
         let mut done = Vec::new();
         for operation in operations {
             let (id, schema) = (operation["id"].as_str().unwrap(), &operation["output_schema"]);
@@ -138,6 +141,9 @@ on_both! {
             // Lists of objects as they are on the device, and one of each.
             let Some(kind) = id.strip_suffix(".list").filter(|_| operation["kind"] == "read") else { continue };
             let is_live = operation["params_schema"]["properties"].get("cursor").is_some();
+            if is_live && !own_kinds.iter().any(|own| own["id"] == kind) {
+                continue;
+            }
             let params = if is_live { json!({ "controller_id": lab.controller, "limit": 5 }) } else { json!({}) };
             let output = act(&lab, id, &params).await;
             fits(schema, &output, id);

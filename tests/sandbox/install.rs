@@ -6,7 +6,7 @@ use heddle_marketplace::{PublisherKey, TrustedKey, pack, write_dir, write_truste
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::package::{hostile, manifest_with};
+use super::package::{contents, hostile, manifest_with};
 use crate::support::{Api, Database, Options, Server, on_both};
 
 /// A folder of packages, two publishers and the list of those that are trusted.
@@ -39,9 +39,8 @@ impl Store {
 
     /// Puts the guest into a folder as a package of this version.
     pub(super) fn put(&self, folder: &str, key: &PublisherKey, version: &str) {
-        let files = [("component.wasm".to_owned(), hostile())].into();
         let manifest = manifest_with("/version", json!(version));
-        let files = pack(manifest.to_string().as_bytes(), files, key).unwrap();
+        let files = pack(manifest.to_string().as_bytes(), contents(&hostile()), key).unwrap();
         write_dir(&files, &self.packages().join(folder)).unwrap();
     }
 

@@ -158,7 +158,7 @@ impl Lab {
 
 /// The body of the first object.
 async fn objects(adapter: &Adapter, call: &Call, kind: &str) -> Result<Value, CallError> {
-    let mut page = adapter.list_objects(call, kind, None, None, 100).await?;
+    let mut page = adapter.list_objects(call, kind, None, None, 100, &[]).await?;
     Ok(page.items.remove(0).body)
 }
 

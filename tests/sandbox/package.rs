@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use heddle_marketplace::{PackError, PublisherKey, Verified, pack};
+use heddle_marketplace::{DESCRIPTION, PackError, PublisherKey, Verified, pack};
 use serde_json::{Value, json};
 
 use crate::support::target_folder;
@@ -64,9 +64,17 @@ pub(crate) fn hostile() -> Vec<u8> {
         .unwrap_or_else(|_| panic!("'{}' is missing; run 'cargo xtask components' first", path.display()))
 }
 
+/// The files of a package around this component.
+pub(super) fn contents(component: &[u8]) -> Files {
+    let description: &[u8] = include_bytes!("../hostile/description.json");
+    BTreeMap::from([
+        ("component.wasm".to_owned(), component.to_vec()),
+        (DESCRIPTION.to_owned(), description.to_vec()),
+    ])
+}
+
 pub(crate) fn packed(manifest: &Value, component: &[u8]) -> Result<Files, PackError> {
-    let files = BTreeMap::from([("component.wasm".to_owned(), component.to_vec())]);
-    pack(manifest.to_string().as_bytes(), files, key())
+    pack(manifest.to_string().as_bytes(), contents(component), key())
 }
 
 pub(super) fn verified(manifest: &Value, component: &[u8]) -> Verified {

@@ -1,7 +1,9 @@
 //! The host sends the reviewed calls, in their order; a component sends none.
 
+use std::sync::Arc;
+
 use heddle_core::adapter::{CallOutcome, Comparison, Readiness};
-use heddle_core::change::{AdapterPlan, ChangeSpec, Operation, Stage};
+use heddle_core::change::{AdapterPlan, ChangeSpec, HoleValues, Operation, Stage};
 use heddle_core::fault::{Effect, FaultKind};
 use heddle_runtime::{CallError, Filling, SecretBook, SentCall, TrapClass};
 use serde_json::{Value, json};
@@ -33,8 +35,7 @@ async fn ready(lab: &Lab, trick: &str, left: u32) -> Result<Readiness, CallError
 /// Sends the call `index` of the plan of a trick.
 async fn send(lab: &Lab, trick: &str, index: usize) -> SentCall {
     let plan = plan(lab, trick).await.expect("the plan is good");
-    let filling = Filling { hold_secs: 60, secrets: &SecretBook::default() };
-    lab.adapter.send(&lab.call(), &plan.native[index], filling, index > 0).await
+    lab.adapter.send(&lab.call(), &plan.native[index], filling(), index > 0).await
 }
 
 /// Sends it, and has its answer judged.
@@ -43,10 +44,14 @@ async fn send_and_judge(lab: &Lab, trick: &str, index: u32) -> Result<CallOutcom
     lab.adapter.judge(&lab.call(), (Stage::Apply, index), sent.answer, &change(trick), b"hostile").await
 }
 
+fn filling() -> Filling {
+    Filling { hold_secs: 60, secrets: Arc::default(), holes: Arc::from([]), values: HoleValues::new() }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_reviewed_calls_are_sent_and_their_answers_judged() {
     let lab = Lab::start().await;
-    assert_eq!(ready(&lab, "honest", 0).await.unwrap(), Readiness::Send(0));
+    assert_eq!(ready(&lab, "honest", 0).await.unwrap(), Readiness::Send { from: 0, found: Vec::new() });
     for index in [0, 1] {
         let CallOutcome::Done(done) = send_and_judge(&lab, "honest", index).await.unwrap() else {
             panic!("the guest starts no jobs")
@@ -110,8 +115,7 @@ async fn a_call_without_an_answer_may_have_arrived() {
     let mut plan = plan(&lab, "wait for it").await.unwrap();
     plan.native[0].headers = vec![("accept".to_owned(), "x-slow".to_owned())];
     let call = heddle_runtime::Call { deadline: Some(std::time::Duration::from_millis(300)), ..lab.call() };
-    let filling = Filling { hold_secs: 60, secrets: &SecretBook::default() };
-    let sent = lab.adapter.send(&call, &plan.native[0], filling, false).await;
+    let sent = lab.adapter.send(&call, &plan.native[0], filling(), false).await;
     assert!(sent.left);
     let fault = sent.answer.unwrap_err();
     assert_eq!((fault.kind, fault.effect), (FaultKind::Timeout, Effect::Possible));

@@ -2,6 +2,7 @@
 
 mod foreign;
 mod gates;
+mod holes;
 mod kill;
 mod lists;
 mod native;

@@ -36,8 +36,16 @@ pub(super) struct Script {
     pub(super) sent: Vec<String>,
     /// Stage and number of each call that arrived.
     pub(super) calls: Vec<(String, u64)>,
+    /// What filled the text of each call that names a hole: `named: {apply-1: text}` of the plan.
+    pub(super) named: Vec<Value>,
+    /// What calls are answered with, by stage and number: `apply-0`.
+    pub(super) answers: BTreeMap<String, Value>,
+    /// What `/fresh` reads.
+    pub(super) fresh: Value,
     /// Stages whose calls arrive and get no answer.
     pub(super) lost: Vec<String>,
+    /// Calls that take two seconds, by stage and number.
+    pub(super) slow: Vec<String>,
     /// How long a call takes.
     pub(super) takes: Duration,
     pub(super) comparisons: usize,
@@ -69,7 +77,11 @@ impl Default for Script {
             compare: before(),
             sent: Vec::new(),
             calls: Vec::new(),
+            named: Vec::new(),
+            answers: BTreeMap::new(),
+            fresh: json!({}),
             lost: Vec::new(),
+            slow: Vec::new(),
             takes: Duration::ZERO,
             comparisons: 0,
         }
@@ -83,20 +95,25 @@ fn lock(script: &Shared) -> MutexGuard<'_, Script> {
 }
 
 async fn write(State(script): State<Shared>, Json(body): Json<Value>) -> Response {
-    let (takes, is_lost) = {
+    let (takes, is_lost, answer) = {
         let mut script = lock(&script);
         let stage = body["stage"].as_str().unwrap_or_default().to_owned();
-        script.calls.push((stage.clone(), body["n"].as_u64().unwrap_or_default()));
+        let n = body["n"].as_u64().unwrap_or_default();
+        script.calls.push((stage.clone(), n));
+        script.named.extend(body.get("named").cloned());
+        let answer = script.answers.get(&format!("{stage}-{n}")).cloned().unwrap_or(json!({}));
         script.sent.push(stage.clone());
         script.stands(&stage);
-        (script.takes, script.lost.contains(&stage))
+        let is_slow = script.slow.contains(&format!("{stage}-{n}"));
+        let takes = if is_slow { Duration::from_secs(2) } else { script.takes };
+        (takes, script.lost.contains(&stage), answer)
     };
     tokio::time::sleep(takes).await;
     if is_lost {
         let broken = futures::stream::once(async { Err::<Bytes, _>(std::io::Error::other("cut")) });
         return Body::from_stream(broken).into_response();
     }
-    Json(json!({})).into_response()
+    Json(answer).into_response()
 }
 
 impl Script {
@@ -122,6 +139,10 @@ async fn said(State(script): State<Shared>, At(stage): At<String>) -> Json<Value
 /// Asked before a stage is sent, and when it goes on; `left` is in the query.
 async fn ready(State(script): State<Shared>, At(stage): At<String>) -> Json<Value> {
     Json(lock(&script).ready.get(&stage).cloned().unwrap_or(json!({})))
+}
+
+async fn fresh(State(script): State<Shared>) -> Json<Value> {
+    Json(lock(&script).fresh.clone())
 }
 
 async fn task(State(script): State<Shared>) -> Json<Value> {
@@ -190,6 +211,7 @@ impl Device {
             .route("/said/{stage}", get(said))
             .route("/ready/{stage}", get(ready))
             .route("/task", get(task))
+            .route("/fresh", get(fresh))
             .route("/compare", get(compare))
             .with_state(Arc::clone(&script));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");

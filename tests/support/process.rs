@@ -1,5 +1,7 @@
 //! A server in a process of its own, which can be killed.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,9 +11,14 @@ use serde_json::json;
 
 use super::{Api, Database, Options, PASSWORD, environment, heddle_binary};
 
+/// How much of a server's log a failed test shows.
+const LOG_SHOWN_BYTES: usize = 8 << 10;
+
 /// A server process that dies with this value.
 pub(crate) struct Process {
     child: Child,
+    /// What it logs, also once its folder is gone.
+    log: File,
     pub(crate) api: Api,
 }
 
@@ -56,6 +63,7 @@ impl Process {
             .expect("a log can be written");
         let mut environment = environment(folder, database, &options);
         environment.insert("PATH".to_owned(), "/usr/sbin:/usr/bin:/sbin:/bin".to_owned());
+        let read = File::open(folder.join("log")).expect("a log can be read");
         let child = command
             .env_clear()
             .envs(environment)
@@ -64,7 +72,7 @@ impl Process {
             .stderr(log)
             .spawn()
             .expect("the heddle binary is built");
-        let process = Self { child, api: Api::new(&format!("http://127.0.0.1:{port}")) };
+        let process = Self { child, log: read, api: Api::new(&format!("http://127.0.0.1:{port}")) };
         process.wait_ready(folder).await;
         process
     }
@@ -124,6 +132,15 @@ impl Drop for Process {
         // It may have been killed already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            let mut log = String::new();
+            let _ = self.log.read_to_string(&mut log);
+            let begin = log.len().saturating_sub(LOG_SHOWN_BYTES);
+            eprintln!(
+                "the server that the failed test used logged: {}",
+                &log[log.ceil_char_boundary(begin)..]
+            );
+        }
     }
 }
 

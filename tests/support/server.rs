@@ -1,6 +1,7 @@
 //! A server in this process, on port 0, with a data folder of its own.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 
 use heddle_kernel::config::Config;
@@ -14,7 +15,7 @@ use tempfile::TempDir;
 use super::conformance::Known;
 use super::{Api, Database, variable};
 
-/// One key for all tests: compiled components are kept between them.
+/// One key for most tests: compiled components are kept between them.
 const ENCRYPTION_KEY: &str = "it-4d0a1f7c9b2e8365aa71cc09-encrypt-XyZ";
 const SECRET_KEY: &str = "it-9c2e8365aa71cc094d0a1f7b-signing-XyZ";
 pub(crate) const PASSWORD: &str = "Correct-Horse-7-Battery";
@@ -81,10 +82,6 @@ pub(crate) fn compiler() -> Compiler {
 pub(crate) fn environment(folder: &Path, database: &Database, options: &Options) -> BTreeMap<String, String> {
     let data = folder.join("data");
     std::fs::create_dir_all(&data).expect("a data folder can be made");
-    let code = target_folder().join("it-code");
-    std::fs::create_dir_all(&code).expect("a code folder can be made");
-    // Already linked when a server starts again on the same folder.
-    let _ = std::os::unix::fs::symlink(&code, data.join("code"));
     let mut environment: BTreeMap<String, String> = [
         ("DATA_DIR", data.display().to_string()),
         ("BIND_ADDR", "127.0.0.1:0".to_owned()),
@@ -111,7 +108,28 @@ pub(crate) fn environment(folder: &Path, database: &Database, options: &Options)
     for (name, value) in &options.settings {
         environment.insert((*name).to_owned(), value.clone());
     }
+    share_code(&data, &environment);
     environment
+}
+
+/// Links the folder of compiled code to one that all servers with the same keys share: each of them would delete what a
+/// server with other keys compiled. A server that generates its keys shares with none.
+fn share_code(data: &Path, environment: &BTreeMap<String, String>) {
+    let keys = [&environment["ENCRYPTION_KEY"], &environment["SECRET_KEY"]];
+    let link = data.join("code");
+    // A server that starts again may have other keys.
+    if link.is_symlink() {
+        let _ = std::fs::remove_file(&link);
+    }
+    if keys.iter().any(|key| key.is_empty()) {
+        return;
+    }
+    let mut hasher = DefaultHasher::new();
+    keys.hash(&mut hasher);
+    let code = target_folder().join("it-code").join(format!("{:016x}", hasher.finish()));
+    std::fs::create_dir_all(&code).expect("a code folder can be made");
+    // A folder of its own stays what it is.
+    let _ = std::os::unix::fs::symlink(&code, &link);
 }
 
 impl Server {

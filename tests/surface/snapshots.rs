@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use heddle_core::Role;
 use heddle_core::declared::{ReadingAccess, SubscriptionAccess};
@@ -18,12 +18,16 @@ const SHOWN_LINES: usize = 60;
 
 /// Compares a text with its file.
 pub(super) fn check(name: &str, text: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("surface/snapshots").join(name);
+    check_file(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("surface/snapshots").join(name), text);
+}
+
+pub(super) fn check_file(path: &Path, text: &str) {
+    let name = path.display();
     if variable("UPDATE_SNAPSHOTS").is_some() {
-        std::fs::write(&path, text).expect("the snapshot can be written");
+        std::fs::write(path, text).expect("the snapshot can be written");
         return;
     }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    let kept = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         kept == text,
         "{name} is not what it was; when that is intended: UPDATE_SNAPSHOTS=1\n{}",

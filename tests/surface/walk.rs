@@ -17,7 +17,7 @@ use crate::support::{Answer, Api, Contract, Operation, Server, on_both};
 const WORDS: &[(&str, &str)] = &[("key", "none"), ("door_id", ABSENT)];
 
 /// What a path parameter is given that is not an id.
-fn word(operation: &Operation, name: &str) -> Option<String> {
+pub(super) fn word(operation: &Operation, name: &str) -> Option<String> {
     let parameters = operation.definition["parameters"].as_array()?;
     let parameter =
         parameters.iter().find(|parameter| parameter["name"] == name && parameter["in"] == "path");

@@ -6,6 +6,7 @@
 
 mod comments;
 mod compare;
+mod description;
 mod features;
 mod foreign;
 mod identity;
@@ -24,18 +25,17 @@ mod uci;
 mod world;
 
 use heddle_sdk::{
-    Adapter, Change, ChangePlan, Comparison, Description, DevicePage, DeviceProfile, Fault, Host, Object,
+    Adapter, Change, ChangePlan, Comparison, DevicePage, DeviceProfile, Fault, Host, Listing, Object,
     ObjectPage, Outcome, Readiness, Response, Sent, Stage, register,
 };
+
+pub use description::description;
 
 /// The adapter.
 #[derive(Debug)]
 pub struct OpenWrt;
 
 impl Adapter for OpenWrt {
-    fn describe() -> Description {
-        lifecycle::describe()
-    }
     fn check(host: &dyn Host) -> Result<DeviceProfile, Fault> {
         lifecycle::check(host)
     }
@@ -46,14 +46,9 @@ impl Adapter for OpenWrt {
     ) -> Result<DevicePage, Fault> {
         inventory::devices::list(host)
     }
-    fn list_objects(
-        host: &dyn Host,
-        kind: &str,
-        _site: Option<&str>,
-        cursor: Option<&str>,
-        limit: u32,
-    ) -> Result<ObjectPage, Fault> {
-        inventory::objects::list(host, kind, cursor, limit)
+    fn list_objects(host: &dyn Host, listing: &Listing<'_>) -> Result<ObjectPage, Fault> {
+        listing.refuse_filters_but(&[])?;
+        inventory::objects::list(host, listing.kind, listing.cursor, listing.limit)
     }
     fn get_object(host: &dyn Host, kind: &str, _site: Option<&str>, key: &str) -> Result<Object, Fault> {
         inventory::objects::get(host, kind, key)

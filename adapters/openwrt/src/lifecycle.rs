@@ -1,27 +1,9 @@
-//! What the adapter can do, and the identity of a device.
+//! The identity of a device, and what it can do.
 
-use heddle_sdk::{
-    Area, Attribute, Availability, Capability, Description, DeviceProfile, Fault, Host, json as sdk_json,
-};
+use heddle_sdk::{Attribute, Availability, Capability, DeviceProfile, Fault, Host, json as sdk_json};
 use serde_json::{Value, json};
 
-use crate::features::{SECTIONS, order, schema};
-use crate::inventory::objects::KINDS;
-use crate::{power, rpc};
-
-pub(crate) fn describe() -> Description {
-    let area = |id: &str, title: &str| Area { id: id.to_owned(), title: title.to_owned() };
-    let mut features: Vec<_> = SECTIONS.iter().map(|feature| schema::section_feature(feature)).collect();
-    features.extend(order::ORDERS.iter().map(schema::order_feature));
-    features.extend(power::features());
-    Description {
-        vendor: "openwrt".to_owned(),
-        title: "OpenWrt".to_owned(),
-        areas: vec![area("base", "System and network"), area("firewall", "Firewall"), area("dhcp", "DHCP")],
-        kinds: KINDS.iter().map(crate::inventory::objects::Kind::describe).collect(),
-        features,
-    }
-}
+use crate::rpc;
 
 /// Objects that decide what can be read or done, and what they are for.
 const OBJECTS: &[(&str, &str)] = &[

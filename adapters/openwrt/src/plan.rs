@@ -136,6 +136,7 @@ fn assemble(
     let mut plan = ChangePlan {
         steps: Vec::new(),
         native: Vec::new(),
+        holes: Vec::new(),
         danger: Danger::Normal,
         lockout_risk: false,
         warnings: Vec::new(),

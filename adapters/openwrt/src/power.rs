@@ -2,8 +2,8 @@
 //! first, drops off, and is polled until it is back.
 
 use heddle_sdk::{
-    Change, ChangePlan, Completion, Danger, Effect, Fault, FaultExt, Feature, Host, Operation, Outcome,
-    PlanStep, Readiness, Response, Stage, Standing, Task, fault, json as sdk_json,
+    Change, ChangePlan, Completion, Danger, Effect, Fault, FaultExt, Host, Operation, Outcome, PlanStep,
+    Readiness, Response, Stage, Standing, Task, fault, json as sdk_json,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -31,7 +31,7 @@ pub(crate) fn is_action(feature: &str) -> bool {
     [REBOOT, UPGRADE, RESET].contains(&feature)
 }
 
-pub(crate) fn features() -> Vec<Feature> {
+pub(crate) fn features() -> Vec<Value> {
     let none = schema::object(Map::new(), &[]);
     let mut image = Map::new();
     image.insert("url".to_owned(), json!({"type": "string", "pattern": "^https?://[^\\x00-\\x20'\"\\\\]{1,1000}$", "description": "where the device fetches the image"}));
@@ -178,6 +178,7 @@ pub(crate) fn plan(host: &dyn Host, change: &Change) -> Result<ChangePlan, Fault
     Ok(ChangePlan {
         steps: vec![PlanStep { summary: summary.to_owned(), before: Some(base.to_string()), after: None }],
         native,
+        holes: Vec::new(),
         danger: Danger::Catastrophic,
         lockout_risk: true,
         warnings,
@@ -228,7 +229,7 @@ pub(crate) fn ready(host: &dyn Host, token: &PowerToken, left: u32) -> Result<Re
         return Err(fault::state_moved("the device restarted since the plan was reviewed; plan again")
             .with_code("state-moved"));
     }
-    Ok(Readiness::Send(0))
+    Ok(Readiness::send(0))
 }
 
 /// What came of a call of an action; the last one is followed until the device is back.
@@ -362,7 +363,7 @@ pub(crate) fn poll(host: &dyn Host, task: &[u8]) -> Result<Outcome, Fault> {
 }
 
 fn completed(warning: &str) -> Outcome {
-    Outcome::Done(Completion { created: Vec::new(), warnings: vec![warning.to_owned()], needs: Vec::new() })
+    Outcome::Done(Completion { warnings: vec![warning.to_owned()], ..Completion::default() })
 }
 
 /// Whether the device has restarted since the plan.

@@ -54,16 +54,16 @@ pub(crate) fn ready(host: &dyn Host, stage: Stage, token: &[u8], left: u32) -> R
             // A session of its own: nothing that an earlier write left staged goes along.
             host.reset_session(rpc::SESSION);
             refuse_adopted(host)?;
-            refuse_moved(host, &token, &token.apply, false).map(|_| Readiness::Send(0))
+            refuse_moved(host, &token, &token.apply, false).map(|_| Readiness::send(0))
         }
         Stage::Restore => {
             refuse_adopted(host)?;
             let is_needed = refuse_moved(host, &token, &token.restore, true)?;
-            Ok(if is_needed { Readiness::Send(0) } else { Readiness::Nothing(Completion::default()) })
+            Ok(if is_needed { Readiness::send(0) } else { Readiness::Nothing(Completion::default()) })
         }
         // Only one apply can be pending: when it is another client's, none of ours is.
         Stage::Confirm | Stage::Undo if read::leave_adopted(host)? => Ok(Readiness::Nothing(over())),
-        Stage::Confirm | Stage::Undo => Ok(Readiness::Send(0)),
+        Stage::Confirm | Stage::Undo => Ok(Readiness::send(0)),
     }
 }
 

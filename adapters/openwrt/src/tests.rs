@@ -8,11 +8,13 @@ mod power;
 
 use device::{Device, router};
 use heddle_sdk::testing::send_stage;
-use heddle_sdk::{Adapter, Change, ChangePlan, Danger, Effect, Fault, FaultExt, Operation, Stage, Standing};
+use heddle_sdk::{
+    Adapter, Change, ChangePlan, Danger, Effect, Fault, FaultExt, Listing, Operation, Stage, Standing,
+};
 use serde_json::{Value, json};
 
-use crate::OpenWrt;
 use crate::uci::anonymous_id;
+use crate::{OpenWrt, description};
 
 fn change(feature: &str, operation: Operation, payload: &Value) -> Change {
     Change { feature: format!("openwrt.{feature}"), operation, site: None, payload: payload.to_string() }
@@ -30,7 +32,9 @@ fn standing(device: &Device, plan: &ChangePlan) -> &'static str {
     match OpenWrt::compare(&device.host(), &[], &plan.token).unwrap().standing {
         Standing::Before => "before",
         Standing::After => "after",
+        Standing::Adjusted(_) => "adjusted",
         Standing::Stored(_) => "stored",
+        Standing::MovedOn(_) => "moved on",
         Standing::Other(_) => "other",
     }
 }
@@ -274,15 +278,19 @@ fn what_may_lock_out_says_so() {
 
 #[test]
 fn every_schema_is_an_object_that_refuses_unknown_fields() {
-    let description = OpenWrt::describe();
-    for feature in &description.features {
-        assert!(description.areas.iter().any(|area| area.id == feature.area), "{}", feature.id);
-        for operation in &feature.operations {
-            let schema: Value = serde_json::from_str(&operation.payload_schema).unwrap();
-            assert_eq!(schema["additionalProperties"], json!(false), "{}", feature.id);
+    let description = description();
+    let features = description["features"].as_array().unwrap();
+    for feature in features {
+        for operation in feature["operations"].as_array().unwrap() {
+            assert_eq!(
+                operation["payload-schema"]["additionalProperties"],
+                json!(false),
+                "{}",
+                feature["id"]
+            );
         }
     }
-    assert_eq!(description.features.len(), 16);
+    assert_eq!(features.len(), 16);
 }
 
 #[test]
@@ -320,7 +328,7 @@ fn devices_are_merged_by_mac_and_missing_packages_are_not_errors() {
     assert!(page.items[1].measurements.contains("\"signal_dbm\":-50"));
     assert!(page.items[0].attributes.contains("luci-rpc.getHostHints"));
     assert_eq!(OpenWrt::check(&device.host()).unwrap().version, "24.10");
-    let rules = OpenWrt::list_objects(&device.host(), "firewall.rule", None, None, 2).unwrap();
+    let rules = OpenWrt::list_objects(&device.host(), &Listing::of("firewall.rule", 2)).unwrap();
     assert_eq!((rules.items.len(), rules.next.as_deref(), rules.total), (2, Some("2"), Some(3)));
     assert_eq!(
         OpenWrt::get_object(&device.host(), "firewall.forwarding", None, "lan:wan")

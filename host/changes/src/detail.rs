@@ -48,7 +48,8 @@ pub(super) struct Detail {
     /// Objects that changed since the plan was made and so kept the change from being sent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) moved: Vec<Moved>,
-    /// The state of each change of a set, in its order: `before`, `after`, `stored` or `other`.
+    /// The state of each change of a set, in its order: `before`, `after`, `adjusted` (as planned, but for values that the
+    /// device writes in its own way), `stored`, `moved_on` (others changed it since) or `other`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) items: Vec<String>,
 }
@@ -72,13 +73,15 @@ impl Detail {
         self.foreign.clone_from(&found.foreign);
         self.items = found.items.iter().map(|standing| word(standing).to_owned()).collect();
         self.difference = match &found.standing {
-            Standing::Other(difference) => Some(difference.clone()),
-            _ => None,
+            Standing::Adjusted(difference) | Standing::MovedOn(difference) | Standing::Other(difference) => {
+                Some(difference.clone())
+            }
+            Standing::Before | Standing::After | Standing::Stored(_) => None,
         };
         match &found.standing {
-            Standing::After => self.needs.clear(),
+            Standing::After | Standing::Adjusted(_) => self.needs.clear(),
             Standing::Stored(needs) => self.needs.clone_from(needs),
-            Standing::Before | Standing::Other(_) => {}
+            Standing::Before | Standing::MovedOn(_) | Standing::Other(_) => {}
         }
         self.bound();
     }
@@ -122,7 +125,9 @@ pub(super) fn word(standing: &Standing) -> &'static str {
     match standing {
         Standing::Before => "before",
         Standing::After => "after",
+        Standing::Adjusted(_) => "adjusted",
         Standing::Stored(_) => "stored",
+        Standing::MovedOn(_) => "moved_on",
         Standing::Other(_) => "other",
     }
 }

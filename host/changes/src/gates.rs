@@ -134,7 +134,8 @@ pub(super) fn outcome_is_settled(row: &ChangeRow) -> Result<(), Error> {
 
 /// A plan is applied by the adapter that made it: another one reads its token and numbers its calls in its own way.
 pub(super) fn plan_is_of_this_adapter(app: &App, row: &ChangeRow, plan: &Plan) -> Result<(), Error> {
-    let now = app.adapter(&row.vendor)?.identity();
+    let adapter = app.adapter(&row.vendor)?;
+    let now = adapter.identity();
     if plan.made_by == now {
         return Ok(());
     }

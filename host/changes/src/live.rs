@@ -24,6 +24,7 @@ use super::routes::{Mounted, OnController, Who};
 
 const PER_PAGE_DEFAULT: u32 = 200;
 const PER_PAGE_MAX: u32 = 1000;
+const FILTERS_MAX: usize = 16;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -36,6 +37,9 @@ pub(super) struct LiveQuery {
     /// Another word for `per_page`.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
+    /// Only objects with these values, such as the entries of a log in a range of time: up to 16 of `name:value`,
+    /// separated by commas. The adapter refuses a name that it cannot filter by.
+    filter: Option<String>,
 }
 
 /// Objects as the controller has them now.
@@ -66,6 +70,22 @@ impl LiveQuery {
             return Ok(given);
         }
         Err(Error::field(field, format!("{field} must be from 1 to {PER_PAGE_MAX}")))
+    }
+
+    fn filter(&self) -> Result<Vec<(String, String)>, Error> {
+        let pairs = self.filter.iter().flat_map(|text| text.split(','));
+        let pairs = pairs.map(|pair| match pair.split_once(':') {
+            Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+            _ => Err(Error::field(
+                "filter",
+                "filter is name:value, separated by commas, such as 'severity:error'",
+            )),
+        });
+        let pairs: Vec<_> = pairs.collect::<Result<_, _>>()?;
+        if pairs.len() > FILTERS_MAX {
+            return Err(Error::field("filter", format!("filter has at most {FILTERS_MAX} names")));
+        }
+        Ok(pairs)
     }
 }
 
@@ -111,9 +131,9 @@ pub(super) async fn list(
     At(path): At<OnController>,
     Params(query): Params<LiveQuery>,
 ) -> Result<Response, Error> {
-    let per_page = query.per_page()?;
+    let (per_page, filter) = (query.per_page()?, query.filter()?);
     let Read { controller, adapter, kind, call } = Read::of(&app, &caller, &origin, &mounted, &path).await?;
-    let page = adapter.list_objects(&call, &kind, None, query.cursor.as_deref(), per_page).await?;
+    let page = adapter.list_objects(&call, &kind, None, query.cursor.as_deref(), per_page, &filter).await?;
     let page = LivePage {
         items: page.items,
         total: page.total,

@@ -124,7 +124,7 @@ pub(super) async fn stage(
 ) -> Result<Response, Error> {
     let asker = Asker::of_request(caller, origin);
     let (controller, adapter) = place_of(app, caller, &request).await?;
-    let checked = check(app, caller, &controller, &adapter, request)?;
+    let checked = check(app, caller, &controller, &adapter, request).await?;
     let (tx, row) = stage_checked(app, caller, asker, checked).await?;
     answer(app, tx, row, creation).await
 }
@@ -140,7 +140,7 @@ pub async fn stage_for_run(
         return Ok(row);
     }
     let (controller, adapter) = place_of(app, author, &request).await?;
-    let checked = check(app, author, &controller, &adapter, request)?;
+    let checked = check(app, author, &controller, &adapter, request).await?;
     match stage_checked(app, author, Asker::of_run(author, run.clone()), checked).await {
         Ok((tx, row)) => {
             tx.commit().await?;
@@ -174,7 +174,7 @@ async fn place_of(
 }
 
 /// Checks a request against its feature, and takes its secrets out.
-fn check<'a>(
+async fn check<'a>(
     app: &App,
     caller: &Caller,
     controller: &'a ControllerTarget,
@@ -187,9 +187,10 @@ fn check<'a>(
     gates::feature_is_permitted(caller, &request.feature, danger)?;
     let (_, operation) = found?;
     gates::catastrophe_needs_site_admin(caller, operation.danger)?;
-    let schema = adapter.payload_schema(&request.feature, request.operation);
+    let schema =
+        adapter.payload_schema(&request.feature, request.operation).await.map_err(Error::internal)?;
     let schema = schema.ok_or_else(|| Error::internal("a declared operation has no compiled schema"))?;
-    adapters::validate(schema, &request.payload, "payload")?;
+    adapters::validate(&schema, &request.payload, "payload")?;
     let key = app.keys.reference_key(controller.id);
     let secrets = payload::take_secrets(
         &operation.payload_schema,
@@ -382,7 +383,7 @@ pub(super) async fn ask(
         Ok((plan, found)) => {
             let mut secrets = secrets.clone();
             secrets.entries.extend(found.entries);
-            let mut shown = Plan::of(&plan, &adapter.identity(), specs);
+            let mut shown = Plan::of(&plan, adapter.identity(), specs);
             shown.warnings.extend(takes_all_warning(&shown));
             Ok(Planned { plan: Some((shown, plan)), error: None, secrets })
         }

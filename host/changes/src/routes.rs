@@ -17,10 +17,11 @@ use heddle_kernel::http::creation::Creation;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::http::extract::{At, Json, Origin, Params};
 use heddle_kernel::http::routes::{Routes, doc};
+use heddle_kernel::sample::{self, Extent};
 use heddle_store::changes::ChangeFilter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::change_routes::listed;
 use super::declarations::NOTES_CHARS_MAX;
@@ -138,14 +139,28 @@ fn of_areas<'a>(adapters: impl Iterator<Item = (&'a str, &'a Description)>) -> R
 /// The examples of an area in the document.
 struct Shown {
     feature: Option<String>,
+    operation: Option<Operation>,
+    body: Option<Value>,
     resource: Option<String>,
 }
 
 impl Shown {
     fn of(description: &Description, area: &str) -> Self {
-        let feature = description.features.iter().find(|feature| feature.area == area);
+        let of_area = || description.features.iter().filter(|feature| feature.area == area);
+        let creates = of_area().find(|feature| feature.operation(Operation::Create).is_some());
+        let feature = creates.or_else(|| of_area().next());
+        let operation = feature.and_then(|feature| feature.operations.first());
+        let body = operation.map(|operation| {
+            let payload = sample::of(&operation.payload_schema, Extent::Required);
+            json!({ "payload": payload, "notes": "Ticket 4711" })
+        });
         let resource = description.kinds.iter().find(|kind| kind.area == area);
-        Self { feature: feature.map(|one| one.id.clone()), resource: resource.map(|one| one.id.clone()) }
+        Self {
+            feature: feature.map(|one| one.id.clone()),
+            operation: operation.map(|one| one.operation),
+            body,
+            resource: resource.map(|one| one.id.clone()),
+        }
     }
 }
 
@@ -188,6 +203,8 @@ fn mount(routes: Routes, base: &str, mounted: &Mounted, shown: &Shown) -> Routes
                 .body::<StageBody>()
                 .answers::<ChangeView>(201)
                 .example("feature", feature)
+                .example("operation", shown.operation.map(Operation::as_str))
+                .sample(shown.body.clone())
                 .calls_adapter(),
         )
         .get(

@@ -274,7 +274,7 @@ fn standing_of_member(set: &ChangeRow, words: &[String]) -> (ChangeStatus, Outco
     if set.outcome_state != OutcomeState::Partial {
         return (set.status, set.outcome_state, message);
     }
-    if all(&["after", "stored"]) {
+    if all(&["after", "adjusted", "stored"]) {
         // The member stays on the device, whatever happens to the others.
         let status = if set.status == ChangeStatus::Discarded { ChangeStatus::Applied } else { set.status };
         return (

@@ -83,7 +83,7 @@ pub(super) async fn verify(
     let needed = !detail.needs.is_empty();
     detail.saw(&found);
     if !gates::must_be_verified(&row) {
-        let is_in_effect_now = needed && found.standing == Standing::After;
+        let is_in_effect_now = needed && matches!(found.standing, Standing::After | Standing::Adjusted(_));
         if row.status == ChangeStatus::Applied && is_in_effect_now {
             let now = app.clock.now();
             let advance = Advance {
@@ -116,7 +116,9 @@ fn shown(found: &Comparison) -> Value {
     let mut shown = json!({ "state": word(&found.standing), "foreign": found.foreign });
     match &found.standing {
         Standing::Stored(needs) => shown["needs"] = json!(needs),
-        Standing::Other(difference) => shown["difference"] = difference.clone(),
+        Standing::Adjusted(difference) | Standing::MovedOn(difference) | Standing::Other(difference) => {
+            shown["difference"] = difference.clone();
+        }
         Standing::Before | Standing::After => {}
     }
     shown
@@ -125,6 +127,14 @@ fn shown(found: &Comparison) -> Value {
 fn verdict(standing: &Standing) -> (OutcomeState, String) {
     match standing {
         Standing::After => (OutcomeState::Applied, "verified: the device is as planned".to_owned()),
+        Standing::Adjusted(_) => {
+            let message = "verified: the device is as planned, and writes some values in its own way";
+            (OutcomeState::Applied, message.to_owned())
+        }
+        Standing::MovedOn(_) => {
+            let message = "verified: others changed what this change wrote; plan again, revert or discard";
+            (OutcomeState::Partial, message.to_owned())
+        }
         Standing::Stored(needs) => {
             let message =
                 format!("verified: stored at the device; in effect only after: {}", needs.join(", "));

@@ -1,7 +1,8 @@
 //! A change as clients see it: secrets masked, conflicts named.
 
 use heddle_core::change::{
-    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan, StagedVia,
+    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, HoleValues, Operation, OutcomeState, Plan,
+    StagedVia,
 };
 use heddle_core::redact::mask;
 use heddle_core::{ChangeId, ControllerId, OrgId, SiteId, Timestamp, UserId};
@@ -24,6 +25,10 @@ pub(super) struct Outcome {
     pub(super) step: ApplyStep,
     /// Until then the change must be confirmed; otherwise it is taken back.
     pub(super) confirm_deadline: Option<Timestamp>,
+    /// Values of the plan's holes in the last attempt, by name: those that answers gave and the adapter found. Absent
+    /// where there are none.
+    #[serde(skip_serializing_if = "HoleValues::is_empty")]
+    pub(super) hole_values: HoleValues,
 }
 
 /// Stored as JSON when the change was planned.
@@ -106,7 +111,14 @@ pub(super) fn outcome_of(row: &mut ChangeRow) -> Outcome {
         detail,
         step: row.apply_step,
         confirm_deadline: row.confirm_deadline.filter(|_| row.apply_step != ApplyStep::Idle),
+        hole_values: row.hole_values.take().map(masked_values).unwrap_or_default(),
     }
+}
+
+fn masked_values(values: HoleValues) -> HoleValues {
+    let mut values = Value::Object(values.into_iter().collect());
+    mask(&mut values);
+    serde_json::from_value(values).unwrap_or_default()
 }
 
 /// Masks secrets; a member of a set shows the state of its set.

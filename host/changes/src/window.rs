@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use heddle_core::ProcessId;
-use heddle_core::change::{ApplyStep, OutcomeState};
+use heddle_core::change::{ApplyStep, OutcomeState, Stage, StageSent};
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
@@ -100,11 +100,14 @@ pub(super) async fn take_back(
     drive::prepare(app, &row).await?;
     let driver = Drivers::of(app).claim(id);
     let (message, now) = (format!("taken back by {}", caller.username), app.clock.now());
+    // What the apply sent is not forgotten: what it did not send is not taken back.
+    let sent = row.sent.iter().flatten().filter(|sent| sent.stage == Stage::Apply).copied();
+    let sent: Vec<StageSent> = sent.collect();
     let mut tx = app.db.write().await?;
     let taken = if row.apply_step == ApplyStep::Holding {
         changes::take_back_held(&mut tx, id, term.id, &message, now).await?.ok_or_else(not_waiting)?
     } else {
-        let taken = changes::take_back_unsettled(&mut tx, id, term.id, &message, now).await?;
+        let taken = changes::take_back_unsettled(&mut tx, id, term.id, &message, &sent, now).await?;
         taken.ok_or_else(controller_busy)?
     };
     set::follow(&mut tx, &taken, now).await?;

@@ -183,6 +183,9 @@ pub struct Completion {
     pub created: Vec<ObjectRef>,
     pub warnings: Vec<String>,
     pub needs: Vec<String>,
+    /// Values of the plan's holes that the adapter found: name and value.
+    #[serde(default)]
+    pub found: Vec<(String, Value)>,
 }
 
 /// How a call, or a job at the device, came along.
@@ -197,8 +200,8 @@ pub enum CallOutcome {
 /// Whether a stage of a plan can be sent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Readiness {
-    /// From this call of the stage on, counted from 0.
-    Send(u32),
+    /// From this call of the stage on, counted from 0, with values of the plan's holes that the adapter found.
+    Send { from: u32, found: Vec<(String, Value)> },
     /// There is nothing to send.
     Nothing(Completion),
 }
@@ -208,7 +211,11 @@ pub enum Readiness {
 pub enum Standing {
     Before,
     After,
+    /// As planned, but for values that the device writes in its own way.
+    Adjusted(Value),
     Stored(Vec<String>),
+    /// Others changed what the plan had written.
+    MovedOn(Value),
     Other(Value),
 }
 

@@ -1,5 +1,7 @@
 //! Staged changes: what is planned, what was reviewed, and how it ended.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -136,10 +138,72 @@ pub struct ChangeSpec {
     pub payload: Value,
 }
 
+stored_words! {
+    /// Where the value of a hole comes from.
+    pub enum HoleOrigin {
+        /// The answer to an earlier call.
+        Answer = "answer",
+        /// A reading right before each call that names the hole.
+        Fresh = "fresh",
+        /// The adapter, which finds it at the device.
+        Found = "found",
+    }
+}
+
+/// [`HoleSource`] as clients see it: one shape for all origins, which every generator of clients knows.
+#[derive(JsonSchema)]
+#[schemars(rename = "HoleSource")]
+#[expect(dead_code, reason = "the shape of a source in answers")]
+struct HoleSourceShape {
+    /// Origin of the value.
+    from: HoleOrigin,
+    /// Id of the call whose answer has the value; of `answer` alone.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    call: Option<String>,
+    /// Path that is read by GET; of `fresh` alone.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    /// JSON pointer of the value, in the answer or in what is read.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    pointer: Option<String>,
+}
+
+/// Where the value of a hole comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "from", rename_all = "snake_case")]
+pub enum HoleSource {
+    /// The value at this JSON pointer in the answer to the call of this id.
+    Answer { call: String, pointer: String },
+    /// The value at this JSON pointer of what a GET of `path` reads right before each call that names the hole.
+    Fresh { path: String, pointer: String },
+    /// What the adapter finds at the device.
+    Found,
+}
+
+/// A value that is not known when the plan is made. Calls name it as `{{hole.NAME}}`, and it is filled in when they are
+/// sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hole {
+    pub name: String,
+    /// Source of the value.
+    #[schemars(with = "HoleSourceShape")]
+    pub source: HoleSource,
+    /// Regular expression that the whole value must match.
+    pub pattern: String,
+    /// Most bytes of the value.
+    pub max_bytes: u32,
+}
+
 /// One request, exactly as it will be sent; secrets are references that display as `***`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NativeCall {
     pub stage: Stage,
+    /// Names the call where a later one needs a value of its answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The call of the apply that this one takes back; it is left out where that one was never sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_after: Option<String>,
     pub method: String,
     pub path: String,
     /// Headers beside those of the connection, the login and the body: name and value.
@@ -157,6 +221,9 @@ pub struct NativeCall {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeatable: bool,
 }
+
+/// Values of a plan's holes, by name: each a text, a number or a truth value.
+pub type HoleValues = BTreeMap<String, Value>;
 
 /// How far the calls of a stage were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,12 +265,15 @@ pub struct Plan {
     pub hash: String,
     /// SHA-256, hex, of the device state that the plan saw.
     pub base_fingerprint: String,
-    /// The adapter that made it: `acme@1.4.0+0a1b2c3d4e5f`, with the beginning of its component's SHA-256. Only this one
+    /// The adapter that made it: `acme@1.4.0+0a1b2c3d4e5f`, with the beginning of its manifest's SHA-256. Only this one
     /// can apply it.
     #[serde(default)]
     pub made_by: String,
     pub steps: Vec<PlanStep>,
     pub native: Vec<NativeCall>,
+    /// What the calls leave open until they are sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holes: Vec<Hole>,
     pub danger: Danger,
     /// It may cut the path to the device.
     pub lockout_risk: bool,
@@ -224,6 +294,7 @@ pub struct Plan {
 pub struct AdapterPlan {
     pub steps: Vec<PlanStep>,
     pub native: Vec<NativeCall>,
+    pub holes: Vec<Hole>,
     pub danger: Danger,
     pub lockout_risk: bool,
     pub warnings: Vec<String>,
@@ -245,6 +316,7 @@ impl Plan {
             made_by: made_by.to_owned(),
             steps: adapter.steps.clone(),
             native: adapter.native.clone(),
+            holes: adapter.holes.clone(),
             danger: adapter.danger,
             lockout_risk: adapter.lockout_risk,
             warnings: adapter.warnings.clone(),

@@ -16,6 +16,7 @@ stored_words! {
         NotReady = "not_ready",
         Invalid = "invalid",
         StateMoved = "state_moved",
+        Conflict = "conflict",
         Unsupported = "unsupported",
         Generic = "generic",
     }
@@ -86,6 +87,7 @@ impl FaultKind {
             FaultKind::RateLimit => (429, "adapter_rate_limit"),
             FaultKind::Invalid => (422, "validation_error"),
             FaultKind::StateMoved => (409, "state_moved"),
+            FaultKind::Conflict => (409, "conflict"),
             FaultKind::Denied
             | FaultKind::Busy
             | FaultKind::NotReady

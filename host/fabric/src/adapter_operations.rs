@@ -291,7 +291,7 @@ impl Read {
             let params: ListParams = params_of(params)?;
             let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
             let cursor = params.cursor.as_deref();
-            let page = adapter.list_objects(&target, &self.kind, None, cursor, limit).await;
+            let page = adapter.list_objects(&target, &self.kind, None, cursor, limit, &[]).await;
             output(call.app, controller.org_id, page.map_err(Error::from)?).await
         } else {
             let params: GetParams = params_of(params)?;

@@ -1,5 +1,7 @@
 //! A value that fits a schema: the examples of the API document and of the Fabric's catalogue.
 
+mod pattern;
+
 use serde_json::{Map, Value, json};
 
 /// Schemas inside each other; a deeper one is left out, where it may be.
@@ -254,7 +256,14 @@ fn text(name: &str, schema: &Value) -> Option<Value> {
     }
     let named = named(name);
     let fits = jsonschema::validator_for(schema).ok()?;
-    named.into_iter().chain(WORDS.iter().copied()).map(|text| json!(text)).find(|text| fits.is_valid(text))
+    let mut words = named.into_iter().chain(WORDS.iter().copied()).map(|text| json!(text));
+    let of_pattern = || {
+        pattern::texts(schema["pattern"].as_str()?)
+            .into_iter()
+            .map(|text| json!(text))
+            .find(|text| fits.is_valid(text))
+    };
+    words.find(|text| fits.is_valid(text)).or_else(of_pattern)
 }
 
 fn named(name: &str) -> Option<&'static str> {
@@ -287,6 +296,7 @@ mod tests {
                 "more": { "type": "string" },
                 "apart": { "type": "array", "minItems": 2, "uniqueItems": true, "items": { "type": "string" } },
                 "odd": { "type": "string", "pattern": "^x{7}$" },
+                "long": { "type": "string", "pattern": "^x{700}$" },
                 "few": {
                     "type": "object", "required": ["one"], "minProperties": 2,
                     "properties": { "alive": { "readOnly": true }, "one": {}, "two": { "type": "integer" } },
@@ -302,7 +312,7 @@ mod tests {
         assert_eq!((some.get("more"), whole["more"].is_string()), (None, true));
         assert_eq!(some["few"], json!({ "one": {}, "two": 1 }));
         assert_eq!(some["deep"], json!([{ "on": true }, { "on": true }]));
-        assert_eq!(whole.get("odd"), None, "nothing is made up where no word fits");
+        assert_eq!((&whole["odd"], whole.get("long")), (&json!("xxxxxxx"), None));
     }
 
     #[test]

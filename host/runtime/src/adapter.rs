@@ -9,7 +9,7 @@ use heddle_core::adapter::{
 };
 use heddle_core::change::{AdapterPlan, ChangeSpec, NativeCall, Operation, Stage};
 use heddle_core::fault::{Effect, Fault, FaultKind};
-use heddle_marketplace::Schema;
+use heddle_marketplace::{Schema, SchemaError};
 use wasmtime::Store;
 
 use crate::api::{Answer, Call, CallError, Filling, SecretBook, SentCall};
@@ -18,8 +18,7 @@ use crate::breaker::Standing;
 use crate::call::{Component, Exports, Prepared, Raw, Shared};
 use crate::convert::{self, Unfit, Weigh};
 use crate::egress::phase::Phase;
-use crate::egress::request::Fill;
-use crate::egress::{Outbound, references};
+use crate::egress::{Outbound, holes, references};
 use crate::limits::WALL_MAX;
 use crate::observe::Observation;
 use crate::schemas::Schemas;
@@ -38,6 +37,7 @@ struct Inner {
     description: Description,
     schemas: Schemas,
     version: String,
+    identity: String,
 }
 
 impl std::fmt::Debug for Adapter {
@@ -51,7 +51,6 @@ fn wall(phase: Phase) -> Duration {
     Duration::from_secs(match phase {
         Phase::Write => 60,
         Phase::Verify => 30,
-        Phase::Describe => 5,
         Phase::Probe | Phase::Read | Phase::Plan | Phase::Poll => 15,
     })
 }
@@ -60,11 +59,12 @@ impl Adapter {
     pub(crate) fn new(
         shared: Arc<Shared>,
         component: Arc<Component>,
+        identity: String,
         description: Description,
         schemas: Schemas,
     ) -> Self {
         let version = component.facts.manifest.version.to_string();
-        Self(Arc::new(Inner { shared, component, description, schemas, version }))
+        Self(Arc::new(Inner { shared, component, description, schemas, version, identity }))
     }
 
     /// The manifest's id, which is also the vendor of its controllers.
@@ -82,14 +82,13 @@ impl Adapter {
         &self.0.component.facts.sha256
     }
 
-    /// Names this very code for people: `acme@1.4.0+0a1b2c3d4e5f`, with the beginning of [`Self::component_sha256`].
+    /// Names this very package for people: `acme@1.4.0+0a1b2c3d4e5f`, with the beginning of its manifest's SHA-256.
     /// A plan names the one that made it.
-    pub fn identity(&self) -> String {
-        let code = self.component_sha256();
-        format!("{}@{}+{}", self.id(), self.version(), code.get(..12).unwrap_or(code))
+    pub fn identity(&self) -> &str {
+        &self.0.identity
     }
 
-    /// Returns what the component said of itself when it was loaded. It is the same for every controller;
+    /// Returns what the package says that it manages. It is the same for every controller;
     /// what one device can do is in the answer of [`Adapter::check`].
     pub fn description(&self) -> &Description {
         &self.0.description
@@ -101,8 +100,12 @@ impl Adapter {
     }
 
     /// What the payload of an operation of a feature must fit; `None` when it has no such operation.
-    pub fn payload_schema(&self, feature: &str, operation: Operation) -> Option<&Schema> {
-        self.0.schemas.payload(feature, operation)
+    pub async fn payload_schema(
+        &self,
+        feature: &str,
+        operation: Operation,
+    ) -> Result<Option<Arc<Schema>>, Arc<SchemaError>> {
+        self.0.schemas.payload(&self.0.description, feature, operation).await
     }
 
     /// Names of fields that hold secrets, wherever they stand.
@@ -160,7 +163,7 @@ impl Adapter {
         self.call(call, Phase::Read, ask, convert::devices).await.map(first)
     }
 
-    /// Objects of a kind; `limit` bounds the page.
+    /// Objects of a kind; `limit` bounds the page, and `filter` has names and values that the adapter understands.
     pub async fn list_objects(
         &self,
         call: &Call,
@@ -168,14 +171,17 @@ impl Adapter {
         site: Option<&str>,
         cursor: Option<&str>,
         limit: u32,
+        filter: &[(String, String)],
     ) -> Result<ObjectPage, CallError> {
-        self.lower("list-objects", format!("{kind} {site:?} {cursor:?}"));
+        self.lower("list-objects", format!("{kind} {site:?} {cursor:?} {filter:?}"));
         let (kind, site, cursor) = (kind.to_owned(), site.map(str::to_owned), cursor.map(str::to_owned));
+        let filter: Vec<_> =
+            filter.iter().cloned().map(|(key, value)| types::Attribute { key, value }).collect();
         let ask = ask(move |exports, store| {
             Box::pin(async move {
                 exports
                     .inventory
-                    .call_list_objects(store, &kind, site.as_deref(), cursor.as_deref(), limit)
+                    .call_list_objects(store, &kind, site.as_deref(), cursor.as_deref(), limit, &filter)
                     .await
             })
         });
@@ -221,6 +227,7 @@ impl Adapter {
             })
         });
         let (plan, mut seen) = self.call(call, Phase::Plan, ask, convert::plan).await?;
+        holes::check(&plan).map_err(CallError::Fault)?;
         for native in &plan.native {
             Outbound::check_planned(&self.0.component.facts, native).map_err(CallError::Fault)?;
         }
@@ -253,18 +260,11 @@ impl Adapter {
 
     /// Sends one call of a plan; `follows` says whether calls of its stage left before. Dropping the future ends it,
     /// and the call may have left.
-    pub async fn send(
-        &self,
-        call: &Call,
-        native: &NativeCall,
-        filling: Filling<'_>,
-        follows: bool,
-    ) -> SentCall {
+    pub async fn send(&self, call: &Call, native: &NativeCall, filling: Filling, follows: bool) -> SentCall {
         let outbound = Arc::new(self.outbound(call, Phase::Write));
-        let fill = Fill { hold_secs: filling.hold_secs, secrets: filling.secrets.clone() };
         let (sending, native) = (Arc::clone(&outbound), native.clone());
         // On the guests' threads, where the connections to the controllers live.
-        let work = async move { sending.write(&native, &fill, follows).await };
+        let work = async move { sending.write(&native, &filling, follows).await };
         let answer = Owned::spawn(&self.0.shared.guests, work).join().await;
         let left = outbound.ledger().left;
         let answer = answer.unwrap_or_else(|error| {
@@ -369,7 +369,7 @@ impl Adapter {
                 progress: call.progress.clone(),
             },
             cpu: component.facts.bounds.cpu,
-            outbound: Some(outbound),
+            outbound,
             ask,
             fit,
             weigh: T::bytes,

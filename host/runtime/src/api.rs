@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use heddle_core::change::{Hole, HoleSource, HoleValues};
 use heddle_core::fault::Fault;
 use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
@@ -10,6 +11,7 @@ use heddle_core::{ControllerId, CredentialId, OrgId};
 use serde_json::Value;
 use url::Url;
 
+use crate::egress::holes;
 use crate::egress::request::Response;
 
 /// The controller that a call is for. The guest names it and cannot build one.
@@ -95,11 +97,15 @@ impl std::fmt::Debug for Call {
 }
 
 /// What fills the references in the calls of a plan.
-#[derive(Debug, Clone, Copy)]
-pub struct Filling<'a> {
+#[derive(Debug, Clone)]
+pub struct Filling {
     /// Fills `{{host.hold_secs}}`.
     pub hold_secs: u32,
-    pub secrets: &'a SecretBook,
+    pub secrets: Arc<SecretBook>,
+    /// The holes that the plan declares.
+    pub holes: Arc<[Hole]>,
+    /// What is known of them.
+    pub values: HoleValues,
 }
 
 /// A call of a plan that was sent, or that the host tried to send.
@@ -114,6 +120,25 @@ pub struct SentCall {
 /// What a device answered to a call of a plan. Only the component that made the plan reads it.
 #[derive(Debug)]
 pub struct Answer(pub(crate) Response);
+
+impl Answer {
+    /// The values for those of the holes that the answer to the call `id` fills, or why one has none. The answer is
+    /// parsed at most once; a secret is never a value.
+    pub fn values<'a>(&self, id: &str, holes: &'a [Hole]) -> Vec<(&'a Hole, Result<Value, String>)> {
+        let of_call = holes.iter().filter_map(|hole| match &hole.source {
+            HoleSource::Answer { call, pointer } if call == id => Some((hole, pointer)),
+            _ => None,
+        });
+        let body = std::cell::LazyCell::new(|| holes::readable(&self.0.body));
+        of_call
+            .map(|(hole, pointer)| {
+                let value =
+                    body.as_ref().map_err(Clone::clone).and_then(|body| holes::pick(hole, pointer, body));
+                (hole, value)
+            })
+            .collect()
+    }
+}
 
 /// How a call ended when it did not answer.
 #[derive(Debug, thiserror::Error)]

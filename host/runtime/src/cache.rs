@@ -15,6 +15,8 @@ use wasmtime::component::Component;
 use zeroize::Zeroizing;
 
 const MAC_BYTES: usize = 32;
+/// Raised when packages are judged in another way: what an older server judged is judged again.
+const JUDGEMENT: &[u8] = b"judged 1";
 
 /// What was found for a component.
 pub(crate) enum Found {
@@ -37,6 +39,22 @@ impl CodeCache {
         Ok(Self { dir: dir.to_owned(), key: Zeroizing::new(key), tag: tag(engine) })
     }
 
+    /// Whether this server judged the package whose manifest has this SHA-256 (hex), which covers every file of it.
+    pub(crate) fn was_judged(&self, manifest_sha256: &str) -> bool {
+        let mark = std::fs::read(self.mark(manifest_sha256));
+        mark.is_ok_and(|mark| self.mac(manifest_sha256, JUDGEMENT).verify_slice(&mark).is_ok())
+    }
+
+    /// Remembers that a package was judged and accepted.
+    pub(crate) fn keep_judged(&self, manifest_sha256: &str) -> io::Result<()> {
+        let mac = self.mac(manifest_sha256, JUDGEMENT).finalize().into_bytes();
+        replace(&self.mark(manifest_sha256), &[mac.as_slice()])
+    }
+
+    fn mark(&self, manifest_sha256: &str) -> PathBuf {
+        self.dir.join(manifest_sha256).join("judged")
+    }
+
     /// The compiled component with this SHA-256 (hex).
     pub(crate) fn find(&self, engine: &Engine, sha256: &str) -> io::Result<Found> {
         let path = self.path(sha256);
@@ -53,8 +71,11 @@ impl CodeCache {
                 component.sha256 = sha256,
                 "compiled code was not written by this server; it is deleted and compiled again"
             );
-            std::fs::remove_file(&path)?;
-            return Ok(Found::Forged);
+            return match std::fs::remove_file(&path) {
+                // Another process that finds the same entry at the same time may be first.
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(Found::Forged),
+            };
         };
         match deserialize(engine, code) {
             Ok(component) => Ok(Found::Code(component)),
@@ -73,16 +94,8 @@ impl CodeCache {
     }
 
     fn write(&self, sha256: &str, code: &[u8]) -> io::Result<()> {
-        let path = self.path(sha256);
-        let folder = path.parent().unwrap_or(&self.dir);
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let unique = hex::encode(heddle_core::secret::random_bytes::<8>().as_slice());
-        let staged = folder.join(format!(".{unique}"));
-        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&staged)?;
-        file.write_all(&self.mac(sha256, code).finalize().into_bytes())?;
-        file.write_all(code)?;
-        file.sync_all()?;
-        std::fs::rename(&staged, &path)
+        let mac = self.mac(sha256, code).finalize().into_bytes();
+        replace(&self.path(sha256), &[mac.as_slice(), code])
     }
 
     fn path(&self, sha256: &str) -> PathBuf {
@@ -97,6 +110,18 @@ impl CodeCache {
         mac.update(code);
         mac
     }
+}
+
+/// Writes a file of its own folder in one step, readable by this server alone.
+fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    let folder = path.parent().ok_or_else(|| io::Error::other("a file needs a folder"))?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let unique = hex::encode(heddle_core::secret::random_bytes::<8>().as_slice());
+    let staged = folder.join(format!(".{unique}"));
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&staged)?;
+    parts.iter().try_for_each(|part| file.write_all(part))?;
+    file.sync_all()?;
+    std::fs::rename(&staged, path)
 }
 
 /// Why compiled code could not be kept.
@@ -176,6 +201,41 @@ mod tests {
         cache.keep(&engine, "ab", &code).unwrap();
         let other = CodeCache::open(dir.path(), [8; 32], &engine).unwrap();
         assert!(matches!(other.find(&engine, "ab").unwrap(), Found::Forged));
+    }
+
+    #[test]
+    fn processes_that_find_the_same_forged_entry_both_go_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let (engine, code) = compiled();
+        let cache = CodeCache::open(dir.path(), [7; 32], &engine).unwrap();
+        let other = CodeCache::open(dir.path(), [8; 32], &engine).unwrap();
+        let begin = std::sync::Barrier::new(2);
+        for _ in 0..200 {
+            cache.keep(&engine, "ab", &code).unwrap();
+            let find = || {
+                begin.wait();
+                other.find(&engine, "ab").map(|found| matches!(found, Found::Forged | Found::Nothing))
+            };
+            std::thread::scope(|scope| {
+                let (one, two) = (scope.spawn(find), scope.spawn(find));
+                assert!(one.join().unwrap().unwrap() && two.join().unwrap().unwrap());
+            });
+        }
+    }
+
+    #[test]
+    fn only_what_this_server_judged_counts_as_judged() {
+        let dir = tempfile::tempdir().unwrap();
+        let (engine, _) = compiled();
+        let cache = CodeCache::open(dir.path(), [7; 32], &engine).unwrap();
+        assert!(!cache.was_judged("ab"));
+        cache.keep_judged("ab").unwrap();
+        assert!(cache.was_judged("ab") && !cache.was_judged("cd"));
+        std::fs::rename(dir.path().join("ab"), dir.path().join("cd")).unwrap();
+        assert!(!cache.was_judged("cd"), "the mark of another package");
+        cache.keep_judged("ab").unwrap();
+        let other = CodeCache::open(dir.path(), [8; 32], &engine).unwrap();
+        assert!(!other.was_judged("ab"), "the mark of another server");
     }
 
     #[test]

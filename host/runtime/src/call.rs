@@ -71,7 +71,7 @@ pub(crate) type Raw<T> = wasmtime::Result<Result<T, types::Fault>>;
 pub(crate) struct Prepared<T, R> {
     pub(crate) around: Surroundings,
     pub(crate) cpu: Duration,
-    pub(crate) outbound: Option<Arc<Outbound>>,
+    pub(crate) outbound: Arc<Outbound>,
     pub(crate) ask:
         Box<dyn for<'a> FnOnce(&'a Exports, &'a mut Store<State>) -> BoxFuture<'a, Raw<T>> + Send>,
     pub(crate) fit: fn(T) -> Result<R, Unfit>,
@@ -119,29 +119,19 @@ impl Shared {
         })?;
         let slots = self.admission.enter(&component.slots, org, urgency).await;
         let _slots = slots.ok_or(CallError::Overload)?;
-        let outbound = prepared.outbound.clone();
+        let outbound = Arc::clone(&prepared.outbound);
         let report = self.run_apart(component, prepared).await?;
-        let (result, verdict) = self.judge(component, report, outbound.as_deref());
+        let (result, verdict) = self.judge(component, report, &outbound);
         pass.settle(verdict);
-        let ledger = outbound.as_ref().map(|outbound| outbound.ledger());
-        let (seen, found_no_room) = ledger.map_or((SecretBook::default(), false), |mut ledger| {
+        let (seen, found_no_room) = {
+            let mut ledger = outbound.ledger();
             (std::mem::take(&mut ledger.seen), ledger.overloaded)
-        });
+        };
         if found_no_room && matches!(result, Err(CallError::Fault(_))) {
             // Whatever the component made of it: it was no fault of the device.
             return Err(CallError::Overload);
         }
         result.map(|answer| (answer, seen))
-    }
-
-    /// Calls without a target, before anyone may use the component.
-    pub(crate) async fn call_sandboxed<T: Send + 'static, R: Send + 'static>(
-        self: &Arc<Self>,
-        component: &Arc<Component>,
-        prepared: Prepared<T, R>,
-    ) -> Result<R, CallError> {
-        let report = self.run_apart(component, prepared).await?;
-        self.judge(component, report, None).0
     }
 
     async fn run_apart<T: Send + 'static, R: Send + 'static>(
@@ -163,7 +153,7 @@ impl Shared {
         prepared: Prepared<T, R>,
     ) -> Result<Report<R>, CallError> {
         let deadline = prepared.around.deadline;
-        let org = prepared.outbound.as_ref().map(|outbound| outbound.target.org_id);
+        let org = prepared.outbound.target.org_id;
         let cpu = CpuMeter::new();
         let mut store = self.store(component, prepared.around, prepared.outbound, &cpu, prepared.cpu);
         let (ask, fit, weigh) = (prepared.ask, prepared.fit, prepared.weigh);
@@ -192,16 +182,10 @@ impl Shared {
             Err(_) => End::Wall,
             Ok(Err(error)) => End::Error(error),
             Ok(Ok(Err(fault))) => End::Fault(fault),
-            Ok(Ok(Ok(answer))) => {
-                let fitted = match org {
-                    Some(org) => self.apart.run(org, weigh(&answer), move || fit(answer)).await?,
-                    None => fit(answer),
-                };
-                match fitted {
-                    Ok(answer) => End::Answer(answer),
-                    Err(unfit) => End::Unfit(unfit),
-                }
-            }
+            Ok(Ok(Ok(answer))) => match self.apart.run(org, weigh(&answer), move || fit(answer)).await? {
+                Ok(answer) => End::Answer(answer),
+                Err(unfit) => End::Unfit(unfit),
+            },
         };
         Ok(Report { end, waited, denied_growths, peak_bytes, cpu: cpu.used(), lines })
     }
@@ -210,11 +194,11 @@ impl Shared {
         &self,
         component: &Component,
         around: Surroundings,
-        outbound: Option<Arc<Outbound>>,
+        outbound: Arc<Outbound>,
         cpu: &CpuMeter,
         budget: Duration,
     ) -> Store<State> {
-        let org = outbound.as_ref().map(|outbound| outbound.target.org_id);
+        let org = outbound.target.org_id;
         let turn = HeldTurn::default();
         let state = State {
             turn: Arc::clone(&turn),
@@ -249,7 +233,7 @@ impl Shared {
             if used > budget {
                 return Ok(UpdateDeadline::Interrupt);
             }
-            let heavy = org.filter(|_| used > LIGHT_CPU);
+            let heavy = (used > LIGHT_CPU).then_some(org);
             if heavy.is_some() {
                 // For its turn; and whatever it held is first offered to others.
                 context.data_mut().waits();
@@ -273,9 +257,9 @@ impl Shared {
         &self,
         component: &Component,
         report: Report<R>,
-        outbound: Option<&Outbound>,
+        outbound: &Outbound,
     ) -> (Result<R, CallError>, Verdict) {
-        let denied = outbound.map_or(0, |outbound| outbound.ledger().denied);
+        let denied = outbound.ledger().denied;
         let sound =
             if denied > 0 { Verdict::Failed { points: 1, blame: Blame::Component } } else { Verdict::Sound };
         let class = match &report.end {
@@ -320,9 +304,7 @@ impl Shared {
             TrapClass::Abi => Verdict::Failed { points: 3, blame: Blame::Border },
             TrapClass::TooLarge => Verdict::Failed { points: 1, blame: Blame::Target },
             // How much there was to work on follows from the device.
-            TrapClass::Cpu | TrapClass::Resource
-                if outbound.is_some_and(|outbound| outbound.answered() > FAT_BYTES) =>
-            {
+            TrapClass::Cpu | TrapClass::Resource if outbound.answered() > FAT_BYTES => {
                 Verdict::Failed { points: 1, blame: Blame::Target }
             }
             _ => Verdict::Failed { points: 1, blame: Blame::Component },

@@ -2,12 +2,13 @@
 //! parsed here; one that does not parse is a broken border.
 
 use heddle_core::adapter::{
-    Area, Availability, CallOutcome, Capability, Comparison, Completeness, Completion, Description,
-    DevicePage, DeviceProfile, DeviceStatus, Feature, FeatureOperation, Locator, Object, ObjectKind,
-    ObjectPage, ObjectRef, Readiness, SeenDevice, Stability, Standing, Task,
+    Availability, CallOutcome, Capability, Comparison, Completeness, Completion, DevicePage, DeviceProfile,
+    DeviceStatus, Locator, Object, ObjectPage, ObjectRef, Readiness, SeenDevice, Stability, Standing, Task,
 };
 use heddle_core::bounds::{self, JsonRoom, KEY_BYTES_MAX, OBJECT_TEXT_BYTES_MAX, TEXT_BYTES_MAX};
-use heddle_core::change::{AdapterPlan, ChangeSpec, Danger, NativeCall, Operation, PlanStep, Stage};
+use heddle_core::change::{
+    AdapterPlan, ChangeSpec, Danger, Hole, HoleSource, NativeCall, Operation, PlanStep, Stage,
+};
 use heddle_core::fault::{Effect, Fault, FaultKind, FieldError};
 use serde_json::Value;
 
@@ -152,6 +153,7 @@ pub(crate) fn fault(fault: types::Fault) -> Fault {
         Guest::NotReady(info) => (FaultKind::NotReady, info),
         Guest::Invalid(info) => (FaultKind::Invalid, info),
         Guest::StateMoved(info) => (FaultKind::StateMoved, info),
+        Guest::Conflict(info) => (FaultKind::Conflict, info),
         Guest::Unsupported(info) => (FaultKind::Unsupported, info),
         Guest::Generic(info) => (FaultKind::Generic, info),
     };
@@ -217,6 +219,7 @@ pub(crate) fn to_guest_fault(fault: Fault) -> types::Fault {
         FaultKind::NotReady => Guest::NotReady(info),
         FaultKind::Invalid => Guest::Invalid(info),
         FaultKind::StateMoved => Guest::StateMoved(info),
+        FaultKind::Conflict => Guest::Conflict(info),
         FaultKind::Unsupported => Guest::Unsupported(info),
         FaultKind::Generic => Guest::Generic(info),
     }
@@ -236,37 +239,6 @@ fn operation(operation: lifecycle::Operation) -> Operation {
         lifecycle::Operation::Update => Operation::Update,
         lifecycle::Operation::Delete => Operation::Delete,
     }
-}
-
-pub(crate) fn description(d: lifecycle::Description) -> Fit<Description> {
-    let mut reader = Reader::default();
-    let features = d.features.into_iter().map(|f| {
-        let operations = f.operations.into_iter().map(|o| {
-            Ok(FeatureOperation {
-                operation: operation(o.operation),
-                danger: danger(o.danger),
-                payload_schema: reader
-                    .json(&format!("the payload schema of '{}'", f.id), &o.payload_schema)?,
-                time_limit_ms: o.time_limit_ms,
-                invertible: o.invertible,
-            })
-        });
-        Ok(Feature {
-            operations: operations.collect::<Fit<_>>()?,
-            id: f.id,
-            area: f.area,
-            title: f.title,
-            kind: f.kind,
-            natural_key: f.natural_key,
-        })
-    });
-    Ok(Description {
-        features: features.collect::<Fit<_>>()?,
-        vendor: d.vendor,
-        title: d.title,
-        areas: d.areas.into_iter().map(|a| Area { id: a.id, title: a.title }).collect(),
-        kinds: d.kinds.into_iter().map(|k| ObjectKind { id: k.id, area: k.area, title: k.title }).collect(),
-    })
 }
 
 pub(crate) fn profile(p: lifecycle::DeviceProfile) -> Fit<DeviceProfile> {
@@ -436,6 +408,8 @@ pub(crate) fn plan(p: changes::ChangePlan) -> Fit<AdapterPlan> {
         };
         native.push(NativeCall {
             stage: stage(call.stage),
+            id: optional_key("a planned call's id", call.id)?,
+            only_after: optional_key("the call that a planned call is after", call.only_after)?,
             method: method(call.method).as_str().to_owned(),
             path: call.path,
             headers: bounded("a planned call's headers", call.headers)?,
@@ -450,6 +424,7 @@ pub(crate) fn plan(p: changes::ChangePlan) -> Fit<AdapterPlan> {
     Ok(AdapterPlan {
         steps,
         native,
+        holes: bounded("a plan's holes", p.holes)?.into_iter().map(hole).collect(),
         danger: danger(p.danger),
         lockout_risk: p.lockout_risk,
         warnings: texts(p.warnings),
@@ -460,6 +435,19 @@ pub(crate) fn plan(p: changes::ChangePlan) -> Fit<AdapterPlan> {
         touches: short(p.touches, TOUCHES_MAX, TOUCH_BYTES_MAX),
         token: token("a plan's token", p.token, PLAN_TOKEN_MAX)?,
     })
+}
+
+fn hole(hole: changes::Hole) -> Hole {
+    Hole {
+        name: hole.name,
+        source: match hole.source {
+            changes::HoleSource::Answer((call, pointer)) => HoleSource::Answer { call, pointer },
+            changes::HoleSource::Fresh((path, pointer)) => HoleSource::Fresh { path, pointer },
+            changes::HoleSource::Found => HoleSource::Found,
+        },
+        pattern: hole.pattern,
+        max_bytes: hole.max_bytes,
+    }
 }
 
 fn stage(stage: changes::Stage) -> Stage {
@@ -473,7 +461,7 @@ fn stage(stage: changes::Stage) -> Stage {
 
 pub(crate) fn readiness(readiness: changes::Readiness) -> Fit<Readiness> {
     Ok(match readiness {
-        changes::Readiness::Send(from) => Readiness::Send(from),
+        changes::Readiness::Send(start) => Readiness::Send { from: start.from, found: found(start.found)? },
         changes::Readiness::Nothing(done) => Readiness::Nothing(completion(done)?),
     })
 }
@@ -506,7 +494,17 @@ fn completion(done: types::Completion) -> Fit<Completion> {
         created: done.created.into_iter().take(FACTS_MAX).map(object_ref).collect::<Fit<_>>()?,
         warnings: texts(done.warnings),
         needs: texts(done.needs),
+        found: found(done.found)?,
     })
+}
+
+fn found(found: Vec<types::FoundValue>) -> Fit<Vec<(String, Value)>> {
+    let mut reader = Reader::default();
+    let mut value = |found: types::FoundValue| {
+        let text = key("a hole's value", found.value)?;
+        Ok((key("a hole's name", found.hole)?, reader.json("a hole's value", &text)?))
+    };
+    found.into_iter().take(TEXTS_MAX).map(&mut value).collect()
 }
 
 pub(crate) fn outcome(outcome: types::Outcome) -> Fit<CallOutcome> {
@@ -539,7 +537,9 @@ fn standing(reader: &mut Reader, standing: changes::Standing) -> Fit<Standing> {
     Ok(match standing {
         changes::Standing::Before => Standing::Before,
         changes::Standing::After => Standing::After,
+        changes::Standing::Adjusted(what) => Standing::Adjusted(reader.shown("what was adjusted", &what)?),
         changes::Standing::Stored(needs) => Standing::Stored(texts(needs)),
+        changes::Standing::MovedOn(what) => Standing::MovedOn(reader.shown("what moved on", &what)?),
         changes::Standing::Other(what) => Standing::Other(reader.shown("what differs", &what)?),
     })
 }
@@ -580,8 +580,10 @@ impl Weigh for changes::ChangePlan {
             changes::NativeBody::Json(text) => text.len(),
             changes::NativeBody::Form(fields) => pairs(fields),
         };
-        let native =
-            self.native.iter().map(|call| call.path.len() + body(&call.body) + pairs(&call.headers) + 64);
+        let native = self.native.iter().map(|call| {
+            let names = length(&call.id) + length(&call.only_after);
+            call.path.len() + names + body(&call.body) + pairs(&call.headers) + 64
+        });
         let inverse = self.inverse.iter().flatten().map(|change| change.payload.len());
         steps.chain(native).chain(inverse).sum()
     }
@@ -590,7 +592,7 @@ impl Weigh for changes::ChangePlan {
 impl Weigh for changes::Readiness {
     fn bytes(&self) -> usize {
         match self {
-            changes::Readiness::Send(_) => 0,
+            changes::Readiness::Send(start) => start.found.iter().map(|value| value.value.len()).sum(),
             changes::Readiness::Nothing(done) => done.warnings.iter().map(String::len).sum(),
         }
     }
@@ -616,7 +618,9 @@ impl Weigh for changes::Comparison {
 impl Weigh for changes::Standing {
     fn bytes(&self) -> usize {
         match self {
-            changes::Standing::Other(what) => what.len(),
+            changes::Standing::Adjusted(what)
+            | changes::Standing::MovedOn(what)
+            | changes::Standing::Other(what) => what.len(),
             changes::Standing::Stored(needs) => needs.iter().map(String::len).sum(),
             changes::Standing::Before | changes::Standing::After => 0,
         }

@@ -14,7 +14,7 @@ mod cache;
 mod call;
 mod compile;
 mod convert;
-mod describe;
+mod description;
 mod egress;
 mod engine;
 mod host;
@@ -39,6 +39,7 @@ pub use api::{
 pub use breaker::Standing as BreakerStanding;
 pub use compile::{CompileError, Compiler, compile_child};
 pub use egress::headers::misleads;
+pub use egress::holes::{fitting as fits_hole, of_call as holes_of};
 pub use egress::own::{Dialled, Excess, OwnAnswer, OwnRequest, Reach, Stream};
 pub use egress::references::reference;
 pub use engine::StartError;

@@ -20,8 +20,6 @@ pub(crate) const TABLE_ELEMENTS_MAX: usize = 20_000;
 pub(crate) const MEMORY_BYTES_MAX: usize = 256 << 20;
 /// Wall time that no call exceeds, whatever its caller asks for.
 pub(crate) const WALL_MAX: Duration = Duration::from_mins(2);
-/// CPU of `describe`, which has nothing to compute.
-pub(crate) const DESCRIBE_CPU: Duration = Duration::from_millis(200);
 pub(crate) const LOG_LINES_MAX: usize = 200;
 pub(crate) const LOG_BYTES_MAX: usize = 2 << 10;
 pub(crate) const RANDOM_BYTES_MAX: u32 = 4_096;

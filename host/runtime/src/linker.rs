@@ -6,7 +6,7 @@ use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, HasSelf, Linker};
 
 use crate::bindings::heddle::common::types;
-use crate::bindings::heddle::host::{clock, context, http, log, progress, random, secrets};
+use crate::bindings::heddle::host::{clock, context, description, http, log, progress, random, secrets};
 use crate::load::LoadError;
 use crate::state::State;
 
@@ -14,6 +14,7 @@ use crate::state::State;
 const FREE: &[&str] = &[
     "heddle:common/types",
     "heddle:host/context",
+    "heddle:host/description",
     "heddle:host/log",
     "heddle:host/progress",
     "heddle:host/clock",
@@ -27,6 +28,7 @@ pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     types::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     context::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
+    description::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     log::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     progress::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     clock::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;

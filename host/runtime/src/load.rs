@@ -4,27 +4,24 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use heddle_marketplace::manifest::Manifest;
-use sha2::{Digest as _, Sha256};
+use heddle_marketplace::{Verified, judge_schemas, settings_schema};
 use wasmparser::{Validator, WasmFeatures};
 use wasmtime::Engine;
 use wasmtime::component::{self, InstancePre};
 
 use crate::adapter::Adapter;
 use crate::admission::OfComponent;
-use crate::api::{CallError, Urgency};
 use crate::bindings::exports::heddle::adapter::{changes, inventory, lifecycle};
 use crate::breaker::Breaker;
 use crate::cache::{Found, KeepError};
-use crate::call::{Component, Indices, Prepared};
+use crate::call::{Component, Indices};
 use crate::compile::{self, CompileError};
+use crate::description::Bindings;
 use crate::egress::Facts;
-use crate::egress::phase::Phase;
-use crate::limits::DESCRIBE_CPU;
 use crate::runtime::Runtime;
 use crate::schemas::Schemas;
-use crate::state::{State, Surroundings};
-use crate::{convert, describe, linker};
+use crate::state::State;
+use crate::{description, linker};
 
 const HEADER: &[u8] = b"\0asm\x0d\0\x01\0";
 const CHANGES: &str = "heddle:adapter/changes@1.0.0";
@@ -46,42 +43,43 @@ pub enum LoadError {
     Cache(#[source] std::io::Error),
     #[error("the component does not fit the interface: {0}")]
     Link(String),
-    #[error("the component does not describe itself: {0}")]
-    Describe(#[source] CallError),
-    #[error("the component's description does not fit: {0}")]
-    Description(String),
     #[error("a schema is not accepted: {0}")]
     Schema(String),
 }
 
 impl Runtime {
-    pub(crate) async fn prepare(&self, manifest: &Manifest, bytes: &[u8]) -> Result<Adapter, LoadError> {
+    pub(crate) async fn prepare(&self, package: &Verified) -> Result<Adapter, LoadError> {
+        let (manifest, bytes) = (package.manifest(), package.component());
         if Engine::detect_precompiled(bytes).is_some() || !bytes.starts_with(HEADER) {
             return Err(LoadError::NotComponent);
         }
-        validate(bytes)?;
-        let sha256 = hex::encode(Sha256::digest(bytes));
-        let code = self.code(&sha256, bytes).await?;
+        let settings = settings_schema(manifest)
+            .map_err(|error| LoadError::Schema(format!("config-schema: {error}")))?;
+        if !self.cache.was_judged(package.manifest_sha256()) {
+            // The cheaper judgement before the compiler, too.
+            validate(bytes)?;
+            judge_schemas(manifest, package.description()).map_err(LoadError::Schema)?;
+            self.cache.keep_judged(package.manifest_sha256()).map_err(LoadError::Cache)?;
+        }
+        let code = self.code(package.component_sha256(), bytes).await?;
         linker::check_imports(&self.shared.engine, &code, &manifest.capabilities)?;
         let pre =
             self.linker.instantiate_pre(&code).map_err(|error| LoadError::Link(format!("{error:#}")))?;
         let component = Arc::new(Component {
             exports: indices(&code, &pre)?,
             pre,
-            facts: Arc::new(Facts::new(manifest.clone(), sha256)),
+            facts: Arc::new(Facts::new(
+                manifest.clone(),
+                package.component_sha256().to_owned(),
+                Bindings::of(package.description()),
+            )),
             slots: OfComponent::new(),
             breaker: Breaker::new(format!("{} {}", manifest.id, manifest.version), self.shared.clock.clone()),
         });
-        let description = self
-            .shared
-            .call_sandboxed(&component, describe_call(manifest))
-            .await
-            .map_err(LoadError::Describe)?;
-        if let Some(problem) = describe::problem(&description, &manifest.id) {
-            return Err(LoadError::Description(problem));
-        }
-        let schemas = Schemas::compile(manifest, &description).map_err(LoadError::Schema)?;
-        Ok(Adapter::new(Arc::clone(&self.shared), component, description, schemas))
+        let description = description::shown(&manifest.id, &manifest.name, package.description());
+        let identity = identity(package);
+        let schemas = Schemas::new(settings);
+        Ok(Adapter::new(Arc::clone(&self.shared), component, identity, description, schemas))
     }
 
     /// The compiled component, from the cache or from the compile child.
@@ -132,25 +130,8 @@ fn indices(code: &component::Component, pre: &InstancePre<State>) -> Result<Indi
     })
 }
 
-fn describe_call(manifest: &Manifest) -> Prepared<lifecycle::Description, heddle_core::adapter::Description> {
-    Prepared {
-        around: Surroundings {
-            component: manifest.id.clone(),
-            request_id: "describe".to_owned(),
-            controller_id: None,
-            site_ref: None,
-            phase: Phase::Describe,
-            deadline: Instant::now() + std::time::Duration::from_secs(5),
-            settings: "{}".to_owned(),
-            progress: None,
-        },
-        cpu: DESCRIBE_CPU,
-        outbound: None,
-        ask: Box::new(|exports, store| {
-            Box::pin(async move { exports.lifecycle.call_describe(store).await.map(Ok) })
-        }),
-        fit: convert::description,
-        weigh: |_| 0,
-        urgency: Urgency::Ordinary,
-    }
+/// Names this very package for people: `acme@1.4.0+0a1b2c3d4e5f`, with the beginning of its manifest's SHA-256.
+fn identity(package: &Verified) -> String {
+    let (manifest, sha256) = (package.manifest(), package.manifest_sha256());
+    format!("{}@{}+{}", manifest.id, manifest.version, sha256.get(..12).unwrap_or(sha256))
 }

@@ -54,7 +54,6 @@ impl Drop for Observation<'_> {
 
 fn operation(phase: Phase) -> &'static str {
     match phase {
-        Phase::Describe => "describe",
         Phase::Probe => "probe",
         Phase::Read => "read",
         Phase::Plan => "plan",

@@ -104,8 +104,8 @@ impl Runtime {
         }))
     }
 
-    /// Checks, compiles and links a package, asks it to describe itself, and
-    /// puts it in the place of an older version. Running calls end on the old one.
+    /// Checks, compiles and links a package, and puts it in the place of an older version. Running calls end on the
+    /// old one.
     pub async fn load(&self, package: &Verified) -> Result<Adapter, LoadError> {
         let adapter = self.prepared(package).await?;
         self.serve(&adapter);
@@ -114,7 +114,7 @@ impl Runtime {
 
     /// The first half of `load`: the adapter can be called and is not in service yet.
     pub async fn prepared(&self, package: &Verified) -> Result<Adapter, LoadError> {
-        self.prepare(package.manifest(), package.component()).await
+        self.prepare(package).await
     }
 
     /// The second half of `load`: the adapter is from now on the one of its vendor.

@@ -1,57 +1,44 @@
-//! The schemas of an adapter, judged and compiled once when it is loaded: no request compiles one, and none
-//! answers with an error because of one.
+//! The schemas of an adapter, compiled when they are first asked for: they were judged when the package was first loaded.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
 use heddle_core::adapter::Description;
 use heddle_core::change::Operation;
-use heddle_marketplace::Schema;
-use heddle_marketplace::manifest::Manifest;
-use serde_json::json;
+use heddle_marketplace::{Schema, SchemaError};
+use moka::future::Cache;
 
-/// Patterns of all payload schemas of an adapter together.
-const PATTERNS_MAX: usize = 8_192;
+/// Compiled payload schemas that an adapter keeps. One takes some hundred kilobytes, and a package may have thousands.
+const KEPT_MAX: u64 = 64;
 
 /// What a controller's settings and the payloads of changes are checked against.
+#[derive(Debug)]
 pub(crate) struct Schemas {
     pub(crate) settings: Schema,
-    payloads: HashMap<String, Vec<(Operation, Schema)>>,
+    /// By feature and operation.
+    payloads: Cache<(String, Operation), Arc<Schema>>,
 }
 
 impl Schemas {
-    /// The first schema that is not accepted is named by its feature.
-    pub(crate) fn compile(manifest: &Manifest, description: &Description) -> Result<Self, String> {
-        let settings = match &manifest.config_schema {
-            Some(document) => Schema::parse(document),
-            // Without a schema there are no settings.
-            None => Schema::compile(&json!({ "type": "object", "additionalProperties": false })),
-        };
-        let settings = settings.map_err(|error| format!("config-schema: {error}"))?;
-        let (mut payloads, mut patterns) = (HashMap::new(), 0);
-        for feature in &description.features {
-            let mut operations = Vec::with_capacity(feature.operations.len());
-            for operation in &feature.operations {
-                let verb = operation.operation;
-                let refused =
-                    |problem: &str| format!("the payload schema of '{}' ({verb}): {problem}", feature.id);
-                let schema =
-                    Schema::parse(&operation.payload_schema).map_err(|error| refused(&error.to_string()))?;
-                patterns += schema.patterns();
-                if patterns > PATTERNS_MAX {
-                    return Err(refused(&format!(
-                        "with it there are more than {PATTERNS_MAX} patterns in all"
-                    )));
-                }
-                operations.push((verb, schema));
-            }
-            payloads.insert(feature.id.clone(), operations);
-        }
-        Ok(Self { settings, payloads })
+    pub(crate) fn new(settings: Schema) -> Self {
+        Self { settings, payloads: Cache::new(KEPT_MAX) }
     }
 
-    pub(crate) fn payload(&self, feature: &str, operation: Operation) -> Option<&Schema> {
-        let operations = self.payloads.get(feature)?;
-        operations.iter().find(|(verb, _)| *verb == operation).map(|(_, schema)| schema)
+    /// The payload schema of an operation of a feature; `None` where there is no such operation. A large one takes long
+    /// to compile, so that never happens on a thread of the API.
+    pub(crate) async fn payload(
+        &self,
+        description: &Description,
+        feature: &str,
+        operation: Operation,
+    ) -> Result<Option<Arc<Schema>>, Arc<SchemaError>> {
+        let found = description.features.iter().find(|found| found.id == feature);
+        let Some(declared) = found.and_then(|found| found.operation(operation)) else { return Ok(None) };
+        let compile = async {
+            let document = declared.payload_schema.clone();
+            let compiled = tokio::task::spawn_blocking(move || Schema::compile(&document)).await;
+            compiled.unwrap_or_else(|ended| Err(SchemaError::Unusable(ended.to_string()))).map(Arc::new)
+        };
+        self.payloads.try_get_with((feature.to_owned(), operation), compile).await.map(Some)
     }
 }
 
@@ -59,68 +46,57 @@ impl Schemas {
 mod tests {
     use heddle_core::adapter::{Feature, FeatureOperation};
     use heddle_core::change::Danger;
-    use serde_json::Value;
+    use serde_json::json;
 
     use super::*;
 
-    fn manifest() -> Manifest {
-        serde_json::from_value(json!({
-            "schema": 1, "id": "acme", "version": "1.0.0", "kind": "adapter", "api": "1.0", "name": "Acme",
-            "publisher": "acme", "license": "Apache-2.0", "files": [], "component": "component.wasm",
-        }))
-        .unwrap()
-    }
-
-    fn description(schema: Value) -> Description {
-        let operation = FeatureOperation {
-            operation: Operation::Update,
-            danger: Danger::Normal,
-            payload_schema: schema,
-            time_limit_ms: None,
-            invertible: false,
-        };
-        let feature = Feature {
-            id: "acme.lab.thing".into(),
+    fn description(features: usize) -> Description {
+        let feature = |at: usize| Feature {
+            id: format!("acme.lab.thing{at}"),
             area: "lab".into(),
             title: "Thing".into(),
             kind: None,
             natural_key: vec![],
-            operations: vec![operation],
+            operations: vec![FeatureOperation {
+                operation: Operation::Update,
+                danger: Danger::Normal,
+                payload_schema: json!({ "required": [format!("field{at}")] }),
+                time_limit_ms: None,
+                invertible: false,
+            }],
         };
         Description {
             vendor: "acme".into(),
             title: "Acme".into(),
             areas: vec![],
             kinds: vec![],
-            features: vec![feature],
+            features: (0..features).map(feature).collect(),
         }
     }
 
-    #[test]
-    fn a_payload_schema_that_cannot_be_used_is_named_by_its_feature() {
-        for (schema, problem) in [
-            (json!({ "$ref": "https://acme.test/schema.json" }), "leaves the schema"),
-            (json!({ "$ref": "file:///etc/passwd" }), "leaves the schema"),
-            (json!({ "$dynamicRef": "https://acme.test/schema.json#x" }), "$dynamicRef"),
-            (json!({ "properties": { "a": { "pattern": "a{0,100000}" } } }), "100000 times"),
-            (json!({ "properties": { "a": { "pattern": "(" } } }), "cannot be used"),
-            (json!({ "title": "x".repeat(70_000) }), "bytes"),
-            (json!(true), "object"),
-        ] {
-            let refused = Schemas::compile(&manifest(), &description(schema)).err().unwrap();
-            assert!(refused.contains("'acme.lab.thing' (update)") && refused.contains(problem), "{refused}");
-        }
+    fn schemas() -> Schemas {
+        Schemas::new(Schema::compile(&json!({})).unwrap())
     }
 
-    #[test]
-    fn schemas_are_found_by_feature_and_operation() {
-        let schemas = Schemas::compile(&manifest(), &description(json!({ "required": ["a"] }))).ok().unwrap();
-        let schema = schemas.payload("acme.lab.thing", Operation::Update).unwrap();
-        assert!(!schema.validator().is_valid(&json!({})) && schema.validator().is_valid(&json!({ "a": 1 })));
-        assert!(schemas.payload("acme.lab.thing", Operation::Create).is_none());
-        assert!(
-            !schemas.settings.validator().is_valid(&json!({ "a": 1 })),
-            "without a schema there are no settings"
-        );
+    #[tokio::test]
+    async fn schemas_are_found_by_feature_and_operation() {
+        let (schemas, description) = (schemas(), description(2));
+        let of = |feature: &'static str, operation| schemas.payload(&description, feature, operation);
+        let schema = of("acme.lab.thing1", Operation::Update).await.unwrap().unwrap();
+        assert!(!schema.validator().is_valid(&json!({ "field0": 1 })));
+        assert!(schema.validator().is_valid(&json!({ "field1": 1 })));
+        assert!(of("acme.lab.thing1", Operation::Create).await.unwrap().is_none());
+        assert!(of("acme.lab.thing7", Operation::Update).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn few_compiled_schemas_are_kept() {
+        let (schemas, description) = (schemas(), description(500));
+        for feature in &description.features {
+            let found = schemas.payload(&description, &feature.id, Operation::Update).await.unwrap();
+            assert!(found.is_some(), "{}", feature.id);
+        }
+        schemas.payloads.run_pending_tasks().await;
+        assert!((1..=KEPT_MAX).contains(&schemas.payloads.entry_count()));
     }
 }

@@ -33,8 +33,7 @@ pub(crate) struct State {
     pub(crate) limiter: Limiter,
     pub(crate) table: ResourceTable,
     pub(crate) around: Surroundings,
-    /// Absent in `describe`, which has no target.
-    pub(crate) outbound: Option<Arc<Outbound>>,
+    pub(crate) outbound: Arc<Outbound>,
     pub(crate) clock: Clock,
     pub(crate) started: Instant,
     pub(crate) lines: Lines,

@@ -13,6 +13,7 @@ mod process;
 mod run;
 mod settings;
 mod tools;
+mod vendor;
 mod workspace;
 
 use std::process::ExitCode;
@@ -46,6 +47,11 @@ enum Command {
         /// Passed on to its program
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
+    },
+    /// Make the description of an adapter from what is known about its vendor's API
+    Vendor {
+        /// A folder of `adapters`
+        name: String,
     },
     /// Run all tests, with a `PostgreSQL` of their own and all programs that they need
     Test {
@@ -86,6 +92,7 @@ fn execute() -> anyhow::Result<ExitCode> {
         Command::Run { demo: false } => run::serve(&workspace, &stop),
         Command::Run { demo: true } => run::demo(&workspace, &stop),
         Command::Lab { vendor, args } => run::lab(&workspace, &stop, &vendor, &args),
+        Command::Vendor { name } => vendor::describe(&workspace, &stop, &name).map(|()| ExitCode::SUCCESS),
         Command::Test { args } => ci::test(&workspace, &stop, &args),
         Command::Bench { args } => ci::bench(&workspace, &stop, &args),
         Command::Autobahn => autobahn::run(&workspace, &stop),

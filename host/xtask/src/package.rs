@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
-use heddle_marketplace::{PublisherKey, pack, write_dir, write_trusted_keys};
+use heddle_marketplace::{DESCRIPTION, PublisherKey, pack, write_dir, write_trusted_keys};
 use sha2::{Digest as _, Sha256};
 
 use crate::guest;
@@ -58,14 +58,8 @@ fn find_adapters(workspace: &Workspace) -> anyhow::Result<Vec<Guest>> {
     let mut adapters = Vec::new();
     for entry in std::fs::read_dir(workspace.root.join("adapters")).context("no folder 'adapters'")? {
         let folder = entry?.path();
-        if !folder.join("Cargo.toml").is_file() {
-            continue;
-        }
-        let guest = guest(&folder)?;
         if folder.join("manifest.json").is_file() {
-            adapters.push(guest);
-        } else {
-            say(&format!("adapter '{}' has no manifest.json and is left out", guest.name));
+            adapters.push(guest(&folder)?);
         }
     }
     adapters.sort_by(|a, b| a.name.cmp(&b.name));
@@ -113,13 +107,18 @@ fn write_package(workspace: &Workspace, adapter: &Guest, key: &PublisherKey) -> 
     let module = read_module(workspace, adapter)?;
     let manifest = std::fs::read(adapter.folder.join("manifest.json"))?;
     let folder = workspace.packages().join(&adapter.name);
-    let stamp = Stamp::of(workspace, &adapter.name, &[&module, &manifest, key.trusted().key_id().as_bytes()]);
+    let description = std::fs::read(adapter.folder.join(DESCRIPTION))
+        .with_context(|| format!("adapter '{}' has no {DESCRIPTION}", adapter.name))?;
+    let key_id = key.trusted().key_id();
+    let inputs: [&[u8]; 4] = [&module, &manifest, &description, key_id.as_bytes()];
+    let stamp = Stamp::of(workspace, &adapter.name, &inputs);
     if stamp.is_current() && folder.join("manifest.sig").is_file() {
         return Ok(());
     }
     let component = guest::encode(&adapter.name, &module)?;
     let size = component.len();
-    let contents = BTreeMap::from([("component.wasm".to_owned(), component)]);
+    let contents =
+        BTreeMap::from([("component.wasm".to_owned(), component), (DESCRIPTION.to_owned(), description)]);
     let files = pack(&manifest, contents, key).with_context(|| format!("adapter '{}'", adapter.name))?;
     write_dir(&files, &folder)?;
     stamp.write()?;

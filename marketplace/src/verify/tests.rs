@@ -39,6 +39,7 @@ fn contents() -> Files {
     BTreeMap::from([
         ("component.wasm".to_owned(), b"\0asm\x0d\0\x01\0body".to_vec()),
         ("assets/icon.svg".to_owned(), b"<svg/>".to_vec()),
+        (DESCRIPTION.to_owned(), br#"{"areas": [{"id": "vlan", "title": "VLANs"}]}"#.to_vec()),
     ])
 }
 
@@ -367,6 +368,32 @@ fn session_declarations_can_be_carried_out() {
         ("logout/path", json!("logout")),
     ] {
         rule(&format!("/auth/main/{pointer}"), value, "Session");
+    }
+}
+
+#[test]
+fn a_session_without_a_login_carries_a_secret_and_keeps_nothing() {
+    let key =
+        json!({ "apply": [{ "to": { "header": "X-Key" }, "value": "{{secret.api-key}}" }], "ttl-s": 3600 });
+    let basic = json!({
+        "apply": [{ "to": { "basic": "{{secret.username}}" }, "value": "{{secret.password}}" }], "ttl-s": 3600,
+    });
+    for good in [key.clone(), basic] {
+        let mut manifest = complete();
+        manifest["auth"]["key"] = good;
+        open(resigned(manifest.to_string().as_bytes())).expect("it can be carried out");
+    }
+    for (field, value) in [
+        ("cookie-jar", json!(true)),
+        ("expired", json!([{ "status": [401] }])),
+        ("expired-before-effect", json!(true)),
+        ("logout", json!({ "method": "POST", "path": "/logout", "effect": "session" })),
+        ("apply", json!([{ "to": { "header": "X-Key" }, "value": "{{settings.key}}" }])),
+        ("apply", json!([{ "to": { "basic": "{{session.user}}" }, "value": "{{secret.password}}" }])),
+    ] {
+        let mut broken = key.clone();
+        broken[field] = value;
+        rule("/auth/main", broken, "Session");
     }
 }
 

@@ -1,7 +1,7 @@
 //! A component that does what no component should: one behaviour for each kind
 //! of object, so that a test asks for exactly one of them.
 //!
-//! `describe` is well behaved, so that it loads. It is built for tests only and
+//! Its package is sound, so that it loads. It is built for tests only and
 //! is in no package that is delivered.
 
 mod burn;
@@ -10,9 +10,9 @@ mod script;
 mod write;
 
 use heddle_sdk::{
-    Adapter, Area, Auth, Change, ChangePlan, Comparison, Completeness, Danger, Description, Device,
-    DevicePage, DeviceProfile, Fault, Feature, FeatureOperation, Host, Object, ObjectKind, ObjectPage,
-    ObjectRef, Operation, Outcome, Readiness, Request, Response, Sent, Stage, fault, register,
+    Adapter, Auth, Change, ChangePlan, Comparison, Completeness, Device, DevicePage, DeviceProfile, Fault,
+    Host, Listing, Object, ObjectPage, ObjectRef, Outcome, Readiness, Request, Response, Sent, Stage, fault,
+    register,
 };
 use serde_json::Value;
 
@@ -25,6 +25,7 @@ type Behaviour = fn(&dyn Host) -> Value;
 
 const BEHAVIOURS: &[(&str, Behaviour)] = &[
     ("calm", reach::calm),
+    ("bindings", reach::bindings),
     ("spin", burn::spin),
     ("spin-in-host-calls", burn::spin_in_host_calls),
     ("memory", burn::memory),
@@ -61,22 +62,6 @@ const BEHAVIOURS: &[(&str, Behaviour)] = &[
 const NOT_JSON: &str = "{\"a\":";
 
 impl Adapter for Hostile {
-    fn describe() -> Description {
-        let area = "lab".to_owned();
-        let kinds = BEHAVIOURS.iter().map(|(id, _)| ObjectKind {
-            id: (*id).to_owned(),
-            area: area.clone(),
-            title: (*id).to_owned(),
-        });
-        Description {
-            vendor: "hostile".into(),
-            title: "Hostile guest".into(),
-            areas: vec![Area { id: area.clone(), title: "Laboratory".into() }],
-            kinds: kinds.collect(),
-            features: vec![feature(area)],
-        }
-    }
-
     fn check(host: &dyn Host) -> Result<DeviceProfile, Fault> {
         host.send(Request::get("/read"), Auth::None)?;
         Ok(DeviceProfile {
@@ -94,13 +79,8 @@ impl Adapter for Hostile {
         Ok(DevicePage { items: vec![device], next: None, complete: Completeness::Complete })
     }
 
-    fn list_objects(
-        host: &dyn Host,
-        kind: &str,
-        _: Option<&str>,
-        _: Option<&str>,
-        _: u32,
-    ) -> Result<ObjectPage, Fault> {
+    fn list_objects(host: &dyn Host, listing: &Listing<'_>) -> Result<ObjectPage, Fault> {
+        let kind = listing.kind;
         let behaviour = BEHAVIOURS.iter().find(|(id, _)| *id == kind);
         let (_, behaviour) =
             behaviour.ok_or_else(|| fault::unsupported(format!("there is no behaviour '{kind}'")))?;
@@ -151,23 +131,6 @@ impl Adapter for Hostile {
             return script::compare(host);
         }
         write::compare(host, changes).map(Comparison::from)
-    }
-}
-
-fn feature(area: String) -> Feature {
-    Feature {
-        id: "hostile.lab.thing".into(),
-        area,
-        title: "Thing".into(),
-        kind: Some("calm".into()),
-        natural_key: vec!["trick".into()],
-        operations: vec![FeatureOperation {
-            operation: Operation::Update,
-            danger: Danger::Normal,
-            payload_schema: r#"{"type":"object","properties":{"trick":{"type":"string"}}}"#.into(),
-            time_limit_ms: None,
-            invertible: false,
-        }],
     }
 }
 

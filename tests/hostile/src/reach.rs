@@ -67,6 +67,17 @@ pub(crate) fn calm(host: &dyn Host) -> Value {
     outcome(host.send(Request::get("/read"), Auth::None))
 }
 
+/// What the description says of a kind and a feature, and of what it does not know.
+pub(crate) fn bindings(host: &dyn Host) -> Value {
+    let other =
+        [host.kind_binding("spin"), host.kind_binding("hostile.lab.thing"), host.feature_binding("calm")];
+    json!({
+        "kind": host.kind_binding("calm"),
+        "feature": host.feature_binding("hostile.lab.thing"),
+        "other": other,
+    })
+}
+
 pub(crate) fn request_flood(host: &dyn Host) -> Value {
     for sent in 0..1_000 {
         if let Err(fault) = host.send(Request::get("/read"), Auth::None) {
@@ -321,6 +332,7 @@ fn kind(fault: &Fault) -> &'static str {
         Fault::NotReady(_) => "not_ready",
         Fault::Invalid(_) => "invalid",
         Fault::StateMoved(_) => "state_moved",
+        Fault::Conflict(_) => "conflict",
         Fault::Unsupported(_) => "unsupported",
         Fault::Generic(_) => "generic",
     }

@@ -2,8 +2,9 @@
 //! device answers, so that a test plays every kind of adapter.
 
 use heddle_sdk::{
-    Auth, ChangePlan, Comparison, Completion, Danger, Effect, Fault, FaultExt, Host, Method, NativeCall,
-    Outcome, PlanStep, Readiness, Request, Response, Sent, Stage, Standing, Task, fault,
+    Auth, ChangePlan, Comparison, Completion, Danger, Effect, Fault, FaultExt, FoundValue, Hole, Host,
+    Method, NativeCall, Outcome, PlanStep, Readiness, Request, Response, Sent, Stage, Standing, Start, Task,
+    fault,
 };
 use serde_json::{Value, json};
 
@@ -30,15 +31,23 @@ pub(crate) fn plan(host: &dyn Host) -> Result<ChangePlan, Fault> {
     let native = native.flat_map(|(stage, name)| {
         let calls = told["calls"][name].as_u64().unwrap_or(1);
         let once = told["once"] == true;
+        let (named, only_after) = (told["named"].clone(), told["only_after"].clone());
         (0..calls).map(move |n| {
-            let body = json!({ "stage": name, "n": n });
-            let call = NativeCall::new(*stage, Method::Post, "/write").with_json(&body);
+            let mut body = json!({ "stage": name, "n": n });
+            let id = format!("{name}-{n}");
+            if let Some(text) = named[&id].as_str() {
+                body["named"] = text.into();
+            }
+            let mut call = NativeCall::new(*stage, Method::Post, "/write").with_json(&body);
+            call.only_after = only_after[&id].as_str().map(str::to_owned);
+            let call = call.called(id);
             if once || matches!(stage, Stage::Apply) { call } else { call.repeatable() }
         })
     });
     Ok(ChangePlan {
         steps: vec![PlanStep { summary: "do as the device says".into(), before: None, after: None }],
         native: native.collect(),
+        holes: told["holes"].as_array().map(Vec::as_slice).unwrap_or_default().iter().map(hole).collect(),
         danger: Danger::Normal,
         lockout_risk: false,
         warnings: vec![],
@@ -49,6 +58,25 @@ pub(crate) fn plan(host: &dyn Host) -> Result<ChangePlan, Fault> {
         touches: texts(&told["touches"]),
         token: b"scripted".to_vec(),
     })
+}
+
+/// `{"name", "answer": id, "pointer"}`, `{"name", "fresh": path, "pointer"}` or `{"name"}`, each with `pattern` if it is
+/// not a word.
+fn hole(told: &Value) -> Hole {
+    let text = |key: &str| told[key].as_str().unwrap_or_default().to_owned();
+    let pattern = told["pattern"].as_str().unwrap_or("[a-z0-9-]+");
+    if told.get("answer").is_some() {
+        return Hole::of_answer(text("name"), text("answer"), text("pointer"), pattern);
+    }
+    if told.get("fresh").is_some() {
+        return Hole::fresh(text("name"), text("fresh"), text("pointer"), pattern);
+    }
+    Hole::found(text("name"), pattern)
+}
+
+fn found(told: &Value) -> Vec<FoundValue> {
+    let values = told["found"].as_object().into_iter().flatten();
+    values.map(|(hole, value)| FoundValue::new(hole, value)).collect()
 }
 
 fn name_of(stage: Stage) -> &'static str {
@@ -62,7 +90,7 @@ pub(crate) fn ready(host: &dyn Host, stage: Stage, left: u32) -> Result<Readines
         return Err(fault_of(told));
     }
     let from = told["from"].as_u64().and_then(|from| u32::try_from(from).ok());
-    Ok(Readiness::Send(from.unwrap_or(left)))
+    Ok(Readiness::Send(Start { from: from.unwrap_or(left), found: found(&told) }))
 }
 
 /// The first call of a stage ends as `/said/{stage}` says, the next one as `/said/{stage}-1`.
@@ -98,12 +126,20 @@ fn outcome(told: &Value) -> Result<Outcome, Fault> {
             message: None,
         }));
     }
-    Ok(Outcome::Done(Completion { created: vec![], warnings: vec![], needs: texts(&told["needs"]) }))
+    Ok(Outcome::Done(Completion {
+        needs: texts(&told["needs"]),
+        found: found(told),
+        ..Completion::default()
+    }))
 }
 
 fn fault_of(told: &Value) -> Fault {
     let message = told["message"].as_str().unwrap_or("refused").to_owned();
-    let fault = if told["kind"] == "busy" { fault::busy(message) } else { fault::invalid(message) };
+    let fault = match told["kind"].as_str() {
+        Some("busy") => fault::busy(message),
+        Some("conflict") => fault::conflict(message),
+        _ => fault::invalid(message),
+    };
     match told["effect"].as_str() {
         Some("possible") => fault.with_effect(Effect::Possible),
         Some("certain") => fault.with_effect(Effect::Certain),
@@ -121,12 +157,14 @@ pub(crate) fn compare(host: &dyn Host) -> Result<Comparison, Fault> {
     })
 }
 
-/// `"before"`, `"after"`, `{"stored": […]}`, anything else is another state.
+/// `"before"`, `"after"`, `{"stored": […]}`, `{"adjusted": …}`, `{"moved_on": …}`, anything else is another state.
 fn standing(told: &Value) -> Standing {
     match told.as_str() {
         Some("before") => Standing::Before,
         Some("after") => Standing::After,
         _ if told.get("stored").is_some() => Standing::Stored(texts(&told["stored"])),
+        _ if told.get("adjusted").is_some() => Standing::Adjusted(told["adjusted"].to_string()),
+        _ if told.get("moved_on").is_some() => Standing::MovedOn(told["moved_on"].to_string()),
         _ => Standing::Other(told.to_string()),
     }
 }

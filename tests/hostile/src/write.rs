@@ -62,6 +62,7 @@ pub(crate) fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fa
     Ok(ChangePlan {
         steps: vec![PlanStep { summary: "write two numbers".into(), before: None, after: None }],
         native: calls(&trick),
+        holes: Vec::new(),
         danger: Danger::Normal,
         lockout_risk: false,
         warnings: vec![],
@@ -86,7 +87,7 @@ pub(crate) fn ready(host: &dyn Host, changes: &[Change], left: u32) -> Result<Re
     match trick(changes).as_str() {
         "write in ready" => report(writes(host)),
         "panic in ready" => panic!("told to panic before a write"),
-        _ => Ok(Readiness::Send(left)),
+        _ => Ok(Readiness::send(left)),
     }
 }
 

@@ -1,6 +1,6 @@
-//! JSON Schemas (2020-12) of payloads, made from the tables.
+//! Features as the description has them, with JSON Schemas (2020-12) of their payloads, made from the tables.
 
-use heddle_sdk::{Danger, Feature, FeatureOperation, Operation};
+use heddle_sdk::{Danger, Operation};
 use serde_json::{Map, Value, json};
 
 use super::{Field, Naming, SectionFeature, Type, order};
@@ -113,18 +113,22 @@ fn payload(feature: &SectionFeature, operation: Operation) -> Value {
     schema
 }
 
-fn operation(operation: Operation, danger: Danger, schema: &Value, invertible: bool) -> FeatureOperation {
-    FeatureOperation {
-        operation,
-        danger,
-        payload_schema: schema.to_string(),
-        time_limit_ms: None,
-        invertible,
-    }
+fn operation(operation: Operation, danger: Danger, schema: &Value, invertible: bool) -> Value {
+    let verb = match operation {
+        Operation::Create => "create",
+        Operation::Update => "update",
+        Operation::Delete => "delete",
+    };
+    let danger = match danger {
+        Danger::Normal => "normal",
+        Danger::Destructive => "destructive",
+        Danger::Catastrophic => "catastrophic",
+    };
+    json!({ "operation": verb, "danger": danger, "payload-schema": schema, "invertible": invertible })
 }
 
 /// The description of a section feature.
-pub(crate) fn section_feature(feature: &SectionFeature) -> Feature {
+pub(crate) fn section_feature(feature: &SectionFeature) -> Value {
     let mut operations =
         vec![operation(Operation::Update, Danger::Normal, &payload(feature, Operation::Update), true)];
     if feature.naming != Naming::Single {
@@ -139,14 +143,14 @@ pub(crate) fn section_feature(feature: &SectionFeature) -> Feature {
             true,
         ));
     }
-    Feature {
-        id: feature.id.to_owned(),
-        area: feature.area.to_owned(),
-        title: feature.title.to_owned(),
-        kind: Some(feature.kind.to_owned()),
-        natural_key: feature.key.iter().map(|field| field.name.to_owned()).collect(),
-        operations,
-    }
+    json!({
+        "id": feature.id,
+        "area": feature.area,
+        "title": feature.title,
+        "kind": feature.kind,
+        "natural-key": feature.key.iter().map(|field| field.name).collect::<Vec<_>>(),
+        "operations": operations,
+    })
 }
 
 fn at_least_one(mut schema: Value) -> Value {
@@ -155,7 +159,7 @@ fn at_least_one(mut schema: Value) -> Value {
 }
 
 /// The description of an ordering.
-pub(crate) fn order_feature(feature: &order::OrderFeature) -> Feature {
+pub(crate) fn order_feature(feature: &order::OrderFeature) -> Value {
     let mut properties = Map::new();
     let list = json!({
         "type": "array",
@@ -173,31 +177,20 @@ pub(crate) fn order_feature(feature: &order::OrderFeature) -> Feature {
         "before".to_owned(),
         name("it goes right before this one, where the one of 'after' is not there"),
     );
-    Feature {
-        id: feature.id.to_owned(),
-        area: feature.area.to_owned(),
-        title: feature.title.to_owned(),
-        kind: None,
-        natural_key: Vec::new(),
-        operations: vec![operation(
-            Operation::Update,
-            Danger::Normal,
-            &at_least_one(object(properties, &[])),
-            true,
-        )],
-    }
+    let schema = at_least_one(object(properties, &[]));
+    json!({
+        "id": feature.id,
+        "area": feature.area,
+        "title": feature.title,
+        "operations": [operation(Operation::Update, Danger::Normal, &schema, true)],
+    })
 }
 
 /// The description of an action that has no inverse.
-pub(crate) fn action(id: &str, title: &str, schema: &Value, time_limit_ms: Option<u32>) -> Feature {
+pub(crate) fn action(id: &str, title: &str, schema: &Value, time_limit_ms: Option<u32>) -> Value {
     let mut update = operation(Operation::Update, Danger::Catastrophic, schema, false);
-    update.time_limit_ms = time_limit_ms;
-    Feature {
-        id: id.to_owned(),
-        area: "base".to_owned(),
-        title: title.to_owned(),
-        kind: None,
-        natural_key: Vec::new(),
-        operations: vec![update],
+    if let Some(limit) = time_limit_ms {
+        update["time-limit-ms"] = json!(limit);
     }
+    json!({ "id": id, "area": "base", "title": title, "operations": [update] })
 }

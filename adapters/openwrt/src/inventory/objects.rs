@@ -1,8 +1,7 @@
 //! Objects by kind: live state, and sections of the configuration.
 
 use heddle_sdk::{
-    Completeness, Fault, Host, Locator, Object, ObjectKind, ObjectPage, ObjectRef, Stability, fault,
-    json as sdk_json,
+    Completeness, Fault, Host, Locator, Object, ObjectPage, ObjectRef, Stability, fault, json as sdk_json,
 };
 use serde_json::{Value, json};
 
@@ -13,14 +12,14 @@ use crate::rpc;
 
 /// A kind of object that can be read.
 pub(crate) struct Kind {
-    id: &'static str,
+    pub(crate) id: &'static str,
     area: &'static str,
     title: &'static str,
 }
 
 impl Kind {
-    pub(crate) fn describe(&self) -> ObjectKind {
-        ObjectKind { id: self.id.to_owned(), area: self.area.to_owned(), title: self.title.to_owned() }
+    pub(crate) fn describe(&self) -> Value {
+        json!({ "id": self.id, "area": self.area, "title": self.title })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The manifest lets through what reading needs, and nothing that writes.
 
-use heddle_sdk::{Adapter, Operation};
+use heddle_sdk::{Adapter, Listing, Operation};
 use serde_json::{Value, json};
 
 use super::device::router;
@@ -39,7 +39,7 @@ fn every_read_fits_the_manifest() {
     OpenWrt::check(&host).unwrap();
     OpenWrt::list_devices(&host, None, None).unwrap();
     for kind in inventory::objects::KINDS {
-        OpenWrt::list_objects(&host, &kind.describe().id, None, None, 10).unwrap();
+        OpenWrt::list_objects(&host, &Listing::of(kind.id, 10)).unwrap();
     }
     for change in every_change() {
         OpenWrt::plan(&host, &[change]).unwrap();

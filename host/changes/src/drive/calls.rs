@@ -5,12 +5,16 @@
 //! behind the last call whose answer was good, or earlier if the component asks for it. A call that has left is sent
 //! again only if the plan calls it repeatable, and never one that makes the change.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use heddle_core::adapter::{CallOutcome, Readiness, Task};
-use heddle_core::change::{ChangeSpec, NativeCall, Stage, StageSent};
+use heddle_core::change::{ChangeSpec, Hole, HoleSource, NativeCall, Stage, StageSent};
 use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_kernel::http::error::Error;
-use heddle_runtime::{Call, CallError, Filling, SecretBook, SentCall, Urgency};
+use heddle_runtime::{Answer, Call, CallError, Filling, SecretBook, SentCall, Urgency, fits_hole};
 use heddle_store::changes;
+use serde_json::Value;
 
 use super::{Drive, lost};
 use crate::plan::{secrets_of, specs_of};
@@ -41,7 +45,10 @@ struct StageOf {
     call: Call,
     specs: Vec<ChangeSpec>,
     token: Vec<u8>,
-    secrets: SecretBook,
+    secrets: Arc<SecretBook>,
+    holes: Arc<[Hole]>,
+    /// Of each call, whether it takes back one of the apply that never left: then there is nothing to take back.
+    left_out: Vec<bool>,
     hold_secs: u32,
 }
 
@@ -54,25 +61,32 @@ impl Drive<'_> {
         // before its first call.
         let is_refusable = stage == Stage::Apply && sent.left == 0;
         let urgency = if is_refusable { Urgency::Ordinary } else { Urgency::UnderWay };
+        let calls: Vec<NativeCall> =
+            self.native().iter().filter(|call| call.stage == stage).cloned().collect();
         let mut of = StageOf {
             stage,
-            calls: self.native().iter().filter(|call| call.stage == stage).cloned().collect(),
+            left_out: self.left_out(&calls),
+            calls,
             call: Call { deadline: self.time_limit(), urgency, ..self.call.clone() },
             specs: specs_of(&self.row),
             token: self.row.plan_token.clone().unwrap_or_default(),
-            secrets: secrets_of(self.app, &self.row)?,
+            secrets: Arc::new(secrets_of(self.app, &self.row)?),
+            holes: self.holes().into(),
             hold_secs: self.hold_secs(),
         };
         let ready = self.adapter.ready(&of.call, stage, &of.specs, &of.token, sent.left);
         let from = match self.while_ours(ready).await? {
-            Ok(Readiness::Send(from)) => from,
+            Ok(Readiness::Send { from, found }) => {
+                self.keep_found(found);
+                from
+            }
             Ok(Readiness::Nothing(completion)) => {
                 self.keep_completion(&completion);
                 return Ok(Sent::Done);
             }
             Err(error) => return Ok(Sent::Failed(StageFailure { error, wrote: sent.left > 0 })),
         };
-        let from = match next_call(&of.calls, from, sent) {
+        let from = match next_call(&of.calls, &of.left_out, from, sent) {
             Ok(from) => from,
             Err(fault) => {
                 let error = CallError::Fault(fault);
@@ -99,16 +113,102 @@ impl Drive<'_> {
         usize::try_from(self.row.sent(stage).judged).unwrap_or(usize::MAX) < calls
     }
 
+    /// Keeps what the component found for the holes of the plan. An answer of the device goes before it, and what is read
+    /// fresh is not for the component to say.
+    pub(super) fn keep_found(&mut self, found: Vec<(String, Value)>) {
+        for (name, value) in found {
+            let is_known = self.row.hole_values.iter().any(|values| values.contains_key(&name));
+            let hole = self.holes().iter().find(|hole| hole.name == name);
+            let fit = match hole.map(|hole| (&hole.source, hole)) {
+                None => Err("the plan has no such hole".to_owned()),
+                Some((HoleSource::Fresh { .. }, _)) => Err("it is read fresh".to_owned()),
+                Some((HoleSource::Answer { .. }, _)) if is_known => Err("an answer gave it".to_owned()),
+                Some((_, hole)) => fits_hole(hole, value),
+            };
+            match fit {
+                Ok(value) => drop(self.row.hole_values.get_or_insert_default().insert(name, value)),
+                Err(why) => {
+                    tracing::warn!(change.id = %self.row.id, hole = name, "a value that the adapter found is not used: {why}");
+                }
+            }
+        }
+    }
+
+    fn left_out(&self, calls: &[NativeCall]) -> Vec<bool> {
+        if self.row.sent.is_none() {
+            return vec![false; calls.len()];
+        }
+        let apply = self.native().iter().filter(|call| call.stage == Stage::Apply);
+        let left = apply.take(self.row.sent(Stage::Apply).left as usize);
+        let left: HashSet<&str> = left.filter_map(|call| call.id.as_deref()).collect();
+        calls.iter().map(|call| call.only_after.as_deref().is_some_and(|id| !left.contains(id))).collect()
+    }
+
+    /// Keeps what an answer has for holes of the plan before anything else happens: a judgement may trap, and what the
+    /// call did has to be taken back nevertheless.
+    async fn keep_answer(&mut self, of: &StageOf, call: &NativeCall, answer: &Answer) -> Result<(), Error> {
+        let Some(id) = &call.id else { return Ok(()) };
+        let given = answer.values(id, &of.holes);
+        if given.is_empty() {
+            return Ok(());
+        }
+        let values = self.row.hole_values.get_or_insert_default();
+        for (hole, value) in given {
+            // A value of an earlier attempt of the call is no longer true.
+            values.remove(&hole.name);
+            match value {
+                Ok(value) => drop(values.insert(hole.name.clone(), value)),
+                Err(why) => {
+                    tracing::warn!(change.id = %self.row.id, hole = hole.name, "not known from an answer: {why}");
+                }
+            }
+        }
+        self.record_sent().await
+    }
+
+    /// Warns of values that the answer to a call should have given and nothing has given.
+    fn warn_of_open_holes(&mut self, of: &StageOf, call: &NativeCall) {
+        let is_known =
+            |hole: &Hole| self.row.hole_values.iter().any(|values| values.contains_key(&hole.name));
+        let open = of.holes.iter().filter(|hole| {
+            matches!(&hole.source, HoleSource::Answer { call: id, .. } if Some(id) == call.id.as_ref())
+                && !is_known(hole)
+        });
+        let warning = |hole: &Hole| {
+            format!(
+                "'{}' is not known from the answer to '{}'",
+                hole.name,
+                call.id.as_deref().unwrap_or_default()
+            )
+        };
+        let warnings: Vec<String> = open.map(warning).collect();
+        self.detail.add_warnings(warnings);
+    }
+
     async fn send_one(&mut self, of: &StageOf, index: u32, sent: &mut StageSent) -> Result<Sent, Error> {
+        let native = &of.calls[index as usize];
+        if of.left_out[index as usize] {
+            sent.left = sent.left.max(index + 1);
+            sent.judged = index + 1;
+            self.row.note_sent(*sent);
+            return Ok(Sent::Done);
+        }
         let before = sent.left;
         sent.left = before.max(index + 1);
         self.row.note_sent(*sent);
         self.record_sent().await?;
-        let native = &of.calls[index as usize];
-        let filling = Filling { hold_secs: of.hold_secs, secrets: &of.secrets };
+        let filling = Filling {
+            hold_secs: of.hold_secs,
+            secrets: Arc::clone(&of.secrets),
+            holes: Arc::clone(&of.holes),
+            values: self.row.hole_values.clone().unwrap_or_default(),
+        };
         let SentCall { answer, left } =
             self.while_ours(self.adapter.send(&of.call, native, filling, index > 0)).await?;
         let lost = answer.as_ref().err().cloned();
+        if let Ok(answer) = &answer {
+            self.keep_answer(of, native, answer).await?;
+        }
         let judged = self.adapter.judge(&of.call, (of.stage, index), answer, &of.specs, &of.token);
         let judged = self.while_ours(judged).await?;
         let good = |this: &mut Self, sent: &mut StageSent| {
@@ -123,6 +223,7 @@ impl Drive<'_> {
             (Ok(CallOutcome::Done(completion)), _) => {
                 good(self, sent);
                 self.keep_completion(&completion);
+                self.warn_of_open_holes(of, native);
                 return Ok(Sent::Done);
             }
             (Ok(CallOutcome::Pending(task)), _) => {
@@ -147,8 +248,9 @@ impl Drive<'_> {
         let (step, owner) = (self.row.apply_step, self.term.id);
         let sent = self.row.sent.as_deref().unwrap_or_default();
         let mut tx = self.app.db.write().await?;
+        let known = (sent, self.row.hole_values.as_ref());
         let is_ours =
-            changes::record_sent(&mut tx, self.row.id, owner, step, sent, &self.detail.to_set()).await?;
+            changes::record_sent(&mut tx, self.row.id, owner, step, known, &self.detail.to_set()).await?;
         tx.commit().await?;
         if is_ours && !self.term.is_over() { Ok(()) } else { Err(lost()) }
     }
@@ -172,7 +274,8 @@ fn corrected(mut fault: Fault, is_in_doubt: bool) -> Fault {
 }
 
 /// The call to go on with, where the component asks for `from`: behind the last one whose answer was good, or earlier.
-fn next_call(calls: &[NativeCall], from: u32, sent: StageSent) -> Result<u32, Fault> {
+/// What was left out was never sent.
+fn next_call(calls: &[NativeCall], left_out: &[bool], from: u32, sent: StageSent) -> Result<u32, Fault> {
     let refused = |message: String, code: &str| {
         Err(Fault::new(FaultKind::Generic, message).with_code(code).with_effect(Effect::Possible))
     };
@@ -181,7 +284,8 @@ fn next_call(calls: &[NativeCall], from: u32, sent: StageSent) -> Result<u32, Fa
         return refused(format!("the adapter asked for call {asked}, and {left} have left"), "not-next");
     }
     let from = from.min(sent.judged);
-    let mut again = calls.iter().skip(from as usize).take((sent.left - from) as usize);
+    let again = calls.iter().zip(left_out).skip(from as usize).take((sent.left - from) as usize);
+    let mut again = again.filter(|(_, is_left_out)| !**is_left_out).map(|(call, _)| call);
     match again.find(|call| call.stage == Stage::Apply || !call.repeatable) {
         None => Ok(from),
         Some(call) => {
@@ -198,6 +302,8 @@ mod tests {
     fn call(stage: Stage, repeatable: bool) -> NativeCall {
         NativeCall {
             stage,
+            id: None,
+            only_after: None,
             method: "POST".to_owned(),
             path: "/x".to_owned(),
             headers: Vec::new(),
@@ -215,25 +321,32 @@ mod tests {
     #[test]
     fn a_stage_goes_on_behind_the_last_good_answer_and_nowhere_later() {
         let restore = [call(Stage::Restore, true), call(Stage::Restore, true)];
-        assert_eq!(next_call(&restore, 0, sent(0, 0)), Ok(0));
-        assert_eq!(next_call(&restore, 1, sent(1, 1)), Ok(1));
-        assert_eq!(next_call(&restore, 1, sent(1, 0)), Ok(0), "the call in doubt is not passed over");
-        assert_eq!(next_call(&restore, 0, sent(2, 2)), Ok(0));
-        assert_eq!(next_call(&restore, 1, sent(0, 0)).unwrap_err().code.as_deref(), Some("not-next"));
+        assert_eq!(next_call(&restore, &[false; 3], 0, sent(0, 0)), Ok(0));
+        assert_eq!(next_call(&restore, &[false; 3], 1, sent(1, 1)), Ok(1));
+        assert_eq!(
+            next_call(&restore, &[false; 3], 1, sent(1, 0)),
+            Ok(0),
+            "the call in doubt is not passed over"
+        );
+        assert_eq!(next_call(&restore, &[false; 3], 0, sent(2, 2)), Ok(0));
+        assert_eq!(
+            next_call(&restore, &[false; 3], 1, sent(0, 0)).unwrap_err().code.as_deref(),
+            Some("not-next")
+        );
     }
 
     #[test]
     fn only_repeatable_calls_that_do_not_make_the_change_are_sent_again() {
         let restore = [call(Stage::Restore, true), call(Stage::Restore, false)];
-        assert_eq!(next_call(&restore, 1, sent(1, 0)), Ok(0));
+        assert_eq!(next_call(&restore, &[false; 3], 1, sent(1, 0)), Ok(0));
         for (from, left, judged) in [(2, 2, 1), (1, 2, 1), (0, 2, 2)] {
-            let fault = next_call(&restore, from, sent(left, judged)).unwrap_err();
+            let fault = next_call(&restore, &[false; 3], from, sent(left, judged)).unwrap_err();
             assert_eq!(fault.code.as_deref(), Some(NOT_REPEATABLE));
         }
-        assert_eq!(next_call(&restore, 2, sent(2, 2)), Ok(2));
+        assert_eq!(next_call(&restore, &[false; 3], 2, sent(2, 2)), Ok(2));
         let apply = [call(Stage::Apply, true), call(Stage::Apply, true)];
-        assert_eq!(next_call(&apply, 1, sent(1, 1)), Ok(1));
-        assert!(next_call(&apply, 0, sent(1, 1)).is_err());
-        assert!(next_call(&apply, 1, sent(1, 0)).is_err());
+        assert_eq!(next_call(&apply, &[false; 3], 1, sent(1, 1)), Ok(1));
+        assert!(next_call(&apply, &[false; 3], 0, sent(1, 1)).is_err());
+        assert!(next_call(&apply, &[false; 3], 1, sent(1, 0)).is_err());
     }
 }

@@ -73,7 +73,7 @@ impl Drive<'_> {
                 message.starts_with(CONFIRM_REFUSED) || message.starts_with(CONFIRM_UNKNOWN)
             });
         match standing {
-            Standing::After => self.finish_applied(refusal).await,
+            Standing::After | Standing::Adjusted(_) => self.finish_applied(refusal).await,
             Standing::Stored(needs) => {
                 let message = format!("stored at the device; in effect only after: {}", needs.join(", "));
                 self.finish_applied(Some(message)).await
@@ -86,12 +86,16 @@ impl Drive<'_> {
                 self.finish_taken_back_by_device(reason).await
             }
             // The whole change was in effect before it was confirmed, so a difference was made since.
-            Standing::Other(_) if self.detail.items.iter().any(|word| word == "before") => {
+            Standing::MovedOn(_) | Standing::Other(_)
+                if self.detail.items.iter().any(|word| word == "before") =>
+            {
                 let message = "a part of the change is not in effect any more, although it was confirmed";
                 self.finish(OutcomeState::Partial, Some(message.to_owned())).await
             }
-            Standing::Other(_) if refusal.is_some() => self.finish(OutcomeState::Partial, refusal).await,
-            Standing::Other(_) => {
+            Standing::MovedOn(_) | Standing::Other(_) if refusal.is_some() => {
+                self.finish(OutcomeState::Partial, refusal).await
+            }
+            Standing::MovedOn(_) | Standing::Other(_) => {
                 let warning = "what this change wrote was changed by others before it was confirmed";
                 self.detail.add_warnings([warning.to_owned()]);
                 self.finish_applied(Some(format!("{warning}; the difference is in the detail"))).await

@@ -23,7 +23,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use heddle_core::ChangeId;
 use heddle_core::adapter::{Comparison, Completion, Standing};
-use heddle_core::change::{ApplyStep, NativeCall, OutcomeState, Stage};
+use heddle_core::change::{ApplyStep, Hole, NativeCall, OutcomeState, Stage};
 use heddle_core::fault::{Effect, FaultKind};
 use heddle_inventory::adapters::call_for;
 use heddle_kernel::app::SharedApp;
@@ -261,6 +261,7 @@ impl Drive<'_> {
         let (id, owner, from) = (self.row.id, Some(self.term.id), self.row.apply_step);
         advance.outcome_detail = self.detail.to_set();
         advance.sent.clone_from(&self.row.sent);
+        advance.hole_values.clone_from(&self.row.hole_values);
         let moved = changes::advance(&mut tx, id, owner, from, step, &advance, now).await?;
         self.row = match moved {
             Some(row) => {
@@ -327,6 +328,10 @@ impl Drive<'_> {
         self.row.plan.as_ref().map_or(&[], |plan| &plan.native)
     }
 
+    fn holes(&self) -> &[Hole] {
+        self.row.plan.as_ref().map_or(&[], |plan| &plan.holes)
+    }
+
     /// Compares the device with the plan. Stores the changes of others, and the state of each change of a set.
     async fn compare(&mut self) -> Result<Comparison, CallError> {
         let token = self.row.plan_token.as_deref().unwrap_or_default();
@@ -337,6 +342,7 @@ impl Drive<'_> {
 
     /// Keeps what a call or a task that ended warns of, and what is still needed.
     fn keep_completion(&mut self, completion: &Completion) {
+        self.keep_found(completion.found.clone());
         self.detail.add_warnings(completion.warnings.iter().cloned());
         let needs = &mut self.detail.needs;
         let new: Vec<String> =

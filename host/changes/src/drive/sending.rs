@@ -185,7 +185,7 @@ impl Drive<'_> {
                     _ => Ok(()),
                 }
             }
-            Standing::After | Standing::Stored(_) => {
+            Standing::After | Standing::Adjusted(_) | Standing::Stored(_) => {
                 let window_is_over =
                     self.row.confirm_deadline.is_some_and(|deadline| self.app.clock.now() >= deadline);
                 if window_is_over {
@@ -194,6 +194,7 @@ impl Drive<'_> {
                     self.to(ApplyStep::ReadingBack, Advance::default()).await
                 }
             }
+            Standing::MovedOn(_) => self.finish_moved_on().await,
             Standing::Other(_) => {
                 let message = match &self.error {
                     Some(error) => format!("the device took only a part of the change: {error}"),
@@ -237,7 +238,9 @@ impl Drive<'_> {
         // The device answers, so the earlier error is over.
         self.error = None;
         match standing {
-            Standing::After | Standing::Stored(_) if self.row.confirm_deadline.is_some() => {
+            Standing::After | Standing::Adjusted(_) | Standing::Stored(_)
+                if self.row.confirm_deadline.is_some() =>
+            {
                 let advance = Advance {
                     outcome_state: Some(OutcomeState::AwaitingConfirm),
                     outcome_message: Set::To(held_message(&self.row)),
@@ -245,17 +248,34 @@ impl Drive<'_> {
                 };
                 self.to(ApplyStep::Holding, advance).await
             }
-            Standing::After | Standing::Stored(_) => self.to(ApplyStep::Confirming, Advance::default()).await,
+            Standing::After | Standing::Adjusted(_) | Standing::Stored(_) => {
+                self.to(ApplyStep::Confirming, Advance::default()).await
+            }
             Standing::Before => {
                 let message = "the device took the calls but not the change".to_owned();
                 let message = self.with_own_timer(message);
                 self.finish(OutcomeState::Failed, Some(message)).await
             }
+            Standing::MovedOn(_) => self.finish_moved_on().await,
             Standing::Other(_) => {
                 let message = "the device reads back differently from the plan".to_owned();
                 self.record_step(ApplyStep::Restoring, message).await
             }
         }
+    }
+
+    /// Ends an apply whose objects others have changed since: taking it back would take their change along.
+    pub(super) async fn finish_moved_on(&mut self) -> Result<(), Error> {
+        let reason = self.row.outcome_message.take().filter(|reason| !reason.is_empty());
+        let reason = reason.map(|reason| format!("{reason}; ")).unwrap_or_default();
+        let timer = if self.is_held_by_device() {
+            "; the device may take back what it holds when its own time is over"
+        } else {
+            ""
+        };
+        let message =
+            format!("{reason}others changed what this change wrote, so nothing is written over it{timer}");
+        self.finish(OutcomeState::Partial, Some(message)).await
     }
 
     /// Reads the device until it answers. When it does not answer in time, the change is taken back. Then, or when the

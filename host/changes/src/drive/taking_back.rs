@@ -5,7 +5,7 @@
 //! own part is written back. When the device refuses that before anything is written, it takes everything back. Each
 //! step is recorded before it begins; a restart continues to the same end.
 
-use heddle_core::adapter::Standing;
+use heddle_core::adapter::{Comparison, Standing};
 use heddle_core::change::{ApplyStep, OutcomeState, Stage};
 use heddle_kernel::http::error::Error;
 use heddle_runtime::CallError;
@@ -28,13 +28,15 @@ impl Drive<'_> {
                 return self.to(ApplyStep::Undoing, Advance::default()).await;
             }
         };
-        let is_whole = matches!(found.standing, Standing::After | Standing::Stored(_));
+        let is_whole =
+            matches!(found.standing, Standing::After | Standing::Adjusted(_) | Standing::Stored(_));
         let next = match found.standing {
             Standing::Before => {
                 let reason = self.reason();
                 self.note_lost(&seen_before);
                 return self.finish_taken_back_by_device(reason).await;
             }
+            Standing::MovedOn(_) => return self.finish_moved_on().await,
             // The restore first checks that it can continue from the present state, and then makes that state
             // permanent. A part that differs from the plan could not be written back after that.
             _ if takes_all && is_whole && !found.foreign.is_empty() && self.has_calls(Stage::Restore) => {
@@ -107,6 +109,12 @@ impl Drive<'_> {
         self.note_lost(&seen_before);
         match found {
             Ok(found) if found.standing == Standing::Before => return self.finish_reverted(reason).await,
+            // Once calls of the restore left, the difference may be their own.
+            Ok(Comparison { standing: Standing::MovedOn(_), .. })
+                if self.row.sent(Stage::Restore).left == 0 =>
+            {
+                return self.finish_moved_on().await;
+            }
             Ok(_) if !self.has_calls(Stage::Restore) => {
                 let message = format!("{reason}; the state before could not be brought back");
                 return self.finish(OutcomeState::Partial, Some(message)).await;

@@ -130,7 +130,7 @@ fn operation(table: &Routes, route: &Route, schemas: &mut Schemas, words: &Words
         let media =
             if route.doc.has(Mark::Form) { "application/x-www-form-urlencoded" } else { "application/json" };
         let mut content = json!({ "schema": schema });
-        if let Some(example) = words.examples.body(&name) {
+        if let Some(example) = words.examples.body(&name).or(route.doc.sample.as_ref()) {
             content["example"] = example.clone();
         }
         operation["requestBody"] = json!({ "required": true, "content": { media: content } });

@@ -67,8 +67,10 @@ pub struct Doc {
     pub marks: Vec<Mark>,
     /// Statuses of failures beyond those that follow from the route itself.
     pub fails_with: Vec<u16>,
-    /// A value for a path parameter that is not an id.
+    /// A value for a path parameter that is not an id, or for a parameter of the query.
     pub examples: Vec<(&'static str, String)>,
+    /// A body as a user would send it, where no file of examples has one.
+    pub sample: Option<serde_json::Value>,
     /// Media type of an answer that is not JSON: `text/csv`.
     pub media: Option<&'static str>,
     /// Further answers with bodies of their own.
@@ -91,6 +93,7 @@ pub fn doc(summary: &'static str) -> Doc {
         marks: Vec::new(),
         fails_with: Vec::new(),
         examples: Vec::new(),
+        sample: None,
         media: None,
         also: Vec::new(),
         pages: Vec::new(),
@@ -150,7 +153,14 @@ impl Doc {
         self
     }
 
-    /// Gives an example of a path parameter that is not an id.
+    /// Gives an example of the body, where it is known only at run time.
+    #[must_use]
+    pub fn sample(mut self, body: Option<serde_json::Value>) -> Self {
+        self.sample = body;
+        self
+    }
+
+    /// Gives an example of a path parameter that is not an id, or of a parameter of the query.
     #[must_use]
     pub fn example(mut self, parameter: &'static str, value: Option<&str>) -> Self {
         self.examples.extend(value.map(|value| (parameter, value.to_owned())));

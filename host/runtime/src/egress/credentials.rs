@@ -18,17 +18,19 @@ pub(super) fn place(outgoing: &mut Outgoing, auth: &Auth, credential: &Credentia
         Auth::None | Auth::Session(_) => Ok(()),
         Auth::Basic(user, password) => {
             let (user, password) = (field(credential, user)?, field(credential, password)?);
-            let pair = Zeroizing::new(format!("{}:{}", user.expose(), password.expose()));
-            header(
-                outgoing,
-                "authorization",
-                &Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes()))),
-            )
+            basic(outgoing, user.expose(), password.expose())
         }
         Auth::Inject(places) => {
             places.iter().try_for_each(|(place, name)| put(outgoing, place, field(credential, name)?))
         }
     }
+}
+
+/// Authorizes by user name and password.
+pub(super) fn basic(outgoing: &mut Outgoing, username: &str, password: &str) -> Result<(), Fault> {
+    let pair = Zeroizing::new(format!("{username}:{password}"));
+    let value = Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
+    header(outgoing, "authorization", &value)
 }
 
 pub(super) fn field<'a>(credential: &'a Credential, name: &str) -> Result<&'a Secret, Fault> {

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response as Answer};
 use heddle_core::Clock;
-use heddle_core::change::{NativeCall, Stage};
+use heddle_core::change::{HoleValues, NativeCall, Stage};
 use heddle_core::fault::FaultKind;
 use heddle_core::secret::Secret;
 use heddle_core::tls::TlsPolicy;
@@ -32,6 +32,8 @@ struct Device {
     alive: AtomicU32,
     refuse: AtomicU32,
     writes: Mutex<Vec<Value>>,
+    /// Authorization and key of the requests to `/key`.
+    keys: Mutex<Vec<(String, String)>>,
 }
 
 struct TestVault;
@@ -79,6 +81,11 @@ async fn device(
             }
             let echo = json!({"psk": "geheim", "sid": sid, "cookie": headers.get("cookie").map(|c| c.to_str().unwrap())});
             ([("set-cookie", "jar=second")], axum::Json(echo)).into_response()
+        }
+        "/key" => {
+            let text = |name: &str| headers.get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
+            device.keys.lock().unwrap().push((text("authorization"), text("x-key")));
+            axum::Json(text("authorization")).into_response()
         }
         "/away" => (StatusCode::FOUND, [("location", "http://169.254.169.254/")]).into_response(),
         "/large" => vec![b'a'; 9 << 20].into_response(),
@@ -142,7 +149,7 @@ impl Lab {
     }
 
     fn call_of(&self, manifest: Manifest, phase: Phase) -> Outbound {
-        let facts = Facts::new(manifest, "ab".to_owned());
+        let facts = Facts::new(manifest, "ab".to_owned(), Bindings::default());
         let deadline = Instant::now() + Duration::from_secs(10);
         Outbound::new(
             Arc::clone(&self.egress),
@@ -171,9 +178,15 @@ fn session() -> Auth {
     Auth::Session("main".to_owned())
 }
 
+fn filling() -> Filling {
+    Filling { hold_secs: 90, secrets: Arc::default(), holes: Arc::from([]), values: HoleValues::new() }
+}
+
 fn reviewed(verb: &str, session: Option<&str>) -> NativeCall {
     NativeCall {
         stage: Stage::Apply,
+        id: None,
+        only_after: None,
         method: "POST".to_owned(),
         path: "/rpc".to_owned(),
         headers: Vec::new(),
@@ -187,7 +200,7 @@ fn reviewed(verb: &str, session: Option<&str>) -> NativeCall {
 impl Outbound {
     /// Sends a reviewed call without references.
     async fn set(&self, session: Option<&str>, follows: bool) -> Result<Response, Fault> {
-        let fill = Fill { hold_secs: 90, secrets: SecretBook::default() };
+        let fill = filling();
         self.write(&reviewed("set", session), &fill, follows).await
     }
 }
@@ -297,6 +310,32 @@ async fn the_first_write_is_repeated_when_it_was_not_carried_out() {
 }
 
 #[tokio::test]
+async fn a_session_without_a_login_puts_the_credential_into_each_request() {
+    let lab = lab().await;
+    let mut manifest = manifest();
+    let declared = json!({
+        "apply": [
+            {"to": {"basic": "{{secret.username}}"}, "value": "{{secret.password}}"},
+            {"to": {"header": "x-key"}, "value": "Token {{secret.password}}", "methods": ["PUT"]}
+        ],
+        "ttl-s": 3600
+    });
+    manifest.auth.insert("key".to_owned(), serde_json::from_value(declared).unwrap());
+    let session = Auth::Session("key".to_owned());
+    let answer = lab.call_of(manifest.clone(), Phase::Read).send(get("/key"), &session).await.unwrap();
+    let seen = String::from_utf8(answer.body).unwrap();
+    assert_eq!(seen, "\"Basic cm9vdDp***\"", "only the user name, which is no secret, reaches the component");
+    let call =
+        NativeCall { method: "PUT".to_owned(), path: "/key".to_owned(), ..reviewed("set", Some("key")) };
+    let fill = filling();
+    lab.call_of(manifest, Phase::Write).write(&call, &fill, false).await.unwrap();
+    let basic = "Basic cm9vdDpjb3JyZWN0IGhvcnNl".to_owned();
+    let key = format!("Token {PASSWORD}");
+    assert_eq!(*lab.device.keys.lock().unwrap(), [(basic.clone(), String::new()), (basic, key)]);
+    assert_eq!(lab.device.logins.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
 async fn a_component_sends_no_write_in_any_phase() {
     let lab = lab().await;
     for phase in [Phase::Plan, Phase::Write, Phase::Poll] {
@@ -308,7 +347,7 @@ async fn a_component_sends_no_write_in_any_phase() {
 
 #[tokio::test]
 async fn a_plan_is_refused_for_what_could_not_be_sent_or_needs_no_review() {
-    let facts = Facts::new(manifest(), "ab".to_owned());
+    let facts = Facts::new(manifest(), "ab".to_owned(), Bindings::default());
     let check = |call: &NativeCall| {
         Outbound::check_planned(&facts, call).map_err(|fault| fault.code.unwrap_or_default())
     };

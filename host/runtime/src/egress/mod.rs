@@ -13,6 +13,7 @@ mod decoded;
 mod exchange_tests;
 pub(crate) mod headers;
 pub(crate) mod held;
+pub(crate) mod holes;
 mod interfaces;
 mod lanes;
 mod ledger;
@@ -32,10 +33,11 @@ mod tls;
 mod tls_tests;
 mod wire;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use heddle_core::change::NativeCall;
+use heddle_core::change::{Hole, HoleSource, HoleValues, NativeCall};
 use heddle_core::fault::{Effect, Fault, FaultKind};
 use heddle_core::secret::Secret;
 use heddle_core::{Clock, ControllerId};
@@ -43,12 +45,14 @@ use heddle_marketplace::manifest::{Manifest, Session};
 use ledger::Ledger;
 use phase::Phase;
 use references::{Content, SecretFields};
-use request::{Auth, Fill, Request, Response, denied};
+use request::{Auth, Request, Response, denied};
+use serde_json::Value;
 use session::Live;
 use wire::Outgoing;
 
 use crate::apart::Apart;
-use crate::api::{Credential, SecretBook, Target, Urgency, Vault, is_secret_field};
+use crate::api::{Credential, Filling, SecretBook, Target, Urgency, Vault, is_secret_field};
+use crate::description::Bindings;
 use crate::limits::Bounds;
 
 /// What a component is, as far as its requests are concerned.
@@ -59,13 +63,14 @@ pub(crate) struct Facts {
     pub(crate) secret_fields: SecretFields,
     /// SHA-256 of the component, hex.
     pub(crate) sha256: String,
+    pub(crate) bindings: Bindings,
 }
 
 impl Facts {
-    pub(crate) fn new(manifest: Manifest, sha256: String) -> Self {
+    pub(crate) fn new(manifest: Manifest, sha256: String, bindings: Bindings) -> Self {
         let bounds = Bounds::of(&manifest.limits);
         let secret_fields = SecretFields::of(&manifest.secret_fields);
-        Self { manifest, bounds, secret_fields, sha256 }
+        Self { manifest, bounds, secret_fields, sha256, bindings }
     }
 }
 
@@ -123,18 +128,37 @@ struct Read {
     verdict: session::Expiry,
 }
 
-/// A reviewed call on its way.
-#[derive(Debug, Clone, Copy)]
-struct Reviewed {
-    /// Whether calls of its stage left before: a session that ended since may have held what they did.
-    follows: bool,
+/// What a request is for. `follows` says whether calls of the stage left before: a session that ended since may have
+/// held what they did, and is not opened again.
+#[derive(Clone, Copy)]
+enum Purpose<'a> {
+    /// A component reads.
+    Read,
+    /// The host reads what fills a hole of a reviewed call.
+    FreshRead { follows: bool },
+    /// A reviewed call.
+    Write { filling: &'a Filling, follows: bool },
+}
+
+impl Purpose<'_> {
+    fn is_write(self) -> bool {
+        matches!(self, Purpose::Write { .. })
+    }
+
+    fn follows(self) -> bool {
+        match self {
+            Purpose::Read => false,
+            Purpose::FreshRead { follows } | Purpose::Write { follows, .. } => follows,
+        }
+    }
 }
 
 /// A request that passed every check, and what is needed to send it.
 struct Cleared {
     request: Request,
-    /// The reviewed call, and whether others of its stage left before.
-    write: Option<Reviewed>,
+    is_write: bool,
+    /// Calls of its stage left before.
+    follows: bool,
     client: connect::Route,
     timeout: Duration,
     limit: usize,
@@ -174,7 +198,7 @@ impl Outbound {
 
     /// Sends one request of a component through every check, in the order that matters.
     pub(crate) async fn send(&self, request: Request, auth: &Auth) -> Result<Response, Fault> {
-        self.counted(self.steps(request, auth, None)).await
+        self.counted(self.steps(request, auth, Purpose::Read)).await
     }
 
     /// Sends one reviewed call of a plan through the same checks; `follows` says whether calls of its stage left
@@ -182,15 +206,63 @@ impl Outbound {
     pub(crate) async fn write(
         &self,
         call: &NativeCall,
-        fill: &Fill,
+        filling: &Filling,
         follows: bool,
     ) -> Result<Response, Fault> {
-        let (request, auth) = Request::of(call)?;
-        self.counted(self.steps(request, &auth, Some((fill, Reviewed { follows })))).await
+        let steps = async {
+            let values = self.hole_values(call, filling, follows).await?;
+            let (request, auth) = Request::of(&holes::fill(call, &values, filling)?)?;
+            self.steps(request, &auth, Purpose::Write { filling, follows }).await
+        };
+        self.counted(steps).await
+    }
+
+    /// The values of the holes that a reviewed call has.
+    async fn hole_values(
+        &self,
+        call: &NativeCall,
+        filling: &Filling,
+        follows: bool,
+    ) -> Result<HoleValues, Fault> {
+        let (mut values, mut read) = (HoleValues::new(), BTreeMap::new());
+        for name in holes::of_call(call) {
+            let Some(hole) = filling.holes.iter().find(|hole| hole.name == name) else { continue };
+            let value = match &hole.source {
+                HoleSource::Fresh { path, pointer } => {
+                    if !read.contains_key(path) {
+                        read.insert(path.clone(), self.fresh(hole, path, call, follows).await?);
+                    }
+                    holes::pick(hole, pointer, &read[path]).map_err(|why| holes::unfilled(hole, &why))?
+                }
+                HoleSource::Answer { .. } | HoleSource::Found => match filling.values.get(&name) {
+                    Some(value) => value.clone(),
+                    None => return Err(holes::unfilled(hole, "it was not found")),
+                },
+            };
+            values.insert(name, value);
+        }
+        Ok(values)
+    }
+
+    /// What the device has at a path now, read in the session that the call is sent in.
+    async fn fresh(&self, hole: &Hole, path: &str, call: &NativeCall, follows: bool) -> Result<Value, Fault> {
+        let auth = call.session.clone().map_or(Auth::None, Auth::Session);
+        let answer = self.steps(Request::get(path), &auth, Purpose::FreshRead { follows }).await?;
+        if !(200..300).contains(&answer.status) {
+            let mut fault = holes::unfilled(hole, &format!("the device answered status {}", answer.status));
+            if matches!(answer.status, 429 | 502..=504) {
+                fault.kind = FaultKind::NotReady;
+            }
+            fault.upstream_status = Some(answer.status);
+            return Err(fault);
+        }
+        holes::readable(&answer.body).map_err(|why| holes::unfilled(hole, &why))
     }
 
     /// Refuses a planned call that could not be sent, or that a component could send without a review.
     pub(crate) fn check_planned(facts: &Facts, call: &NativeCall) -> Result<(), Fault> {
+        substitute::check_places(call)?;
+        let call = &holes::with_samples(call)?;
         let (request, auth) = Request::of(call)?;
         path::check(&request.path)?;
         headers::check(&request.headers, &facts.manifest, &auth)?;
@@ -232,12 +304,7 @@ impl Outbound {
         answer
     }
 
-    async fn steps(
-        &self,
-        mut request: Request,
-        auth: &Auth,
-        write: Option<(&Fill, Reviewed)>,
-    ) -> Result<Response, Fault> {
+    async fn steps(&self, request: Request, auth: &Auth, purpose: Purpose<'_>) -> Result<Response, Fault> {
         let bounds = &self.facts.bounds;
         // 1. Budget.
         budget::take(&mut self.ledger(), bounds.requests)?;
@@ -245,7 +312,7 @@ impl Outbound {
         let lane = self.egress.lanes.lane(&self.target, bounds.parallel);
         let _turn = lane.enter(timeout, self.urgency).await?;
         // 2. What this phase may send.
-        if write.is_none() {
+        if !purpose.is_write() {
             phase::check(self.phase, &self.facts.manifest.reads, &request)?;
         }
         // 3. and 4. Path and headers.
@@ -254,11 +321,7 @@ impl Outbound {
         body::check(&request, bounds.request_bytes)?;
         // 5. and 6. Addresses, and a connection to exactly those.
         let client = self.route().await?;
-        if let Some((fill, _)) = write {
-            request.body = substitute::body(request.body, fill)?;
-            body::check(&request, bounds.request_bytes)?;
-        }
-        lane.pace(self.facts.manifest.pace.as_ref(), write.is_some(), timeout).await?;
+        lane.pace(self.facts.manifest.pace.as_ref(), purpose.is_write(), timeout).await?;
         let timeout = budget::time_left(self.deadline, request.timeout)?;
         let limit = request
             .max_response
@@ -266,10 +329,12 @@ impl Outbound {
             .unwrap_or(usize::MAX)
             .min(bounds.response_bytes);
         // 7. to 10.
-        let filled = write.map(|(fill, _)| fill.secrets.entries.values().cloned().collect());
-        let filled = filled.unwrap_or_default();
-        let write = write.map(|(_, reviewed)| reviewed);
-        self.exchange(Cleared { request, write, client, timeout, limit, filled }, auth).await
+        let filled = match purpose {
+            Purpose::Write { filling, .. } => filling.secrets.entries.values().cloned().collect(),
+            Purpose::Read | Purpose::FreshRead { .. } => Vec::new(),
+        };
+        let (is_write, follows) = (purpose.is_write(), purpose.follows());
+        self.exchange(Cleared { request, is_write, follows, client, timeout, limit, filled }, auth).await
     }
 
     async fn route(&self) -> Result<connect::Route, Fault> {
@@ -291,7 +356,7 @@ impl Outbound {
             let hidden = credential.fields.iter().filter(|(name, _)| is_secret_field(name));
             let secrets = cleared.and(hidden.map(|(_, secret)| secret.clone()).collect());
             let answer = self.hand_over(&cleared, outgoing).await?;
-            let read = self.read(answer, None, cleared.write.is_some()).await?;
+            let read = self.read(answer, None, cleared.is_write).await?;
             self.present(read, secrets, false).await
         }
     }
@@ -301,12 +366,12 @@ impl Outbound {
         let declared = self.declared(name)?;
         let answer = self.hand_over(&cleared, session.apply(&cleared.request, declared)?).await?;
         session.keep_cookies(declared, &answer);
-        let read = self.read(answer, Some(name), cleared.write.is_some()).await?;
+        let read = self.read(answer, Some(name), cleared.is_write).await?;
         let verdict = read.verdict;
         if verdict == session::Expiry::Alive {
             return self.present(read, cleared.and(session.secrets()), declared.cookie_jar).await;
         }
-        if cleared.write.is_some_and(|write| write.follows) {
+        if cleared.follows {
             return Err(Fault::new(
                 FaultKind::Authentication,
                 "the session ended after a call of the plan was sent; it is not opened again in the same stage",
@@ -314,28 +379,28 @@ impl Outbound {
             .with_code("session-lost")
             .with_effect(Effect::Possible));
         }
-        let repeatable = cleared.write.is_none()
-            || (declared.expired_before_effect && verdict == session::Expiry::Expired);
+        let repeatable =
+            !cleared.is_write || (declared.expired_before_effect && verdict == session::Expiry::Expired);
         if !repeatable || !self.ledger().renewed.insert(name.to_owned()) {
             // A right that is missing looks the same; the component must tell.
             return self.present(read, cleared.and(session.secrets()), declared.cookie_jar).await;
         }
         drop(read);
-        if cleared.write.is_some() {
+        if cleared.is_write {
             // The refused write was not carried out: the manifest says so.
             self.ledger().left = false;
         }
         let fresh = self.renew(name, &session).await?;
         let answer = self.hand_over(&cleared, fresh.apply(&cleared.request, declared)?).await?;
         fresh.keep_cookies(declared, &answer);
-        let read = self.read(answer, None, cleared.write.is_some()).await?;
+        let read = self.read(answer, None, cleared.is_write).await?;
         self.present(read, cleared.and(fresh.secrets()), declared.cookie_jar).await
     }
 
     /// Sends, and keeps the books of what left.
     async fn hand_over(&self, cleared: &Cleared, outgoing: Outgoing) -> Result<wire::Answer, Fault> {
         let timeout = budget::time_left(self.deadline, Some(cleared.timeout))?;
-        let write = cleared.write.is_some();
+        let write = cleared.is_write;
         if write {
             // Until the answer is there: the call may be cancelled meanwhile.
             self.ledger().left = true;

@@ -11,7 +11,6 @@ use super::request::{Body, Request, denied};
 /// What a call may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    Describe,
     Probe,
     Read,
     Plan,

@@ -7,7 +7,6 @@ use heddle_core::fault::{Fault, FaultKind};
 use serde_json::Value;
 
 use super::held::Held;
-use crate::api::SecretBook;
 
 /// A request as a guest asks for it.
 #[derive(Debug, Clone)]
@@ -67,14 +66,19 @@ pub(crate) struct Response {
     pub(crate) held: Held,
 }
 
-/// What fills the references of reviewed calls.
-#[derive(Debug, Clone)]
-pub(crate) struct Fill {
-    pub(crate) hold_secs: u32,
-    pub(crate) secrets: SecretBook,
-}
-
 impl Request {
+    /// A GET without a body or headers.
+    pub(crate) fn get(path: &str) -> Self {
+        Self {
+            method: http::Method::GET,
+            path: path.to_owned(),
+            headers: Vec::new(),
+            body: Body::None,
+            timeout: None,
+            max_response: None,
+        }
+    }
+
     /// The request of a reviewed call, before its references are filled in, and the session that it is sent in.
     pub(crate) fn of(call: &NativeCall) -> Result<(Self, Auth), Fault> {
         let method = http::Method::from_bytes(call.method.as_bytes())

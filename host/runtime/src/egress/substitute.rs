@@ -1,49 +1,48 @@
-//! Fills the body of a reviewed call when it is sent: secrets for their references, and
-//! the seconds that a device shall hold a change.
+//! What fills the body of a reviewed call when it is sent, beside its holes: secrets for their references, and the
+//! seconds that a device shall hold a change.
 
+use heddle_core::change::NativeCall;
 use heddle_core::fault::Fault;
 use heddle_core::redact::REFERENCE;
 use serde_json::Value;
 
+use super::holes::Pieces;
 use super::references;
-use super::request::{Body, Fill, denied};
+use super::request::denied;
+use crate::api::Filling;
 
 const HOLD: &str = "{{host.hold_secs}}";
 
-/// The body to send for a reviewed one.
-pub(super) fn body(reviewed: Body, with: &Fill) -> Result<Body, Fault> {
-    Ok(match reviewed {
-        Body::Json(mut value) => {
-            fill(&mut value, with)?;
-            Body::Json(value)
-        }
-        Body::Form(fields) => {
-            let filled = fields.into_iter().map(|(name, value)| Ok((name, field(value, with)?)));
-            Body::Form(filled.collect::<Result<_, Fault>>()?)
-        }
-        other @ (Body::None | Body::Multipart(_) | Body::Bytes(..)) => other,
-    })
-}
-
-fn field(text: String, with: &Fill) -> Result<String, Fault> {
-    if text == HOLD {
-        return Ok(with.hold_secs.to_string());
+/// Refuses references where they are not filled in: in paths and headers.
+pub(super) fn check_places(call: &NativeCall) -> Result<(), Fault> {
+    let headers = call.headers.iter().map(|(_, value)| value);
+    match headers.chain([&call.path]).find(|text| text.contains(REFERENCE) || text.contains(HOLD)) {
+        None => Ok(()),
+        Some(_) => Err(denied(
+            "reference",
+            format!(
+                "{} {} has a secret or the hold time in its path or headers; only a body is filled with them",
+                call.method, call.path
+            ),
+        )),
     }
-    if text.contains(REFERENCE) { secrets(&text, with) } else { Ok(text) }
 }
 
-fn fill(value: &mut Value, with: &Fill) -> Result<(), Fault> {
-    match value {
-        Value::String(text) if text == HOLD => *value = with.hold_secs.into(),
-        Value::String(text) if text.contains(REFERENCE) => *text = secrets(text, with)?,
-        Value::Array(items) => items.iter_mut().try_for_each(|item| fill(item, with))?,
-        Value::Object(fields) => fields.values_mut().try_for_each(|item| fill(item, with))?,
-        _ => {}
+/// The texts of a reviewed body as they are sent.
+impl Pieces for Filling {
+    fn whole(&self, text: &str) -> Result<Value, Fault> {
+        if text == HOLD {
+            return Ok(self.hold_secs.into());
+        }
+        self.beside(text).map(Value::from)
     }
-    Ok(())
+
+    fn beside(&self, piece: &str) -> Result<String, Fault> {
+        if piece.contains(REFERENCE) { secrets(piece, self) } else { Ok(piece.to_owned()) }
+    }
 }
 
-fn secrets(text: &str, with: &Fill) -> Result<String, Fault> {
+fn secrets(text: &str, with: &Filling) -> Result<String, Fault> {
     let found = references::find(text);
     // Every beginning of a reference must be a whole one: a cut one would be sent as a password.
     if found.len() != text.matches(REFERENCE).count() {
@@ -71,15 +70,39 @@ fn unknown() -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use heddle_core::change::{HoleValues, Stage};
     use heddle_core::secret::Secret;
     use serde_json::json;
 
+    use super::super::holes;
     use super::*;
     use crate::api::SecretBook;
 
-    fn with(secrets: &[&str]) -> Fill {
+    fn filling(secrets: &[&str]) -> Filling {
         let entries = secrets.iter().map(|s| (references::reference(&[1; 32], s), Secret::new(*s))).collect();
-        Fill { hold_secs: 90, secrets: SecretBook { entries } }
+        let secrets = Arc::new(SecretBook { entries });
+        Filling { hold_secs: 90, secrets, holes: Arc::from([]), values: HoleValues::new() }
+    }
+
+    fn call(body: Option<Value>, form: Option<Vec<(String, String)>>) -> NativeCall {
+        NativeCall {
+            stage: Stage::Apply,
+            id: None,
+            only_after: None,
+            method: "POST".to_owned(),
+            path: "/x".to_owned(),
+            headers: Vec::new(),
+            body,
+            form,
+            session: None,
+            repeatable: false,
+        }
+    }
+
+    fn sent(call: &NativeCall, secrets: &[&str], values: &HoleValues) -> Result<NativeCall, Fault> {
+        holes::fill(call, values, &filling(secrets))
     }
 
     #[test]
@@ -89,20 +112,34 @@ mod tests {
             ("timeout".to_owned(), "{{host.hold_secs}}".to_owned()),
             ("psk".to_owned(), format!("x{key}")),
         ];
-        let Body::Form(form) = body(Body::Form(form), &with(&["a&b=c"])).unwrap() else {
-            panic!("a form stays one")
-        };
+        let form = sent(&call(None, Some(form)), &["a&b=c"], &HoleValues::new()).unwrap().form.unwrap();
         assert_eq!(form[0].1, "90");
         assert_eq!(form[1].1, "xa&b=c");
-        let unknown = Body::Form(vec![("psk".to_owned(), key)]);
-        assert_eq!(body(unknown, &with(&[])).unwrap_err().code.as_deref(), Some("unknown-secret"));
+        let unknown = sent(&call(None, Some(vec![("psk".to_owned(), key)])), &[], &HoleValues::new());
+        assert_eq!(unknown.unwrap_err().code.as_deref(), Some("unknown-secret"));
     }
 
     fn filled(value: &Value, secrets: &[&str]) -> Result<Value, Fault> {
-        match body(Body::Json(value.clone()), &with(secrets))? {
-            Body::Json(value) => Ok(value),
-            _ => unreachable!("a body stays one"),
-        }
+        let sent = sent(&call(Some(value.clone()), None), secrets, &HoleValues::new())?;
+        Ok(sent.body.expect("a body stays one"))
+    }
+
+    #[test]
+    fn no_value_completes_a_reference_or_the_hold_time() {
+        let reference = references::reference(&[1; 32], "geheim");
+        let (begin, end) = reference.split_at(10);
+        let values = HoleValues::from([
+            ("a".to_owned(), json!(begin)),
+            ("b".to_owned(), json!(end)),
+            ("h".to_owned(), json!("{{host.")),
+        ]);
+        let body = json!(["{{hole.a}}{{hole.b}}", format!("{begin}{{{{hole.b}}}}"), "{{hole.h}}hold_secs}}"]);
+        let sent = sent(&call(Some(body), None), &["geheim"], &values).unwrap();
+        assert_eq!(
+            sent.body.unwrap(),
+            json!([reference, reference, "{{host.hold_secs}}"]),
+            "as texts, not as secrets"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use wasmtime::component::Resource;
 
 use super::SecretHandle;
 use crate::bindings::heddle::common::types;
-use crate::bindings::heddle::host::{clock, context, log, progress, random, secrets};
+use crate::bindings::heddle::host::{clock, context, description, log, progress, random, secrets};
 use crate::egress::phase::Phase;
 use crate::limits::{LOG_BYTES_MAX, LOG_LINES_MAX, RANDOM_BYTES_MAX};
 use crate::state::State;
@@ -21,7 +21,6 @@ impl context::Host for State {
             controller_id: self.around.controller_id.clone(),
             site_ref: self.around.site_ref.clone(),
             phase: match self.around.phase {
-                Phase::Describe => context::Phase::Describe,
                 Phase::Probe => context::Phase::Probe,
                 Phase::Read => context::Phase::Read,
                 Phase::Plan => context::Phase::Plan,
@@ -38,6 +37,20 @@ impl context::Host for State {
     fn config(&mut self) -> wasmtime::Result<String> {
         self.lower("context.config", &self.around.settings);
         Ok(self.around.settings.clone())
+    }
+}
+
+impl description::Host for State {
+    fn kind_binding(&mut self, id: String) -> wasmtime::Result<Option<String>> {
+        let binding = self.outbound.facts.bindings.kinds.get(&id).cloned();
+        self.lower("description.kind-binding", binding.as_deref().unwrap_or_default());
+        Ok(binding)
+    }
+
+    fn feature_binding(&mut self, id: String) -> wasmtime::Result<Option<String>> {
+        let binding = self.outbound.facts.bindings.features.get(&id).cloned();
+        self.lower("description.feature-binding", binding.as_deref().unwrap_or_default());
+        Ok(binding)
     }
 }
 
@@ -114,9 +127,8 @@ impl random::Host for State {
 impl secrets::Host for State {
     async fn get(&mut self, name: String) -> wasmtime::Result<Option<Resource<SecretHandle>>> {
         self.waits();
-        let Some(outbound) = &self.outbound else { return Ok(None) };
         // A credential that cannot be read has no secrets to name; using one says why.
-        let known = outbound.secret_names().await.unwrap_or_default().contains(&name);
+        let known = self.outbound.secret_names().await.unwrap_or_default().contains(&name);
         if known { Ok(Some(self.table.push(SecretHandle { name })?)) } else { Ok(None) }
     }
 }

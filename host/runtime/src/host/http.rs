@@ -21,10 +21,6 @@ const PARALLEL_MAX: usize = 16;
 
 impl http::Host for State {
     async fn open(&mut self, name: String) -> wasmtime::Result<Result<Resource<TargetHandle>, types::Fault>> {
-        if self.outbound.is_none() {
-            let fault = Fault::new(FaultKind::Denied, "this call has no target").with_code("no-target");
-            return Ok(Err(self.fault(fault)));
-        }
         if name != "controller" {
             let fault = Fault::new(FaultKind::Denied, "an adapter has one target: 'controller'")
                 .with_code("no-target");
@@ -42,9 +38,9 @@ impl http::HostTarget for State {
         auth: http::Auth,
     ) -> wasmtime::Result<Result<http::Response, types::Fault>> {
         let auth = self.auth(auth)?;
-        let answer = match (request_of(request), self.outgoing()) {
-            (Ok(request), Ok(outbound)) => outbound.send(request, &auth).await,
-            (Err(fault), _) | (_, Err(fault)) => Err(fault),
+        let answer = match request_of(request) {
+            Ok(request) => self.outgoing().send(request, &auth).await,
+            Err(fault) => Err(fault),
         };
         Ok(self.answer(answer))
     }
@@ -63,7 +59,7 @@ impl http::HostTarget for State {
             let (outbound, auth) = (outbound.clone(), &auth);
             async move {
                 let request = request_of(request)?;
-                outbound?.send(request, auth).await
+                outbound.send(request, auth).await
             }
         };
         let answers: Vec<_> = futures::stream::iter(requests.into_iter().take(BATCH_MAX).map(one))
@@ -74,9 +70,7 @@ impl http::HostTarget for State {
     }
 
     async fn reset_session(&mut self, _: Resource<TargetHandle>, name: String) -> wasmtime::Result<()> {
-        if let Ok(outbound) = self.outgoing() {
-            outbound.reset_session(&name).await;
-        }
+        self.outgoing().reset_session(&name).await;
         Ok(())
     }
 
@@ -85,10 +79,7 @@ impl http::HostTarget for State {
         _: Resource<TargetHandle>,
         name: String,
     ) -> wasmtime::Result<Result<Vec<(String, String)>, types::Fault>> {
-        let facts = match self.outgoing() {
-            Ok(outbound) => outbound.session_facts(&name).await,
-            Err(fault) => Err(fault),
-        };
+        let facts = self.outgoing().session_facts(&name).await;
         Ok(match facts {
             Ok(facts) => {
                 self.lower("http.session-facts", format!("{facts:?}"));
@@ -105,11 +96,9 @@ impl http::HostTarget for State {
 }
 
 impl State {
-    fn outgoing(&mut self) -> Result<Arc<Outbound>, Fault> {
+    fn outgoing(&mut self) -> Arc<Outbound> {
         self.waits();
-        self.outbound
-            .clone()
-            .ok_or_else(|| Fault::new(FaultKind::Denied, "this call has no target").with_code("no-target"))
+        Arc::clone(&self.outbound)
     }
 
     fn fault(&self, fault: Fault) -> types::Fault {

@@ -4,7 +4,7 @@
 //! One process at a time brings an apply forward: what another one writes has no effect.
 
 use heddle_core::adapter::Task;
-use heddle_core::change::{ApplyStep, Attempt, ChangeStatus, OutcomeState, StageSent};
+use heddle_core::change::{ApplyStep, Attempt, ChangeStatus, HoleValues, OutcomeState, StageSent};
 use heddle_core::{ChangeId, ControllerId, ProcessId, Timestamp, UserId};
 use serde_json::Value;
 use sqlx::FromRow;
@@ -40,6 +40,7 @@ pub struct Advance {
     /// The step that the task belongs to.
     pub task_step: Option<ApplyStep>,
     pub sent: Option<Vec<StageSent>>,
+    pub hole_values: Option<HoleValues>,
     pub verified_at: Option<Timestamp>,
     pub confirm_deadline: Set<Timestamp>,
     pub attempts: Option<Vec<Attempt>>,
@@ -103,7 +104,7 @@ pub async fn claim_apply(
         SET apply_step = $2, apply_started_at = $3, updated_at = $3, outcome_state = $4,
             outcome_message = NULL, outcome_detail = NULL, task = NULL, confirm_deadline = NULL,
             confirm_within_secs = $5, attempts = $6, apply_owner = $9, extendable_to_secs = $10,
-            task_step = NULL, verified_at = NULL, sent = '[]'
+            task_step = NULL, verified_at = NULL, sent = '[]', hole_values = NULL
         WHERE id = $1 AND status = $7 AND apply_step = $8 AND set_id IS NULL
             AND NOT EXISTS (
                 SELECT 1 FROM change other
@@ -148,6 +149,7 @@ pub async fn advance(
             task_step = COALESCE($19, task_step),
             verified_at = COALESCE($20, verified_at),
             sent = COALESCE($21, sent),
+            hole_values = COALESCE($22, hole_values),
             apply_owner = CASE WHEN $3 = 'idle' THEN NULL ELSE apply_owner END
         WHERE id = $1 AND apply_step = $2 AND apply_owner IS NOT DISTINCT FROM $18
         RETURNING *")
@@ -159,6 +161,7 @@ pub async fn advance(
         .bind(advance.attempts.as_ref().map(Json)).bind(advance.status)
         .bind(advance.applied_by).bind(advance.applied_at).bind(owner)
         .bind(advance.task_step).bind(advance.verified_at).bind(advance.sent.as_ref().map(Json))
+        .bind(advance.hole_values.as_ref().map(Json))
         .fetch_optional(conn)
         .await)?)
 }
@@ -170,14 +173,15 @@ pub async fn record_sent(
     id: ChangeId,
     owner: ProcessId,
     step: ApplyStep,
-    sent: &[StageSent],
+    (sent, values): (&[StageSent], Option<&HoleValues>),
     detail: &Set<Value>,
 ) -> Result<bool> {
     let rows = affected!(
         tx,
         sqlx::query(
             "
-        UPDATE change SET sent = $4, outcome_detail = CASE WHEN $5 THEN $6 ELSE outcome_detail END
+        UPDATE change SET sent = $4, outcome_detail = CASE WHEN $5 THEN $6 ELSE outcome_detail END,
+            hole_values = COALESCE($7, hole_values)
         WHERE id = $1 AND apply_owner = $2 AND apply_step = $3"
         )
         .bind(id)
@@ -186,6 +190,7 @@ pub async fn record_sent(
         .bind(Json(sent))
         .bind(detail.is_set())
         .bind(detail.value())
+        .bind(values.map(Json))
     );
     Ok(rows == 1)
 }
@@ -227,13 +232,14 @@ pub async fn take_back_held(
         .await)?)
 }
 
-/// Begins to take back what an attempt with an end in doubt left at the device. `None` when the change is no longer in
-/// doubt, or another one is being applied to its controller.
+/// Begins to take back what an attempt with an end in doubt left at the device; `sent` is what counts as sent from now
+/// on. `None` when the change is no longer in doubt, or another one is being applied to its controller.
 pub async fn take_back_unsettled(
     tx: &mut Tx,
     id: ChangeId,
     owner: ProcessId,
     message: &str,
+    sent: &[StageSent],
     now: Timestamp,
 ) -> Result<Option<ChangeRow>> {
     affected!(
@@ -249,7 +255,7 @@ pub async fn take_back_unsettled(
         UPDATE change
         SET apply_step = $3, apply_owner = $2, outcome_message = $6, updated_at = $4, apply_started_at = $4,
             task = NULL, task_step = NULL, confirm_deadline = NULL, confirm_within_secs = NULL,
-            extendable_to_secs = NULL, verified_at = NULL, sent = '[]'
+            extendable_to_secs = NULL, verified_at = NULL, sent = $7
         WHERE id = $1 AND apply_step = $5 AND status = 'pending' AND outcome_state IN ('partial', 'unknown')
             AND set_id IS NULL
             AND NOT EXISTS (
@@ -257,6 +263,7 @@ pub async fn take_back_unsettled(
                 WHERE other.controller_id = change.controller_id AND other.apply_step <> $5)
         RETURNING *")
         .bind(id).bind(owner).bind(ApplyStep::Restoring).bind(now).bind(ApplyStep::Idle).bind(message)
+        .bind(Json(sent))
         .fetch_optional(conn)
         .await)?)
 }

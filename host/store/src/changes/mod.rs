@@ -146,7 +146,7 @@ pub async fn set_plan(
         UPDATE change
         SET plan = $2, plan_token = $3, plan_inverse = $4, plan_error = $5, secret = COALESCE($6, secret),
             danger = $7, outcome_state = $8, outcome_message = NULL, outcome_detail = NULL, updated_at = $9,
-            verified_at = NULL
+            verified_at = NULL, sent = '[]', hole_values = NULL
         WHERE id = $1 AND status = $10 AND apply_step = $11 AND set_id IS NULL
             AND (outcome_state NOT IN ('partial', 'unknown') OR verified_at IS NOT NULL)
         RETURNING *")

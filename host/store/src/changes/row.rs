@@ -1,8 +1,8 @@
 //! A change as it is stored. What of it leaves the service, the server decides.
 
 use heddle_core::change::{
-    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, Operation, OutcomeState, Plan, Stage, StageSent,
-    StagedVia,
+    ApplyStep, Attempt, ChangeSpec, ChangeStatus, Danger, HoleValues, Operation, OutcomeState, Plan, Stage,
+    StageSent, StagedVia,
 };
 use heddle_core::{ChangeId, ControllerId, OrgId, ProcessId, RunId, SiteId, Timestamp, UserId};
 use serde_json::Value;
@@ -57,6 +57,9 @@ pub struct ChangeRow {
     /// nothing was sent is absent. `None` where an earlier version began the attempt and recorded nothing.
     #[sqlx(json(nullable))]
     pub sent: Option<Vec<StageSent>>,
+    /// Values of the plan's holes, since the attempt began.
+    #[sqlx(json(nullable))]
+    pub hole_values: Option<HoleValues>,
     /// When the device was last compared on request, after an attempt whose end was in doubt.
     pub verified_at: Option<Timestamp>,
     #[sqlx(json)]

@@ -1,6 +1,7 @@
 use chrono::TimeDelta;
 use heddle_core::ProcessId;
-use heddle_core::change::{AdapterPlan, Plan, Stage, StageSent};
+use heddle_core::change::{AdapterPlan, HoleValues, Plan, Stage, StageSent};
+use serde_json::json;
 
 use super::*;
 use crate::select::Set;
@@ -11,6 +12,7 @@ fn touching(names: &[&str]) -> Plan {
     let adapter = AdapterPlan {
         steps: Vec::new(),
         native: Vec::new(),
+        holes: Vec::new(),
         danger: Danger::Normal,
         lockout_risk: false,
         warnings: Vec::new(),
@@ -246,7 +248,7 @@ on_both! {
         let given_up = give_up_unknown(&mut tx, &back, "gone", now).await.unwrap().unwrap();
         assert_eq!((given_up.apply_step, given_up.attempts[0].ended_at), (ApplyStep::Idle, Some(now)));
         assert!(set_plan(&mut tx, id, &world.planned(), now).await.unwrap().is_none(), "it was not compared since");
-        let again = take_back_unsettled(&mut tx, id, world.process, "again", now).await.unwrap().unwrap();
+        let again = take_back_unsettled(&mut tx, id, world.process, "again", &[], now).await.unwrap().unwrap();
         assert_eq!(again.apply_step, ApplyStep::Restoring);
         advance(&mut tx, id, owner, step, ApplyStep::Idle, &unknown, now).await.unwrap().unwrap();
         let seen = Advance { verified_at: Some(now), ..Advance::default() };
@@ -267,11 +269,14 @@ on_both! {
             assert!(advance(&mut tx, id, owner, from, to, &none, now).await.unwrap().is_none());
         }
         let sent = vec![StageSent { stage: Stage::Apply, left: 2, judged: 1 }];
-        assert!(!record_sent(&mut tx, id, other, from, &sent, &Set::Keep).await.unwrap(), "not its own");
-        assert!(!record_sent(&mut tx, id, world.process, to, &sent, &Set::Keep).await.unwrap(), "not there");
-        assert!(record_sent(&mut tx, id, world.process, from, &sent, &Set::Keep).await.unwrap());
+        assert!(!record_sent(&mut tx, id, other, from, (&sent, None), &Set::Keep).await.unwrap(), "not its own");
+        assert!(!record_sent(&mut tx, id, world.process, to, (&sent, None), &Set::Keep).await.unwrap(), "not there");
+        let values = HoleValues::from([("id".to_owned(), json!("a-1"))]);
+        let recorded = record_sent(&mut tx, id, world.process, from, (&sent, Some(&values)), &Set::Keep);
+        assert!(recorded.await.unwrap());
         let row = find(&mut tx, &Scope::everything(), id).await.unwrap().unwrap();
         assert_eq!((row.sent.as_ref(), row.sent(Stage::Apply)), (Some(&sent), sent[0]));
+        assert_eq!(row.hole_values, Some(values));
         assert_eq!(row.sent(Stage::Restore), StageSent::none(Stage::Restore));
         assert!(take_held(&mut tx, id, other, &Set::Keep, now).await.unwrap().is_none(), "it does not wait yet");
         advance(&mut tx, id, Some(world.process), from, ApplyStep::Holding, &none, now).await.unwrap().unwrap();

@@ -34,7 +34,10 @@ fn candidate_of(
         "schema": 1, "id": "switch", "version": version, "kind": "adapter", "api": "1.0", "name": name,
         "license": "Apache-2.0", "component": "component.wasm",
     });
-    let files = BTreeMap::from([("component.wasm".to_owned(), b"\0asm\x0d\0\x01\0".to_vec())]);
+    let files = BTreeMap::from([
+        ("component.wasm".to_owned(), b"\0asm\x0d\0\x01\0".to_vec()),
+        ("description.json".to_owned(), br#"{"areas": []}"#.to_vec()),
+    ]);
     let files = pack(manifest.to_string().as_bytes(), files, key).unwrap();
     let package = Verified::from_files(files, &[trusted]).unwrap();
     Candidate { folder: folder.to_owned(), package }

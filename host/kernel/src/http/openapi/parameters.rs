@@ -16,7 +16,7 @@ pub(super) fn of(route: &Route, schemas: &mut Schemas, vocabulary: &Vocabulary) 
     let mut parameters: Vec<Value> =
         path_names(&route.path).map(|name| path_parameter(route, name, vocabulary)).collect();
     if let Some(query) = route.doc.query {
-        parameters.extend(query_parameters(&schemas.asked(query), vocabulary));
+        parameters.extend(query_parameters(route, &schemas.asked(query), vocabulary));
     }
     if honours_if_match(route) {
         parameters.push(json!({ "$ref": "#/components/parameters/IfMatch" }));
@@ -69,10 +69,15 @@ fn path_parameter(route: &Route, name: &str, vocabulary: &Vocabulary) -> Value {
     if let Some(about) = vocabulary.of_parameter("path", name) {
         parameter["description"] = json!(about);
     }
-    if let Some((_, example)) = route.doc.examples.iter().find(|(parameter, _)| *parameter == name) {
+    if let Some(example) = example(route, name) {
         parameter["example"] = json!(example);
     }
     parameter
+}
+
+fn example<'a>(route: &'a Route, name: &str) -> Option<&'a str> {
+    let found = route.doc.examples.iter().find(|(parameter, _)| *parameter == name);
+    found.map(|(_, example)| example.as_str())
 }
 
 /// The names that a query may have.
@@ -80,7 +85,7 @@ pub(super) fn query_names(schema: &Value) -> Vec<String> {
     schema["properties"].as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
 }
 
-fn query_parameters(schema: &Value, vocabulary: &Vocabulary) -> Vec<Value> {
+fn query_parameters(route: &Route, schema: &Value, vocabulary: &Vocabulary) -> Vec<Value> {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     properties
@@ -94,6 +99,9 @@ fn query_parameters(schema: &Value, vocabulary: &Vocabulary) -> Vec<Value> {
             let own = schema.as_object_mut().and_then(|fields| fields.remove("description"));
             if let Some(about) = own.or_else(|| vocabulary.of_parameter("query", &name).map(Value::from)) {
                 parameter.insert("description".to_owned(), about);
+            }
+            if let Some(example) = example(route, &name) {
+                parameter.insert("example".to_owned(), json!(example));
             }
             parameter.insert("schema".to_owned(), schema);
             Value::Object(parameter)

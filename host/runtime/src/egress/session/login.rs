@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use heddle_core::fault::{Fault, FaultKind};
 use heddle_core::secret::Secret;
-use heddle_marketplace::manifest::{CaptureFrom, Effect, LoginStep, Request as Declared, Session};
+use heddle_marketplace::manifest::{
+    Apply, ApplyTo, CaptureFrom, Effect, LoginStep, Request as Declared, Session,
+};
 use serde_json::Value;
 
 use super::template::Values;
@@ -186,10 +188,10 @@ impl Login {
         Ok(())
     }
 
-    fn live(self, declared: &Session, credential: Vec<(String, Secret)>, settings: Value) -> Live {
+    fn live(self, declared: &Session, mut credential: Vec<(String, Secret)>, settings: Value) -> Live {
         // A user name is no secret: tasks and owners are called by it.
-        let fields = credential.into_iter().filter(|(name, _)| crate::api::is_secret_field(name));
-        let mut secrets: Vec<Secret> = fields.map(|(_, secret)| secret).collect();
+        let fields = credential.iter().filter(|(name, _)| crate::api::is_secret_field(name));
+        let mut secrets: Vec<Secret> = fields.map(|(_, secret)| secret.clone()).collect();
         let is_hidden = |name: &str| !self.exposed.iter().any(|(exposed, _)| exposed == name);
         secrets.extend(self.captures.iter().filter(|(name, _)| is_hidden(name)).map(|(_, s)| s.clone()));
         // Also where no jar keeps them: a cookie is what a session is.
@@ -205,6 +207,8 @@ impl Login {
                 }
             }
         }
+        // Only what each request carries of it is kept.
+        credential.retain(|(name, _)| declared.apply.iter().any(|apply| names_secret(apply, name)));
         Live {
             until: Instant::now() + Duration::from_secs(u64::from(declared.ttl_s)),
             captures: self.captures,
@@ -212,9 +216,15 @@ impl Login {
             withheld,
             cookies: Mutex::new(if declared.cookie_jar { self.cookies } else { BTreeMap::new() }),
             settings,
+            credential,
             secrets,
         }
     }
+}
+
+fn names_secret(apply: &Apply, name: &str) -> bool {
+    let place = format!("{{{{secret.{name}}}}}");
+    apply.value.contains(&place) || matches!(&apply.to, ApplyTo::Basic(username) if username.contains(&place))
 }
 
 /// A text or a number; a batch answers with its first element that has it.

@@ -57,6 +57,8 @@ pub(super) struct Live {
     withheld: Vec<(String, &'static str)>,
     cookies: Mutex<BTreeMap<String, String>>,
     settings: serde_json::Value,
+    /// The fields of the credential, for what every request carries of it.
+    credential: Vec<(String, Secret)>,
     /// What must not come back in answers.
     secrets: Vec<Secret>,
     until: Instant,
@@ -101,7 +103,11 @@ impl Live {
     /// The request with the session in it.
     pub(super) fn apply(&self, request: &Request, declared: &Session) -> Result<Outgoing, Fault> {
         let mut outgoing = Outgoing::of(request);
-        let values = template::Values { secrets: &[], captures: &self.captures, settings: &self.settings };
+        let values = template::Values {
+            secrets: &self.credential,
+            captures: &self.captures,
+            settings: &self.settings,
+        };
         for apply in &declared.apply {
             if !apply.methods.is_empty()
                 && !apply.methods.iter().any(|method| method == request.method.as_str())
@@ -109,6 +115,10 @@ impl Live {
                 continue;
             }
             match &apply.to {
+                ApplyTo::Basic(username) => {
+                    let pair = (values.text(username)?, values.text(&apply.value)?);
+                    credentials::basic(&mut outgoing, &pair.0, &pair.1)?;
+                }
                 ApplyTo::Header(name) => {
                     credentials::header(&mut outgoing, name, &values.text(&apply.value)?)?;
                 }

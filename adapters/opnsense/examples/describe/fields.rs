@@ -1,0 +1,177 @@
+//! From the facts of a field to its part of a binding and its part of a schema.
+
+use std::collections::BTreeMap;
+
+use heddle_adapter_kit::nullable;
+use serde_json::{Map, Value, json};
+
+use super::overlay::{FieldFacts, FieldJudgements};
+
+const TEXT_CHARS_MAX: u32 = 8192;
+const LIST_ITEMS_MAX: u32 = 1024;
+
+/// Types that the firewall fills by itself, or whose content has routes of its own.
+const NOT_WRITTEN: [&str; 4] = ["array-of-items", "generated-id", "legacy-link", "ApiKeyField"];
+const NUMBERS: [&str; 8] = [
+    "integer-string",
+    "auto-number",
+    "FilterSequenceField",
+    "DNatSequenceField",
+    "VPNIdField",
+    "UidField",
+    "GidField",
+    "CharonLogLevelField",
+];
+/// Choices beside which other values are accepted.
+const OPEN: [&str; 4] = ["network-or-alias", "NetworkMappedField", "AliasContentField", "PortMappedField"];
+/// Fields of the vendor's own classes that are read as choices, which their facts do not say.
+const CHOICES: [&str; 16] = [
+    "AliasContentField",
+    "BridgeMemberField",
+    "CategoryField",
+    "CheckipField",
+    "DeviceField",
+    "GatewayGroupItemField",
+    "GroupMembershipField",
+    "IPsecProposalField",
+    "LaggInterfaceField",
+    "MemberField",
+    "OpenVPNServerField",
+    "PrivField",
+    "ServiceField",
+    "UnboundInterfaceField",
+    "VipInterfaceField",
+    "VlanInterfaceField",
+];
+/// Texts with one value a line.
+const LINES: [&str; 2] = ["AliasContentField", "KeaPoolsField"];
+
+/// One field of an item.
+pub(super) struct Field {
+    /// Its name in payloads.
+    pub(super) name: String,
+    pub(super) binding: Value,
+    pub(super) schema: Value,
+    /// It is written and never read.
+    pub(super) is_unread: bool,
+    /// A create needs it.
+    pub(super) is_required: bool,
+    /// It names its item only together with others, and may be empty.
+    pub(super) is_optional_in_key: bool,
+}
+
+/// The name that payloads have for a field: objects of the vendor are flat there.
+pub(super) fn payload_name(name: &str) -> String {
+    name.replace('.', "_")
+}
+
+/// The fields that payloads of an item with this key can have. `kinds` has the kinds by their lists, in lower case.
+pub(super) fn all(
+    facts: &[FieldFacts],
+    judged: &FieldJudgements,
+    key: &[String],
+    kinds: &BTreeMap<String, (String, String)>,
+) -> Vec<Field> {
+    let is_written = |field: &&FieldFacts| {
+        !NOT_WRITTEN.contains(&field.kind.as_str())
+            && (!field.volatile || judged.inputs.contains(&field.name))
+            && !judged.omit.contains(&field.name)
+    };
+    facts.iter().chain(&judged.extra).filter(is_written).map(|field| one(field, judged, key, kinds)).collect()
+}
+
+fn one(
+    facts: &FieldFacts,
+    judged: &FieldJudgements,
+    key: &[String],
+    kinds: &BTreeMap<String, (String, String)>,
+) -> Field {
+    let has = |names: &[String]| names.contains(&facts.name);
+    let name = payload_name(&facts.name);
+    let kind = kind_of(facts, has(&judged.secrets));
+    let of: Vec<&(String, String)> =
+        facts.refers.iter().filter_map(|list| kinds.get(&list.to_lowercase())).collect();
+    let is_generated = has(&judged.generated) || facts.kind == "auto-number";
+    let mut binding = Map::new();
+    if name != facts.name {
+        binding.insert("at".to_owned(), json!(facts.name));
+    }
+    binding.insert("type".to_owned(), json!(kind));
+    let mut say = |word: &str, is_so: bool| {
+        if is_so {
+            binding.insert(word.to_owned(), json!(true));
+        }
+    };
+    say("choice", facts.map || CHOICES.contains(&facts.kind.as_str()));
+    say("open", OPEN.contains(&facts.kind.as_str()));
+    say("generated", is_generated);
+    // The firewall takes a name that is not posted for an empty one, and follows the change everywhere.
+    say("always", has(&judged.always) || has(key));
+    say("fold", has(&judged.fold));
+    say("unread", facts.kind == "secret-write-only");
+    if LINES.contains(&facts.kind.as_str()) {
+        binding.insert("separator".to_owned(), json!("\n"));
+    }
+    if !of.is_empty() {
+        binding.insert("of".to_owned(), json!(of.iter().map(|(kind, _)| kind).collect::<Vec<_>>()));
+    }
+    let binding = if binding.len() == 1 { json!(kind) } else { Value::Object(binding) };
+    let is_required = facts.required && facts.default.is_none() && !is_generated && kind != "flag";
+    let mut schema = schema(facts, kind, &of);
+    if !facts.required && kind != "flag" {
+        schema = nullable(schema);
+    }
+    let is_optional_in_key = !facts.required && facts.default.is_none();
+    let is_unread = facts.kind == "secret-write-only";
+    Field { name, binding, schema, is_unread, is_required, is_optional_in_key }
+}
+
+fn kind_of(facts: &FieldFacts, is_secret: bool) -> &'static str {
+    match facts.kind.as_str() {
+        _ if is_secret => "secret",
+        "secret-write-only" => "secret",
+        "bool01" => "flag",
+        number if NUMBERS.contains(&number) => "number",
+        lines if LINES.contains(&lines) => "list",
+        "csv" => "list",
+        _ if facts.multiple => "list",
+        _ => "text",
+    }
+}
+
+fn schema(facts: &FieldFacts, kind: &str, of: &[&(String, String)]) -> Value {
+    match kind {
+        "flag" => json!({ "type": "boolean" }),
+        "number" => {
+            let mut schema = json!({ "type": "integer" });
+            for (word, bound) in [("minimum", &facts.min), ("maximum", &facts.max)] {
+                if let Some(bound) = bound.as_ref().and_then(|bound| bound.parse::<i64>().ok()) {
+                    schema[word] = json!(bound);
+                }
+            }
+            schema
+        }
+        "secret" => {
+            json!({ "type": "string", "minLength": 1, "maxLength": TEXT_CHARS_MAX, "writeOnly": true })
+        }
+        "list" => {
+            json!({ "type": "array", "maxItems": LIST_ITEMS_MAX, "items": text(facts, of, false) })
+        }
+        _ => text(facts, of, true),
+    }
+}
+
+fn text(facts: &FieldFacts, of: &[&(String, String)], takes_pattern: bool) -> Value {
+    if !facts.options.is_empty() {
+        return json!({ "type": "string", "enum": facts.options });
+    }
+    let mut schema = json!({ "type": "string", "minLength": 1, "maxLength": TEXT_CHARS_MAX });
+    if let Some(pattern) = facts.pattern.as_ref().filter(|_| takes_pattern) {
+        schema["pattern"] = json!(pattern);
+    }
+    if !of.is_empty() {
+        let nouns: Vec<&str> = of.iter().map(|(_, noun)| noun.as_str()).collect();
+        schema["description"] = json!(format!("name or id: {}", nouns.join(", ")));
+    }
+    schema
+}

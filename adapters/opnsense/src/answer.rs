@@ -1,0 +1,150 @@
+//! What an answer of the firewall means: the status alone never tells.
+
+use heddle_sdk::crud::{Purpose, Vendor};
+use heddle_sdk::{Auth, Effect, Fault, FaultExt, Host, Request, Response, fault};
+use serde_json::Value;
+
+/// The session of the manifest; it has no login, each request carries the key.
+pub(crate) const SESSION: &str = "api";
+const MESSAGE_CHARS: usize = 300;
+const STARTING_RETRY_MS: u64 = 10_000;
+
+/// The vendor's envelope.
+#[derive(Debug, Clone, Copy)]
+pub struct Opnsense;
+
+impl Vendor for Opnsense {
+    fn session(&self) -> &'static str {
+        SESSION
+    }
+
+    fn content(&self, response: &Response) -> Result<Value, Fault> {
+        let answer = opened(response)?;
+        match answer.get("errorMessage").and_then(Value::as_str) {
+            Some(text) => Err(refused(text, &answer, response.status)),
+            None => Ok(answer),
+        }
+    }
+
+    fn written(&self, purpose: Purpose, response: &Response) -> Result<(), Fault> {
+        // One controller answers a delete with nothing at all.
+        if purpose == Purpose::Delete && response.status == 200 && response.body.is_empty() {
+            return Ok(());
+        }
+        let answer = opened(response).map_err(|fault| {
+            // A rule refuses before anything is saved; what failed otherwise may have been halfway.
+            let is_refusal = is_refusal(&fault) && purpose != Purpose::Activate;
+            let is_open = !is_refusal && (response.status >= 500 || response.status == 200);
+            if is_open { fault.with_effect(Effect::Possible) } else { fault }
+        })?;
+        if let Some(text) = answer.get("errorMessage").and_then(Value::as_str) {
+            let effect = if purpose == Purpose::Activate { Effect::Possible } else { Effect::None };
+            return Err(refused(text, &answer, response.status).with_effect(effect));
+        }
+        if let Some(fields) = answer.get("validations").and_then(Value::as_object) {
+            return Err(invalid(fields));
+        }
+        let word = word_of(&answer);
+        let is_done = match purpose {
+            Purpose::Create | Purpose::Update => word == "saved",
+            // What is gone already is where the call leads to.
+            Purpose::Delete => ["deleted", "not found", "done"].contains(&word.as_str()),
+            Purpose::Activate => is_good(&word),
+        };
+        if is_done {
+            return Ok(());
+        }
+        let effect = if purpose == Purpose::Activate { Effect::Possible } else { Effect::None };
+        Err(fault::generic(format!("the firewall answered '{word}' instead of a success"))
+            .with_code("vendor:failed")
+            .with_effect(effect))
+    }
+}
+
+/// Words with which reloads say that they worked; some controllers hand on what a script printed.
+fn is_good(word: &str) -> bool {
+    ["ok", "done", "control file syntax ok"].contains(&word) || word.starts_with("ok ")
+}
+
+/// The one word of an answer, trimmed and in lower case.
+fn word_of(answer: &Value) -> String {
+    let fields = ["result", "status", "response"];
+    let word = fields.iter().find_map(|field| answer.get(*field)?.as_str());
+    word.unwrap_or_default().trim().to_lowercase().chars().take(MESSAGE_CHARS).collect()
+}
+
+/// The JSON of an answer that is no failure by its status.
+fn opened(response: &Response) -> Result<Value, Fault> {
+    let status = response.status;
+    let answer: Option<Value> = serde_json::from_slice(&response.body).ok();
+    let said = |field: &str| answer.as_ref().and_then(|answer| answer.get(field)).and_then(Value::as_str);
+    let fault = match (status, answer.as_ref()) {
+        (200, Some(_)) => return Ok(answer.unwrap_or_default()),
+        (200 | 302, None) => fault::not_ready(
+            "the firewall answered with a page instead of the API; it may be starting, or the path leads to the web interface",
+        )
+        .with_retry_after_ms(STARTING_RETRY_MS),
+        (401, _) => fault::authentication("the firewall refuses the API key or its secret"),
+        (403, _) => fault::denied("the user of the API key lacks the privilege for this"),
+        (404, _) => fault::unsupported("this version of the firewall does not have this, or a plugin is missing"),
+        (400, _) => fault::invalid(format!(
+            "the firewall refuses the request: {}",
+            said("message").unwrap_or("no reason given")
+        )),
+        (502..=504, _) => fault::not_ready("the firewall's web server has no backend; it may be starting")
+            .with_retry_after_ms(STARTING_RETRY_MS),
+        (500, Some(answer)) if said("errorMessage").is_some() => {
+            refused(said("errorMessage").unwrap_or_default(), answer, status)
+        }
+        _ => fault::generic(format!("the firewall answered status {status}")),
+    };
+    Err(fault.with_upstream_status(status))
+}
+
+/// Whether the firewall itself decided against the request.
+fn is_refusal(fault: &Fault) -> bool {
+    matches!(fault, Fault::Invalid(_) | Fault::Denied(_))
+}
+
+/// A rule of the firewall refuses the request: an object is in use, locked, or the user may only read.
+fn refused(text: &str, answer: &Value, status: u16) -> Fault {
+    let text = plain(text);
+    let title = answer.get("errorTitle").and_then(Value::as_str).map(plain).unwrap_or_default();
+    let fault = if text.to_lowercase().contains("denied for write") {
+        fault::denied("the user of the API key may only read")
+    } else if text.starts_with("Unexpected error") {
+        fault::generic("the firewall failed at the request; its log says why")
+    } else if title.is_empty() || text.contains(&title) {
+        fault::invalid(format!("the firewall refuses: {text}"))
+    } else {
+        fault::invalid(format!("the firewall refuses: {title}: {text}"))
+    };
+    fault.with_code("vendor:refused").with_upstream_status(status)
+}
+
+/// Messages are escaped for a page since 26.7.2.
+fn plain(text: &str) -> String {
+    let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#039;", "'");
+    let one_line: String = text.replace("&amp;", "&").chars().filter(|c| !c.is_control()).collect();
+    one_line.chars().take(MESSAGE_CHARS).collect()
+}
+
+/// Fields that did not pass, under `root.field`, each with one message or several.
+fn invalid(fields: &serde_json::Map<String, Value>) -> Fault {
+    let mut fault = fault::invalid("the firewall does not accept the values");
+    for (name, messages) in fields {
+        let place = name.split_once('.').map_or(name.as_str(), |(_, field)| field);
+        let text = match messages {
+            Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("; "),
+            other => other.as_str().unwrap_or("is not accepted").to_owned(),
+        };
+        fault = fault.with_field(format!("/{place}"), plain(&text));
+    }
+    fault
+}
+
+/// One read.
+pub(crate) fn read(host: &dyn Host, path: &str) -> Result<Value, Fault> {
+    let response = host.send(Request::get(path), Auth::session(SESSION))?;
+    Opnsense.content(&response)
+}

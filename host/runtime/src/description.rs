@@ -1,0 +1,73 @@
+//! What an adapter manages: from the words of the package to those of the host, and what it says to its component.
+
+use std::collections::HashMap;
+
+use heddle_core::adapter::{Area, Description, Feature, FeatureOperation, ObjectKind};
+use heddle_core::change;
+use heddle_marketplace::description as package;
+use serde_json::Value;
+
+/// What a package says of its kinds and features to its own component, as JSON texts by their ids.
+#[derive(Debug, Default)]
+pub(crate) struct Bindings {
+    pub(crate) kinds: HashMap<String, String>,
+    pub(crate) features: HashMap<String, String>,
+}
+
+impl Bindings {
+    pub(crate) fn of(description: &package::Description) -> Self {
+        fn texts<'a>(all: impl Iterator<Item = (&'a String, &'a Option<Value>)>) -> HashMap<String, String> {
+            all.filter_map(|(id, binding)| Some((id.clone(), binding.as_ref()?.to_string()))).collect()
+        }
+        Self {
+            kinds: texts(description.kinds.iter().map(|kind| (&kind.id, &kind.binding))),
+            features: texts(description.features.iter().map(|feature| (&feature.id, &feature.binding))),
+        }
+    }
+}
+
+/// The description as the host shows it; `id` and `name` are the manifest's.
+pub(crate) fn shown(id: &str, name: &str, description: &package::Description) -> Description {
+    let kind = |kind: &package::Kind| ObjectKind {
+        id: kind.id.clone(),
+        area: kind.area.clone(),
+        title: kind.title.clone(),
+    };
+    Description {
+        vendor: id.to_owned(),
+        title: name.to_owned(),
+        areas: description
+            .areas
+            .iter()
+            .map(|area| Area { id: area.id.clone(), title: area.title.clone() })
+            .collect(),
+        kinds: description.kinds.iter().map(kind).collect(),
+        features: description.features.iter().map(feature).collect(),
+    }
+}
+
+fn feature(feature: &package::Feature) -> Feature {
+    let of = |operation: &package::FeatureOperation| FeatureOperation {
+        operation: match operation.operation {
+            package::Operation::Create => change::Operation::Create,
+            package::Operation::Update => change::Operation::Update,
+            package::Operation::Delete => change::Operation::Delete,
+        },
+        danger: match operation.danger {
+            package::Danger::Normal => change::Danger::Normal,
+            package::Danger::Destructive => change::Danger::Destructive,
+            package::Danger::Catastrophic => change::Danger::Catastrophic,
+        },
+        payload_schema: operation.payload_schema.clone(),
+        time_limit_ms: operation.time_limit_ms,
+        invertible: operation.invertible,
+    };
+    Feature {
+        id: feature.id.clone(),
+        area: feature.area.clone(),
+        title: feature.title.clone(),
+        kind: feature.kind.clone(),
+        natural_key: feature.natural_key.clone(),
+        operations: feature.operations.iter().map(of).collect(),
+    }
+}

@@ -1,0 +1,291 @@
+//! What an adapter manages, as data: areas, kinds of object, and features with their payload schemas.
+//!
+//! It is a file of the package of its own ([`DESCRIPTION`](crate::DESCRIPTION)), so that it is signed, shown and
+//! compared without running the component. Keys are kebab-case; unknown keys are refused.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::PackageError;
+use crate::json::{self, StrictError};
+
+/// Areas, kinds and features together.
+const ENTRIES_MAX: usize = 8_192;
+const TITLE_CHARS_MAX: usize = 120;
+const DEPTH_MAX: usize = 64;
+/// Largest binding of a kind or feature, in bytes of JSON.
+pub const BINDING_BYTES_MAX: usize = 16 << 10;
+
+/// The content of `description.json`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Description {
+    pub areas: Vec<Area>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<Kind>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<Feature>,
+}
+
+/// A part of the API surface: `firewall` of the adapter `acme` is mounted as `/gateway-acme-firewall/`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Area {
+    pub id: String,
+    pub title: String,
+}
+
+/// A kind of object that can be read live, below its area.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Kind {
+    pub id: String,
+    pub area: String,
+    pub title: String,
+    /// What the package says of the kind to its own component; opaque to the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binding: Option<Value>,
+}
+
+/// Something that can be staged: `acme.firewall.rule`. An ordering is a feature of its own, whose payload names
+/// natural keys in their order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Feature {
+    pub id: String,
+    pub area: String,
+    pub title: String,
+    /// The kind of object that it writes, when there is one to read back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Payload fields that make the natural key.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub natural_key: Vec<String>,
+    pub operations: Vec<FeatureOperation>,
+    /// What the package says of the feature to its own component; opaque to the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binding: Option<Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FeatureOperation {
+    pub operation: Operation,
+    /// The least danger; a plan may raise it for its arguments.
+    pub danger: Danger,
+    /// JSON Schema 2020-12 of the payload. A field that holds a secret says `"writeOnly": true`; the component only
+    /// ever sees a reference to it.
+    pub payload_schema: Value,
+    /// Wall time that the host grants to a write; the usual limit when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit_ms: Option<u32>,
+    /// Whether a plan of this operation normally has an inverse.
+    pub invertible: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    Create,
+    Update,
+    Delete,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Danger {
+    Normal,
+    Destructive,
+    Catastrophic,
+}
+
+impl std::fmt::Display for Operation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+        })
+    }
+}
+
+/// Parses a description of untrusted origin and refuses one whose parts do not fit together. Its schemas are judged
+/// by [`judge_schemas`](crate::judge_schemas).
+pub(crate) fn parse(text: &[u8], id: &str) -> Result<Description, PackageError> {
+    json::check_strict(text, DEPTH_MAX).map_err(|error| {
+        PackageError::Description(match error {
+            StrictError::Duplicate(key) => format!("key '{key}' occurs twice in one object"),
+            StrictError::TooDeep => format!("it is nested deeper than {DEPTH_MAX} levels"),
+            StrictError::Syntax(problem) => problem,
+        })
+    })?;
+    let description: Description =
+        serde_json::from_slice(text).map_err(|error| PackageError::Description(error.to_string()))?;
+    match problem(&description, id) {
+        Some(problem) => Err(PackageError::Description(problem)),
+        None => Ok(description),
+    }
+}
+
+/// The first thing that is wrong with a description, if anything is.
+fn problem(description: &Description, id: &str) -> Option<String> {
+    if description.areas.len() + description.kinds.len() + description.features.len() > ENTRIES_MAX {
+        return Some(format!("it has more than {ENTRIES_MAX} areas, kinds and features"));
+    }
+    let areas = ids("area", description.areas.iter().map(|area| area.id.as_str()));
+    let kinds = ids("kind", description.kinds.iter().map(|kind| kind.id.as_str()));
+    let features = ids("feature", description.features.iter().map(|feature| feature.id.as_str()));
+    let (areas, kinds) = match (areas, kinds, features) {
+        (Ok(areas), Ok(kinds), Ok(_)) => (areas, kinds),
+        (Err(problem), ..) | (_, Err(problem), _) | (.., Err(problem)) => return Some(problem),
+    };
+    let in_area = |what: &str, id: &str, area: &str| {
+        (!areas.contains(area))
+            .then(|| format!("{what} '{id}' is in the area '{area}', which is not declared"))
+    };
+    let titles = description.areas.iter().find_map(|area| title("area", &area.id, &area.title));
+    let of_kinds = || {
+        description.kinds.iter().find_map(|kind| {
+            title("kind", &kind.id, &kind.title)
+                .or_else(|| in_area("kind", &kind.id, &kind.area))
+                .or_else(|| binding("kind", &kind.id, kind.binding.as_ref()))
+        })
+    };
+    let of_features = || {
+        description.features.iter().find_map(|feature| {
+            in_area("feature", &feature.id, &feature.area).or_else(|| of_feature(feature, id, &kinds))
+        })
+    };
+    titles.or_else(of_kinds).or_else(of_features)
+}
+
+fn of_feature(feature: &Feature, id: &str, kinds: &HashSet<&str>) -> Option<String> {
+    if !feature.id.strip_prefix(id).is_some_and(|rest| rest.starts_with('.')) {
+        return Some(format!("feature '{}' does not begin with '{id}.'", feature.id));
+    }
+    if let Some(kind) = feature.kind.as_deref().filter(|kind| !kinds.contains(kind)) {
+        return Some(format!("feature '{}' writes the kind '{kind}', which is not declared", feature.id));
+    }
+    let mut seen = HashSet::new();
+    for operation in &feature.operations {
+        if !seen.insert(operation.operation) {
+            return Some(format!(
+                "feature '{}' has the operation '{}' twice",
+                feature.id, operation.operation
+            ));
+        }
+        if !operation.payload_schema.is_object() {
+            let verb = operation.operation;
+            return Some(format!("the payload schema of '{}' ({verb}) is not a JSON object", feature.id));
+        }
+    }
+    title("feature", &feature.id, &feature.title)
+        .or_else(|| binding("feature", &feature.id, feature.binding.as_ref()))
+}
+
+fn title(what: &str, id: &str, title: &str) -> Option<String> {
+    let chars = title.chars().count();
+    let fits = (1..=TITLE_CHARS_MAX).contains(&chars) && !title.chars().any(char::is_control);
+    (!fits).then(|| {
+        format!("the title of {what} '{id}' needs 1 to {TITLE_CHARS_MAX} characters, none of them a control character")
+    })
+}
+
+fn binding(what: &str, id: &str, binding: Option<&Value>) -> Option<String> {
+    let bytes = binding?.to_string().len();
+    (bytes > BINDING_BYTES_MAX)
+        .then(|| format!("the binding of {what} '{id}' has {bytes} bytes, {BINDING_BYTES_MAX} are accepted"))
+}
+
+fn ids<'a>(what: &str, all: impl Iterator<Item = &'a str>) -> Result<HashSet<&'a str>, String> {
+    let mut seen = HashSet::new();
+    for id in all {
+        let fits = (1..=80).contains(&id.len())
+            && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b));
+        if !fits {
+            let shown: String = id.chars().take(100).collect();
+            return Err(format!(
+                "'{shown}' cannot name {what}s; use 1 to 80 characters of a-z, 0-9, '.', '_' and '-'"
+            ));
+        }
+        if !seen.insert(id) {
+            return Err(format!("{what} '{id}' is declared twice"));
+        }
+    }
+    Ok(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn good() -> Value {
+        json!({
+            "areas": [{ "id": "firewall", "title": "Firewall" }],
+            "kinds": [{ "id": "rule", "area": "firewall", "title": "Rule", "binding": { "list": "/rules" } }],
+            "features": [{
+                "id": "acme.firewall.rule", "area": "firewall", "title": "Rule", "kind": "rule",
+                "natural-key": ["name"],
+                "operations": [{
+                    "operation": "create", "danger": "normal", "invertible": true,
+                    "payload-schema": { "type": "object" },
+                }],
+            }],
+        })
+    }
+
+    fn parsed(description: &Value) -> Result<Description, String> {
+        parse(description.to_string().as_bytes(), "acme").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_sound_description_passes_and_is_written_as_it_was_read() {
+        assert_eq!(serde_json::to_value(parsed(&good()).unwrap()).unwrap(), good());
+        assert_eq!(parsed(&json!({ "areas": [] })).unwrap(), Description::default());
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_named() {
+        let operation = good()["features"][0]["operations"][0].clone();
+        let cases = [
+            ("/areas/0/id", json!("Fire wall"), "'Fire wall' cannot name areas"),
+            ("/areas/0/title", json!(""), "the title of area 'firewall'"),
+            ("/areas/0/colour", json!("red"), "unknown field `colour`"),
+            ("/kinds/0/area", json!("wifi"), "kind 'rule' is in the area 'wifi'"),
+            ("/kinds/1", good()["kinds"][0].clone(), "kind 'rule' is declared twice"),
+            (
+                "/kinds/0/binding",
+                json!("x".repeat(BINDING_BYTES_MAX)),
+                "the binding of kind 'rule' has 16386 bytes",
+            ),
+            ("/features/0/binding", json!(vec![0; 10_000]), "the binding of feature 'acme.firewall.rule'"),
+            ("/features/0/id", json!("firewall.rule"), "does not begin with 'acme.'"),
+            ("/features/0/id", json!("acmefirewall.rule"), "does not begin with 'acme.'"),
+            ("/features/0/area", json!("wifi"), "is in the area 'wifi'"),
+            ("/features/0/kind", json!("zone"), "writes the kind 'zone'"),
+            ("/features/0/operations/1", operation, "has the operation 'create' twice"),
+            ("/features/0/operations/0/danger", json!("grave"), "unknown variant `grave`"),
+            ("/features/0/operations/0/payload-schema", json!(true), "is not a JSON object"),
+        ];
+        for (pointer, value, wanted) in cases {
+            let mut bad = good();
+            let (parent, key) = pointer.rsplit_once('/').unwrap();
+            match bad.pointer_mut(parent).unwrap() {
+                Value::Array(items) if key == "1" => items.push(value),
+                Value::Array(items) => items[0] = value,
+                other => other[key] = value,
+            }
+            let refusal = parsed(&bad).unwrap_err();
+            assert!(refusal.contains(wanted), "{pointer}: {refusal}");
+        }
+        let twice = parse(br#"{"areas": [], "areas": []}"#, "acme").unwrap_err().to_string();
+        assert!(twice.contains("key 'areas' occurs twice"), "{twice}");
+        let many: Vec<Value> =
+            (0..=ENTRIES_MAX).map(|n| json!({ "id": n.to_string(), "title": "A" })).collect();
+        assert!(parsed(&json!({ "areas": many })).unwrap_err().contains("more than 8192"));
+    }
+}

@@ -1,0 +1,99 @@
+//! The schemas of an adapter, judged together before the adapter serves: no request meets one that is not accepted.
+
+use serde_json::json;
+
+use crate::description::Description;
+use crate::manifest::Manifest;
+use crate::schema::{Schema, SchemaError};
+
+/// Patterns of all payload schemas of an adapter together.
+const PATTERNS_MAX: usize = 8_192;
+
+/// Judges and compiles every schema, and keeps none: thousands of them would take hundreds of megabytes. The first one
+/// that is not accepted is named by its feature.
+pub fn judge_schemas(manifest: &Manifest, description: &Description) -> Result<(), String> {
+    settings_schema(manifest).map_err(|error| format!("config-schema: {error}"))?;
+    let mut patterns = 0;
+    for feature in &description.features {
+        for operation in &feature.operations {
+            let verb = operation.operation;
+            let refused =
+                |problem: &str| format!("the payload schema of '{}' ({verb}): {problem}", feature.id);
+            let schema =
+                Schema::parse(&operation.payload_schema).map_err(|error| refused(&error.to_string()))?;
+            patterns += schema.patterns();
+            if patterns > PATTERNS_MAX {
+                return Err(refused(&format!("with it there are more than {PATTERNS_MAX} patterns in all")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a controller's `settings` must fit; an adapter that declares nothing takes none.
+pub fn settings_schema(manifest: &Manifest) -> Result<Schema, SchemaError> {
+    match &manifest.config_schema {
+        Some(document) => Schema::parse(document),
+        // Without a schema there are no settings.
+        None => Schema::compile(&json!({ "type": "object", "additionalProperties": false })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::description::{Danger, Feature, FeatureOperation, Operation};
+
+    fn manifest() -> Manifest {
+        serde_json::from_value(json!({
+            "schema": 1, "id": "acme", "version": "1.0.0", "kind": "adapter", "api": "1.0", "name": "Acme",
+            "publisher": "acme", "license": "Apache-2.0", "files": [], "component": "component.wasm",
+        }))
+        .unwrap()
+    }
+
+    fn description(schema: Value) -> Description {
+        let operation = FeatureOperation {
+            operation: Operation::Update,
+            danger: Danger::Normal,
+            payload_schema: schema,
+            time_limit_ms: None,
+            invertible: false,
+        };
+        let feature = Feature {
+            id: "acme.lab.thing".into(),
+            area: "lab".into(),
+            title: "Thing".into(),
+            kind: None,
+            natural_key: vec![],
+            operations: vec![operation],
+            binding: None,
+        };
+        Description { features: vec![feature], ..Description::default() }
+    }
+
+    #[test]
+    fn a_payload_schema_that_cannot_be_used_is_named_by_its_feature() {
+        for (schema, problem) in [
+            (json!({ "$ref": "https://acme.test/schema.json" }), "leaves the schema"),
+            (json!({ "$ref": "file:///etc/passwd" }), "leaves the schema"),
+            (json!({ "$dynamicRef": "https://acme.test/schema.json#x" }), "$dynamicRef"),
+            (json!({ "properties": { "a": { "pattern": "a{0,100000}" } } }), "100000 times"),
+            (json!({ "properties": { "a": { "pattern": "(" } } }), "cannot be used"),
+            (json!({ "title": "x".repeat(70_000) }), "bytes"),
+            (json!(true), "object"),
+        ] {
+            let refused = judge_schemas(&manifest(), &description(schema)).unwrap_err();
+            assert!(refused.contains("'acme.lab.thing' (update)") && refused.contains(problem), "{refused}");
+        }
+    }
+
+    #[test]
+    fn without_a_schema_there_are_no_settings() {
+        let schema = settings_schema(&manifest()).unwrap();
+        assert!(schema.validator().is_valid(&json!({})) && !schema.validator().is_valid(&json!({ "a": 1 })));
+        judge_schemas(&manifest(), &description(json!({ "required": ["a"] }))).unwrap();
+    }
+}
