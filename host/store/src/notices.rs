@@ -176,6 +176,8 @@ mod tests {
     use crate::testing::{World, first, on_both};
 
     fn new(world: &World, audience: Audience, subject: &str) -> NewNotice {
+        // Two at the same microsecond have no order.
+        world.clock.advance(chrono::TimeDelta::microseconds(1));
         NewNotice {
             id: world.clock.new_id(),
             org_id: world.org,
