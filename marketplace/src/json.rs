@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 /// What a strict reader found wrong.
 #[derive(Debug)]
@@ -26,6 +27,22 @@ pub(crate) fn check_strict(text: &[u8], depth_max: usize) -> Result<(), StrictEr
         (None, Err(error)) => Err(StrictError::Syntax(error.to_string())),
         (None, Ok(())) => Ok(()),
     }
+}
+
+/// JSON without the space outside its texts.
+pub(crate) fn compact(json: &RawValue) -> Box<RawValue> {
+    let (mut in_text, mut is_escaped) = (false, false);
+    let mut keeps = |c: char| {
+        match (in_text, is_escaped, c) {
+            (true, true, _) => is_escaped = false,
+            (true, false, '\\') => is_escaped = true,
+            (_, _, '"') => in_text = !in_text,
+            _ => {}
+        }
+        in_text || !matches!(c, ' ' | '\n' | '\r' | '\t')
+    };
+    let text = json.get().chars().filter(|c| keeps(*c)).collect();
+    RawValue::from_string(text).expect("it was JSON")
 }
 
 /// Levels of arrays and objects in a value; a plain value has none.

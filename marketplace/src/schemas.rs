@@ -1,6 +1,6 @@
 //! The schemas of an adapter, judged together before the adapter serves: no request meets one that is not accepted.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::description::Description;
 use crate::manifest::Manifest;
@@ -19,8 +19,9 @@ pub fn judge_schemas(manifest: &Manifest, description: &Description) -> Result<(
             let verb = operation.operation;
             let refused =
                 |problem: &str| format!("the payload schema of '{}' ({verb}): {problem}", feature.id);
-            let schema =
-                Schema::parse(&operation.payload_schema).map_err(|error| refused(&error.to_string()))?;
+            let document: Value = serde_json::from_str(operation.payload_schema.get())
+                .map_err(|error| refused(&error.to_string()))?;
+            let schema = Schema::parse(&document).map_err(|error| refused(&error.to_string()))?;
             patterns += schema.patterns();
             if patterns > PATTERNS_MAX {
                 return Err(refused(&format!("with it there are more than {PATTERNS_MAX} patterns in all")));
@@ -41,7 +42,7 @@ pub fn settings_schema(manifest: &Manifest) -> Result<Schema, SchemaError> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::value::to_raw_value;
 
     use super::*;
     use crate::description::{Danger, Feature, FeatureOperation, Operation};
@@ -54,11 +55,11 @@ mod tests {
         .unwrap()
     }
 
-    fn description(schema: Value) -> Description {
+    fn description(schema: &Value) -> Description {
         let operation = FeatureOperation {
             operation: Operation::Update,
             danger: Danger::Normal,
-            payload_schema: schema,
+            payload_schema: to_raw_value(schema).unwrap(),
             time_limit_ms: None,
             invertible: false,
         };
@@ -85,7 +86,7 @@ mod tests {
             (json!({ "title": "x".repeat(70_000) }), "bytes"),
             (json!(true), "object"),
         ] {
-            let refused = judge_schemas(&manifest(), &description(schema)).unwrap_err();
+            let refused = judge_schemas(&manifest(), &description(&schema)).unwrap_err();
             assert!(refused.contains("'acme.lab.thing' (update)") && refused.contains(problem), "{refused}");
         }
     }
@@ -94,6 +95,6 @@ mod tests {
     fn without_a_schema_there_are_no_settings() {
         let schema = settings_schema(&manifest()).unwrap();
         assert!(schema.validator().is_valid(&json!({})) && !schema.validator().is_valid(&json!({ "a": 1 })));
-        judge_schemas(&manifest(), &description(json!({ "required": ["a"] }))).unwrap();
+        judge_schemas(&manifest(), &description(&json!({ "required": ["a"] }))).unwrap();
     }
 }

@@ -192,12 +192,8 @@ async fn check<'a>(
     let schema = schema.ok_or_else(|| Error::internal("a declared operation has no compiled schema"))?;
     adapters::validate(&schema, &request.payload, "payload")?;
     let key = app.keys.reference_key(controller.id);
-    let secrets = payload::take_secrets(
-        &operation.payload_schema,
-        adapter.secret_fields(),
-        &mut request.payload,
-        &key,
-    )?;
+    let secrets =
+        payload::take_secrets(schema.document(), adapter.secret_fields(), &mut request.payload, &key)?;
     Ok(Checked { controller, adapter, request, danger, secrets, inverse: None })
 }
 

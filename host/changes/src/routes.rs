@@ -151,7 +151,7 @@ impl Shown {
         let feature = creates.or_else(|| of_area().next());
         let operation = feature.and_then(|feature| feature.operations.first());
         let body = operation.map(|operation| {
-            let payload = sample::of(&operation.payload_schema, Extent::Required);
+            let payload = sample::of(&operation.payload_schema.value(), Extent::Required);
             json!({ "payload": payload, "notes": "Ticket 4711" })
         });
         let resource = description.kinds.iter().find(|kind| kind.area == area);

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::Document;
 use crate::change::{Danger, Operation};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,23 +20,23 @@ pub struct ObjectKind {
     pub title: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FeatureOperation {
     pub operation: Operation,
     pub danger: Danger,
     /// JSON Schema 2020-12 of the payload.
-    pub payload_schema: Value,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_schema: Document,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub time_limit_ms: Option<u32>,
     pub invertible: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Feature {
     pub id: String,
     pub area: String,
     pub title: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     pub natural_key: Vec<String>,
     pub operations: Vec<FeatureOperation>,
@@ -47,7 +48,7 @@ impl Feature {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Description {
     pub vendor: String,
     pub title: String,

@@ -14,6 +14,7 @@ pub mod clock;
 pub mod condition;
 pub mod declared;
 pub mod device;
+pub mod document;
 pub mod event;
 pub mod fault;
 pub mod id;
@@ -40,6 +41,7 @@ pub mod webhook;
 
 pub use clock::{Clock, Timestamp};
 pub use declared::Declared;
+pub use document::Document;
 pub use id::*;
 pub use log::LogLevel;
 pub use permission::Permission;

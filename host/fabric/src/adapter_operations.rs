@@ -11,7 +11,7 @@ use heddle_core::bounds::is_small;
 use heddle_core::change::{ChangeStatus, Danger, Operation as ChangeOperation, StagedByKind, StagedVia};
 use heddle_core::operation::{ConnectionKind, OperationKind, OperationTier, StepErrorCode};
 use heddle_core::redact::mask;
-use heddle_core::{ControllerId, OrgId};
+use heddle_core::{ControllerId, Document, OrgId};
 use heddle_inventory::adapters::call_for;
 use heddle_inventory::controllers::declarations::CONTROLLER_READ;
 use heddle_kernel::app::App;
@@ -33,14 +33,16 @@ pub(super) fn of(adapter: &Adapter) -> Vec<Arc<dyn Operation>> {
     let description = adapter.description();
     let vendor = adapter.id();
     let mut found: Vec<Arc<dyn Operation>> = Vec::new();
+    let staged = Arc::new(staged_schema());
     for feature in &description.features {
         for operation in &feature.operations {
-            found.push(Arc::new(Write::new(vendor, feature, operation)));
+            found.push(Arc::new(Write::new(vendor, feature, operation, &staged)));
         }
     }
+    let (list, get) = (Reading::list(), Reading::get());
     for kind in &description.kinds {
-        found.push(Arc::new(Read::list(kind)));
-        found.push(Arc::new(Read::get(kind)));
+        found.push(Arc::new(Read::list(kind, &list)));
+        found.push(Arc::new(Read::get(kind, &get)));
     }
     found
 }
@@ -62,7 +64,12 @@ struct WriteParams {
 }
 
 impl Write {
-    fn new(vendor: &str, feature: &Feature, operation: &FeatureOperation) -> Self {
+    fn new(
+        vendor: &str,
+        feature: &Feature,
+        operation: &FeatureOperation,
+        staged_schema: &Arc<Value>,
+    ) -> Self {
         let verb = operation.operation;
         let declaration = Declaration {
             id: format!("{}.{verb}", feature.id),
@@ -76,8 +83,8 @@ impl Write {
             danger: operation.danger,
             owner: vendor.to_owned(),
             permission: Some(for_feature(&feature.id, operation.danger)),
-            params_schema: write_schema(&operation.payload_schema),
-            output_schema: staged_schema(),
+            params_schema: Document::from(&write_schema(operation.payload_schema.value())),
+            output_schema: Arc::clone(staged_schema),
         };
         Self {
             declaration,
@@ -165,8 +172,7 @@ fn staged_schema() -> Value {
 }
 
 /// The payload's schema inside that of the parameters; its definitions move along, so that references find them.
-fn write_schema(payload: &Value) -> Value {
-    let mut payload = payload.clone();
+fn write_schema(mut payload: Value) -> Value {
     let mut definitions = Value::Null;
     if let Some(fields) = payload.as_object_mut() {
         fields.remove("$schema");
@@ -224,8 +230,14 @@ struct GetParams {
     key: String,
 }
 
-impl Read {
-    fn list(kind: &ObjectKind) -> Self {
+/// What all kinds have in common; the operations share it.
+struct Reading {
+    params_schema: Document,
+    output_schema: Arc<Value>,
+}
+
+impl Reading {
+    fn list() -> Self {
         let params = json!({
             "type": "object",
             "properties": {
@@ -236,12 +248,10 @@ impl Read {
             "required": ["controller_id"],
             "additionalProperties": false,
         });
-        let output = schema_of::<ObjectPage>();
-        let description = format!("Reads objects of kind '{}' live from the controller.", kind.id);
-        Self::new(kind, true, description, (params, output))
+        Self { params_schema: Document::from(&params), output_schema: Arc::new(schema_of::<ObjectPage>()) }
     }
 
-    fn get(kind: &ObjectKind) -> Self {
+    fn get() -> Self {
         let params = json!({
             "type": "object",
             "properties": {
@@ -251,17 +261,22 @@ impl Read {
             "required": ["controller_id", "key"],
             "additionalProperties": false,
         });
-        let output = schema_of::<Object>();
-        let description = format!("Reads one object of kind '{}' live from the controller.", kind.id);
-        Self::new(kind, false, description, (params, output))
+        Self { params_schema: Document::from(&params), output_schema: Arc::new(schema_of::<Object>()) }
+    }
+}
+
+impl Read {
+    fn list(kind: &ObjectKind, reading: &Reading) -> Self {
+        let description = format!("Reads objects of kind '{}' live from the controller.", kind.id);
+        Self::new(kind, true, description, reading)
     }
 
-    fn new(
-        kind: &ObjectKind,
-        is_list: bool,
-        description: String,
-        (params_schema, output_schema): (Value, Value),
-    ) -> Self {
+    fn get(kind: &ObjectKind, reading: &Reading) -> Self {
+        let description = format!("Reads one object of kind '{}' live from the controller.", kind.id);
+        Self::new(kind, false, description, reading)
+    }
+
+    fn new(kind: &ObjectKind, is_list: bool, description: String, reading: &Reading) -> Self {
         let verb = if is_list { "list" } else { "get" };
         let declaration = Declaration {
             id: format!("{}.{verb}", kind.id),
@@ -272,8 +287,8 @@ impl Read {
             danger: Danger::Normal,
             owner: "heddle".to_owned(),
             permission: Some(CONTROLLER_READ),
-            params_schema,
-            output_schema,
+            params_schema: reading.params_schema.clone(),
+            output_schema: Arc::clone(&reading.output_schema),
         };
         Self { declaration, kind: kind.id.clone(), is_list }
     }
@@ -338,7 +353,7 @@ mod tests {
         let payload = json!({
             "$schema": "x", "type": "object", "properties": { "a": { "$ref": "#/$defs/a" } }, "$defs": { "a": { "type": "integer" } },
         });
-        let schema = write_schema(&payload);
+        let schema = write_schema(payload);
         let schema = heddle_marketplace::Schema::compile(&schema).unwrap();
         let validator = schema.validator();
         let params = |a: Value| json!({ "controller_id": "x", "payload": { "a": a } });

@@ -2,12 +2,14 @@
 
 use axum::Json as Answer;
 use axum::extract::State;
+use heddle_core::Document;
 use heddle_core::event::{Event, Priority};
 use heddle_core::operation::ConnectionKind;
 use heddle_core::shape::schedule_schema;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::access::Access;
+use heddle_kernel::http::error::Error;
 use heddle_kernel::http::routes::{Routes, doc};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -78,7 +80,7 @@ struct Tool {
     description: String,
     /// JSON Schema of the parameters.
     #[schemars(with = "serde_json::Map<String, Value>")]
-    input_schema: Value,
+    input_schema: Document,
 }
 
 pub(super) fn routes() -> Routes {
@@ -91,9 +93,10 @@ pub(super) fn routes() -> Routes {
     )
 }
 
-async fn catalog(State(app): State<SharedApp>, caller: Caller) -> Answer<Catalog> {
+async fn catalog(State(app): State<SharedApp>, caller: Caller) -> Result<Answer<Catalog>, Error> {
     let may = |declaration: &&Declaration| declaration.permission.is_none_or(|needed| caller.holds(needed));
     let operations = Operations::of(&app);
+    let examples = operations.examples().await?;
     let offered: Vec<&Declaration> =
         operations.all().map(|operation| operation.declaration()).filter(may).collect();
     let ai_tools = offered
@@ -107,9 +110,9 @@ async fn catalog(State(app): State<SharedApp>, caller: Caller) -> Answer<Catalog
         .collect();
     let operations = offered
         .into_iter()
-        .map(|declaration| Offered {
-            declaration: declaration.clone(),
-            example: operations.example(&declaration.id),
+        .filter_map(|declaration| {
+            let example = examples.get(&declaration.id)?.clone();
+            Some(Offered { declaration: declaration.clone(), example })
         })
         .collect();
     let events = app
@@ -123,7 +126,7 @@ async fn catalog(State(app): State<SharedApp>, caller: Caller) -> Answer<Catalog
             payload_schema: event.payload_schema(),
         })
         .collect();
-    Answer(Catalog { operations, events, triggers: triggers(), ai_tools })
+    Ok(Answer(Catalog { operations, events, triggers: triggers(), ai_tools }))
 }
 
 fn triggers() -> Vec<Trigger> {

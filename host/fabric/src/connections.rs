@@ -248,7 +248,7 @@ async fn create<K: Kind<View = View>>(
     let name = checks.name("name", &name);
     check_fields(&mut checks, app, Some(&body.source_event), Some(&body.conditions), Some(body.cooldown));
     checks.description(body.description.as_deref());
-    checks.add(steps::faults(app, &body.steps));
+    checks.add(steps::faults(app, &body.steps).await?);
     let shape = Shape::of_pattern(&app.declared.events, &body.source_event);
     checks.add(declared::key_fault(&shape, body.cooldown_key.as_deref()));
     check_key_length(&mut checks, body.cooldown_key.as_deref());
@@ -342,7 +342,7 @@ async fn update<K: Kind<View = View>>(
     check_fields(&mut checks, app, body.source_event.as_deref(), body.conditions.as_ref(), body.cooldown);
     checks.description(body.description.as_ref().and_then(Option::as_deref));
     if let Some(steps) = &body.steps {
-        checks.add(steps::faults(app, steps));
+        checks.add(steps::faults(app, steps).await?);
     }
     let key = body.cooldown_key.as_ref().and_then(Option::as_deref);
     check_key_length(&mut checks, key);

@@ -90,7 +90,7 @@ fn reference_fault(app: &App, shape: &Shape, steps: &[Step], reference: &Referen
     let given = steps.get(step)?;
     let operation = Operations::of(app).find(&given.operation_id)?;
     let of_items = given.for_each.as_ref().map(|_| each::output_schema());
-    path_fault(of_items.as_ref().unwrap_or(&operation.declaration().output_schema), segments)
+    path_fault(of_items.as_ref().unwrap_or(operation.declaration().output_schema.as_ref()), segments)
         .map(|message| format!("the output of step {step} ('{}'): {message}", operation.declaration().id))
 }
 

@@ -8,7 +8,7 @@ use heddle_core::adapter::DeviceStatus;
 use heddle_core::change::Danger;
 use heddle_core::operation::{OperationKind, OperationTier};
 use heddle_core::page::PageRequest;
-use heddle_core::{ControllerId, DeviceId, Permission, SiteId};
+use heddle_core::{ControllerId, DeviceId, Document, Permission, SiteId};
 use heddle_inventory::controllers::declarations::CONTROLLER_READ;
 use heddle_inventory::devices::declarations::DEVICE_READ;
 use heddle_kernel::http::error::Error;
@@ -142,10 +142,10 @@ fn declaration(
         danger: Danger::Normal,
         owner: "heddle".to_owned(),
         permission: Some(permission),
-        params_schema: json!({
+        params_schema: Document::from(&json!({
             "type": "object", "properties": properties, "required": required, "additionalProperties": false,
-        }),
-        output_schema,
+        })),
+        output_schema: Arc::new(output_schema),
     }
 }
 

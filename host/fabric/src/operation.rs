@@ -1,10 +1,12 @@
 //! What a step can do. The host, an adapter or a plugin offers it.
 
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 use heddle_core::change::Danger;
 use heddle_core::event::Event;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
-use heddle_core::{Permission, RunId};
+use heddle_core::{Document, Permission, RunId};
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
@@ -32,10 +34,10 @@ pub(crate) struct Declaration {
     pub(crate) permission: Option<Permission>,
     /// JSON Schema of the parameters, after templates were filled in.
     #[schemars(with = "serde_json::Map<String, Value>")]
-    pub(crate) params_schema: Value,
+    pub(crate) params_schema: Document,
     /// JSON Schema of what following steps may read.
     #[schemars(with = "serde_json::Map<String, Value>")]
-    pub(crate) output_schema: Value,
+    pub(crate) output_schema: Arc<Value>,
 }
 
 /// What an operation is given and gives, made up from its schemas.
@@ -44,10 +46,10 @@ pub(crate) struct Declaration {
 pub(crate) struct Example {
     /// Parameters that fit the operation's schema.
     #[schemars(with = "serde_json::Map<String, Value>")]
-    pub(crate) params: Value,
+    pub(crate) params: Document,
     /// An output that fits the operation's schema.
     #[schemars(with = "serde_json::Map<String, Value>")]
-    pub(crate) output: Value,
+    pub(crate) output: Document,
 }
 
 /// Returns the JSON Schema of a type as it is serialized, in one piece: no other fields than its own.

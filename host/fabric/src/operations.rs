@@ -1,16 +1,19 @@
 //! The registry of operations: what a step can do, by id.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use heddle_core::Document;
 use heddle_kernel::app::App;
 use heddle_kernel::http::error::Error;
 use heddle_kernel::sample::{self, Extent};
 use heddle_marketplace::Schema;
+use heddle_runtime::CompiledSchemas;
 use serde_json::Value;
+use tokio::sync::OnceCell;
 
-use super::operation::{Declaration, Example, Operation};
+use super::operation::{Example, Operation};
 
 /// The operations of this process. They are replaced as a whole when what is installed has changed.
 pub(crate) struct Registry(ArcSwap<Operations>);
@@ -28,10 +31,10 @@ impl Registry {
 /// Everything that a step can do, by id.
 pub(crate) struct Operations {
     by_id: BTreeMap<String, Arc<dyn Operation>>,
-    /// What their parameters are checked against, compiled once.
-    params: BTreeMap<String, Schema>,
-    /// Made once: an adapter's schemas can be large.
-    examples: BTreeMap<String, Example>,
+    /// What their parameters are checked against.
+    params: CompiledSchemas<String>,
+    /// Made when they are first asked for: an adapter's schemas are many.
+    examples: OnceCell<BTreeMap<String, Example>>,
 }
 
 impl Operations {
@@ -41,51 +44,56 @@ impl Operations {
     }
 
     pub(super) fn new(all: impl IntoIterator<Item = Arc<dyn Operation>>) -> Self {
-        let (mut by_id, mut params) = (BTreeMap::new(), BTreeMap::new());
-        for operation in all {
-            let declaration = operation.declaration();
-            match Schema::compile(&declaration.params_schema) {
-                Ok(schema) => {
-                    params.insert(declaration.id.clone(), schema);
-                    by_id.insert(declaration.id.clone(), operation);
-                }
-                // Adapters' schemas were judged when they were loaded, and the others are the host's own.
-                Err(error) => {
-                    tracing::error!(operation = %declaration.id, error = %error, "an operation is left out, its parameters cannot be checked");
-                }
-            }
-        }
-        let example = |declaration: &Declaration| Example {
-            params: sample::of(&declaration.params_schema, Extent::Required),
-            output: sample::of(&declaration.output_schema, Extent::Whole),
-        };
-        let examples =
-            by_id.iter().map(|(id, operation)| (id.clone(), example(operation.declaration()))).collect();
-        Self { by_id, params, examples }
+        let by_id = all.into_iter().map(|operation| (operation.declaration().id.clone(), operation));
+        Self { by_id: by_id.collect(), params: CompiledSchemas::default(), examples: OnceCell::new() }
     }
 
     /// What the parameters of an operation are checked against; `None` when there is no such operation.
-    pub(crate) fn params_schema(&self, id: &str) -> Option<&Schema> {
-        self.params.get(id)
+    pub(crate) async fn params_schema(&self, id: &str) -> Result<Option<Arc<Schema>>, Error> {
+        let Some(operation) = self.by_id.get(id) else { return Ok(None) };
+        let compiled = self.params.get(id.to_owned(), &operation.declaration().params_schema).await;
+        // Adapters' schemas were judged when they were loaded, and the others are the host's own.
+        compiled.map(Some).map_err(Error::internal)
     }
 
     /// Whether these parameters fit an operation. One that does not exist takes any: that is reported elsewhere.
-    pub(crate) fn check_params(&self, id: &str, params: &Value) -> Result<(), Error> {
-        self.params_schema(id)
-            .map_or(Ok(()), |schema| heddle_inventory::adapters::validate(schema, params, "params"))
+    pub(crate) async fn check_params(&self, id: &str, params: &Value) -> Result<(), Error> {
+        match self.params_schema(id).await? {
+            Some(schema) => heddle_inventory::adapters::validate(&schema, params, "params"),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<Arc<dyn Operation>> {
         self.by_id.get(id).cloned()
     }
 
-    /// An example of what the operation is given and gives.
-    pub(crate) fn example(&self, id: &str) -> Example {
-        let nothing = || Example { params: serde_json::json!({}), output: serde_json::json!({}) };
-        self.examples.get(id).cloned().unwrap_or_else(nothing)
+    /// Examples of what the operations are given and give, by id.
+    pub(crate) async fn examples(&self) -> Result<&BTreeMap<String, Example>, Error> {
+        let make = || async {
+            let operations: Vec<_> = self.all().map(Arc::clone).collect();
+            tokio::task::spawn_blocking(move || made_up(&operations)).await.map_err(Error::internal)
+        };
+        self.examples.get_or_try_init(make).await
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<dyn Operation>> {
         self.by_id.values()
     }
+}
+
+/// An example for each operation. Those that give the same share it.
+fn made_up(operations: &[Arc<dyn Operation>]) -> BTreeMap<String, Example> {
+    let mut outputs: HashMap<*const Value, Document> = HashMap::new();
+    let example = |operation: &Arc<dyn Operation>| {
+        let declaration = operation.declaration();
+        let schema = &declaration.output_schema;
+        let output = outputs
+            .entry(Arc::as_ptr(schema))
+            .or_insert_with(|| Document::from(&sample::of(schema, Extent::Whole)))
+            .clone();
+        let params = sample::of(&declaration.params_schema.value(), Extent::Required);
+        (declaration.id.clone(), Example { params: Document::from(&params), output })
+    };
+    operations.iter().map(example).collect()
 }

@@ -416,7 +416,7 @@ impl Course<'_> {
         let values = self.values(event.as_ref(), &own);
         let params = filled(written, &values)?;
         self.params[at] = params.clone();
-        Operations::of(self.app).check_params(wait::ID, &params)?;
+        Operations::of(self.app).check_params(wait::ID, &params).await?;
         wait::plan(self.app, &author, params)
     }
 
@@ -499,9 +499,12 @@ impl Course<'_> {
             for (index, item) in items.into_iter().enumerate() {
                 own["item"] = item;
                 own["index"] = json!(index);
-                let params = filled(&written, &self.values(event.as_ref(), &own));
-                let fits = |params: &Value| operations.check_params(&step.operation_id, params);
-                let result = match params.and_then(|params| Ok(fits(&params).map(|()| params)?)) {
+                let fitting = async {
+                    let params = filled(&written, &self.values(event.as_ref(), &own))?;
+                    operations.check_params(&step.operation_id, &params).await?;
+                    Ok(params)
+                };
+                let result = match fitting.await {
                     Ok(params) => {
                         let key = format!("{}:{index}", key(self.run, at));
                         self.once((at, step, &operation), author, &key, params).await
@@ -517,7 +520,7 @@ impl Course<'_> {
         }
         let params = filled(&written, &self.values(event.as_ref(), &own))?;
         self.params[at] = params.clone();
-        operations.check_params(&step.operation_id, &params)?;
+        operations.check_params(&step.operation_id, &params).await?;
         self.once((at, step, &operation), author, &key(self.run, at), params).await
     }
 

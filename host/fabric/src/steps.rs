@@ -151,7 +151,7 @@ pub(crate) fn views(outlines: &[StepOutline], opened: Option<Vec<Step>>) -> Vec<
 }
 
 /// Returns what is wrong with the steps, whichever user wrote them.
-pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
+pub(crate) async fn faults(app: &App, steps: &[Step]) -> Result<Vec<Detail>, Error> {
     let mut faults = Vec::new();
     if !(1..=STEPS_MAX).contains(&steps.len()) {
         faults.push(fault("steps", format!("must be from 1 to {STEPS_MAX}")));
@@ -181,7 +181,7 @@ pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
             faults.push(fault(&format!("{field}.operation_id"), message));
             continue;
         }
-        let Some(schema) = operations.params_schema(&step.operation_id) else {
+        let Some(schema) = operations.params_schema(&step.operation_id).await? else {
             let message = format!(
                 "operation '{}' does not exist; GET /fabric/catalog lists those that do",
                 step.operation_id
@@ -189,9 +189,9 @@ pub(crate) fn faults(app: &App, steps: &[Step]) -> Vec<Detail> {
             faults.push(fault(&format!("{field}.operation_id"), message));
             continue;
         };
-        faults.extend(misfits(schema, &params, &format!("{field}.params")));
+        faults.extend(misfits(&schema, &params, &format!("{field}.params")));
     }
-    faults
+    Ok(faults)
 }
 
 /// Why this cannot be the id of an operation.

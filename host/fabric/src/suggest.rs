@@ -15,6 +15,7 @@ use heddle_kernel::http::routes::{Routes, doc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::operation::Declaration;
 use super::operations::Operations;
@@ -120,11 +121,26 @@ fn common_fields(payloads: &[Value]) -> BTreeMap<String, Value> {
     fields.into_iter().filter(|(name, schema)| is_common(name, schema)).collect()
 }
 
+/// What a suggestion reads of the schema of parameters; the rest of it, and of those that are not required, stays text.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Outline<'a> {
+    required: Vec<String>,
+    #[serde(borrow)]
+    properties: BTreeMap<String, &'a RawValue>,
+}
+
 fn suggestion(declaration: &Declaration, caller: &Caller, fields: &BTreeMap<String, Value>) -> Suggestion {
-    let schema = &declaration.params_schema;
-    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let params: Vec<Param> =
-        required.map(|name| param(name, &schema["properties"][name], fields.get(name))).collect();
+    let outline: Outline<'_> = serde_json::from_str(declaration.params_schema.as_str()).unwrap_or_default();
+    let wanted = |name: &str| {
+        let schema = outline.properties.get(name)?;
+        serde_json::from_str(schema.get()).ok()
+    };
+    let params: Vec<Param> = outline
+        .required
+        .iter()
+        .map(|name| param(name, &wanted(name).unwrap_or_default(), fields.get(name)))
+        .collect();
     let matched = params.iter().filter(|param| param.artifact_match == ArtifactMatch::Full).count();
     let is_near = params.iter().any(|param| param.artifact_match == ArtifactMatch::Partial);
     let missing = declaration.permission.filter(|permission| !caller.holds(*permission));

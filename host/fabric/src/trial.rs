@@ -89,7 +89,7 @@ async fn test<K: Kind>(
             Ok(()) => "dry run: nothing was done".to_owned(),
             Err(reason) => format!("dry run: nothing was done; an event like this would not fire: {reason}"),
         });
-        return view(app, caller, resolved(app, run, &steps, &event)).map(Answer);
+        return view(app, caller, resolved(app, run, &steps, &event).await).map(Answer);
     }
     let in_flight = take_for_person(app, run.org_id, run.id)?;
     let mut tx = app.db.write().await?;
@@ -133,13 +133,13 @@ fn event(app: &App, row: &ConnectionRow, payload: Value) -> Event {
 }
 
 /// The run as it would be, as far as that is known before any step ran.
-fn resolved(app: &App, mut run: RunRow, steps: &[Step], event: &Event) -> RunRow {
+async fn resolved(app: &App, mut run: RunRow, steps: &[Step], event: &Event) -> RunRow {
     let event = json!(event);
     // A run that the clock starts has no event.
     let event = run.event_type.is_some().then_some(&event);
     let mut sent = Vec::new();
     for step in steps {
-        let (params, fault) = resolve(app, step, &run.payload, event);
+        let (params, fault) = resolve(app, step, &run.payload, event).await;
         sent.push(params);
         run.steps.push(StepRecord {
             operation_id: step.operation_id.clone(),
@@ -158,7 +158,12 @@ fn resolved(app: &App, mut run: RunRow, steps: &[Step], event: &Event) -> RunRow
 }
 
 /// A step's parameters as they would be sent; as they are written where they need the output of another step.
-fn resolve(app: &App, step: &Step, payload: &Value, event: Option<&Value>) -> (Value, Option<StepError>) {
+async fn resolve(
+    app: &App,
+    step: &Step,
+    payload: &Value,
+    event: Option<&Value>,
+) -> (Value, Option<StepError>) {
     let written = Value::Object(step.params.clone());
     let depends = |one: &Reference| one.step().is_some() || one.own().is_some();
     if references(&written).is_ok_and(|found| found.iter().any(depends)) {
@@ -166,19 +171,19 @@ fn resolve(app: &App, step: &Step, payload: &Value, event: Option<&Value>) -> (V
     }
     match fill(&written, &Values { trigger: payload, event, outputs: &[], own: None }) {
         Ok(params) => {
-            let fault = misfit(app, step, &params);
+            let fault = misfit(app, step, &params).await;
             (params, fault)
         }
         Err(error) => (written, Some(StepError::new(StepErrorCode::TemplateError, error.to_string()))),
     }
 }
 
-fn misfit(app: &App, step: &Step, params: &Value) -> Option<StepError> {
+async fn misfit(app: &App, step: &Step, params: &Value) -> Option<StepError> {
     if Operations::of(app).find(&step.operation_id).is_none() {
         let message = format!("operation '{}' does not exist any more", step.operation_id);
         return Some(StepError::new(StepErrorCode::UnknownOperation, message));
     }
-    Operations::of(app).check_params(&step.operation_id, params).err().map(StepError::from)
+    Operations::of(app).check_params(&step.operation_id, params).await.err().map(StepError::from)
 }
 
 #[cfg(test)]

@@ -4,13 +4,15 @@
 //! steps that it began with, also where the Connection was edited meanwhile by the same author.
 
 use chrono::TimeDelta;
+use std::sync::Arc;
+
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use heddle_core::change::Danger;
 use heddle_core::condition::Conditions;
 use heddle_core::event::format_time;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
-use heddle_core::{OrgId, Timestamp};
+use heddle_core::{Document, OrgId, Timestamp};
 use heddle_kernel::app::App;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::error::Error;
@@ -64,7 +66,7 @@ impl Pause {
             danger: Danger::Normal,
             owner: "fabric".to_owned(),
             permission: None,
-            params_schema: json!({
+            params_schema: Document::from(&json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
                 "properties": {
@@ -89,8 +91,8 @@ impl Pause {
                 "dependentRequired": { "conditions": ["event"] },
                 "additionalProperties": false,
                 "examples": [{ "for_secs": 300, "event": "device.status.changed" }],
-            }),
-            output_schema: json!({
+            })),
+            output_schema: Arc::new(json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
                 "properties": {
@@ -100,7 +102,7 @@ impl Pause {
                 },
                 "required": ["came", "event", "waited_secs"],
                 "additionalProperties": false,
-            }),
+            })),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use heddle_core::adapter::{Area, Description, Feature, FeatureOperation, ObjectKind};
 use heddle_core::change;
 use heddle_marketplace::description as package;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// What a package says of its kinds and features to its own component, as JSON texts by their ids.
 #[derive(Debug, Default)]
@@ -16,8 +16,10 @@ pub(crate) struct Bindings {
 
 impl Bindings {
     pub(crate) fn of(description: &package::Description) -> Self {
-        fn texts<'a>(all: impl Iterator<Item = (&'a String, &'a Option<Value>)>) -> HashMap<String, String> {
-            all.filter_map(|(id, binding)| Some((id.clone(), binding.as_ref()?.to_string()))).collect()
+        fn texts<'a>(
+            all: impl Iterator<Item = (&'a String, &'a Option<Box<RawValue>>)>,
+        ) -> HashMap<String, String> {
+            all.filter_map(|(id, binding)| Some((id.clone(), binding.as_ref()?.get().to_owned()))).collect()
         }
         Self {
             kinds: texts(description.kinds.iter().map(|kind| (&kind.id, &kind.binding))),
@@ -58,7 +60,7 @@ fn feature(feature: &package::Feature) -> Feature {
             package::Danger::Destructive => change::Danger::Destructive,
             package::Danger::Catastrophic => change::Danger::Catastrophic,
         },
-        payload_schema: operation.payload_schema.clone(),
+        payload_schema: operation.payload_schema.clone().into(),
         time_limit_ms: operation.time_limit_ms,
         invertible: operation.invertible,
     };

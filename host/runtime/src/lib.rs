@@ -46,3 +46,4 @@ pub use engine::StartError;
 pub use load::LoadError;
 pub use observe::{Observed, Observer};
 pub use runtime::{Runtime, Settings, Tap};
+pub use schemas::CompiledSchemas;

@@ -1,30 +1,53 @@
-//! The schemas of an adapter, compiled when they are first asked for: they were judged when the package was first loaded.
+//! Schemas that are compiled when they are first asked for: they were judged when the package was first loaded.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
+use heddle_core::Document;
 use heddle_core::adapter::Description;
 use heddle_core::change::Operation;
 use heddle_marketplace::{Schema, SchemaError};
 use moka::future::Cache;
 
-/// Compiled payload schemas that an adapter keeps. One takes some hundred kilobytes, and a package may have thousands.
+/// Compiled schemas that are kept. One takes some hundred kilobytes, and a package may have thousands.
 const KEPT_MAX: u64 = 64;
+
+/// The compiled ones of many schemas: few are kept, those that are asked for.
+#[derive(Debug)]
+pub struct CompiledSchemas<K: Hash + Eq + Send + Sync + 'static>(Cache<K, Arc<Schema>>);
+
+impl<K: Hash + Eq + Send + Sync + 'static> CompiledSchemas<K> {
+    /// Compiles a schema that is not kept. A large one takes long, so that never happens on a thread of the API.
+    pub async fn get(&self, key: K, document: &Document) -> Result<Arc<Schema>, Arc<SchemaError>> {
+        let compile = async {
+            let document = document.clone();
+            let compiled = tokio::task::spawn_blocking(move || Schema::compile(&document.value())).await;
+            compiled.unwrap_or_else(|ended| Err(SchemaError::Unusable(ended.to_string()))).map(Arc::new)
+        };
+        self.0.try_get_with(key, compile).await
+    }
+}
+
+impl<K: Hash + Eq + Send + Sync + 'static> Default for CompiledSchemas<K> {
+    fn default() -> Self {
+        Self(Cache::new(KEPT_MAX))
+    }
+}
 
 /// What a controller's settings and the payloads of changes are checked against.
 #[derive(Debug)]
 pub(crate) struct Schemas {
     pub(crate) settings: Schema,
     /// By feature and operation.
-    payloads: Cache<(String, Operation), Arc<Schema>>,
+    payloads: CompiledSchemas<(String, Operation)>,
 }
 
 impl Schemas {
     pub(crate) fn new(settings: Schema) -> Self {
-        Self { settings, payloads: Cache::new(KEPT_MAX) }
+        Self { settings, payloads: CompiledSchemas::default() }
     }
 
-    /// The payload schema of an operation of a feature; `None` where there is no such operation. A large one takes long
-    /// to compile, so that never happens on a thread of the API.
+    /// The payload schema of an operation of a feature; `None` where there is no such operation.
     pub(crate) async fn payload(
         &self,
         description: &Description,
@@ -33,12 +56,8 @@ impl Schemas {
     ) -> Result<Option<Arc<Schema>>, Arc<SchemaError>> {
         let found = description.features.iter().find(|found| found.id == feature);
         let Some(declared) = found.and_then(|found| found.operation(operation)) else { return Ok(None) };
-        let compile = async {
-            let document = declared.payload_schema.clone();
-            let compiled = tokio::task::spawn_blocking(move || Schema::compile(&document)).await;
-            compiled.unwrap_or_else(|ended| Err(SchemaError::Unusable(ended.to_string()))).map(Arc::new)
-        };
-        self.payloads.try_get_with((feature.to_owned(), operation), compile).await.map(Some)
+        let key = (feature.to_owned(), operation);
+        self.payloads.get(key, &declared.payload_schema).await.map(Some)
     }
 }
 
@@ -60,7 +79,7 @@ mod tests {
             operations: vec![FeatureOperation {
                 operation: Operation::Update,
                 danger: Danger::Normal,
-                payload_schema: json!({ "required": [format!("field{at}")] }),
+                payload_schema: Document::from(&json!({ "required": [format!("field{at}")] })),
                 time_limit_ms: None,
                 invertible: false,
             }],
@@ -96,7 +115,7 @@ mod tests {
             let found = schemas.payload(&description, &feature.id, Operation::Update).await.unwrap();
             assert!(found.is_some(), "{}", feature.id);
         }
-        schemas.payloads.run_pending_tasks().await;
-        assert!((1..=KEPT_MAX).contains(&schemas.payloads.entry_count()));
+        schemas.payloads.0.run_pending_tasks().await;
+        assert!((1..=KEPT_MAX).contains(&schemas.payloads.0.entry_count()));
     }
 }

@@ -84,7 +84,7 @@ async fn act(
         // The role that may have it in a Connection.
         None => caller.require_unscoped_role(Role::OrgAdmin)?,
     }
-    operations.check_params(&body.operation_id, &Value::Object(body.params.clone()))?;
+    operations.check_params(&body.operation_id, &Value::Object(body.params.clone())).await?;
     let step = Step {
         operation_id: body.operation_id,
         params: body.params,
@@ -93,7 +93,7 @@ async fn act(
         for_each: None,
         on_error: false,
     };
-    let faults = steps::faults(app, std::slice::from_ref(&step));
+    let faults = steps::faults(app, std::slice::from_ref(&step)).await?;
     if !faults.is_empty() {
         return Err(Error::Validation(faults));
     }

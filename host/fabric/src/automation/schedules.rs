@@ -250,7 +250,7 @@ async fn create(by: By, creation: Creation, Json(body): Json<NewBody>) -> Result
     let name = checks.name("name", &body.name);
     checks.description(body.description.as_deref());
     let next = check_times(&mut checks, &body.cron, &body.time_zone, app.clock.now());
-    checks.add(steps::faults(app, &body.steps));
+    checks.add(steps::faults(app, &body.steps).await?);
     checks.add(declared::faults(app, &Shape::of_schedule(), None, &body.steps));
     checks.done()?;
     let outlines = steps::outlines(&body.steps);
@@ -288,7 +288,7 @@ async fn update(
     let name = body.name.as_deref().map(|name| checks.name("name", name));
     checks.description(body.description.as_ref().and_then(Option::as_deref));
     if let Some(steps) = &body.steps {
-        checks.add(steps::faults(app, steps));
+        checks.add(steps::faults(app, steps).await?);
         checks.add(declared::faults(app, &Shape::of_schedule(), None, steps));
     }
     let mut tx = app.db.write().await?;

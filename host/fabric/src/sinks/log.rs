@@ -1,11 +1,13 @@
 //! `fabric.log`: writes a line into the service's log, where `/fabric/logs` shows it to its organization.
 
+use std::sync::Arc;
+
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use heddle_core::LogLevel;
 use heddle_core::change::Danger;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
 use heddle_core::redact::{mask_text, sanitize};
+use heddle_core::{Document, LogLevel};
 use heddle_kernel::logs::OF_ORGANIZATIONS;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -53,7 +55,7 @@ impl Log {
             danger: Danger::Normal,
             owner: "fabric".to_owned(),
             permission: Some(EVENT_WRITE),
-            params_schema: json!({
+            params_schema: Document::from(&json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
                 "properties": {
@@ -69,14 +71,14 @@ impl Log {
                 },
                 "required": ["message"],
                 "additionalProperties": false,
-            }),
-            output_schema: json!({
+            })),
+            output_schema: Arc::new(json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
                 "properties": { "level": { "type": "string", "enum": LogLevel::ALL } },
                 "required": ["level"],
                 "additionalProperties": false,
-            }),
+            })),
         })
     }
 }

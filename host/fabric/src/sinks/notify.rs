@@ -1,7 +1,10 @@
 //! `fabric.notify`: sends a message through a channel, or to the administrators of the organization.
 
+use std::sync::Arc;
+
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use heddle_core::Document;
 use heddle_core::change::Danger;
 use heddle_core::notification::Severity;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
@@ -50,7 +53,7 @@ impl Notify {
             danger: Danger::Normal,
             owner: "fabric".to_owned(),
             permission: Some(EVENT_WRITE),
-            params_schema: json!({
+            params_schema: Document::from(&json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
                 "properties": {
@@ -69,8 +72,8 @@ impl Notify {
                 },
                 "required": ["subject", "body"],
                 "additionalProperties": false,
-            }),
-            output_schema: json!({
+            })),
+            output_schema: Arc::new(json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
                 "properties": {
@@ -82,7 +85,7 @@ impl Notify {
                 },
                 "required": ["channel_id", "notice_id", "status"],
                 "additionalProperties": false,
-            }),
+            })),
         })
     }
 }

@@ -1,9 +1,11 @@
 //! `fabric.webhook`: sends a request to an address of the author's choice, once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use heddle_core::Document;
 use heddle_core::change::Danger;
 use heddle_core::operation::{OperationKind, OperationTier, StepErrorCode};
 use heddle_core::redact::sanitize;
@@ -64,7 +66,7 @@ impl Webhook {
             danger: Danger::Normal,
             owner: "fabric".to_owned(),
             permission: Some(SETTINGS_WRITE),
-            params_schema: json!({
+            params_schema: Document::from(&json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
                 "properties": {
@@ -87,8 +89,8 @@ impl Webhook {
                 },
                 "required": ["url"],
                 "additionalProperties": false,
-            }),
-            output_schema: json!({
+            })),
+            output_schema: Arc::new(json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
                 "properties": {
@@ -103,7 +105,7 @@ impl Webhook {
                 },
                 "required": ["status_code", "body", "truncated", "duration_ms"],
                 "additionalProperties": false,
-            }),
+            })),
         })
     }
 }
