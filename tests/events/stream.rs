@@ -203,9 +203,12 @@ on_both! {
         ingest(&api, "one").await;
         let first = socket.event("ingest.external").await["seq"].as_i64().unwrap();
         drop(socket);
+        let mut witness = Socket::subscribe(&api, &["*"]).await;
         for name in ["two", "three"] {
             ingest(&api, name).await;
         }
+        // What this one has seen comes to no later one by itself.
+        while witness.event("ingest.external").await["payload"]["name"] != "three" {}
         let mut socket = Socket::subscribe(&api, &["*"]).await;
         socket.send(&json!({ "type": "resume", "after_seq": first })).await;
         for (name, seq) in [("two", first + 1), ("three", first + 2)] {
