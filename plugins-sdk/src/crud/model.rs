@@ -144,6 +144,12 @@ impl<'h> Model<'h> {
         Ok(content)
     }
 
+    /// Whether the device says which fields an object has: of a new one only by a template.
+    pub(crate) fn tells_fields(&self, kind: &str, at: usize) -> bool {
+        let kind = self.kind(kind);
+        !kind.entries[at].is_new || kind.template.is_some()
+    }
+
     /// What a new object of a kind has, where the device tells.
     pub(crate) fn template(&mut self, kind: &str) -> Result<Option<Content>, Fault> {
         let (vendor, host) = (self.vendor, self.host);

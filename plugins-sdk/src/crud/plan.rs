@@ -162,7 +162,9 @@ impl Drafts<'_> {
         let binding = &self.model.kind(kind).binding;
         // What names the object is how the device wrote it.
         asked.retain(|name, _| !binding.key.contains(name));
-        refuse_unknown(binding, &before, &asked)?;
+        if self.model.tells_fields(kind, at) {
+            refuse_unknown(binding, &before, &asked)?;
+        }
         let mut after = before.clone();
         after.extend(asked.clone());
         let noun = binding.noun.clone();
