@@ -324,7 +324,7 @@ fn forgotten(fates: &BTreeMap<i64, Fate>) -> usize {
 async fn settle(ground: &Ground, expected: &Expected, seed: u64) {
     let what = format!("{} rows, and none of them open; seed {seed}", expected.rows);
     until(&what, SETTLING_MAX, async || {
-        ground.open_runs().await == 0 && ground.runs().await >= expected.rows
+        ground.runs().await >= expected.rows && ground.open_runs().await == 0
     })
     .await;
 }

@@ -61,8 +61,9 @@ async fn killed_processes_leave_runs_interrupted_and_none_runs_twice() {
         interrupted(&ground, &certain, seed).await;
     }
     let told = load.stop().await;
+    // In this order: a run that begins between the two questions would be in neither.
     until("every event has its run, and none is open", PATIENCE, async || {
-        ground.open_runs().await == 0 && ground.runs().await == told
+        ground.runs().await == told && ground.open_runs().await == 0
     })
     .await;
     assert!(certain.len() >= ROUNDS / 2, "{certain:?}");
