@@ -121,6 +121,13 @@ class Stream:
         self.say(**frame)
         return self.hear()
 
+    def settle(self, answer, **frame):
+        """Asks, and passes over the events that were on their way before the answer."""
+        heard = self.ask(**frame)
+        while heard["type"] == "event":
+            heard = self.hear()
+        assert heard["type"] == answer, heard
+
     def closed(self, code, reason):
         """The connection ends with this and nothing else."""
         try:
@@ -256,7 +263,7 @@ def narrowed():
     other = request("POST", "/sites", {"name": "Elsewhere"})["id"]
     stream, _ = authenticated()
     stream.ask(type="subscribe", subscriptions=["controller.*"])
-    stream.ask(type="set_filters", site_ids=[other])
+    stream.settle("filters_set", type="set_filters", site_ids=[other])
     key = {"name": "c", "username": "root", "password": "x"}
     key = request("POST", "/credentials", key)["id"]
 
@@ -274,7 +281,7 @@ def narrowed():
     seen = event(stream, "controller.change.staged")
     assert seen["payload"]["change_id"] == staged, seen
     time.sleep(1.1)
-    stream.ask(type="set_filters", site_ids=[])
+    stream.settle("filters_set", type="set_filters", site_ids=[])
     staged = stage(here)
     assert event(stream, "controller.change.staged")["payload"]["change_id"] == staged
 
