@@ -29,9 +29,26 @@ pub(crate) struct Options {
     settings: Vec<(&'static str, String)>,
     tap: Option<Tap>,
     hash_cost: Option<HashCost>,
+    adapters: Adapters,
+}
+
+/// Which of the adapters that were built a server reads.
+#[derive(Debug, Default, Clone)]
+pub(crate) enum Adapters {
+    /// One, which is enough for what does not depend on the vendor: each package costs every start.
+    #[default]
+    OpenWrt,
+    /// These.
+    Of(Vec<String>),
 }
 
 impl Options {
+    /// Reads other packages than usual.
+    pub(crate) fn serving(mut self, adapters: Adapters) -> Self {
+        self.adapters = adapters;
+        self
+    }
+
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.settings.push((name, value.into()));
         self
@@ -74,6 +91,26 @@ pub(crate) fn packages() -> PathBuf {
     variable("HEDDLE_PACKAGES").map_or_else(|| target_folder().join("packages"), PathBuf::from)
 }
 
+/// A folder that has only these packages.
+fn packages_of(adapters: &Adapters) -> PathBuf {
+    let ids: &[String] = match adapters {
+        Adapters::OpenWrt => &["openwrt".to_owned()],
+        Adapters::Of(ids) => ids,
+    };
+    let all = packages().canonicalize().expect("packages are built");
+    // Another build folder has folders of its own: nothing is ever removed that another process reads.
+    let mark = all.display().to_string().replace(['/', '.'], "-");
+    let folder = target_folder().join("packages-of-tests").join(mark).join(ids.join("+"));
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    for id in ids {
+        let made = std::os::unix::fs::symlink(all.join(id), folder.join(id));
+        // Tests run at the same time, and another one may have made it.
+        let is_there = made.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::AlreadyExists);
+        assert!(made.is_ok() || is_there, "{id}: {made:?}");
+    }
+    folder
+}
+
 pub(crate) fn compiler() -> Compiler {
     Compiler { program: heddle_binary(), args: vec!["plugin-compile".to_owned()] }
 }
@@ -88,7 +125,7 @@ pub(crate) fn environment(folder: &Path, database: &Database, options: &Options)
         ("ENCRYPTION_KEY", ENCRYPTION_KEY.to_owned()),
         ("SECRET_KEY", SECRET_KEY.to_owned()),
         ("ADAPTER_READ_ONLY", "false".to_owned()),
-        ("ADAPTER_PACKAGES", packages().display().to_string()),
+        ("ADAPTER_PACKAGES", packages_of(&options.adapters).display().to_string()),
         ("ADAPTER_TRUSTED_KEYS", packages().join("trusted-keys.json").display().to_string()),
         ("EGRESS_EXTRA_NETWORKS", "127.0.0.0/8".to_owned()),
         ("COMPONENT_INSTANCES", "80".to_owned()),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Answer, Contract, Server};
 
 async fn start() -> (Server, std::sync::Arc<Contract>) {
-    let server = Server::start(crate::support::Database::sqlite()).await;
+    let server = Server::start_with(crate::support::Database::sqlite(), super::described()).await;
     let contract = server.contract();
     (server, contract)
 }

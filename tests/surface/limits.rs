@@ -97,7 +97,7 @@ fn unbounded(contract: &Contract) -> Vec<String> {
 
 #[tokio::test]
 async fn every_text_and_every_list_of_a_request_has_a_bound() {
-    let server = Server::start(Database::sqlite()).await;
+    let server = Server::start_with(Database::sqlite(), super::described()).await;
     let unbounded = unbounded(&server.contract());
     assert!(unbounded.is_empty(), "{unbounded:#?}");
 }

@@ -77,7 +77,7 @@ const RULES: &[(&str, fn(&Route) -> bool)] = &[
 
 #[tokio::test]
 async fn every_route_keeps_the_rules_of_marks() {
-    let server = Server::start(Database::sqlite()).await;
+    let server = Server::start_with(Database::sqlite(), super::described()).await;
     let routes = heddle_kernel::http::routes(&server.running().app);
     let mut broken = Vec::new();
     for (rule, holds) in RULES {
@@ -93,7 +93,7 @@ async fn every_route_keeps_the_rules_of_marks() {
 
 #[tokio::test]
 async fn no_route_writes_for_a_browser_without_its_token() {
-    let server = Server::start(Database::sqlite()).await;
+    let server = Server::start_with(Database::sqlite(), super::described()).await;
     let admin = server.set_up().await;
     let routes = heddle_kernel::http::routes(&server.running().app);
     let page = server.nobody().with("cookie", &format!("svc_access={}", admin.token()));

@@ -16,9 +16,14 @@ mod tools;
 mod walk;
 mod world;
 
-use crate::support::Options;
+use crate::support::{Adapters, Options};
+
+/// Serves two adapters, whose areas between them are those of every family of routes that is not a vendor's own.
+pub(super) fn described() -> Options {
+    Options::default().serving(Adapters::Of(vec!["openwrt".to_owned(), "opnsense".to_owned()]))
+}
 
 /// Limits that hundreds of requests of one test stay below.
 pub(crate) fn unlimited() -> Options {
-    Options::default().with("RATE_LIMIT_RPM", "1000000").with("RATE_LIMIT_BURST", "1000000")
+    described().with("RATE_LIMIT_RPM", "1000000").with("RATE_LIMIT_BURST", "1000000")
 }

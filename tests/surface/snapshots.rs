@@ -82,7 +82,7 @@ const MARKS: &[(Mark, &str)] = &[
 
 #[tokio::test]
 async fn routes_and_who_may_call_them() {
-    let server = Server::start(Database::sqlite()).await;
+    let server = Server::start_with(Database::sqlite(), super::described()).await;
     let routes = heddle_kernel::http::routes(&server.running().app);
     let mut rows: Vec<Vec<String>> = routes
         .iter()
@@ -134,7 +134,7 @@ fn what_subscribing_and_reading_need() {
 
 #[tokio::test]
 async fn the_document() {
-    let server = Server::start(Database::sqlite()).await;
+    let server = Server::start_with(Database::sqlite(), super::described()).await;
     let contract = server.contract();
     let mut document = contract.document().clone();
     document.sort_all_objects();

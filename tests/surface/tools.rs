@@ -37,7 +37,7 @@ pub(super) async fn document(server: &Server, folder: &Path) -> PathBuf {
 
 #[tokio::test]
 async fn the_document_is_valid() {
-    let server = Server::start(Database::sqlite()).await;
+    let server = Server::start_with(Database::sqlite(), super::described()).await;
     let folder = tempfile::tempdir().unwrap();
     let path = document(&server, folder.path()).await;
     let mut command = Command::new(python());

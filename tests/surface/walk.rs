@@ -380,7 +380,7 @@ on_both! {
 /// Creations that are honoured once show a secret in no field but those that a replay leaves out.
 #[tokio::test]
 async fn every_secret_of_a_creation_is_shown_once() {
-    let server = Server::start(crate::support::Database::sqlite()).await;
+    let server = Server::start_with(crate::support::Database::sqlite(), super::described()).await;
     let contract = server.contract();
     let mut shown = BTreeSet::new();
     for operation in contract.operations() {
