@@ -18,4 +18,5 @@ mod staging;
 mod support;
 mod surface;
 mod tenancy;
+mod vendors;
 mod webhooks;

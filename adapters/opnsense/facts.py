@@ -1,9 +1,10 @@
 """Makes facts.json from a contract of the vendor's API.
 
-    python3 facts.py CONTRACT > facts.json
+    python3 facts.py CONTRACT lacking.json > facts.json
 
-Keeps bare facts: routes, names, types, ranges, enumerations. The output has one line per list of fields and one per
-controller, so that a later contract shows as a short difference.
+Keeps bare facts: routes, names, types, ranges, enumerations. `lacking.json` has what the contract lacks: fields of older
+controllers, and which choices are answered in their order. The output has one line per list of fields and one per controller, so that a later
+contract shows as a short difference.
 """
 
 import json
@@ -16,6 +17,8 @@ NAMELESS = {
     "freeradius/eap": ("Freeradius/Eap", "eap"),
     "freeradius/general": ("Freeradius/General", "general"),
 }
+# Items that have the fields of their model's settings.
+AS_SETTINGS = {"auth/priv/set_item": "Auth/Priv:"}
 
 
 def path_of(route):
@@ -70,9 +73,28 @@ def field(f):
     return out
 
 
+def lacking_item(lacking, path, command):
+    """Root key and list of fields of an older controller's item."""
+    items = lacking["items"].get(path, {})
+    noun = next((noun for noun in items if command.endswith("_" + noun)), None)
+    return items[noun] if noun else (None, None)
+
+
+def lacking_fields(lacking):
+    out = {}
+    for key, fields in lacking["fields"].items():
+        out[key] = [dict(f) for f in fields]
+        for f in out[key]:
+            found = pattern(f.pop("pattern")) if "pattern" in f else None
+            if found:
+                f["pattern"] = found
+    return out
+
+
 def main():
     contract = json.load(open(sys.argv[1], encoding="utf-8"))
-    fields, controllers = {}, {}
+    lacking = json.load(open(sys.argv[2], encoding="utf-8"))
+    fields, controllers = lacking_fields(lacking), {}
     for route in contract["routes"]:
         path, command, params, needed = path_of(route)
         if path in NAMELESS and command in ("get", "set", "getconfig", "setconfig"):
@@ -81,22 +103,32 @@ def main():
         out = {"op": route["operation"]}
         if "GET" in route["method"]:
             out["get"] = True
+        # Pages and words to search for are only taken from a body.
+        if (route.get("note") or "").startswith("paging"):
+            out["live"] = True
         if params:
             out["params"] = params
         if needed:
             out["needed"] = needed
-        root = route.get("body_root_key") or route.get("response_root_key")
+        old_root, old_fields = lacking_item(lacking, path, command)
+        root = route.get("body_root_key") or route.get("response_root_key") or old_root
         if root:
             out["root"] = root
         # One model lists a field twice.
         own = list({f["name"]: field(f) for f in route.get("fields") or []}.values())
-        if own and route["operation"] in ("create", "update", "settings-write"):
+        if f"{path}/{command}" in AS_SETTINGS:
+            out["fields"] = AS_SETTINGS[f"{path}/{command}"]
+        elif own and route["operation"] in ("create", "update", "settings-write"):
             key = f"{route.get('model') or path}:{route.get('model_path') or ''}"
             if not route.get("model_path") and route["operation"] != "settings-write":
                 key = f"{path}:{command.split('_', 1)[-1]}"
             if len(own) > len(fields.get(key, [])):
                 fields[key] = own
             out["fields"] = key
+        elif route["operation"] in ("create", "update") and old_fields:
+            out["fields"] = old_fields
+        elif route["operation"] == "settings-write" and f"{route.get('model')}:" in lacking["fields"]:
+            out["fields"] = f"{route['model']}:"
         for name in ("apply_call", "plugin"):
             if route.get(name):
                 out[name.split("_")[0]] = route[name].removeprefix("POST ").split(" ")[0]
@@ -108,6 +140,11 @@ def main():
     def lines(table):
         rows = (f"{json.dumps(key)}:{json.dumps(table[key], separators=(',', ':'))}" for key in sorted(table))
         return "{\n" + ",\n".join(rows) + "\n}"
+
+    for key, names in lacking["sorted"].items():
+        for f in fields[key]:
+            if f["name"] in names:
+                f["sorted"] = True
 
     print('{"fields":' + lines(fields) + ',\n"controllers":' + lines(controllers) + "}")
 

@@ -120,9 +120,11 @@ impl FakeHost<'_> {
         Ok(filled)
     }
 
-    /// Whether the call takes back one that never left.
+    /// Whether the call takes back one that never left. A host through which no call left knows nothing of the apply, and
+    /// leaves nothing out.
     fn is_left_out(&self, call: &NativeCall) -> bool {
-        call.only_after.as_ref().is_some_and(|id| !self.left.borrow().contains(id))
+        let left = self.left.borrow();
+        !left.is_empty() && call.only_after.as_ref().is_some_and(|id| !left.contains(id))
     }
 
     fn binding(&self, of: &str, id: &str) -> Option<Value> {
@@ -174,12 +176,23 @@ pub fn send_stage<A: Adapter>(
     changes: &[Change],
     plan: &ChangePlan,
 ) -> Result<Outcome, Fault> {
+    go_on_stage::<A>(host, stage, changes, plan, 0)
+}
+
+/// The same from where the stage stopped: `left` of its calls were sent, and their answers were good.
+pub fn go_on_stage<A: Adapter>(
+    host: &FakeHost<'_>,
+    stage: Stage,
+    changes: &[Change],
+    plan: &ChangePlan,
+    left: u32,
+) -> Result<Outcome, Fault> {
     let calls: Vec<&NativeCall> = plan.native.iter().filter(|call| call.stage == stage).collect();
     let mut whole = Completion::default();
     if calls.is_empty() {
         return Ok(Outcome::Done(whole));
     }
-    let from = match A::ready(host, stage, changes, &plan.token, 0)? {
+    let from = match A::ready(host, stage, changes, &plan.token, left)? {
         Readiness::Send(start) => {
             host.fill(start.found);
             start.from as usize

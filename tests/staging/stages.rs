@@ -168,3 +168,79 @@ on_both! {
         process.api.post(&Lab::path(&change, "apply"), &force).await.expect_status(200);
     }
 }
+
+/// A plan of an action that leaves nothing to read.
+fn unseen() -> serde_json::Value {
+    json!({ "standing": "unseen", "items": [], "foreign": [] })
+}
+
+on_both! {
+    async fn what_cannot_be_read_is_applied_when_every_call_was_answered_with_a_success(database: Database) {
+        let lab = Scripted::start(database).await;
+        lab.script().plan = json!({ "holds": false, "stages": ["apply"], "calls": { "apply": 2 } });
+        lab.script().then.insert("apply".to_owned(), unseen());
+        let change = lab.stage("wake up").await;
+        let (status, applied) = lab.act(&change, "apply", &json!({ "force": true })).await;
+        assert_eq!((status, &applied["outcome"]["state"]), (200, &json!("applied")), "{applied}");
+        let message = applied["outcome"]["message"].as_str().unwrap();
+        assert!(message.contains("nothing of the change can be read"), "{message}");
+        assert_eq!(lab.script().sent, ["apply", "apply"]);
+    }
+}
+
+on_both! {
+    async fn what_cannot_be_read_is_unknown_when_an_answer_was_lost_and_not_sent_again(database: Database) {
+        let lab = Scripted::start(database).await;
+        lab.script().plan = json!({ "holds": false, "stages": ["apply"] });
+        lab.script().then.insert("apply".to_owned(), unseen());
+        lab.script().lost = vec!["apply".to_owned()];
+        let change = lab.stage("wake up").await;
+        lab.act(&change, "apply", &json!({ "force": true })).await;
+        let seen = lab.get(&change).await;
+        assert_eq!((&seen["outcome"]["state"], &seen["status"]), (&json!("unknown"), &json!("pending")), "{seen}");
+        let message = seen["outcome"]["message"].as_str().unwrap();
+        assert!(message.contains("whether the device did it cannot be read"), "{message}");
+        assert_eq!(lab.script().sent, ["apply"]);
+        // Reading again tells nothing, and says so; the way out is to discard it.
+        let (status, verified) = lab.act(&change, "verify", &json!({})).await;
+        assert_eq!(status, 200, "{verified}");
+        let seen = lab.get(&change).await;
+        assert_eq!(seen["outcome"]["state"], "unknown", "{seen}");
+        assert!(seen["outcome"]["message"].as_str().unwrap().contains("then discard"), "{seen}");
+        // It is not planned again, so that it cannot be sent twice.
+        let (status, refused) = lab.act(&change, "plan", &json!({})).await;
+        assert_eq!(status, 409, "{refused}");
+        let (status, discarded) = lab.act(&change, "discard", &json!({})).await;
+        assert_eq!((status, &discarded["status"]), (200, &json!("discarded")), "{discarded}");
+        assert_eq!(lab.script().sent, ["apply"]);
+    }
+}
+
+on_both! {
+    async fn what_cannot_be_read_has_failed_when_the_device_promises_that_nothing_changed(database: Database) {
+        let lab = Scripted::start(database).await;
+        lab.script().plan = json!({ "holds": false, "stages": ["apply"] });
+        lab.script().then.insert("apply".to_owned(), unseen());
+        lab.script().said.insert("apply".to_owned(), json!({ "fault": { "message": "no such host", "effect": "none" } }));
+        let change = lab.stage("wake up").await;
+        lab.act(&change, "apply", &json!({ "force": true })).await;
+        let seen = lab.get(&change).await;
+        assert_eq!((&seen["outcome"]["state"], &seen["status"]), (&json!("failed"), &json!("pending")), "{seen}");
+        assert!(seen["outcome"]["message"].as_str().unwrap().contains("no such host"), "{seen}");
+    }
+}
+
+on_both! {
+    async fn a_job_that_failed_and_leaves_nothing_to_read_is_unknown(database: Database) {
+        let lab = Scripted::start(database).await;
+        lab.script().plan = json!({ "holds": false, "stages": ["apply"] });
+        lab.script().then.insert("apply".to_owned(), unseen());
+        lab.script().said.insert("apply".to_owned(), json!({ "task": true }));
+        lab.script().task = vec![json!({ "failed": { "message": "exited with code 1", "effect": "certain" } })];
+        let change = lab.stage("wake up").await;
+        lab.act(&change, "apply", &json!({ "force": true })).await;
+        let seen = lab.get(&change).await;
+        assert_eq!(seen["outcome"]["state"], "unknown", "{seen}");
+        assert!(seen["outcome"]["message"].as_str().unwrap().contains("exited with code 1"), "{seen}");
+    }
+}

@@ -33,6 +33,14 @@ impl Database {
         Some(Database::Postgres(create(&url, template).await.into()))
     }
 
+    /// Another one of the same kind.
+    pub(crate) async fn another(&self) -> Self {
+        match self {
+            Database::Sqlite => Database::Sqlite,
+            Database::Postgres(_) => Self::postgres().await.expect("the first one is there"),
+        }
+    }
+
     /// One of the same kind without the schema.
     pub(crate) async fn emptied(self) -> Self {
         match (self, runner()) {

@@ -40,6 +40,7 @@ pub(crate) enum Adapters {
     OpenWrt,
     /// These.
     Of(Vec<String>),
+    All,
 }
 
 impl Options {
@@ -91,9 +92,21 @@ pub(crate) fn packages() -> PathBuf {
     variable("HEDDLE_PACKAGES").map_or_else(|| target_folder().join("packages"), PathBuf::from)
 }
 
+/// The ids of the adapters that were built.
+pub(crate) fn adapters() -> Vec<String> {
+    let entries = std::fs::read_dir(packages()).expect("packages are built");
+    let folders =
+        entries.map(|entry| entry.expect("a folder can be read")).filter(|entry| entry.path().is_dir());
+    let mut ids: Vec<String> =
+        folders.map(|folder| folder.file_name().into_string().expect("an id is text")).collect();
+    ids.sort();
+    ids
+}
+
 /// A folder that has only these packages.
 fn packages_of(adapters: &Adapters) -> PathBuf {
     let ids: &[String] = match adapters {
+        Adapters::All => return packages(),
         Adapters::OpenWrt => &["openwrt".to_owned()],
         Adapters::Of(ids) => ids,
     };

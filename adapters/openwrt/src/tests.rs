@@ -36,6 +36,7 @@ fn standing(device: &Device, plan: &ChangePlan) -> &'static str {
         Standing::Stored(_) => "stored",
         Standing::MovedOn(_) => "moved on",
         Standing::Other(_) => "other",
+        Standing::Unseen => "unseen",
     }
 }
 

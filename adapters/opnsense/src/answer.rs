@@ -1,8 +1,10 @@
-//! What an answer of the firewall means: the status alone never tells.
+//! What an answer of the firewall means: the status alone never tells. [`acted`](super::acted) has those to actions.
 
-use heddle_sdk::crud::{Purpose, Vendor};
+use heddle_sdk::crud::{Purpose, Vendor, Written};
 use heddle_sdk::{Auth, Effect, Fault, FaultExt, Host, Request, Response, fault};
 use serde_json::Value;
+
+use crate::acted;
 
 /// The session of the manifest; it has no login, each request carries the key.
 pub(crate) const SESSION: &str = "api";
@@ -26,55 +28,62 @@ impl Vendor for Opnsense {
         }
     }
 
-    fn written(&self, purpose: Purpose, response: &Response) -> Result<(), Fault> {
-        // One controller answers a delete with nothing at all.
-        if purpose == Purpose::Delete && response.status == 200 && response.body.is_empty() {
-            return Ok(());
+    fn written(&self, purpose: Purpose, response: &Response) -> Result<Written, Fault> {
+        if purpose == Purpose::Act {
+            return acted::written(response);
         }
         let answer = opened(response).map_err(|fault| {
             // A rule refuses before anything is saved; what failed otherwise may have been halfway.
             let is_refusal = is_refusal(&fault) && purpose != Purpose::Activate;
-            let is_open = !is_refusal && (response.status >= 500 || response.status == 200);
-            if is_open { fault.with_effect(Effect::Possible) } else { fault }
+            if !is_refusal && is_open(response.status) { fault.with_effect(Effect::Possible) } else { fault }
         })?;
         if let Some(text) = answer.get("errorMessage").and_then(Value::as_str) {
-            let effect = if purpose == Purpose::Activate { Effect::Possible } else { Effect::None };
-            return Err(refused(text, &answer, response.status).with_effect(effect));
+            let fault = refused(text, &answer, response.status);
+            let is_refusal = is_refusal(&fault) && purpose != Purpose::Activate;
+            return Err(fault.with_effect(if is_refusal { Effect::None } else { Effect::Possible }));
         }
         if let Some(fields) = answer.get("validations").and_then(Value::as_object) {
             return Err(invalid(fields));
         }
         let word = word_of(&answer);
         let is_done = match purpose {
-            Purpose::Create | Purpose::Update => word == "saved",
+            // What makes no model says the word of a reload.
+            Purpose::Create | Purpose::Update => word == "saved" || word == "ok",
             // What is gone already is where the call leads to.
-            Purpose::Delete => ["deleted", "not found", "done"].contains(&word.as_str()),
-            Purpose::Activate => is_good(&word),
+            Purpose::Delete => ["deleted", "not found", "done", "ok"].contains(&word.as_str()),
+            Purpose::Activate | Purpose::Act => is_good(&word),
         };
         if is_done {
-            return Ok(());
+            return Ok(Written::Done);
         }
-        let effect = if purpose == Purpose::Activate { Effect::Possible } else { Effect::None };
+        // Only this word says that nothing was saved.
+        let is_certain = word == "failed" && purpose != Purpose::Activate;
+        let effect = if is_certain { Effect::None } else { Effect::Possible };
         Err(fault::generic(format!("the firewall answered '{word}' instead of a success"))
             .with_code("vendor:failed")
             .with_effect(effect))
     }
 }
 
+/// Statuses behind which a request may have been carried out, although the answer proves nothing.
+pub(crate) fn is_open(status: u16) -> bool {
+    status >= 500 || (200..300).contains(&status) || status == 408
+}
+
 /// Words with which reloads say that they worked; some controllers hand on what a script printed.
-fn is_good(word: &str) -> bool {
+pub(crate) fn is_good(word: &str) -> bool {
     ["ok", "done", "control file syntax ok"].contains(&word) || word.starts_with("ok ")
 }
 
 /// The one word of an answer, trimmed and in lower case.
-fn word_of(answer: &Value) -> String {
-    let fields = ["result", "status", "response"];
+pub(crate) fn word_of(answer: &Value) -> String {
+    let fields = ["result", "status", "response", "message"];
     let word = fields.iter().find_map(|field| answer.get(*field)?.as_str());
     word.unwrap_or_default().trim().to_lowercase().chars().take(MESSAGE_CHARS).collect()
 }
 
 /// The JSON of an answer that is no failure by its status.
-fn opened(response: &Response) -> Result<Value, Fault> {
+pub(crate) fn opened(response: &Response) -> Result<Value, Fault> {
     let status = response.status;
     let answer: Option<Value> = serde_json::from_slice(&response.body).ok();
     let said = |field: &str| answer.as_ref().and_then(|answer| answer.get(field)).and_then(Value::as_str);
@@ -107,7 +116,7 @@ fn is_refusal(fault: &Fault) -> bool {
 }
 
 /// A rule of the firewall refuses the request: an object is in use, locked, or the user may only read.
-fn refused(text: &str, answer: &Value, status: u16) -> Fault {
+pub(crate) fn refused(text: &str, answer: &Value, status: u16) -> Fault {
     let text = plain(text);
     let title = answer.get("errorTitle").and_then(Value::as_str).map(plain).unwrap_or_default();
     let fault = if text.to_lowercase().contains("denied for write") {
@@ -130,7 +139,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Fields that did not pass, under `root.field`, each with one message or several.
-fn invalid(fields: &serde_json::Map<String, Value>) -> Fault {
+pub(crate) fn invalid(fields: &serde_json::Map<String, Value>) -> Fault {
     let mut fault = fault::invalid("the firewall does not accept the values");
     for (name, messages) in fields {
         let place = name.split_once('.').map_or(name.as_str(), |(_, field)| field);

@@ -4,9 +4,11 @@
 //! the strategies of the SDK carry it out. The code here knows what an answer means, who the firewall is, and what is
 //! behind it.
 
+mod acted;
 mod answer;
 mod clients;
 mod devices;
+mod jobs;
 mod profile;
 #[cfg(test)]
 mod tests;
@@ -38,8 +40,8 @@ impl Adapter for Opnsense {
     fn list_objects(host: &dyn Host, listing: &Listing<'_>) -> Result<ObjectPage, Fault> {
         crud::list_objects(&VENDOR, host, listing)
     }
-    fn get_object(host: &dyn Host, kind: &str, _site: Option<&str>, key: &str) -> Result<Object, Fault> {
-        crud::get_object(&VENDOR, host, kind, key)
+    fn get_object(host: &dyn Host, kind: &str, site: Option<&str>, key: &str) -> Result<Object, Fault> {
+        crud::get_object(&VENDOR, host, kind, site, key)
     }
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
         crud::plan(&VENDOR, host, changes)
@@ -57,10 +59,13 @@ impl Adapter for Opnsense {
         host: &dyn Host,
         call: Sent,
         answer: Result<Response, Fault>,
-        _changes: &[Change],
+        changes: &[Change],
         token: &[u8],
     ) -> Result<Outcome, Fault> {
-        crud::judge(&VENDOR, host, call, answer, token)
+        crud::judge(&VENDOR, host, call, answer, token).map(|outcome| jobs::judged(outcome, changes))
+    }
+    fn poll(host: &dyn Host, _task: &[u8]) -> Result<Outcome, Fault> {
+        jobs::poll(host)
     }
     fn compare(host: &dyn Host, _changes: &[Change], token: &[u8]) -> Result<Comparison, Fault> {
         crud::compare(&VENDOR, host, token)

@@ -1,15 +1,20 @@
 //! The adapter against the simulated firewall, in the process of the test.
 
+mod actions;
 mod answers;
 mod device;
+mod doing;
 mod every;
 mod inventory;
 mod manifest;
 mod others;
+mod payloads;
 mod samples;
 
+use std::time::Duration;
+
 use heddle_sdk::testing::send_stage;
-use heddle_sdk::{Adapter, Change, ChangePlan, Fault, Operation, Outcome, Stage, Standing};
+use heddle_sdk::{Adapter, Change, ChangePlan, Fault, Operation, Outcome, Stage, Standing, fault};
 use serde_json::Value;
 
 use crate::Opnsense;
@@ -27,6 +32,27 @@ fn run(device: &Device, stage: Stage, plan: &ChangePlan) -> Result<Outcome, Faul
     send_stage::<Opnsense>(&device.host(), stage, &[], plan)
 }
 
+/// The same with the change that was planned.
+fn run_of(device: &Device, change: &Change, plan: &ChangePlan) -> Result<(), Fault> {
+    let outcome = send_stage::<Opnsense>(&device.host(), Stage::Apply, std::slice::from_ref(change), plan)?;
+    finished(device, outcome)
+}
+
+/// Waits for a job, as the host does.
+fn finished(device: &Device, mut outcome: Outcome) -> Result<(), Fault> {
+    for _ in 0..100 {
+        match outcome {
+            Outcome::Done(_) => return Ok(()),
+            Outcome::Failed(fault) => return Err(fault),
+            Outcome::Pending(task) => {
+                device.lab().advance(Duration::from_millis(task.poll_after_ms.into()));
+                outcome = Opnsense::poll(&device.host(), &task.token)?;
+            }
+        }
+    }
+    Err(fault::timeout("the job does not end"))
+}
+
 fn standing(device: &Device, plan: &ChangePlan) -> String {
     match Opnsense::compare(&device.host(), &[], &plan.token) {
         Ok(comparison) => match comparison.standing {
@@ -36,6 +62,7 @@ fn standing(device: &Device, plan: &ChangePlan) -> String {
             Standing::Stored(_) => "stored".to_owned(),
             Standing::MovedOn(what) => format!("moved on {what}"),
             Standing::Other(what) => format!("other {what}"),
+            Standing::Unseen => "unseen".to_owned(),
         },
         Err(fault) => format!("fault {fault:?}"),
     }

@@ -100,7 +100,7 @@ struct Verified {
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "the shape of what verifying answers")]
 struct StandingView {
-    /// `before`, `after`, `adjusted`, `stored`, `moved_on` or `other`.
+    /// `before`, `after`, `adjusted`, `stored`, `moved_on`, `other` or `unseen`.
     state: String,
     /// Changes that others made at the device since the plan was made.
     foreign: Vec<String>,

@@ -49,7 +49,8 @@ pub(super) struct Detail {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) moved: Vec<Moved>,
     /// The state of each change of a set, in its order: `before`, `after`, `adjusted` (as planned, but for values that the
-    /// device writes in its own way), `stored`, `moved_on` (others changed it since) or `other`.
+    /// device writes in its own way), `stored`, `moved_on` (others changed it since), `other` or `unseen` (nothing of it
+    /// can be read).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) items: Vec<String>,
 }
@@ -76,12 +77,12 @@ impl Detail {
             Standing::Adjusted(difference) | Standing::MovedOn(difference) | Standing::Other(difference) => {
                 Some(difference.clone())
             }
-            Standing::Before | Standing::After | Standing::Stored(_) => None,
+            Standing::Before | Standing::After | Standing::Stored(_) | Standing::Unseen => None,
         };
         match &found.standing {
             Standing::After | Standing::Adjusted(_) => self.needs.clear(),
             Standing::Stored(needs) => self.needs.clone_from(needs),
-            Standing::Before | Standing::MovedOn(_) | Standing::Other(_) => {}
+            Standing::Before | Standing::MovedOn(_) | Standing::Other(_) | Standing::Unseen => {}
         }
         self.bound();
     }
@@ -129,6 +130,7 @@ pub(super) fn word(standing: &Standing) -> &'static str {
         Standing::Stored(_) => "stored",
         Standing::MovedOn(_) => "moved_on",
         Standing::Other(_) => "other",
+        Standing::Unseen => "unseen",
     }
 }
 

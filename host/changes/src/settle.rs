@@ -101,6 +101,11 @@ pub(super) async fn verify(
         tx.commit().await?;
         return Ok((row, shown));
     }
+    if found.standing == Standing::Unseen {
+        // Reading tells nothing, so nothing becomes settled by it: the change stays unknown, and is not sent again.
+        tx.commit().await?;
+        return Ok((row, shown));
+    }
     let (state, message) = verdict(&found.standing);
     if state == OutcomeState::Applied {
         detail.warn_of_foreign();
@@ -119,7 +124,7 @@ fn shown(found: &Comparison) -> Value {
         Standing::Adjusted(difference) | Standing::MovedOn(difference) | Standing::Other(difference) => {
             shown["difference"] = difference.clone();
         }
-        Standing::Before | Standing::After => {}
+        Standing::Before | Standing::After | Standing::Unseen => {}
     }
     shown
 }
@@ -146,6 +151,7 @@ fn verdict(standing: &Standing) -> (OutcomeState, String) {
                 "verified: the device is neither as before nor as planned; plan again, revert or discard";
             (OutcomeState::Partial, message.to_owned())
         }
+        Standing::Unseen => (OutcomeState::Unknown, "nothing of this change can be read".to_owned()),
     }
 }
 

@@ -218,6 +218,8 @@ pub enum Standing {
     /// Others changed what the plan had written.
     MovedOn(Value),
     Other(Value),
+    /// Nothing of the plan can be read: the answers to its calls are all that is known.
+    Unseen,
 }
 
 /// What a comparison of a device with a plan found.

@@ -541,6 +541,7 @@ fn standing(reader: &mut Reader, standing: changes::Standing) -> Fit<Standing> {
         changes::Standing::Stored(needs) => Standing::Stored(texts(needs)),
         changes::Standing::MovedOn(what) => Standing::MovedOn(reader.shown("what moved on", &what)?),
         changes::Standing::Other(what) => Standing::Other(reader.shown("what differs", &what)?),
+        changes::Standing::Unseen => Standing::Unseen,
     })
 }
 
@@ -622,7 +623,7 @@ impl Weigh for changes::Standing {
             | changes::Standing::MovedOn(what)
             | changes::Standing::Other(what) => what.len(),
             changes::Standing::Stored(needs) => needs.iter().map(String::len).sum(),
-            changes::Standing::Before | changes::Standing::After => 0,
+            changes::Standing::Before | changes::Standing::After | changes::Standing::Unseen => 0,
         }
     }
 }

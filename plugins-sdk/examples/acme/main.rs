@@ -1,7 +1,7 @@
 //! An adapter that reads and writes: what it manages is data in `description.json`, the strategies of the SDK carry it
 //! out, and the code knows what an answer means and who the device is.
 
-use heddle_sdk::crud::{Purpose, Vendor};
+use heddle_sdk::crud::{Purpose, Vendor, Written};
 use heddle_sdk::{
     Adapter, Auth, Change, ChangePlan, Comparison, Completeness, Device, DevicePage, DeviceProfile, Effect,
     Fault, FaultExt, Host, Listing, Object, ObjectPage, Outcome, Readiness, Request, Response, Sent, Stage,
@@ -31,9 +31,9 @@ impl Vendor for Api {
         }
     }
 
-    fn written(&self, _: Purpose, response: &Response) -> Result<(), Fault> {
+    fn written(&self, _: Purpose, response: &Response) -> Result<Written, Fault> {
         match response.status {
-            200 | 201 | 204 => Ok(()),
+            200 | 201 | 204 => Ok(Written::Done),
             // Refused before anything was changed: the effect of a new fault is none.
             401 => Err(fault::authentication("the device refuses the user name or the password")),
             409 => Err(fault::conflict("the name is taken")),
@@ -79,8 +79,8 @@ impl Adapter for Acme {
         crud::list_objects(&Api, host, listing)
     }
 
-    fn get_object(host: &dyn Host, kind: &str, _: Option<&str>, key: &str) -> Result<Object, Fault> {
-        crud::get_object(&Api, host, kind, key)
+    fn get_object(host: &dyn Host, kind: &str, site: Option<&str>, key: &str) -> Result<Object, Fault> {
+        crud::get_object(&Api, host, kind, site, key)
     }
 
     fn plan(host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {

@@ -2,11 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::binding::{Activation, FeatureBinding, KindBinding, Sends, Verb};
-use super::field::{Content, encode, put};
+use super::binding::{Activation, FeatureBinding, Field, KindBinding, NewId, Revision, Sends, Verb};
+use super::field::{Content, encode, plain, put};
+use super::holes::Holes;
 use super::part::Draft;
-use super::read::path_of;
-use super::{Purpose, Vendor};
+use super::path::{filled, filled_with, with_query};
+use super::{Encoding, Place, Purpose, Vendor};
 use crate::{Fault, NativeCall, Stage, fault};
 
 /// A call with what it is for.
@@ -16,99 +17,295 @@ pub(crate) struct Planned {
     pub(crate) part: Option<usize>,
 }
 
-fn native(vendor: &dyn Vendor, stage: Stage, method: Verb, path: String, body: Option<Value>) -> NativeCall {
-    let call = NativeCall::new(stage, method.method(), path).in_session(vendor.session());
-    let call = match body {
-        Some(body) => call.with_json(&body),
-        // A device that reads JSON wants some, even where it needs none.
-        None if method != Verb::Delete => call.with_json(&json!({})),
-        None => call,
-    };
-    // Each call names the state that it leads to; only those of `apply` are never sent twice in any case.
-    if stage == Stage::Apply { call } else { call.repeatable() }
+/// One request in the words of the binding.
+struct Wire<'a> {
+    method: Verb,
+    path: String,
+    root: Option<&'a str>,
+    /// By place in the body.
+    fields: Vec<(String, Value)>,
+    with: Map<String, Value>,
 }
 
-/// Fields as the vendor takes them.
-fn body<'a>(
-    binding: &KindBinding,
-    root: Option<&str>,
-    values: impl Iterator<Item = (&'a String, &'a Value)>,
-) -> Value {
-    let mut fields = Map::new();
-    for (name, value) in values {
-        if let Some(field) = binding.fields.get(name) {
-            put(&mut fields, binding.place(name), encode(field, value));
-        }
+/// Writes the calls of a plan, and notes what they leave open.
+pub(crate) struct Writer<'a> {
+    pub(crate) vendor: &'a dyn Vendor,
+    pub(crate) holes: Holes,
+}
+
+/// One object with its bindings.
+#[derive(Clone, Copy)]
+pub(crate) struct Writing<'a> {
+    /// Its place in the plan.
+    pub(crate) at: usize,
+    pub(crate) draft: &'a Draft,
+    /// None where an action is about no object.
+    pub(crate) kind: Option<&'a KindBinding>,
+    pub(crate) feature: &'a FeatureBinding,
+    pub(crate) template: Option<&'a Content>,
+}
+
+/// The name of the call that makes the change of an object.
+fn call_of(at: usize) -> String {
+    format!("w{at}")
+}
+
+impl Writer<'_> {
+    fn native(&self, stage: Stage, wire: Wire<'_>) -> NativeCall {
+        let call = |path: String| {
+            NativeCall::new(stage, wire.method.method(), path).in_session(self.vendor.session())
+        };
+        let call = match (self.vendor.encoding(), wire.method) {
+            (Encoding::Form, method) => {
+                let mut params: Vec<(String, String)> =
+                    wire.with.iter().map(|(name, value)| (name.clone(), form_text(value))).collect();
+                for (name, value) in &wire.fields {
+                    match value {
+                        Value::Array(items) => {
+                            params.extend(items.iter().map(|item| (name.clone(), form_text(item))));
+                        }
+                        value => params.push((name.clone(), form_text(value))),
+                    }
+                }
+                match method {
+                    Verb::Delete | Verb::Get => call(with_query(&wire.path, &params)),
+                    _ => call(wire.path.clone()).with_form(params),
+                }
+            }
+            (Encoding::Json, Verb::Delete) if wire.fields.is_empty() && wire.with.is_empty() => {
+                call(wire.path.clone())
+            }
+            // A device that reads JSON wants some, even where it needs none.
+            (Encoding::Json, _) => call(wire.path.clone()).with_json(&json_body(&wire)),
+        };
+        // Each call names the state that it leads to; only those of `apply` are never sent twice in any case.
+        if stage == Stage::Apply { call } else { call.repeatable() }
     }
-    match root {
+
+    /// The write that turns what an object is into what it shall be.
+    pub(crate) fn write(&mut self, stage: Stage, of: Writing<'_>) -> Result<Option<Planned>, Fault> {
+        let Writing { at, draft, .. } = of;
+        let Some(kind) = of.kind else { return Ok(None) };
+        let (from, to) = match stage {
+            Stage::Restore => (draft.after.as_ref(), draft.before.as_ref()),
+            Stage::Apply | Stage::Confirm | Stage::Undo => (draft.before.as_ref(), draft.after.as_ref()),
+        };
+        let written = match (from, to) {
+            (None, None) => None,
+            (None, Some(to)) => Some(self.create(stage, (of, kind), to)?),
+            (Some(_), None) => Some(self.delete(stage, (of, kind))?),
+            (Some(_), Some(to)) => self.update(stage, (of, kind), to)?,
+        };
+        Ok(written.map(|(call, purpose)| {
+            let mut call =
+                if stage == Stage::Apply { call.called(call_of(at)) } else { call.only_after(call_of(at)) };
+            // A second one would add or take away another object of the list.
+            call.repeatable &= !kind.volatile || purpose == Purpose::Update;
+            Planned { call, purpose, part: Some(at) }
+        }))
+    }
+
+    fn create(
+        &mut self,
+        stage: Stage,
+        (of, kind): (Writing<'_>, &KindBinding),
+        to: &Content,
+    ) -> Result<(NativeCall, Purpose), Fault> {
+        let draft = of.draft;
+        let create = of.feature.create.as_ref().ok_or_else(|| lacking(kind, "created"))?;
+        let values = to.iter().filter(|(name, value)| {
+            if stage == Stage::Apply {
+                return draft.asked.contains(*name) && !(kind.sparse && value.is_null());
+            }
+            let default = of.template.and_then(|template| template.get(*name));
+            // What is empty is only told where it would not be empty by itself.
+            !value.is_null() || default.is_some_and(|default| !default.is_null())
+        });
+        let mut fields = encoded(kind, values);
+        if let NewId::Field(name) = &create.id
+            && !fields.iter().any(|(place, _)| place == kind.place(name))
+            && let Some(value) = to.get(name)
+        {
+            fields.push((kind.place(name).to_owned(), value.clone()));
+        }
+        let path = filled(&create.path, &draft.place, &draft.id);
+        let (root, with) = (create.root.as_deref(), filled_with(&create.with, &draft.place, &draft.id));
+        let call = self.native(stage, Wire { method: create.method, path, root, fields, with });
+        if stage == Stage::Apply {
+            match &create.id {
+                _ if kind.volatile => self.holes.found(of.at),
+                NewId::Answer(pointer) => self.holes.answered(of.at, &call_of(of.at), pointer),
+                NewId::Found => self.holes.found(of.at),
+                NewId::Chosen | NewId::Field(_) => {}
+            }
+        }
+        Ok((call, Purpose::Create))
+    }
+
+    fn delete(
+        &mut self,
+        stage: Stage,
+        (of, kind): (Writing<'_>, &KindBinding),
+    ) -> Result<(NativeCall, Purpose), Fault> {
+        let draft = of.draft;
+        let delete = of.feature.delete.as_ref().ok_or_else(|| lacking(kind, "deleted"))?;
+        // What a restore takes away may never have come to be.
+        let is_sure = stage == Stage::Apply;
+        let fields = self.revision(delete.revision.as_ref(), kind, draft, is_sure);
+        let path = filled(&delete.path, &draft.place, &draft.id);
+        let call = self.native(
+            stage,
+            Wire {
+                method: delete.method,
+                path,
+                root: None,
+                fields,
+                with: filled_with(&delete.with, &draft.place, &draft.id),
+            },
+        );
+        Ok((call, Purpose::Delete))
+    }
+
+    fn update(
+        &mut self,
+        stage: Stage,
+        (of, kind): (Writing<'_>, &KindBinding),
+        to: &Content,
+    ) -> Result<Option<(NativeCall, Purpose)>, Fault> {
+        let draft = of.draft;
+        let touched = draft.touched(kind);
+        if touched.is_empty() {
+            return Ok(None);
+        }
+        let update = of.feature.update.as_ref().ok_or_else(|| lacking(kind, "updated"))?;
+        let is_sent = |name: &String, value: &Value, field: &Field| match field {
+            field if field.create_only => false,
+            field if field.unread => touched.contains_key(name) && !value.is_null(),
+            field => update.sends == Sends::Whole || field.always || touched.contains_key(name),
+        };
+        let is_cleared = |value: &Value| update.clear.is_some() && value.is_null();
+        let encoding = self.vendor.encoding();
+        let is_left_out = |name: &String, value: &Value| {
+            // A form cannot say that a value is none: where the vendor replaces the object, what is left out is emptied.
+            let is_replaced =
+                (update.sends == Sends::Whole && encoding == Encoding::Form) || !touched.contains_key(name);
+            kind.sparse && value.is_null() && update.clear.is_none() && is_replaced
+        };
+        let known = to.iter().filter(|(name, value)| {
+            kind.fields.get(*name).is_some_and(|field| is_sent(name, value, field))
+                && !is_left_out(name, value)
+        });
+        let (cleared, kept): (Vec<_>, Vec<_>) = known.partition(|(_, value)| is_cleared(value));
+        let mut fields = encoded(kind, kept.into_iter());
+        let cleared: Vec<&str> = cleared
+            .into_iter()
+            .filter(|(name, _)| touched.contains_key(*name))
+            .map(|(name, _)| kind.place(name))
+            .collect();
+        if let (Some(param), false) = (&update.clear, cleared.is_empty()) {
+            fields.push((param.clone(), json!(cleared.join(","))));
+        }
+        fields.extend(self.revision(update.revision.as_ref(), kind, draft, true));
+        let path = filled(&update.path, &draft.place, &draft.id);
+        let (root, with) = (update.root.as_deref(), filled_with(&update.with, &draft.place, &draft.id));
+        let call = self.native(stage, Wire { method: update.method, path, root, fields, with });
+        Ok(Some((call, Purpose::Update)))
+    }
+
+    fn revision(
+        &mut self,
+        revision: Option<&Revision>,
+        kind: &KindBinding,
+        draft: &Draft,
+        is_sure: bool,
+    ) -> Vec<(String, Value)> {
+        let one = revision.and_then(|revision| {
+            let value = self.holes.revision(kind, revision, (&draft.place, &draft.id), is_sure)?;
+            Some((revision.param.clone(), Value::from(value)))
+        });
+        one.into_iter().collect()
+    }
+
+    /// The call of an action, or the one that takes it back.
+    pub(crate) fn act(&mut self, stage: Stage, of: Writing<'_>) -> Option<Planned> {
+        let (action, act) = (of.feature.action.as_ref()?, of.draft.act.as_ref()?);
+        let call = if stage == Stage::Apply {
+            let value = |(name, value): (&String, &Value)| {
+                let field = action.fields.get(name)?;
+                let is_sent = !value.is_null();
+                is_sent.then(|| (field.at.clone().unwrap_or_else(|| name.clone()), encode(field, value)))
+            };
+            let fields = act.asked.iter().filter_map(value).collect();
+            let path = filled(&action.path, &act.place, &act.id);
+            let (root, with) = (action.root.as_deref(), filled_with(&action.with, &act.place, &act.id));
+            self.native(stage, Wire { method: action.method, path, root, fields, with })
+                .called(call_of(of.at))
+        } else {
+            let back = action.back.as_ref()?;
+            let path = filled(&back.path, &act.place, &act.id);
+            let wire = Wire {
+                method: back.method,
+                path,
+                root: None,
+                fields: Vec::new(),
+                with: filled_with(&back.with, &act.place, &act.id),
+            };
+            self.native(stage, wire).only_after(call_of(of.at))
+        };
+        Some(Planned { call, purpose: Purpose::Act, part: of.kind.map(|_| of.at) })
+    }
+
+    /// The calls that make active what was written, each once.
+    pub(crate) fn activations(&self, stage: Stage, all: &[(Activation, Place)]) -> Vec<Planned> {
+        let call = |(activation, place): &(Activation, Place)| {
+            let path = filled(&activation.path, place, "");
+            let wire = Wire {
+                method: activation.method,
+                path,
+                root: None,
+                fields: Vec::new(),
+                with: filled_with(&activation.with, place, ""),
+            };
+            Planned { call: self.native(stage, wire), purpose: Purpose::Activate, part: None }
+        };
+        all.iter().map(call).collect()
+    }
+}
+
+/// A value in a form; what is neither text nor number is written as JSON.
+fn form_text(value: &Value) -> String {
+    match value {
+        Value::Array(_) | Value::Object(_) => value.to_string(),
+        Value::String(text) => text.clone(),
+        other => plain(other),
+    }
+}
+
+/// Fields as the vendor takes them, by their place.
+fn encoded<'a>(
+    kind: &KindBinding,
+    values: impl Iterator<Item = (&'a String, &'a Value)>,
+) -> Vec<(String, Value)> {
+    values
+        .filter_map(|(name, value)| {
+            Some((kind.place(name).to_owned(), encode(kind.fields.get(name)?, value)))
+        })
+        .collect()
+}
+
+fn json_body(wire: &Wire<'_>) -> Value {
+    let mut fields = Map::new();
+    for (place, value) in &wire.fields {
+        put(&mut fields, place, value.clone());
+    }
+    // Constants stand where the fields do.
+    fields.extend(wire.with.clone());
+    match wire.root {
         Some(root) => json!({ root: fields }),
         None => Value::Object(fields),
     }
 }
 
-/// The write that turns what a part is into what it shall be.
-pub(crate) fn write(
-    vendor: &dyn Vendor,
-    stage: Stage,
-    at: usize,
-    draft: &Draft,
-    (kind, feature): (&KindBinding, &FeatureBinding),
-    template: Option<&Content>,
-) -> Result<Option<Planned>, Fault> {
-    let (from, to) = match stage {
-        Stage::Restore => (draft.after.as_ref(), draft.before.as_ref()),
-        Stage::Apply | Stage::Confirm | Stage::Undo => (draft.before.as_ref(), draft.after.as_ref()),
-    };
-    let planned = |method, path: &str, body, purpose| {
-        let call = native(vendor, stage, method, path_of(path, &draft.id), body);
-        Ok(Some(Planned { call, purpose, part: Some(at) }))
-    };
-    match (from, to) {
-        (None, None) => Ok(None),
-        (None, Some(to)) => {
-            let create = feature.create.as_ref().ok_or_else(|| lacking(kind, "created"))?;
-            let values = to.iter().filter(|(name, value)| {
-                if stage == Stage::Apply {
-                    return draft.asked.contains(*name);
-                }
-                let default = template.and_then(|template| template.get(*name));
-                // What is empty is only told where it would not be empty by itself.
-                !value.is_null() || default.is_some_and(|default| !default.is_null())
-            });
-            let body = body(kind, create.root.as_deref(), values);
-            planned(create.method, &create.path, Some(body), Purpose::Create)
-        }
-        (Some(_), None) => {
-            let delete = feature.delete.as_ref().ok_or_else(|| lacking(kind, "deleted"))?;
-            planned(delete.method, &delete.path, None, Purpose::Delete)
-        }
-        (Some(_), Some(to)) => {
-            let update = feature.update.as_ref().ok_or_else(|| lacking(kind, "updated"))?;
-            let touched = draft.touched(kind);
-            if touched.is_empty() {
-                return Ok(None);
-            }
-            let values = to.iter().filter(|(name, value)| match kind.fields.get(*name) {
-                Some(field) if field.unread => touched.contains_key(*name) && !value.is_null(),
-                Some(field) => update.sends == Sends::Whole || field.always || touched.contains_key(*name),
-                None => false,
-            });
-            let body = body(kind, update.root.as_deref(), values);
-            planned(update.method, &update.path, Some(body), Purpose::Update)
-        }
-    }
-}
-
 fn lacking(kind: &KindBinding, done: &str) -> Fault {
     fault::unsupported(format!("a {} cannot be {done} through this adapter", kind.noun))
-}
-
-/// The calls that make active what was written, each once.
-pub(crate) fn activations(vendor: &dyn Vendor, stage: Stage, all: &[Activation]) -> Vec<Planned> {
-    let call = |activation: &Activation| Planned {
-        call: native(vendor, stage, activation.method, activation.path.clone(), None),
-        purpose: Purpose::Activate,
-        part: None,
-    };
-    all.iter().map(call).collect()
 }

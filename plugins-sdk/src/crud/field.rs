@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::binding::{Field, FieldType, KindBinding};
+use super::properties;
 
 /// The fields of an object by the payload's names, in the payload's form. A field that the device does not know is
 /// absent; one without a value is `null`.
@@ -15,6 +16,9 @@ pub type Content = BTreeMap<String, Value>;
 
 /// What stands at a dotted place of an object, or in a flat row under the whole name.
 pub(crate) fn at<'v>(object: &'v Value, place: &str) -> Option<&'v Value> {
+    if place.is_empty() {
+        return Some(object);
+    }
     object.get(place).or_else(|| place.split('.').try_fold(object, |value, part| value.get(part)))
 }
 
@@ -73,6 +77,9 @@ pub fn decode(field: &Field, value: &Value) -> Value {
     if field.kind == FieldType::Json {
         return value.clone();
     }
+    if let (FieldType::Properties, Value::Object(parts)) = (field.kind, value) {
+        return properties::of_object(parts);
+    }
     if field.kind == FieldType::List {
         return normal(field, &json!(selected(field, value)));
     }
@@ -84,6 +91,7 @@ pub fn decode(field: &Field, value: &Value) -> Value {
         return Value::Null;
     }
     match field.kind {
+        FieldType::Properties => properties::parse(field, &text),
         FieldType::Flag => json!(text == "1"),
         FieldType::Number => text.parse::<i64>().map_or_else(|_| json!(text), |number| json!(number)),
         FieldType::Text | FieldType::Secret | FieldType::List | FieldType::Json => json!(text),
@@ -96,7 +104,7 @@ pub fn normal(field: &Field, value: &Value) -> Value {
         Value::String(text) if text.is_empty() && field.kind != FieldType::Json => Value::Null,
         Value::Array(items) if field.kind == FieldType::List => {
             let mut texts: Vec<String> = items.iter().map(plain).collect();
-            if field.choice {
+            if field.choice && !field.ordered {
                 texts.sort();
                 texts.dedup();
             }
@@ -109,7 +117,9 @@ pub fn normal(field: &Field, value: &Value) -> Value {
 /// The vendor's form of a value of a payload.
 pub fn encode(field: &Field, value: &Value) -> Value {
     match value {
+        other if field.kind == FieldType::Json && field.merge => without_nulls(other),
         other if field.kind == FieldType::Json => other.clone(),
+        Value::Object(parts) if field.kind == FieldType::Properties => json!(properties::print(field, parts)),
         Value::Array(items) => {
             json!(items.iter().map(plain).collect::<Vec<_>>().join(&field.separator))
         }
@@ -118,21 +128,97 @@ pub fn encode(field: &Field, value: &Value) -> Value {
     }
 }
 
-/// Whether two values mean the same to the vendor.
-pub(crate) fn equal(field: &Field, one: &Value, other: &Value) -> bool {
+/// The names of an object that were taken away, left out.
+fn without_nulls(value: &Value) -> Value {
+    let Value::Object(fields) = value else { return value.clone() };
+    let known = fields.iter().filter(|(_, field)| !field.is_null());
+    Value::Object(known.map(|(name, field)| (name.clone(), without_nulls(field))).collect())
+}
+
+/// Whether a value that was found is to the vendor the one that is wanted. What is absent is the default.
+pub(crate) fn equal(field: &Field, wanted: &Value, found: &Value) -> bool {
+    let or_default = |value| match (&field.default, value) {
+        (Some(default), &Value::Null) => default,
+        (_, value) => value,
+    };
+    let (wanted, found) = (or_default(wanted), or_default(found));
     if field.fold {
         let folded = |value: &Value| value.to_string().to_lowercase();
-        return folded(one) == folded(other);
+        return folded(wanted) == folded(found);
     }
-    one == other
+    if field.merge { holds(found, wanted) } else { wanted == found }
+}
+
+/// Whether a value has everything of another; names that only it has do not count.
+fn holds(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Value::Object(found), Value::Object(wanted)) => {
+            wanted.iter().all(|(name, wanted)| holds(found.get(name).unwrap_or(&Value::Null), wanted))
+        }
+        (Value::Array(found), Value::Array(wanted)) => {
+            found.len() == wanted.len()
+                && found.iter().zip(wanted).all(|(found, wanted)| holds(found, wanted))
+        }
+        _ => found == wanted,
+    }
+}
+
+/// A known value with that of a payload laid over it: objects name by name, anything else as a whole. A name that is taken
+/// away stays as `null`, so that a comparison looks for it.
+pub(crate) fn merged(known: Option<&Value>, asked: &Value) -> Value {
+    let (Some(Value::Object(known)), Value::Object(asked)) = (known, asked) else { return asked.clone() };
+    let mut out = known.clone();
+    for (name, value) in asked {
+        out.insert(name.clone(), merged(known.get(name), value));
+    }
+    Value::Object(out)
+}
+
+/// A value with `null` for every name that only another one has.
+pub(crate) fn completed(value: &Value, other: &Value) -> Value {
+    let (Value::Object(known), Value::Object(other)) = (value, other) else { return value.clone() };
+    let mut out = known.clone();
+    for (name, other) in other {
+        out.insert(name.clone(), known.get(name).map_or(Value::Null, |value| completed(value, other)));
+    }
+    Value::Object(out)
 }
 
 /// The fields of an object that the device answered.
 pub(crate) fn content(binding: &KindBinding, object: &Value) -> Content {
     let fields = binding.fields.iter().filter(|(_, field)| !field.unread);
-    fields
-        .filter_map(|(name, field)| Some((name.clone(), decode(field, at(object, binding.place(name))?))))
+    let value = |name: &String, field: &Field| match at(object, binding.place(name)) {
+        Some(value) => Some(decode(field, value)),
+        None => binding.sparse.then_some(Value::Null),
+    };
+    let or_default = |field: &Field, value: Value| match (&value, &field.default) {
+        (Value::Null, Some(default)) => default.clone(),
+        _ => value,
+    };
+    fields.filter_map(|(name, field)| Some((name.clone(), or_default(field, value(name, field)?)))).collect()
+}
+
+/// Fields of the natural key and of the path, from the row of a list. Some vendors leave them out where an object is read
+/// by itself.
+pub(crate) fn key_content(binding: &KindBinding, row: &Value) -> Content {
+    let is_known = |name: &String| {
+        binding.key.contains(name) || binding.params.values().any(|place| place == binding.place(name))
+    };
+    let known = binding.fields.iter().filter(|(name, field)| is_known(name) && !field.unread);
+    known
+        .filter_map(|(name, field)| Some((name.clone(), decode(field, at(row, binding.place(name))?))))
         .collect()
+}
+
+/// Adds what is known of the natural key where the object itself does not say it.
+pub(crate) fn with_key(mut content: Content, key: &Content) -> Content {
+    for (name, value) in key {
+        let own = content.entry(name.clone()).or_insert(Value::Null);
+        if own.is_null() {
+            own.clone_from(value);
+        }
+    }
+    content
 }
 
 /// What a field can be chosen from, by id, with the label of each; none where the device does not tell.
@@ -149,4 +235,21 @@ pub(crate) fn choices(binding: &KindBinding, name: &str, object: &Value) -> Opti
 /// A content as a JSON object.
 pub(crate) fn to_json(content: &Content) -> Value {
     Value::Object(content.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+/// What stands for a secret in values that the host hands out.
+const REFERENCE: &str = "hdl-secret:";
+
+/// A value as people may see it: wherever a secret stands in it, only that there is one.
+pub(crate) fn shown(field: Option<&Field>, value: &Value) -> Value {
+    match value {
+        Value::Null => Value::Null,
+        _ if field.is_some_and(|field| field.kind == FieldType::Secret) => json!("(secret)"),
+        Value::String(text) if text.contains(REFERENCE) => json!("(secret)"),
+        Value::Array(items) => items.iter().map(|item| shown(None, item)).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, field)| (name.clone(), shown(None, field))).collect()
+        }
+        other => other.clone(),
+    }
 }

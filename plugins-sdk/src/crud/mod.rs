@@ -1,35 +1,54 @@
 //! Strategies for vendors that all objects follow alike: what a kind or feature needs is data in its binding, and from
 //! it come lists, plans, judgements, comparisons and the way back.
 //!
-//! Two strategies exist: items with a route each to list, read, create, update and delete them ([`Shape::Items`]), and
-//! settings that are read and written as one object ([`Shape::Object`]). Both may need calls that activate what was
-//! written. [`binding`] has the grammar. A vendor adds a [`Vendor`]: how its answers tell a success from a refusal.
+//! Three strategies exist: items with a route each to list, read, create, update and delete them ([`Shape::Items`]),
+//! settings that are read and written as one object ([`Shape::Object`]), and actions ([`binding::Action`]). Writes may
+//! need calls that activate what was written, and answers may be jobs at the device. [`binding`] has the grammar. A
+//! vendor adds a [`Vendor`]: how its answers tell a success from a refusal.
 //!
 //! A kind has one binding for how its objects are found and what their fields are; each feature that writes it has
 //! another for the routes of the write. Values have two forms: that of the payload, in which they are planned and
 //! compared, and that of the vendor, which only [`field`] knows.
 
+mod action;
+mod asked;
+mod assemble;
 pub mod binding;
 mod calls;
 mod compare;
+mod facts;
 pub mod field;
+mod holes;
+mod key;
 mod model;
+mod names;
 mod objects;
 mod part;
+mod path;
+mod place;
 mod plan;
+mod properties;
 mod read;
+mod related;
 mod stages;
+mod state;
 mod token;
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::{Fault, Response};
+use crate::{Fault, Host, Response, Task};
 
 pub use binding::{FeatureBinding, KindBinding, Shape};
 pub use compare::compare;
 pub use objects::{get_object, list_objects};
+pub use path::escaped;
 pub use plan::plan;
 pub use stages::{judge, ready};
+
+/// Parameters of paths, by name.
+pub type Place = BTreeMap<String, String>;
 
 /// What a reviewed call does, for the vendor to judge its answer by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +58,27 @@ pub enum Purpose {
     Delete,
     /// Makes active what was written before.
     Activate,
+    /// Does what an action says.
+    Act,
+}
+
+/// What a good answer to a write means.
+#[derive(Debug)]
+pub enum Written {
+    /// The call did what it is for.
+    Done,
+    /// The same, and the device warns of something.
+    Warned(Vec<String>),
+    /// The device works on it. The calls behind it follow when the task is done: `Adapter::poll` asks after it.
+    Task(Task),
+}
+
+/// How bodies of writes are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    Json,
+    /// `application/x-www-form-urlencoded`; a DELETE has its parameters in the query.
+    Form,
 }
 
 /// What a vendor's answers mean.
@@ -46,10 +86,26 @@ pub trait Vendor {
     /// The managed session that all requests are sent in, as the manifest declares it.
     fn session(&self) -> &'static str;
 
-    /// The content of an answer to a read, or the fault that it tells.
+    /// How bodies of writes are written.
+    fn encoding(&self) -> Encoding {
+        Encoding::Json
+    }
+
+    /// Parameters of every path, such as the ids of the controller and of the site that a call is about.
+    fn scope(&self, _host: &dyn Host, _site: Option<&str>) -> Result<Place, Fault> {
+        Ok(Place::new())
+    }
+
+    /// The content of an answer to a read, or the fault that it tells: `not-found` where the object does not exist.
     fn content(&self, response: &Response) -> Result<Value, Fault>;
 
     /// Whether a call did what it is for. The fault's effect says what that call alone changed; its fields may name the
     /// vendor's fields, as `/name`.
-    fn written(&self, purpose: Purpose, response: &Response) -> Result<(), Fault>;
+    fn written(&self, purpose: Purpose, response: &Response) -> Result<Written, Fault>;
+
+    /// What must still happen before what was written is in effect, such as "reboot". It is asked where the object is as
+    /// wanted.
+    fn needs(&self, _host: &dyn Host, _kind: &str, _place: &Place, _id: &str) -> Result<Vec<String>, Fault> {
+        Ok(Vec::new())
+    }
 }

@@ -2,82 +2,109 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::Vendor;
-use super::binding::{Field, KindBinding, Shape};
-use super::field::{self, Content, plain};
-use super::read;
+use super::binding::{KindBinding, Shape};
+use super::field::{self, Content};
+use super::key::Key;
+use super::read::{self, Ask};
+use super::{Place, Vendor, key, place};
 use crate::{Fault, Host, fault};
-
-/// How many choices a fault names.
-const NAMED_MAX: usize = 20;
 
 /// One object.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) id: String,
-    key: Vec<(String, Option<String>)>,
+    /// Parameters of its paths.
+    pub(crate) place: Place,
+    key: Key,
     /// What people call it.
     pub(crate) name: String,
     pub(crate) is_writable: bool,
+    /// What the row of the list says of its natural key.
+    row_key: Content,
     /// The whole object as the device answered it, once it was read.
-    object: Option<Value>,
+    pub(crate) object: Option<Value>,
     pub(crate) content: Option<Content>,
-    is_new: bool,
+    /// The plan creates it.
+    pub(crate) is_new: bool,
 }
 
-/// The objects of a kind.
+/// The objects of a kind in one place.
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub(crate) struct List {
+    pub(crate) kind: String,
+    /// Parameters of the vendor's own.
+    scope: Place,
+    /// Parameters of the list's path.
+    pub(crate) place: Place,
     pub(crate) binding: KindBinding,
     pub(crate) entries: Vec<Entry>,
-    /// Ids that the device had.
+    /// Ids that the device had; natural keys where ids do not last.
     pub(crate) ids: Vec<String>,
-    template: Option<Value>,
+    pub(crate) template: Option<Value>,
     is_template_read: bool,
 }
 
 pub(crate) struct Model<'h> {
-    vendor: &'h dyn Vendor,
-    host: &'h dyn Host,
-    pub(crate) kinds: BTreeMap<String, Kind>,
-}
-
-/// The texts of a payload's natural key.
-pub(crate) fn key_texts(binding: &KindBinding, payload: &Value) -> Vec<String> {
-    let text = |name: &String| {
-        let value = payload.get(name).cloned().unwrap_or_default();
-        let value = binding.fields.get(name).map_or(value.clone(), |field| field::normal(field, &value));
-        match &value {
-            Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
-            other => plain(other),
-        }
-    };
-    binding.key.iter().map(text).collect()
+    pub(crate) vendor: &'h dyn Vendor,
+    pub(crate) host: &'h dyn Host,
+    /// Those that are loaded; the plan names them by their place here.
+    pub(crate) lists: Vec<List>,
+    scopes: BTreeMap<Option<String>, Place>,
 }
 
 impl<'h> Model<'h> {
     pub(crate) fn new(vendor: &'h dyn Vendor, host: &'h dyn Host) -> Self {
-        Model { vendor, host, kinds: BTreeMap::new() }
+        Model { vendor, host, lists: Vec::new(), scopes: BTreeMap::new() }
     }
 
-    /// Reads a kind, once.
-    pub(crate) fn load(&mut self, id: &str) -> Result<(), Fault> {
-        if self.kinds.contains_key(id) {
-            return Ok(());
+    fn scope(&mut self, site: Option<&str>) -> Result<Place, Fault> {
+        let site = site.map(str::to_owned);
+        if let Some(known) = self.scopes.get(&site) {
+            return Ok(known.clone());
         }
-        let binding = KindBinding::of(self.host, id)?;
-        let entries = match binding.shape {
+        let scope = self.vendor.scope(self.host, site.as_deref())?;
+        self.scopes.insert(site, scope.clone());
+        Ok(scope)
+    }
+
+    /// The list that a payload is about, read once.
+    pub(crate) fn locate(&mut self, kind: &str, site: Option<&str>, payload: &Value) -> Result<usize, Fault> {
+        let scope = self.scope(site)?;
+        let binding = KindBinding::of(self.host, kind)?;
+        let place = place::of_payload(self.vendor, self.host, &binding, &scope, payload)?;
+        self.load(kind, binding, (scope, place))
+    }
+
+    /// The parameters of the paths of what is about no object.
+    pub(crate) fn bare(&mut self, site: Option<&str>) -> Result<Place, Fault> {
+        self.scope(site)
+    }
+
+    /// Reads the list of a kind in a place, once.
+    fn load(
+        &mut self,
+        kind: &str,
+        binding: KindBinding,
+        (scope, place): (Place, Place),
+    ) -> Result<usize, Fault> {
+        let known = self.lists.iter().position(|list| list.kind == kind && list.place == place);
+        if let Some(at) = known {
+            return Ok(at);
+        }
+        let entries: Vec<Entry> = match binding.shape {
             Shape::Items => {
-                let rows = read::all(self.vendor, self.host, &binding)?;
+                let rows = read::all(self.vendor, self.host, &binding, Ask::of(&place))?;
                 rows.into_iter()
                     .map(|row| Entry {
-                        key: read::key_parts(&binding, &row.value),
-                        name: read::key_of(&binding, &row.value),
+                        key: key::parts(&binding, &row.value),
+                        name: key::of(&binding, &row.value),
                         is_writable: read::is_writable(&binding, &row),
+                        row_key: field::key_content(&binding, &row.value),
                         id: row.id,
-                        object: None,
+                        place: row.place,
+                        object: binding.get.is_none().then_some(row.value),
                         content: None,
                         is_new: false,
                     })
@@ -85,262 +112,192 @@ impl<'h> Model<'h> {
             }
             Shape::Object => vec![Entry {
                 id: String::new(),
+                place: place.clone(),
                 key: Vec::new(),
-                name: binding.noun.clone(),
+                name: String::new(),
                 is_writable: true,
+                row_key: Content::new(),
                 object: None,
                 content: None,
                 is_new: false,
             }],
             Shape::Rows | Shape::Answer => {
-                return Err(fault::unsupported(format!("objects of kind '{id}' are only read")));
+                return Err(fault::unsupported(format!("objects of kind '{kind}' are only read")));
             }
         };
-        let ids = entries.iter().map(|entry| entry.id.clone()).filter(|id| !id.is_empty()).collect();
-        let kind = Kind { binding, entries, ids, template: None, is_template_read: false };
-        self.kinds.insert(id.to_owned(), kind);
-        Ok(())
+        let mark = |entry: &Entry| if binding.volatile { entry.name.clone() } else { entry.id.clone() };
+        let ids = entries.iter().map(mark).filter(|id| !id.is_empty()).collect();
+        let kind = kind.to_owned();
+        let template = None;
+        self.lists.push(List {
+            kind,
+            scope,
+            place,
+            binding,
+            entries,
+            ids,
+            template,
+            is_template_read: false,
+        });
+        Ok(self.lists.len() - 1)
     }
 
-    pub(crate) fn kind(&self, id: &str) -> &Kind {
-        self.kinds.get(id).expect("the kind was loaded")
-    }
-
-    fn kind_mut(&mut self, id: &str) -> &mut Kind {
-        self.kinds.get_mut(id).expect("the kind was loaded")
+    /// The list of another kind that stands beside one: of the same controller, site or parent. None where it has another
+    /// kind of parent.
+    pub(crate) fn beside(&mut self, list: usize, kind: &str) -> Result<Option<usize>, Fault> {
+        let binding = KindBinding::of(self.host, kind)?;
+        let List { place, scope, binding: own, .. } = &self.lists[list];
+        let scope = scope.clone();
+        let other = match (&binding.within, &own.within) {
+            (None, _) => scope.clone(),
+            (Some(other), Some(own)) if other.kind == own.kind => place.clone(),
+            (Some(other), _) => {
+                let known = |name: &String| Some((name.clone(), place.get(name)?.clone()));
+                let Some(params) = other.params.keys().map(known).collect::<Option<Place>>() else {
+                    return Ok(None);
+                };
+                scope.clone().into_iter().chain(params).collect()
+            }
+        };
+        self.load(kind, binding, (scope, other)).map(Some)
     }
 
     /// Places of the objects that a payload's natural key names.
-    pub(crate) fn find(&self, kind: &str, key: &[String]) -> Vec<usize> {
-        let Kind { binding, entries, .. } = self.kind(kind);
-        let fits = |entry: &Entry| {
-            entry.key.iter().zip(key).zip(&binding.key).all(|(((value, label), wanted), name)| {
-                let field = binding.fields.get(name);
-                let is_same = |own: &str| match field {
-                    Some(field) if field.fold => own.eq_ignore_ascii_case(wanted),
-                    _ => own == wanted,
-                };
-                let is_named = field.is_some_and(|field| !field.of.is_empty());
-                is_same(value) || (is_named && label.as_deref().is_some_and(is_same))
-            })
-        };
+    pub(crate) fn find(&self, list: usize, key: &[String]) -> Vec<usize> {
+        let List { binding, entries, .. } = &self.lists[list];
+        let fits = |entry: &Entry| key::is(binding, &entry.key, key);
         entries.iter().enumerate().filter(|(_, entry)| fits(entry)).map(|(at, _)| at).collect()
     }
 
     /// Reads the whole object of an entry, once.
-    pub(crate) fn read(&mut self, kind: &str, at: usize) -> Result<Content, Fault> {
+    pub(crate) fn read(&mut self, list: usize, at: usize) -> Result<Content, Fault> {
         let (vendor, host) = (self.vendor, self.host);
-        let Kind { binding, entries, .. } = self.kind_mut(kind);
+        let List { binding, entries, .. } = &mut self.lists[list];
         let entry = &mut entries[at];
         if let Some(content) = &entry.content {
             return Ok(content.clone());
         }
-        let object = read::object(vendor, host, binding, &entry.id)?.ok_or_else(|| {
-            fault::not_ready(format!("{} '{}' went away while it was read", binding.noun, entry.name))
+        if entry.object.is_none() {
+            entry.object = read::object(vendor, host, binding, &entry.place, &entry.id)?;
+        }
+        let object = entry.object.as_ref().ok_or_else(|| match binding.shape {
+            Shape::Items => {
+                fault::not_ready(format!("{} '{}' went away while it was read", binding.noun, entry.name))
+            }
+            _ => fault::unsupported(format!("the device has no {}", binding.noun)),
         })?;
-        let content = field::content(binding, &object);
-        entry.object = Some(object);
+        let content = field::with_key(field::content(binding, object), &entry.row_key);
         entry.content = Some(content.clone());
         Ok(content)
     }
 
     /// Whether the device says which fields an object has: of a new one only by a template.
-    pub(crate) fn tells_fields(&self, kind: &str, at: usize) -> bool {
-        let kind = self.kind(kind);
-        !kind.entries[at].is_new || kind.template.is_some()
+    pub(crate) fn tells_fields(&self, list: usize, at: usize) -> bool {
+        let list = &self.lists[list];
+        !list.entries[at].is_new || list.template.is_some()
     }
 
     /// What a new object of a kind has, where the device tells.
-    pub(crate) fn template(&mut self, kind: &str) -> Result<Option<Content>, Fault> {
+    pub(crate) fn template(&mut self, list: usize) -> Result<Option<Content>, Fault> {
         let (vendor, host) = (self.vendor, self.host);
-        let kind = self.kind_mut(kind);
-        if !kind.is_template_read {
-            kind.template = read::template(vendor, host, &kind.binding)?;
-            kind.is_template_read = true;
+        let of = &mut self.lists[list];
+        if !of.is_template_read {
+            of.template = read::template(vendor, host, &of.binding, &of.place)?;
+            of.is_template_read = true;
         }
-        Ok(kind.template.as_ref().map(|object| field::content(&kind.binding, object)))
+        Ok(self.template_of(list))
     }
 
     /// As [`Self::template`], once that was read.
-    pub(crate) fn template_of(&self, kind: &str) -> Option<Content> {
-        let kind = self.kind(kind);
-        kind.template.as_ref().map(|object| field::content(&kind.binding, object))
+    pub(crate) fn template_of(&self, list: usize) -> Option<Content> {
+        let list = &self.lists[list];
+        list.template.as_ref().map(|object| field::content(&list.binding, object))
     }
 
     /// Adds a new object and returns what people call it.
-    pub(crate) fn add(&mut self, kind: &str, id: &str, content: Content) -> String {
-        let key = self.key_of(kind, &content);
+    pub(crate) fn add(
+        &mut self,
+        list: usize,
+        (id, place): (&str, &Place),
+        (asked, content): (&[String], Content),
+    ) -> String {
+        let mut key = self.key_of(list, &content);
+        // Some names stand in the path of the create alone.
+        for (at, name) in self.lists[list].binding.key.iter().enumerate() {
+            if !self.lists[list].binding.fields.contains_key(name) {
+                key[at].0.clone_from(&asked[at]);
+            }
+        }
         let names = key.iter().map(|(value, label)| label.clone().unwrap_or_else(|| value.clone()));
         let name = names.collect::<Vec<_>>().join(":");
         let entry = Entry {
             id: id.to_owned(),
+            place: place.clone(),
             name: name.clone(),
             key,
             is_writable: true,
+            row_key: Content::new(),
             object: None,
             content: Some(content),
             is_new: true,
         };
-        self.kind_mut(kind).entries.push(entry);
+        self.lists[list].entries.push(entry);
         name
     }
 
     /// The natural key of a new object, with the names of other objects beside their ids.
-    fn key_of(&self, kind: &str, content: &Content) -> Vec<(String, Option<String>)> {
-        let Kind { binding, template, .. } = self.kind(kind);
+    fn key_of(&self, list: usize, content: &Content) -> Key {
+        let List { binding, template, .. } = &self.lists[list];
         let payload = field::to_json(content);
         let label = |name: &String, id: &String| {
             let field = binding.fields.get(name).filter(|field| !field.of.is_empty())?;
             let known = template.as_ref().and_then(|object| field::choices(binding, name, object));
             let offered = known.into_iter().flatten().find(|(known, _)| known == id).map(|(_, label)| label);
             let new = || {
-                let kinds = field.of.iter().filter_map(|kind| self.kinds.get(kind));
-                let mut entries = kinds.flat_map(|kind| &kind.entries);
+                let lists = self.lists.iter().filter(|list| field.of.contains(&list.kind));
+                let mut entries = lists.flat_map(|list| &list.entries);
                 entries.find(|entry| entry.id == *id).map(|entry| entry.name.clone())
             };
             offered.filter(|label| !label.is_empty()).or_else(new)
         };
-        let texts = key_texts(binding, &payload);
+        let texts = key::texts(binding, &payload);
         texts.into_iter().zip(&binding.key).map(|(text, name)| (text.clone(), label(name, &text))).collect()
     }
 
-    pub(crate) fn set(&mut self, kind: &str, at: usize, content: Content) {
-        self.kind_mut(kind).entries[at].content = Some(content);
+    pub(crate) fn set(&mut self, list: usize, at: usize, content: Content) {
+        self.lists[list].entries[at].content = Some(content);
     }
 
-    pub(crate) fn remove(&mut self, kind: &str, at: usize) {
-        self.kind_mut(kind).entries.remove(at);
-    }
-
-    /// The fields that a payload asks for, in the form in which they are compared. Objects that it names are
-    /// replaced by the vendor's ids.
-    pub(crate) fn asked(
-        &mut self,
-        kind: &str,
-        payload: &Value,
-        entry: Option<usize>,
-    ) -> Result<Content, Fault> {
-        let named: Vec<(String, Field)> = {
-            let fields = &self.kind(kind).binding.fields;
-            let known = payload.as_object().into_iter().flatten();
-            known.filter_map(|(name, _)| Some((name.clone(), fields.get(name)?.clone()))).collect()
-        };
-        let mut out = Content::new();
-        for (name, field) in named {
-            let value = field::normal(&field, &payload[&name]);
-            let value = if field.choice && !field.open || !field.of.is_empty() {
-                self.resolve(kind, &name, &field, value, entry)?
-            } else {
-                value
-            };
-            out.insert(name, value);
-        }
-        Ok(out)
-    }
-
-    fn resolve(
-        &mut self,
-        kind: &str,
-        name: &str,
-        field: &Field,
-        value: Value,
-        entry: Option<usize>,
-    ) -> Result<Value, Fault> {
-        let choices = {
-            let kind = self.kind(kind);
-            let object = entry.and_then(|at| kind.entries[at].object.as_ref()).or(kind.template.as_ref());
-            object.and_then(|object| field::choices(&kind.binding, name, object))
-        };
-        match value {
-            Value::Null => Ok(Value::Null),
-            Value::Array(items) => {
-                let mut ids = Vec::with_capacity(items.len());
-                for item in items {
-                    ids.push(self.choose(name, field, &plain(&item), choices.as_deref())?);
-                }
-                Ok(field::normal(field, &json!(ids)))
-            }
-            Value::String(text) => self.choose(name, field, &text, choices.as_deref()).map(Value::String),
-            other => Ok(other),
-        }
-    }
-
-    /// The vendor's id of what a payload names: an id, a label, or the natural key of another object.
-    fn choose(
-        &mut self,
-        name: &str,
-        field: &Field,
-        text: &str,
-        choices: Option<&[(String, String)]>,
-    ) -> Result<String, Fault> {
-        let known = choices.unwrap_or_default();
-        if known.iter().any(|(id, _)| id == text) {
-            return Ok(text.to_owned());
-        }
-        let wrong = |message: String| {
-            fault::invalid(format!("'{text}' cannot be chosen for '{name}'")).with(name, message)
-        };
-        if !field.of.is_empty() {
-            let mut ids: Vec<String> =
-                known.iter().filter(|(_, label)| label == text).map(|(id, _)| id.clone()).collect();
-            if ids.is_empty() {
-                ids = self.named(field, text)?;
-            }
-            match ids.as_slice() {
-                [id] => return Ok(id.clone()),
-                [] => {}
-                several => {
-                    return Err(wrong(format!(
-                        "{} objects have this name; write the id of one",
-                        several.len()
-                    )));
-                }
-            }
-        }
-        if choices.is_none() || field.open {
-            return Ok(text.to_owned());
-        }
-        let says = |(id, label): &(String, String)| {
-            if field.of.is_empty() || label.is_empty() { format!("'{id}'") } else { format!("'{label}'") }
-        };
-        let names: Vec<String> = known.iter().take(NAMED_MAX).map(says).collect();
-        Err(wrong(match (names.len(), known.len()) {
-            (0, _) => "the device has nothing to choose from".to_owned(),
-            (shown, all) if shown < all => {
-                format!("choose one of {} and {} more", names.join(", "), all - shown)
-            }
-            _ => format!("choose one of {}", names.join(", ")),
-        }))
-    }
-
-    /// Ids of the objects with a natural key, in the kinds that a field refers to.
-    fn named(&mut self, field: &Field, text: &str) -> Result<Vec<String>, Fault> {
-        let mut ids = Vec::new();
-        for kind in &field.of {
-            self.load(kind)?;
-            let entries = &self.kind(kind).entries;
-            let fits = |entry: &&Entry| entry.name == text || (entry.is_new && entry.id == text);
-            ids.extend(entries.iter().filter(fits).map(|entry| entry.id.clone()));
-        }
-        Ok(ids)
+    pub(crate) fn remove(&mut self, list: usize, at: usize) {
+        self.lists[list].entries.remove(at);
     }
 
     /// Names of the objects whose field names an id.
-    pub(crate) fn dependents(&mut self, kind: &str, name: &str, id: &str) -> Result<Vec<String>, Fault> {
-        self.load(kind)?;
+    pub(crate) fn dependents(
+        &mut self,
+        list: usize,
+        (kind, name): (&str, &str),
+        id: &str,
+    ) -> Result<Vec<String>, Fault> {
+        let other = self.beside(list, kind)?.ok_or_else(|| {
+            fault::unsupported(format!(
+                "objects of kind '{kind}' have parents of their own and are not looked through"
+            ))
+        })?;
         let mut out = Vec::new();
-        for at in 0..self.kind(kind).entries.len() {
-            if self.kind(kind).entries[at].is_writable
-                && self.read(kind, at)?.get(name).is_some_and(|value| names(value, id))
+        for at in 0..self.lists[other].entries.len() {
+            if self.lists[other].entries[at].is_writable
+                && self.read(other, at)?.get(name).is_some_and(|value| names(value, id))
             {
-                out.push(self.kind(kind).entries[at].name.clone());
+                out.push(self.lists[other].entries[at].name.clone());
             }
         }
         Ok(out)
     }
 }
 
-fn names(value: &Value, id: &str) -> bool {
+/// Whether a value is an id, or a list that has it.
+pub(crate) fn names(value: &Value, id: &str) -> bool {
     match value {
         Value::Array(items) => items.iter().any(|item| item == id),
         other => other == id,

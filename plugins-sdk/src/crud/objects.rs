@@ -1,15 +1,19 @@
 //! Lists of objects and single ones, as the inventory shows them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::Vendor;
-use super::binding::{FieldType, KindBinding, Shape};
+use super::binding::{FieldType, KindBinding, Shape, Within};
 use super::field::{content, to_json};
-use super::read::{self, Row};
-use crate::{Completeness, Fault, Host, Listing, Locator, Object, ObjectPage, ObjectRef, Stability, fault};
+use super::read::{self, Ask, Given, Position, Row};
+use super::{Place, Vendor, key, place};
+use crate::{
+    Completeness, Fault, FaultExt, Host, Listing, Locator, Object, ObjectPage, ObjectRef, Stability, fault,
+};
 
 /// The key of the one object of settings or of an answer.
 const ONLY: &str = "settings";
+/// How many parents a page asks at most.
+const PLACES_OF_PAGE: usize = 32;
 
 /// A page of the objects of a kind.
 pub fn list_objects(
@@ -17,61 +21,196 @@ pub fn list_objects(
     host: &dyn Host,
     listing: &Listing<'_>,
 ) -> Result<ObjectPage, Fault> {
-    listing.refuse_filters_but(&[])?;
-    let (kind, cursor, limit) = (listing.kind, listing.cursor, listing.limit);
-    let binding = KindBinding::of(host, kind)?;
+    let binding = KindBinding::of(host, listing.kind)?;
+    let (in_path, filter) = filters(&binding, listing)?;
+    let mut scope = vendor.scope(host, listing.site)?;
+    scope.extend(in_path);
+    let from = position(listing.cursor)?;
+    if binding.within.is_some() {
+        return within(vendor, host, (&binding, listing), &scope, &filter, from.seen);
+    }
+    let kind = listing.kind;
     if matches!(binding.shape, Shape::Object | Shape::Answer) {
-        let found = read::object(vendor, host, &binding, "")?;
-        let items: Vec<Object> = found.iter().map(|value| one(kind, &binding, value)).collect();
+        let found = read::answer(vendor, host, &binding, Ask { place: &scope, filter: &filter }, "")?;
+        let row = |value: Value| Row { id: String::new(), value, place: scope.clone() };
+        let items: Vec<Object> = found.into_iter().map(|value| of_row(kind, &binding, &row(value))).collect();
         let total = Some(items.len() as u64);
         return Ok(ObjectPage { items, next: None, total, complete: Completeness::Complete });
     }
-    let Ok(from) = cursor.unwrap_or("0").parse::<u64>() else {
-        return Err(fault::invalid("the cursor is not one that a list answered"));
-    };
-    let limit = limit.max(1);
-    let paging = binding.list.as_ref().and_then(|list| list.page.as_ref());
-    let (rows, total) = if let Some(paging) = paging {
+    let limit = listing.limit.max(1);
+    let ask = Ask { place: &scope, filter: &filter };
+    let (rows, total, next) = if let Some(paging) = binding.list.as_ref().and_then(|list| list.page.as_ref())
+    {
         let size = limit.min(paging.size_max);
-        let found = read::page(vendor, host, &binding, from, size)?;
-        (found.rows, found.total.map(|total| (total, (from + 1) * u64::from(size) < total, from + 1)))
+        let found = read::page(vendor, host, &binding, ask, (from, size))?;
+        let next = from.behind(&found, size);
+        let total = found.total.filter(|total| *total >= next.map_or(0, |next| next.seen));
+        (found.rows, total, next)
     } else {
-        let all = read::all(vendor, host, &binding)?;
-        let total = all.len() as u64;
-        let next = from + u64::from(limit);
-        let page = all.into_iter().skip(usize::try_from(from).unwrap_or(usize::MAX)).take(limit as usize);
-        (page.collect(), Some((total, next < total, next)))
+        let all = read::all(vendor, host, &binding, ask)?;
+        let (total, seen) = (all.len() as u64, from.seen.saturating_add(u64::from(limit)));
+        let page = all.into_iter().skip(index(from.seen)).take(limit as usize).collect();
+        (page, Some(total), (seen < total).then_some(Position { pages: 0, seen }))
     };
     let items: Vec<Object> = rows.iter().map(|row| of_row(kind, &binding, row)).collect();
-    let next = total.filter(|(_, has_more, _)| *has_more).map(|(_, _, next)| next.to_string());
-    Ok(ObjectPage { items, next, total: total.map(|(total, ..)| total), complete: Completeness::Complete })
+    Ok(ObjectPage { items, next: next.map(cursor), total, complete: Completeness::Complete })
+}
+
+/// Where a page begins, as its cursor says it: pages and rows before it, or the rows alone.
+fn position(cursor: Option<&str>) -> Result<Position, Fault> {
+    let Some(cursor) = cursor else { return Ok(Position::default()) };
+    let (pages, seen) = cursor.split_once('.').unwrap_or(("0", cursor));
+    let known = pages.parse().ok().zip(seen.parse().ok());
+    let (pages, seen) = known.ok_or_else(|| fault::invalid("the cursor is not one that a list answered"))?;
+    Ok(Position { pages, seen })
+}
+
+fn cursor(at: Position) -> String {
+    if at.pages == 0 { at.seen.to_string() } else { format!("{}.{}", at.pages, at.seen) }
+}
+
+fn index(at: u64) -> usize {
+    usize::try_from(at).unwrap_or(usize::MAX)
+}
+
+/// The parameters that the filters of people become.
+fn filters(binding: &KindBinding, listing: &Listing<'_>) -> Result<(Place, Vec<Given>), Fault> {
+    let of_get = || binding.get.as_ref().map(|get| &get.filters);
+    let is_list = matches!(binding.shape, Shape::Items | Shape::Rows);
+    let known = if is_list { binding.list.as_ref().map(|list| &list.filters) } else { of_get() };
+    let parents = binding.within.iter().flat_map(|within| &within.key);
+    let names: Vec<&str> =
+        parents.chain(known.into_iter().flat_map(|known| known.keys())).map(String::as_str).collect();
+    listing.refuse_filters_but(&names)?;
+    let given = |name: &str| listing.filter.iter().find(|filter| filter.key == name);
+    let path = if is_list {
+        binding.list.as_ref().map(|list| &list.path)
+    } else {
+        binding.get.as_ref().map(|get| &get.path)
+    };
+    let is_in_path = |param: &str| path.is_some_and(|path| path.contains(&format!("{{{param}}}")));
+    let (mut place, mut params) = (Place::new(), Vec::new());
+    for (name, filter) in known.into_iter().flatten() {
+        match given(name) {
+            Some(given) if is_in_path(&filter.param) => {
+                place.insert(filter.param.clone(), given.value.clone());
+            }
+            Some(given) => params.push(Given {
+                param: filter.param.clone(),
+                text: given.value.clone(),
+                form: filter.form,
+            }),
+            None if filter.required => {
+                let message =
+                    format!("objects of kind '{}' are listed with a filter by '{name}'", listing.kind);
+                return Err(fault::invalid(message).with_field("/filter", format!("name '{name}'")));
+            }
+            None => {}
+        }
+    }
+    Ok((place, params))
+}
+
+/// A page of objects that belong to parents; the cursor is the place of the next parent.
+fn within(
+    vendor: &dyn Vendor,
+    host: &dyn Host,
+    (binding, listing): (&KindBinding, &Listing<'_>),
+    scope: &Place,
+    filter: &[Given],
+    from: u64,
+) -> Result<ObjectPage, Fault> {
+    let named = |name: &str| listing.filter.iter().find(|one| one.key == name).map(|one| one.value.clone());
+    let places =
+        place::all(vendor, host, binding, scope, &|within, place| place::is_named(within, place, &named))?;
+    let from = index(from).min(places.len());
+    let to = from.saturating_add(PLACES_OF_PAGE).min(places.len());
+    let answers = read::each(vendor, host, binding, &places[from..to], filter);
+    let (asked, mut failed, mut first) = (answers.len(), 0, None);
+    let mut items = Vec::new();
+    for answer in answers {
+        match answer {
+            Ok(rows) => items.extend(rows.iter().map(|row| of_row(listing.kind, binding, row))),
+            Err(fault) => {
+                failed += 1;
+                first.get_or_insert(fault);
+            }
+        }
+    }
+    if let Some(fault) = first.filter(|_| failed == asked) {
+        return Err(fault);
+    }
+    let complete = if failed == 0 { Completeness::Complete } else { Completeness::Partial };
+    let next = (to < places.len()).then(|| to.to_string());
+    Ok(ObjectPage { items, next, total: None, complete })
 }
 
 /// One object by its natural key.
-pub fn get_object(vendor: &dyn Vendor, host: &dyn Host, kind: &str, key: &str) -> Result<Object, Fault> {
+pub fn get_object(
+    vendor: &dyn Vendor,
+    host: &dyn Host,
+    kind: &str,
+    site: Option<&str>,
+    key: &str,
+) -> Result<Object, Fault> {
     let binding = KindBinding::of(host, kind)?;
     let absent = || fault::not_found(format!("there is no {} '{key}'", binding.noun));
-    if matches!(binding.shape, Shape::Object | Shape::Answer) {
-        let found = read::object(vendor, host, &binding, "")?.filter(|_| key == ONLY);
-        return found.map(|value| one(kind, &binding, &value)).ok_or_else(absent);
+    let scope = vendor.scope(host, site)?;
+    let is_single = matches!(binding.shape, Shape::Object | Shape::Answer);
+    let leads_there = |within: &Within, place: &Place| is_on_the_way(&binding, within, place, key);
+    for place in place::all(vendor, host, &binding, &scope, &leads_there)? {
+        let Some(own) = own_key(&binding, &place, key) else { continue };
+        let row = if is_single {
+            let is_meant = own == if binding.within.is_some() { "" } else { ONLY };
+            let found = if is_meant { read::object(vendor, host, &binding, &place, "")? } else { None };
+            found.map(|value| Row { id: String::new(), value, place: place.clone() })
+        } else {
+            let rows = read::all(vendor, host, &binding, Ask::of(&place))?;
+            rows.into_iter().find(|row| name_of(&binding, row) == own)
+        };
+        let Some(row) = row else { continue };
+        let mut object = of_row(kind, &binding, &row);
+        if binding.shape == Shape::Items && binding.get.is_some() && read::is_writable(&binding, &row) {
+            let value = read::object(vendor, host, &binding, &row.place, &row.id)?.ok_or_else(absent)?;
+            object.body = body(&binding, &Row { value, ..row });
+        }
+        return Ok(object);
     }
-    let rows = read::all(vendor, host, &binding)?;
-    let row = rows.into_iter().find(|row| name_of(&binding, row) == key).ok_or_else(absent)?;
-    let mut object = of_row(kind, &binding, &row);
-    if binding.shape == Shape::Items && read::is_writable(&binding, &row) {
-        let value = read::object(vendor, host, &binding, &row.id)?.ok_or_else(absent)?;
-        object.body = body(&binding, &value);
-    }
-    Ok(object)
+    Err(absent())
 }
 
+/// Whether objects below a place may have a key. A parent whose own parameters do not begin the key is not known yet.
+fn is_on_the_way(binding: &KindBinding, within: &Within, place: &Place, key: &str) -> bool {
+    let whole = binding.within.iter().flat_map(|within| &within.key);
+    let is_beginning = whole.take(within.key.len()).eq(&within.key);
+    let known: Vec<&str> = within.key.iter().filter_map(|name| place.get(name)).map(String::as_str).collect();
+    let rest = key.strip_prefix(&known.join(":"));
+    within.key.is_empty()
+        || !is_beginning
+        || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+}
+
+/// The rest of a key behind the parent's; none where another parent is meant.
+fn own_key<'k>(binding: &KindBinding, place: &Place, key: &'k str) -> Option<&'k str> {
+    let prefix = place::prefix(binding, place).join(":");
+    if prefix.is_empty() {
+        return Some(key);
+    }
+    let rest = key.strip_prefix(&prefix)?;
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix(':') }
+}
+
+/// The natural key of a row, without its parent's.
 fn name_of(binding: &KindBinding, row: &Row) -> String {
-    let key = read::key_of(binding, &row.value);
+    let key = key::of(binding, &row.value);
     if key.chars().all(|c| c == ':') { row.id.clone() } else { key }
 }
 
 fn of_row(kind: &str, binding: &KindBinding, row: &Row) -> Object {
-    let is_known = read::is_writable(binding, row);
+    let is_single = matches!(binding.shape, Shape::Object | Shape::Answer);
+    let own = if is_single { String::new() } else { name_of(binding, row) };
+    let key = place::full_key(binding, &row.place, &own);
+    let is_known = !is_single && !binding.volatile && read::is_writable(binding, row);
     let locators = is_known.then(|| Locator {
         surface: "id".to_owned(),
         value: row.id.clone(),
@@ -80,24 +219,26 @@ fn of_row(kind: &str, binding: &KindBinding, row: &Row) -> Object {
     let reference = ObjectRef {
         kind: kind.to_owned(),
         site: None,
-        key: name_of(binding, row),
+        key: if key.is_empty() && is_single { ONLY.to_owned() } else { key },
         locators: locators.into_iter().collect(),
     };
-    Object { reference, revision: None, body: body(binding, &row.value) }
-}
-
-fn one(kind: &str, binding: &KindBinding, value: &Value) -> Object {
-    let reference =
-        ObjectRef { kind: kind.to_owned(), site: None, key: ONLY.to_owned(), locators: Vec::new() };
-    Object { reference, revision: None, body: body(binding, value) }
+    Object { reference, revision: None, body: body(binding, row) }
 }
 
 /// What is shown of an object: never a secret.
-fn body(binding: &KindBinding, value: &Value) -> String {
-    if binding.fields.is_empty() {
-        return value.to_string();
+fn body(binding: &KindBinding, row: &Row) -> String {
+    let mut shown = if binding.fields.is_empty() {
+        row.value.clone()
+    } else {
+        let mut shown = content(binding, &row.value);
+        shown.retain(|name, _| binding.fields.get(name).is_none_or(|field| field.kind != FieldType::Secret));
+        to_json(&shown)
+    };
+    let parents = binding.within.iter().flat_map(|within| &within.key);
+    if let Value::Object(fields) = &mut shown {
+        for (name, value) in parents.filter_map(|name| Some((name, row.place.get(name)?))) {
+            fields.entry(name.clone()).or_insert_with(|| json!(value));
+        }
     }
-    let mut shown = content(binding, value);
-    shown.retain(|name, _| binding.fields.get(name).is_none_or(|field| field.kind != FieldType::Secret));
-    to_json(&shown).to_string()
+    shown.to_string()
 }

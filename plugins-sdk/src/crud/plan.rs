@@ -1,35 +1,38 @@
-//! Plans: every call of every stage, computed on what the changes before have left.
+//! Plans: what each change makes of the objects that it is about, on what the changes before have left.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::Vendor;
-use super::binding::{Activation, FeatureBinding, FieldType, KindBinding, NewId, Shape, operation_word};
-use super::calls::{self, Planned};
-use super::field::Content;
-use super::model::{Model, WithField, key_texts};
-use super::part::{Draft, Part};
-use super::token::{Role, Token};
-use crate::{
-    Change, ChangePlan, Danger, Fault, FaultExt, Host, Operation, PlanStep, Stage, fault, json as sdk_json,
-};
+use super::asked::{id_of_field, is_there, lay_over, refuse_create_only, refuse_unknown};
+use super::binding::{FeatureBinding, KindBinding, NewId, Shape, operation_word};
+use super::field::{self, Content, plain};
+use super::model::{Model, WithField};
+use super::part::Draft;
+use super::{Place, Vendor, holes, key, place};
+use crate::{Change, ChangePlan, Fault, FaultExt, Host, Operation, PlanStep, fault, json as sdk_json};
 
-const TOUCHES_MAX: usize = 256;
-/// Most objects of which a plan remembers the ids, to tell later what others added.
-const IDS_MAX: usize = 1000;
 const MARK_CHARS: usize = 6;
-const AS_ASKED: &str = "the device is already as asked";
 
 /// Plans changes of objects that bindings describe.
 pub fn plan(vendor: &dyn Vendor, host: &dyn Host, changes: &[Change]) -> Result<ChangePlan, Fault> {
-    let mut drafts = Drafts { model: Model::new(vendor, host), all: Vec::new(), features: BTreeMap::new() };
+    let mut drafts = Drafts {
+        model: Model::new(vendor, host),
+        all: Vec::new(),
+        features: BTreeMap::new(),
+        is_unseen: false,
+    };
     let mut steps = Vec::with_capacity(changes.len());
     for (index, change) in changes.iter().enumerate() {
         let step = drafts
-            .take(host, index, change)
+            .take(index, change)
             .map_err(|fault| if changes.len() > 1 { say_which(fault, index) } else { fault })?;
         steps.push(step);
+    }
+    if drafts.is_unseen && changes.len() > 1 {
+        return Err(fault::invalid(
+            "one of the changes leaves nothing that can be read afterwards; apply it by itself",
+        ));
     }
     drafts.assemble(vendor, steps, changes)
 }
@@ -45,42 +48,67 @@ pub(crate) fn mark(id: &str) -> String {
     hex::encode(&sdk_json::digest(&json!(id))[..MARK_CHARS / 2])
 }
 
-struct Drafts<'h> {
-    model: Model<'h>,
-    all: Vec<Draft>,
-    features: BTreeMap<String, FeatureBinding>,
+pub(crate) struct Drafts<'h> {
+    pub(crate) model: Model<'h>,
+    pub(crate) all: Vec<Draft>,
+    pub(crate) features: BTreeMap<String, FeatureBinding>,
+    /// What some action does cannot be read.
+    pub(crate) is_unseen: bool,
+}
+
+/// One change while it is planned.
+#[derive(Clone, Copy)]
+pub(crate) struct Taking<'a> {
+    /// Its place among the changes.
+    pub(crate) index: usize,
+    pub(crate) change: &'a Change,
+    pub(crate) payload: &'a Value,
+    /// The list that it is about.
+    pub(crate) list: usize,
+}
+
+/// Which object a change is about.
+pub(crate) struct Named {
+    pub(crate) id: String,
+    pub(crate) place: Place,
+    pub(crate) name: String,
+    pub(crate) key: Vec<String>,
 }
 
 impl Drafts<'_> {
     /// Carries out one change on the model.
-    fn take(&mut self, host: &dyn Host, index: usize, change: &Change) -> Result<PlanStep, Fault> {
-        let feature = FeatureBinding::of(host, &change.feature)?;
-        let kind = feature.kind.clone();
-        self.model.load(&kind)?;
+    fn take(&mut self, index: usize, change: &Change) -> Result<PlanStep, Fault> {
+        let feature = FeatureBinding::of(self.model.host, &change.feature)?;
         let payload: Value =
             serde_json::from_str(&change.payload).map_err(|_| fault::invalid("the payload is not JSON"))?;
-        let key = key_texts(&self.model.kind(&kind).binding, &payload);
-        self.features.insert(change.feature.clone(), feature);
-        let found = self.find(&kind, &key)?;
+        self.features.insert(change.feature.clone(), feature.clone());
+        if let Some(action) = &feature.action {
+            return self.act(index, change, &payload, (&feature, action));
+        }
+        let kind = feature.kind.as_ref().ok_or_else(|| not_offered(change))?;
+        let list = self.model.locate(kind, change.site.as_deref(), &payload)?;
+        let key = key::texts(&self.model.lists[list].binding, &payload);
+        let found = self.find(list, &key)?;
+        let taking = Taking { index, change, payload: &payload, list };
         match (change.operation, found) {
-            (Operation::Create, found) => self.create(host, index, change, (&kind, key, &payload), found),
-            (Operation::Update, Some(at)) => self.update(index, change, (&kind, key, &payload), at),
+            (Operation::Create, found) => self.create(taking, key, found),
+            (Operation::Update, Some(at)) => self.update(taking, key, at),
             (Operation::Update, None) => {
-                let noun = &self.model.kind(&kind).binding.noun;
+                let noun = &self.model.lists[list].binding.noun;
                 let message = format!("there is no {noun} '{}'; use operation create", key.join(":"));
                 Err(fault::not_found(message))
             }
-            (Operation::Delete, found) => self.delete(index, change, (&kind, key), found),
+            (Operation::Delete, found) => self.delete(taking, key, found),
         }
     }
 
     /// The one object that a key names.
-    fn find(&self, kind: &str, key: &[String]) -> Result<Option<usize>, Fault> {
-        let loaded = self.model.kind(kind);
+    pub(crate) fn find(&self, list: usize, key: &[String]) -> Result<Option<usize>, Fault> {
+        let loaded = &self.model.lists[list];
         if loaded.binding.shape == Shape::Object {
             return Ok(Some(0));
         }
-        let found = self.model.find(kind, key);
+        let found = self.model.find(list, key);
         let field = loaded.binding.key.first().cloned().unwrap_or_default();
         let (noun, name) = (&loaded.binding.noun, key.join(":"));
         match found[..] {
@@ -96,44 +124,72 @@ impl Drafts<'_> {
         }
     }
 
+    /// The object at a place of a list. Where ids do not last, what stands for its id.
+    pub(crate) fn named(&mut self, list: usize, at: usize, key: Vec<String>) -> Result<Named, Fault> {
+        let next = self.all.len();
+        if self.model.lists[list].binding.volatile {
+            self.model.read(list, at)?;
+        }
+        let of = &mut self.model.lists[list];
+        let entry = &mut of.entries[at];
+        let name = place::full_key(&of.binding, &entry.place, &entry.name);
+        let name = if name.is_empty() { of.binding.noun.clone() } else { name };
+        if of.binding.volatile && !holes::is_reference(&entry.id) {
+            entry.id = holes::id_reference(next);
+        }
+        Ok(Named { id: entry.id.clone(), place: entry.place.clone(), name, key })
+    }
+
+    /// What stands for the id of a new object, of which the plan may have taken one away.
+    pub(crate) fn reference(&self, list: usize, key: &[String]) -> String {
+        let known =
+            self.all.iter().position(|draft| draft.list == Some(list) && draft.key == key && draft.is_open());
+        holes::id_reference(known.unwrap_or(self.all.len()))
+    }
+
     fn create(
         &mut self,
-        host: &dyn Host,
-        index: usize,
-        change: &Change,
-        (kind, key, payload): (&str, Vec<String>, &Value),
+        taking: Taking<'_>,
+        key: Vec<String>,
         found: Option<usize>,
     ) -> Result<PlanStep, Fault> {
+        let Taking { index, change, payload, list } = taking;
         let feature = &self.features[&change.feature];
-        let create = feature.create.as_ref().ok_or_else(|| not_offered(change))?;
-        if matches!(create.id, NewId::Answer(_)) {
-            return Err(fault::unsupported(format!(
-                "'{}' cannot create: the device chooses the id of a new object, and a plan cannot name that yet",
-                change.feature
-            )));
-        }
+        let create = feature.create.clone().ok_or_else(|| not_offered(change))?;
         let Some(at) = found else {
-            let template = self.model.template(kind)?;
-            let asked = self.model.asked(kind, payload, None)?;
-            let binding = &self.model.kind(kind).binding;
+            let template = self.model.template(list)?;
+            let mut asked = self.model.asked(list, payload, None)?;
+            let binding = &self.model.lists[list].binding;
+            lay_over(binding, None, &mut asked);
             if let Some(template) = &template {
                 refuse_unknown(binding, template, &asked)?;
             }
             let mut content = template.unwrap_or_default();
+            if binding.sparse {
+                content = field::content(binding, &json!({}));
+            }
             content.retain(|name, _| !binding.fields.get(name).is_some_and(|field| field.generated));
             content.extend(asked.clone());
-            let id = new_uuid(host, change, index);
+            let id = match &create.id {
+                NewId::Chosen if !binding.volatile => new_uuid(self.model.host, change, index),
+                NewId::Field(name) if !binding.volatile => id_of_field(binding, name, &asked, payload)?,
+                _ => self.reference(list, &key),
+            };
+            let place = self.new_place(list, payload);
             let noun = binding.noun.clone();
-            let name = self.model.add(kind, &id, content.clone());
-            self.touch(index, change, kind, (&id, &name, key), None, Some(content.clone()), asked);
-            return Ok(self.step(format!("create {noun} '{name}'"), kind, None, Some(&content)));
+            let own = self.model.add(list, (&id, &place), (&key, content.clone()));
+            let name = place::full_key(&self.model.lists[list].binding, &place, &own);
+            let step = self.step(format!("create {noun} '{name}'"), list, None, Some(&content));
+            self.touch(taking, Named { id, place, name, key }, (None, Some(content)), asked)?;
+            return Ok(step);
         };
-        let before = self.model.read(kind, at)?;
-        let asked = self.model.asked(kind, payload, Some(at))?;
-        let binding = &self.model.kind(kind).binding;
-        if asked.iter().all(|(name, value)| before.get(name).unwrap_or(&Value::Null) == value) {
+        let before = self.model.read(list, at)?;
+        let mut asked = self.model.asked(list, payload, Some(at))?;
+        let binding = &self.model.lists[list].binding;
+        lay_over(binding, Some(&before), &mut asked);
+        if asked.iter().all(|(name, value)| is_there(binding, &before, (name, value))) {
             let summary = format!("{} '{}' is there as asked", binding.noun, key.join(":"));
-            return Ok(self.step(summary, kind, Some(&before), Some(&before)));
+            return Ok(self.step(summary, list, Some(&before), Some(&before)));
         }
         Err(fault::invalid(format!(
             "the {} '{}' exists and differs; use operation update",
@@ -143,317 +199,106 @@ impl Drafts<'_> {
         .with_code("exists"))
     }
 
-    fn update(
-        &mut self,
-        index: usize,
-        change: &Change,
-        (kind, key, payload): (&str, Vec<String>, &Value),
-        at: usize,
-    ) -> Result<PlanStep, Fault> {
+    /// The parameters of a new object's paths: those of its list, and what its payload says of its own.
+    fn new_place(&self, list: usize, payload: &Value) -> Place {
+        let list = &self.model.lists[list];
+        let own = list.binding.params.iter().filter_map(|(name, at)| {
+            let field = payload.get(name).or_else(|| payload.get(list.binding.name_at(at)));
+            let value = field.map(plain).filter(|text| !text.is_empty())?;
+            Some((name.clone(), value))
+        });
+        list.place.clone().into_iter().chain(own).collect()
+    }
+
+    fn update(&mut self, taking: Taking<'_>, key: Vec<String>, at: usize) -> Result<PlanStep, Fault> {
+        let Taking { change, payload, list, .. } = taking;
         if self.features[&change.feature].update.is_none() {
             return Err(not_offered(change));
         }
-        let before = self.model.read(kind, at)?;
-        let mut asked = self.model.asked(kind, payload, Some(at))?;
-        let (id, name) = {
-            let entry = &self.model.kind(kind).entries[at];
-            (entry.id.clone(), entry.name.clone())
-        };
-        let binding = &self.model.kind(kind).binding;
+        let before = self.model.read(list, at)?;
+        let mut asked = self.model.asked(list, payload, Some(at))?;
+        let named = self.named(list, at, key)?;
+        let binding = &self.model.lists[list].binding;
         // What names the object is how the device wrote it.
         asked.retain(|name, _| !binding.key.contains(name));
-        if self.model.tells_fields(kind, at) {
+        if self.model.tells_fields(list, at) {
             refuse_unknown(binding, &before, &asked)?;
+        }
+        lay_over(binding, Some(&before), &mut asked);
+        if !self.model.lists[list].entries[at].is_new {
+            refuse_create_only(binding, &before, &asked)?;
         }
         let mut after = before.clone();
         after.extend(asked.clone());
-        let noun = binding.noun.clone();
-        self.model.set(kind, at, after.clone());
-        self.touch(index, change, kind, (&id, &name, key), Some(before.clone()), Some(after.clone()), asked);
-        let summary = if noun == name { format!("update {noun}") } else { format!("update {noun} '{name}'") };
-        Ok(self.step(summary, kind, Some(&before), Some(&after)))
+        let noun = &binding.noun;
+        let summary = if *noun == named.name {
+            format!("update {noun}")
+        } else {
+            format!("update {noun} '{}'", named.name)
+        };
+        let step = self.step(summary, list, Some(&before), Some(&after));
+        self.model.set(list, at, after.clone());
+        self.touch(taking, named, (Some(before), Some(after)), asked)?;
+        Ok(step)
     }
 
     fn delete(
         &mut self,
-        index: usize,
-        change: &Change,
-        (kind, key): (&str, Vec<String>),
+        taking: Taking<'_>,
+        key: Vec<String>,
         found: Option<usize>,
     ) -> Result<PlanStep, Fault> {
+        let Taking { change, list, .. } = taking;
         let delete = self.features[&change.feature].delete.clone().ok_or_else(|| not_offered(change))?;
-        let noun = self.model.kind(kind).binding.noun.clone();
+        let noun = self.model.lists[list].binding.noun.clone();
         let Some(at) = found else {
             let summary = format!("there is no {noun} '{}'", key.join(":"));
             return Ok(PlanStep { summary, before: None, after: None });
         };
-        let before = self.model.read(kind, at)?;
-        let (id, name) = {
-            let entry = &self.model.kind(kind).entries[at];
-            (entry.id.clone(), entry.name.clone())
-        };
+        let before = self.model.read(list, at)?;
+        let named = self.named(list, at, key)?;
         for dependent in &delete.takes {
-            let names = self.model.dependents(&dependent.kind, &dependent.field, &id)?;
-            if !names.is_empty() {
+            let own = self.model.dependents(list, (&dependent.kind, &dependent.field), &named.id)?;
+            if !own.is_empty() {
                 let message = format!(
-                    "the device would delete with {noun} '{name}' what belongs to it ({}): {}; delete that first",
+                    "the device would delete with {noun} '{}' what belongs to it ({}): {}; delete that first",
+                    named.name,
                     dependent.kind,
-                    names.join(", ")
+                    own.join(", ")
                 );
                 return Err(fault::invalid(message).with_code("in-use"));
             }
         }
         // What a new object has is needed to write this one back.
-        self.model.template(kind)?;
-        self.model.remove(kind, at);
-        self.touch(index, change, kind, (&id, &name, key), Some(before.clone()), None, Content::new());
-        Ok(self.step(format!("delete {noun} '{name}'"), kind, Some(&before), None))
+        self.model.template(list)?;
+        self.model.remove(list, at);
+        let step = self.step(format!("delete {noun} '{}'", named.name), list, Some(&before), None);
+        self.touch(taking, named, (Some(before), None), Content::new())?;
+        Ok(step)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one object of one change, in words of the plan")]
-    fn touch(
-        &mut self,
-        index: usize,
-        change: &Change,
-        kind: &str,
-        (id, name, key): (&str, &str, Vec<String>),
-        before: Option<Content>,
-        after: Option<Content>,
-        asked: Content,
-    ) {
-        let known = self.all.iter_mut().find(|draft| draft.kind == kind && draft.id == id);
-        if let Some(draft) = known {
-            draft.after = after;
-            draft.items.push(index);
-            draft.asked.extend(asked.into_keys());
-            return;
-        }
-        self.all.push(Draft {
-            feature: change.feature.clone(),
-            kind: kind.to_owned(),
-            id: id.to_owned(),
-            name: name.to_owned(),
-            key,
-            items: vec![index],
-            before,
-            after,
-            asked: asked.into_keys().collect(),
-        });
-    }
-
-    fn step(
+    pub(crate) fn step(
         &self,
         summary: String,
-        kind: &str,
+        list: usize,
         before: Option<&Content>,
         after: Option<&Content>,
     ) -> PlanStep {
-        let binding = &self.model.kind(kind).binding;
+        let binding = &self.model.lists[list].binding;
         let shown = |content: &Content| shown(binding, content).to_string();
         PlanStep { summary, before: before.map(shown), after: after.map(shown) }
     }
-
-    fn assemble(
-        self,
-        vendor: &dyn Vendor,
-        steps: Vec<PlanStep>,
-        changes: &[Change],
-    ) -> Result<ChangePlan, Fault> {
-        let mut facts = Facts::default();
-        let mut planned: Vec<Planned> = Vec::new();
-        for (at, draft) in self.all.iter().enumerate() {
-            let (kind, feature) = (&self.model.kind(&draft.kind).binding, &self.features[&draft.feature]);
-            if let Some(call) = calls::write(vendor, Stage::Apply, at, draft, (kind, feature), None)? {
-                planned.push(call);
-                facts.note(draft, kind, feature);
-            }
-        }
-        let is_restorable = facts.is_restorable;
-        planned.extend(calls::activations(vendor, Stage::Apply, &facts.activations));
-        if is_restorable && !planned.is_empty() {
-            for (at, draft) in self.all.iter().enumerate().rev() {
-                let loaded = self.model.kind(&draft.kind);
-                let feature = &self.features[&draft.feature];
-                let template = self.model.template_of(&draft.kind);
-                let both = (&loaded.binding, feature);
-                planned.extend(calls::write(vendor, Stage::Restore, at, draft, both, template.as_ref())?);
-            }
-            planned.extend(calls::activations(vendor, Stage::Restore, &facts.activations));
-        }
-        self.finish(planned, facts, steps, changes)
-    }
-
-    fn finish(
-        self,
-        planned: Vec<Planned>,
-        facts: Facts,
-        steps: Vec<PlanStep>,
-        changes: &[Change],
-    ) -> Result<ChangePlan, Fault> {
-        let inverse = self.inverse(changes);
-        let parts: Vec<Part> =
-            self.all.iter().map(|draft| draft.part(&self.model.kind(&draft.kind).binding)).collect();
-        let mut warnings = facts.warnings;
-        if planned.is_empty() {
-            warnings.push(AS_ASKED.to_owned());
-        }
-        if inverse.is_none() && facts.is_restorable {
-            warnings
-                .push("no staged change can take this back; it can be restored while it waits".to_owned());
-        }
-        let base = Value::Array(parts.iter().map(Part::base).collect());
-        let touches = parts.iter().map(Part::path).take(TOUCHES_MAX).collect();
-        let roles = |stage: Stage| -> Vec<Role> {
-            let of_stage = planned.iter().filter(|one| one.call.stage == stage);
-            of_stage.map(|one| Role::new(one.purpose, one.part)).collect()
-        };
-        let token = Token {
-            items: steps.len(),
-            apply: roles(Stage::Apply),
-            restore: roles(Stage::Restore),
-            ids: self.ids(),
-            parts,
-        };
-        Ok(ChangePlan {
-            steps,
-            native: planned.into_iter().map(|one| one.call).collect(),
-            holes: Vec::new(),
-            danger: facts.danger,
-            lockout_risk: facts.lockout_risk,
-            warnings,
-            base_digest: sdk_json::digest(&base).to_vec(),
-            inverse,
-            holds: false,
-            undo_takes_all: false,
-            touches,
-            token: token.write()?,
-        })
-    }
-
-    /// The ids of the kinds that the plan writes, while they are not too many.
-    fn ids(&self) -> BTreeMap<String, Vec<String>> {
-        let kinds = self.all.iter().map(|draft| &draft.kind);
-        let ids: BTreeMap<String, Vec<String>> = kinds
-            .map(|kind| (kind.clone(), self.model.kind(kind).ids.iter().map(|id| mark(id)).collect()))
-            .collect();
-        if ids.values().map(Vec::len).sum::<usize>() > IDS_MAX { BTreeMap::new() } else { ids }
-    }
-
-    /// The changes that bring the state before back.
-    fn inverse(&self, changes: &[Change]) -> Option<Vec<Change>> {
-        let mut out = Vec::new();
-        for draft in self.all.iter().rev() {
-            let (kind, feature) = (&self.model.kind(&draft.kind).binding, &self.features[&draft.feature]);
-            if draft.loses_secret(kind) {
-                return None;
-            }
-            let mut payload: Map<String, Value> =
-                kind.key.iter().cloned().zip(key_values(kind, draft)).collect();
-            let operation = match (&draft.before, &draft.after) {
-                (None, None) => continue,
-                (None, Some(_)) => feature.delete.as_ref().map(|_| Operation::Delete)?,
-                (Some(before), None) => {
-                    let known = before.iter().filter(|(_, value)| !value.is_null());
-                    payload.extend(known.map(|(name, value)| (name.clone(), value.clone())));
-                    feature.create.as_ref().map(|_| Operation::Create)?
-                }
-                (Some(_), Some(_)) => {
-                    let touched = draft.touched(kind);
-                    if touched.is_empty() {
-                        continue;
-                    }
-                    payload.extend(touched.into_iter().map(|(name, (before, _))| (name, before)));
-                    Operation::Update
-                }
-            };
-            let site = draft.items.first().and_then(|at| changes.get(*at)?.site.clone());
-            let payload = Value::Object(payload).to_string();
-            out.push(Change { feature: draft.feature.clone(), operation, site, payload });
-        }
-        Some(out)
-    }
 }
 
-/// What holds for the whole plan.
-struct Facts {
-    danger: Danger,
-    lockout_risk: bool,
-    is_restorable: bool,
-    activations: Vec<Activation>,
-    warnings: Vec<String>,
+/// How a payload names the parent of an object.
+pub(crate) fn parent_of(binding: &KindBinding, payload: &Value) -> Map<String, Value> {
+    let keys = binding.within.iter().flat_map(|within| &within.key);
+    keys.filter_map(|name| Some((name.clone(), payload.get(name)?.clone()))).collect()
 }
 
-impl Default for Facts {
-    fn default() -> Self {
-        Facts {
-            danger: Danger::Normal,
-            lockout_risk: false,
-            is_restorable: true,
-            activations: Vec::new(),
-            warnings: Vec::new(),
-        }
-    }
-}
-
-impl Facts {
-    fn note(&mut self, draft: &Draft, kind: &KindBinding, feature: &FeatureBinding) {
-        let operation = match (&draft.before, &draft.after) {
-            (None, _) => Operation::Create,
-            (Some(_), Some(_)) => Operation::Update,
-            (Some(_), None) => Operation::Delete,
-        };
-        self.danger = worse(self.danger, feature.danger_of(operation));
-        self.lockout_risk |= feature.lockout;
-        let is_final = operation == Operation::Delete
-            && (feature.delete.as_ref().is_some_and(|delete| delete.is_final)
-                || feature.create.as_ref().is_none_or(|create| create.id != NewId::Chosen));
-        if is_final || draft.loses_unread(kind) {
-            self.is_restorable = false;
-            let word = operation_word(operation);
-            self.warn(format!("the {word} of {} '{}' cannot be taken back", kind.noun, draft.name));
-        }
-        for activation in &feature.activate {
-            if let Some(reach) = &activation.reach {
-                self.warn(format!("activating this also acts on what others have saved: {reach}"));
-            }
-            if !self.activations.iter().any(|known| known.path == activation.path) {
-                self.activations.push(activation.clone());
-            }
-        }
-    }
-
-    fn warn(&mut self, warning: String) {
-        if !self.warnings.contains(&warning) {
-            self.warnings.push(warning);
-        }
-    }
-}
-
-fn worse(one: Danger, other: Danger) -> Danger {
-    match (one, other) {
-        (Danger::Catastrophic, _) | (_, Danger::Catastrophic) => Danger::Catastrophic,
-        (Danger::Destructive, _) | (_, Danger::Destructive) => Danger::Destructive,
-        (Danger::Normal, Danger::Normal) => Danger::Normal,
-    }
-}
-
-fn not_offered(change: &Change) -> Fault {
+pub(crate) fn not_offered(change: &Change) -> Fault {
     let word = operation_word(change.operation);
     fault::unsupported(format!("'{}' has no operation '{word}'", change.feature))
-}
-
-/// Refuses values for fields that this device does not have.
-fn refuse_unknown(binding: &KindBinding, known: &Content, asked: &Content) -> Result<(), Fault> {
-    let is_unknown = |name: &&String| {
-        !known.contains_key(*name) && !binding.fields.get(*name).is_some_and(|field| field.unread)
-    };
-    let unknown: Vec<&String> =
-        asked.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| name).filter(is_unknown).collect();
-    let Some(first) = unknown.first() else { return Ok(()) };
-    let fault = fault::invalid(format!("a {} of this device has no field '{first}'", binding.noun));
-    Err(unknown
-        .into_iter()
-        .fold(fault, |fault, name| fault.with(name, "this version of the device does not have it")))
 }
 
 /// A version 4 UUID that no other change of the controller gets.
@@ -466,20 +311,10 @@ fn new_uuid(host: &dyn Host, change: &Change, index: usize) -> String {
     [&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..32]].join("-")
 }
 
-/// The values of the natural key, in the payload's form.
-fn key_values(kind: &KindBinding, draft: &Draft) -> Vec<Value> {
-    let content = draft.before.as_ref().or(draft.after.as_ref());
-    let value = |name: &String| content.and_then(|content| content.get(name)).cloned().unwrap_or_default();
-    kind.key.iter().map(value).collect()
-}
-
 /// What a person sees of an object.
 fn shown(binding: &KindBinding, content: &Content) -> Value {
-    let is_secret =
-        |name: &str| binding.fields.get(name).is_some_and(|field| field.kind == FieldType::Secret);
-    let one = |(name, value): (&String, &Value)| {
-        let value = if is_secret(name) && !value.is_null() { json!("(secret)") } else { value.clone() };
-        (name.clone(), value)
-    };
-    Value::Object(content.iter().filter(|(_, value)| !value.is_null()).map(one).collect())
+    let known = content.iter().filter(|(_, value)| !value.is_null());
+    let one =
+        |(name, value): (&String, &Value)| (name.clone(), field::shown(binding.fields.get(name), value));
+    Value::Object(known.map(one).collect())
 }

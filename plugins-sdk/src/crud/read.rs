@@ -1,16 +1,22 @@
 //! Reading lists and objects by their bindings.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
-use super::Vendor;
-use super::binding::{IdForm, KindBinding, ListRoute, PageBy, Shape, Verb};
+use super::binding::{FilterForm, GetRoute, IdForm, KindBinding, ListRoute, PageBy, Shape, Verb};
 use super::field::{at, plain};
-use crate::{Auth, Fault, Host, Request, fault};
+use super::path::{filled, filled_json, with_query};
+use super::{Place, Vendor};
+use crate::json::digest;
+use crate::{Auth, Fault, Host, Request, Response, fault};
 
 /// Largest answer of a list.
 const LIST_BYTES_MAX: u32 = 8 << 20;
 /// Most pages of one list, against a device that gives the same page again and again.
-const PAGES_MAX: usize = 64;
+const PAGES_MAX: u64 = 64;
+/// Requests at a time; the manifest may allow fewer.
+const PARALLEL: u8 = 4;
 
 /// One row of a list.
 #[derive(Debug, Clone)]
@@ -18,29 +24,77 @@ pub(crate) struct Row {
     /// The vendor's id; empty where it has none.
     pub(crate) id: String,
     pub(crate) value: Value,
+    /// Parameters of the object's paths.
+    pub(crate) place: Place,
 }
 
-/// A part of a list.
-pub(crate) struct Rows {
-    pub(crate) rows: Vec<Row>,
-    pub(crate) total: Option<u64>,
+/// What a list is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    pub(crate) place: &'a Place,
+    /// What filters of people become.
+    pub(crate) filter: &'a [Given],
 }
 
-/// One value as a part of a path or a query.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            other => out.push_str(&format!("%{other:02X}")),
+/// A filter with the value that a person gave.
+#[derive(Debug, Clone)]
+pub(crate) struct Given {
+    pub(crate) param: String,
+    pub(crate) text: String,
+    pub(crate) form: FilterForm,
+}
+
+impl Given {
+    fn in_query(all: &[Given]) -> Vec<(String, String)> {
+        all.iter().map(|given| (given.param.clone(), given.text.clone())).collect()
+    }
+
+    fn in_body(&self) -> Value {
+        let number = |text: &str| text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from);
+        match self.form {
+            FilterForm::Text => number(&self.text),
+            FilterForm::List => self.text.split(',').map(|part| number(part.trim())).collect(),
+            FilterForm::Flag => Value::from(["true", "1"].contains(&self.text.as_str())),
         }
     }
-    out
 }
 
-/// A path with the id of an object.
-pub(crate) fn path_of(path: &str, id: &str) -> String {
-    path.replace("{id}", &escaped(id))
+impl<'a> Ask<'a> {
+    pub(crate) fn of(place: &'a Place) -> Self {
+        Ask { place, filter: &[] }
+    }
+}
+
+/// A page of a list.
+pub(crate) struct Found {
+    pub(crate) rows: Vec<Row>,
+    /// How many rows the device answered, those that do not belong here among them.
+    answered: u64,
+    pub(crate) total: Option<u64>,
+    /// Digest of the answered rows, to notice a device that gives the same page again.
+    mark: [u8; 32],
+}
+
+/// How far a list was read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) pages: u64,
+    /// Rows that the device answered so far.
+    pub(crate) seen: u64,
+}
+
+impl Position {
+    /// Where the page behind this one begins; none where the list ends with it. A vendor may give smaller pages than it is
+    /// asked for, and a total that is less than what it gave is none.
+    pub(crate) fn behind(self, found: &Found, size: u32) -> Option<Position> {
+        let next = Position { pages: self.pages + 1, seen: self.seen + found.answered };
+        let is_full = found.answered >= u64::from(size);
+        let has_more = match found.total {
+            Some(total) if total >= next.seen => total > next.seen,
+            _ => is_full,
+        };
+        (found.answered > 0 && has_more).then_some(next)
+    }
 }
 
 fn list_of(binding: &KindBinding) -> Result<&ListRoute, Fault> {
@@ -49,25 +103,24 @@ fn list_of(binding: &KindBinding) -> Result<&ListRoute, Fault> {
     })
 }
 
-/// The request for a page; `page` counts from 0.
-fn request(route: &ListRoute, page: u64, size: u32) -> Request {
+/// The request for a page.
+fn request(route: &ListRoute, ask: Ask<'_>, from: Position, size: u32) -> Request {
     let mut params: Vec<(&str, u64)> = Vec::new();
     if let Some(paging) = &route.page {
         let place = match paging.by {
-            PageBy::Number => paging.first + page,
-            PageBy::Offset => paging.first + page * u64::from(size),
+            PageBy::Number => paging.first.saturating_add(from.pages),
+            PageBy::Offset => paging.first.saturating_add(from.seen),
         };
         params = vec![(&paging.at, place), (&paging.size, u64::from(size))];
     }
-    let mut request = Request::new(route.method.method(), route.path.clone());
+    let mut request = Request::new(route.method.method(), filled(&route.path, ask.place, ""));
     if route.method == Verb::Get {
-        let query: Vec<String> = params.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        if !query.is_empty() {
-            let joint = if route.path.contains('?') { '&' } else { '?' };
-            request.path = format!("{}{joint}{}", route.path, query.join("&"));
-        }
+        request.path = with_query(&request.path, &Given::in_query(ask.filter));
+        let params: Vec<(String, String)> =
+            params.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
+        request.path = with_query(&request.path, &params);
     } else {
-        let mut body = route.body.as_ref().and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
+        let mut body = body_of(route.body.as_ref(), ask);
         body.extend(params.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))));
         request = request.with_json(&Value::Object(body));
     }
@@ -75,41 +128,126 @@ fn request(route: &ListRoute, page: u64, size: u32) -> Request {
     request
 }
 
+/// What a POST that reads sends: constants and filters.
+fn body_of(constants: Option<&Value>, ask: Ask<'_>) -> Map<String, Value> {
+    let constants = constants.map(|body| filled_json(body, ask.place, ""));
+    let mut body = constants.as_ref().and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
+    body.extend(ask.filter.iter().map(|given| (given.param.clone(), given.in_body())));
+    body
+}
+
 /// One page of a list.
 pub(crate) fn page(
     vendor: &dyn Vendor,
     host: &dyn Host,
     binding: &KindBinding,
-    number: u64,
-    size: u32,
-) -> Result<Rows, Fault> {
+    ask: Ask<'_>,
+    (from, size): (Position, u32),
+) -> Result<Found, Fault> {
     let route = list_of(binding)?;
-    let response = host.send(request(route, number, size), Auth::session(vendor.session()))?;
-    let answer = vendor.content(&response)?;
+    let response = host.send(request(route, ask, from, size), Auth::session(vendor.session()))?;
+    rows_of(binding, route, &vendor.content(&response)?, ask.place)
+}
+
+/// To some vendors what does not exist is an empty list.
+fn is_nothing(value: &Value) -> bool {
+    value.is_null() || value.as_array().is_some_and(Vec::is_empty)
+}
+
+fn rows_of(binding: &KindBinding, route: &ListRoute, answer: &Value, place: &Place) -> Result<Found, Fault> {
     let total = route.page.as_ref().and_then(|page| answer.pointer(page.total.as_deref()?)?.as_u64());
     let rows = match answer.pointer(&route.rows) {
         Some(Value::Array(rows)) => rows.clone(),
         // Vendors that have an empty list for an empty map have a map for the list, too.
         Some(Value::Object(rows)) => rows.values().cloned().collect(),
-        _ => Vec::new(),
+        Some(Value::Null) => Vec::new(),
+        None if is_nothing(answer) || binding.shape == Shape::Rows => Vec::new(),
+        // What is no list must not look like an empty one.
+        _ => {
+            let message = format!("the device answered no list of objects of this kind ('{}')", binding.noun);
+            return Err(fault::generic(message));
+        }
     };
+    let answered = rows.len() as u64;
+    let mark = if route.page.is_some() { digest(&Value::Array(rows.clone())) } else { [0; 32] };
     let id_of = |row: &Value| route.id.as_deref().and_then(|id| at(row, id)).map(plain).unwrap_or_default();
-    Ok(Rows { rows: rows.into_iter().map(|value| Row { id: id_of(&value), value }).collect(), total })
+    let one = |value: Value| Row { id: id_of(&value), place: own_place(binding, place, &value), value };
+    let rows = rows.into_iter().filter(|row| has(row, &route.only, place)).map(one).collect();
+    Ok(Found { rows, answered, total, mark })
+}
+
+/// The parameters of one object's paths.
+fn own_place(binding: &KindBinding, place: &Place, row: &Value) -> Place {
+    let own = binding.params.iter().filter_map(|(name, place)| Some((name.clone(), plain(at(row, place)?))));
+    place.clone().into_iter().chain(own).collect()
+}
+
+/// Whether an object has these values at these places.
+pub(crate) fn has(object: &Value, only: &BTreeMap<String, Value>, place: &Place) -> bool {
+    only.iter().all(|(name, wanted)| {
+        let wanted = filled_json(wanted, place, "");
+        at(object, name).is_some_and(|value| plain(value) == plain(&wanted))
+    })
 }
 
 /// All rows of a list.
-pub(crate) fn all(vendor: &dyn Vendor, host: &dyn Host, binding: &KindBinding) -> Result<Vec<Row>, Fault> {
-    let Some(paging) = &list_of(binding)?.page else { return Ok(page(vendor, host, binding, 0, 0)?.rows) };
-    let mut out = Vec::new();
-    for number in 0..PAGES_MAX as u64 {
-        let found = page(vendor, host, binding, number, paging.size_max)?;
-        let is_last = found.rows.len() < paging.size_max as usize;
+pub(crate) fn all(
+    vendor: &dyn Vendor,
+    host: &dyn Host,
+    binding: &KindBinding,
+    ask: Ask<'_>,
+) -> Result<Vec<Row>, Fault> {
+    let Some(paging) = &list_of(binding)?.page else {
+        return Ok(page(vendor, host, binding, ask, (Position::default(), 0))?.rows);
+    };
+    let (mut out, mut from, mut before) = (Vec::new(), Position::default(), None);
+    while from.pages < PAGES_MAX {
+        let found = page(vendor, host, binding, ask, (from, paging.size_max))?;
+        if before.replace(found.mark) == Some(found.mark) && found.answered > 0 {
+            return Err(fault::generic(format!(
+                "the device answers the same page of objects of this kind ('{}') again and again",
+                binding.noun
+            )));
+        }
+        let next = from.behind(&found, paging.size_max);
         out.extend(found.rows);
-        if is_last || found.total.is_some_and(|total| out.len() as u64 >= total) {
-            return Ok(out);
+        match next {
+            Some(next) => from = next,
+            None => return Ok(out),
         }
     }
     Err(fault::unsupported(format!("the device has more than {} objects of this kind", out.len())))
+}
+
+/// All rows of the lists in several places, or the objects there; each place has an answer of its own.
+pub(crate) fn each(
+    vendor: &dyn Vendor,
+    host: &dyn Host,
+    binding: &KindBinding,
+    places: &[Place],
+    filter: &[Given],
+) -> Vec<Result<Vec<Row>, Fault>> {
+    let session = || Auth::session(vendor.session());
+    let ask = |place| Ask { place, filter };
+    if let (Shape::Object | Shape::Answer, Some(route)) = (binding.shape, &binding.get) {
+        let requests = places.iter().map(|place| get(route, ask(place), "")).collect();
+        let answers = host.send_all(requests, session(), PARALLEL);
+        let row = |(answer, place): (Result<Response, Fault>, &Place)| {
+            let found = opened(vendor, binding, route, &answer?)?;
+            let one = found.map(|value| Row { id: String::new(), value, place: place.clone() });
+            Ok(one.into_iter().collect())
+        };
+        return answers.into_iter().zip(places).map(row).collect();
+    }
+    let Some(route) = binding.list.as_ref().filter(|route| route.page.is_none()) else {
+        return places.iter().map(|place| all(vendor, host, binding, ask(place))).collect();
+    };
+    let requests = places.iter().map(|place| request(route, ask(place), Position::default(), 0)).collect();
+    let answers = host.send_all(requests, session(), PARALLEL);
+    let rows = |(answer, place): (Result<Response, Fault>, &Place)| {
+        Ok(rows_of(binding, route, &vendor.content(&answer?)?, place)?.rows)
+    };
+    answers.into_iter().zip(places).map(rows).collect()
 }
 
 /// Whether a row can be written.
@@ -131,21 +269,57 @@ pub(crate) fn object(
     vendor: &dyn Vendor,
     host: &dyn Host,
     binding: &KindBinding,
+    place: &Place,
+    id: &str,
+) -> Result<Option<Value>, Fault> {
+    answer(vendor, host, binding, Ask::of(place), id)
+}
+
+/// The same with filters.
+pub(crate) fn answer(
+    vendor: &dyn Vendor,
+    host: &dyn Host,
+    binding: &KindBinding,
+    ask: Ask<'_>,
     id: &str,
 ) -> Result<Option<Value>, Fault> {
     let Some(route) = &binding.get else {
-        let rows = all(vendor, host, binding)?;
+        let rows = all(vendor, host, binding, ask)?;
         return Ok(rows.into_iter().find(|row| row.id == id).map(|row| row.value));
     };
-    let request = Request::new(route.method.method(), path_of(&route.path, id));
-    let response = host.send(request, Auth::session(vendor.session()))?;
-    let answer = match vendor.content(&response) {
+    let response = host.send(get(route, ask, id), Auth::session(vendor.session()))?;
+    opened(vendor, binding, route, &response)
+}
+
+/// The request for an object.
+fn get(route: &GetRoute, ask: Ask<'_>, id: &str) -> Request {
+    let request = Request::new(route.method.method(), filled(&route.path, ask.place, id));
+    if route.method == Verb::Get {
+        let path = with_query(&request.path, &Given::in_query(ask.filter));
+        Request { path, ..request }
+    } else {
+        request.with_json(&Value::Object(body_of(route.body.as_ref(), ask)))
+    }
+}
+
+/// The object in an answer; none where it does not exist.
+fn opened(
+    vendor: &dyn Vendor,
+    binding: &KindBinding,
+    route: &GetRoute,
+    response: &Response,
+) -> Result<Option<Value>, Fault> {
+    let answer = match vendor.content(response) {
         Err(Fault::NotFound(_)) => return Ok(None),
         other => other?,
     };
-    // What is only read may be a list; an object that does not exist is an empty one to some vendors.
-    let is_right = |found: &&Value| found.is_object() || binding.shape == Shape::Answer;
-    Ok(answer.pointer(&route.item).filter(is_right).cloned())
+    match answer.pointer(&route.item) {
+        // What is only read may be a list.
+        Some(found) if found.is_object() || binding.shape == Shape::Answer => Ok(Some(found.clone())),
+        Some(found) if is_nothing(found) => Ok(None),
+        None if is_nothing(&answer) || answer.is_object() => Ok(None),
+        _ => Err(fault::generic(format!("the device answered something else than a {}", binding.noun))),
+    }
 }
 
 /// What a new object has before anybody fills it in.
@@ -153,43 +327,10 @@ pub(crate) fn template(
     vendor: &dyn Vendor,
     host: &dyn Host,
     binding: &KindBinding,
+    place: &Place,
 ) -> Result<Option<Value>, Fault> {
     let Some(route) = &binding.get else { return Ok(None) };
     let Some(path) = &route.template else { return Ok(None) };
-    let response = host.send(Request::get(path.clone()), Auth::session(vendor.session()))?;
+    let response = host.send(Request::get(filled(path, place, "")), Auth::session(vendor.session()))?;
     Ok(vendor.content(&response)?.pointer(&route.item).filter(|found| found.is_object()).cloned())
-}
-
-/// The natural key of a row or object, in parts: the values, and the labels of choices where the device tells them.
-pub(crate) fn key_parts(binding: &KindBinding, object: &Value) -> Vec<(String, Option<String>)> {
-    let label_form = binding.list.as_ref().and_then(|list| list.label.as_deref());
-    let part = |name: &String| {
-        let place = binding.place(name);
-        let Some(field) = binding.fields.get(name) else {
-            return (at(object, place).map(plain).unwrap_or_default(), None);
-        };
-        let found = at(object, place);
-        let value = found.map(|value| super::field::decode(field, value)).unwrap_or_default();
-        let text = match &value {
-            Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
-            // As the vendor writes it: a flag is a digit there.
-            other => plain(other),
-        };
-        let label = match found {
-            Some(Value::Object(choices)) => choices.get(&text).and_then(|choice| choice.get("value")),
-            _ => label_form.and_then(|form| at(object, &form.replace("{field}", place))),
-        };
-        (text, label.map(plain).filter(|label| !label.is_empty()))
-    };
-    binding.key.iter().map(part).collect()
-}
-
-/// The natural key as people read it: labels instead of the vendor's ids.
-pub(crate) fn key_of(binding: &KindBinding, object: &Value) -> String {
-    let has_names = |name: &String| binding.fields.get(name).is_some_and(|field| !field.of.is_empty());
-    let parts = key_parts(binding, object).into_iter().zip(&binding.key);
-    parts
-        .map(|((value, label), name)| label.filter(|_| has_names(name)).unwrap_or(value))
-        .collect::<Vec<_>>()
-        .join(":")
 }

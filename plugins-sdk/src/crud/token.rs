@@ -1,11 +1,9 @@
 //! What a plan hands to later calls. The host keeps it and gives it back unread.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
-use super::Purpose;
 use super::part::Part;
+use super::{Place, Purpose};
 use crate::{Fault, Stage, fault};
 
 /// The most that the host keeps.
@@ -15,13 +13,25 @@ const BYTES_MAX: usize = 64 * 1024;
 pub(crate) struct Token {
     /// How many changes were planned together.
     pub(crate) items: usize,
+    pub(crate) lists: Vec<ListMark>,
     pub(crate) parts: Vec<Part>,
     /// What each call of a stage is for.
     pub(crate) apply: Vec<Role>,
     pub(crate) restore: Vec<Role>,
-    /// Marks of the ids that each kind had; empty where that is too much to keep.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) ids: BTreeMap<String, Vec<String>>,
+    /// Nothing of what the plan does can be read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_unseen: bool,
+}
+
+/// The list of a kind in a place.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ListMark {
+    pub(crate) kind: String,
+    #[serde(default, skip_serializing_if = "Place::is_empty")]
+    pub(crate) place: Place,
+    /// Marks of the objects that it had; empty where that is too much to keep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ids: Vec<String>,
 }
 
 /// What a call is for.
@@ -30,6 +40,9 @@ pub(crate) struct Role {
     purpose: Word,
     /// The part that it writes.
     pub(crate) part: Option<usize>,
+    /// The parts whose ids it leaves open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ids: Vec<usize>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -39,17 +52,19 @@ enum Word {
     Update,
     Delete,
     Activate,
+    Act,
 }
 
 impl Role {
-    pub(crate) fn new(purpose: Purpose, part: Option<usize>) -> Self {
+    pub(crate) fn new(purpose: Purpose, part: Option<usize>, ids: Vec<usize>) -> Self {
         let purpose = match purpose {
             Purpose::Create => Word::Create,
             Purpose::Update => Word::Update,
             Purpose::Delete => Word::Delete,
             Purpose::Activate => Word::Activate,
+            Purpose::Act => Word::Act,
         };
-        Role { purpose, part }
+        Role { purpose, part, ids }
     }
 
     pub(crate) fn purpose(&self) -> Purpose {
@@ -58,6 +73,7 @@ impl Role {
             Word::Update => Purpose::Update,
             Word::Delete => Purpose::Delete,
             Word::Activate => Purpose::Activate,
+            Word::Act => Purpose::Act,
         }
     }
 }
@@ -71,10 +87,15 @@ impl Token {
         }
     }
 
+    /// The kind of a part.
+    pub(crate) fn kind_of(&self, part: &Part) -> &str {
+        self.lists.get(part.list).map_or("", |list| list.kind.as_str())
+    }
+
     pub(crate) fn write(mut self) -> Result<Vec<u8>, Fault> {
         let mut bytes = serde_json::to_vec(&self).expect("a token has only string keys");
         if bytes.len() > BYTES_MAX {
-            self.ids.clear();
+            self.lists.iter_mut().for_each(|list| list.ids.clear());
             bytes = serde_json::to_vec(&self).expect("a token has only string keys");
         }
         if bytes.len() > BYTES_MAX {
@@ -87,7 +108,13 @@ impl Token {
     }
 
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Fault> {
-        serde_json::from_slice(bytes)
-            .map_err(|_| fault::invalid("the plan was made by another version of this adapter; plan again"))
+        let token: Self = serde_json::from_slice(bytes).map_err(|_| {
+            fault::invalid("the plan was made by another version of this adapter; plan again")
+        })?;
+        if token.parts.iter().all(|part| part.list < token.lists.len()) {
+            Ok(token)
+        } else {
+            Err(fault::invalid("the plan names a list that it does not have; plan again"))
+        }
     }
 }

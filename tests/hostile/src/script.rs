@@ -157,11 +157,12 @@ pub(crate) fn compare(host: &dyn Host) -> Result<Comparison, Fault> {
     })
 }
 
-/// `"before"`, `"after"`, `{"stored": […]}`, `{"adjusted": …}`, `{"moved_on": …}`, anything else is another state.
+/// `"before"`, `"after"`, `"unseen"`, `{"stored": […]}`, `{"adjusted": …}`, `{"moved_on": …}`, anything else is another state.
 fn standing(told: &Value) -> Standing {
     match told.as_str() {
         Some("before") => Standing::Before,
         Some("after") => Standing::After,
+        Some("unseen") => Standing::Unseen,
         _ if told.get("stored").is_some() => Standing::Stored(texts(&told["stored"])),
         _ if told.get("adjusted").is_some() => Standing::Adjusted(told["adjusted"].to_string()),
         _ if told.get("moved_on").is_some() => Standing::MovedOn(told["moved_on"].to_string()),

@@ -1,6 +1,7 @@
-"""Makes facts.json from the contract of the vendor's API and its overlay.
+"""Makes facts.json from the contract of the vendor's API, its overlay, and the facts of older controllers that the
+contract lacks.
 
-    python3 facts.py CONTRACT OVERLAY > facts.json
+    python3 facts.py CONTRACT OVERLAY ../../../adapters/opnsense/lacking.json > facts.json
 
 Keeps only what the simulated firewall decides by: routes, names, types, ranges, enumerations, references. The output
 has one line per list of items and one per controller, so that a later contract shows as a short difference.
@@ -47,7 +48,6 @@ FILES = {
     "firewall/filter": "rules.rule",
     "auth/user": "user",
 }
-ROOTS = {"freeradius/client": "client", "freeradius/ldapgroup": "ldapgroup", "freeradius/user": "user"}
 # Settings of controllers that name no model.
 NAMELESS = {
     "diagnostics/netflow": ("Diagnostics/Netflow", "netflow"),
@@ -123,8 +123,15 @@ def pattern(text):
     return ("(?i)" if "i" in flags else "") + body
 
 
-def nodes_of(contract):
+def nodes_of(contract, lacking):
     nodes = {}
+    for key, fields in lacking["fields"].items():
+        nodes[key] = [dict(f) for f in fields]
+        for f in nodes[key]:
+            if "pattern" in f:
+                f["pattern"] = pattern(f["pattern"])
+            if "refers" in f:
+                f["ref"] = f.pop("refers")
     for route in contract["routes"]:
         if route["operation"] not in ("create", "update", "settings-write") or not route.get("model"):
             continue
@@ -141,6 +148,10 @@ def nodes_of(contract):
                     f["from"] = True
     for key, fields in OLD_FIELDS.items():
         nodes[key] += [dict(f, until=True) for f in fields]
+    for key, names in lacking["sorted"].items():
+        for f in nodes[key]:
+            if f["name"] in names:
+                f["sorted"] = True
     names = {key.lower(): key for key in nodes}
     for fields in nodes.values():
         for f in fields:
@@ -151,7 +162,7 @@ def nodes_of(contract):
     return nodes
 
 
-def controllers_of(contract, nodes):
+def controllers_of(contract, nodes, lacking):
     controllers = {}
     for route in contract["routes"]:
         path, command, need, most = path_of(route)
@@ -178,7 +189,9 @@ def controllers_of(contract, nodes):
             if route.get("model"):
                 out["node"] = f"{route['model']}:"
                 nodes.setdefault(out["node"], [])
-        root = route.get("body_root_key") or route.get("response_root_key") or (model_path and ROOTS.get(path))
+        older = lacking["items"].get(path, {})
+        noun = next((noun for noun in older if command.endswith("_" + noun)), None)
+        root = route.get("body_root_key") or route.get("response_root_key") or (noun and older[noun][0])
         if root:
             out["root"] = root
         if need:
@@ -187,6 +200,9 @@ def controllers_of(contract, nodes):
             out["most"] = most
         if "POST" in route["method"] and "GET" not in route["method"]:
             out["post"] = True
+        # Pages and words to search for are only taken from a body.
+        if (route.get("note") or "").startswith("paging"):
+            out["live"] = True
         if route.get("apply_call"):
             out["apply"] = apply_key(route["apply_call"])
         if route.get("safe_delete"):
@@ -239,8 +255,9 @@ def main():
     contract = json.load(open(sys.argv[1], encoding="utf-8"))
     name_settings(contract)
     overlay = json.load(open(sys.argv[2], encoding="utf-8"))
-    nodes = nodes_of(contract)
-    controllers = controllers_of(contract, nodes)
+    lacking = json.load(open(sys.argv[3], encoding="utf-8"))
+    nodes = nodes_of(contract, lacking)
+    controllers = controllers_of(contract, nodes, lacking)
     unique = unique_of(overlay, nodes, controllers)
 
     def lines(table):

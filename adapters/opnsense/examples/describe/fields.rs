@@ -7,9 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::overlay::{FieldFacts, FieldJudgements};
 
-const TEXT_CHARS_MAX: u32 = 8192;
-const LIST_ITEMS_MAX: u32 = 1024;
+pub(super) const TEXT_CHARS_MAX: u32 = 8192;
+pub(super) const LIST_ITEMS_MAX: u32 = 1024;
 
+/// What only rows show, in whatever form.
+const SHOWN: &str = "shown";
 /// Types that the firewall fills by itself, or whose content has routes of its own.
 const NOT_WRITTEN: [&str; 4] = ["array-of-items", "generated-id", "legacy-link", "ApiKeyField"];
 const NUMBERS: [&str; 8] = [
@@ -47,6 +49,7 @@ const CHOICES: [&str; 16] = [
 const LINES: [&str; 2] = ["AliasContentField", "KeaPoolsField"];
 
 /// One field of an item.
+#[expect(clippy::struct_excessive_bools, reason = "a record of independent facts")]
 pub(super) struct Field {
     /// Its name in payloads.
     pub(super) name: String,
@@ -58,6 +61,12 @@ pub(super) struct Field {
     pub(super) is_required: bool,
     /// It names its item only together with others, and may be empty.
     pub(super) is_optional_in_key: bool,
+    /// Only a create takes it.
+    pub(super) is_create_only: bool,
+    /// It is shown, and nothing writes it.
+    pub(super) is_shown: bool,
+    /// The schema of a create that must name it.
+    pub(super) new_is: Option<Value>,
 }
 
 /// The name that payloads have for a field: objects of the vendor are flat there.
@@ -77,7 +86,7 @@ pub(super) fn all(
             && (!field.volatile || judged.inputs.contains(&field.name))
             && !judged.omit.contains(&field.name)
     };
-    facts.iter().chain(&judged.extra).filter(is_written).map(|field| one(field, judged, key, kinds)).collect()
+    facts.iter().filter(is_written).chain(&judged.extra).map(|field| one(field, judged, key, kinds)).collect()
 }
 
 fn one(
@@ -104,11 +113,15 @@ fn one(
     };
     say("choice", facts.map || CHOICES.contains(&facts.kind.as_str()));
     say("open", OPEN.contains(&facts.kind.as_str()));
-    say("generated", is_generated);
+    say("generated", is_generated || kind == "json");
     // The firewall takes a name that is not posted for an empty one, and follows the change everywhere.
     say("always", has(&judged.always) || has(key));
     say("fold", has(&judged.fold));
-    say("unread", facts.kind == "secret-write-only");
+    say("ordered", facts.sorted);
+    let is_made = has(&judged.made);
+    let is_unread = facts.kind == "secret-write-only" || is_made;
+    say("unread", is_unread);
+    say("create-only", is_made);
     if LINES.contains(&facts.kind.as_str()) {
         binding.insert("separator".to_owned(), json!("\n"));
     }
@@ -116,19 +129,35 @@ fn one(
         binding.insert("of".to_owned(), json!(of.iter().map(|(kind, _)| kind).collect::<Vec<_>>()));
     }
     let binding = if binding.len() == 1 { json!(kind) } else { Value::Object(binding) };
-    let is_required = facts.required && facts.default.is_none() && !is_generated && kind != "flag";
+    // One model has a default that is none of its choices.
+    let is_default = |default: &String| facts.options.is_empty() || facts.options.contains(default);
+    let has_default = facts.default.as_ref().is_some_and(is_default);
+    let is_required = facts.required && !has_default && !is_generated && kind != "flag";
     let mut schema = schema(facts, kind, &of);
+    if let Some(options) = judged.options.get(&facts.name) {
+        schema = json!({ "type": "string", "enum": options });
+    }
     if !facts.required && kind != "flag" {
         schema = nullable(schema);
     }
     let is_optional_in_key = !facts.required && facts.default.is_none();
-    let is_unread = facts.kind == "secret-write-only";
-    Field { name, binding, schema, is_unread, is_required, is_optional_in_key }
+    Field {
+        name,
+        binding,
+        schema,
+        is_unread,
+        is_required,
+        is_optional_in_key,
+        is_create_only: is_made,
+        is_shown: facts.kind == SHOWN,
+        new_is: judged.new_is.get(&facts.name).cloned(),
+    }
 }
 
 fn kind_of(facts: &FieldFacts, is_secret: bool) -> &'static str {
     match facts.kind.as_str() {
         _ if is_secret => "secret",
+        SHOWN => "json",
         "secret-write-only" => "secret",
         "bool01" => "flag",
         number if NUMBERS.contains(&number) => "number",
@@ -174,4 +203,9 @@ fn text(facts: &FieldFacts, of: &[&(String, String)], takes_pattern: bool) -> Va
         schema["description"] = json!(format!("name or id: {}", nouns.join(", ")));
     }
     schema
+}
+
+/// Any text.
+pub(super) fn plain_text() -> Value {
+    json!({ "type": "string", "minLength": 1, "maxLength": TEXT_CHARS_MAX })
 }

@@ -33,6 +33,9 @@ pub(super) struct Command {
     pub(super) params: Vec<String>,
     #[serde(default)]
     pub(super) needed: usize,
+    /// Pages of the list are only taken from a body.
+    #[serde(default)]
+    pub(super) live: bool,
     #[serde(default)]
     pub(super) root: Option<String>,
     #[serde(default)]
@@ -72,6 +75,9 @@ pub(super) struct FieldFacts {
     /// Read as a map of choices.
     #[serde(default)]
     pub(super) map: bool,
+    /// Chosen values are answered in their order.
+    #[serde(default)]
+    pub(super) sorted: bool,
     #[serde(default)]
     pub(super) refers: Vec<String>,
 }
@@ -84,29 +90,54 @@ pub(super) struct Overlay {
     pub(super) areas: Map<String, Value>,
     /// What an apply reaches beyond the change, by the beginning of its path.
     pub(super) reach: Map<String, Value>,
-    pub(super) items: serde_json::Map<String, Value>,
-    pub(super) settings: serde_json::Map<String, Value>,
-    pub(super) reads: serde_json::Map<String, Value>,
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) items: Map<String, Value>,
+    pub(super) settings: Map<String, Value>,
+    pub(super) services: Map<String, Value>,
+    /// Calls that make active what was saved, each as an action of its own.
+    pub(super) applies: Map<String, Value>,
+    pub(super) actions: Map<String, Value>,
+    pub(super) reads: Map<String, Value>,
+    /// Controllers whose whole model is read at once.
+    pub(super) models: Vec<String>,
+    /// Routes that lead to what another route leads to, which a feature or kind is made of.
+    pub(super) same: Vec<Class>,
+    pub(super) left_out: Vec<Class>,
 }
 
+/// Routes of which nothing is made, for one reason.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LeftOut {
-    pub(super) routes: Vec<String>,
+pub(super) struct Class {
+    #[serde(rename = "class")]
+    pub(super) name: String,
     /// In a sentence; never empty.
     pub(super) why: String,
+    /// Whether the routes read or write.
+    #[serde(default)]
+    pub(super) access: Reach,
+    pub(super) routes: Vec<String>,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Reach {
+    Read,
+    #[default]
+    Write,
 }
 
 /// A list of items, or settings where it has no `list`. Commands may name another controller before a `/`.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "a record of independent judgements")]
 pub(super) struct Item {
     pub(super) title: String,
     pub(super) controller: String,
     #[serde(default)]
     pub(super) list: Option<String>,
-    pub(super) get: String,
+    /// Items without it are read from the rows of their list.
+    #[serde(default)]
+    pub(super) get: Option<String>,
     #[serde(default)]
     pub(super) create: Option<String>,
     pub(super) update: String,
@@ -131,12 +162,34 @@ pub(super) struct Item {
     /// What makes a write active, where the facts name another call.
     #[serde(default)]
     pub(super) apply: Option<String>,
-    /// Why nothing writes it; empty where something does.
+    /// How the firewall tells the id that it chooses, where it takes no other.
     #[serde(default)]
-    pub(super) read_only: String,
-    /// The firewall chooses the ids of new items, and takes no other.
+    pub(super) new_id: Option<Value>,
+    /// Field of a row that holds the id.
+    #[serde(default = "uuid")]
+    pub(super) id: String,
+    /// Ids have no form of their own.
     #[serde(default)]
-    pub(super) answers_id: bool,
+    pub(super) any_id: bool,
+    /// The list is made of live data, although the facts do not say so.
+    #[serde(default)]
+    pub(super) live: bool,
+    /// Key of bodies where the facts name none; empty for none.
+    #[serde(default)]
+    pub(super) root: Option<String>,
+    /// Pointer to the item in an answer where it is not that key.
+    #[serde(default)]
+    pub(super) pointer: Option<String>,
+    /// Parameters of paths in a row of the list.
+    #[serde(default)]
+    pub(super) params: Map<String, Value>,
+    /// What the body of a create also holds.
+    #[serde(default)]
+    pub(super) create_with: Map<String, Value>,
+}
+
+fn uuid() -> String {
+    "uuid".to_owned()
 }
 
 /// Names of fields that need more than their facts say.
@@ -163,6 +216,15 @@ pub(super) struct FieldJudgements {
     /// Compared without case.
     #[serde(default)]
     pub(super) fold: Vec<String>,
+    /// What a create makes the item of; never answered as it was given.
+    #[serde(default)]
+    pub(super) made: Vec<String>,
+    /// What a create must say, and can say alone: schemas by name.
+    #[serde(default)]
+    pub(super) new_is: BTreeMap<String, Value>,
+    /// The choices that are offered.
+    #[serde(default)]
+    pub(super) options: BTreeMap<String, Vec<String>>,
 }
 
 /// Items that a delete would take along.
@@ -171,15 +233,4 @@ pub(super) struct FieldJudgements {
 pub(super) struct Takes {
     pub(super) item: String,
     pub(super) field: String,
-}
-
-/// A route that is only read.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Read {
-    pub(super) title: String,
-    /// Module, controller and command.
-    pub(super) route: String,
-    #[serde(default)]
-    pub(super) key: Vec<String>,
 }

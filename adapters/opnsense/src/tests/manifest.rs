@@ -43,15 +43,28 @@ fn lists_that_are_asked_by_post_are_reads_of_the_manifest() {
     let manifest = manifest();
     let reads: Vec<&str> =
         manifest["reads"].as_array().unwrap().iter().filter_map(|rule| rule["path"].as_str()).collect();
+    let is_open = |part: &str| part == "*" || part.starts_with('{');
+    let fits = |path: &str| {
+        let meets = |rule: &str| {
+            let (rule, path): (Vec<&str>, Vec<&str>) = (rule.split('/').collect(), path.split('/').collect());
+            let mut parts = rule.iter().zip(&path);
+            rule.len() == path.len() && parts.all(|(a, b)| a == b || is_open(a) || is_open(b))
+        };
+        reads.iter().any(|rule| meets(rule))
+    };
     for kind in description()["kinds"].as_array().unwrap() {
-        let list = &kind["binding"]["list"];
-        let path = list["path"].as_str().unwrap_or_default();
-        assert!(list["method"] != "POST" || reads.contains(&path), "{path}");
+        for route in [&kind["binding"]["list"], &kind["binding"]["get"]] {
+            let path = route["path"].as_str().unwrap_or_default();
+            assert!(route["method"] != "POST" || fits(path), "{path}");
+        }
     }
     for feature in description()["features"].as_array().unwrap() {
-        for word in ["create", "update", "delete"] {
-            let path = feature["binding"][word]["path"].as_str().unwrap_or_default();
-            assert!(!reads.contains(&path), "{path}");
+        let binding = &feature["binding"];
+        let action = &binding["action"];
+        let writes = [&binding["create"], &binding["update"], &binding["delete"], action, &action["back"]];
+        for write in writes.into_iter().chain(binding["activate"].as_array().into_iter().flatten()) {
+            let path = write["path"].as_str().unwrap_or_default();
+            assert!(!fits(path), "{path}");
         }
     }
 }

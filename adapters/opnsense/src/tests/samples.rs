@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::device::{Device, description, facts};
 use super::every::{schema, short};
-use super::{change, plan, run};
+use super::{change, finished, plan, run};
 use crate::Opnsense;
 
 /// What to do with one feature.
@@ -61,6 +61,13 @@ fn by_hand(feature: &str) -> Value {
         "interfaces.vip" => {
             json!({ "descr": "sample", "mode": "ipalias", "network": "192.0.2.9/32", "!update": { "network": "192.0.2.10/32" } })
         }
+        "auth.privilege" => {
+            json!({ "id": "page-diagnostics", "!update": { "users": ["root"] }, "!other": { "groups": ["admins"] } })
+        }
+        "ids.ruleset" => {
+            json!({ "filename": "opnsense.test.rules", "!update": { "enabled": false }, "!other": null })
+        }
+        "interfaces.assignment" => json!({ "if": "igb2", "lock": false, "!update": { "descr": "sample" } }),
         "nat.outbound-mode" => json!({ "!update": { "general_snat_mode": "hybrid" } }),
         "nat.outbound" => json!({ "!mode": "hybrid" }),
         "routing.static-route" => json!({ "network": "192.0.2.0/24", "gateway": "WAN_GW" }),
@@ -68,8 +75,9 @@ fn by_hand(feature: &str) -> Value {
     }
 }
 
-fn feature_of(kind: &str) -> Option<&'static Value> {
-    description()["features"].as_array().unwrap().iter().find(|feature| feature["kind"] == kind)
+pub(super) fn feature_of(kind: &str) -> Option<&'static Value> {
+    let mut features = description()["features"].as_array().unwrap().iter();
+    features.find(|feature| feature["kind"] == kind && feature["binding"].get("create").is_some())
 }
 
 pub(super) fn kind_of(feature: &Value) -> &'static Value {
@@ -77,16 +85,17 @@ pub(super) fn kind_of(feature: &Value) -> &'static Value {
     &kinds.iter().find(|kind| kind["id"] == feature["kind"]).unwrap()["binding"]
 }
 
-fn read(device: &Device, path: &str) -> Value {
-    crate::answer::read(&device.host(), path).unwrap_or_default()
+/// A new object, or settings, as the firewall shows it; null where it shows none.
+fn template(device: &Device, kind: &Value) -> Value {
+    let get = &kind["get"];
+    let Some(path) = get["template"].as_str().or(get["path"].as_str()) else { return Value::Null };
+    let answer = crate::answer::read(&device.host(), path).unwrap_or_default();
+    answer.pointer(get["item"].as_str().unwrap()).cloned().unwrap_or_default()
 }
 
 /// The ids that the firewall offers for a field.
 fn choices(device: &Device, kind: &Value, field: &str) -> Vec<String> {
-    let get = &kind["get"];
-    let path = get["template"].as_str().or(get["path"].as_str()).unwrap();
-    let answer = read(device, path);
-    let object = answer.pointer(get["item"].as_str().unwrap()).cloned().unwrap_or_default();
+    let object = template(device, kind);
     let place = kind["fields"][field]["at"].as_str().unwrap_or(field);
     let found =
         object.get(place).or_else(|| place.split('.').try_fold(&object, |value, part| value.get(part)));
@@ -227,7 +236,9 @@ fn made(device: &Device, feature: &Value, depth: usize) -> Result<Sample, String
         }
     }
     if needed.is_empty() {
-        create.extend(first_key(device, feature, &keys));
+        for (name, value) in first_key(device, feature, &keys) {
+            create.entry(name).or_insert(value);
+        }
     }
     let key: Map<String, Value> = create
         .iter()
@@ -259,7 +270,7 @@ fn made(device: &Device, feature: &Value, depth: usize) -> Result<Sample, String
 }
 
 /// The natural key of the first object, where a feature cannot make one.
-fn first_key(device: &Device, feature: &Value, keys: &[&str]) -> Map<String, Value> {
+pub(super) fn first_key(device: &Device, feature: &Value, keys: &[&str]) -> Map<String, Value> {
     let kind = feature["kind"].as_str().unwrap();
     let page = Opnsense::list_objects(&device.host(), &Listing::of(kind, 10)).unwrap();
     let Some(first) = page.items.first() else { return Map::new() };
@@ -301,10 +312,7 @@ fn changeable<'a>(
 
 /// What a new object, or the settings, have now.
 fn current(device: &Device, kind: &Value) -> Map<String, Value> {
-    let get = &kind["get"];
-    let path = get["template"].as_str().or(get["path"].as_str()).unwrap();
-    let answer = read(device, path);
-    let object = answer.pointer(get["item"].as_str().unwrap()).cloned().unwrap_or_default();
+    let object = template(device, kind);
     let fields: std::collections::BTreeMap<String, heddle_sdk::crud::binding::Field> =
         serde_json::from_value(kind["fields"].clone()).unwrap();
     let at = |place: &str| {
@@ -321,6 +329,21 @@ fn current(device: &Device, kind: &Value) -> Map<String, Value> {
             Some((name, value))
         })
         .collect()
+}
+
+/// Makes or does something that another feature needs.
+pub(super) fn done(
+    device: &Device,
+    feature: &str,
+    operation: Operation,
+    payload: &Value,
+) -> Result<(), String> {
+    let told = |fault: heddle_sdk::Fault| {
+        format!("needs '{feature}': {} {:?}", fault.info().message, fault.info().fields)
+    };
+    let planned = plan(device, &change(feature, operation, payload)).map_err(told)?;
+    let outcome = run(device, Stage::Apply, &planned).map_err(told)?;
+    finished(device, outcome).map_err(told)
 }
 
 /// A sample, and what it needs on the device.

@@ -233,6 +233,10 @@ impl Drive<'_> {
             (Ok(CallOutcome::Failed(fault)), lost) => {
                 CallError::Fault(corrected(fault, lost.is_some() && left))
             }
+            // A fault in place of an outcome is the same.
+            (Err(CallError::Fault(fault)), lost) => {
+                CallError::Fault(corrected(fault, lost.is_some() && left))
+            }
             (Err(error), _) => error,
         };
         tracing::warn!(change.id = %self.row.id, stage = %of.stage, call = index, left, error = %error, "call failed");

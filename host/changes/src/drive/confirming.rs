@@ -14,6 +14,8 @@ use super::calls::{NOT_REPEATABLE, Sent};
 use super::{DEVICE_MARGIN_SECS, Drive, is_unreachable};
 use crate::detail::named;
 
+/// Why a change of which nothing can be read counts as applied.
+const ANSWERED: &str = "the device answered every call with a success; nothing of the change can be read";
 /// Beginning of the message when the device refused a confirmation.
 const CONFIRM_REFUSED: &str = "the device refused to make";
 /// The same where the answer was lost, and the confirmation may not be sent twice.
@@ -74,6 +76,8 @@ impl Drive<'_> {
             });
         match standing {
             Standing::After | Standing::Adjusted(_) => self.finish_applied(refusal).await,
+            Standing::Unseen if refusal.is_some() => self.finish(OutcomeState::Unknown, refusal).await,
+            Standing::Unseen => self.finish_applied(Some(ANSWERED.to_owned())).await,
             Standing::Stored(needs) => {
                 let message = format!("stored at the device; in effect only after: {}", needs.join(", "));
                 self.finish_applied(Some(message)).await

@@ -3,7 +3,8 @@
 //! Every step is recorded before it begins, and every step can be repeated: after a crash the recorded step is taken up
 //! again. The exception is a call of the plan: it is recorded before it leaves. It is sent again only if the plan calls it
 //! repeatable, and never if it makes the change. After a restart while one was on its way, the device is
-//! read to learn the outcome. The outcome follows from what the device shows, never from what was expected.
+//! read to learn the outcome. The outcome follows from what the device shows, never from what was expected;
+//! only where nothing can be read do the answers decide.
 //!
 //! Of the processes that serve a database, one owns an apply for its [`Term`] and drives it. Every step is written on
 //! condition that the process still owns the change. A process that lost the change, or its place among the processes,

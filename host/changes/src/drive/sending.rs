@@ -195,6 +195,7 @@ impl Drive<'_> {
                 }
             }
             Standing::MovedOn(_) => self.finish_moved_on().await,
+            Standing::Unseen => self.resolve_unseen().await,
             Standing::Other(_) => {
                 let message = match &self.error {
                     Some(error) => format!("the device took only a part of the change: {error}"),
@@ -203,6 +204,25 @@ impl Drive<'_> {
                 self.record_step(ApplyStep::Restoring, message).await
             }
         }
+    }
+
+    /// Ends an apply of which nothing can be read and of which not every answer is known to be a success. It failed where
+    /// its first call was answered with a promise that nothing was changed, and is unknown otherwise: nothing can find out.
+    pub(super) async fn resolve_unseen(&mut self) -> Result<(), Error> {
+        if self.is_answered && self.row.sent(Stage::Apply).judged == 0 {
+            return self.fail_unchanged().await;
+        }
+        let reason = self.row.outcome_message.clone().filter(|reason| !reason.is_empty());
+        let reason = reason.unwrap_or_else(|| "interrupted while a call was on its way".to_owned());
+        let message = format!(
+            "{reason}; whether the device did it cannot be read: look at the device, then discard the change"
+        );
+        self.finish(OutcomeState::Unknown, Some(message)).await
+    }
+
+    /// Whether every call of the apply was answered with a success.
+    fn is_answered_well(&self) -> bool {
+        self.row.sent.is_some() && self.has_calls(Stage::Apply) && !self.has_more(Stage::Apply)
     }
 
     async fn fail_unchanged(&mut self) -> Result<(), Error> {
@@ -238,7 +258,8 @@ impl Drive<'_> {
         // The device answers, so the earlier error is over.
         self.error = None;
         match standing {
-            Standing::After | Standing::Adjusted(_) | Standing::Stored(_)
+            Standing::Unseen if !self.is_answered_well() => self.resolve_unseen().await,
+            Standing::After | Standing::Adjusted(_) | Standing::Stored(_) | Standing::Unseen
                 if self.row.confirm_deadline.is_some() =>
             {
                 let advance = Advance {
@@ -248,7 +269,7 @@ impl Drive<'_> {
                 };
                 self.to(ApplyStep::Holding, advance).await
             }
-            Standing::After | Standing::Adjusted(_) | Standing::Stored(_) => {
+            Standing::After | Standing::Adjusted(_) | Standing::Stored(_) | Standing::Unseen => {
                 self.to(ApplyStep::Confirming, Advance::default()).await
             }
             Standing::Before => {

@@ -37,6 +37,9 @@ impl Drive<'_> {
                 return self.finish_taken_back_by_device(reason).await;
             }
             Standing::MovedOn(_) => return self.finish_moved_on().await,
+            Standing::Unseen if !self.has_calls(Stage::Undo) && !self.has_calls(Stage::Restore) => {
+                return self.resolve_unseen().await;
+            }
             // The restore first checks that it can continue from the present state, and then makes that state
             // permanent. A part that differs from the plan could not be written back after that.
             _ if takes_all && is_whole && !found.foreign.is_empty() && self.has_calls(Stage::Restore) => {
@@ -115,6 +118,9 @@ impl Drive<'_> {
             {
                 return self.finish_moved_on().await;
             }
+            Ok(Comparison { standing: Standing::Unseen, .. }) if !self.has_calls(Stage::Restore) => {
+                return self.resolve_unseen().await;
+            }
             Ok(_) if !self.has_calls(Stage::Restore) => {
                 let message = format!("{reason}; the state before could not be brought back");
                 return self.finish(OutcomeState::Partial, Some(message)).await;
@@ -145,6 +151,10 @@ impl Drive<'_> {
         let reason = self.reason();
         match self.compare().await {
             Ok(found) if found.standing == Standing::Before => self.finish_reverted(reason).await,
+            Ok(Comparison { standing: Standing::Unseen, .. }) => {
+                let message = format!("{reason}; whether the state before is back cannot be read");
+                self.finish(OutcomeState::Unknown, Some(message)).await
+            }
             Ok(_) => {
                 let message = if self.error.is_some() {
                     reason

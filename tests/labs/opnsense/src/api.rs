@@ -9,7 +9,7 @@ use crate::device::Firewall;
 use crate::facts::{Command, Facts, Operation};
 use crate::{
     captive, crud, dhcp, diagnostics, dns, filter, firmware, ids, interfaces, routing, services, system,
-    transfer, trust, vpn,
+    transfer, trust, upkeep, vpn,
 };
 
 /// What a browser gets that has no session.
@@ -101,9 +101,12 @@ fn special(firewall: &mut Firewall, call: &Call) -> Option<Result<Answer, Answer
         "diagnostics" => diagnostics::answer(firewall, call),
         "core" if call.controller == "core/firmware" => firmware::answer(firewall, call),
         "core" => system::answer(firewall, call),
+        "wol" => services::wake(firewall, call),
         _ => None,
     };
-    own.or_else(|| services::answer(firewall, call)).or_else(|| transfer::answer(firewall, call))
+    own.or_else(|| upkeep::answer(firewall, call))
+        .or_else(|| services::answer(firewall, call))
+        .or_else(|| transfer::answer(firewall, call))
 }
 
 /// What a route answers that has neither items nor code: the shape that its kind has with nothing to tell.

@@ -4,10 +4,11 @@ use serde_json::{Map, Value, json};
 
 use crate::call::{Answer, Call};
 use crate::choices::effective;
-use crate::config::values;
+use crate::config::{Values, values};
 use crate::crud::having;
 use crate::device::Firewall;
 use crate::grid;
+use crate::hooks::with;
 use crate::live::Session;
 
 const ZONES: &str = "CaptivePortal/CaptivePortal:zones.zone";
@@ -46,23 +47,42 @@ pub(crate) fn answer(firewall: &mut Firewall, call: &Call) -> Option<Result<Answ
         ("captiveportal/voucher", "listvouchers") => {
             let own = having(&firewall.stored, VOUCHERS, "group", call.param(1));
             let rows = own.map(|(code, own)| {
-                json!({ "username": code, "validity": own.get("validity"),
-                "state": "unused", "starttime": null })
+                let state = if own.contains_key("expired") { "expired" } else { "unused" };
+                json!({ "username": code, "validity": own.get("validity"), "state": state,
+                    "starttime": null })
             });
             Ok(Answer::json(&json!(rows.collect::<Vec<_>>())))
         }
-        ("captiveportal/voucher", "dropvouchergroup") => {
+        ("captiveportal/voucher", "dropvouchergroup") => drop_vouchers(firewall, call, |_| true),
+        ("captiveportal/voucher", "dropexpiredvouchers") => {
+            drop_vouchers(firewall, call, |own| own.contains_key("expired"))
+        }
+        ("captiveportal/voucher", "expirevoucher") => {
+            let code = call.text("username");
             let mut config = firewall.stored.clone();
-            let codes: Vec<String> =
-                having(&config, VOUCHERS, "group", call.param(1)).map(|(code, _)| code.to_owned()).collect();
-            for code in &codes {
-                config.remove(VOUCHERS, code);
-            }
-            firewall.save(call, config).map(|()| Answer::status("drop"))
+            let own = config.find(VOUCHERS, &code).map(|own| with(own, "expired", "1"));
+            let Some(own) = own else { return Some(Ok(Answer::status("error"))) };
+            config.put(VOUCHERS, &code, own);
+            firewall.save(call, config).map(|()| Answer::status("ok"))
         }
         ("captiveportal/template", "savetemplate") => save_template(firewall, call),
         _ => return None,
     })
+}
+
+fn drop_vouchers(
+    firewall: &mut Firewall,
+    call: &Call,
+    is_meant: impl Fn(&Values) -> bool,
+) -> Result<Answer, Answer> {
+    let mut config = firewall.stored.clone();
+    let own = having(&config, VOUCHERS, "group", call.param(1));
+    let codes: Vec<String> = own.filter(|(_, own)| is_meant(own)).map(|(code, _)| code.to_owned()).collect();
+    for code in &codes {
+        config.remove(VOUCHERS, code);
+    }
+    firewall.save(call, config)?;
+    Ok(Answer::json(&json!({ "status": "drop", "count": codes.len() })))
 }
 
 fn rows(firewall: &Firewall, zone: &str) -> Vec<Value> {

@@ -43,6 +43,8 @@ enum Edit {
     Lease { address: String, mac: String, hostname: String, interface: String },
     /// A client gives its address back.
     Release { address: String },
+    /// A second firewall joins, with these services.
+    Peer { services: Vec<String> },
 }
 
 impl Controller for Firewall {
@@ -123,6 +125,9 @@ impl Firewall {
             Edit::Gateway { name, measured } => drop(self.live.gateways.insert(name, measured)),
             Edit::Lease { address, mac, hostname, interface } => {
                 self.live.leases.push(Lease { address, mac, hostname, interface, lasts_secs: 7200 });
+            }
+            Edit::Peer { services } => {
+                self.live.peer = services.into_iter().map(|name| (name, true)).collect();
             }
             Edit::Release { address } => self.live.leases.retain(|lease| lease.address != address),
         }

@@ -109,7 +109,8 @@ fn add(firewall: &mut Firewall, call: &Call) -> Result<Answer, Answer> {
     let asked = Some(call.param(0).to_owned()).filter(|id| is_uuid(id));
     let id = asked.unwrap_or_else(|| firewall.new_uuid());
     write(firewall, call, &id, posted, true)?;
-    Ok(if call.command == "addclientbuilder" { Answer::result("saved") } else { Answer::saved(&id) })
+    let is_silent = call.command == "addclientbuilder" || is_older(call.node());
+    Ok(if is_silent { Answer::result("saved") } else { Answer::saved(&id) })
 }
 
 fn set(firewall: &mut Firewall, call: &Call) -> Result<Answer, Answer> {
@@ -122,7 +123,7 @@ fn set(firewall: &mut Firewall, call: &Call) -> Result<Answer, Answer> {
     if !exists {
         // An unknown id creates the item under that id, when it is a well-formed one.
         let makes_fresh = ["Routing/Gateways:gateway_item", "Core/Tunables:item"].contains(&call.node());
-        let refuses = call.node() == "Cron/Cron:jobs.job" || id.is_empty();
+        let refuses = call.node() == "Cron/Cron:jobs.job" || is_older(call.node()) || id.is_empty();
         if makes_fresh && !is_uuid(&id) {
             id = firewall.new_uuid();
         } else if refuses || !is_uuid(&id) {
@@ -229,6 +230,13 @@ fn set_settings(firewall: &mut Firewall, call: &Call) -> Result<Answer, Answer> 
     hooks::after_settings(node, &mut config);
     firewall.save(call, config)?;
     Ok(Answer::result("saved"))
+}
+
+/// Lists of older controllers, which make no item of a set and answer no id.
+fn is_older(node: &str) -> bool {
+    ["Client", "Ldapgroup", "Proxy", "User"]
+        .iter()
+        .any(|model| node.starts_with(&format!("Freeradius/{model}:")))
 }
 
 /// Whether a text has the form of an id of an item.

@@ -289,6 +289,8 @@ impl Firewall {
             "running": self.running.to_json(),
             "live": self.live.to_json(),
             "snapshots": self.snapshots,
+            "firmware": self.firmware.to_json(),
+            "goes_down": self.goes_down.map(|(_, down)| format!("{down:?}")),
         })
     }
 }

@@ -14,10 +14,14 @@ const HOSTS: &str = "Dnsmasq/Dnsmasq:hosts";
 pub(crate) fn answer(firewall: &mut Firewall, call: &Call) -> Option<Result<Answer, Answer>> {
     Some(match (call.controller, call.command) {
         ("kea/leases4", "search") => Ok(kea(firewall, call)),
-        ("kea/leases6", "search") | ("dhcpv6/leases", _) => Ok(grid::live(call, Vec::new())),
-        ("kea/leases4" | "kea/leases6", "dellease") => delete(firewall, call),
+        ("kea/leases6", "search") => Ok(kea6(firewall, call)),
+        ("dhcpv4/leases", "searchlease") => Ok(isc(firewall, call, &firewall.live.leases)),
+        ("dhcpv6/leases", "searchlease") => Ok(isc(firewall, call, &firewall.live.leases6)),
+        ("dhcpv6/leases", "searchprefix") => Ok(grid::live(call, Vec::new())),
+        ("kea/leases4" | "kea/leases6" | "dhcpv4/leases" | "dhcpv6/leases", "dellease") => {
+            delete(firewall, call)
+        }
         ("dnsmasq/leases", "search") => Ok(dnsmasq(firewall, call)),
-        ("dhcpv4/leases", "searchlease") => Ok(grid::live(call, Vec::new())),
         ("dnsmasq/settings", "gettaglist") => {
             let tags = firewall
                 .stored
@@ -51,6 +55,25 @@ fn lease(firewall: &Firewall, lease: &Lease) -> Value {
         "if_descr": name.map_or_else(String::new, |values| description(&lease.interface, values)),
         "mac_info": "", "client_id": ""
     })
+}
+
+/// The leases of the older server: none while it does not run.
+fn isc(firewall: &Firewall, call: &Call, leases: &[Lease]) -> Answer {
+    let module = call.controller.split('/').next().unwrap_or_default();
+    let is_on = firewall.service_status(module) == "running";
+    let rows = leases.iter().filter(|_| is_on).map(|own| {
+        json!({ "address": own.address, "type": "dynamic", "status": "online", "mac": own.mac,
+            "hostname": own.hostname, "state": "active", "descr": "", "starts": "", "ends": "",
+            "if": own.interface, "man": "" })
+    });
+    grid::live(call, rows.collect())
+}
+
+/// Leases of IPv6.
+fn kea6(firewall: &Firewall, call: &Call) -> Answer {
+    let is_on = firewall.service_status("kea") == "running";
+    let rows = firewall.live.leases6.iter().filter(|_| is_on).map(|own| lease(firewall, own));
+    grid::live(call, rows.collect())
 }
 
 /// The leases of Kea: none while its daemon does not run.
@@ -113,12 +136,15 @@ fn dnsmasq(firewall: &Firewall, call: &Call) -> Answer {
 /// Acts at once. An address without a lease is an error.
 fn delete(firewall: &mut Firewall, call: &Call) -> Result<Answer, Answer> {
     for address in call.param(0).split(',') {
-        let before = firewall.live.leases.len();
-        firewall.live.leases.retain(|lease| lease.address != address);
-        if firewall.live.leases.len() == before {
+        let live = &mut firewall.live;
+        let before = live.leases.len() + live.leases6.len();
+        live.leases.retain(|lease| lease.address != address);
+        live.leases6.retain(|lease| lease.address != address);
+        if live.leases.len() + live.leases6.len() == before {
             let text = format!("no lease for {address}");
             return Err(Answer::refused(firewall.release, "Lease", &text));
         }
     }
-    Ok(Answer::result("deleted"))
+    let is_kea = call.controller.starts_with("kea/");
+    Ok(if is_kea { Answer::status("ok") } else { Answer::result("deleted") })
 }

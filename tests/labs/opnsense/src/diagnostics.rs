@@ -113,12 +113,25 @@ fn interface(firewall: &mut Firewall, call: &Call) -> Option<Result<Answer, Answ
             Answer::json(&json!({ "statistics": rows }))
         }
         "getvipstatus" => vips(firewall, call),
-        "carpstatus" => Answer::json(&json!({ "message": format!("CARP {}", call.param(0)) })),
+        "carpstatus" => carp(firewall, call.param(0)),
         "flusharp" => {
+            firewall.live.acted(call);
             firewall.live.neighbours = None;
-            Answer::of(200, "application/json", b"\"OK\"".to_vec())
+            // What the tool prints, a line for each entry.
+            let lines =
+                firewall.live.leases.iter().map(|lease| format!("{0} ({0}) deleted\n", lease.address));
+            Answer::of(200, "text/html; charset=UTF-8", lines.collect::<String>().into_bytes())
         }
-        "delroute" => Answer::json(&json!({ "message": "not_found" })),
+        "delroute" => {
+            let (destination, gateway) = (call.text("destination"), call.text("gateway"));
+            let is_known = routing::table(firewall)
+                .iter()
+                .any(|row| row["destination"] == destination.as_str() && row["gateway"] == gateway.as_str());
+            if is_known {
+                firewall.live.deleted_routes.insert((destination, gateway));
+            }
+            Answer::json(&json!({ "message": if is_known { "found" } else { "not_found" } }))
+        }
         _ => return None,
     }))
 }
@@ -174,10 +187,34 @@ fn vips(firewall: &Firewall, call: &Call) -> Answer {
     });
     let mut answer = grid::live(call, rows.collect());
     if let Ok(mut body) = serde_json::from_slice::<Value>(&answer.body) {
-        body["carp"] = json!({ "demotion": "0", "allow": "1", "maintenancemode": false, "status_msg": "" });
+        let live = &firewall.live;
+        body["carp"] = json!({ "demotion": if live.carp_is_in_maintenance { "240" } else { "0" },
+            "allow": if live.carp_is_off { "0" } else { "1" },
+            "maintenancemode": live.carp_is_in_maintenance, "status_msg": "" });
         answer.body = body.to_string().into_bytes();
     }
     answer
+}
+
+/// Switches the shared addresses. The maintenance flips.
+fn carp(firewall: &mut Firewall, status: &str) -> Answer {
+    let live = &mut firewall.live;
+    let action = match status {
+        "enable" => {
+            live.carp_is_off = false;
+            "enable"
+        }
+        "disable" => {
+            live.carp_is_off = true;
+            "disable"
+        }
+        "maintenance" => {
+            live.carp_is_in_maintenance = !live.carp_is_in_maintenance;
+            if live.carp_is_in_maintenance { "enter_maintenance" } else { "leave_maintenance" }
+        }
+        _ => return Answer::status("failed"),
+    };
+    Answer::json(&json!({ "status": "ok", "action": action }))
 }
 
 /// One state per lease, until it is killed.
@@ -220,6 +257,7 @@ fn filter(firewall: &mut Firewall, call: &Call) -> Option<Result<Answer, Answer>
             Answer::json(&json!({ "result": "ok", "dropped_states": count }))
         }
         "flushstates" | "flushsources" => {
+            firewall.live.acted(call);
             let all: Vec<String> =
                 states(firewall).iter().filter_map(|row| row["id"].as_str().map(str::to_owned)).collect();
             firewall.live.killed_states.extend(all);
@@ -266,6 +304,7 @@ fn log(firewall: &mut Firewall, call: &Call) -> Answer {
         Some("export") => {
             Answer::csv(format!("timestamp,line\n{},{scope} started\n", firewall.date_time().to_rfc3339()))
         }
+        _ if firewall.live.cleared.contains("logs") => grid::live(call, Vec::new()),
         _ => {
             let row = json!({ "timestamp": firewall.date_time().to_rfc3339(), "severity": "Notice",
                 "process_name": scope,

@@ -22,6 +22,7 @@ pub(crate) fn answer(firewall: &mut Firewall, call: &Call) -> Option<Result<Answ
             Answer::status("ok")
         }
         ("unbound/service", "dnsbl") => {
+            firewall.live.acted(call);
             if !firewall.met.failing_reload {
                 let stored = firewall.stored.clone();
                 firewall.running.take_over("Unbound/Unbound:dnsbl.blocklist", &stored);

@@ -52,6 +52,9 @@ pub(crate) struct Command {
     /// A delete is refused while the item is referred to.
     #[serde(default)]
     pub(crate) safe: bool,
+    /// Pages of the list are only taken from a body.
+    #[serde(default)]
+    pub(crate) live: bool,
     /// Needs the full administrator privilege.
     #[serde(default)]
     pub(crate) full: bool,
@@ -85,6 +88,9 @@ pub(crate) struct Field {
     /// Read as a map of options.
     #[serde(default)]
     pub(crate) map: bool,
+    /// Chosen options are shown in their order.
+    #[serde(default)]
+    pub(crate) sorted: bool,
     /// Lists that hold the items that it refers to.
     #[serde(default, rename = "ref")]
     pub(crate) refers: Vec<String>,

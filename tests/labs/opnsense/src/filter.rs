@@ -20,9 +20,6 @@ pub(crate) fn answer(firewall: &mut Firewall, call: &Call) -> Option<Result<Answ
         "firewall/alias" => aliases::alias(firewall, call),
         "firewall/alias_util" => aliases::tables(firewall, call),
         "firewall/filter_util" => Some(Ok(statistics(firewall))),
-        "firewall/migration" if call.command.starts_with("count") => {
-            Some(Ok(Answer::json(&json!({ "count": 0 }))))
-        }
         _ => None,
     }
 }

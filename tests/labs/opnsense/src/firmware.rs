@@ -12,6 +12,8 @@ use crate::device::{Down, Firewall};
 use crate::facts::Facts;
 
 const SETTINGS: &str = "Core/Firmware:";
+/// Packages that every box has.
+const BASE: [&str; 6] = ["opnsense", "suricata", "unbound", "kea", "dnsmasq", "strongswan"];
 const MARK_DONE: &str = "***DONE***";
 const MARK_REBOOT: &str = "***REBOOT***";
 const MARK_ERROR: &str = "***ERROR***";
@@ -94,6 +96,8 @@ impl Firmware {
     pub(crate) fn booted(firewall: &mut Firewall) {
         let own = &mut firewall.firmware;
         own.job = None;
+        // The log is in a place that a restart empties.
+        own.log.clear();
         if let Some((release, patch)) = own.next.take() {
             own.release = release;
             own.patch = patch;
@@ -102,10 +106,15 @@ impl Firmware {
         }
     }
 
+    pub(crate) fn to_json(&self) -> Value {
+        json!({ "job": self.job.as_ref().map(|job| &job.kind), "log": self.log, "locked": self.locked,
+            "is_checked": self.is_checked })
+    }
+
     fn state(&self) -> &'static str {
         match &self.job {
             Some(_) => "running",
-            None if self.log.contains(MARK_ERROR) => "error",
+            None if self.log.is_empty() || self.log.contains(MARK_ERROR) => "error",
             None if self.log.contains(MARK_REBOOT) => "reboot",
             None => "done",
         }
@@ -134,13 +143,17 @@ pub(crate) fn answer(firewall: &mut Firewall, call: &Call) -> Option<Result<Answ
             "has_subscription": [], "allow_custom": true
         }))),
         "set" => set(firewall, call),
-        "syncplugins" | "resyncplugins" => Ok(Answer::status("ok")),
+        "syncplugins" | "resyncplugins" => {
+            firewall.live.acted(call);
+            Ok(Answer::status("ok"))
+        }
         "changelog" => {
             Ok(Answer::json(&json!({ "status": "ok", "html": format!("Changes of {}", call.param(0)) })))
         }
         "details" => Ok(Answer::json(&json!({ "details": format!("{} has no details", call.param(0)) }))),
         "license" => Ok(Answer::json(&json!({ "license": "BSD2CLAUSE" }))),
         "reboot" | "poweroff" => {
+            firewall.firmware.log = format!("{MARK_REBOOT}\n");
             firewall.go_down(if call.command == "reboot" { Down::Reboot } else { Down::Halt });
             Ok(started(firewall))
         }
@@ -160,8 +173,9 @@ fn start(firewall: &mut Firewall, call: &Call) -> Answer {
     let package = call.param(0).to_owned();
     let is_plugin =
         Facts::get().controllers.values().any(|controller| controller.plugin.as_ref() == Some(&package));
+    let is_about_known = is_plugin || (BASE.contains(&package.as_str()) && call.command != "install");
     let needs_package = call.facts.need > 0;
-    if firewall.firmware.job.is_some() || (needs_package && !is_plugin) {
+    if firewall.firmware.job.is_some() || (needs_package && !is_about_known) {
         return Answer::json(
             &json!({ "status": "failure", "status_msg": "the request cannot be carried out" }),
         );
@@ -224,10 +238,10 @@ fn info(firewall: &Firewall) -> Value {
         Facts::get().controllers.values().filter_map(|controller| controller.plugin.as_ref()).collect();
     plugins.sort();
     plugins.dedup();
-    let base = ["opnsense", "suricata", "unbound", "kea", "dnsmasq", "strongswan"];
+    let installed = BASE.iter().copied().chain(firewall.plugins.iter().map(String::as_str));
     json!({
         "product_id": "opnsense", "product_version": own.version(), "product": status(firewall)["product"],
-        "package": base.map(|name| entry(name, true)),
+        "package": installed.map(|name| entry(name, true)).collect::<Vec<_>>(),
         "plugin": plugins.iter().map(|name| entry(name, firewall.plugins.contains(*name))).collect::<Vec<_>>(),
         "changelog": [{ "series": own.release.series(), "version": own.version(),
             "date": "January 28, 2026" }]

@@ -16,9 +16,9 @@ pub(crate) struct Paging {
 }
 
 impl Paging {
-    /// From the body, or from the query string of a list of stored items.
+    /// From the body, or from the query string of a list that holds stored items alone.
     pub(crate) fn of_items(call: &Call) -> Self {
-        Self::of(if call.is_post { &call.body } else { &call.query })
+        Self::of(if call.is_post || call.facts.live { &call.body } else { &call.query })
     }
 
     fn of(from: &Map<String, Value>) -> Self {

@@ -46,9 +46,11 @@ pub(crate) fn answer(firewall: &mut Firewall, call: &Call) -> Option<Result<Answ
             Ok(Answer::json(&json!({ "status": "ok", "count": firewall.stored.rows(ADJUSTED).count() })))
         }
         ("ids/service", "queryalerts") => Ok(grid::live(call, Vec::new())),
-        ("ids/service", "updaterules") if call.param(0).is_empty() => Ok(Answer::status("OK")),
-        ("ids/service", "updaterules") => Ok(Answer::status(&crate::seed::uuid("job", 1))),
-        ("ids/service", "reloadrules") => Ok(Answer::status("OK")),
+        ("ids/service", "updaterules" | "reloadrules") => {
+            firewall.live.acted(call);
+            let is_detached = !call.param(0).is_empty();
+            Ok(Answer::status(&if is_detached { crate::seed::uuid("job", 1) } else { "OK".to_owned() }))
+        }
         ("ids/service", "reconfigure") => Ok(reconfigure(firewall)),
         _ => return None,
     })

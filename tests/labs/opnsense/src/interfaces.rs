@@ -47,7 +47,10 @@ fn overview(firewall: &mut Firewall, call: &Call) -> Answer {
             _ => Answer::failed(),
         },
         "export" => Answer::json(&json!(rows(firewall, true))),
-        _ => Answer::json(&json!({ "message": "OK" })),
+        _ => {
+            firewall.live.acted(call);
+            Answer::json(&json!({ "message": "OK" }))
+        }
     }
 }
 

@@ -8,8 +8,8 @@
 //! `Firewall/Alias:aliases.alias` or, for settings, `Unbound/Unbound:` with an empty id.
 //!
 //! - Control port, beside the skeleton's part: `GET /pending`, `GET /stored/{list}`, `GET /running/{list}`.
-//! - Edits by a person: `{"do": "set", "node", "id", "fields", "apply"}`, `remove`, `apply`, `plugin`, `gateway`, `lease`
-//!   and `release`.
+//! - Edits by a person: `{"do": "set", "node", "id", "fields", "apply"}`, `remove`, `apply`, `plugin`, `gateway`, `lease`,
+//!   `release` and `peer`.
 //! - Faults: `config_lock_busy` fails saves, `reload_fails` lets an apply say ok and do nothing, `login_page` answers
 //!   the page of a browser, `api_disabled` refuses every key, `rollback_dead` keeps the rollback timer from acting,
 //!   `firmware_job_fails` ends a firmware job with an error.
@@ -37,6 +37,7 @@ mod ids;
 mod in_use;
 mod interfaces;
 mod jobs;
+mod legacy;
 mod live;
 mod names;
 mod present;
@@ -51,6 +52,7 @@ mod system;
 mod tests;
 mod transfer;
 mod trust;
+mod upkeep;
 mod validate;
 mod vpn;
 

@@ -66,6 +66,7 @@ pub(crate) struct Live {
     tables: BTreeMap<String, BTreeSet<String>>,
     pub(crate) savepoints: BTreeMap<String, Config>,
     pub(crate) leases: Vec<Lease>,
+    pub(crate) leases6: Vec<Lease>,
     pub(crate) sessions: Vec<Session>,
     pub(crate) jobs: BTreeMap<String, Job>,
     /// `IPsec` connections that a person disconnected.
@@ -75,6 +76,23 @@ pub(crate) struct Live {
     /// What the monitor measures of gateways, where it is not the usual.
     pub(crate) gateways: BTreeMap<String, Measured>,
     pub(crate) legacy_ipsec_is_dirty: bool,
+    /// How often each service was restarted by a person.
+    pub(crate) restarts: BTreeMap<String, u32>,
+    /// Shared addresses: switched off, and in maintenance.
+    pub(crate) carp_is_off: bool,
+    pub(crate) carp_is_in_maintenance: bool,
+    /// Entries of the routing table that a person deleted: destination and gateway.
+    pub(crate) deleted_routes: BTreeSet<(String, String)>,
+    /// Associations and policies of `IPsec` that a person deleted.
+    pub(crate) dropped_associations: BTreeSet<String>,
+    /// Services of the peer by name, and whether they run; none without a peer.
+    pub(crate) peer: BTreeMap<String, bool>,
+    /// Records that a person deleted.
+    pub(crate) cleared: BTreeSet<String>,
+    /// What a person set of servers of the running proxy.
+    pub(crate) proxy: BTreeMap<String, String>,
+    /// How often the configuration was given to the peer.
+    pub(crate) peer_syncs: u32,
 }
 
 impl Live {
@@ -100,6 +118,7 @@ impl Live {
                 lease("192.168.1.101", "phone", "lan"),
                 lease("192.168.20.100", "guest-tablet", "opt2"),
             ],
+            leases6: vec![lease("2001:db8::100", "laptop", "lan")],
             sessions: vec![
                 session("c2Vzc2lvbi0x", "guest", "192.168.20.100", "0"),
                 session("17", "anna", "203.0.113.99:50001", &crate::seed::uuid("openvpn", 1)),
@@ -110,8 +129,8 @@ impl Live {
 
     /// What a restart leaves: leases are on disk, everything else is gone.
     pub(crate) fn restart(&mut self) {
-        let leases = std::mem::take(&mut self.leases);
-        *self = Self { leases, reloads: std::mem::take(&mut self.reloads), ..Self::default() };
+        let (leases, leases6) = (std::mem::take(&mut self.leases), std::mem::take(&mut self.leases6));
+        *self = Self { leases, leases6, reloads: std::mem::take(&mut self.reloads), ..Self::default() };
     }
 
     /// A subsystem was reconfigured.
@@ -129,9 +148,9 @@ impl Live {
         }
     }
 
-    /// Counts an action that has no code of its own.
+    /// Counts an action that leaves nothing else to be seen.
     pub(crate) fn acted(&mut self, call: &Call) {
-        if call.facts.op == Operation::Action {
+        if !matches!(call.facts.op, Operation::List | Operation::Read | Operation::Download) {
             *self.acted.entry(format!("{}/{}", call.controller, call.command)).or_default() += 1;
         }
     }
@@ -139,8 +158,12 @@ impl Live {
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "stopped": self.stopped, "reloads": self.reloads, "acted": self.acted, "tables": self.tables,
-            "leases": self.leases,
-            "sessions": self.sessions, "jobs": self.jobs, "disconnected": self.disconnected
+            "leases": self.leases, "leases6": self.leases6,
+            "sessions": self.sessions, "jobs": self.jobs, "disconnected": self.disconnected,
+            "killed_states": self.killed_states, "restarts": self.restarts,
+            "carp_is_off": self.carp_is_off, "carp_is_in_maintenance": self.carp_is_in_maintenance,
+            "deleted_routes": self.deleted_routes, "dropped_associations": self.dropped_associations,
+            "peer": self.peer, "peer_syncs": self.peer_syncs, "cleared": self.cleared, "proxy": self.proxy
         })
     }
 }

@@ -51,6 +51,11 @@ fn option_map(node: &str, field: &Field, value: &str, config: &Config) -> Value 
             .map(|name| (name.clone(), name.clone()))
             .collect();
     }
+    if field.sorted {
+        // Chosen ones stand first, in their order.
+        let place = |key: &str| selected.iter().position(|part| *part == key).unwrap_or(usize::MAX);
+        options.sort_by_key(|(key, _)| place(key));
+    }
     for part in &selected {
         if !options.iter().any(|(key, _)| key == part) {
             options.push(((*part).to_owned(), (*part).to_owned()));

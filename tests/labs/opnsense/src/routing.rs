@@ -91,6 +91,10 @@ pub(crate) fn table(firewall: &Firewall) -> Vec<Value> {
         );
         rows.push(row(effective(ROUTES, "network", route), &next, "UGS", "igb0"));
     }
+    let text = |row: &Value, field: &str| row[field].as_str().unwrap_or_default().to_owned();
+    rows.retain(|row| {
+        !firewall.live.deleted_routes.contains(&(text(row, "destination"), text(row, "gateway")))
+    });
     rows
 }
 

@@ -180,6 +180,16 @@ pub(crate) fn is_shown(firewall: &Firewall, call: &Call, values: &Values) -> boo
                 == if call.command.ends_with("forward") { "forward" } else { "dot" }
         }
         OUTBOUND => snat_mode(&firewall.stored) != "automatic",
+        // One store, and a list for each type of zone.
+        "Bind/Domain:domains.domain" => {
+            let kind = call.command.trim_start_matches("search").trim_end_matches("domain");
+            let kind = match kind {
+                "master" => "primary",
+                "slave" => "secondary",
+                other => other,
+            };
+            effective(call.node(), "type", values) == kind
+        }
         RULES => {
             asked("interface").is_none_or(|interface| {
                 effective(RULES, "interface", values).split(',').any(|part| part == interface)

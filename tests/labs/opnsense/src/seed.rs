@@ -31,6 +31,7 @@ pub(crate) fn configuration(settings: &Settings) -> Config {
     filter(&mut config, settings.rules);
     services(&mut config);
     tunnels(&mut config);
+    old_tunnels(&mut config);
     users(&mut config, settings);
     config
 }
@@ -270,6 +271,22 @@ fn tunnels(config: &mut Config) {
 }
 
 /// A user for reading beside the administrator, and the key of each.
+fn old_tunnels(config: &mut Config) {
+    let mut put = |node: &str, id: &str, pairs: &[(&str, &str)]| config.put(node, id, values(pairs));
+    put(crate::upkeep::OLD_RULES, "1", &[("descr", "old rule"), ("interface", "lan")]);
+    put(crate::upkeep::OLD_OUTBOUND, "1", &[("descr", "old outbound rule"), ("interface", "wan")]);
+    let rules = [("filename", "opnsense.test.rules"), ("enabled", "1")];
+    put("IDS/IDS:files.file", &uuid("ruleset", 1), &rules);
+    for number in ["1", "2"] {
+        put(crate::legacy::PHASE1, number, &[("enabled", "1"), ("description", &format!("old {number}"))]);
+        put(
+            crate::legacy::PHASE2,
+            &format!("5f0000000000{number}"),
+            &[("ikeid", number), ("enabled", "1"), ("description", &format!("old {number}"))],
+        );
+    }
+}
+
 fn users(config: &mut Config, settings: &Settings) {
     let reader =
         [("uid", "2000"), ("name", "reader"), ("scope", "user"), ("priv", "page-all,user-config-readonly")];

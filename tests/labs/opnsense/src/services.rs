@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::call::{Answer, Call};
-use crate::choices::effective;
+use crate::choices::{ASSIGNMENTS, effective};
 use crate::config::Values;
 use crate::device::Firewall;
 use crate::facts::{Facts, Operation};
@@ -77,6 +77,9 @@ impl Firewall {
         } else if is_known {
             self.live.stopped.remove(module);
         }
+        if is_known && command.starts_with("restart") {
+            *self.live.restarts.entry(module.to_owned()).or_default() += 1;
+        }
         is_known
     }
 }
@@ -123,6 +126,29 @@ pub(crate) fn answer(firewall: &mut Firewall, call: &Call) -> Option<Result<Answ
         }
         _ => return None,
     }))
+}
+
+/// Wakes a host of the list, one that the body describes, or all.
+pub(crate) fn wake(firewall: &mut Firewall, call: &Call) -> Option<Result<Answer, Answer>> {
+    let hosts = "Wol/Wol:wolentry";
+    let answer = match call.command {
+        "set" => {
+            let wake = call.body.get("wake");
+            let interface = wake.and_then(|wake| wake.get("interface")).and_then(Value::as_str);
+            let known = firewall.stored.find(hosts, &call.text("uuid"));
+            let interface = known.map(|own| effective(hosts, "interface", own)).or(interface);
+            let is_known = interface.is_some_and(|key| firewall.running.find(ASSIGNMENTS, key).is_some());
+            Answer::status(if is_known { "OK" } else { "error" })
+        }
+        "wakeall" => {
+            let rows =
+                firewall.stored.rows(hosts).map(|(_, own)| json!({ "mac": own.get("mac"), "status": "OK" }));
+            Answer::json(&json!({ "results": rows.collect::<Vec<_>>() }))
+        }
+        _ => return None,
+    };
+    firewall.live.acted(call);
+    Some(Ok(answer))
 }
 
 fn core(firewall: &mut Firewall, call: &Call) -> Answer {

@@ -21,34 +21,65 @@ pub(crate) fn answer(firewall: &mut Firewall, call: &Call) -> Option<Result<Answ
     match call.controller {
         "core/backup" => backup(firewall, call),
         "core/snapshots" => Some(snapshots(firewall, call)),
-        "core/system" => Some(Ok(power(firewall, call))),
+        "core/system" => power(firewall, call).map(Ok),
         "core/defaults" => defaults(firewall, call),
         "core/tunables" if call.command == "reset" => {
             let mut config = firewall.stored.clone();
             config.take_over("Core/Tunables:item", &Config::default());
             Some(firewall.save(call, config).map(|()| Answer::status("ok")))
         }
-        "core/hasync_status" => Some(Ok(match call.command {
-            "version" | "services" => Answer::json(&json!({ "response": null, "status": "error" })),
-            _ => Answer::json(&json!({ "status": "error", "name": call.param(0), "id": call.param(1) })),
-        })),
+        "core/hasync_status" => Some(Ok(peer(firewall, call))),
         _ => None,
     }
 }
 
-fn power(firewall: &mut Firewall, call: &Call) -> Answer {
+/// The second firewall. Each verb gives it this configuration first.
+fn peer(firewall: &mut Firewall, call: &Call) -> Answer {
+    let name = call.param(0).to_owned();
+    let live = &mut firewall.live;
+    if call.command == "services" {
+        let rows = live
+            .peer
+            .iter()
+            .map(|(name, is_on)| json!({ "name": name, "uid": name, "description": name, "status": is_on }));
+        return grid::live(call, rows.collect());
+    }
+    if live.peer.is_empty() || call.command == "version" {
+        let status = if live.peer.is_empty() { "error" } else { "ok" };
+        return Answer::json(&json!({ "status": status, "name": name, "id": call.param(1) }));
+    }
+    live.peer_syncs += 1;
+    let is_restart = call.command.starts_with("restart");
+    let names: Vec<String> =
+        if call.command == "restartall" { live.peer.keys().cloned().collect() } else { vec![name.clone()] };
+    for name in &names {
+        live.peer.insert(name.clone(), call.command != "stop");
+        if is_restart {
+            *live.restarts.entry(format!("peer {name}")).or_default() += 1;
+        }
+    }
+    if call.command == "restartall" {
+        return Answer::json(&json!({ "status": "ok", "count": names.len() }));
+    }
+    Answer::json(&json!({ "status": "ok", "name": name, "id": call.param(1) }))
+}
+
+fn power(firewall: &mut Firewall, call: &Call) -> Option<Answer> {
     match call.command {
         "reboot" => firewall.go_down(Down::Reboot),
         "halt" => firewall.go_down(Down::Halt),
         "status" => {
-            return Answer::json(&json!({
+            let mut messages = json!({ "firewall": { "status": "ok" }, "crashreporter": { "status": "ok" } });
+            let is_shown = |name: &String| !firewall.live.cleared.contains(&format!("message {name}"));
+            messages.as_object_mut()?.retain(|name, _| is_shown(name));
+            return Some(Answer::json(&json!({
                 "metadata": { "system": { "status": "ok", "message": "" }, "translations": {} },
-                "subsystems": { "firewall": { "status": "ok" }, "crashreporter": { "status": "ok" } }
-            }));
+                "subsystems": messages
+            })));
         }
-        _ => {}
+        _ => return None,
     }
-    Answer::status("ok")
+    Some(Answer::status("ok"))
 }
 
 fn name_of(revision: &Revision) -> String {
@@ -141,10 +172,19 @@ fn snapshots(firewall: &mut Firewall, call: &Call) -> Result<Answer, Answer> {
     Ok(match (call.command, known) {
         ("issupported", _) => Answer::json(&json!({ "supported": true })),
         ("search", _) => {
-            grid::live(call, firewall.snapshots.iter().map(|snapshot| json!(snapshot)).collect())
+            let rows = firewall.snapshots.iter().map(|snapshot| {
+                let mut row = json!(snapshot);
+                // Notes are kept apart, and lists do not have them.
+                row.as_object_mut().map(|row| row.shift_remove("note"));
+                row
+            });
+            grid::live(call, rows.collect())
         }
         ("get", Some(at)) => Answer::json(&json!(firewall.snapshots[at])),
-        ("get", None) => Answer::json(&json!({ "uuid": "", "name": "", "note": "" })),
+        ("get", None) => {
+            let name = firewall.date_time().format("%Y%m%d%H%M%S").to_string();
+            Answer::json(&json!({ "uuid": "", "name": name }))
+        }
         ("add", _) if call.text("name").is_empty() => {
             Answer::json(&json!({ "result": "failed", "validations": { "name": "A value is required." } }))
         }
@@ -156,14 +196,14 @@ fn snapshots(firewall: &mut Firewall, call: &Call) -> Result<Answer, Answer> {
                 active: false,
                 created_secs: firewall.time.as_secs(),
             };
-            let answer = Answer::saved(&snapshot.uuid);
             firewall.snapshots.push(snapshot);
-            answer
+            // It does not say which id the new one has.
+            Answer::status("ok")
         }
         ("set", Some(at)) => {
             firewall.snapshots[at].name = call.text("name");
             firewall.snapshots[at].note = call.text("note");
-            Answer::result("saved")
+            Answer::status("ok")
         }
         ("del", Some(at)) if firewall.snapshots[at].active => Answer::failed(),
         ("del", Some(at)) => {

@@ -26,7 +26,8 @@ pub(crate) fn issue(
     values: &mut Values,
     config: &mut Config,
 ) -> Result<(), Answer> {
-    let action = values.get("action").map_or("manual", String::as_str).to_owned();
+    // A write that says nothing makes a new key.
+    let action = effective(node, "action", values).to_owned();
     if values.get("refid").is_none_or(String::is_empty) {
         let serial = firewall.next_serial();
         values.insert("refid".to_owned(), format!("{:08x}{serial:05x}", firewall.time.as_secs()));

@@ -11,6 +11,7 @@ use crate::crud::having;
 use crate::device::Firewall;
 use crate::grid;
 use crate::hooks::{CONNECTIONS, INSTANCES, PEERS, base64};
+use crate::legacy;
 
 const CHILDREN: &str = "IPsec/Swanctl:children.child";
 const SWANCTL: &str = "IPsec/Swanctl:";
@@ -20,7 +21,7 @@ pub(crate) fn answer(firewall: &mut Firewall, call: &Call) -> Option<Result<Answ
     let module = call.controller.split('/').next().unwrap_or_default();
     match module {
         "wireguard" => wireguard(firewall, call),
-        "ipsec" => ipsec(firewall, call),
+        "ipsec" => legacy::answer(firewall, call).or_else(|| ipsec(firewall, call)),
         _ => openvpn(firewall, call),
     }
 }
@@ -139,6 +140,13 @@ fn ipsec(firewall: &mut Firewall, call: &Call) -> Option<Result<Answer, Answer>>
             let names = firewall.running.rows(CONNECTIONS).map(|(id, _)| format!("    {id} {{ }}\n"));
             Ok(Answer::text(&format!("connections {{\n{}}}\n", names.collect::<String>())))
         }
+        ("ipsec/sad" | "ipsec/spd", "search") => {
+            Ok(grid::live(call, associations(firewall, call.controller)))
+        }
+        ("ipsec/sad" | "ipsec/spd", "delete") => {
+            firewall.live.dropped_associations.insert(call.param(0).to_owned());
+            Ok(Answer::result("ok"))
+        }
         ("ipsec/sessions", "searchphase1") => Ok(grid::live(call, phase1(firewall))),
         ("ipsec/sessions", "searchphase2") => Ok(grid::live(call, phase2(firewall, &call.text("id")))),
         ("ipsec/sessions", "connect" | "disconnect") => {
@@ -204,6 +212,25 @@ fn phase1(firewall: &Firewall) -> Vec<Value> {
     rows.collect()
 }
 
+/// One association and one policy for each child of a connection that is up, until a person deletes it.
+fn associations(firewall: &Firewall, controller: &str) -> Vec<Value> {
+    let kind = controller.rsplit('/').next().unwrap_or_default();
+    let up = phase1(firewall).into_iter().filter(|row| row["connected"] == true);
+    let children = up.flat_map(|row| {
+        let connection = row["name"].as_str().unwrap_or_default().to_owned();
+        let own: Vec<String> = having(&firewall.running, CHILDREN, "connection", &connection)
+            .map(|(id, _)| id.to_owned())
+            .collect();
+        own
+    });
+    let rows = children.map(|child| {
+        let id = hex::encode(&Sha256::digest(format!("{kind} {child}"))[..16]);
+        json!({ "id": id, "ikeid": child, "proto": "esp", "src": "198.51.100.2", "dst": "203.0.113.2" })
+    });
+    rows.filter(|row| !firewall.live.dropped_associations.contains(row["id"].as_str().unwrap_or_default()))
+        .collect()
+}
+
 fn phase2(firewall: &Firewall, connection: &str) -> Vec<Value> {
     if connection.is_empty() || firewall.live.disconnected.contains(connection) {
         return Vec::new();
@@ -234,6 +261,10 @@ fn openvpn(firewall: &mut Firewall, call: &Call) -> Option<Result<Answer, Answer
             firewall.live.sessions.retain(|session| session.id != id);
             let is_gone = firewall.live.sessions.len() < before;
             Ok(Answer::json(&json!({ "result": if is_gone { "killed" } else { "not_found" } })))
+        }
+        ("openvpn/export", "storepresets") => {
+            firewall.live.acted(call);
+            Ok(Answer::json(&json!({ "result": "ok", "changed": true })))
         }
         ("openvpn/export", "providers" | "accounts" | "templates") => {
             Ok(Answer::json(&Value::Object(Map::new())))

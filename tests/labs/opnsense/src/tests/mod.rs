@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "the client speaks to a simulator on the loopback address")]
 
 mod access;
+mod actions;
 mod apply;
 mod faults;
 mod items;

@@ -1,0 +1,84 @@
+//! What is only read, and the objects that actions are about.
+
+use anyhow::ensure;
+use serde_json::{Value, json};
+
+use super::grammar::{Maker, grid, noun};
+use super::judged::Read;
+
+impl Maker<'_> {
+    pub(super) fn read(&mut self, id: &str, read: &Read) -> anyhow::Result<()> {
+        let route = self.route(&read.route)?;
+        self.routes.read(&route.path);
+        let known: Vec<&str> = read
+            .within
+            .iter()
+            .filter_map(|within| within["params"].as_object())
+            .flatten()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let is_named = |name: &String| known.contains(&name.as_str());
+        ensure!(route.named.iter().all(is_named), "nothing gives {:?} of its path", route.named);
+        let mut binding = json!({ "noun": noun(&read.title) });
+        let is_grid = (route.command.op == "list" || read.list) && read.rows.is_none() && !read.answer;
+        if is_grid || read.rows.is_some() || (read.id.is_some() && read.pointer.is_none()) {
+            binding["shape"] = json!(if read.id.is_some() { "items" } else { "rows" });
+            binding["list"] = match &read.rows {
+                Some(rows) => json!({ "path": route.path, "rows": rows }),
+                None => grid(&route.path),
+            };
+            if let Some(id) = &read.id {
+                binding["list"]["id"] = json!(id);
+            } else if is_grid {
+                binding["list"]["id"] = json!("uuid");
+            }
+            // Grids of live data take their pages only from a body.
+            if read.post || read.rows.is_none() {
+                binding["list"]["method"] = json!("POST");
+            }
+            for (name, filter) in &read.filters {
+                binding["list"]["filters"][name.as_str()] = filter.clone();
+            }
+            binding["key"] = json!(read.key);
+        } else {
+            binding["shape"] = json!(if read.fields.is_empty() { "answer" } else { "object" });
+            binding["get"] = json!({ "path": route.path });
+            if read.post {
+                binding["get"]["method"] = json!("POST");
+            }
+            if !read.filters.is_empty() {
+                binding["get"]["filters"] = Value::Object(read.filters.clone());
+            }
+            if let Some(pointer) = &read.pointer {
+                binding["get"]["item"] = json!(pointer);
+            }
+        }
+        if let Some(within) = &read.within {
+            binding["within"] = within.clone();
+        }
+        if read.volatile {
+            binding["volatile"] = json!(true);
+        }
+        let mut fields = read.fields.clone();
+        if read.id.is_some() {
+            fields.extend(read.key.iter().map(|name| (name.clone(), json!("text"))));
+            let others = read.columns.iter().filter(|name| !read.key.contains(name));
+            fields.extend(others.map(|name| (name.clone(), json!("json"))));
+        }
+        if !fields.is_empty() {
+            binding["fields"] = Value::Object(fields);
+        }
+        self.add_kind(id, route.area, &read.title, &binding)
+    }
+
+    /// The whole model of a controller, in one answer.
+    pub(super) fn model(&mut self, controller: &str) -> anyhow::Result<()> {
+        let route = self.route(&format!("{controller}/get"))?;
+        self.routes.read(&route.path);
+        let binding = json!({
+            "noun": format!("model of {controller}"), "shape": "answer", "get": { "path": route.path },
+        });
+        let title = format!("Whole model: {controller}");
+        self.add_kind(&format!("model.{}", controller.replace('/', ".")), route.area, &title, &binding)
+    }
+}

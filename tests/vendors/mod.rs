@@ -1,0 +1,133 @@
+//! The main job with every vendor: one test body for all of them, against a simulated controller each.
+
+mod document;
+mod kill;
+mod labs;
+mod scenario;
+
+use serde_json::{Value, json};
+
+use crate::support::{Adapters, Answer, Api, Database, Options, Server};
+use labs::Practice;
+
+/// What the scenario changes at a vendor's controller.
+struct Case {
+    vendor: &'static str,
+    area: &'static str,
+    feature: &'static str,
+    kind: &'static str,
+    /// What is created.
+    payload: Value,
+    /// Its natural key, as live lists show it.
+    key: &'static str,
+    /// A kind of device that a sync finds.
+    finds: &'static str,
+}
+
+/// One case for each adapter; a test compares them with the adapters that were built.
+fn cases() -> Vec<Case> {
+    vec![
+        Case {
+            vendor: "openwrt",
+            area: "firewall",
+            feature: "openwrt.firewall.rule",
+            kind: "firewall.rule",
+            payload: json!({ "name": "Allow-8443", "src": "wan", "proto": ["tcp"], "dest_port": "8443", "target": "ACCEPT" }),
+            key: "Allow-8443",
+            finds: "router",
+        },
+        Case {
+            vendor: "opnsense",
+            area: "firewall",
+            feature: "opnsense.firewall.alias",
+            kind: "firewall.alias",
+            payload: json!({ "name": "printers", "type": "host", "content": ["192.0.2.7", "192.0.2.8"] }),
+            key: "printers",
+            finds: "firewall",
+        },
+    ]
+}
+
+/// A server with one adapter, a controller of its vendor, and the practice device behind it.
+struct Lab {
+    _server: Server,
+    api: Api,
+    device: Box<dyn Practice>,
+    controller: String,
+    case: Case,
+}
+
+impl Lab {
+    async fn start(database: Database, case: Case) -> Self {
+        let device = labs::start(case.vendor).await;
+        let serving = Adapters::Of(vec![case.vendor.to_owned()]);
+        let server = Server::start_with(database, Options::default().serving(serving)).await;
+        let api = server.set_up().await;
+        let controller = register(&api, case.vendor, &*device).await;
+        Self { _server: server, api, device, controller, case }
+    }
+
+    fn area(&self) -> String {
+        format!("/gateway-{}-{}/{}", self.case.vendor, self.case.area, self.controller)
+    }
+
+    async fn stage(&self) -> Value {
+        let change = self.try_stage().await.expect_status(201).body;
+        assert!(change["plan"].is_object(), "{change}");
+        change
+    }
+
+    async fn try_stage(&self) -> Answer {
+        let path = format!("{}/changes/{}?operation=create", self.area(), self.case.feature);
+        self.api.post(&path, &json!({ "payload": self.case.payload })).await
+    }
+
+    async fn act(&self, change: &Value, verb: &str, body: &Value) -> Answer {
+        self.api.post(&path(change, verb), body).await
+    }
+
+    async fn get(&self, change: &Value) -> Value {
+        self.api.get(&path(change, "")).await.expect_status(200).body
+    }
+
+    /// Keys of the objects of the scenario's kind, as a live list has them.
+    async fn live(&self) -> Vec<String> {
+        let path = format!("{}/{}?limit=1000", self.area(), self.case.kind);
+        let page = self.api.get(&path).await.expect_status(200).body;
+        let items = page["items"].as_array().expect("a page has items").iter();
+        items.map(|item| item["reference"]["key"].as_str().expect("an object has a key").to_owned()).collect()
+    }
+
+    /// Waits until the change's apply has ended in one of these states.
+    async fn ended(&self, change: &Value, states: &[&str]) -> Value {
+        for _ in 0..600 {
+            let seen = self.get(change).await;
+            let state = seen["outcome"]["state"].as_str().unwrap_or_default();
+            if states.contains(&state) && seen["outcome"]["step"] == "idle" {
+                return seen;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        panic!("{}: the change did not become {states:?}: {}", self.case.vendor, self.get(change).await);
+    }
+}
+
+/// Registers a practice device; returns the id of its controller.
+async fn register(api: &Api, vendor: &str, device: &dyn Practice) -> String {
+    let mut credential = device.credential();
+    credential["name"] = json!("key");
+    let credential = api.post("/credentials", &credential).await.expect_status(201).body;
+    let sites = api.get("/sites").await.expect_status(200).body;
+    let body = json!({
+        "name": "edge", "site_id": sites["items"][0]["id"], "vendor": vendor, "url": device.url(),
+        "credential_id": credential["id"], "settings": device.settings(),
+    });
+    let controller = api.post("/controllers", &body).await.expect_status(201).body;
+    controller["id"].as_str().expect("a controller has an id").to_owned()
+}
+
+fn path(change: &Value, verb: &str) -> String {
+    let id = change["id"].as_str().expect("a change has an id");
+    let path = format!("/gateway-vpn/changes/{id}");
+    if verb.is_empty() { path } else { format!("{path}/{verb}") }
+}
