@@ -3,6 +3,7 @@
 use heddle_lab::{Controller, FaultKind};
 use heddle_lab_openwrt::Router;
 use heddle_lab_opnsense::{Firewall, Settings};
+use heddle_lab_proxmox::{Proxmox, ROOT_TOKEN, Setup};
 use serde_json::{Value, json};
 
 /// What the scenario does with a practice device.
@@ -46,8 +47,19 @@ pub(super) async fn start(vendor: &str) -> Box<dyn Practice> {
             places: &["/stored", "/running"],
             moving: &[],
         }),
+        "proxmox" => Box::new(OnSkeleton {
+            device: heddle_lab::Lab::builder(Proxmox::new(quick_tasks())).start().await,
+            credential: json!({ "api_key": ROOT_TOKEN.trim_start_matches("PVEAPIToken=") }),
+            settings: json!({ "login": "token" }),
+            places: &["/sdn", "/firewalls"],
+            moving: &[],
+        }),
         other => panic!("'{other}' has no practice device"),
     }
+}
+
+fn quick_tasks() -> Setup {
+    Setup { task_time: std::time::Duration::from_millis(200), ..Setup::default() }
 }
 
 struct OpenWrt(Router);

@@ -45,6 +45,15 @@ fn cases() -> Vec<Case> {
             key: "printers",
             finds: "firewall",
         },
+        Case {
+            vendor: "proxmox",
+            area: "sdn",
+            feature: "proxmox.sdn.zone",
+            kind: "sdn.zone",
+            payload: json!({ "zone": "zone7", "type": "simple" }),
+            key: "zone7",
+            finds: "virtual-machine",
+        },
     ]
 }
 

@@ -68,6 +68,10 @@ pub(crate) fn scalar(field: &Field, text: &str) -> Result<Value, String> {
             Ok(number) => Value::from(number),
             Err(_) => return Err(format!("type check ('integer') failed - got '{text}'")),
         },
+        // A number without a fraction is written without one.
+        Kind::Number if text.parse::<i64>().is_ok() => {
+            text.parse::<i64>().map(Value::from).unwrap_or_default()
+        }
         Kind::Number => match text.parse::<f64>().ok().and_then(Number::from_f64) {
             Some(number) => Value::Number(number),
             None => return Err(format!("type check ('number') failed - got '{text}'")),

@@ -31,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) boot_ms: u64,
     /// Guests beside the six of the household.
     pub(crate) guests: usize,
+    /// Whether Ceph is set up.
+    pub(crate) has_ceph: bool,
 }
 
 /// A node. The first one is the one that answers.
@@ -186,6 +188,7 @@ impl Cluster {
             Self::guest_call,
             Self::availability_call,
             Self::replication_call,
+            Self::ceph_call,
             Self::datacenter_call,
             Self::node_call,
         ];

@@ -58,7 +58,20 @@ impl Cluster {
                     })
                 })
                 .collect()),
+            ("DELETE", "/cluster/config/nodes/{node}") => {
+                let name = call.node().to_owned();
+                let is_own = self.nodes.first().is_some_and(|node| node.name == name);
+                match self.node(&name) {
+                    Err(failure) => Err(failure),
+                    Ok(_) if is_own => Err(Failure::refused("Cannot delete myself from cluster!")),
+                    Ok(_) => {
+                        self.nodes.retain(|node| node.name != name);
+                        Ok(Value::Null)
+                    }
+                }
+            }
             ("GET", "/cluster/config/join") => Ok(self.join_conditions()),
+            ("GET", "/cluster/notifications/targets") => Ok(self.notification_targets()),
             ("GET", "/cluster/config/totem") => Ok(json!({
                 "cluster_name": self.settings.name, "version": "2", "secauth": "on", "ip_version": "ipv4-6",
             })),
@@ -66,12 +79,22 @@ impl Cluster {
                 Ok(json!({ "Model": "Net", "State": "Connected", "Votes": "1" }))
             }
             ("GET", "/cluster/config/apiversion") => Ok(Value::from(1)),
-            (_, path) if path.contains("/ceph") && !path.ends_with("/ceph") => {
+            (_, path) if path.contains("/ceph") && !path.ends_with("/ceph") && !self.settings.has_ceph => {
                 Err(Failure::refused("binary not installed: /usr/bin/ceph-mon"))
             }
             ("POST", path) if path.starts_with("/cluster/bulk-action/guest/") => Ok(self.bulk(call)),
             _ => return None,
         })
+    }
+
+    /// The targets of all kinds.
+    fn notification_targets(&self) -> Value {
+        let kinds = ["gotify", "sendmail", "smtp", "webhook"];
+        let rows = kinds.iter().flat_map(|kind| {
+            let rows = self.store.rows(&format!("/cluster/notifications/endpoints/{kind}")).iter();
+            rows.map(move |row| json!({ "name": row.id, "type": kind, "origin": "user-created" }))
+        });
+        rows.collect()
     }
 
     fn cluster_status(&self) -> Value {

@@ -44,6 +44,7 @@ impl Proxmox {
             task_ms: millis(setup.task_time),
             boot_ms: millis(setup.boot_time),
             guests: setup.guests,
+            has_ceph: setup.has_ceph,
         };
         Self { setup, cluster: Cluster::empty(settings, 0), lost_node: None }
     }

@@ -39,6 +39,7 @@ mod access;
 mod answer;
 mod availability;
 mod backup;
+mod ceph;
 mod check;
 mod cluster;
 mod console;

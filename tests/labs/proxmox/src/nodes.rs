@@ -60,6 +60,18 @@ impl Cluster {
                 })
             }
             ("GET", "/netstat") => Ok(self.guest_traffic(call)),
+            ("GET", "/disks/lvm") => {
+                let rows = self.store.rows(&call.path).iter();
+                let groups =
+                    rows.map(|row| json!({ "name": row.id, "leaf": 0, "size": 4_000_787_030_016_u64 }));
+                Ok(json!({ "leaf": 0, "children": groups.collect::<Vec<_>>() }))
+            }
+            ("GET", "/disks/lvmthin") => {
+                let rows = self.store.rows(&call.path).iter();
+                Ok(rows
+                    .map(|row| json!({ "lv": row.id, "vg": row.id, "lv_size": 4_000_000_000_000_u64 }))
+                    .collect())
+            }
             ("GET", "/rrddata") => Ok(self.node_series()),
             ("GET", "/syslog" | "/journal") => Ok(self.node_log(tail)),
             _ => return self.inventory(call, tail),

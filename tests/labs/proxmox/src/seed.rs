@@ -29,6 +29,9 @@ pub(crate) fn fill(cluster: &mut Cluster, password: &str) {
     networks(cluster);
     firewalls(cluster);
     jobs(cluster);
+    if cluster.settings.has_ceph {
+        cluster.seed_ceph();
+    }
     cluster.log("root@pam", "info", "starting worker");
 }
 
@@ -246,6 +249,8 @@ fn networks(cluster: &mut Cluster) {
         *cluster.store.single_mut(&format!("/nodes/{node}/dns")) = dns;
         let hosts =
             "127.0.0.1 localhost\n192.0.2.11 pve1.example.org pve1\n192.0.2.12 pve2.example.org pve2\n";
+        let zone = object(json!({ "timezone": "Europe/Berlin" }));
+        *cluster.store.single_mut(&format!("/nodes/{node}/time")) = zone;
         *cluster.store.single_mut(&format!("/nodes/{node}/hosts")) = object(json!({ "data": hosts }));
     }
 }

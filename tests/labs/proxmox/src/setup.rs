@@ -24,6 +24,8 @@ pub struct Setup {
     pub task_time: Duration,
     /// How long a node is away when it restarts.
     pub boot_time: Duration,
+    /// Whether Ceph is installed and set up.
+    pub has_ceph: bool,
     /// How long a refused login waits for its answer, in real time.
     pub login_delay: Duration,
 }
@@ -37,6 +39,7 @@ impl Default for Setup {
             guests: 0,
             task_time: Duration::from_millis(500),
             boot_time: Duration::from_secs(5),
+            has_ceph: false,
             login_delay: Duration::from_secs(3),
         }
     }

@@ -10,7 +10,7 @@ use crate::facts::{self, Kind};
 use crate::tasks::Order;
 
 /// Parameters that steer a write and are not written.
-const STEERING: [&str; 8] = ["digest", "delete", "lock-token", "force", "purge", "keep", "node", "reload"];
+const STEERING: [&str; 7] = ["digest", "delete", "lock-token", "force", "purge", "keep", "reload"];
 
 /// Parameters that the vendor keeps in files of their own and never shows.
 const HIDDEN: [&str; 7] =
@@ -110,7 +110,7 @@ impl Cluster {
             }
             "GET" => Ok(self.read_other(call)),
             "POST" if variable.is_some() => {
-                let given = variable.and_then(|name| call.find(name)).map(str::to_owned);
+                let given = variable.and_then(|name| call.params.get(name)).map(crate::answer::text_of);
                 let id = given.unwrap_or_else(|| self.fresh_uuid());
                 self.create_item(call, &call.path.clone(), &id, variable.unwrap_or_default())
             }
@@ -151,7 +151,7 @@ impl Cluster {
     fn read_item(&self, call: &Call, folder: &str, id: &str) -> Outcome {
         let mut body = self.store.find(folder, id).cloned().ok_or_else(|| missing(call, id))?;
         if let Some(name) = call.route.last_variable() {
-            body.entry(name.to_owned()).or_insert_with(|| Value::from(id));
+            body.entry(own_name(folder, name).to_owned()).or_insert_with(|| Value::from(id));
         }
         if has_digest(&call.route.path) {
             body.insert("digest".to_owned(), Value::from(self.store.digest(folder)));
@@ -164,7 +164,8 @@ impl Cluster {
         let digest = digest.then(|| Value::from(self.store.digest(&call.path)));
         let rows = self.store.rows(&call.path).iter().map(|row| {
             let mut body = row.body.clone();
-            body.entry(variable.to_owned()).or_insert_with(|| Value::from(row.id.clone()));
+            let name = own_name(&call.path, variable);
+            body.entry(name.to_owned()).or_insert_with(|| Value::from(row.id.clone()));
             if let Some(digest) = &digest {
                 body.insert("digest".to_owned(), digest.clone());
             }
@@ -178,7 +179,8 @@ impl Cluster {
             return Err(Failure::refused(format!("{} '{id}' already exists", noun(folder))));
         }
         let mut body = written(call);
-        body.insert(variable.to_owned(), Value::from(id));
+        body.shift_remove(variable);
+        body.insert(own_name(folder, variable).to_owned(), Value::from(id));
         self.store.insert(folder, id, body);
         Ok(self.done(call))
     }
@@ -208,6 +210,11 @@ impl Cluster {
         }
         shape(call)
     }
+}
+
+/// What answers call the name of an object.
+fn own_name<'a>(folder: &str, variable: &'a str) -> &'a str {
+    if folder == "/cluster/acme/plugins" { "plugin" } else { variable }
 }
 
 /// Whether items of this pattern are changed or removed by the schema.

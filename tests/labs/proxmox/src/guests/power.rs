@@ -14,6 +14,10 @@ const SHUTDOWN_SECS: u64 = 60;
 
 impl Cluster {
     pub(super) fn start_guest(&mut self, call: &Call) -> Outcome {
+        if self.guest(call)?.text("lock") == "suspended" {
+            // What sleeps on disk goes on where it was.
+            return self.resume_guest(call);
+        }
         let guest = self.unlocked(call)?;
         if guest.is_template() {
             return Err(Failure::refused("you can't start a vm if it's a template"));

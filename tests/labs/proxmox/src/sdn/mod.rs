@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{Call, Failure, Object, Outcome, field};
 use crate::cluster::{Cluster, hash};
-use crate::store::written;
+use crate::store::{Row, merge, written};
 use crate::tasks::Order;
 
 /// Objects by kind and id.
@@ -143,6 +143,7 @@ impl Cluster {
             })),
             ("GET", "/ipams/{ipam}/status") => self.addresses(call),
             (_, "/vnets/{vnet}/ips") => self.write_address(call),
+            (_, tail) if tail.starts_with("/route-maps") => self.route_map_call(call, tail),
             _ => return None,
         })
     }
@@ -228,6 +229,50 @@ impl Cluster {
         row.insert("vnet".to_owned(), Value::from(call.text("vnet")));
         self.sdn.addresses.push(row);
         Ok(Value::Null)
+    }
+
+    /// Entries of route maps: each has its map and its place in it as a name.
+    fn route_map_call(&mut self, call: &Call, tail: &str) -> Outcome {
+        const ENTRIES: &str = "/cluster/sdn/route-maps/entries";
+        let map = call.text("route-map-id");
+        let order = call.params.get("order").map(crate::answer::text_of).unwrap_or_default();
+        let id = format!("{map} {order}");
+        let missing = || Failure::refused(format!("route map entry '{id}' does not exist"));
+        let shown = |rows: &[Row]| -> Value {
+            let own = rows.iter().filter(|row| map.is_empty() || field(&row.body, "route-map-id") == map);
+            own.map(|row| Value::Object(row.body.clone())).collect()
+        };
+        match (call.route.method.as_str(), tail) {
+            ("GET", "/route-maps/entries" | "/route-maps/entries/{route-map-id}") => {
+                Ok(shown(self.store.rows(ENTRIES)))
+            }
+            ("GET", "/route-maps") => {
+                let rows = self.store.rows(ENTRIES).iter();
+                let mut maps: Vec<&str> = rows.map(|row| field(&row.body, "route-map-id")).collect();
+                maps.dedup();
+                Ok(maps.into_iter().map(|map| json!({ "id": map })).collect())
+            }
+            ("GET", _) => self.store.find(ENTRIES, &id).cloned().map(Value::Object).ok_or_else(missing),
+            ("POST", _) if self.store.find(ENTRIES, &id).is_some() => {
+                Err(Failure::refused(format!("route map entry '{id}' already exists")))
+            }
+            ("POST", _) => {
+                self.store.insert(ENTRIES, &id, call.without(&["lock-token"]));
+                Ok(Value::Null)
+            }
+            ("PUT", _) => {
+                let (changes, removed) = (written(call), call.list("delete"));
+                self.store.find_mut(ENTRIES, &id).map_or_else(
+                    || Err(missing()),
+                    |body| {
+                        merge(body, changes, &removed);
+                        Ok(Value::Null)
+                    },
+                )
+            }
+            _ if self.store.remove(ENTRIES, &id) => Ok(Value::Null),
+            _ => Err(missing()),
+        }
     }
 
     fn node_sdn(&mut self, call: &Call, tail: &str) -> Option<Outcome> {

@@ -63,10 +63,11 @@ impl Cluster {
 
     pub(super) fn delete_volume(&mut self, call: &Call) -> Outcome {
         let volid = volid_of(call);
-        if self.find_volume(&volid)?.is_protected {
+        let volume = self.find_volume(&volid)?;
+        if volume.is_protected {
             return Err(Failure::refused(format!("cannot remove protected volume '{volid}'")));
         }
-        let name = volid.clone();
+        let owner = volume.vmid.map(|vmid| format!("{vmid}@")).unwrap_or_default();
         let work = move |cluster: &mut Self| {
             cluster.volumes.retain(|volume| volume.volid != volid);
             Ok(())
@@ -74,7 +75,11 @@ impl Cluster {
         if call.params.contains_key("delay") {
             return self.at_once(Box::new(work));
         }
-        Ok(self.start(&call.caller, Order::new(call.node(), "imgdel", name), work))
+        Ok(self.start(
+            &call.caller,
+            Order::new(call.node(), "imgdel", format!("{owner}{}", call.text("storage"))),
+            work,
+        ))
     }
 
     /// Uploads, and downloads by the node.

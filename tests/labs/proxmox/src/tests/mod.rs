@@ -1,6 +1,7 @@
 //! One behaviour each, over HTTP, as the administrator's API token unless a test says otherwise.
 
 mod access;
+mod ceph;
 mod faults;
 mod firewall;
 mod guests;

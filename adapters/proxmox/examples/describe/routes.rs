@@ -1,0 +1,104 @@
+//! Which routes something is made of.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Context as _;
+use heddle_adapter_kit::{Access, Coverage, State};
+use serde_json::{Map, Value};
+
+use super::overlay::{Facts, FieldFacts, LeftOut, Route};
+
+/// The routes of the facts, and what became of each.
+pub(super) struct Routes<'f> {
+    facts: &'f Facts,
+    /// Names of routes, by their form without the names of variables.
+    forms: BTreeMap<String, &'f str>,
+    covered: BTreeSet<&'f str>,
+    left_out: BTreeSet<String>,
+}
+
+impl<'f> Routes<'f> {
+    pub(super) fn new(facts: &'f Facts, left_out: &[LeftOut]) -> anyhow::Result<Self> {
+        let forms = facts.routes.keys().map(|route| (form(route), route.as_str())).collect();
+        let mut out = Self { facts, forms, covered: BTreeSet::new(), left_out: BTreeSet::new() };
+        for left in left_out {
+            anyhow::ensure!(!left.why.is_empty(), "routes are left out without a reason: {:?}", left.routes);
+            for route in &left.routes {
+                out.find(route)?;
+                out.left_out.insert(route.clone());
+            }
+        }
+        Ok(out)
+    }
+
+    /// The route of a method and path; names of variables and a query do not count.
+    pub(super) fn find(&self, route: &str) -> anyhow::Result<(&'f str, &'f Route)> {
+        let asked = form(route);
+        let found = self
+            .forms
+            .get(&asked)
+            .or_else(|| self.forms.iter().find(|(known, _)| fits(known, &asked)).map(|(_, name)| name));
+        let name = found.with_context(|| format!("there is no route {route}"))?;
+        Ok((name, &self.facts.routes[*name]))
+    }
+
+    pub(super) fn has(&self, route: &str) -> bool {
+        self.forms.contains_key(&form(route))
+    }
+
+    pub(super) fn cover(&mut self, route: &str) -> anyhow::Result<()> {
+        let name = self.find(route)?.0;
+        self.covered.insert(name);
+        Ok(())
+    }
+
+    pub(super) fn fields(&self, route: &Route) -> Vec<&'f FieldFacts> {
+        route.fields.iter().map(|place| &self.facts.fields[*place]).collect()
+    }
+
+    /// The path of one object of a collection.
+    pub(super) fn item_of(&self, path: &str) -> Option<&'f str> {
+        let prefix = format!("{path}/{{");
+        self.facts.routes.keys().find_map(|route| {
+            let found = route.split_once(' ')?.1;
+            found.strip_prefix(&prefix)?.strip_suffix('}').filter(|rest| !rest.contains('/'))?;
+            Some(found)
+        })
+    }
+
+    pub(super) fn coverage(&self, areas: &Map<String, Value>) -> Coverage {
+        let mut coverage = Coverage::default();
+        for area in areas.keys() {
+            for (name, _) in self.facts.routes.iter().filter(|(_, route)| route.area == *area) {
+                let access = if name.starts_with("GET ") { Access::Read } else { Access::Write };
+                let state = match () {
+                    () if self.covered.contains(name.as_str()) => State::Covered,
+                    () if self.left_out.contains(name) => State::LeftOut,
+                    () => State::Open,
+                };
+                coverage.add(area, access, state);
+            }
+        }
+        coverage
+    }
+
+    /// Routes that nothing is made of and nothing is said about.
+    pub(super) fn open(&self) -> Vec<&'f str> {
+        let names = self.facts.routes.keys().map(String::as_str);
+        names.filter(|name| !self.covered.contains(name) && !self.left_out.contains(*name)).collect()
+    }
+}
+
+/// Whether a route is of a form, where it has a value for a variable.
+fn fits(form: &str, route: &str) -> bool {
+    let (known, asked): (Vec<&str>, Vec<&str>) = (form.split('/').collect(), route.split('/').collect());
+    known.len() == asked.len()
+        && known.iter().zip(asked).all(|(known, asked)| *known == "{}" || *known == asked)
+}
+
+/// A route without its query and the names of its variables.
+fn form(route: &str) -> String {
+    let path = route.split('?').next().unwrap_or_default();
+    let segments = path.split('/').map(|segment| if segment.starts_with('{') { "{}" } else { segment });
+    segments.collect::<Vec<_>>().join("/")
+}
