@@ -167,4 +167,4 @@ macro_rules! killed {
     )*};
 }
 
-killed!(openwrt, opnsense, proxmox);
+killed!(openwrt, opnsense, proxmox, omada);

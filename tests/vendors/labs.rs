@@ -1,6 +1,7 @@
 //! The practice device of each vendor, in the words that the scenario needs.
 
 use heddle_lab::{Controller, FaultKind};
+use heddle_lab_omada::{Omada, Seed};
 use heddle_lab_openwrt::Router;
 use heddle_lab_opnsense::{Firewall, Settings};
 use heddle_lab_proxmox::{Proxmox, ROOT_TOKEN, Setup};
@@ -53,6 +54,14 @@ pub(super) async fn start(vendor: &str) -> Box<dyn Practice> {
             settings: json!({ "login": "token" }),
             places: &["/sdn", "/firewalls"],
             moving: &[],
+        }),
+        "omada" => Box::new(OnSkeleton {
+            device: heddle_lab::Lab::builder(Omada::new(Seed::default())).start().await,
+            credential: json!({ "username": "lab-client", "password": "lab-secret" }),
+            settings: json!({ "site": "Main" }),
+            places: &[""],
+            // Devices are provisioned after each change, and the controller keeps a log.
+            moving: &["detailStatus", "insights.audit-log"],
         }),
         other => panic!("'{other}' has no practice device"),
     }

@@ -54,6 +54,15 @@ fn cases() -> Vec<Case> {
             key: "zone7",
             finds: "virtual-machine",
         },
+        Case {
+            vendor: "omada",
+            area: "profiles",
+            feature: "omada.profiles.rate-limit",
+            kind: "profiles.rate-limit",
+            payload: json!({ "name": "guests", "downLimitEnable": false, "upLimitEnable": false }),
+            key: "guests",
+            finds: "access-point",
+        },
     ]
 }
 

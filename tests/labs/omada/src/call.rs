@@ -73,7 +73,7 @@ impl Call {
     ///
     /// Reads and writes of one path share a document, on either surface and in every version.
     pub(crate) fn document(&self) -> String {
-        if self.item.is_document && matches!(self.route.role, Role::Get | Role::Update) {
+        if self.item.is_document && matches!(self.route.role, Role::List | Role::Get | Role::Update) {
             return self.collection();
         }
         let own = self.route.name.splitn(3, ' ').nth(2).unwrap_or_default();

@@ -5,14 +5,15 @@ use serde_json::{Value, json};
 
 use crate::call::Call;
 use crate::controller::Omada;
+use crate::facts::Role;
 use crate::outcome::envelope;
 use crate::router::Match;
 use crate::timeline::{CLIENTS, DEVICES, Event, PENDING};
 
 /// What an edit looks like, for the person who wrote another one.
 const FORM: &str = r#"an edit is {"method", "path", "body"} as either surface takes it,
-{"site", "device", "state": "down" or "up"}, {"site", "client", "active"}, {"site", "pending": {}},
-{"missing": []} or {"restart": true}"#;
+{"path", "row": {}} for a row of the list at the path, {"site", "device", "state": "down" or "up"},
+{"site", "client", "active"}, {"site", "pending": {}}, {"missing": []} or {"restart": true}"#;
 
 impl Omada {
     /// A call of either surface is carried out without credentials and limits; `{omadacId}` may stand in its
@@ -22,6 +23,9 @@ impl Omada {
         let site = text("site").unwrap_or_default();
         if let (Some(method), Some(path)) = (text("method"), text("path")) {
             return self.edited_by_call(&method, &path, &edit["body"]);
+        }
+        if let (Some(path), true) = (text("path"), edit["row"].is_object()) {
+            return self.put_row(&path, &edit["row"]);
         }
         if let (Some(mac), Some(state)) = (text("device"), text("state")) {
             self.store
@@ -57,14 +61,32 @@ impl Omada {
         Err(FORM.to_owned())
     }
 
-    fn edited_by_call(&mut self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+    /// Adds a row to what the list at the path shows, as a device or a person at it would.
+    fn put_row(&mut self, path: &str, row: &Value) -> Result<Value, String> {
+        let call = self.call_of("GET", path, &Value::Null)?;
+        let is_read = matches!(call.route.role, Role::Read | Role::Get) || !call.item.is_collection;
+        if is_read && !call.item.id.starts_with("device.") {
+            let is_bare = call.route.answer.as_ref().is_some_and(|field| field.is_array);
+            let rows = if is_bare { json!([row]) } else { json!({"totalRows": 1, "data": [row]}) };
+            self.store.set_document(call.scope(), &call.document(), rows);
+            return Ok(Value::Null);
+        }
+        self.store.rows_mut(call.scope(), &call.collection()).push(row.clone());
+        Ok(Value::Null)
+    }
+
+    fn call_of(&self, method: &str, path: &str, body: &Value) -> Result<Call, String> {
         let path = path.replace("{omadacId}", &self.omadac_id);
         let request = Request::new(method, &path, "");
         let Match::Found(route, parameters) = self.router.find(method, &request.segments()) else {
             return Err(format!("the controller has no route {method} {path}"));
         };
-        let query = request.query_pairs().into_iter().collect();
-        let outcome = self.carry_out(&Call::new(route, parameters, query, body.clone()));
+        Ok(Call::new(route, parameters, request.query_pairs().into_iter().collect(), body.clone()))
+    }
+
+    fn edited_by_call(&mut self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+        let call = self.call_of(method, path, body)?;
+        let outcome = self.carry_out(&call);
         match outcome {
             Ok(result) => Ok(result),
             Err(_) => Err(envelope(&outcome).to_string()),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::call::Call;
 use crate::controller::Omada;
 use crate::facts::{Created, Field, Role, facts};
+use crate::naming::{CHOOSING, ids_of, is_chosen, named, names_many, of_body, texts};
 use crate::outcome::{Failure, INVALID, NAME_TAKEN, Outcome, own_code};
 use crate::page::{page, show};
 use crate::shape;
@@ -48,12 +49,19 @@ impl Omada {
 
     fn get(&mut self, call: &Call) -> Outcome {
         if call.item.is_collection && call.route.role == Role::Get {
-            let row = self.row(call).ok_or_else(|| not_found(call))?;
+            let elsewhere = || {
+                let (name, field, id) = self.elsewhere(call)?;
+                self.store.find(call.scope(), &name, &field, &id)
+            };
+            let row = self.row(call).or_else(elsewhere).ok_or_else(|| not_found(call))?;
             return Ok(show(call, row));
         }
         let stored = self.store.document(call.scope(), &call.document());
         let answer = call.route.answer.as_ref();
-        let is_page = answer.is_some_and(|field| field.child("data").is_some());
+        let is_page = match answer {
+            Some(field) => field.child("data").is_some(),
+            None => call.route.method == "GET" && call.route.role == Role::Read && has_pages(call),
+        };
         if is_page && stored.is_none() {
             return Ok(page(call, Vec::new(), Clone::clone));
         }
@@ -79,12 +87,7 @@ impl Omada {
     /// The field that identifies rows of the collection, and the value that the call gives.
     fn address(&self, call: &Call) -> Option<(String, String)> {
         let rows = self.store.rows(call.scope(), &call.collection());
-        let of_body = || {
-            let names = [call.item.id_field.as_str(), "id"];
-            let found = names.into_iter().find_map(|name| Some((name, call.body[name].as_str()?)));
-            found.map(|(name, id)| (name.to_owned(), id.to_owned()))
-        };
-        let Some((name, id)) = call.row_id() else { return of_body() };
+        let Some((name, id)) = call.row_id() else { return of_body(call, rows) };
         let fields = [call.item.id_field.as_str(), "id", name]
             .into_iter()
             .chain(call.item.key.iter().map(String::as_str));
@@ -108,6 +111,9 @@ impl Omada {
         let name = call.collection();
         let is_numbered = matches!(call.item.created, Created::Inner);
         let rows = self.store.rows_mut(call.scope(), &name);
+        if is_numbered {
+            number(call, &mut row, &id);
+        }
         if let (Some(fields), false) = (row.as_object_mut(), is_numbered) {
             fields.insert(call.item.id_field.clone(), json!(id));
             fields.insert("id".to_owned(), json!(id));
@@ -139,6 +145,10 @@ impl Omada {
     }
 
     fn update(&mut self, call: &Call) -> Outcome {
+        if call.row_id().is_none() && self.address(call).is_none() && names_many(call) {
+            self.update_many(call);
+            return Ok(inner(call));
+        }
         let (name, field, id) = match self.address(call) {
             Some((field, id)) => (call.collection(), field, id),
             None => self.elsewhere(call).ok_or_else(|| not_found(call))?,
@@ -146,12 +156,50 @@ impl Omada {
         let own =
             self.store.find(call.scope(), &name, &field, &id).cloned().ok_or_else(|| not_found(call))?;
         self.refuse_taken(call, Some(&own))?;
+        let had: Vec<String> = own.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
         let mut row = own;
         overwrite(&mut row, call);
+        if let Some(fields) = row.as_object_mut() {
+            // Words of the dialogue with the person, not of the row.
+            fields.retain(|name, _| name != "skipConfirm" && name != "forceDelete");
+        }
+        if let (Some(fields), None) = (row.as_object_mut(), call.row_id()) {
+            // What names the row, or chooses rows, is no field of it.
+            let is_new = |name: &String| !had.contains(name);
+            fields.retain(|name, _| {
+                !(CHOOSING.contains(&name.as_str()) || call.item.parents.contains(name) && is_new(name))
+            });
+        }
         if let Some(stored) = self.store.find_mut(call.scope(), &name, &field, &id) {
             *stored = row;
         }
         Ok(inner(call))
+    }
+
+    /// Carries out one write for several rows: what it adds, changes and deletes.
+    fn update_many(&mut self, call: &Call) {
+        for (name, rows) in call.fields() {
+            let rows = rows.as_array().cloned().unwrap_or_default();
+            if name.starts_with("add") {
+                for row in rows {
+                    self.insert(call, row);
+                }
+            } else if name.starts_with("delete") {
+                let named: Vec<String> = rows.iter().flat_map(texts).collect();
+                let stored = self.store.rows_mut(call.scope(), &call.collection());
+                stored.retain(|row| !ids_of(call, row).any(|id| named.contains(&id)));
+            } else {
+                for row in rows {
+                    let ids: Vec<String> = ids_of(call, &row).collect();
+                    let stored = self.store.rows_mut(call.scope(), &call.collection());
+                    let own =
+                        stored.iter_mut().find(|stored| ids_of(call, stored).any(|id| ids.contains(&id)));
+                    if let Some(own) = own {
+                        shape::lay_over(own, &row);
+                    }
+                }
+            }
+        }
     }
 
     /// The row in another table of the scope: some writes serve several tables.
@@ -222,21 +270,6 @@ impl Omada {
     }
 }
 
-/// Whether a list shows the row: the path may name a type or a device, or end with one side of two.
-fn is_chosen(call: &Call, row: &Value) -> bool {
-    let fields = call.parameters.iter().filter(|(name, _)| **name != "siteId");
-    let of_path =
-        fields.map(|(name, value)| (if *name == "groupType" { "type" } else { *name }, value.as_str()));
-    let of_last = match (call.item.id.as_str(), call.last()) {
-        ("firewall.mac-filter", "deny") => Some(("filterMode", "1")),
-        ("firewall.mac-filter", "allow") => Some(("filterMode", "0")),
-        ("firewall.url-filter", "gateway") => Some(("type", "gateway")),
-        ("firewall.url-filter", "eap") => Some(("type", "ap")),
-        _ => None,
-    };
-    of_path.chain(of_last).all(|(field, value)| row.get(field).is_none() || is(row, field, value))
-}
-
 /// What a create answers: an id in one of the vendor's forms, or nothing.
 pub(crate) fn created(call: &Call, id: &str) -> Value {
     match &call.item.created {
@@ -266,7 +299,10 @@ pub(crate) fn overwrite(stored: &mut Value, call: &Call) {
     let merges = if call.route.is_web { call.item.web_merges } else { call.item.merges };
     if !merges && call.route.role != Role::Toggle {
         match call.route.body.as_ref().and_then(Field::inside) {
-            Some(known) => stored.retain(|name, _| !known.iter().any(|(field, _)| field == name)),
+            Some(known) => stored.retain(|name, _| {
+                let is_own = name == "id" || *name == call.item.id_field;
+                is_own || !known.iter().any(|(field, _)| field == name)
+            }),
             None => stored.retain(|name, _| OWN.contains(&name.as_str()) || *name == call.item.id_field),
         }
     }
@@ -275,33 +311,29 @@ pub(crate) fn overwrite(stored: &mut Value, call: &Call) {
     }
 }
 
+/// Whether the route wants to be asked for a page.
+pub(crate) fn has_pages(call: &Call) -> bool {
+    call.route.query.is_some_and(|number| facts().shape(number).iter().any(|(name, _)| name == "page"))
+}
+
+/// What a device chooses where a create does not: a key, or the next number.
+fn number(call: &Call, row: &mut Value, id: &str) {
+    let lists = facts().routes.iter().filter(|route| {
+        std::ptr::eq(&raw const facts().items[route.item], call.item) && route.role == Role::List
+    });
+    for list in lists {
+        let Some(answer) = &list.answer else { continue };
+        if answer.child("key").is_some() && row["key"].is_null() {
+            row["key"] = json!(id);
+        }
+    }
+}
+
 /// Fields that belong to the controller.
 const OWN: [&str; 5] = ["id", "index", "site", "resource", "primary"];
 
 pub(crate) fn not_found(call: &Call) -> Failure {
     Failure::with(INVALID, format!("{} does not exist.", call.item.id))
-}
-
-/// The fields by which a row may be named.
-fn ids_of<'a>(call: &'a Call, row: &'a Value) -> impl Iterator<Item = String> + 'a {
-    let fields =
-        [call.item.id_field.as_str(), "id"].into_iter().chain(call.item.key.iter().map(String::as_str));
-    fields.filter_map(|field| match &row[field] {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    })
-}
-
-/// Every text and number in a body that names rows.
-fn named(body: &Value) -> Vec<String> {
-    match body {
-        Value::String(text) => vec![text.clone()],
-        Value::Number(number) => vec![number.to_string()],
-        Value::Array(values) => values.iter().flat_map(named).collect(),
-        Value::Object(fields) => fields.values().flat_map(named).collect(),
-        _ => Vec::new(),
-    }
 }
 
 /// The body of the item's own write, for a document whose read is not described.

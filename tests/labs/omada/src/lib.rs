@@ -13,6 +13,7 @@ mod doors;
 mod edit;
 mod facts;
 mod generic;
+mod naming;
 mod outcome;
 mod page;
 mod router;

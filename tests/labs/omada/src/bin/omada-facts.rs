@@ -81,8 +81,11 @@ fn collect(entry: &Value, number: usize, places: &mut Places) {
 
 /// What a route does to its collection.
 fn role(label: &str, is_main: bool, is_read: bool) -> &'static str {
-    let word = label.split('_').next().unwrap_or_default();
+    // The same setting, reached by the gateway.
+    let word = label.trim_start_matches("by_gateway_").split('_').next().unwrap_or_default();
     match word {
+        // A file is no row of the collection.
+        _ if label == "delete_file" => "do",
         "list" | "paged" | "brief" => "list",
         "get" if is_read => "get",
         _ if is_read && !is_main => "read",
@@ -101,13 +104,21 @@ fn item(entry: &Value) -> Value {
     let routes = &entry["routes"];
     let first = ["list", "get", "update", "create", "do"].iter().find_map(|label| routes[label].as_str());
     let parents: Vec<&str> = match first {
-        Some(name) if routes["list"].is_string() || entry["shape"] == "singleton" => parameters(name),
+        Some(name)
+            if routes["list"].is_string()
+                || entry["shape"] == "singleton"
+                || DOCUMENTS.contains(&text(entry, "id")) =>
+        {
+            parameters(name)
+        }
         _ => Vec::new(),
     };
     // A parameter that the create does not have chooses rows, not the collection.
     let made = routes["create"].as_str().map(parameters);
     let parents = parents.into_iter().filter(|name| made.as_ref().is_none_or(|made| made.contains(name)));
-    let is_collection = routes["list"].is_string() && entry["shape"] != "status" && entry["shape"] != "log";
+    let is_document = entry["shape"] == "singleton" || DOCUMENTS.contains(&text(entry, "id"));
+    let is_collection =
+        routes["list"].is_string() && entry["shape"] != "status" && entry["shape"] != "log" && !is_document;
     let created = entry["created"].as_str().unwrap_or_default();
     let created = match created.split_once("answer: result.") {
         Some((_, name)) => name.split(' ').next().unwrap_or("id"),
@@ -118,9 +129,9 @@ fn item(entry: &Value) -> Value {
     let mut facts = json!({
         "id": entry["id"],
         "collection": is_collection,
-        "document": entry["shape"] == "singleton",
-        "bare": entry["rows"] == "bare array",
-        "id_field": entry["id_field"],
+        "document": is_document,
+        "bare": entry["rows"] == "bare array" && !is_document,
+        "id_field": id_field(entry),
         "key": if entry["key_is"] == "unique at the vendor" { entry["natural_key"].clone() } else { json!([]) },
         "created": created,
         "merges": entry["partial_update"] != "replaces",
@@ -134,6 +145,22 @@ fn item(entry: &Value) -> Value {
         });
     }
     facts
+}
+
+/// What the overlay calls lists, and is written as one object.
+const DOCUMENTS: [&str; 3] = ["wifi.ap-override", "olt.service-profile-pots", "olt.onu-auto-auth-port"];
+
+/// The field of a row with its id. Where a path names a parent before it, the overlay took that one.
+fn id_field(entry: &Value) -> Value {
+    match text(entry, "id") {
+        "firewall.ip-mac-binding" => Value::Null,
+        "olt.gem-port" => json!("gemPortId"),
+        "olt.gem-mapping" => json!("gemMappingId"),
+        "voip.call-forwarding" => json!("ruleId"),
+        "insights.report-tab" => json!("tabId"),
+        "switch.port-tag" => json!("tagId"),
+        _ => entry["id_field"].clone(),
+    }
 }
 
 const ANSWER_FIELDS_MAX: usize = 90;

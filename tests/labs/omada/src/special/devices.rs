@@ -135,7 +135,7 @@ impl Omada {
 
     /// The page of one device: gateway, switch or access point.
     pub(crate) fn device_page(&mut self, call: &Call) -> Option<Outcome> {
-        if !matches!(call.item.id.as_str(), "wifi.ap" | "switch.switch" | "routing.gateway") {
+        if !matches!(call.item.id.as_str(), "wifi.ap" | "switch.switch" | "switch.easy" | "routing.gateway") {
             return None;
         }
         if call.route.role == Role::Update {
@@ -150,7 +150,7 @@ impl Omada {
         }
         let device = self.store.find(call.scope(), DEVICES, "mac", call.mac())?;
         let mut view = self.device_view(device, call.route.is_web);
-        if call.item.id == "switch.switch" {
+        if call.item.id.starts_with("switch.") {
             view["portList"] = Value::Array(self.ports_of(call.scope(), call.mac()).cloned().collect());
         }
         Some(Ok(show(call, &view)))

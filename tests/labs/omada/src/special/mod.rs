@@ -36,6 +36,7 @@ impl Omada {
                 .port_call(call)
                 .or_else(|| self.network_call(call))
                 .or_else(|| self.device_page(call))
+                .or_else(|| self.vlan_interface_write(call))
                 .or_else(|| self.view_call(call)),
             "routing" => {
                 self.forward_call(call).or_else(|| self.device_page(call)).or_else(|| self.view_call(call))

@@ -35,6 +35,24 @@ impl Omada {
         Some(Ok(result))
     }
 
+    /// Keeps what was set of the interface of a switch in a network, whose row is otherwise that of the network.
+    pub(crate) fn vlan_interface_write(&mut self, call: &Call) -> Option<Outcome> {
+        let id =
+            call.parameters.get("networkId").filter(|_| call.item.id == "switch.vlan-interface")?.clone();
+        if !call.is_write() {
+            return None;
+        }
+        let name = call.collection();
+        let mut row = call.body.clone();
+        row["id"] = json!(id);
+        let rows = self.store.rows_mut(call.scope(), &name);
+        match rows.iter_mut().find(|known| known["id"] == id.as_str()) {
+            Some(known) => crate::shape::lay_over(known, &row),
+            None => rows.push(row),
+        }
+        Some(Ok(Value::Null))
+    }
+
     /// Answers rows that are stored nowhere.
     fn computed(call: &Call, rows: &[Value]) -> Value {
         page(call, rows.iter().collect(), Clone::clone)

@@ -101,6 +101,9 @@ impl Omada {
 
     fn ssid_call(&mut self, call: &Call, role: Role) -> Option<Outcome> {
         let group = call.parameter("wlanId");
+        if group.is_empty() {
+            return None;
+        }
         if self.store.find(call.scope(), GROUPS, "wlanId", group).is_none() {
             return Some(Err(Failure::new(-33000)));
         }
@@ -131,7 +134,7 @@ impl Omada {
         Ok(outcome)
     }
 
-    /// One of the writes of an SSID. The read nests two blocks whose writes are flat.
+    /// One of the writes of an SSID. The read nests the blocks whose writes are flat.
     fn update_ssid(&mut self, call: &Call) -> Outcome {
         if call.last() == "update-basic-config" {
             check_ssid(call)?;
@@ -140,7 +143,9 @@ impl Omada {
             "update-rate-control" => "rateControl",
             "update-multicast-config" => "multiCast",
             "update-hotspotv2" => "hotspotV2Setting",
-            "update-dhcp-option" => "dhcpOption",
+            "update-dhcp-option" => "dhcpOption82",
+            "update-wlan-schedule" => "wlanSchedule",
+            "update-mac-filter" => "macFilter",
             _ if call.route.is_web => {
                 return self.generic(call);
             }
@@ -225,8 +230,9 @@ pub(crate) fn blocks() -> Value {
     let unlimited =
         json!({"profileId": "", "customSetting": {"downLimitEnable": false, "upLimitEnable": false}});
     json!({
-        "clientRateLimit": unlimited, "ssidRateLimit": unlimited, "wlanScheduleEnable": false,
-        "macFilterEnable": false,
+        "clientRateLimit": unlimited, "ssidRateLimit": unlimited,
+        "wlanSchedule": {"wlanScheduleEnable": false}, "macFilter": {"macFilterEnable": false},
+        "dhcpOption82": {"dhcpEnable": false}, "hotspotV2Setting": {"hotspotV2Enable": false},
         "rateControl": {"rate2gCtrlEnable": false, "rate5gCtrlEnable": false, "rate6gCtrlEnable": false},
         "multiCast": {
             "multiCastEnable": true, "channelUtil": 100, "arpCastEnable": true, "ipv6CastEnable": true,

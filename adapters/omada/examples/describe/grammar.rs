@@ -1,0 +1,141 @@
+//! The grammar of Omada: lists and objects below a site, writes that replace or patch them, and calls that act.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, ensure};
+use heddle_adapter_kit::{Access, Coverage, Made, State, parsed};
+use serde_json::{Value, json};
+
+use super::facts::{Facts, Leaf, Name};
+use super::fields::Schemas;
+use super::overlay::{Action, Item, Overlay, Parent, Read};
+
+pub(super) const PREFIX: &str = "omada";
+/// Rows that one request asks for.
+pub(super) const PAGE_ROWS_MAX: i64 = 1000;
+
+/// Makes the description.
+pub(super) fn make(facts: &Facts, overlay: &Overlay) -> anyhow::Result<Made> {
+    let mut maker = Maker {
+        facts,
+        schemas: Schemas { facts, secrets: &overlay.secret_names },
+        parents: &overlay.parents,
+        keys: BTreeMap::new(),
+        kinds: Vec::new(),
+        features: Vec::new(),
+        routes: Routes::default(),
+    };
+    for (id, item) in &parsed::<Item>(&overlay.items)? {
+        maker.item(id, item).with_context(|| format!("item '{id}'"))?;
+    }
+    for (id, read) in parsed::<Read>(&overlay.kinds)?.iter().chain(&parsed::<Read>(&overlay.reads)?) {
+        maker.read(id, read).with_context(|| format!("read '{id}'"))?;
+    }
+    for (id, action) in &parsed::<Action>(&overlay.actions)? {
+        maker.action(id, action).with_context(|| format!("action '{id}'"))?;
+    }
+    for left in &overlay.left_out {
+        ensure!(!left.why.is_empty(), "routes are left out without a reason: {:?}", left.routes);
+        for route in &left.routes {
+            facts.route(route)?;
+            maker.routes.left_out.insert(route.clone());
+        }
+    }
+    for (part, why) in &overlay.not_considered {
+        ensure!(!why.is_empty(), "'{part}' is not considered, and nothing says why");
+    }
+    maker.check_parents()?;
+    let used: BTreeSet<&str> = maker.kinds.iter().filter_map(|kind| kind["area"].as_str()).collect();
+    let titled = overlay.areas.iter().filter(|(id, _)| used.contains(id.as_str()));
+    let areas: Vec<Value> = titled.map(|(id, title)| json!({ "id": id, "title": title })).collect();
+    Ok(Made {
+        coverage: maker.routes.coverage(facts, overlay)?,
+        description: json!({ "areas": areas, "kinds": maker.kinds, "features": maker.features }),
+    })
+}
+
+/// Routes that something is made of, or that are left out.
+#[derive(Default)]
+pub(super) struct Routes {
+    pub(super) used: BTreeSet<String>,
+    pub(super) left_out: BTreeSet<String>,
+}
+
+impl Routes {
+    fn coverage(&self, facts: &Facts, overlay: &Overlay) -> anyhow::Result<Coverage> {
+        let mut coverage = Coverage::default();
+        let names = facts.routes.keys().map(|name| Name::parse(name)).collect::<Result<Vec<_>, _>>()?;
+        for area in overlay.areas.keys() {
+            for ((route, facts), name) in facts.routes.iter().zip(&names) {
+                if facts.area != *area {
+                    continue;
+                }
+                let is_read = name.method == "GET" || overlay.post_reads.contains(route);
+                let state = match () {
+                    () if self.used.contains(route) => State::Covered,
+                    () if self.left_out.contains(route) => State::LeftOut,
+                    // An older version of a route does nothing that the newest does not.
+                    () if names.iter().any(|other| other.replaces(name)) => State::LeftOut,
+                    () => State::Open,
+                };
+                coverage.add(area, if is_read { Access::Read } else { Access::Write }, state);
+            }
+        }
+        Ok(coverage)
+    }
+}
+
+pub(super) struct Maker<'f> {
+    pub(super) facts: &'f Facts,
+    pub(super) schemas: Schemas<'f>,
+    pub(super) parents: &'f BTreeMap<String, Parent>,
+    /// The fields of the natural key, with those of the parents, by kind.
+    pub(super) keys: BTreeMap<String, Vec<String>>,
+    pub(super) kinds: Vec<Value>,
+    pub(super) features: Vec<Value>,
+    pub(super) routes: Routes,
+}
+
+impl<'f> Maker<'f> {
+    pub(super) fn parent(&self, name: Option<&String>) -> anyhow::Result<Option<&'f Parent>> {
+        name.map(|name| self.parents.get(name).with_context(|| format!("there is no parent '{name}'")))
+            .transpose()
+    }
+
+    pub(super) fn add_kind(&mut self, id: &str, area: &str, title: &str, binding: Value) {
+        self.kinds.push(json!({ "id": id, "area": area, "title": title, "binding": binding }));
+    }
+
+    /// Every parent is a kind with a list.
+    fn check_parents(&self) -> anyhow::Result<()> {
+        for (name, parent) in self.parents {
+            let kind = self.kinds.iter().find(|kind| kind["id"] == parent.kind.as_str());
+            let kind = kind.with_context(|| format!("the parent '{name}' is of no kind"))?;
+            ensure!(kind["binding"]["list"].is_object(), "the parent '{name}' has no list");
+        }
+        Ok(())
+    }
+}
+
+/// The parent as bindings name it.
+pub(super) fn within(parent: &Parent) -> Value {
+    let mut within = json!({ "kind": parent.kind, "params": parent.params, "key": parent.key });
+    if !parent.only.is_empty() {
+        within["only"] = Value::Object(parent.only.clone());
+    }
+    within
+}
+
+/// The parts of a list that it is asked for in. `body` has what a POST sends.
+pub(super) fn page(route: &super::facts::Route, body: &[(String, Leaf)]) -> Option<Value> {
+    let own = |name: &str| match body.iter().find(|(known, _)| known == name) {
+        Some((_, leaf)) => Some(leaf.clone()),
+        None => route.query.get(name).and_then(Value::as_str).map(Leaf::parse),
+    };
+    let names = [("page", "pageSize"), ("currentPage", "currentPageSize")];
+    let (at, size, leaf) = names.into_iter().find_map(|(at, size)| Some((at, size, own(size)?)))?;
+    Some(json!({
+        "by": "number", "at": at, "size": size, "first": 1, "total": "/totalRows",
+        "size-max": leaf.high.unwrap_or(PAGE_ROWS_MAX),
+    }))
+}

@@ -1,0 +1,191 @@
+//! Judgements about the Open API, as `overlay.json` has them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// `overlay.json`, which people write.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Overlay {
+    /// Titles, by area.
+    pub(super) areas: Map<String, Value>,
+    /// Names of fields that hold secrets wherever they stand.
+    pub(super) secret_names: Vec<String>,
+    /// POST routes that only read.
+    pub(super) post_reads: Vec<String>,
+    /// Objects that others belong to, by the names that the sections below use.
+    pub(super) parents: BTreeMap<String, Parent>,
+    /// Kinds that stand for a part of a list.
+    pub(super) kinds: Map<String, Value>,
+    pub(super) items: Map<String, Value>,
+    pub(super) reads: Map<String, Value>,
+    pub(super) actions: Map<String, Value>,
+    pub(super) left_out: Vec<LeftOut>,
+    /// Parts of the controller's interfaces that the facts do not have, and why nothing is made of them.
+    #[serde(rename = "not-considered")]
+    pub(super) not_considered: BTreeMap<String, String>,
+}
+
+/// As the grammar of bindings has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Parent {
+    pub(super) kind: String,
+    pub(super) params: BTreeMap<String, String>,
+    pub(super) key: Vec<String>,
+    #[serde(default)]
+    pub(super) only: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LeftOut {
+    /// In a sentence; never empty.
+    pub(super) why: String,
+    pub(super) routes: Vec<String>,
+}
+
+/// A list of objects that are written, or settings where it has no `list`.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Item {
+    pub(super) title: String,
+    #[serde(default)]
+    pub(super) list: Option<String>,
+    #[serde(default)]
+    pub(super) get: Option<String>,
+    #[serde(default)]
+    pub(super) create: Option<String>,
+    #[serde(default)]
+    pub(super) update: Option<String>,
+    #[serde(default)]
+    pub(super) delete: Option<String>,
+    /// Other writes of single fields, by the end of their feature's name.
+    #[serde(default)]
+    pub(super) setters: BTreeMap<String, Setter>,
+    /// Pointer to the rows of the list, where the facts do not say it.
+    #[serde(default)]
+    pub(super) rows: Option<String>,
+    /// Pointer to the object in the answer of `get`.
+    #[serde(default)]
+    pub(super) object: Option<String>,
+    /// What the list is asked for beside the pages.
+    #[serde(default)]
+    pub(super) list_query: Option<String>,
+    #[serde(default)]
+    pub(super) list_only: Map<String, Value>,
+    /// Field of a row with its id.
+    #[serde(default)]
+    pub(super) id: Option<String>,
+    /// The name that paths have for the id.
+    #[serde(default)]
+    pub(super) param: Option<String>,
+    #[serde(default)]
+    pub(super) params: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) key: Vec<String>,
+    #[serde(default)]
+    pub(super) within: Option<String>,
+    /// How the id of a new object comes about; it is found by its key where absent.
+    #[serde(default)]
+    pub(super) new: Option<Value>,
+    /// Whether an update keeps what it leaves out; nobody knows where absent.
+    #[serde(default)]
+    pub(super) keeps: Option<bool>,
+    /// An update has to name fields that it does not change.
+    #[serde(default)]
+    pub(super) whole: bool,
+    #[serde(default)]
+    pub(super) lockout: bool,
+    #[serde(default)]
+    pub(super) danger: Map<String, Value>,
+    /// Nothing writes a deleted object back as it was.
+    #[serde(default, rename = "final")]
+    pub(super) is_final: bool,
+    /// The field of the described body that is the body in truth.
+    #[serde(default)]
+    pub(super) root: Option<String>,
+    #[serde(default)]
+    pub(super) create_with: Map<String, Value>,
+    #[serde(default)]
+    pub(super) update_with: Map<String, Value>,
+    #[serde(default)]
+    pub(super) delete_with: Map<String, Value>,
+    /// Fields that no payload has.
+    #[serde(default)]
+    pub(super) omit: Vec<String>,
+    /// Fields of every update.
+    #[serde(default)]
+    pub(super) always: Vec<String>,
+    /// Fields that no answer shows, whatever the facts say.
+    #[serde(default)]
+    pub(super) unread: Vec<String>,
+    /// Fields that hold secrets here, under names that are no secrets elsewhere.
+    #[serde(default)]
+    pub(super) secrets: Vec<String>,
+    /// Fields of a row that are shown although nothing writes them.
+    #[serde(default)]
+    pub(super) lay: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Setter {
+    pub(super) route: String,
+    pub(super) title: String,
+    #[serde(default)]
+    pub(super) with: Map<String, Value>,
+    #[serde(default)]
+    pub(super) omit: Vec<String>,
+}
+
+/// A route that is only read.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Read {
+    pub(super) title: String,
+    pub(super) route: String,
+    #[serde(default)]
+    pub(super) within: Option<String>,
+    #[serde(default)]
+    pub(super) id: Option<String>,
+    #[serde(default)]
+    pub(super) key: Vec<String>,
+    /// Only rows with these values.
+    #[serde(default)]
+    pub(super) only: Map<String, Value>,
+    /// Values of a part of the path; each makes a kind of its own.
+    #[serde(default)]
+    pub(super) values: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
+    pub(super) body: Option<Value>,
+}
+
+/// A route that does something.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Action {
+    pub(super) title: String,
+    pub(super) route: String,
+    pub(super) summary: String,
+    /// The parent that it is about, or with a leading `@` the kind.
+    #[serde(default)]
+    pub(super) of: Option<String>,
+    /// The name that the path has for the id of such an object.
+    #[serde(default)]
+    pub(super) param: Option<String>,
+    #[serde(default)]
+    pub(super) danger: Option<String>,
+    #[serde(default)]
+    pub(super) lockout: bool,
+    #[serde(default)]
+    pub(super) effect: Option<Value>,
+    #[serde(default)]
+    pub(super) inverse: Option<String>,
+    #[serde(default)]
+    pub(super) with: Map<String, Value>,
+    #[serde(default)]
+    pub(super) omit: Vec<String>,
+}

@@ -1,0 +1,157 @@
+//! The package's files, judged as a server does.
+
+use heddle_marketplace::description::{Description, Feature};
+use heddle_marketplace::judge_schemas;
+use serde_json::{Value, json};
+
+use super::device::description;
+
+fn manifest() -> Value {
+    serde_json::from_str(include_str!("../../manifest.json")).unwrap()
+}
+
+#[test]
+fn package_is_accepted_as_a_server_judges_it() {
+    let mut manifest = manifest();
+    let component = b"component".to_vec();
+    let description = include_str!("../../description.json").as_bytes().to_vec();
+    let file =
+        |path: &str, bytes: &[u8]| json!({ "path": path, "size": bytes.len(), "sha256": "0".repeat(64) });
+    manifest["files"] = json!([file("component.wasm", &component), file("description.json", &description)]);
+    let judged = heddle_marketplace::inspect(manifest.to_string().as_bytes()).unwrap();
+    assert!(judged.pace.as_ref().is_some_and(|pace| pace.read_gap_ms >= 100), "ten calls a second");
+    let described: Description = serde_json::from_slice(&description).unwrap();
+    judge_schemas(&judged, &described).unwrap();
+    let is_own = |feature: &&Feature| feature.id.starts_with("omada.");
+    assert_eq!(described.features.iter().filter(is_own).count(), described.features.len());
+    assert!(described.features.len() > 400, "{}", described.features.len());
+    let largest =
+        described.features.iter().filter_map(|feature| Some(feature.binding.as_ref()?.get().len())).max();
+    assert!(
+        largest.is_some_and(|bytes| bytes < heddle_marketplace::description::BINDING_BYTES_MAX),
+        "{largest:?}"
+    );
+}
+
+#[test]
+fn secrets_of_payloads_are_secrets_of_answers() {
+    let manifest = manifest();
+    let known: Vec<&str> =
+        manifest["secret-fields"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let mut missing = Vec::new();
+    for feature in description()["features"].as_array().unwrap() {
+        for operation in feature["operations"].as_array().unwrap() {
+            secrets(&operation["payload-schema"], "", &mut |name| {
+                if !known.contains(&name) {
+                    missing.push(format!("{}: {name}", feature["id"]));
+                }
+            });
+        }
+    }
+    // The key of a virtual router has a name that other fields share; no answer of it is shown.
+    missing.retain(|name| name != "\"omada.routing.vrrp\": key");
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+fn by_id<'d>(description: &'d Value, section: &str, id: &str) -> Option<&'d Value> {
+    description[section].as_array().unwrap().iter().find(|one| one["id"] == id)
+}
+
+#[test]
+fn what_opens_a_door_is_a_secret_or_not_there() {
+    let description = description();
+    let kind = by_id(description, "kinds", "routing.vrrp").unwrap();
+    assert_eq!(kind["binding"]["fields"]["key"], json!({ "type": "secret", "unread": true }));
+    let feature = by_id(description, "features", "omada.routing.vrrp").unwrap();
+    for operation in &feature["operations"].as_array().unwrap()[..2] {
+        assert_eq!(operation["payload-schema"]["properties"]["key"]["writeOnly"], true);
+    }
+    assert!(by_id(description, "kinds", "hotspot.voucher-print").is_none());
+    assert!(manifest()["secret-fields"].as_array().unwrap().contains(&json!("deviceKey")));
+    let add = by_id(description, "features", "omada.bulk.add-by-key").unwrap();
+    let devices = &add["operations"][0]["payload-schema"]["properties"]["devices"];
+    assert_eq!(devices["items"]["properties"]["deviceKey"]["writeOnly"], true);
+}
+
+#[test]
+fn what_cuts_off_or_cannot_be_taken_back_is_destructive() {
+    let description = description();
+    for (id, operations) in [
+        ("insights.known-client", &["delete"][..]),
+        ("routing.virtual-wan", &["create", "update", "delete"]),
+        ("system.iptv", &["update"]),
+        ("device.adopt", &["create"]),
+        ("bulk.adopt", &["create"]),
+    ] {
+        let feature = by_id(description, "features", &format!("omada.{id}")).unwrap();
+        let all = feature["operations"].as_array().unwrap();
+        assert_eq!(all.len(), operations.len(), "{id}");
+        for (operation, word) in all.iter().zip(operations) {
+            assert_eq!(operation["operation"], **word, "{id}");
+            assert_eq!(operation["danger"], "destructive", "{id}");
+            assert_eq!(feature["binding"]["danger"][word], "destructive", "{id}");
+        }
+    }
+}
+
+#[test]
+fn reasons_speak_of_the_controller_and_not_of_the_authors_tools() {
+    let overlay = include_str!("../../overlay.json").to_lowercase();
+    assert!(["simulator", " our "].iter().all(|word| !overlay.contains(word)));
+}
+
+fn secrets(schema: &Value, name: &str, found: &mut dyn FnMut(&str)) {
+    if schema["writeOnly"] == true {
+        found(name);
+    }
+    for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        secrets(inner, name, found);
+    }
+    if schema["items"].is_object() {
+        secrets(&schema["items"], name, found);
+    }
+}
+
+#[test]
+fn lists_that_are_asked_by_post_are_reads_of_the_manifest() {
+    let manifest = manifest();
+    let reads: Vec<&str> =
+        manifest["reads"].as_array().unwrap().iter().filter_map(|rule| rule["path"].as_str()).collect();
+    let is_read = |path: &str| {
+        let parts = |path: &str| path.split('/').map(str::to_owned).collect::<Vec<_>>();
+        let path = parts(path);
+        reads.iter().any(|rule| {
+            let rule = parts(rule);
+            let same = |(rule, part): (&String, &String)| rule == "*" || rule == part;
+            rule.len() == path.len() && rule.iter().zip(&path).all(same)
+        })
+    };
+    for kind in description()["kinds"].as_array().unwrap() {
+        for part in ["list", "get"] {
+            let route = &kind["binding"][part];
+            let path = route["path"].as_str().unwrap_or_default();
+            let path = path.split_once('?').map_or(path, |(path, _)| path);
+            assert!(route["method"] != "POST" || is_read(path), "{path}");
+        }
+    }
+    for feature in description()["features"].as_array().unwrap() {
+        for word in ["create", "update", "delete", "action"] {
+            let path = feature["binding"][word]["path"].as_str().unwrap_or_default();
+            assert!(feature["binding"][word]["method"] != "POST" || !is_read(path), "{path}");
+        }
+    }
+}
+
+#[test]
+fn login_reads_the_controllers_id_before_it_asks_for_a_token() {
+    let manifest = manifest();
+    let session = &manifest["auth"][crate::answer::SESSION];
+    assert_eq!(
+        session["login"][0]["capture"][0],
+        json!({
+            "as": "omadacId", "from": { "json": "/result/omadacId" }, "expose": true,
+        })
+    );
+    assert_eq!(session["login"][1]["request"]["json"]["omadacId"], "{{session.omadacId}}");
+    assert_eq!(session["apply"][0]["value"], "AccessToken={{session.token}}");
+}
