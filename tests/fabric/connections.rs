@@ -201,7 +201,8 @@ on_both! {
         for id in ["sites.list", "devices.get", "openwrt.firewall.rule.create"] {
             assert!(ids.contains(&id), "{id} is in {ids:?}");
         }
-        assert_eq!(catalog["ai_tools"].as_array().unwrap().len(), ids.len());
+        let whole = catalog["operations"].as_array().unwrap().iter().filter(|o| o.get("params_schema").is_some());
+        assert_eq!(catalog["ai_tools"].as_array().unwrap().len(), whole.count());
         assert!(catalog["ai_tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "sites_list" && tool["input_schema"].is_object()));
         assert!(catalog["events"].as_array().unwrap().iter().any(|event| event["event_type"] == "automation.connection.broken"));
         let (_, guest) = world.member("gus", Role::Guest).await;
@@ -224,5 +225,39 @@ on_both! {
         assert_eq!(find(&none, "devices.get")["permitted"], true);
         world.api.get("/fabric/connections/suggest?source_event=nothing").await.expect_status(422);
         world.api.get("/fabric/connections/suggest").await.expect_status(422);
+    }
+}
+
+on_both! {
+    async fn the_catalogue_is_searched_and_shows_schemas_of_few_or_of_one(database: Database) {
+        let world = World::start(database).await;
+        let ids = |catalog: &Value| -> Vec<String> {
+            catalog["operations"].as_array().unwrap().iter().map(|o| o["id"].as_str().unwrap().to_owned()).collect()
+        };
+        // Of an adapter's operations only the names, unless schemas are asked for.
+        let catalog = world.api.get("/fabric/catalog?owner=openwrt").await.expect_status(200).body;
+        assert!(!ids(&catalog).is_empty() && catalog["ai_tools"] == json!([]), "{catalog}");
+        assert!(catalog["operations"].as_array().unwrap().iter().all(|o| o["owner"] == "openwrt" && o.get("params_schema").is_none()));
+        let query = "/fabric/catalog?search=Firewall%20RULE&kind=write&danger=normal&schemas=true";
+        let found = world.api.get(query).await.expect_status(200).body;
+        assert!(ids(&found).contains(&"openwrt.firewall.rule.create".to_owned()), "{:?}", ids(&found));
+        for operation in found["operations"].as_array().unwrap() {
+            let id = operation["id"].as_str().unwrap();
+            assert!(id.contains("firewall") && operation["kind"] == "write" && operation["danger"] == "normal", "{id}");
+            assert!(operation["params_schema"].is_object() && operation["example"]["params"].is_object(), "{id}");
+        }
+        assert_eq!(found["ai_tools"].as_array().unwrap().len(), ids(&found).len());
+        let none = world.api.get("/fabric/catalog?search=nothing%20like%20this").await.expect_status(200).body;
+        assert_eq!(ids(&none), Vec::<String>::new());
+        world.api.get("/fabric/catalog?kind=wrong").await.expect_status(422);
+
+        // One operation, with the caller's rights.
+        let one = "/fabric/catalog/openwrt.firewall.rule.create";
+        let operation = world.api.get(one).await.expect_status(200).body;
+        assert_eq!(operation["params_schema"]["properties"]["payload"]["type"], "object", "{operation}");
+        world.api.get("/fabric/catalog/openwrt.firewall.nothing").await.expect_status(404);
+        let (_, guest) = world.member("gus", Role::Guest).await;
+        guest.get(one).await.expect_status(403);
+        guest.get("/fabric/catalog/sites.list").await.expect_status(200);
     }
 }

@@ -124,7 +124,7 @@ on_both! {
     async fn every_operation_declares_what_it_gives_and_gives_that(database: Database) {
         let lab = Lab::start(database).await;
         crate::devices::read(&lab).await;
-        let catalog = lab.api.get("/fabric/catalog").await.expect_status(200).body;
+        let catalog = lab.api.get("/fabric/catalog?schemas=true").await.expect_status(200).body;
         let operations = catalog["operations"].as_array().unwrap();
         assert!(operations.len() > 30, "{}", operations.len());
         // There is a controller of one vendor.

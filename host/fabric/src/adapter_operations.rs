@@ -85,6 +85,7 @@ impl Write {
             permission: Some(for_feature(&feature.id, operation.danger)),
             params_schema: Document::from(&write_schema(operation.payload_schema.value())),
             output_schema: Arc::clone(staged_schema),
+            of_adapter: true,
         };
         Self {
             declaration,
@@ -289,6 +290,7 @@ impl Read {
             permission: Some(CONTROLLER_READ),
             params_schema: reading.params_schema.clone(),
             output_schema: Arc::clone(&reading.output_schema),
+            of_adapter: true,
         };
         Self { declaration, kind: kind.id.clone(), is_list }
     }

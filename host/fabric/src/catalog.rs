@@ -1,22 +1,29 @@
 //! The catalogue: operations, events, what starts steps, and operations as tools for language models.
 
+use std::sync::Arc;
+
 use axum::Json as Answer;
 use axum::extract::State;
 use heddle_core::Document;
+use heddle_core::change::Danger;
 use heddle_core::event::{Event, Priority};
-use heddle_core::operation::ConnectionKind;
+use heddle_core::operation::{ConnectionKind, OperationKind};
 use heddle_core::shape::schedule_schema;
 use heddle_kernel::app::SharedApp;
 use heddle_kernel::caller::Caller;
 use heddle_kernel::http::access::Access;
 use heddle_kernel::http::error::Error;
+use heddle_kernel::http::extract::{At, Params};
 use heddle_kernel::http::routes::{Routes, doc};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::operation::{Declaration, Example, schema_of};
+use super::operation::{Declaration, Example, Operation, schema_of};
 use super::operations::Operations;
+
+/// Of how many operations the schemas are shown at once.
+const WHOLE_MAX: usize = 200;
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "FabricCatalog")]
@@ -27,17 +34,59 @@ struct Catalog {
     events: Vec<TypeView>,
     /// What `{{trigger.…}}` and `{{event.…}}` are, by what starts the steps.
     triggers: Vec<Trigger>,
-    /// The operations in the form in which tools are described to language models.
+    /// The operations whose schemas are shown, in the form in which tools are described to language models.
     ai_tools: Vec<Tool>,
 }
 
-/// An operation, with an example of its parameters and of its output.
+/// An operation. Those of adapters are many: the catalogue shows their schemas only when it is asked to, and
+/// `GET /fabric/catalog/{operation_name}` shows those of one.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "FabricOperation")]
 struct Offered {
     #[serde(flatten)]
     declaration: Declaration,
+    #[serde(flatten)]
+    schemas: Option<Schemas>,
+}
+
+/// What an operation is given and gives.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OperationSchemas")]
+struct Schemas {
+    /// JSON Schema of the parameters, after templates were filled in.
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    params_schema: Document,
+    /// JSON Schema of what following steps may read.
+    #[schemars(with = "serde_json::Map<String, Value>")]
+    output_schema: Arc<Value>,
     example: Example,
+}
+
+/// One operation, whole.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FabricOperationDetail")]
+struct Whole {
+    #[serde(flatten)]
+    declaration: Declaration,
+    #[serde(flatten)]
+    schemas: Schemas,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CatalogQuery {
+    /// Only operations whose id or title has all of these words.
+    #[schemars(length(max = 200))]
+    search: Option<String>,
+    /// Only operations of this module, vendor or plugin.
+    #[schemars(length(max = 100))]
+    owner: Option<String>,
+    /// Only operations of this kind.
+    kind: Option<OperationKind>,
+    /// Only operations of exactly this danger.
+    danger: Option<Danger>,
+    /// `true` for the schemas of adapters' operations, too: of 200 operations at most.
+    schemas: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -84,35 +133,80 @@ struct Tool {
 }
 
 pub(super) fn routes() -> Routes {
-    Routes::default().get(
-        "/fabric/catalog",
-        Access::Member,
-        catalog,
-        doc("Operations that the caller could use in steps, events, what starts steps, and operations as tools for language models").named("get_fabric_catalog")
-            .answers::<Catalog>(200),
-    )
+    Routes::default()
+        .get(
+            "/fabric/catalog",
+            Access::Member,
+            catalog,
+            doc("Operations that the caller could use in steps, events, what starts steps, and operations as tools for language models").named("get_fabric_catalog")
+                .query::<CatalogQuery>()
+                .answers::<Catalog>(200),
+        )
+        .get(
+            "/fabric/catalog/{operation_name}",
+            Access::Member,
+            operation,
+            doc("One operation with its schemas and an example").named("get_fabric_operation")
+                .example("operation_name", Some("sites.list"))
+                .answers::<Whole>(200),
+        )
 }
 
-async fn catalog(State(app): State<SharedApp>, caller: Caller) -> Result<Answer<Catalog>, Error> {
-    let may = |declaration: &&Declaration| declaration.permission.is_none_or(|needed| caller.holds(needed));
-    let operations = Operations::of(&app);
-    let examples = operations.examples().await?;
-    let offered: Vec<&Declaration> =
-        operations.all().map(|operation| operation.declaration()).filter(may).collect();
-    let ai_tools = offered
-        .iter()
-        .map(|operation| Tool {
-            name: operation.id.replace('.', "_"),
-            operation_id: operation.id.clone(),
-            description: format!("{}. {}", operation.title, operation.description),
-            input_schema: operation.params_schema.clone(),
+impl CatalogQuery {
+    fn fits(&self, words: &[String], declaration: &Declaration) -> bool {
+        let has_words = || {
+            let text = format!("{} {}", declaration.id, declaration.title).to_lowercase();
+            words.iter().all(|word| text.contains(word))
+        };
+        self.owner.as_ref().is_none_or(|owner| *owner == declaration.owner)
+            && self.kind.is_none_or(|kind| kind == declaration.kind)
+            && self.danger.is_none_or(|danger| danger == declaration.danger)
+            && (words.is_empty() || has_words())
+    }
+}
+
+fn may(caller: &Caller, declaration: &Declaration) -> bool {
+    declaration.permission.is_none_or(|needed| caller.holds(needed))
+}
+
+async fn catalog(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    Params(query): Params<CatalogQuery>,
+) -> Result<Answer<Catalog>, Error> {
+    let registry = Operations::of(&app);
+    let search = query.search.as_deref().unwrap_or_default().to_lowercase();
+    let words: Vec<String> = search.split_whitespace().map(str::to_owned).collect();
+    let offered: Vec<&Arc<dyn Operation>> = registry
+        .all()
+        .filter(|operation| {
+            let declaration = operation.declaration();
+            may(&caller, declaration) && query.fits(&words, declaration)
         })
         .collect();
+    let has_all = query.schemas == Some(true);
+    if has_all && offered.len() > WHOLE_MAX {
+        let message = format!(
+            "{} operations fit and the schemas of {WHOLE_MAX} are shown at most: narrow it by search, owner, kind or danger",
+            offered.len()
+        );
+        return Err(Error::field("schemas", message));
+    }
+    let is_whole = |operation: &Arc<dyn Operation>| has_all || !operation.declaration().of_adapter;
+    let whole: Vec<Arc<dyn Operation>> = offered
+        .iter()
+        .filter(|operation| is_whole(operation))
+        .map(|operation| Arc::clone(operation))
+        .collect();
+    let ai_tools = whole.iter().map(|operation| tool(operation.declaration())).collect();
+    let mut examples = registry.examples(whole).await?;
     let operations = offered
         .into_iter()
-        .filter_map(|declaration| {
-            let example = examples.get(&declaration.id)?.clone();
-            Some(Offered { declaration: declaration.clone(), example })
+        .map(|operation| {
+            let declaration = operation.declaration();
+            let example = examples.remove(&declaration.id);
+            let schemas = example.map(|example| schemas(declaration, example));
+            Offered { declaration: declaration.clone(), schemas }
         })
         .collect();
     let events = app
@@ -127,6 +221,39 @@ async fn catalog(State(app): State<SharedApp>, caller: Caller) -> Result<Answer<
         })
         .collect();
     Ok(Answer(Catalog { operations, events, triggers: triggers(), ai_tools }))
+}
+
+async fn operation(
+    State(app): State<SharedApp>,
+    caller: Caller,
+    At(id): At<String>,
+) -> Result<Answer<Whole>, Error> {
+    let registry = Operations::of(&app);
+    let operation = registry.find(&id).ok_or(Error::NotFound("operation"))?;
+    let declaration = operation.declaration().clone();
+    if let Some(needed) = declaration.permission {
+        caller.require(needed)?;
+    }
+    let mut examples = registry.examples(vec![operation]).await?;
+    let example = examples.remove(&id).ok_or(Error::NotFound("operation"))?;
+    Ok(Answer(Whole { schemas: schemas(&declaration, example), declaration }))
+}
+
+fn schemas(declaration: &Declaration, example: Example) -> Schemas {
+    Schemas {
+        params_schema: declaration.params_schema.clone(),
+        output_schema: Arc::clone(&declaration.output_schema),
+        example,
+    }
+}
+
+fn tool(operation: &Declaration) -> Tool {
+    Tool {
+        name: operation.id.replace('.', "_"),
+        operation_id: operation.id.clone(),
+        description: format!("{}. {}", operation.title, operation.description),
+        input_schema: operation.params_schema.clone(),
+    }
 }
 
 fn triggers() -> Vec<Trigger> {

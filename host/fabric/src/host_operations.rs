@@ -146,6 +146,7 @@ fn declaration(
             "type": "object", "properties": properties, "required": required, "additionalProperties": false,
         })),
         output_schema: Arc::new(output_schema),
+        of_adapter: false,
     }
 }
 

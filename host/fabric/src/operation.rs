@@ -33,11 +33,14 @@ pub(crate) struct Declaration {
     /// What the author of a step must hold, when it is written and when it runs.
     pub(crate) permission: Option<Permission>,
     /// JSON Schema of the parameters, after templates were filled in.
-    #[schemars(with = "serde_json::Map<String, Value>")]
+    #[serde(skip)]
     pub(crate) params_schema: Document,
     /// JSON Schema of what following steps may read.
-    #[schemars(with = "serde_json::Map<String, Value>")]
+    #[serde(skip)]
     pub(crate) output_schema: Arc<Value>,
+    /// Described by an adapter; there are thousands of these.
+    #[serde(skip)]
+    pub(crate) of_adapter: bool,
 }
 
 /// What an operation is given and gives, made up from its schemas.

@@ -33,8 +33,8 @@ pub(crate) struct Operations {
     by_id: BTreeMap<String, Arc<dyn Operation>>,
     /// What their parameters are checked against.
     params: CompiledSchemas<String>,
-    /// Made when they are first asked for: an adapter's schemas are many.
-    examples: OnceCell<BTreeMap<String, Example>>,
+    /// Examples of the host's own, which are few and in every answer of the catalogue.
+    own_examples: OnceCell<BTreeMap<String, Example>>,
 }
 
 impl Operations {
@@ -45,7 +45,7 @@ impl Operations {
 
     pub(super) fn new(all: impl IntoIterator<Item = Arc<dyn Operation>>) -> Self {
         let by_id = all.into_iter().map(|operation| (operation.declaration().id.clone(), operation));
-        Self { by_id: by_id.collect(), params: CompiledSchemas::default(), examples: OnceCell::new() }
+        Self { by_id: by_id.collect(), params: CompiledSchemas::default(), own_examples: OnceCell::new() }
     }
 
     /// What the parameters of an operation are checked against; `None` when there is no such operation.
@@ -68,18 +68,33 @@ impl Operations {
         self.by_id.get(id).cloned()
     }
 
-    /// Examples of what the operations are given and give, by id.
-    pub(crate) async fn examples(&self) -> Result<&BTreeMap<String, Example>, Error> {
-        let make = || async {
-            let operations: Vec<_> = self.all().map(Arc::clone).collect();
-            tokio::task::spawn_blocking(move || made_up(&operations)).await.map_err(Error::internal)
+    /// Examples of what these operations are given and give, by id. Those of the host's own are made once.
+    pub(crate) async fn examples(
+        &self,
+        operations: Vec<Arc<dyn Operation>>,
+    ) -> Result<BTreeMap<String, Example>, Error> {
+        let is_of_adapter = |operation: &Arc<dyn Operation>| operation.declaration().of_adapter;
+        let (others, own): (Vec<_>, Vec<_>) = operations.into_iter().partition(is_of_adapter);
+        let all_own = || async {
+            let all = self.all().filter(|operation| !is_of_adapter(operation)).cloned().collect();
+            made_up_apart(all).await
         };
-        self.examples.get_or_try_init(make).await
+        let known = self.own_examples.get_or_try_init(all_own).await?;
+        let mut examples = if others.is_empty() { BTreeMap::new() } else { made_up_apart(others).await? };
+        for operation in own {
+            let id = &operation.declaration().id;
+            examples.extend(known.get(id).map(|example| (id.clone(), example.clone())));
+        }
+        Ok(examples)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<dyn Operation>> {
         self.by_id.values()
     }
+}
+
+async fn made_up_apart(operations: Vec<Arc<dyn Operation>>) -> Result<BTreeMap<String, Example>, Error> {
+    tokio::task::spawn_blocking(move || made_up(&operations)).await.map_err(Error::internal)
 }
 
 /// An example for each operation. Those that give the same share it.

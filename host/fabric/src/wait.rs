@@ -92,6 +92,7 @@ impl Pause {
                 "additionalProperties": false,
                 "examples": [{ "for_secs": 300, "event": "device.status.changed" }],
             })),
+            of_adapter: false,
             output_schema: Arc::new(json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",

@@ -72,6 +72,7 @@ impl Log {
                 "required": ["message"],
                 "additionalProperties": false,
             })),
+            of_adapter: false,
             output_schema: Arc::new(json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",

@@ -90,6 +90,7 @@ impl Webhook {
                 "required": ["url"],
                 "additionalProperties": false,
             })),
+            of_adapter: false,
             output_schema: Arc::new(json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
