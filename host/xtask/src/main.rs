@@ -5,6 +5,7 @@
 mod apt;
 mod autobahn;
 mod ci;
+mod demo;
 mod guest;
 mod package;
 mod phase;

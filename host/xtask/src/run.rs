@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
 
+use crate::demo::{DEVICES, Device, Site};
 use crate::package;
 use crate::phase::phase;
 use crate::process::{self, Guarded, Stop, say};
@@ -14,9 +15,6 @@ use crate::settings::{Settings, given};
 use crate::workspace::Workspace;
 
 const START_LIMIT: Duration = Duration::from_mins(1);
-const ROUTER_LISTEN: &str = "127.0.0.1:8181";
-const ROUTER_CONTROL: &str = "127.0.0.1:8182";
-const ROUTER_PASSWORD: &str = "heddle-demo";
 const DEMO_USER: &str = "demo";
 const DEMO_PASSWORD: &str = "Heddle-Trial-2026!";
 
@@ -33,7 +31,7 @@ pub(crate) fn serve(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCo
     wait(&mut [&mut server], stop)
 }
 
-/// `run --demo`: server, practice router, and an organization that knows it.
+/// `run --demo`: server, practice devices, and an organization that knows them.
 pub(crate) fn demo(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCode> {
     let settings = Settings::new(&given, workspace.packages(), workspace.trusted_keys());
     let address = settings.bind_addr()?;
@@ -44,23 +42,31 @@ pub(crate) fn demo(workspace: &Workspace, stop: &Stop) -> anyhow::Result<ExitCod
          such as 127.0.0.1:8080"
     );
     build(workspace, stop)?;
-    let mut router = router_command(workspace)?;
-    router.args(["--listen", ROUTER_LISTEN, "--control", ROUTER_CONTROL, "--password", ROUTER_PASSWORD]);
-    let mut router = Guarded::start("lab-openwrt", &mut router)?;
+    let mut devices = Vec::new();
+    for device in &DEVICES {
+        let name = format!("lab-{}", device.vendor);
+        let mut command = program(workspace, &name)?;
+        command.args(["--listen", device.listen, "--control", device.control]).args(device.args);
+        devices.push(Guarded::start(&name, &mut command)?);
+    }
     let mut server = server_command(workspace, &settings)?;
     server.env("EGRESS_EXTRA_NETWORKS", settings.demo_networks());
     let mut server = Guarded::start("heddle", &mut server)?;
     let api = Api::at(address);
     api.wait_until_healthy(&mut server, stop)?;
-    router.expect_running()?;
+    for device in &mut devices {
+        device.expect_running()?;
+    }
     let seeding = api.seed()?;
     say(&format!("heddle is at {}", api.base));
     seeding.lines(&settings.data_dir()).iter().for_each(|line| say(line));
     say_read_only(&settings);
-    say(&format!(
-        "practice router: http://{ROUTER_LISTEN} (root, '{ROUTER_PASSWORD}'), its faults: http://{ROUTER_CONTROL}"
-    ));
-    wait(&mut [&mut server, &mut router], stop)
+    for device in &DEVICES {
+        say(&device.line());
+    }
+    let mut all: Vec<&mut Guarded> = devices.iter_mut().collect();
+    all.insert(0, &mut server);
+    wait(&mut all, stop)
 }
 
 /// `lab`: the practice device of a vendor alone, with the caller's arguments.
@@ -124,10 +130,6 @@ fn say_read_only(settings: &Settings) {
     }
 }
 
-fn router_command(workspace: &Workspace) -> anyhow::Result<Command> {
-    program(workspace, "lab-openwrt")
-}
-
 fn program(workspace: &Workspace, name: &str) -> anyhow::Result<Command> {
     let path = workspace.bin(name);
     ensure!(path.is_file(), "no program '{name}' was built");
@@ -137,7 +139,7 @@ fn program(workspace: &Workspace, name: &str) -> anyhow::Result<Command> {
 /// What `--demo` found in the data folder, or put there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seeding {
-    /// The folder was empty: organization, login and practice router are there now.
+    /// The folder was empty: organization, login and practice devices are there now.
     Done,
     /// The folder was set up before, and the demo's login is good.
     DoneBefore,
@@ -151,10 +153,14 @@ impl Seeding {
         let sign_in = format!("sign in as '{DEMO_USER}' with the password '{DEMO_PASSWORD}'");
         match self {
             Self::Done => {
-                vec!["set up the organization 'Demo' with the practice router".to_owned(), sign_in]
+                let count = DEVICES.len();
+                vec![
+                    format!("set up the organization 'Demo' with two sites and {count} practice devices"),
+                    sign_in,
+                ]
             }
             Self::DoneBefore => {
-                vec![format!("the demo was set up in '{data_dir}' before; nothing was added"), sign_in]
+                vec![format!("the demo was set up in '{data_dir}' before"), sign_in]
             }
             Self::Foreign => vec![format!(
                 "'{data_dir}' was set up before, and not by this demo: sign in with a login of its own. The demo's \
@@ -197,7 +203,7 @@ impl Api {
         bail!("the server did not answer at {url} within {} s", START_LIMIT.as_secs())
     }
 
-    /// Sets up an organization that knows the practice router, unless the server was set up before.
+    /// Sets up an organization that knows the practice devices, unless the server was set up before.
     fn seed(&self) -> anyhow::Result<Seeding> {
         let url = format!("{}/api/v1/setup/status", self.base);
         let status = read("/setup/status", self.agent.get(&url).call()?)?;
@@ -213,32 +219,68 @@ impl Api {
                 "site": { "name": "Lab" },
             }),
         )?;
-        let token = text(&setup, "/access_token")?;
-        let credential = self.post(
-            "/credentials",
-            Some(token),
-            &json!({ "name": "Practice router", "username": "root", "password": ROUTER_PASSWORD }),
-        )?;
+        self.complete(text(&setup, "/access_token")?)?;
+        Ok(Seeding::Done)
+    }
+
+    fn register(&self, device: &Device, token: &str, site: &str) -> anyhow::Result<()> {
+        let mut credential = device.credential();
+        credential["name"] = json!(device.name);
+        let credential = self.post("/credentials", Some(token), &credential)?;
         self.post(
             "/controllers",
             Some(token),
             &json!({
-                "name": "Practice router",
-                "site_id": text(&setup, "/site/id")?,
-                "vendor": "openwrt",
-                "url": format!("http://{ROUTER_LISTEN}"),
+                "name": device.name,
+                "site_id": site,
+                "vendor": device.vendor,
+                "url": format!("http://{}", device.listen),
                 "credential_id": text(&credential, "/id")?,
+                "settings": device.settings(),
             }),
         )?;
-        Ok(Seeding::Done)
+        Ok(())
     }
 
-    /// Tries the demo's login. A login that wants a second factor is known, too.
+    /// Adds the sites and devices of the demo that the organization does not have yet: an earlier start may have ended
+    /// between two of them, or have known fewer.
+    fn complete(&self, token: &str) -> anyhow::Result<()> {
+        let sites = self.get("/sites?per_page=100", token)?;
+        let named = |name: &str| found(&sites, name);
+        let lab = named("Lab").context("the demo's organization has no site 'Lab'")?;
+        let branch = match named("Branch") {
+            Some(id) => id,
+            None => text(&self.post("/sites", Some(token), &json!({ "name": "Branch" }))?, "/id")?.to_owned(),
+        };
+        let known = self.get("/controllers?per_page=100", token)?;
+        for device in DEVICES.iter().filter(|device| found(&known, device.name).is_none()) {
+            let site = match device.site {
+                Site::Lab => &lab,
+                Site::Branch => &branch,
+            };
+            self.register(device, token, site)?;
+        }
+        Ok(())
+    }
+
+    /// Tries the demo's login. A login that wants a second factor is known, too, and nothing is added then.
     fn known_before(&self) -> anyhow::Result<Seeding> {
         let url = format!("{}/api/v1/auth/login", self.base);
         let login = json!({ "login": DEMO_USER, "password": DEMO_PASSWORD });
-        let is_known = self.agent.post(url).send_json(login)?.status().is_success();
-        Ok(if is_known { Seeding::DoneBefore } else { Seeding::Foreign })
+        let mut answer = self.agent.post(url).send_json(login)?;
+        if !answer.status().is_success() {
+            return Ok(Seeding::Foreign);
+        }
+        let body: Value = answer.body_mut().read_json().unwrap_or_default();
+        if let Some(token) = body["access_token"].as_str() {
+            self.complete(token)?;
+        }
+        Ok(Seeding::DoneBefore)
+    }
+
+    fn get(&self, path: &str, token: &str) -> anyhow::Result<Value> {
+        let request = self.agent.get(format!("{}/api/v1{path}", self.base));
+        read(path, request.header("Authorization", format!("Bearer {token}")).call()?)
     }
 
     fn post(&self, path: &str, token: Option<&str>, body: &Value) -> anyhow::Result<Value> {
@@ -254,6 +296,12 @@ fn read(path: &str, mut answer: ureq::http::Response<ureq::Body>) -> anyhow::Res
     let body: Value = answer.body_mut().read_json().with_context(|| format!("{path} did not answer JSON"))?;
     ensure!(answer.status().is_success(), "{path} answered {}: {body}", answer.status());
     Ok(body)
+}
+
+/// The id of the object of this name in a list.
+fn found(list: &Value, name: &str) -> Option<String> {
+    let mut items = list["items"].as_array().into_iter().flatten();
+    items.find(|item| item["name"] == name).and_then(|item| item["id"].as_str()).map(str::to_owned)
 }
 
 fn text<'a>(answer: &'a Value, pointer: &str) -> anyhow::Result<&'a str> {
