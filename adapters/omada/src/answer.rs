@@ -134,7 +134,7 @@ fn refused(code: i64, message: &str) -> Fault {
             fault::not_found(format!("the controller does not have it: {said}")).with_effect(effect)
         }
         -1001 => fault::invalid(format!("the controller refuses the values: {said}")),
-        // Nobody knows what was done before the controller gave up.
+        // The controller may have done a part of it before it gave up.
         code => {
             fault::invalid(format!("the controller refuses ({code}): {said}")).with_effect(Effect::Possible)
         }

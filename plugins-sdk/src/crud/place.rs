@@ -27,7 +27,7 @@ pub(crate) fn all(
     Ok(out)
 }
 
-/// Whether the parameters by which people know a parent are those that somebody names.
+/// Whether the parameters by which people know a parent are those that a caller names.
 pub(crate) fn is_named(within: &Within, place: &Place, named: &dyn Fn(&str) -> Option<String>) -> bool {
     within.key.iter().all(|name| named(name).is_none_or(|wanted| place.get(name) == Some(&wanted)))
 }

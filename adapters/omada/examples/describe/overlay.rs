@@ -91,7 +91,7 @@ pub(super) struct Item {
     /// How the id of a new object comes about; it is found by its key where absent.
     #[serde(default)]
     pub(super) new: Option<Value>,
-    /// Whether an update keeps what it leaves out; nobody knows where absent.
+    /// Whether an update keeps what it leaves out; unknown where absent.
     #[serde(default)]
     pub(super) keeps: Option<bool>,
     /// An update has to name fields that it does not change.

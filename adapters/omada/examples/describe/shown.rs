@@ -58,7 +58,7 @@ impl Maker<'_> {
         Ok(leaf.map(|leaf| self.facts.fields(&leaf)).filter(|fields| !fields.is_empty()))
     }
 
-    /// Whether an update sends the whole object. It does where the controller replaces it, and where nobody knows; but
+    /// Whether an update sends the whole object. It does where the controller replaces it, and where that is unknown; but
     /// there not where a field cannot be read, which a whole would leave out.
     pub(super) fn sends_whole(
         &self,

@@ -101,7 +101,7 @@ fn refusal_changed_nothing_and_what_is_no_answer_may_have() {
         assert!(matches!(effect(&code(refusal)), Effect::None), "{refusal}");
     }
     // A create that stored its object was seen to answer -1; a device may take a command that it did not confirm.
-    // Of a code that is not known, nobody knows what came before it.
+    // An unknown code does not say what was done before it.
     for open in [-1, -39051, -31337, -1619] {
         assert!(matches!(effect(&code(open)), Effect::Possible), "{open}");
     }

@@ -147,7 +147,7 @@ impl Device {
         }
     }
 
-    /// A call by somebody else, which nothing checks.
+    /// A call by another client; its answer is not checked.
     pub(super) fn edit(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         self.lab.edit(&json!({ "method": method, "path": path, "body": body }))
     }

@@ -273,7 +273,7 @@ fn changed(
     Some(out)
 }
 
-/// Settings as if somebody had saved them before.
+/// Settings as they are after a user saved them.
 fn save_once(device: &Device, feature: &Value, place: &Place) -> Checked<Value> {
     let update = &feature["binding"]["update"];
     let schema = schema(feature, "update").unwrap();

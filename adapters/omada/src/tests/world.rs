@@ -118,7 +118,7 @@ pub(super) fn row(device: &Device, id: &str, place: &Place, only: &Value) -> Che
     find()?.ok_or_else(|| format!("a row of {id} was made and is not listed"))
 }
 
-/// Makes a row as a person would, or puts it there where nobody can.
+/// Makes a row by the API, or puts it into the simulator where the API has no create.
 fn make(device: &Device, id: &str, place: &Place, only: &Value) -> Checked<()> {
     let binding = kind(id);
     let creates = |feature: &&Value| feature["kind"] == id && feature["binding"]["create"].is_object();

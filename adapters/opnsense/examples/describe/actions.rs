@@ -50,7 +50,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Makes active what somebody saved.
+    /// Makes active what was saved before.
     pub(super) fn apply(&mut self, id: &str, apply: &Apply) -> anyhow::Result<()> {
         let route = self.route(&apply.route)?;
         self.routes.write(&route.path);

@@ -42,7 +42,7 @@ pub(super) struct Shares {
     pub(super) writes: Share,
     /// By what became of the routes, access and class.
     classes: BTreeMap<(&'static str, &'static str, String), u32>,
-    /// Routes of which nobody judged.
+    /// Routes without a judgement in the overlay.
     open: Vec<String>,
 }
 
