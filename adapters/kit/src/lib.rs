@@ -5,16 +5,21 @@
 //! into the description: the same two files always give the same one.
 
 mod coverage;
+mod routes;
+mod rows;
+pub mod schema;
 
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-pub use coverage::{Access, Coverage, State};
+pub use coverage::{Access, Coverage, Least, State};
+pub use routes::{Class, Routes};
+pub use rows::{Feature, Operation, Rows, say};
 
 /// What comes of a vendor's facts.
 #[derive(Debug)]
@@ -49,6 +54,22 @@ pub fn check(folder: &Path, made: &Made) -> anyhow::Result<()> {
     )
 }
 
+/// Makes a description from the two files beside the adapter.
+pub fn made<F: DeserializeOwned, O: DeserializeOwned>(
+    folder: &Path,
+    make: impl FnOnce(&F, &O) -> anyhow::Result<Made>,
+) -> anyhow::Result<Made> {
+    make(&read(&folder.join("facts.json"))?, &read(&folder.join("overlay.json"))?)
+}
+
+/// Fails where another run gives another description.
+pub fn check_same(one: &Made, other: &Made) -> anyhow::Result<()> {
+    let is_same = one.description.to_string() == other.description.to_string()
+        && one.coverage.to_string() == other.coverage.to_string();
+    ensure!(is_same, "the same facts give two descriptions");
+    Ok(())
+}
+
 /// Reads a file of facts or of judgements.
 pub fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -64,25 +85,16 @@ pub fn parsed<T: DeserializeOwned>(section: &Map<String, Value>) -> anyhow::Resu
     section.iter().map(one).collect()
 }
 
-/// A title within a sentence: `Port forward` is `port forward`, `DNS zone` stays.
+/// A title within a sentence: `Port forward` is `port forward`; names such as `DNS zone` and `OpenVPN` stay.
 pub fn noun(title: &str) -> String {
-    let mut chars = title.chars();
-    match (chars.next(), chars.next()) {
-        (Some(first), Some(second)) if second.is_lowercase() || second == ' ' => {
-            first.to_lowercase().chain(title.chars().skip(1)).collect()
+    let first = title.split(' ').next().unwrap_or_default();
+    let mut rest = title.chars();
+    match rest.next() {
+        Some(initial) if !first.chars().skip(1).any(char::is_uppercase) => {
+            initial.to_lowercase().chain(rest).collect()
         }
         _ => title.to_owned(),
     }
-}
-
-/// The same schema, where `null` empties the field.
-pub fn nullable(mut schema: Value) -> Value {
-    let kind = schema["type"].take();
-    schema["type"] = serde_json::json!([kind, "null"]);
-    if let Some(options) = schema.get_mut("enum").and_then(Value::as_array_mut) {
-        options.push(Value::Null);
-    }
-    schema
 }
 
 const DESCRIPTION: &str = "description.json";
@@ -90,4 +102,22 @@ const DESCRIPTION: &str = "description.json";
 /// The description as the file has it.
 fn text(description: &Value) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(description)? + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::noun;
+
+    #[test]
+    fn titles_begin_with_a_small_letter_and_names_stay() {
+        for (title, expected) in [
+            ("Port forward", "port forward"),
+            ("DNS zone", "DNS zone"),
+            ("OpenVPN instance", "OpenVPN instance"),
+            ("A record", "a record"),
+            ("", ""),
+        ] {
+            assert_eq!(noun(title), expected);
+        }
+    }
 }

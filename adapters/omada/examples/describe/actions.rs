@@ -1,11 +1,12 @@
 //! Calls that do something.
 
 use anyhow::Context as _;
+use heddle_adapter_kit::{Feature, say};
 use serde_json::{Map, Value, json};
 
 use super::facts::{Name, params};
 use super::fields::payload;
-use super::grammar::{Maker, PREFIX};
+use super::grammar::Maker;
 use super::items::operation;
 use super::overlay::Action;
 
@@ -32,26 +33,14 @@ impl Maker<'_> {
         if name.method != "POST" {
             call["method"] = json!(name.method);
         }
-        if !fields.is_empty() {
-            call["fields"] = Value::Object(fields);
-        }
-        if !action.with.is_empty() {
-            call["with"] = Value::Object(action.with.clone());
-        }
-        if let Some(effect) = &action.effect {
-            call["effect"] = effect.clone();
-        }
-        if let Some(inverse) = &action.inverse {
-            call["inverse"] = json!(format!("{PREFIX}.{inverse}"));
-        }
+        say(&mut call, "fields", fields);
+        say(&mut call, "with", action.with.clone());
+        say(&mut call, "effect", action.effect.clone());
+        say(&mut call, "inverse", action.inverse.as_deref().map(|inverse| self.rows.id(inverse)));
         let mut binding = json!({ "action": call });
-        if let Some(kind) = &kind {
-            binding["kind"] = json!(kind);
-        }
-        if action.lockout {
-            binding["lockout"] = json!(true);
-        }
-        let danger = json!(action.danger.as_deref().unwrap_or("normal"));
+        say(&mut binding, "kind", kind.clone());
+        say(&mut binding, "lockout", action.lockout);
+        let danger = action.danger.as_deref().unwrap_or("normal");
         if let Some(danger) = &action.danger {
             binding["danger"] = json!({ "create": danger });
         }
@@ -71,17 +60,23 @@ impl Maker<'_> {
                 required.push(name.clone());
             }
         }
-        let create = operation("create", &danger, payload(properties, &required), action.inverse.is_some());
-        self.routes.used.insert(action.route.clone());
-        let area = route.area.clone();
-        self.add_feature(id, &area, &action.title, None, &key, vec![create], binding);
-        Ok(())
+        let create = operation("create", danger, payload(properties, &required), action.inverse.is_some());
+        self.routes.write(action.route.clone());
+        self.rows.add_feature(Feature {
+            id,
+            area: &route.area,
+            title: &action.title,
+            kind: None,
+            key: &key,
+            operations: vec![create],
+            binding,
+        })
     }
 
     /// The parameters that a path of a kind has without a payload.
     fn known_params(&self, kind: Option<&str>) -> Vec<String> {
         let mut known: Vec<String> = ["omadacId", "siteId", "id"].map(str::to_owned).to_vec();
-        let found = kind.and_then(|kind| self.kinds.iter().find(|known| known["id"] == kind));
+        let found = kind.and_then(|kind| self.rows.kind(kind));
         for pointer in ["/binding/within/params", "/binding/params"] {
             let params = found.and_then(|kind| kind.pointer(pointer)?.as_object());
             known.extend(params.into_iter().flat_map(Map::keys).cloned());

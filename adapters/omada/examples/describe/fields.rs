@@ -1,5 +1,6 @@
 //! From the facts of a field to its part of a binding and its part of a schema.
 
+use heddle_adapter_kit::schema::{self, object};
 use serde_json::{Map, Value, json};
 
 use super::facts::{Facts, Kind, Leaf};
@@ -54,12 +55,7 @@ impl Schemas<'_> {
                     .iter()
                     .map(|(name, leaf)| (name.clone(), self.at_level(name, leaf, level + 1)))
                     .collect();
-                let mut schema =
-                    json!({ "type": "object", "additionalProperties": false, "properties": properties });
-                if !required.is_empty() {
-                    schema["required"] = json!(required);
-                }
-                schema
+                object(properties, &required)
             }
         }
     }
@@ -71,21 +67,10 @@ pub(super) fn secret() -> Value {
 }
 
 fn bounded(kind: &str, leaf: &Leaf, low: &str, high: &str) -> Value {
-    let mut schema = json!({ "type": kind });
-    for (word, bound) in [(low, leaf.low), (high, leaf.high)] {
-        if let Some(bound) = bound {
-            schema[word] = json!(bound);
-        }
-    }
-    schema
+    schema::bounded(json!({ "type": kind }), [(low, leaf.low), (high, leaf.high)])
 }
 
 /// The schema of a payload with these fields.
 pub(super) fn payload(properties: Vec<(String, Value)>, required: &[String]) -> Value {
-    let properties: Map<String, Value> = properties.into_iter().collect();
-    let mut schema = json!({ "type": "object", "additionalProperties": false, "properties": properties });
-    if !required.is_empty() {
-        schema["required"] = json!(required);
-    }
-    schema
+    object(properties.into_iter().collect(), required)
 }

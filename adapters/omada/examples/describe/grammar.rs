@@ -1,16 +1,16 @@
 //! The grammar of Omada: lists and objects below a site, writes that replace or patch them, and calls that act.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anyhow::{Context as _, ensure};
-use heddle_adapter_kit::{Access, Coverage, Made, State, parsed};
+use heddle_adapter_kit::{Access, Class, Coverage, Made, Routes, Rows, parsed};
 use serde_json::{Value, json};
 
 use super::facts::{Facts, Leaf, Name};
 use super::fields::Schemas;
 use super::overlay::{Action, Item, Overlay, Parent, Read};
 
-pub(super) const PREFIX: &str = "omada";
+const PREFIX: &str = "omada";
 /// Rows that one request asks for.
 pub(super) const PAGE_ROWS_MAX: i64 = 1000;
 
@@ -21,8 +21,7 @@ pub(super) fn make(facts: &Facts, overlay: &Overlay) -> anyhow::Result<Made> {
         schemas: Schemas { facts, secrets: &overlay.secret_names },
         parents: &overlay.parents,
         keys: BTreeMap::new(),
-        kinds: Vec::new(),
-        features: Vec::new(),
+        rows: Rows::new(PREFIX),
         routes: Routes::default(),
     };
     for (id, item) in &parsed::<Item>(&overlay.items)? {
@@ -34,55 +33,38 @@ pub(super) fn make(facts: &Facts, overlay: &Overlay) -> anyhow::Result<Made> {
     for (id, action) in &parsed::<Action>(&overlay.actions)? {
         maker.action(id, action).with_context(|| format!("action '{id}'"))?;
     }
-    for left in &overlay.left_out {
-        ensure!(!left.why.is_empty(), "routes are left out without a reason: {:?}", left.routes);
-        for route in &left.routes {
-            facts.route(route)?;
-            maker.routes.left_out.insert(route.clone());
-        }
-    }
     for (part, why) in &overlay.not_considered {
         ensure!(!why.is_empty(), "'{part}' is not considered, and nothing says why");
     }
     maker.check_parents()?;
-    let used: BTreeSet<&str> = maker.kinds.iter().filter_map(|kind| kind["area"].as_str()).collect();
-    let titled = overlay.areas.iter().filter(|(id, _)| used.contains(id.as_str()));
-    let areas: Vec<Value> = titled.map(|(id, title)| json!({ "id": id, "title": title })).collect();
-    Ok(Made {
-        coverage: maker.routes.coverage(facts, overlay)?,
-        description: json!({ "areas": areas, "kinds": maker.kinds, "features": maker.features }),
-    })
+    let coverage = coverage(maker.routes, facts, overlay)?;
+    coverage.require_judged()?;
+    Ok(Made { coverage, description: maker.rows.description(&overlay.areas)? })
 }
 
-/// Routes that something is made of, or that are left out.
-#[derive(Default)]
-pub(super) struct Routes {
-    pub(super) used: BTreeSet<String>,
-    pub(super) left_out: BTreeSet<String>,
-}
-
-impl Routes {
-    fn coverage(&self, facts: &Facts, overlay: &Overlay) -> anyhow::Result<Coverage> {
-        let mut coverage = Coverage::default();
-        let names = facts.routes.keys().map(|name| Name::parse(name)).collect::<Result<Vec<_>, _>>()?;
-        for area in overlay.areas.keys() {
-            for ((route, facts), name) in facts.routes.iter().zip(&names) {
-                if facts.area != *area {
-                    continue;
-                }
+fn coverage(mut routes: Routes, facts: &Facts, overlay: &Overlay) -> anyhow::Result<Coverage> {
+    let names = facts.routes.keys().map(|name| Name::parse(name)).collect::<Result<Vec<_>, _>>()?;
+    let replaced = facts.routes.keys().zip(&names);
+    let replaced = replaced.filter(|(_, name)| names.iter().any(|other| other.replaces(name)));
+    let older = Class {
+        name: None,
+        why: "an older version does nothing that the newest does not".to_owned(),
+        access: Access::default(),
+        routes: replaced.map(|(route, _)| route.clone()).collect(),
+    };
+    routes.leave_out(&[older], |route| Ok(route.to_owned()))?;
+    routes.leave_out(&overlay.left_out, |route| facts.route(route).map(|_| route.to_owned()))?;
+    let mut coverage = Coverage::default();
+    for area in overlay.areas.keys() {
+        for ((route, facts), name) in facts.routes.iter().zip(&names) {
+            if facts.area == *area {
                 let is_read = name.method == "GET" || overlay.post_reads.contains(route);
-                let state = match () {
-                    () if self.used.contains(route) => State::Covered,
-                    () if self.left_out.contains(route) => State::LeftOut,
-                    // An older version of a route does nothing that the newest does not.
-                    () if names.iter().any(|other| other.replaces(name)) => State::LeftOut,
-                    () => State::Open,
-                };
-                coverage.add(area, if is_read { Access::Read } else { Access::Write }, state);
+                let access = if is_read { Access::Read } else { Access::Write };
+                routes.count(&mut coverage, area, route, access);
             }
         }
-        Ok(coverage)
     }
+    Ok(coverage)
 }
 
 pub(super) struct Maker<'f> {
@@ -91,8 +73,7 @@ pub(super) struct Maker<'f> {
     pub(super) parents: &'f BTreeMap<String, Parent>,
     /// The fields of the natural key, with those of the parents, by kind.
     pub(super) keys: BTreeMap<String, Vec<String>>,
-    pub(super) kinds: Vec<Value>,
-    pub(super) features: Vec<Value>,
+    pub(super) rows: Rows,
     pub(super) routes: Routes,
 }
 
@@ -102,14 +83,10 @@ impl<'f> Maker<'f> {
             .transpose()
     }
 
-    pub(super) fn add_kind(&mut self, id: &str, area: &str, title: &str, binding: Value) {
-        self.kinds.push(json!({ "id": id, "area": area, "title": title, "binding": binding }));
-    }
-
     /// Every parent is a kind with a list.
     fn check_parents(&self) -> anyhow::Result<()> {
         for (name, parent) in self.parents {
-            let kind = self.kinds.iter().find(|kind| kind["id"] == parent.kind.as_str());
+            let kind = self.rows.kind(&parent.kind);
             let kind = kind.with_context(|| format!("the parent '{name}' is of no kind"))?;
             ensure!(kind["binding"]["list"].is_object(), "the parent '{name}' has no list");
         }

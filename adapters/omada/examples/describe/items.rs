@@ -1,13 +1,13 @@
 //! Lists of objects, and settings, that are written.
 
 use anyhow::{Context as _, ensure};
-use heddle_adapter_kit::noun;
+use heddle_adapter_kit::{Feature, Operation, noun, say};
 use serde_json::{Map, Value, json};
 
 use super::facts::{Leaf, Name};
 use super::fields::{payload, secret};
-use super::grammar::{Maker, PREFIX, page, within};
-use super::overlay::Item;
+use super::grammar::{Maker, page, within};
+use super::overlay::{Item, Setter};
 use super::shown::Field;
 
 impl Maker<'_> {
@@ -24,60 +24,49 @@ impl Maker<'_> {
         ensure!(item.list.is_none() || !item.key.is_empty(), "a list without a key");
         let binding = self.kind(item, &fields)?;
         self.keys.insert(id.to_owned(), key.clone());
-        self.add_kind(id, &area, &item.title, binding);
+        self.rows.add_kind(id, &area, &item.title, binding)?;
         if item.create.is_some() || item.update.is_some() || item.delete.is_some() {
             let feature = self.feature(id, item)?;
             let operations = self.operations(item, &key, &fields);
-            self.add_feature(id, &area, &item.title, Some(id), &key, operations, feature);
+            self.rows.add_feature(Feature {
+                id,
+                area: &area,
+                title: &item.title,
+                kind: Some(id),
+                key: &key,
+                operations,
+                binding: feature,
+            })?;
         }
         for (suffix, setter) in &item.setters {
-            let route = self.facts.route(&setter.route)?;
-            let mut names = self.facts.body(route, None);
+            let binding = self.setter(id, item, setter)?;
+            let mut names = self.facts.body(self.facts.route(&setter.route)?, None);
             names.retain(|(name, _)| !setter.omit.contains(name));
-            let mut binding = json!({
-                "kind": id,
-                "update": {
-                    "method": Name::parse(&setter.route)?.method, "path": self.path(item, &setter.route)?,
-                    "sends": "changed",
-                },
-            });
-            if !setter.with.is_empty() {
-                binding["update"]["with"] = Value::Object(setter.with.clone());
-            }
-            if item.lockout {
-                binding["lockout"] = json!(true);
-            }
             let mut properties = self.key_properties(&key, &fields);
             properties.extend(names.iter().map(|(name, leaf)| (name.clone(), self.schemas.of(name, leaf))));
-            let update = operation("update", &json!("normal"), payload(properties, &key), true);
-            self.routes.used.insert(setter.route.clone());
-            let name = format!("{id}-{suffix}");
-            self.add_feature(&name, &area, &setter.title, Some(id), &key, vec![update], binding);
+            self.routes.write(setter.route.clone());
+            self.rows.add_feature(Feature {
+                id: &format!("{id}-{suffix}"),
+                area: &area,
+                title: &setter.title,
+                kind: Some(id),
+                key: &key,
+                operations: vec![operation("update", "normal", payload(properties, &key), true)],
+                binding,
+            })?;
         }
         Ok(())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of a feature, each named once")]
-    pub(super) fn add_feature(
-        &mut self,
-        id: &str,
-        area: &str,
-        title: &str,
-        kind: Option<&str>,
-        key: &[String],
-        operations: Vec<Value>,
-        binding: Value,
-    ) {
-        let mut feature = json!({ "id": format!("{PREFIX}.{id}"), "area": area, "title": title });
-        if let Some(kind) = kind {
-            feature["kind"] = json!(kind);
-        }
-        if !key.is_empty() {
-            feature["natural-key"] = json!(key);
-        }
-        feature["operations"] = json!(operations);
-        feature["binding"] = binding;
-        self.features.push(feature);
+    /// The binding of another write of single fields.
+    fn setter(&self, id: &str, item: &Item, setter: &Setter) -> anyhow::Result<Value> {
+        let method = Name::parse(&setter.route)?.method;
+        let path = self.path(item, &setter.route)?;
+        let mut binding =
+            json!({ "kind": id, "update": { "method": method, "path": path, "sends": "changed" } });
+        say(&mut binding["update"], "with", setter.with.clone());
+        say(&mut binding, "lockout", item.lockout);
+        Ok(binding)
     }
 
     /// The path of a route, in which the item's own parameter is the id.
@@ -111,14 +100,10 @@ impl Maker<'_> {
             binding["shape"] = json!("items");
             binding["list"] = json!({ "path": path, "rows": rows.context("its list has no rows")? });
             binding["list"]["id"] = json!(item.id.as_deref().context("its rows have no id")?);
-            if let Some(page) = page(route, &[]) {
-                binding["list"]["page"] = page;
-            }
-            if !item.list_only.is_empty() {
-                binding["list"]["only"] = Value::Object(item.list_only.clone());
-            }
+            say(&mut binding["list"], "page", page(route, &[]));
+            say(&mut binding["list"], "only", item.list_only.clone());
             binding["key"] = json!(item.key);
-            self.routes.used.insert(list.clone());
+            self.routes.read(list.clone());
         } else {
             binding["shape"] = json!("object");
         }
@@ -130,10 +115,8 @@ impl Maker<'_> {
                 path = format!("{path}?{query}");
             }
             binding["get"] = json!({ "path": path });
-            if let Some(pointer) = &item.object {
-                binding["get"]["item"] = json!(pointer);
-            }
-            self.routes.used.insert(get.clone());
+            say(&mut binding["get"], "item", item.object.clone());
+            self.routes.read(get.clone());
         }
         if let Some(parent) = self.parent(item.within.as_ref())? {
             binding["within"] = within(parent);
@@ -148,11 +131,6 @@ impl Maker<'_> {
 
     fn feature(&mut self, id: &str, item: &Item) -> anyhow::Result<Value> {
         let mut binding = json!({ "kind": id });
-        let with = |call: &mut Value, with: &Map<String, Value>| {
-            if !with.is_empty() {
-                call["with"] = Value::Object(with.clone());
-            }
-        };
         if let Some(create) = &item.create {
             let id = match &item.new {
                 Some(Value::String(pointer)) => json!({ "answer": pointer }),
@@ -164,9 +142,9 @@ impl Maker<'_> {
             if method != "POST" {
                 call["method"] = json!(method);
             }
-            with(&mut call, &item.create_with);
+            say(&mut call, "with", item.create_with.clone());
             binding["create"] = call;
-            self.routes.used.insert(create.clone());
+            self.routes.write(create.clone());
         }
         if let Some(update) = &item.update {
             let mut body = self.facts.body(self.facts.route(update)?, item.root.as_deref());
@@ -175,26 +153,20 @@ impl Maker<'_> {
             let sends = if is_whole { "whole" } else { "changed" };
             let method = Name::parse(update)?.method;
             let mut call = json!({ "method": method, "path": self.path(item, update)?, "sends": sends });
-            with(&mut call, &item.update_with);
+            say(&mut call, "with", item.update_with.clone());
             binding["update"] = call;
-            self.routes.used.insert(update.clone());
+            self.routes.write(update.clone());
         }
         if let Some(delete) = &item.delete {
             let method = Name::parse(delete)?.method;
             let mut call = json!({ "method": method, "path": self.path(item, delete)? });
-            with(&mut call, &item.delete_with);
-            if item.is_final || item.create.is_none() {
-                call["final"] = json!(true);
-            }
+            say(&mut call, "with", item.delete_with.clone());
+            say(&mut call, "final", item.is_final || item.create.is_none());
             binding["delete"] = call;
-            self.routes.used.insert(delete.clone());
+            self.routes.write(delete.clone());
         }
-        if item.lockout {
-            binding["lockout"] = json!(true);
-        }
-        if !item.danger.is_empty() {
-            binding["danger"] = Value::Object(item.danger.clone());
-        }
+        say(&mut binding, "lockout", item.lockout);
+        say(&mut binding, "danger", item.danger.clone());
         Ok(binding)
     }
 
@@ -207,8 +179,8 @@ impl Maker<'_> {
         key.iter().map(|name| (name.clone(), schema(name))).collect()
     }
 
-    fn operations(&self, item: &Item, key: &[String], fields: &[Field]) -> Vec<Value> {
-        let danger = |word: &str| item.danger.get(word).cloned().unwrap_or_else(|| json!("normal"));
+    fn operations<'i>(&self, item: &'i Item, key: &[String], fields: &[Field]) -> Vec<Operation<'i>> {
+        let danger = |word: &str| item.danger.get(word).and_then(Value::as_str).unwrap_or("normal");
         // A field of the key may be empty where a create does not need it.
         let is_needed = |name: &&String| {
             let field = fields.iter().find(|field| field.name == **name);
@@ -237,7 +209,7 @@ impl Maker<'_> {
             let is_required =
                 |field: &Field| field.in_create == Some(true) || chosen == Some(field.name.as_str());
             let create = schema(&|field| field.in_create.is_some(), &is_required);
-            out.push(operation("create", &danger("create"), create, item.delete.is_some()));
+            out.push(operation("create", danger("create"), create, item.delete.is_some()));
         }
         if item.update.is_some() {
             let is_meant = |field: &Field| field.in_update.is_some();
@@ -247,19 +219,24 @@ impl Maker<'_> {
                 field.is_unread && (field.in_update == Some(true) || is_replaced && field.in_update.is_some())
             };
             let update = schema(&is_meant, &is_required);
-            out.push(operation("update", &danger("update"), update, true));
+            out.push(operation("update", danger("update"), update, true));
         }
         if item.delete.is_some() {
             let is_lost = item.is_final
                 || item.create.is_none()
                 || fields.iter().any(|field| field.is_unread || field.is_secret);
             let delete = payload(self.key_properties(key, fields), &needed);
-            out.push(operation("delete", &danger("delete"), delete, !is_lost));
+            out.push(operation("delete", danger("delete"), delete, !is_lost));
         }
         out
     }
 }
 
-pub(super) fn operation(word: &str, danger: &Value, schema: Value, invertible: bool) -> Value {
-    json!({ "operation": word, "danger": danger, "payload-schema": schema, "invertible": invertible })
+pub(super) fn operation<'a>(
+    word: &'a str,
+    danger: &'a str,
+    schema: Value,
+    is_invertible: bool,
+) -> Operation<'a> {
+    Operation { word, danger, schema, time_limit_ms: None, is_invertible }
 }

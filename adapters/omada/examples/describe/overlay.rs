@@ -1,7 +1,8 @@
-//! Judgements about the Open API, as `overlay.json` has them.
+//! Judgements about the Open API, as `overlay.json` has them. What a record leaves out is empty or false.
 
 use std::collections::BTreeMap;
 
+use heddle_adapter_kit::Class;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -22,7 +23,7 @@ pub(super) struct Overlay {
     pub(super) items: Map<String, Value>,
     pub(super) reads: Map<String, Value>,
     pub(super) actions: Map<String, Value>,
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) left_out: Vec<Class>,
     /// Parts of the controller's interfaces that the facts do not have, and why nothing is made of them.
     #[serde(rename = "not-considered")]
     pub(super) not_considered: BTreeMap<String, String>,
@@ -39,94 +40,57 @@ pub(super) struct Parent {
     pub(super) only: Map<String, Value>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct LeftOut {
-    /// In a sentence; never empty.
-    pub(super) why: String,
-    pub(super) routes: Vec<String>,
-}
-
 /// A list of objects that are written, or settings where it has no `list`.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Item {
     pub(super) title: String,
-    #[serde(default)]
     pub(super) list: Option<String>,
-    #[serde(default)]
     pub(super) get: Option<String>,
-    #[serde(default)]
     pub(super) create: Option<String>,
-    #[serde(default)]
     pub(super) update: Option<String>,
-    #[serde(default)]
     pub(super) delete: Option<String>,
     /// Other writes of single fields, by the end of their feature's name.
-    #[serde(default)]
     pub(super) setters: BTreeMap<String, Setter>,
     /// Pointer to the rows of the list, where the facts do not say it.
-    #[serde(default)]
     pub(super) rows: Option<String>,
     /// Pointer to the object in the answer of `get`.
-    #[serde(default)]
     pub(super) object: Option<String>,
     /// What the list is asked for beside the pages.
-    #[serde(default)]
     pub(super) list_query: Option<String>,
-    #[serde(default)]
     pub(super) list_only: Map<String, Value>,
     /// Field of a row with its id.
-    #[serde(default)]
     pub(super) id: Option<String>,
     /// The name that paths have for the id.
-    #[serde(default)]
     pub(super) param: Option<String>,
-    #[serde(default)]
     pub(super) params: BTreeMap<String, String>,
-    #[serde(default)]
     pub(super) key: Vec<String>,
-    #[serde(default)]
     pub(super) within: Option<String>,
     /// How the id of a new object comes about; it is found by its key where absent.
-    #[serde(default)]
     pub(super) new: Option<Value>,
     /// Whether an update keeps what it leaves out; unknown where absent.
-    #[serde(default)]
     pub(super) keeps: Option<bool>,
     /// An update has to name fields that it does not change.
-    #[serde(default)]
     pub(super) whole: bool,
-    #[serde(default)]
     pub(super) lockout: bool,
-    #[serde(default)]
     pub(super) danger: Map<String, Value>,
     /// Nothing writes a deleted object back as it was.
-    #[serde(default, rename = "final")]
+    #[serde(rename = "final")]
     pub(super) is_final: bool,
     /// The field of the described body that is the body in truth.
-    #[serde(default)]
     pub(super) root: Option<String>,
-    #[serde(default)]
     pub(super) create_with: Map<String, Value>,
-    #[serde(default)]
     pub(super) update_with: Map<String, Value>,
-    #[serde(default)]
     pub(super) delete_with: Map<String, Value>,
     /// Fields that no payload has.
-    #[serde(default)]
     pub(super) omit: Vec<String>,
     /// Fields of every update.
-    #[serde(default)]
     pub(super) always: Vec<String>,
     /// Fields that no answer shows, whatever the facts say.
-    #[serde(default)]
     pub(super) unread: Vec<String>,
     /// Fields that hold secrets here, under names that are no secrets elsewhere.
-    #[serde(default)]
     pub(super) secrets: Vec<String>,
     /// Fields of a row that are shown although nothing writes them.
-    #[serde(default)]
     pub(super) lay: Vec<String>,
 }
 
@@ -142,50 +106,36 @@ pub(super) struct Setter {
 }
 
 /// A route that is only read.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Read {
     pub(super) title: String,
     pub(super) route: String,
-    #[serde(default)]
     pub(super) within: Option<String>,
-    #[serde(default)]
     pub(super) id: Option<String>,
-    #[serde(default)]
     pub(super) key: Vec<String>,
     /// Only rows with these values.
-    #[serde(default)]
     pub(super) only: Map<String, Value>,
     /// Values of a part of the path; each makes a kind of its own.
-    #[serde(default)]
     pub(super) values: BTreeMap<String, Vec<String>>,
-    #[serde(default)]
     pub(super) body: Option<Value>,
 }
 
 /// A route that does something.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Action {
     pub(super) title: String,
     pub(super) route: String,
     pub(super) summary: String,
     /// The parent that it is about, or with a leading `@` the kind.
-    #[serde(default)]
     pub(super) of: Option<String>,
     /// The name that the path has for the id of such an object.
-    #[serde(default)]
     pub(super) param: Option<String>,
-    #[serde(default)]
     pub(super) danger: Option<String>,
-    #[serde(default)]
     pub(super) lockout: bool,
-    #[serde(default)]
     pub(super) effect: Option<Value>,
-    #[serde(default)]
     pub(super) inverse: Option<String>,
-    #[serde(default)]
     pub(super) with: Map<String, Value>,
-    #[serde(default)]
     pub(super) omit: Vec<String>,
 }

@@ -1,7 +1,7 @@
 //! What is only read.
 
 use anyhow::bail;
-use heddle_adapter_kit::noun;
+use heddle_adapter_kit::{noun, say};
 use serde_json::{Map, Value, json};
 
 use super::facts::{Kind, Leaf, Name, Route};
@@ -85,9 +85,7 @@ fn listed(binding: &mut Value, read: &Read, rows: &str, page: Option<Value>) {
     if let Some(page) = page {
         list["page"] = page;
     }
-    if !read.only.is_empty() {
-        list["only"] = Value::Object(read.only.clone());
-    }
+    say(list, "only", read.only.clone());
 }
 
 impl Maker<'_> {
@@ -149,9 +147,7 @@ impl Maker<'_> {
         if let Some(body) = &read.body {
             binding[part]["body"] = body.clone();
         }
-        if !asked.is_empty() {
-            binding[part]["filters"] = Value::Object(asked);
-        }
+        say(&mut binding[part], "filters", asked);
         match rows {
             Some(rows) => listed(&mut binding, read, rows, page(route, &body)),
             None => binding["shape"] = json!("answer"),
@@ -163,9 +159,8 @@ impl Maker<'_> {
         }
         key.extend(read.key.iter().cloned());
         self.keys.insert(id.to_owned(), key);
-        self.routes.used.insert(read.route.clone());
+        self.routes.read(read.route.clone());
         let area = route.area.clone();
-        self.add_kind(id, &area, title, binding);
-        Ok(())
+        self.rows.add_kind(id, &area, title, binding)
     }
 }

@@ -1,12 +1,15 @@
 //! What is done instead of written: services, applies, and everything else that acts.
 
 use anyhow::{Context as _, ensure};
+use heddle_adapter_kit::schema::{bounded, object, text};
+use heddle_adapter_kit::{noun, say};
 use serde_json::{Map, Value, json};
 
 use super::fields::{self, LIST_ITEMS_MAX, TEXT_CHARS_MAX, plain_text};
-use super::grammar::{Maker, PREFIX, noun, object, operation};
+use super::grammar::{Maker, operation};
 use super::judged::{Action, Apply, Input, Service};
 use super::overlay::FieldJudgements;
+use super::routes::plain;
 
 /// A file in a body, in characters.
 const FILE_CHARS_MAX: u32 = 900_000;
@@ -17,30 +20,30 @@ impl Maker<'_> {
     pub(super) fn service(&mut self, id: &str, service: &Service) -> anyhow::Result<()> {
         let controller = &service.controller;
         let status = self.route(&format!("{controller}/status"))?;
-        self.routes.read(&status.path);
+        self.routes.read(plain(&status.path));
         let kind = format!("{id}.service");
         let binding = json!({
             "noun": noun(&service.title), "shape": "object", "get": { "path": status.path },
             "fields": { "status": "text" },
         });
-        self.add_kind(&kind, status.area, &format!("{}: state", service.title), &binding)?;
+        self.rows.add_kind(&kind, status.area, &format!("{}: state", service.title), binding)?;
         let danger = service.danger.as_deref().unwrap_or(NORMAL);
         let feature = |word: &str| format!("{id}.service-{word}");
         for (word, state, other) in
             [("start", Some("running"), "stop"), ("stop", Some("stopped"), "start"), ("restart", None, "")]
         {
             let path = self.route(&format!("{controller}/{word}"))?.path;
-            self.routes.write(&path);
+            self.routes.write(plain(&path));
             let mut action = json!({ "path": path, "summary": word });
             if let Some(state) = state {
                 action["effect"] = json!({ "field": "status", "is": state });
                 action["back"] = json!({ "path": format!("/api/{controller}/{other}") });
-                action["inverse"] = json!(format!("{PREFIX}.{}", feature(other)));
+                action["inverse"] = json!(self.rows.id(&feature(other)));
             }
             let danger = if word == "start" { NORMAL } else { danger };
             let mut binding = json!({ "kind": kind, "action": action });
             binding["lockout"] = json!(service.lockout && word != "start");
-            let created = operation("create", &json!(danger), &object(Map::new(), &[]), state.is_some());
+            let created = operation("create", danger, nothing(), state.is_some());
             let described = json!({
                 "area": status.area, "title": format!("{}: {word}", service.title), "kind": kind,
                 "operations": [created], "binding": dangerous(binding, danger),
@@ -53,13 +56,13 @@ impl Maker<'_> {
     /// Makes active what was saved before.
     pub(super) fn apply(&mut self, id: &str, apply: &Apply) -> anyhow::Result<()> {
         let route = self.route(&apply.route)?;
-        self.routes.write(&route.path);
+        self.routes.write(plain(&route.path));
         let danger = apply.danger.as_deref().unwrap_or(NORMAL);
         let reach = self.reach(&route.path).and_then(Value::as_str).unwrap_or("what belongs to this call");
         let summary = format!("make active what was saved: {reach}");
         let mut binding = json!({ "action": { "path": route.path, "summary": summary } });
         binding["lockout"] = json!(apply.lockout);
-        let created = operation("create", &json!(danger), &object(Map::new(), &[]), false);
+        let created = operation("create", danger, nothing(), false);
         let described = json!({
             "area": route.area, "title": apply.title, "operations": [created],
             "binding": dangerous(binding, danger),
@@ -69,7 +72,7 @@ impl Maker<'_> {
 
     pub(super) fn action(&mut self, id: &str, action: &Action) -> anyhow::Result<()> {
         let route = self.route(&action.route)?;
-        self.routes.write(&route.path);
+        self.routes.write(plain(&route.path));
         let area = route.area;
         let danger = action.danger.as_deref().unwrap_or(NORMAL);
         let (schema, key) = self.payload(action, &route.named)?;
@@ -87,25 +90,21 @@ impl Maker<'_> {
         };
         if let Some(apply) = &action.apply {
             binding["activate"] = json!([self.activation(apply)]);
-            self.routes.write(apply);
+            self.routes.write(plain(apply));
         }
-        if !action.danger_if.is_empty() {
-            binding["danger-if"] = json!(action.danger_if);
-        }
+        say(&mut binding, "danger-if", action.danger_if.clone());
         let mut binding = dangerous(binding, danger);
         if action.deletes && danger != NORMAL {
             binding["danger"] = json!({ "delete": danger });
         }
-        let operation = operation(word, &json!(danger), &schema, action.inverse.is_some());
+        let operation = operation(word, danger, schema, action.inverse.is_some());
         let mut described = json!({
             "area": area, "title": action.title, "operations": [operation], "binding": binding,
         });
         if let Some(kind) = action.kind.as_ref().or(action.parent.as_ref()) {
             described["kind"] = json!(kind);
         }
-        if !key.is_empty() {
-            described["natural-key"] = json!(key);
-        }
+        say(&mut described, "natural-key", key);
         self.add_feature(id, described)
     }
 
@@ -119,29 +118,17 @@ impl Maker<'_> {
             root.clone_from(&command.root);
             inputs.extend(self.form(action)?.into_iter().map(|field| (field.name, field.binding)));
         }
-        if let Some(root) = root {
-            call["root"] = json!(root);
-        }
-        if !action.with.is_empty() {
-            call["with"] = Value::Object(action.with.clone());
-        }
-        if !inputs.is_empty() {
-            call["fields"] = Value::Object(inputs);
-        }
-        if let Some(effect) = &action.effect {
-            call["effect"] = effect.clone();
-        }
+        say(&mut call, "root", root);
+        say(&mut call, "with", action.with.clone());
+        say(&mut call, "fields", inputs);
+        say(&mut call, "effect", action.effect.clone());
         if let Some(back) = &action.back {
             let path = self.route(back)?.path;
-            self.routes.write(&path);
+            self.routes.write(plain(&path));
             call["back"] = json!({ "path": path });
-            if !action.back_with.is_empty() {
-                call["back"]["with"] = Value::Object(action.back_with.clone());
-            }
+            say(&mut call["back"], "with", action.back_with.clone());
         }
-        if let Some(inverse) = &action.inverse {
-            call["inverse"] = json!(format!("{PREFIX}.{inverse}"));
-        }
+        say(&mut call, "inverse", action.inverse.as_deref().map(|inverse| self.rows.id(inverse)));
         Ok(call)
     }
 
@@ -167,7 +154,7 @@ impl Maker<'_> {
         let mut required: Vec<String> = Vec::new();
         let mut key: Vec<String> = Vec::new();
         if let Some(kind) = action.kind.as_ref().or(action.parent.as_ref()) {
-            let known = self.kinds.get(kind).with_context(|| format!("kind '{kind}' is unknown"))?;
+            let known = self.rows.kind(kind).with_context(|| format!("kind '{kind}' is unknown"))?;
             let binding = &known["binding"];
             let names = [&binding["within"]["key"], &binding["key"]];
             let texts = names.into_iter().filter_map(Value::as_array).flatten().filter_map(Value::as_str);
@@ -197,7 +184,7 @@ impl Maker<'_> {
                 properties.insert(field.name, field.schema);
             }
         }
-        let mut schema = object(properties, &required.iter().collect::<Vec<_>>());
+        let mut schema = object(properties, &required);
         if let Some(least) = action.least {
             schema["minProperties"] = json!(least);
         }
@@ -219,6 +206,11 @@ impl Maker<'_> {
             }
         }
     }
+}
+
+/// The schema of a payload that says nothing.
+fn nothing() -> Value {
+    object::<&str>(Map::new(), &[])
 }
 
 fn dangerous(mut binding: Value, danger: &str) -> Value {
@@ -255,25 +247,15 @@ fn input_schema(input: &Input) -> Value {
     }
     match input.kind.as_str() {
         "flag" => json!({ "type": "boolean" }),
-        "number" => {
-            let mut schema = json!({ "type": "integer" });
-            for (word, bound) in [("minimum", input.min), ("maximum", input.max)] {
-                if let Some(bound) = bound {
-                    schema[word] = json!(bound);
-                }
-            }
-            schema
-        }
+        "number" => bounded(json!({ "type": "integer" }), [("minimum", input.min), ("maximum", input.max)]),
         "list" | "array" => {
             json!({ "type": "array", "minItems": 1, "maxItems": LIST_ITEMS_MAX, "items": plain_text() })
         }
         _ if !input.options.is_empty() => json!({ "type": "string", "enum": input.options }),
         _ => {
             let longest = if input.long { FILE_CHARS_MAX } else { TEXT_CHARS_MAX };
-            let mut schema = json!({ "type": "string", "minLength": 1, "maxLength": longest });
-            if let Some(pattern) = &input.pattern {
-                schema["pattern"] = json!(pattern);
-            }
+            let mut schema = text(longest);
+            say(&mut schema, "pattern", input.pattern.clone());
             schema
         }
     }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use heddle_adapter_kit::nullable;
+use heddle_adapter_kit::say;
+use heddle_adapter_kit::schema::{bounded, nullable, secret};
 use serde_json::{Map, Value, json};
 
 use super::overlay::{FieldFacts, FieldJudgements};
@@ -172,17 +173,11 @@ fn schema(facts: &FieldFacts, kind: &str, of: &[&(String, String)]) -> Value {
     match kind {
         "flag" => json!({ "type": "boolean" }),
         "number" => {
-            let mut schema = json!({ "type": "integer" });
-            for (word, bound) in [("minimum", &facts.min), ("maximum", &facts.max)] {
-                if let Some(bound) = bound.as_ref().and_then(|bound| bound.parse::<i64>().ok()) {
-                    schema[word] = json!(bound);
-                }
-            }
-            schema
+            let number = |bound: &Option<String>| bound.as_ref().and_then(|bound| bound.parse::<i64>().ok());
+            let bounds = [("minimum", number(&facts.min)), ("maximum", number(&facts.max))];
+            bounded(json!({ "type": "integer" }), bounds)
         }
-        "secret" => {
-            json!({ "type": "string", "minLength": 1, "maxLength": TEXT_CHARS_MAX, "writeOnly": true })
-        }
+        "secret" => secret(TEXT_CHARS_MAX),
         "list" => {
             json!({ "type": "array", "maxItems": LIST_ITEMS_MAX, "items": text(facts, of, false) })
         }
@@ -194,10 +189,8 @@ fn text(facts: &FieldFacts, of: &[&(String, String)], takes_pattern: bool) -> Va
     if !facts.options.is_empty() {
         return json!({ "type": "string", "enum": facts.options });
     }
-    let mut schema = json!({ "type": "string", "minLength": 1, "maxLength": TEXT_CHARS_MAX });
-    if let Some(pattern) = facts.pattern.as_ref().filter(|_| takes_pattern) {
-        schema["pattern"] = json!(pattern);
-    }
+    let mut schema = plain_text();
+    say(&mut schema, "pattern", facts.pattern.clone().filter(|_| takes_pattern));
     if !of.is_empty() {
         let nouns: Vec<&str> = of.iter().map(|(_, noun)| noun.as_str()).collect();
         schema["description"] = json!(format!("name or id: {}", nouns.join(", ")));
@@ -207,5 +200,5 @@ fn text(facts: &FieldFacts, of: &[&(String, String)], takes_pattern: bool) -> Va
 
 /// Any text.
 pub(super) fn plain_text() -> Value {
-    json!({ "type": "string", "minLength": 1, "maxLength": TEXT_CHARS_MAX })
+    heddle_adapter_kit::schema::text(TEXT_CHARS_MAX)
 }

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
-use heddle_adapter_kit::{Made, parsed};
-use serde_json::{Map, Value, json};
+use heddle_adapter_kit::{Made, Operation, Routes, Rows, noun, parsed};
+use serde_json::{Value, json};
 
 use super::judged::{Action, Apply, Read, Service};
 use super::overlay::{Command, Facts, Item, Overlay};
-use super::routes::{Routes, Shares};
+use super::routes;
 
 pub(super) const PREFIX: &str = "opnsense";
 /// Rows that one request asks for.
@@ -18,13 +18,12 @@ const PAGE_ROWS_MAX: u32 = 1000;
 pub(super) const TIME_LIMIT_MS: u32 = 120_000;
 
 /// Makes the description.
-pub(super) fn make(facts: &Facts, overlay: &Overlay) -> anyhow::Result<(Made, Shares)> {
+pub(super) fn make(facts: &Facts, overlay: &Overlay) -> anyhow::Result<Made> {
     let mut maker = Maker {
         facts,
         overlay,
         kinds_by_list: BTreeMap::new(),
-        kinds: BTreeMap::new(),
-        features: BTreeMap::new(),
+        rows: Rows::new(PREFIX),
         routes: Routes::default(),
     };
     let items = parsed::<Item>(&overlay.items)?;
@@ -52,8 +51,10 @@ pub(super) fn make(facts: &Facts, overlay: &Overlay) -> anyhow::Result<(Made, Sh
     for (id, action) in &parsed::<Action>(&overlay.actions)? {
         maker.action(id, action).with_context(|| format!("action '{id}'"))?;
     }
-    maker.routes.judge(overlay, facts)?;
-    maker.finish()
+    routes::judge(&mut maker.routes, overlay, facts)?;
+    let coverage = routes::coverage(&maker.routes, overlay, facts);
+    coverage.require_judged()?;
+    Ok(Made { coverage, description: maker.rows.sorted().description(&overlay.areas)? })
 }
 
 pub(super) struct Maker<'f> {
@@ -61,9 +62,7 @@ pub(super) struct Maker<'f> {
     pub(super) overlay: &'f Overlay,
     /// Kind and noun by the list of items, in lower case.
     pub(super) kinds_by_list: BTreeMap<String, (String, String)>,
-    /// By id, as the features.
-    pub(super) kinds: BTreeMap<String, Value>,
-    features: BTreeMap<String, Value>,
+    pub(super) rows: Rows,
     pub(super) routes: Routes,
 }
 
@@ -96,24 +95,9 @@ impl<'f> Maker<'f> {
         Ok(Route { area: &owner.area, command, path: format!("/api/{route}"), named: named.collect() })
     }
 
-    pub(super) fn add_kind(
-        &mut self,
-        id: &str,
-        area: &str,
-        title: &str,
-        binding: &Value,
-    ) -> anyhow::Result<()> {
-        let kind = json!({ "id": id, "area": area, "title": title, "binding": binding });
-        let old = self.kinds.insert(id.to_owned(), kind);
-        anyhow::ensure!(old.is_none(), "there are two kinds '{id}'");
-        Ok(())
-    }
-
     pub(super) fn add_feature(&mut self, id: &str, mut feature: Value) -> anyhow::Result<()> {
-        let full = format!("{PREFIX}.{id}");
-        feature["id"] = json!(full);
-        anyhow::ensure!(self.features.insert(full, feature).is_none(), "there are two features '{id}'");
-        Ok(())
+        feature["id"] = json!(self.rows.id(id));
+        self.rows.add_row(feature)
     }
 
     /// What a call makes active beyond what was written.
@@ -129,34 +113,6 @@ impl<'f> Maker<'f> {
         }
         activation
     }
-
-    fn finish(self) -> anyhow::Result<(Made, Shares)> {
-        let (coverage, shares) = self.routes.coverage(self.facts, self.overlay);
-        let all = || self.kinds.values().chain(self.features.values());
-        let areas: Vec<Value> = self
-            .overlay
-            .areas
-            .iter()
-            .filter(|(id, _)| all().any(|one| one["area"] == id.as_str()))
-            .map(|(id, title)| json!({ "id": id, "title": title }))
-            .collect();
-        for (id, feature) in &self.features {
-            let inverse = &feature["binding"]["action"]["inverse"];
-            let is_known = inverse.as_str().is_none_or(|inverse| self.features.contains_key(inverse));
-            anyhow::ensure!(is_known, "the inverse of '{id}' is no feature: {inverse}");
-        }
-        let kinds: Vec<&Value> = self.kinds.values().collect();
-        let features: Vec<&Value> = self.features.values().collect();
-        let description = json!({ "areas": areas, "kinds": kinds, "features": features });
-        Ok((Made { coverage, description }, shares))
-    }
-}
-
-/// A title within a sentence: `Port forward` is `port forward`, names such as `OpenVPN` stay.
-pub(super) fn noun(title: &str) -> String {
-    let first = title.split(' ').next().unwrap_or_default();
-    let is_name = first.chars().skip(1).any(char::is_uppercase);
-    if is_name { title.to_owned() } else { heddle_adapter_kit::noun(title) }
 }
 
 /// A grid; its rows have the label of a choice beside its value.
@@ -172,18 +128,6 @@ pub(super) fn grid(path: &str) -> Value {
 }
 
 /// One operation of a feature.
-pub(super) fn operation(word: &str, danger: &Value, schema: &Value, invertible: bool) -> Value {
-    json!({
-        "operation": word, "danger": danger, "payload-schema": schema,
-        "time-limit-ms": TIME_LIMIT_MS, "invertible": invertible,
-    })
-}
-
-/// A schema of an object that has these fields and no others.
-pub(super) fn object(properties: Map<String, Value>, required: &[&String]) -> Value {
-    let mut schema = json!({ "type": "object", "additionalProperties": false, "properties": properties });
-    if !required.is_empty() {
-        schema["required"] = json!(required);
-    }
-    schema
+pub(super) fn operation(word: &str, danger: &str, schema: Value, is_invertible: bool) -> Value {
+    Operation { word, danger, schema, time_limit_ms: Some(TIME_LIMIT_MS), is_invertible }.row()
 }

@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, ensure};
+use heddle_adapter_kit::schema::object;
+use heddle_adapter_kit::{noun, say};
 use serde_json::{Map, Value, json};
 
 use super::fields::{self, Field, payload_name};
-use super::grammar::{Maker, grid, noun, object, operation};
+use super::grammar::{Maker, grid, operation};
 use super::overlay::{Command, FieldFacts, Item};
+use super::routes::plain;
 
 const DANGERS: [&str; 3] = ["normal", "destructive", "catastrophic"];
 
@@ -42,14 +45,12 @@ impl<'f> Maker<'f> {
         let is_known = |name: &String| item.any_id || names.contains(name.as_str());
         ensure!(key.iter().all(is_known), "its key {key:?} is no field");
         let kind = self.item_kind(item, &key, &fields)?;
-        self.add_kind(id, &area, &item.title, &kind)?;
+        self.rows.add_kind(id, &area, &item.title, kind)?;
         let has_update =
             fields.iter().any(|field| !key.contains(&field.name) && !field.is_create_only && !field.is_shown);
         let feature = self.item_feature(id, item, &fields, has_update)?;
         let mut described = json!({ "area": area, "title": item.title, "kind": id });
-        if !key.is_empty() {
-            described["natural-key"] = json!(key);
-        }
+        say(&mut described, "natural-key", key.clone());
         described["operations"] = json!(operations(item, &key, &fields, has_update));
         described["binding"] = feature;
         self.add_feature(id, described)
@@ -61,7 +62,7 @@ impl<'f> Maker<'f> {
         let mut binding = json!({ "noun": noun(&item.title), "shape": "object" });
         if let Some(list) = &item.list {
             let (path, command) = self.command(item, list)?;
-            self.routes.read(&path);
+            self.routes.read(plain(&path));
             binding["shape"] = json!("items");
             binding["list"] = grid(&path);
             if command.live || item.live {
@@ -77,7 +78,7 @@ impl<'f> Maker<'f> {
         }
         if let Some(get) = &item.get {
             let (path, get) = self.command(item, get)?;
-            self.routes.read(&path);
+            self.routes.read(plain(&path));
             let root = get.root.as_deref().or(self.command(item, &item.update)?.1.root.as_deref());
             let object = match (&item.pointer, root) {
                 (Some(pointer), _) => pointer.clone(),
@@ -92,9 +93,7 @@ impl<'f> Maker<'f> {
                 }
             }
         }
-        if !item.params.is_empty() {
-            binding["params"] = Value::Object(item.params.clone());
-        }
+        say(&mut binding, "params", item.params.clone());
         binding["fields"] = Value::Object(by_name);
         Ok(binding)
     }
@@ -110,17 +109,13 @@ impl<'f> Maker<'f> {
         let root = item.root.as_deref().or(update.root.as_deref());
         let root = root.context("the facts do not say under which key it is written")?;
         let rooted = |mut write: Value, with: &Map<String, Value>| {
-            if !root.is_empty() {
-                write["root"] = json!(root);
-            }
-            if !with.is_empty() {
-                write["with"] = Value::Object(with.clone());
-            }
+            say(&mut write, "root", root);
+            say(&mut write, "with", with.clone());
             write
         };
         let mut binding = json!({ "kind": id });
         if has_update || item.new_id.is_none() {
-            self.routes.write(&update_path);
+            self.routes.write(plain(&update_path));
         }
         let set_path =
             if item.list.is_some() { format!("{update_path}/{{id}}") } else { update_path.clone() };
@@ -128,10 +123,10 @@ impl<'f> Maker<'f> {
             let path = self.command(item, create)?.0;
             // A set with an id of its own makes the item: then the way back is known before anything is sent.
             let (call, new_id) = if let Some(new_id) = &item.new_id {
-                self.routes.write(&path);
+                self.routes.write(plain(&path));
                 (path, new_id.clone())
             } else {
-                self.routes.same(&path, "create: the update makes an item under an id of its own");
+                self.routes.same(plain(&path), "create: the update makes an item under an id of its own");
                 (set_path.clone(), json!("chosen"))
             };
             binding["create"] = rooted(json!({ "path": call, "id": new_id }), &item.create_with);
@@ -143,36 +138,28 @@ impl<'f> Maker<'f> {
         self.delete_of(item, &mut binding)?;
         if let Some(toggle) = &item.toggle {
             let path = self.command(item, toggle)?.0;
-            self.routes.same(&path, "switch: an update of the field does it, and says to which state");
+            self.routes.same(plain(&path), "switch: an update of the field does it, and says to which state");
         }
         if let Some(apply) = item.apply.as_ref().or(update.apply.as_ref()) {
             binding["activate"] = json!([self.activation(apply)]);
-            self.routes.write(apply);
+            self.routes.write(plain(apply));
         }
-        if item.lockout {
-            binding["lockout"] = json!(true);
-        }
-        if !item.danger.is_empty() {
-            binding["danger"] = Value::Object(item.danger.clone());
-        }
-        if let Some(raised) = switched_off(item, fields) {
-            binding["danger-if"] = raised;
-        }
+        say(&mut binding, "lockout", item.lockout);
+        say(&mut binding, "danger", item.danger.clone());
+        say(&mut binding, "danger-if", switched_off(item, fields));
         Ok(binding)
     }
 
     fn delete_of(&mut self, item: &Item, binding: &mut Value) -> anyhow::Result<()> {
         let Some(delete) = &item.delete else { return Ok(()) };
         let path = self.command(item, delete)?.0;
-        self.routes.write(&path);
+        self.routes.write(plain(&path));
         binding["delete"] = json!({ "path": format!("{path}/{{id}}") });
         if !item.takes.is_empty() {
             let takes = item.takes.iter().map(|takes| json!({ "kind": takes.item, "field": takes.field }));
             binding["delete"]["takes"] = json!(takes.collect::<Vec<_>>());
         }
-        if item.is_final {
-            binding["delete"]["final"] = json!(true);
-        }
+        say(&mut binding["delete"], "final", item.is_final);
         Ok(())
     }
 }
@@ -197,8 +184,7 @@ fn switched_off(item: &Item, fields: &[Field]) -> Option<Value> {
 }
 
 fn operations(item: &Item, key: &[String], fields: &[Field], has_update: bool) -> Vec<Value> {
-    let normal = json!(DANGERS[0]);
-    let danger = |word: &str| item.danger.get(word).unwrap_or(&normal);
+    let danger = |word: &str| item.danger.get(word).and_then(Value::as_str).unwrap_or(DANGERS[0]);
     let needed_key: Vec<&String> = key
         .iter()
         .enumerate()
@@ -228,16 +214,16 @@ fn operations(item: &Item, key: &[String], fields: &[Field], has_update: bool) -
         for field in fields.iter().filter(|field| field.new_is.is_some()) {
             schema["properties"][field.name.as_str()] = json!(field.new_is);
         }
-        out.push(operation("create", danger("create"), &schema, item.delete.is_some()));
+        out.push(operation("create", danger("create"), schema, item.delete.is_some()));
     }
     if has_update {
         let schema = schema(&|field| !field.is_create_only, &needed_key);
-        out.push(operation("update", danger("update"), &schema, true));
+        out.push(operation("update", danger("update"), schema, true));
     }
     if item.delete.is_some() {
         let is_lost = item.is_final || fields.iter().any(|field| field.is_unread);
         let schema = schema(&|field| key.contains(&field.name), &needed_key);
-        out.push(operation("delete", danger("delete"), &schema, !is_lost && item.create.is_some()));
+        out.push(operation("delete", danger("delete"), schema, !is_lost && item.create.is_some()));
     }
     out
 }

@@ -1,15 +1,17 @@
 //! What is only read, and the objects that actions are about.
 
 use anyhow::ensure;
-use serde_json::{Value, json};
+use heddle_adapter_kit::{noun, say};
+use serde_json::json;
 
-use super::grammar::{Maker, grid, noun};
+use super::grammar::{Maker, grid};
 use super::judged::Read;
+use super::routes::plain;
 
 impl Maker<'_> {
     pub(super) fn read(&mut self, id: &str, read: &Read) -> anyhow::Result<()> {
         let route = self.route(&read.route)?;
-        self.routes.read(&route.path);
+        self.routes.read(plain(&route.path));
         let known: Vec<&str> = read
             .within
             .iter()
@@ -46,39 +48,29 @@ impl Maker<'_> {
             if read.post {
                 binding["get"]["method"] = json!("POST");
             }
-            if !read.filters.is_empty() {
-                binding["get"]["filters"] = Value::Object(read.filters.clone());
-            }
-            if let Some(pointer) = &read.pointer {
-                binding["get"]["item"] = json!(pointer);
-            }
+            say(&mut binding["get"], "filters", read.filters.clone());
+            say(&mut binding["get"], "item", read.pointer.clone());
         }
-        if let Some(within) = &read.within {
-            binding["within"] = within.clone();
-        }
-        if read.volatile {
-            binding["volatile"] = json!(true);
-        }
+        say(&mut binding, "within", read.within.clone());
+        say(&mut binding, "volatile", read.volatile);
         let mut fields = read.fields.clone();
         if read.id.is_some() {
             fields.extend(read.key.iter().map(|name| (name.clone(), json!("text"))));
             let others = read.columns.iter().filter(|name| !read.key.contains(name));
             fields.extend(others.map(|name| (name.clone(), json!("json"))));
         }
-        if !fields.is_empty() {
-            binding["fields"] = Value::Object(fields);
-        }
-        self.add_kind(id, route.area, &read.title, &binding)
+        say(&mut binding, "fields", fields);
+        self.rows.add_kind(id, route.area, &read.title, binding)
     }
 
     /// The whole model of a controller, in one answer.
     pub(super) fn model(&mut self, controller: &str) -> anyhow::Result<()> {
         let route = self.route(&format!("{controller}/get"))?;
-        self.routes.read(&route.path);
+        self.routes.read(plain(&route.path));
         let binding = json!({
             "noun": format!("model of {controller}"), "shape": "answer", "get": { "path": route.path },
         });
         let title = format!("Whole model: {controller}");
-        self.add_kind(&format!("model.{}", controller.replace('/', ".")), route.area, &title, &binding)
+        self.rows.add_kind(&format!("model.{}", controller.replace('/', ".")), route.area, &title, binding)
     }
 }

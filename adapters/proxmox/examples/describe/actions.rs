@@ -1,10 +1,11 @@
 //! Actions: what is done to an object, or to the whole.
 
 use anyhow::{Context as _, ensure};
+use heddle_adapter_kit::{Feature, Operation, say};
 use serde_json::{Map, Value, json};
 
 use super::fields::{self, Field, STEERING, Uses};
-use super::grammar::{Maker, PREFIX, schema, time_limit};
+use super::grammar::{Maker, schema, time_limit};
 use super::overlay::{Action, FieldFacts, FieldJudgements};
 use super::places::{BASE, name_schema, renamed, variables};
 
@@ -37,30 +38,55 @@ impl Maker<'_> {
         let needed = fields.iter().filter(|field| field.is_required && !required.contains(&field.name));
         let needed: Vec<String> = needed.map(|field| field.name.clone()).collect();
         required.extend(needed);
-        let binding = binding(method, &path, action, &fields);
-        let is_invertible = action.inverse.is_some();
-        let operation = json!({
-            "operation": "create", "danger": action.danger.as_deref().unwrap_or("normal"),
-            "payload-schema": schema(&given, fields.iter(), &required, false),
-            "time-limit-ms": time_limit(action.time.as_deref()), "invertible": is_invertible,
-        });
-        let mut described = json!({ "id": format!("{PREFIX}.{id}"), "area": area, "title": action.title });
-        if let Some(kind) = &action.kind {
-            described["kind"] = json!(kind);
+        let binding = self.action_binding(method, &path, action, &fields);
+        let names: Vec<String> = key.into_iter().map(|(name, _)| name).collect();
+        let operation = Operation {
+            word: "create",
+            danger: action.danger.as_deref().unwrap_or("normal"),
+            schema: schema(&given, fields.iter(), &required, false),
+            time_limit_ms: Some(time_limit(action.time.as_deref())),
+            is_invertible: action.inverse.is_some(),
+        };
+        self.rows.add_feature(Feature {
+            id,
+            area: &area,
+            title: &action.title,
+            kind: action.kind.as_deref(),
+            key: &names,
+            operations: vec![operation],
+            binding,
+        })
+    }
+
+    fn action_binding(&self, method: &str, path: &str, action: &Action, fields: &[Field]) -> Value {
+        let by_name: Map<String, Value> =
+            fields.iter().map(|field| (field.name.clone(), field.binding.clone())).collect();
+        let mut act = json!({ "path": format!("{BASE}{path}"), "summary": action.summary });
+        if method != "POST" {
+            act["method"] = json!(method);
         }
-        let names: Vec<&String> = key.iter().map(|(name, _)| name).collect();
-        if !names.is_empty() {
-            described["natural-key"] = json!(names);
+        say(&mut act, "fields", by_name);
+        say(&mut act, "with", action.with.clone());
+        say(&mut act, "effect", action.effect.clone());
+        if let Some(back) = &action.back {
+            let mut back = back.clone();
+            back["path"] = json!(format!("{BASE}{}", back["path"].as_str().unwrap_or_default()));
+            act["back"] = back;
         }
-        described["operations"] = json!([operation]);
-        described["binding"] = binding;
-        self.features.push(described);
-        Ok(())
+        say(&mut act, "inverse", action.inverse.as_deref().map(|inverse| self.rows.id(inverse)));
+        let mut binding = json!({ "action": act });
+        say(&mut binding, "kind", action.kind.clone());
+        if let Some(danger) = &action.danger {
+            binding["danger"] = json!({ "create": danger });
+        }
+        say(&mut binding, "danger-if", action.danger_if.clone());
+        say(&mut binding, "lockout", action.lockout);
+        binding
     }
 
     /// Parameters of paths that the objects of a kind bring along.
     fn parents_of(&self, kind: Option<&str>) -> Vec<String> {
-        let found = kind.and_then(|kind| self.kinds.iter().find(|known| known["id"] == kind));
+        let found = kind.and_then(|kind| self.rows.kind(kind));
         let Some(kind) = found else { return Vec::new() };
         let binding = &kind["binding"];
         let own = binding["params"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
@@ -95,44 +121,4 @@ impl Maker<'_> {
         let uses = |facts| Uses { create: Some(facts), update: None, has_update: false };
         Ok(chosen.into_iter().flat_map(|facts| fields::all(uses(facts), &judged, &[])).collect())
     }
-}
-
-fn binding(method: &str, path: &str, action: &Action, fields: &[Field]) -> Value {
-    let by_name: Map<String, Value> =
-        fields.iter().map(|field| (field.name.clone(), field.binding.clone())).collect();
-    let mut act = json!({ "path": format!("{BASE}{path}"), "summary": action.summary });
-    if method != "POST" {
-        act["method"] = json!(method);
-    }
-    if !by_name.is_empty() {
-        act["fields"] = Value::Object(by_name);
-    }
-    if !action.with.is_empty() {
-        act["with"] = json!(action.with);
-    }
-    if let Some(effect) = &action.effect {
-        act["effect"] = effect.clone();
-    }
-    if let Some(back) = &action.back {
-        let mut back = back.clone();
-        back["path"] = json!(format!("{BASE}{}", back["path"].as_str().unwrap_or_default()));
-        act["back"] = back;
-    }
-    if let Some(inverse) = &action.inverse {
-        act["inverse"] = json!(format!("{PREFIX}.{inverse}"));
-    }
-    let mut binding = json!({ "action": act });
-    if let Some(kind) = &action.kind {
-        binding["kind"] = json!(kind);
-    }
-    if let Some(danger) = &action.danger {
-        binding["danger"] = json!({ "create": danger });
-    }
-    if !action.danger_if.is_empty() {
-        binding["danger-if"] = json!(action.danger_if);
-    }
-    if action.lockout {
-        binding["lockout"] = json!(true);
-    }
-    binding
 }

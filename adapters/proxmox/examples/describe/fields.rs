@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use heddle_adapter_kit::nullable;
-use serde_json::{Map, Value, json};
+use heddle_adapter_kit::say;
+use heddle_adapter_kit::schema::{self, nullable, object};
+use serde_json::{Map, Number, Value, json};
 
 use super::overlay::{FieldFacts, FieldJudgements};
 
@@ -114,9 +115,7 @@ pub(super) fn described(
     let mut kind = |word: &str| binding.insert("type".to_owned(), json!(word));
     if judged.secret.contains(&facts.name) {
         kind("secret");
-        let schema =
-            json!({ "type": "string", "minLength": 1, "maxLength": TEXT_CHARS_MAX, "writeOnly": true });
-        return (binding, schema, None);
+        return (binding, schema::secret(TEXT_CHARS_MAX), None);
     }
     if let Some(parts) = judged.properties.get(&facts.name) {
         kind("properties");
@@ -182,13 +181,9 @@ fn only_part(facts: &FieldFacts) -> Option<&FieldFacts> {
     }
 }
 
-fn bounded(mut schema: Value, facts: &FieldFacts) -> Value {
-    for (word, bound) in [("minimum", &facts.min), ("maximum", &facts.max)] {
-        if let Some(bound) = bound {
-            schema[word] = json!(bound);
-        }
-    }
-    schema
+fn bounded(schema: Value, facts: &FieldFacts) -> Value {
+    let number = |bound: &Option<Number>| bound.clone().map(Value::Number);
+    schema::bounded(schema, [("minimum", number(&facts.min)), ("maximum", number(&facts.max))])
 }
 
 fn text(facts: &FieldFacts) -> Value {
@@ -196,11 +191,9 @@ fn text(facts: &FieldFacts) -> Value {
         return json!({ "type": "string", "enum": facts.options });
     }
     let most = facts.most.unwrap_or(TEXT_CHARS_MAX).min(TEXT_CHARS_MAX);
-    let mut schema =
-        json!({ "type": "string", "minLength": facts.least.unwrap_or(1).max(1), "maxLength": most });
-    if let Some(pattern) = &facts.pattern {
-        schema["pattern"] = json!(pattern);
-    }
+    let mut schema = schema::text(most);
+    schema["minLength"] = json!(facts.least.unwrap_or(1).max(1));
+    say(&mut schema, "pattern", facts.pattern.clone());
     schema
 }
 
@@ -246,10 +239,7 @@ pub(super) fn schema_of(
     required: &[String],
     definitions: BTreeMap<String, Value>,
 ) -> Value {
-    let mut schema = json!({ "type": "object", "additionalProperties": false, "properties": properties });
-    if !required.is_empty() {
-        schema["required"] = json!(required);
-    }
+    let mut schema = object(properties, required);
     if !definitions.is_empty() {
         schema["$defs"] = json!(definitions);
     }

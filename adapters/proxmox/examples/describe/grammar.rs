@@ -1,18 +1,18 @@
 //! The grammar of Proxmox VE: collections whose objects are listed, read, created, updated and deleted by paths of one
 //! form, settings with one path, actions, and what is only read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use anyhow::{Context as _, ensure};
-use heddle_adapter_kit::{Made, parsed};
-use serde_json::{Map, Value, json};
+use anyhow::Context as _;
+use heddle_adapter_kit::{Made, Rows, parsed};
+use serde_json::{Map, Value};
 
 use super::fields::{self, Field};
 use super::overlay::{Action, Facts, Item, Overlay, Parent, Read};
 use super::places::parent_of;
 use super::routes::Routes;
 
-pub(super) const PREFIX: &str = "proxmox";
+const PREFIX: &str = "proxmox";
 const TIME_LIMIT_MS: u32 = 120_000;
 /// Copies, backups and moves.
 const LONG_TIME_LIMIT_MS: u32 = 1_800_000;
@@ -22,7 +22,7 @@ pub(super) fn make(facts: &Facts, overlay: &Overlay) -> anyhow::Result<Made> {
     let routes = Routes::new(facts, &overlay.left_out)?;
     let items = parsed::<Item>(&overlay.items)?;
     let settings = parsed::<Item>(&overlay.settings)?;
-    let mut maker = Maker { overlay, routes, keys: BTreeMap::new(), kinds: Vec::new(), features: Vec::new() };
+    let mut maker = Maker { overlay, routes, keys: BTreeMap::new(), rows: Rows::new(PREFIX) };
     for (id, item) in items.iter().chain(&settings) {
         maker.item(id, item).with_context(|| format!("item '{id}'"))?;
     }
@@ -32,15 +32,9 @@ pub(super) fn make(facts: &Facts, overlay: &Overlay) -> anyhow::Result<Made> {
     for (id, read) in &parsed::<Read>(&overlay.reads)? {
         maker.read(id, read).with_context(|| format!("read '{id}'"))?;
     }
-    let open = maker.routes.open();
-    ensure!(open.is_empty(), "nothing is said about {open:?}");
-    let used: BTreeSet<&str> = maker.kinds.iter().filter_map(|kind| kind["area"].as_str()).collect();
-    let areas = overlay.areas.iter().filter(|(id, _)| used.contains(id.as_str()));
-    let areas: Vec<Value> = areas.map(|(id, title)| json!({ "id": id, "title": title })).collect();
-    Ok(Made {
-        coverage: maker.routes.coverage(&overlay.areas),
-        description: json!({ "areas": areas, "kinds": maker.kinds, "features": maker.features }),
-    })
+    let coverage = maker.routes.coverage(&overlay.areas);
+    coverage.require_judged()?;
+    Ok(Made { coverage, description: maker.rows.description(&overlay.areas)? })
 }
 
 pub(super) struct Maker<'f> {
@@ -48,8 +42,7 @@ pub(super) struct Maker<'f> {
     pub(super) routes: Routes<'f>,
     /// How payloads name the objects of each kind, in the order of the natural key.
     pub(super) keys: BTreeMap<String, Vec<(String, Value)>>,
-    pub(super) kinds: Vec<Value>,
-    pub(super) features: Vec<Value>,
+    pub(super) rows: Rows,
 }
 
 impl<'f> Maker<'f> {

@@ -1,12 +1,12 @@
 //! Kinds of objects and settings, and the features that write them.
 
-use anyhow::{Context as _, ensure};
-use heddle_adapter_kit::noun;
+use anyhow::Context as _;
+use heddle_adapter_kit::{Feature, Operation, noun, say};
 use serde_json::{Map, Value, json};
 
 use super::collect::Collected;
 use super::fields::Field;
-use super::grammar::{Maker, PREFIX, schema, time_limit};
+use super::grammar::{Maker, schema, time_limit};
 use super::overlay::Item;
 use super::places::{self, BASE};
 
@@ -16,7 +16,7 @@ impl<'f> Maker<'f> {
         let key = made.key_schemas();
         self.keys.insert(id.to_owned(), key.clone());
         let kind = self.kind(item, &made)?;
-        self.kinds.push(json!({ "id": id, "area": made.area, "title": item.title, "binding": kind }));
+        self.rows.add_kind(id, &made.area, &item.title, kind)?;
         for route in &item.covers {
             self.routes.cover(route)?;
         }
@@ -28,17 +28,16 @@ impl<'f> Maker<'f> {
             return Ok(());
         }
         let binding = self.feature(id, item, &made)?;
-        let operations = operations(item, &made)?;
-        let mut described = json!({
-            "id": format!("{PREFIX}.{id}"), "area": made.area, "title": item.title, "kind": id,
-        });
-        if !key.is_empty() {
-            described["natural-key"] = key.iter().map(|(name, _)| name.as_str()).collect();
-        }
-        described["operations"] = json!(operations);
-        described["binding"] = binding;
-        self.features.push(described);
-        Ok(())
+        let names: Vec<String> = key.into_iter().map(|(name, _)| name).collect();
+        self.rows.add_feature(Feature {
+            id,
+            area: &made.area,
+            title: &item.title,
+            kind: Some(id),
+            key: &names,
+            operations: operations(item, &made),
+            binding,
+        })
     }
 
     fn kind(&mut self, item: &Item, made: &Collected<'f>) -> anyhow::Result<Value> {
@@ -57,23 +56,15 @@ impl<'f> Maker<'f> {
             binding["shape"] = json!("items");
             binding["key"] = json!(item.key);
             binding["list"] = json!({ "path": places::bound(list, made.parent), "id": row_id });
-            if !item.rows.is_empty() {
-                binding["list"]["rows"] = json!(item.rows);
-            }
-            if !item.only.is_empty() {
-                binding["list"]["only"] = json!(item.only);
-            }
+            say(&mut binding["list"], "rows", item.rows.as_str());
+            say(&mut binding["list"], "only", item.only.clone());
             if let Some(path) = self.get_of(item, made) {
                 self.routes.cover(&format!("GET {path}"))?;
                 binding["get"] = json!({ "path": places::bound(&path, made.parent) });
             }
         }
-        if item.volatile {
-            binding["volatile"] = json!(true);
-        }
-        if !item.params.is_empty() {
-            binding["params"] = json!(item.params);
-        }
+        say(&mut binding, "volatile", item.volatile);
+        say(&mut binding, "params", item.params.clone());
         binding["fields"] = kind_fields(item, &made.fields);
         Ok(binding)
     }
@@ -91,9 +82,7 @@ impl<'f> Maker<'f> {
         }
         if made.create.is_some() {
             binding["create"]["id"] = new_id(item);
-            if !item.create_with.is_empty() {
-                binding["create"]["with"] = json!(item.create_with);
-            }
+            say(&mut binding["create"], "with", item.create_with.clone());
         }
         if made.update.is_some() {
             binding["update"]["sends"] = json!(item.sends.as_deref().unwrap_or("changed"));
@@ -102,24 +91,16 @@ impl<'f> Maker<'f> {
             }
         }
         self.revisions(&mut binding, item, made)?;
-        if made.delete.is_some() && item.is_final {
-            binding["delete"]["final"] = json!(true);
-        }
-        if !item.delete_with.is_empty() {
-            binding["delete"]["with"] = json!(item.delete_with);
+        if made.delete.is_some() {
+            say(&mut binding["delete"], "final", item.is_final);
+            say(&mut binding["delete"], "with", item.delete_with.clone());
         }
         if let Some(name) = &item.activate {
             binding["activate"] = json!([self.activation(name)?]);
         }
-        if item.lockout {
-            binding["lockout"] = json!(true);
-        }
-        if !item.danger.is_empty() {
-            binding["danger"] = json!(item.danger);
-        }
-        if !item.danger_if.is_empty() {
-            binding["danger-if"] = json!(item.danger_if);
-        }
+        say(&mut binding, "lockout", item.lockout);
+        say(&mut binding, "danger", item.danger.clone());
+        say(&mut binding, "danger-if", item.danger_if.clone());
         Ok(binding)
     }
 
@@ -182,13 +163,15 @@ fn kind_fields(item: &Item, fields: &[Field]) -> Value {
     Value::Object(out)
 }
 
-fn operations(item: &Item, made: &Collected<'_>) -> anyhow::Result<Vec<Value>> {
-    let danger = |word: &str| item.danger.get(word).cloned().unwrap_or_else(|| json!("normal"));
-    let operation = |word: &str, schema: Value, invertible: bool| {
-        json!({
-            "operation": word, "danger": danger(word), "payload-schema": schema,
-            "time-limit-ms": time_limit(item.time.as_deref()), "invertible": invertible,
-        })
+fn operations<'i>(item: &'i Item, made: &Collected<'_>) -> Vec<Operation<'i>> {
+    let danger = |word: &str| item.danger.get(word).and_then(Value::as_str).unwrap_or("normal");
+    let time_limit_ms = Some(time_limit(item.time.as_deref()));
+    let operation = |word, schema, is_invertible| Operation {
+        word,
+        danger: danger(word),
+        schema,
+        time_limit_ms,
+        is_invertible,
     };
     let key = made.key_schemas();
     let names: Vec<String> = key.iter().map(|(name, _)| name.clone()).collect();
@@ -215,6 +198,5 @@ fn operations(item: &Item, made: &Collected<'_>) -> anyhow::Result<Vec<Value>> {
         let schema = schema(&key, std::iter::empty(), &names, false);
         out.push(operation("delete", schema, !item.is_final && made.create.is_some()));
     }
-    ensure!(!out.is_empty(), "nothing writes it");
-    Ok(out)
+    out
 }

@@ -1,7 +1,7 @@
 //! What is only read: lists, single answers, and answers to what a filter asks for.
 
 use anyhow::Context as _;
-use heddle_adapter_kit::noun;
+use heddle_adapter_kit::{noun, say};
 use serde_json::{Map, Value, json};
 
 use super::grammar::Maker;
@@ -27,8 +27,7 @@ impl Maker<'_> {
         let mut binding = json!({ "noun": noun(&read.title) });
         if read.asked {
             binding["asked"] = asked(path, &query);
-            self.kinds.push(json!({ "id": id, "area": area, "title": read.title, "binding": binding }));
-            return Ok(());
+            return self.rows.add_kind(id, &area, &read.title, binding);
         }
         let parent = self.parent(path);
         let mut bound = places::bound(path, parent);
@@ -43,9 +42,7 @@ impl Maker<'_> {
             binding["list"] = json!({ "path": bound });
             binding["key"] = json!(read.key);
             let filters = filters(&query, parent.map(|parent| parent.key.as_slice()).unwrap_or_default());
-            if !filters.is_empty() {
-                binding["list"]["filters"] = Value::Object(filters);
-            }
+            say(&mut binding["list"], "filters", filters);
         } else {
             binding["shape"] = json!("answer");
             binding["get"] = json!({ "path": bound });
@@ -53,11 +50,8 @@ impl Maker<'_> {
                 binding["get"]["method"] = json!(method);
             }
         }
-        if !read.fields.is_empty() {
-            binding["fields"] = json!(read.fields);
-        }
-        self.kinds.push(json!({ "id": id, "area": area, "title": read.title, "binding": binding }));
-        Ok(())
+        say(&mut binding, "fields", read.fields.clone());
+        self.rows.add_kind(id, &area, &read.title, binding)
     }
 }
 

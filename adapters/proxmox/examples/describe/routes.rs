@@ -1,34 +1,28 @@
 //! Which routes something is made of.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anyhow::Context as _;
-use heddle_adapter_kit::{Access, Coverage, State};
+use heddle_adapter_kit::{Access, Class, Coverage};
 use serde_json::{Map, Value};
 
-use super::overlay::{Facts, FieldFacts, LeftOut, Route};
+use super::overlay::{Facts, FieldFacts, Route};
 
 /// The routes of the facts, and what became of each.
 pub(super) struct Routes<'f> {
     facts: &'f Facts,
     /// Names of routes, by their form without the names of variables.
     forms: BTreeMap<String, &'f str>,
-    covered: BTreeSet<&'f str>,
-    left_out: BTreeSet<String>,
+    became: heddle_adapter_kit::Routes,
 }
 
 impl<'f> Routes<'f> {
-    pub(super) fn new(facts: &'f Facts, left_out: &[LeftOut]) -> anyhow::Result<Self> {
+    pub(super) fn new(facts: &'f Facts, left_out: &[Class]) -> anyhow::Result<Self> {
         let forms = facts.routes.keys().map(|route| (form(route), route.as_str())).collect();
-        let mut out = Self { facts, forms, covered: BTreeSet::new(), left_out: BTreeSet::new() };
-        for left in left_out {
-            anyhow::ensure!(!left.why.is_empty(), "routes are left out without a reason: {:?}", left.routes);
-            for route in &left.routes {
-                out.find(route)?;
-                out.left_out.insert(route.clone());
-            }
-        }
-        Ok(out)
+        let all = Self { facts, forms, became: heddle_adapter_kit::Routes::default() };
+        let mut became = heddle_adapter_kit::Routes::default();
+        became.leave_out(left_out, |route| Ok(all.find(route)?.0.to_owned()))?;
+        Ok(Self { became, ..all })
     }
 
     /// The route of a method and path; names of variables and a query do not count.
@@ -48,7 +42,10 @@ impl<'f> Routes<'f> {
 
     pub(super) fn cover(&mut self, route: &str) -> anyhow::Result<()> {
         let name = self.find(route)?.0;
-        self.covered.insert(name);
+        match access(name) {
+            Access::Read => self.became.read(name),
+            Access::Write => self.became.write(name),
+        }
         Ok(())
     }
 
@@ -70,23 +67,15 @@ impl<'f> Routes<'f> {
         let mut coverage = Coverage::default();
         for area in areas.keys() {
             for (name, _) in self.facts.routes.iter().filter(|(_, route)| route.area == *area) {
-                let access = if name.starts_with("GET ") { Access::Read } else { Access::Write };
-                let state = match () {
-                    () if self.covered.contains(name.as_str()) => State::Covered,
-                    () if self.left_out.contains(name) => State::LeftOut,
-                    () => State::Open,
-                };
-                coverage.add(area, access, state);
+                self.became.count(&mut coverage, area, name, access(name));
             }
         }
         coverage
     }
+}
 
-    /// Routes that nothing is made of and nothing is said about.
-    pub(super) fn open(&self) -> Vec<&'f str> {
-        let names = self.facts.routes.keys().map(String::as_str);
-        names.filter(|name| !self.covered.contains(name) && !self.left_out.contains(*name)).collect()
-    }
+fn access(route: &str) -> Access {
+    if route.starts_with("GET ") { Access::Read } else { Access::Write }
 }
 
 /// Whether a route is of a form, where it has a value for a variable.
