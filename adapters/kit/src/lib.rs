@@ -54,6 +54,49 @@ pub fn check(folder: &Path, made: &Made) -> anyhow::Result<()> {
     )
 }
 
+/// The whole `main.rs` of an adapter's example, with its tests: `$make` turns facts and overlay into [`Made`], and as
+/// much as `$least` says of the API is covered.
+#[macro_export]
+macro_rules! program {
+    ($make:path, $least:expr) => {
+        fn main() -> $crate::Ended {
+            $crate::write(folder(), &made()?)
+        }
+
+        /// The folder of the adapter.
+        fn folder() -> &'static std::path::Path {
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        }
+
+        fn made() -> $crate::Ended<$crate::Made> {
+            $crate::made(folder(), $make)
+        }
+
+        #[cfg(test)]
+        mod tests {
+            use super::*;
+
+            #[test]
+            fn checked_in_description_is_what_the_facts_give() {
+                $crate::check(folder(), &made().unwrap()).unwrap();
+            }
+
+            #[test]
+            fn same_facts_give_the_same_description() {
+                $crate::check_same(&made().unwrap(), &made().unwrap()).unwrap();
+            }
+
+            #[test]
+            fn nearly_all_routes_are_covered_and_every_other_has_a_reason() {
+                made().unwrap().coverage.require($least).unwrap();
+            }
+        }
+    };
+}
+
+/// How such a program ends.
+pub type Ended<T = ()> = anyhow::Result<T>;
+
 /// Makes a description from the two files beside the adapter.
 pub fn made<F: DeserializeOwned, O: DeserializeOwned>(
     folder: &Path,

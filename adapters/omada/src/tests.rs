@@ -12,7 +12,7 @@ mod sites;
 mod world;
 
 use heddle_sdk::testing::send_stage;
-use heddle_sdk::{Adapter, Change, ChangePlan, Fault, Operation, Outcome, Stage, Standing};
+use heddle_sdk::{Adapter, Change, ChangePlan, Fault, Operation, Outcome, Stage};
 use serde_json::Value;
 
 use crate::Omada;
@@ -38,18 +38,7 @@ fn run(device: &Device, stage: Stage, plan: &ChangePlan) -> Result<Outcome, Faul
 }
 
 fn standing(device: &Device, plan: &ChangePlan) -> String {
-    match Omada::compare(&device.host(), &[], &plan.token) {
-        Ok(comparison) => match comparison.standing {
-            Standing::Before => "before".to_owned(),
-            Standing::After => "after".to_owned(),
-            Standing::Adjusted(what) => format!("adjusted {what}"),
-            Standing::Stored(_) => "stored".to_owned(),
-            Standing::MovedOn(what) => format!("moved on {what}"),
-            Standing::Other(what) => format!("other {what}"),
-            Standing::Unseen => "unseen".to_owned(),
-        },
-        Err(fault) => format!("fault {fault:?}"),
-    }
+    heddle_sdk::testing::standing::<Omada>(&device.host(), &[], plan)
 }
 
 /// Plans and applies a change that is expected to work.

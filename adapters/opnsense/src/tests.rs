@@ -1,6 +1,5 @@
 //! The adapter against the simulated firewall, in the process of the test.
 
-mod actions;
 mod answers;
 mod device;
 mod doing;
@@ -14,7 +13,7 @@ mod samples;
 use std::time::Duration;
 
 use heddle_sdk::testing::send_stage;
-use heddle_sdk::{Adapter, Change, ChangePlan, Fault, Operation, Outcome, Stage, Standing, fault};
+use heddle_sdk::{Adapter, Change, ChangePlan, Fault, Operation, Outcome, Stage, fault};
 use serde_json::Value;
 
 use crate::Opnsense;
@@ -30,12 +29,6 @@ fn plan(device: &Device, change: &Change) -> Result<ChangePlan, Fault> {
 
 fn run(device: &Device, stage: Stage, plan: &ChangePlan) -> Result<Outcome, Fault> {
     send_stage::<Opnsense>(&device.host(), stage, &[], plan)
-}
-
-/// The same with the change that was planned.
-fn run_of(device: &Device, change: &Change, plan: &ChangePlan) -> Result<(), Fault> {
-    let outcome = send_stage::<Opnsense>(&device.host(), Stage::Apply, std::slice::from_ref(change), plan)?;
-    finished(device, outcome)
 }
 
 /// Waits for a job, as the host does.
@@ -54,16 +47,5 @@ fn finished(device: &Device, mut outcome: Outcome) -> Result<(), Fault> {
 }
 
 fn standing(device: &Device, plan: &ChangePlan) -> String {
-    match Opnsense::compare(&device.host(), &[], &plan.token) {
-        Ok(comparison) => match comparison.standing {
-            Standing::Before => "before".to_owned(),
-            Standing::After => "after".to_owned(),
-            Standing::Adjusted(what) => format!("adjusted {what}"),
-            Standing::Stored(_) => "stored".to_owned(),
-            Standing::MovedOn(what) => format!("moved on {what}"),
-            Standing::Other(what) => format!("other {what}"),
-            Standing::Unseen => "unseen".to_owned(),
-        },
-        Err(fault) => format!("fault {fault:?}"),
-    }
+    heddle_sdk::testing::standing::<Opnsense>(&device.host(), &[], plan)
 }

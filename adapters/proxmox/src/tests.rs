@@ -11,17 +11,12 @@ mod others;
 mod samples;
 mod tasks;
 
-use heddle_sdk::testing::{go_on_stage, send_stage};
-use heddle_sdk::{
-    Adapter, Change, ChangePlan, Completion, Fault, FaultExt as _, Operation, Outcome, Stage, Standing,
-};
+use heddle_sdk::testing::finish_stage;
+use heddle_sdk::{Adapter, Change, ChangePlan, Completion, Fault, Operation, Stage};
 use serde_json::Value;
 
 use crate::Proxmox;
 use device::Device;
-
-/// Most polls of one task in a test.
-const POLLS_MAX: usize = 200;
 
 fn change(feature: &str, operation: Operation, payload: &Value) -> Change {
     Change { feature: format!("proxmox.{feature}"), operation, site: None, payload: payload.to_string() }
@@ -42,40 +37,9 @@ fn run(device: &Device, stage: Stage, plan: &ChangePlan) -> Result<Completion, F
 }
 
 fn ended(device: &Device, stage: Stage, plan: &ChangePlan) -> Result<Completion, Fault> {
-    let host = device.host();
-    let calls = plan.native.iter().filter(|call| call.stage == stage).count();
-    let before = device.writes.get();
-    let mut outcome = send_stage::<Proxmox>(&host, stage, &[], plan)?;
-    for _ in 0..POLLS_MAX {
-        match outcome {
-            Outcome::Failed(fault) => return Err(fault),
-            Outcome::Pending(task) => {
-                device.wait_ms(u64::from(task.poll_after_ms));
-                outcome = Proxmox::poll(&host, &task.token)?;
-                let left = device.writes.get() - before;
-                // Behind a task the host asks where to go on.
-                if matches!(outcome, Outcome::Done(_)) && left < calls {
-                    let left = u32::try_from(left).unwrap();
-                    outcome = go_on_stage::<Proxmox>(&host, stage, &[], plan, left)?;
-                }
-            }
-            Outcome::Done(completion) => return Ok(completion),
-        }
-    }
-    Err(heddle_sdk::fault::timeout("the task does not end"))
+    finish_stage::<Proxmox>(&device.host(), stage, &[], plan, |ms| device.wait_ms(ms))
 }
 
 fn standing(device: &Device, plan: &ChangePlan) -> String {
-    match Proxmox::compare(&device.host(), &[], &plan.token) {
-        Ok(comparison) => match comparison.standing {
-            Standing::Before => "before".to_owned(),
-            Standing::After => "after".to_owned(),
-            Standing::Adjusted(what) => format!("adjusted {what}"),
-            Standing::Stored(needs) => format!("stored, needs {}", needs.join(", ")),
-            Standing::MovedOn(what) => format!("moved on {what}"),
-            Standing::Unseen => "unseen".to_owned(),
-            Standing::Other(what) => format!("other {what}"),
-        },
-        Err(fault) => format!("fault {} {:?}", fault.info().message, fault.info().code),
-    }
+    heddle_sdk::testing::standing::<Proxmox>(&device.host(), &[], plan)
 }

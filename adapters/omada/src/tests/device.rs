@@ -7,16 +7,23 @@ use std::time::Duration;
 
 use heddle_lab::{Controller as _, Lab};
 use heddle_lab_omada::{Omada, Seed};
-use heddle_sdk::testing::FakeHost;
-use heddle_sdk::{Auth, Body, Header, Method, Request, Response};
+use heddle_sdk::testing::{FakeHost, Package, Practice, method_word, response};
+use heddle_sdk::{Auth, Body, Method, Request, Response};
 use serde_json::{Map, Value, json};
 
 use crate::answer::SESSION;
 
+/// The checked-in manifest and description.
+pub(super) fn package() -> &'static Package {
+    static PACKAGE: OnceLock<Package> = OnceLock::new();
+    let (manifest, description) =
+        (include_str!("../../manifest.json"), include_str!("../../description.json"));
+    PACKAGE.get_or_init(|| Package::parse(manifest, description).unwrap())
+}
+
 /// The checked-in description.
 pub(super) fn description() -> &'static Value {
-    static DESCRIPTION: OnceLock<Value> = OnceLock::new();
-    DESCRIPTION.get_or_init(|| serde_json::from_str(include_str!("../../description.json")).unwrap())
+    package().description()
 }
 
 /// The facts that it was made from.
@@ -93,7 +100,7 @@ impl Device {
 
     pub(super) fn host(&self) -> FakeHost<'_> {
         let mut host =
-            FakeHost::new(|request, auth| Ok(self.exchange(request, auth))).describing(description());
+            FakeHost::new(|request, auth| Ok(self.exchange(request, auth))).with_package(package());
         host.now_ms.set(1_700_000_000_000 + self.asked.get());
         host.settings = self.settings.clone();
         host
@@ -107,15 +114,8 @@ impl Device {
 
     fn exchange(&self, request: &Request, auth: &Auth) -> Response {
         self.asked.set(self.asked.get() + 1);
-        let method = match request.method {
-            Method::Get => "GET",
-            Method::Post => "POST",
-            Method::Put => "PUT",
-            Method::Patch => "PATCH",
-            Method::Delete => "DELETE",
-            other => panic!("the API has no {other:?}"),
-        };
-        if method != "GET" && !is_read(&request.path) {
+        let method = method_word(request.method);
+        if !package().is_read(request) {
             self.writes.set(self.writes.get() + 1);
         }
         let body = match &request.body {
@@ -136,15 +136,7 @@ impl Device {
         let mut locked = self.lab.lock();
         let (omada, context) = locked.parts();
         let answer = omada.handle(&sent, context);
-        let headers =
-            answer.headers.into_iter().map(|(name, value)| Header { name, value: value.into_bytes() });
-        Response {
-            status: answer.status,
-            reason: None,
-            headers: headers.collect(),
-            body: answer.body,
-            elapsed_ms: 1,
-        }
+        response(answer.status, answer.headers, answer.body)
     }
 
     /// A call by another client; its answer is not checked.
@@ -178,18 +170,24 @@ impl Device {
     }
 }
 
-/// Whether a path is one that the manifest says only reads.
-fn is_read(path: &str) -> bool {
-    static RULES: OnceLock<Vec<Vec<String>>> = OnceLock::new();
-    let parts = |path: &str| path.split('/').map(str::to_owned).collect::<Vec<_>>();
-    let rules = RULES.get_or_init(|| {
-        let manifest: Value = serde_json::from_str(include_str!("../../manifest.json")).unwrap();
-        let rules = manifest["reads"].as_array().unwrap().iter();
-        rules.map(|rule| parts(rule["path"].as_str().unwrap())).collect()
-    });
-    let path = parts(path.split_once('?').map_or(path, |(path, _)| path));
-    let same = |(rule, part): (&String, &String)| rule == "*" || rule == part;
-    rules.iter().any(|rule| rule.len() == path.len() && rule.iter().zip(&path).all(same))
+impl Practice for Device {
+    type Adapter = crate::Omada;
+
+    fn host(&self) -> FakeHost<'_> {
+        self.host()
+    }
+
+    fn state(&self) -> Value {
+        json!(self.stored())
+    }
+
+    fn wait_ms(&self, ms: u64) {
+        self.lab.advance(Duration::from_millis(ms));
+    }
+
+    fn settle(&self) {
+        self.settle();
+    }
 }
 
 const LOGS: [&str; 3] = ["insights.audit-log", "insights.event", "insights.alert"];

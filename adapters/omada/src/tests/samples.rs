@@ -1,19 +1,11 @@
 //! Payloads for every feature: made from their schemas, and by hand where fields depend on each other.
 
+use heddle_sdk::testing::conformance::{Checked, Sample, holds, schema};
 use serde_json::{Map, Value, json};
 
 use super::device::Device;
-use super::every::{holds, schema, short};
-use super::world::{Checked, Place, filled, kind, place, row, text, with_filled};
-
-/// What to do with one feature.
-pub(super) struct Sample {
-    pub(super) create: Value,
-    pub(super) update: Option<Value>,
-    /// The same with another value.
-    pub(super) other: Option<Value>,
-    pub(super) delete: Value,
-}
+use super::every::short;
+use super::world::{Place, filled, kind, place, row, text, with_filled};
 
 /// Fields that need more than their schema says, by feature. `@kind:field` is a field of the first row of a kind.
 fn by_hand(feature: &str) -> Value {

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use heddle_sdk::testing::conformance::{Checked, schema};
 use serde_json::{Map, Value, json};
 
-use super::device::{Device, description, facts};
+use super::device::{Device, facts, package};
 use super::samples::value;
 
-pub(super) type Checked<T> = Result<T, String>;
 pub(super) type Place = BTreeMap<String, String>;
 
 /// The binding of a kind.
 pub(super) fn kind(id: &str) -> &'static Value {
-    let kinds = description()["kinds"].as_array().unwrap();
-    &kinds.iter().find(|kind| kind["id"] == id).unwrap_or_else(|| panic!("kind {id}"))["binding"]
+    let found = package().kind(id);
+    assert!(found.is_object(), "kind {id}");
+    found
 }
 
 pub(super) fn text(value: &Value) -> String {
@@ -122,11 +123,11 @@ pub(super) fn row(device: &Device, id: &str, place: &Place, only: &Value) -> Che
 fn make(device: &Device, id: &str, place: &Place, only: &Value) -> Checked<()> {
     let binding = kind(id);
     let creates = |feature: &&Value| feature["kind"] == id && feature["binding"]["create"].is_object();
-    if let Some(feature) = description()["features"].as_array().unwrap().iter().find(creates)
+    if let Some(feature) = package().features().iter().find(creates)
         && super::samples::row_by_hand(id) == json!({})
     {
         let create = &feature["binding"]["create"];
-        let schema = super::every::schema(feature, "create").unwrap();
+        let schema = schema(feature, "create").unwrap();
         let mut body = super::samples::needed(device, feature, schema, place);
         for (name, value) in with_filled(&create["with"], place, "").as_object().into_iter().flatten() {
             body[name.as_str()] = value.clone();

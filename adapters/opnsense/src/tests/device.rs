@@ -3,21 +3,30 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use heddle_lab::{Controller as _, Lab};
 use heddle_lab_opnsense::{Firewall, Settings};
-use heddle_sdk::testing::FakeHost;
-use heddle_sdk::{Auth, Body, Header, Method, Request, Response};
-use serde_json::{Map, Value};
+use heddle_sdk::testing::{FakeHost, Package, Practice, method_word, response};
+use heddle_sdk::{Auth, Body, Method, Request, Response};
+use serde_json::{Map, Value, json};
 
+use crate::Opnsense;
 use crate::answer::SESSION;
+
+/// The checked-in manifest and description.
+pub(super) fn package() -> &'static Package {
+    static PACKAGE: OnceLock<Package> = OnceLock::new();
+    let (manifest, description) =
+        (include_str!("../../manifest.json"), include_str!("../../description.json"));
+    PACKAGE.get_or_init(|| Package::parse(manifest, description).unwrap())
+}
 
 /// The checked-in description.
 pub(super) fn description() -> &'static Value {
-    static DESCRIPTION: OnceLock<Value> = OnceLock::new();
-    DESCRIPTION.get_or_init(|| serde_json::from_str(include_str!("../../description.json")).unwrap())
+    package().description()
 }
 
 /// The facts that it was made from.
@@ -66,7 +75,7 @@ impl Device {
     }
 
     pub(super) fn host(&self) -> FakeHost<'_> {
-        let host = FakeHost::new(|request, auth| Ok(self.exchange(request, auth))).describing(description());
+        let host = FakeHost::new(|request, auth| Ok(self.exchange(request, auth))).with_package(package());
         host.now_ms.set(1_700_000_000_000 + self.asked.get());
         host
     }
@@ -74,12 +83,8 @@ impl Device {
     fn exchange(&self, request: &Request, auth: &Auth) -> Response {
         assert!(matches!(auth, Auth::Session(name) if name == SESSION), "{auth:?}");
         self.asked.set(self.asked.get() + 1);
-        let method = match request.method {
-            Method::Get => "GET",
-            Method::Post => "POST",
-            other => panic!("the API has no {other:?}"),
-        };
-        if method == "POST" && !is_read(&request.path) {
+        let method = method_word(request.method);
+        if !package().is_read(request) {
             self.posts.set(self.posts.get() + 1);
         }
         let body = match &request.body {
@@ -95,25 +100,17 @@ impl Device {
         let mut locked = self.lab.lock();
         let (firewall, context) = locked.parts();
         let answer = firewall.handle(&sent, context);
-        let headers =
-            answer.headers.into_iter().map(|(name, value)| Header { name, value: value.into_bytes() });
-        Response {
-            status: answer.status,
-            reason: None,
-            headers: headers.collect(),
-            body: answer.body,
-            elapsed_ms: 1,
-        }
+        response(answer.status, answer.headers, answer.body)
     }
 
     /// Activates once what a feature activates: the first time leaves traces in other lists.
-    pub(super) fn settle(&self, feature: &Value) {
+    pub(super) fn activate(&self, feature: &Value) {
         for activation in feature["binding"]["activate"].as_array().into_iter().flatten() {
             let path = activation["path"].as_str().unwrap();
             let request = Request::new(Method::Post, path).with_json(&Value::Object(Map::new()));
             self.exchange(&request, &Auth::session(SESSION));
         }
-        self.lab.edit(&serde_json::json!({ "do": "apply" })).unwrap();
+        self.lab.edit(&json!({ "do": "apply" })).unwrap();
     }
 
     /// What a person does at the web interface, or with the key of an administrator.
@@ -145,20 +142,29 @@ impl Device {
     }
 }
 
-/// Whether a rule of the manifest lets a POST through as a read.
-fn is_read(path: &str) -> bool {
-    static READS: OnceLock<Vec<String>> = OnceLock::new();
-    let reads = READS.get_or_init(|| {
-        let manifest: Value = serde_json::from_str(include_str!("../../manifest.json")).unwrap();
-        let rules = manifest["reads"].as_array().unwrap().iter();
-        rules.map(|rule| rule["path"].as_str().unwrap().to_owned()).collect()
-    });
-    let fits = |rule: &String| {
-        let (rule, path): (Vec<&str>, Vec<&str>) = (rule.split('/').collect(), path.split('/').collect());
-        rule.len() == path.len()
-            && rule.iter().zip(path).all(|(wanted, part)| *wanted == "*" || *wanted == part)
-    };
-    reads.iter().any(fits)
+impl Practice for Device {
+    type Adapter = Opnsense;
+
+    fn host(&self) -> FakeHost<'_> {
+        self.host()
+    }
+
+    fn state(&self) -> Value {
+        json!({ "stored": self.stored(), "running": self.running() })
+    }
+
+    fn inactive(&self) -> Vec<String> {
+        let (stored, running) = (self.stored(), self.running());
+        stored.keys().filter(|list| stored.get(*list) != running.get(*list)).cloned().collect()
+    }
+
+    fn traces(&self) -> Option<Value> {
+        Some(self.lab.state())
+    }
+
+    fn wait_ms(&self, ms: u64) {
+        self.lab.advance(Duration::from_millis(ms));
+    }
 }
 
 fn without_defaults(list: &str, items: &Value) -> Value {

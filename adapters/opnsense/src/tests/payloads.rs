@@ -1,10 +1,11 @@
 //! Payloads for actions, and what they need on the firewall before.
 
+use heddle_sdk::testing::conformance::Checked;
 use heddle_sdk::{Adapter as _, Listing, Operation};
 use serde_json::{Map, Value, json};
 
 use super::device::{Device, facts};
-use super::every::{Checked, short};
+use super::every::short;
 use super::samples::{self, done, feature_of, first_key};
 use crate::Opnsense;
 

@@ -1,21 +1,13 @@
 //! Payloads for every feature: made from the facts of the fields, and by hand where fields depend on each other.
 
+use heddle_sdk::testing::conformance::{Sample, schema};
 use heddle_sdk::{Adapter as _, FaultExt, Listing, Operation, Stage};
 use serde_json::{Map, Value, json};
 
-use super::device::{Device, description, facts};
-use super::every::{schema, short};
+use super::device::{Device, facts, package};
+use super::every::short;
 use super::{change, finished, plan, run};
 use crate::Opnsense;
-
-/// What to do with one feature.
-pub(super) struct Sample {
-    pub(super) create: Value,
-    pub(super) update: Value,
-    /// Another update of other fields, if there is one.
-    pub(super) other: Option<Value>,
-    pub(super) delete: Value,
-}
 
 /// Values that types or names of fields take; the first that fits the schema is used.
 const CANDIDATES: [&str; 14] = [
@@ -76,13 +68,12 @@ fn by_hand(feature: &str) -> Value {
 }
 
 pub(super) fn feature_of(kind: &str) -> Option<&'static Value> {
-    let mut features = description()["features"].as_array().unwrap().iter();
+    let mut features = package().features().iter();
     features.find(|feature| feature["kind"] == kind && feature["binding"].get("create").is_some())
 }
 
-pub(super) fn kind_of(feature: &Value) -> &'static Value {
-    let kinds = description()["kinds"].as_array().unwrap();
-    &kinds.iter().find(|kind| kind["id"] == feature["kind"]).unwrap()["binding"]
+fn kind_of(feature: &Value) -> &'static Value {
+    package().kind(feature["kind"].as_str().unwrap())
 }
 
 /// A new object, or settings, as the firewall shows it; null where it shows none.
@@ -263,7 +254,7 @@ fn made(device: &Device, feature: &Value, depth: usize) -> Result<Sample, String
     });
     Ok(Sample {
         create: Value::Object(create),
-        update: with_key(first),
+        update: Some(with_key(first)),
         other: other.map(with_key),
         delete: Value::Object(key.clone()),
     })

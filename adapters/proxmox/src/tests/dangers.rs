@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::every::{feature, features};
+use super::device::package;
+use super::every::feature;
 
 /// Features whose calls nothing makes good again.
 const CATASTROPHIC: [(&str, &str); 44] = [
@@ -72,7 +73,7 @@ fn what_may_cut_the_path_says_so() {
 
 #[test]
 fn dangers_of_the_description_are_those_of_the_plans() {
-    for feature in features() {
+    for feature in package().features() {
         for operation in feature["operations"].as_array().unwrap() {
             let word = operation["operation"].as_str().unwrap();
             let bound = feature["binding"]["danger"].get(word).cloned().unwrap_or(json!("normal"));

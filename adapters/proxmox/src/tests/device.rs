@@ -6,14 +6,24 @@ use std::time::Duration;
 
 use heddle_lab::{Controller as _, Lab};
 use heddle_lab_proxmox::{AUDITOR_TOKEN, Proxmox as Cluster, ROOT_TOKEN, Setup};
-use heddle_sdk::testing::FakeHost;
-use heddle_sdk::{Auth, Body, Header, Method, Request, Response};
+use heddle_sdk::testing::{FakeHost, Package, Practice, method_word, response};
+use heddle_sdk::{Auth, Body, Request, Response};
 use serde_json::{Value, json};
+
+use super::SETTLE_MS;
+use crate::Proxmox;
+
+/// The checked-in manifest and description.
+pub(super) fn package() -> &'static Package {
+    static PACKAGE: OnceLock<Package> = OnceLock::new();
+    let (manifest, description) =
+        (include_str!("../../manifest.json"), include_str!("../../description.json"));
+    PACKAGE.get_or_init(|| Package::parse(manifest, description).unwrap())
+}
 
 /// The checked-in description.
 pub(super) fn description() -> &'static Value {
-    static DESCRIPTION: OnceLock<Value> = OnceLock::new();
-    DESCRIPTION.get_or_init(|| serde_json::from_str(include_str!("../../description.json")).unwrap())
+    package().description()
 }
 
 pub(super) struct Device {
@@ -99,7 +109,7 @@ impl Device {
 
     pub(super) fn host(&self) -> FakeHost<'_> {
         let mut host =
-            FakeHost::new(|request, auth| Ok(self.exchange(request, auth))).describing(description());
+            FakeHost::new(|request, auth| Ok(self.exchange(request, auth))).with_package(package());
         host.settings = self.settings.clone();
         host
     }
@@ -108,15 +118,9 @@ impl Device {
     fn exchange(&self, request: &Request, auth: &Auth) -> Response {
         let wanted = self.settings["login"].as_str().unwrap_or("token");
         assert!(matches!(auth, Auth::Session(name) if name == wanted), "{auth:?}");
-        let method = match request.method {
-            Method::Get => "GET",
-            Method::Post => "POST",
-            Method::Put => "PUT",
-            Method::Delete => "DELETE",
-            other => panic!("the API has no {other:?}"),
-        };
+        let method = method_word(request.method);
         self.asked.borrow_mut().push(format!("{method} {}", request.path));
-        let is_read = method == "GET" || request.path.ends_with("/fsfreeze-status");
+        let is_read = package().is_read(request);
         if !is_read {
             self.writes.set(self.writes.get() + 1);
         }
@@ -147,15 +151,7 @@ impl Device {
         let mut locked = self.lab.lock();
         let (cluster, context) = locked.parts();
         let answer = cluster.handle(&sent, context);
-        let headers =
-            answer.headers.into_iter().map(|(name, value)| Header { name, value: value.into_bytes() });
-        Response {
-            status: answer.status,
-            reason: answer.reason,
-            headers: headers.collect(),
-            body: answer.body,
-            elapsed_ms: 1,
-        }
+        Response { reason: answer.reason, ..response(answer.status, answer.headers, answer.body) }
     }
 
     /// What the cluster holds, without what only time moves, and without what is empty.
@@ -165,6 +161,26 @@ impl Device {
             object.remove("tasks");
         }
         without_empty(state)
+    }
+}
+
+impl Practice for Device {
+    type Adapter = Proxmox;
+
+    fn host(&self) -> FakeHost<'_> {
+        self.host()
+    }
+
+    fn state(&self) -> Value {
+        self.state()
+    }
+
+    fn wait_ms(&self, ms: u64) {
+        self.wait_ms(ms);
+    }
+
+    fn settle(&self) {
+        self.wait_ms(SETTLE_MS);
     }
 }
 

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use heddle_sdk::testing::conformance::schema;
 use heddle_sdk::{FaultExt, Operation, Stage};
 use serde_json::{Map, Value, json};
 
-use super::device::{Device, description};
-use super::every::{kind_of, schema, short};
+use super::device::{Device, description, package};
+use super::every::short;
 use super::{change, plan, run, samples, standing};
 
 /// Values of texts; those that fit the schema are tried in this order.
@@ -147,7 +148,7 @@ fn check(feature: &Value, wrong: &mut Vec<String>) -> (usize, usize) {
             continue;
         }
         all += 1;
-        let first = kind_of(feature)["fields"][name]["first"].as_str();
+        let first = package().kind(feature["kind"].as_str().unwrap())["fields"][name]["first"].as_str();
         for value in by_hand(name).into_iter().chain(values(field, whole, first)) {
             let mut payload = keys.clone();
             payload.insert(name.clone(), value);

@@ -3,22 +3,14 @@
 use std::sync::OnceLock;
 
 use heddle_lab_proxmox::Setup;
+use heddle_sdk::testing::conformance::{Checked, Sample, schema};
 use heddle_sdk::{Adapter as _, FaultExt, Listing, Operation, Stage};
 use serde_json::{Map, Value, json};
 
 use super::device::Device;
-use super::every::{Checked, feature, schema, short};
+use super::every::{feature, short};
 use super::{change, plan, run};
 use crate::Proxmox;
-
-/// What to do with one feature.
-pub(super) struct Sample {
-    pub(super) create: Value,
-    pub(super) update: Value,
-    /// Another update of other fields, if there is one.
-    pub(super) other: Option<Value>,
-    pub(super) delete: Value,
-}
 
 fn all() -> &'static Value {
     static SAMPLES: OnceLock<Value> = OnceLock::new();
@@ -129,7 +121,7 @@ pub(super) fn prepare(device: &Device, feature: &Value) -> Checked<Sample> {
         Value::Object(all)
     };
     let other = sample.get("other").map(with_key);
-    Ok(Sample { create, update: with_key(&sample["update"]), other, delete: key })
+    Ok(Sample { create, update: Some(with_key(&sample["update"])), other, delete: key })
 }
 
 /// The payload of an action, and what it needs on the cluster.
