@@ -11,6 +11,7 @@ mod case;
 mod difference;
 mod exception;
 mod objects;
+mod package;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Mutex;
@@ -22,6 +23,7 @@ use serde_json::Value;
 pub use case::schema;
 pub use difference::holds;
 pub use exception::{Exception, Rule};
+pub use package::package;
 
 use super::{Package, Practice};
 use case::Case;

@@ -50,7 +50,7 @@ impl Device {
         FakeHost::new(|request, auth| Ok(self.answer(request, auth))).describing(description)
     }
 
-    fn answer(&self, request: &Request, auth: &Auth) -> Response {
+    pub(crate) fn answer(&self, request: &Request, auth: &Auth) -> Response {
         assert!(matches!(auth, Auth::Session(name) if name == "api"), "{auth:?}");
         if request.method != Method::Get {
             self.writes.borrow_mut().push(format!("{:?} {}", request.method, request.path));

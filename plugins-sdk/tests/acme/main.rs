@@ -3,6 +3,7 @@
 
 #[path = "../../examples/acme/main.rs"]
 mod acme;
+mod conformance;
 mod device;
 
 use acme::Acme;

@@ -1,36 +1,19 @@
 //! The package's files, judged as a server does.
 
-use heddle_marketplace::description::{Description, Feature};
-use heddle_marketplace::judge_schemas;
+use heddle_sdk::testing::conformance;
 use serde_json::{Value, json};
 
-use super::device::description;
+use super::device::{description, package};
 
 fn manifest() -> Value {
     serde_json::from_str(include_str!("../../manifest.json")).unwrap()
 }
 
 #[test]
-fn package_is_accepted_as_a_server_judges_it() {
-    let mut manifest = manifest();
-    let component = b"component".to_vec();
-    let description = include_str!("../../description.json").as_bytes().to_vec();
-    let file =
-        |path: &str, bytes: &[u8]| json!({ "path": path, "size": bytes.len(), "sha256": "0".repeat(64) });
-    manifest["files"] = json!([file("component.wasm", &component), file("description.json", &description)]);
-    let judged = heddle_marketplace::inspect(manifest.to_string().as_bytes()).unwrap();
-    assert!(judged.pace.as_ref().is_some_and(|pace| pace.read_gap_ms >= 100), "ten calls a second");
-    let described: Description = serde_json::from_slice(&description).unwrap();
-    judge_schemas(&judged, &described).unwrap();
-    let is_own = |feature: &&Feature| feature.id.starts_with("omada.");
-    assert_eq!(described.features.iter().filter(is_own).count(), described.features.len());
-    assert!(described.features.len() > 400, "{}", described.features.len());
-    let largest =
-        described.features.iter().filter_map(|feature| Some(feature.binding.as_ref()?.get().len())).max();
-    assert!(
-        largest.is_some_and(|bytes| bytes < heddle_marketplace::description::BINDING_BYTES_MAX),
-        "{largest:?}"
-    );
+fn package_is_sound() {
+    conformance::package(include_str!("../../manifest.json"), include_str!("../../description.json"));
+    assert!(package().features().len() > 400, "{}", package().features().len());
+    assert!(manifest()["pace"]["read-gap-ms"].as_u64().is_some_and(|gap| gap >= 100), "ten calls a second");
 }
 
 #[test]
@@ -109,36 +92,6 @@ fn secrets(schema: &Value, name: &str, found: &mut dyn FnMut(&str)) {
     }
     if schema["items"].is_object() {
         secrets(&schema["items"], name, found);
-    }
-}
-
-#[test]
-fn lists_that_are_asked_by_post_are_reads_of_the_manifest() {
-    let manifest = manifest();
-    let reads: Vec<&str> =
-        manifest["reads"].as_array().unwrap().iter().filter_map(|rule| rule["path"].as_str()).collect();
-    let is_read = |path: &str| {
-        let parts = |path: &str| path.split('/').map(str::to_owned).collect::<Vec<_>>();
-        let path = parts(path);
-        reads.iter().any(|rule| {
-            let rule = parts(rule);
-            let same = |(rule, part): (&String, &String)| rule == "*" || rule == part;
-            rule.len() == path.len() && rule.iter().zip(&path).all(same)
-        })
-    };
-    for kind in description()["kinds"].as_array().unwrap() {
-        for part in ["list", "get"] {
-            let route = &kind["binding"][part];
-            let path = route["path"].as_str().unwrap_or_default();
-            let path = path.split_once('?').map_or(path, |(path, _)| path);
-            assert!(route["method"] != "POST" || is_read(path), "{path}");
-        }
-    }
-    for feature in description()["features"].as_array().unwrap() {
-        for word in ["create", "update", "delete", "action"] {
-            let path = feature["binding"][word]["path"].as_str().unwrap_or_default();
-            assert!(feature["binding"][word]["method"] != "POST" || !is_read(path), "{path}");
-        }
     }
 }
 

@@ -1,8 +1,5 @@
 //! What cannot be made good again, and what may cut the path, says so.
 
-use serde_json::json;
-
-use super::device::package;
 use super::every::feature;
 
 /// Features whose calls nothing makes good again.
@@ -68,16 +65,5 @@ fn what_may_cut_the_path_says_so() {
         ["node.network", "node.network-apply", "firewall.rule", "firewall.options", "firewall.node-rule"];
     for id in likely.into_iter().chain(["sdn.apply", "node.reboot", "cluster.join", "node.certificate-set"]) {
         assert_eq!(feature(id)["binding"]["lockout"], true, "{id}");
-    }
-}
-
-#[test]
-fn dangers_of_the_description_are_those_of_the_plans() {
-    for feature in package().features() {
-        for operation in feature["operations"].as_array().unwrap() {
-            let word = operation["operation"].as_str().unwrap();
-            let bound = feature["binding"]["danger"].get(word).cloned().unwrap_or(json!("normal"));
-            assert_eq!(operation["danger"], bound, "{} {word}", feature["id"]);
-        }
     }
 }
