@@ -9,6 +9,4 @@ mod overlay;
 mod reads;
 mod shown;
 
-use heddle_adapter_kit::Least;
-
-heddle_adapter_kit::program!(grammar::make, Least { writes: 920, reads: 890 });
+heddle_adapter_kit::program!(grammar::make, writes: 920, reads: 890);

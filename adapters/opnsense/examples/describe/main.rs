@@ -9,7 +9,5 @@ mod overlay;
 mod reads;
 mod routes;
 
-use heddle_adapter_kit::Least;
-
 // Reads that answer no JSON are left out: the host hands none of them on.
-heddle_adapter_kit::program!(grammar::make, Least { writes: 950, reads: 930 });
+heddle_adapter_kit::program!(grammar::make, writes: 950, reads: 930);

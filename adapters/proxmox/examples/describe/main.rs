@@ -10,6 +10,4 @@ mod places;
 mod reads;
 mod routes;
 
-use heddle_adapter_kit::Least;
-
-heddle_adapter_kit::program!(grammar::make, Least { writes: 930, reads: 820 });
+heddle_adapter_kit::program!(grammar::make, writes: 930, reads: 820);

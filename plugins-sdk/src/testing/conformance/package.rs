@@ -40,7 +40,7 @@ fn accepted(manifest: &str, description: &str) -> Checked<(Manifest, Value)> {
     packed["files"] = json!([file("component.wasm", 1), file("description.json", description.len())]);
     let manifest = inspect(packed.to_string().as_bytes()).map_err(|error| told("the manifest", &error))?;
     let whole: Value = serde_json::from_str(description).map_err(|error| told("the description", &error))?;
-    // It is packed without white space.
+    // A server takes the white space out.
     let described: Description =
         serde_json::from_str(&whole.to_string()).map_err(|error| told("the description", &error))?;
     let of_kinds = described.kinds.iter().map(|kind| (&kind.id, &kind.binding));
