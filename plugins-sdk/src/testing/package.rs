@@ -8,6 +8,19 @@ use serde_json::Value;
 use super::{json_body, method_word};
 use crate::{Auth, Body, ChangePlan, Method, Request};
 
+/// The package of the crate under test, parsed once: the paths of `manifest.json` and `description.json`, from the file that
+/// names them. It panics where one of them is no JSON.
+#[macro_export]
+macro_rules! package_of {
+    ($manifest:literal, $description:literal) => {{
+        static PACKAGE: std::sync::OnceLock<$crate::testing::Package> = std::sync::OnceLock::new();
+        PACKAGE.get_or_init(|| {
+            let (manifest, description) = (include_str!($manifest), include_str!($description));
+            $crate::testing::Package::parse(manifest, description).expect("the package is JSON")
+        })
+    }};
+}
+
 /// Why the data of a package cannot be read.
 pub type PackageError = serde_json::Error;
 

@@ -18,10 +18,7 @@ use crate::answer::SESSION;
 
 /// The checked-in manifest and description.
 pub(super) fn package() -> &'static Package {
-    static PACKAGE: OnceLock<Package> = OnceLock::new();
-    let (manifest, description) =
-        (include_str!("../../manifest.json"), include_str!("../../description.json"));
-    PACKAGE.get_or_init(|| Package::parse(manifest, description).unwrap())
+    heddle_sdk::package_of!("../../manifest.json", "../../description.json")
 }
 
 /// The checked-in description.

@@ -19,7 +19,7 @@ const LONG_TIME_LIMIT_MS: u32 = 1_800_000;
 
 /// Makes the description.
 pub(super) fn make(facts: &Facts, overlay: &Overlay) -> anyhow::Result<Made> {
-    let routes = Routes::new(facts, &overlay.left_out)?;
+    let routes = Routes::new(facts, &overlay.same, &overlay.left_out)?;
     let items = parsed::<Item>(&overlay.items)?;
     let settings = parsed::<Item>(&overlay.settings)?;
     let mut maker = Maker { overlay, routes, keys: BTreeMap::new(), rows: Rows::new(PREFIX) };

@@ -72,6 +72,8 @@ pub(super) struct Overlay {
     pub(super) settings: Map<String, Value>,
     pub(super) actions: Map<String, Value>,
     pub(super) reads: Map<String, Value>,
+    /// Routes that lead to what another call leads to.
+    pub(super) same: Vec<Class>,
     pub(super) left_out: Vec<Class>,
 }
 

@@ -17,11 +17,13 @@ pub(super) struct Routes<'f> {
 }
 
 impl<'f> Routes<'f> {
-    pub(super) fn new(facts: &'f Facts, left_out: &[Class]) -> anyhow::Result<Self> {
+    pub(super) fn new(facts: &'f Facts, same: &[Class], left_out: &[Class]) -> anyhow::Result<Self> {
         let forms = facts.routes.keys().map(|route| (form(route), route.as_str())).collect();
         let all = Self { facts, forms, became: heddle_adapter_kit::Routes::default() };
         let mut became = heddle_adapter_kit::Routes::default();
-        became.leave_out(left_out, |route| Ok(all.find(route)?.0.to_owned()))?;
+        let known = |route: &str| Ok(all.find(route)?.0.to_owned());
+        became.take_same(same, known)?;
+        became.leave_out(left_out, known)?;
         Ok(Self { became, ..all })
     }
 

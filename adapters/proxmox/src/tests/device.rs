@@ -1,7 +1,6 @@
 //! A simulated cluster, and a host that asks it without a connection.
 
 use std::cell::{Cell, RefCell};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use heddle_lab::{Controller as _, Lab};
@@ -15,10 +14,7 @@ use crate::Proxmox;
 
 /// The checked-in manifest and description.
 pub(super) fn package() -> &'static Package {
-    static PACKAGE: OnceLock<Package> = OnceLock::new();
-    let (manifest, description) =
-        (include_str!("../../manifest.json"), include_str!("../../description.json"));
-    PACKAGE.get_or_init(|| Package::parse(manifest, description).unwrap())
+    heddle_sdk::package_of!("../../manifest.json", "../../description.json")
 }
 
 /// The checked-in description.
