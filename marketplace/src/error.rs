@@ -25,6 +25,14 @@ pub enum PackageError {
     TooLarge { name: String, max: u64 },
     #[error("the files of the package have more than {max} bytes together, the most that is accepted")]
     PackageTooLarge { max: u64 },
+    /// It is no ZIP archive, or one of a form that packages do not have.
+    #[error("the archive is not accepted: {0}; 'heddle-package pack --zip' makes one that is")]
+    Archive(String),
+    #[error("the archive has more than {max} bytes, the most that is accepted")]
+    ArchiveTooLarge { max: usize },
+    /// Its files are so much larger than the archive that they are not of a package.
+    #[error("the files of the archive have more than {max} times its bytes; packages do not")]
+    ArchiveRatio { max: u64 },
     /// `manifest.sig` is not the JSON that it should be.
     #[error("'manifest.sig' is not a signature file: {0}")]
     SignatureFormat(String),

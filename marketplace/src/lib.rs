@@ -1,6 +1,7 @@
-//! The package format: manifest, description, signature, hashes. Verifying is this library; signing and packing is the binary of
+//! The package format: manifest, description, signature, hashes, as a folder or a ZIP archive. Verifying is this library; signing and packing is the binary of
 //! this crate. It knows nothing of the host and does not look inside a component beyond its first bytes.
 
+mod archive;
 pub mod description;
 mod effects;
 mod error;
@@ -18,6 +19,7 @@ pub mod template;
 mod verify;
 mod words;
 
+pub use archive::{ARCHIVE_BYTES_MAX, read_archive, write_archive};
 pub use error::PackageError;
 pub use keys::{KeyError, PublisherKey, TrustedKey, parse_trusted_keys, write_trusted_keys};
 pub use pack::{PackError, pack, write_dir};
@@ -25,7 +27,7 @@ pub use rules::ID_CHARS_MAX;
 pub use schema::{Schema, SchemaError};
 pub use schemas::{judge_schemas, settings_schema};
 pub use signature::{key_id, keygen, sign};
-pub use verify::{COMPONENT_BYTES_MAX, MANIFEST_BYTES_MAX, Verified, inspect};
+pub use verify::{COMPONENT_BYTES_MAX, MANIFEST_BYTES_MAX, Verified, inspect, read_dir};
 pub use words::in_words;
 
 /// Interface versions that a manifest may name in `api`.

@@ -1,6 +1,6 @@
 //! `heddle-package`: makes keys, signs, packs and verifies adapter packages.
 //!
-//! A package is a folder here; nothing is uploaded anywhere.
+//! A package is a folder here, or a ZIP archive of its files, as a server takes it. Nothing is uploaded anywhere.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 use heddle_marketplace::manifest::Manifest;
 use heddle_marketplace::{
     DESCRIPTION, MANIFEST, PublisherKey, SIGNATURE, Verified, in_words, inspect, judge_schemas, pack,
-    parse_trusted_keys, sign, write_dir, write_trusted_keys,
+    parse_trusted_keys, sign, write_archive, write_dir, write_trusted_keys,
 };
 
 #[derive(Parser)]
@@ -39,12 +39,13 @@ enum Command {
         key: PathBuf,
         folder: PathBuf,
     },
-    /// Check a package folder as a server would
+    /// Check a package as a server would
     Verify {
         /// The server's list of trusted keys
         #[arg(long)]
         trusted: PathBuf,
-        folder: PathBuf,
+        /// Its folder, or its ZIP archive
+        package: PathBuf,
     },
     /// Print what a package folder may do at a device; its signature is not looked at
     Show { folder: PathBuf },
@@ -65,6 +66,9 @@ enum Command {
         files: Vec<String>,
         #[arg(long)]
         out: PathBuf,
+        /// Also write the package as a ZIP archive, which a server takes over its API
+        #[arg(long)]
+        zip: Option<PathBuf>,
     },
 }
 
@@ -87,9 +91,14 @@ fn execute(command: Command) -> anyhow::Result<()> {
             say(&write_trusted_keys(&[key.trusted_for_own()]))
         }
         Command::Sign { key, folder } => sign_folder(&load_key(&key)?, &folder),
-        Command::Verify { trusted, folder } => {
+        Command::Verify { trusted, package } => {
             let trusted = parse_trusted_keys(&read(&trusted)?)?;
-            describe(&Verified::open_dir(&folder, &trusted)?)
+            let package = if package.is_dir() {
+                Verified::open_dir(&package, &trusted)?
+            } else {
+                Verified::open_archive(&read(&package)?, &trusted)?
+            };
+            describe(&package)
         }
         Command::Show { folder } => {
             let manifest = inspect(&read(&folder.join(MANIFEST))?)?;
@@ -99,7 +108,7 @@ fn execute(command: Command) -> anyhow::Result<()> {
             ))?;
             rules(&manifest)
         }
-        Command::Pack { key, manifest, description, component, files, out } => {
+        Command::Pack { key, manifest, description, component, files, out, zip } => {
             let key = load_key(&key)?;
             let mut contents = BTreeMap::from([
                 (DESCRIPTION.to_owned(), read(&description)?),
@@ -112,6 +121,11 @@ fn execute(command: Command) -> anyhow::Result<()> {
             }
             let files = pack(&read(&manifest)?, contents, &key)?;
             write_dir(&files, &out)?;
+            if let Some(zip) = zip {
+                let archive = write_archive(&files)?;
+                std::fs::write(&zip, archive)
+                    .with_context(|| format!("archive '{}' not written", zip.display()))?;
+            }
             describe(&Verified::open_dir(&out, &[key.trusted()])?)
         }
     }

@@ -15,7 +15,7 @@ use crate::error::PackageError;
 use crate::json::{self, StrictError};
 use crate::keys::TrustedKey;
 use crate::manifest::Manifest;
-use crate::{DESCRIPTION, MANIFEST, SIGNATURE, names, rules, signature};
+use crate::{DESCRIPTION, MANIFEST, SIGNATURE, archive, names, rules, signature};
 
 /// Largest `manifest.json`, in bytes.
 pub const MANIFEST_BYTES_MAX: u64 = 256 * 1024;
@@ -24,8 +24,10 @@ const DESCRIPTION_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Largest component, and largest file of any kind, in bytes.
 pub const COMPONENT_BYTES_MAX: u64 = 32 * 1024 * 1024;
 const SIGNATURE_BYTES_MAX: u64 = 16 * 1024;
-const PACKAGE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-const FILES_MAX: usize = 256;
+/// All files of a package together, in bytes.
+pub(crate) const PACKAGE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Files of a package.
+pub(crate) const FILES_MAX: usize = 256;
 const MANIFEST_DEPTH_MAX: usize = 32;
 
 /// A package whose signature, sizes and hashes were checked. Only the verifier
@@ -43,10 +45,12 @@ pub struct Verified {
 impl Verified {
     /// Verifies a package that lies in a folder. Links are never followed.
     pub fn open_dir(path: &Path, trusted: &[TrustedKey]) -> Result<Self, PackageError> {
-        let mut files = BTreeMap::new();
-        let mut left = PACKAGE_BYTES_MAX;
-        read_folder(path, "", &mut files, &mut left)?;
-        Self::from_files(files, trusted)
+        Self::from_files(read_dir(path)?, trusted)
+    }
+
+    /// Verifies a package that is a ZIP archive.
+    pub fn open_archive(archive: &[u8], trusted: &[TrustedKey]) -> Result<Self, PackageError> {
+        Self::from_files(archive::read_archive(archive)?, trusted)
     }
 
     /// Verifies a package whose files are in memory, by their names with `/`.
@@ -138,7 +142,8 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-fn bytes_max(name: &str) -> u64 {
+/// Largest file of this name, in bytes.
+pub(crate) fn bytes_max(name: &str) -> u64 {
     match name {
         MANIFEST => MANIFEST_BYTES_MAX,
         SIGNATURE => SIGNATURE_BYTES_MAX,
@@ -147,7 +152,7 @@ fn bytes_max(name: &str) -> u64 {
     }
 }
 
-fn length(bytes: &[u8]) -> u64 {
+pub(crate) fn length(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
@@ -221,6 +226,15 @@ fn check_component(name: &str, bytes: &[u8]) -> Result<(), PackageError> {
     } else {
         Err(PackageError::NotComponent(name.to_owned()))
     }
+}
+
+/// Returns the files of a package that lies in a folder, within the bounds of a package and otherwise unjudged. Links
+/// are never followed.
+pub fn read_dir(path: &Path) -> Result<BTreeMap<String, Vec<u8>>, PackageError> {
+    let mut files = BTreeMap::new();
+    let mut left = PACKAGE_BYTES_MAX;
+    read_folder(path, "", &mut files, &mut left)?;
+    Ok(files)
 }
 
 /// Reads a folder and those in it; `left` counts down the bytes of the package.
