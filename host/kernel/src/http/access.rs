@@ -13,7 +13,7 @@ use crate::app::SharedApp;
 use crate::caller::{Caller, authenticate, cookies};
 use crate::http::creation::{self, IDEMPOTENCY_KEY};
 use crate::http::error::Error;
-use crate::http::extract::too_large;
+use crate::http::extract::unread;
 
 /// How long a caller stays admitted while the body comes.
 const ADMITTED_FOR: Duration = Duration::from_millis(200);
@@ -67,6 +67,8 @@ pub(crate) struct Gate {
     pub(crate) changes_callers: bool,
     pub(crate) is_personal: bool,
     pub(crate) has_own_proof: bool,
+    /// Most bytes of a body.
+    pub(crate) body_bytes_max: usize,
 }
 
 /// Lets a request through to its handler, with the caller as proof.
@@ -90,7 +92,7 @@ async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> 
         return error.into_response();
     }
     if gate.access == Access::Public {
-        let request = if request.method().is_safe() { Ok(request) } else { whole(app, request).await };
+        let request = if request.method().is_safe() { Ok(request) } else { whole(app, gate, request).await };
         return match request {
             Ok(request) => next.run(request).await,
             Err(error) => error.into_response(),
@@ -103,7 +105,7 @@ async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> 
     };
     if !request.method().is_safe() {
         let since = Instant::now();
-        request = match whole(app, request).await {
+        request = match whole(app, gate, request).await {
             Ok(request) => request,
             Err(error) => return error.into_response(),
         };
@@ -124,10 +126,11 @@ async fn pass(app: &SharedApp, gate: Gate, mut request: Request, next: Next) -> 
 }
 
 /// Returns the request with its whole body. The edge ends a body that comes too slowly.
-async fn whole(app: &SharedApp, request: Request) -> Result<Request, Error> {
+async fn whole(app: &SharedApp, gate: Gate, request: Request) -> Result<Request, Error> {
     let (parts, body) = request.into_parts();
     let again = Request::from_parts(parts.clone(), body);
-    let bytes = Bytes::from_request(again, app).await.map_err(|rejection| too_large(&rejection))?;
+    let bytes =
+        Bytes::from_request(again, app).await.map_err(|rejection| unread(&rejection, gate.body_bytes_max))?;
     Ok(Request::from_parts(parts, Body::from(bytes)))
 }
 

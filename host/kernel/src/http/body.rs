@@ -1,20 +1,23 @@
 //! Bodies that are too large, and the rest of a body that the handler did not read.
 
+use std::collections::HashMap;
 use std::future::Future as _;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
-use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use futures::{Stream, StreamExt as _};
 use tokio::time::Sleep;
 
 use crate::http::error::Error;
+use crate::http::prefix::PREFIX;
+use crate::http::routes::Routes;
 use crate::task::Tasks;
 
-/// Largest request body, in bytes.
+/// Largest request body, in bytes, of a route that declares no other.
 pub(super) const BODY_BYTES_MAX: usize = 1_048_576;
 
 /// Most bytes that are read of an unwanted body.
@@ -22,19 +25,41 @@ const UNWANTED_BYTES_MAX: usize = 64 * 1_048_576;
 /// How long an unwanted body is read.
 const UNWANTED_LIMIT: Duration = Duration::from_secs(30);
 
+/// Largest bodies of routes that declare one, by path and method.
+pub(super) struct Sizes(HashMap<String, (Method, usize)>);
+
+impl Sizes {
+    pub(super) fn of(table: &Routes) -> Self {
+        let declared = table.iter().filter_map(|route| {
+            let (_, max) = route.doc.file?;
+            Some((format!("{PREFIX}{}", route.path), (route.method.clone(), max)))
+        });
+        Self(declared.collect())
+    }
+
+    /// Most bytes that the body of this request may have.
+    pub(super) fn max(&self, request: &Request) -> usize {
+        let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+        match path.and_then(|path| self.0.get(path)) {
+            Some((method, max)) if method == request.method() => *max,
+            _ => BODY_BYTES_MAX,
+        }
+    }
+}
+
 /// 413, in the words of the interface.
-pub(super) fn too_large() -> Error {
+pub(super) fn too_large(max: usize) -> Error {
     Error::Bare {
         status: StatusCode::PAYLOAD_TOO_LARGE,
-        detail: format!("request body exceeds {BODY_BYTES_MAX}-byte limit"),
+        detail: format!("request body exceeds {max}-byte limit"),
     }
 }
 
 /// Refuses a body whose declared length is too large. A body without a declared length is measured while it is read.
-pub(super) fn check_length(headers: &HeaderMap) -> Result<(), Error> {
+pub(super) fn check_length(headers: &HeaderMap, max: usize) -> Result<(), Error> {
     let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     match length.map(str::parse::<u64>) {
-        Some(Ok(length)) if length > BODY_BYTES_MAX as u64 => Err(too_large()),
+        Some(Ok(length)) if length > max as u64 => Err(too_large(max)),
         _ => Ok(()),
     }
 }
@@ -141,7 +166,8 @@ mod tests {
     #[track_caller]
     fn check(length: Option<&'static str>, is_accepted: bool) {
         let value = length.map(|text| (header::CONTENT_LENGTH, HeaderValue::from_static(text)));
-        assert_eq!(check_length(&value.into_iter().collect()).is_ok(), is_accepted, "{length:?}");
+        let headers = value.into_iter().collect();
+        assert_eq!(check_length(&headers, BODY_BYTES_MAX).is_ok(), is_accepted, "{length:?}");
     }
 
     #[test]

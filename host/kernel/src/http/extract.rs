@@ -1,5 +1,7 @@
 //! Typed extractors that refuse with the service's own errors.
 
+use std::marker::PhantomData;
+
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, OptionalFromRequest, Path, Query, Request};
@@ -42,8 +44,13 @@ impl<T: DeserializeOwned> FromRequest<SharedApp> for Json<T> {
 /// Returns the error for a body that could not be read: 413 where it is larger than 1 MiB, 400 where it came
 /// too slowly or broke off. It is for extractors that read the bytes themselves.
 pub fn too_large(rejection: &BytesRejection) -> Error {
+    unread(rejection, super::body::BODY_BYTES_MAX)
+}
+
+/// The same for a body that may have so many bytes.
+pub(super) fn unread(rejection: &BytesRejection, max: usize) -> Error {
     if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        super::body::too_large()
+        super::body::too_large(max)
     } else if let Some(slow) = super::body::TooSlow::find(rejection) {
         Error::BadRequest { kind: "request_timeout", message: slow.to_string() }
     } else {
@@ -85,6 +92,34 @@ impl<T: DeserializeOwned> FromRequest<SharedApp> for Form<T> {
             let kind = if message.starts_with("missing field") { "missing" } else { "value_error" };
             Error::Validation(vec![Detail::new(field, message, kind)])
         })
+    }
+}
+
+/// A file as the body of a request, for routes that [take one](crate::http::routes::Doc::takes). `T` names its media type.
+#[derive(Debug)]
+pub struct File<T>(pub Bytes, PhantomData<T>);
+
+/// A media type of files, such as `application/zip`.
+pub trait Media: Send {
+    const TYPE: &'static str;
+}
+
+impl<T: Media> FromRequest<SharedApp> for File<T> {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, app: &SharedApp) -> Result<Self, Error> {
+        let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
+        let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case(T::TYPE) {
+            return Err(Error::Validation(vec![Detail::new(
+                "content-type",
+                format!("body must be a file: send 'content-type: {}'", T::TYPE),
+                "content_type",
+            )]));
+        }
+        // The guard has read it within the limit of the route.
+        let bytes = Bytes::from_request(request, app).await.map_err(|rejection| too_large(&rejection))?;
+        Ok(Self(bytes, PhantomData))
     }
 }
 

@@ -52,6 +52,7 @@ struct Edge {
     app: SharedApp,
     meters: metrics::Meters,
     classes: Classes,
+    sizes: body::Sizes,
     /// Preflights are answered before the gate that others pass.
     answers_preflights: bool,
 }
@@ -65,7 +66,9 @@ pub(crate) fn router(app: &SharedApp) -> Router {
     let meters = metrics::Meters::new(&table, pages.iter().flat_map(|pages| pages.counted));
     let cors = cors::layer(&app.config.cors_origins);
     let classes = Classes::of(&table, &pages);
-    let state = Arc::new(Edge { app: app.clone(), meters, classes, answers_preflights: cors.is_some() });
+    let sizes = body::Sizes::of(&table);
+    let state =
+        Arc::new(Edge { app: app.clone(), meters, classes, sizes, answers_preflights: cors.is_some() });
     // One stack: each layer that the router gets by itself costs every request two allocations more.
     let layers = ServiceBuilder::new()
         .layer(from_fn_with_state(state.clone(), edge))
@@ -166,7 +169,7 @@ async fn admitted(
 ) -> Response {
     let app = &edge.app;
     let demand = Demand::of(app, &edge.classes, client, &request);
-    let length = body::check_length(request.headers());
+    let length = body::check_length(request.headers(), edge.sizes.max(&request));
     match admit(app, demand, length).await {
         Ok(allowance) => {
             let mut response = answer(request).await;

@@ -135,6 +135,10 @@ fn operation(table: &Routes, route: &Route, schemas: &mut Schemas, words: &Words
         }
         operation["requestBody"] = json!({ "required": true, "content": { media: content } });
     }
+    if let Some((media, bytes_max)) = route.doc.file {
+        let schema = json!({ "type": "string", "format": "binary", "maxLength": bytes_max });
+        operation["requestBody"] = json!({ "required": true, "content": { media: { "schema": schema } } });
+    }
     operation["responses"] = answers::of(table, route, schemas);
     operation
 }

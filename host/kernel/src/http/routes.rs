@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::http::Method;
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -12,6 +13,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::app::SharedApp;
 use crate::http::access::{Access, Gate, guard};
+use crate::http::body::BODY_BYTES_MAX;
 use crate::http::glossary::Glossary;
 use crate::http::prefix::PREFIX;
 
@@ -61,6 +63,8 @@ pub struct Doc {
     pub status: u16,
     pub query: Option<SchemaOf>,
     pub body: Option<SchemaOf>,
+    /// Media type of a body that is a file, and the most bytes that it may have.
+    pub file: Option<(&'static str, usize)>,
     pub answer: Option<SchemaOf>,
     /// Schema of the body's `payload`, where it is known only at run time.
     pub payload: Option<serde_json::Value>,
@@ -88,6 +92,7 @@ pub fn doc(summary: &'static str) -> Doc {
         status: 200,
         query: None,
         body: None,
+        file: None,
         answer: None,
         payload: None,
         marks: Vec::new(),
@@ -134,6 +139,14 @@ impl Doc {
     #[must_use]
     pub fn body<T: JsonSchema>(mut self) -> Self {
         self.body = Some(SchemaGenerator::subschema_for::<T>);
+        self
+    }
+
+    /// Takes a file of this media type and at most so many bytes, which may be more than other bodies have. The handler
+    /// takes it by [`File`](crate::http::extract::File).
+    #[must_use]
+    pub fn takes(mut self, media: &'static str, bytes_max: usize) -> Self {
+        self.file = Some((media, bytes_max));
         self
     }
 
@@ -420,9 +433,15 @@ impl Routes {
                 changes_callers: route.doc.has(Mark::ChangesCallers),
                 is_personal: route.doc.has(Mark::Personal),
                 has_own_proof: route.doc.has(Mark::OwnProof),
+                body_bytes_max: route.doc.file.map_or(BODY_BYTES_MAX, |(_, max)| max),
             };
             let guard = axum::middleware::from_fn_with_state((app.clone(), gate), guard);
-            router.route(&format!("{PREFIX}{}", route.path), route.handler.route_layer(guard))
+            let mut handler = route.handler.route_layer(guard);
+            if route.doc.file.is_some() {
+                // In the place of the limit that all routes share.
+                handler = handler.route_layer(DefaultBodyLimit::max(gate.body_bytes_max));
+            }
+            router.route(&format!("{PREFIX}{}", route.path), handler)
         })
     }
 }

@@ -89,7 +89,7 @@ fn page(otherwise: Option<&Value>) -> Value {
 fn statuses(route: &Route, query: &[String]) -> Vec<u16> {
     let is_public = route.access == Access::Public;
     let is_write = route.method != Method::GET;
-    let has_body = route.doc.body.is_some();
+    let has_body = route.doc.body.is_some() || route.doc.file.is_some();
     let has_path = path_names(&route.path).next().is_some();
     let names_object = has_path || query.iter().any(|name| name.ends_with("_id"));
     let claims = [
